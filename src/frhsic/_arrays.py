@@ -1,0 +1,277 @@
+"""The one door: arrays of any kind come in here and leave as validated torch tensors.
+
+Every public function calls :func:`matrix`, :func:`vector` or :func:`paired` on what it was given and
+works on tensors from there on. Nothing below this module converts, and nothing below it checks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = [
+    "array_name",
+    "column_names",
+    "generator",
+    "matrix",
+    "numpy_generator",
+    "paired",
+    "require_rows",
+    "resolve_device",
+    "subset_mask",
+    "to_numpy",
+    "vector",
+]
+
+RandomState = int | np.random.Generator | torch.Generator | None
+
+
+def matrix(x: Any, name: str, *, device: torch.device | str | None = None) -> Tensor:
+    """Return `x` as a finite floating-point tensor of shape (n, d); a vector becomes (n, 1).
+
+    float32 and float64 keep their width, half precision widens to float32, integers and booleans
+    become float64. A torch tensor keeps its device and its place in the autograd graph unless
+    `device` asks for another.
+
+    Examples
+    --------
+    >>> matrix([1, 2, 3], "s").shape
+    torch.Size([3, 1])
+    """
+    tensor = _tensor(x, name)
+    if tensor.ndim == 0:
+        raise ValueError(f"{name} is a single number; pass one row per observation.")
+    if tensor.ndim == 1:
+        tensor = tensor[:, None]
+    if tensor.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {tuple(tensor.shape)}; pass one row per observation and one column per feature "
+            f"(reshape to two dimensions)."
+        )
+    if tensor.shape[0] == 0 or tensor.shape[1] == 0:
+        raise ValueError(f"{name} is empty: its shape is {tuple(tensor.shape)}.")
+    _require_finite(tensor, name)
+    return tensor if device is None else tensor.to(resolve_device(device))
+
+
+def vector(x: Any, name: str, *, device: torch.device | str | None = None) -> Tensor:
+    """Return `x` as a finite floating-point tensor of shape (n,); a single column is flattened."""
+    tensor = matrix(x, name, device=device)
+    if tensor.shape[1] != 1:
+        raise ValueError(f"{name} has {tensor.shape[1]} columns; pass one column.")
+    return tensor[:, 0]
+
+
+def paired(*arrays: tuple[Any, str], device: torch.device | str | None = None) -> tuple[Tensor, ...]:
+    """Return matrices of equal length on one device and in one dtype, the widest that came.
+
+    Each argument is a pair (array, name). The device is that of the first CUDA tensor, unless given.
+    """
+    tensors = [matrix(x, name) for x, name in arrays]
+    lengths = {name: t.shape[0] for t, (_, name) in zip(tensors, arrays)}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+        raise ValueError(f"lengths differ: {said} rows. Pass one row of each per observation, in the same order.")
+    wide = torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
+    target = _common_device(tensors) if device is None else resolve_device(device)
+    return tuple(t.to(device=target, dtype=wide) for t in tensors)
+
+
+def require_rows(n: int, least: int, what: str) -> None:
+    """Raise unless there are at least `least` rows for `what`."""
+    if n < least:
+        raise ValueError(f"{what} needs at least {least} rows; {n} came.")
+
+
+def subset_mask(where: Any, n: int, name: str = "where") -> Tensor:
+    """Return a boolean mask of length n from booleans or from a 0/1 target (1 is kept)."""
+    values = vector(where, name)
+    if values.shape[0] != n:
+        raise ValueError(f"lengths differ: {name} has {values.shape[0]} rows, the data have {n}.")
+    if not bool(((values == 0) | (values == 1)).all()):
+        raise ValueError(f"{name} must be boolean or 0/1; other values came. Pass a mask such as `y == 1`.")
+    return values == 1
+
+
+def resolve_device(device: torch.device | str | None) -> torch.device:
+    """Turn "auto", None, a name or a device into a torch device that is there."""
+    if device is None or device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    resolved = torch.device(device)
+    if resolved.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            f"device={str(device)!r} was asked for, but PyTorch sees no GPU here. Pass device='cpu' or 'auto'."
+        )
+    return resolved
+
+
+def generator(random_state: RandomState, device: torch.device | str = "cpu") -> torch.Generator:
+    """Return a torch generator; None draws a fresh seed, a NumPy generator gives one and advances.
+
+    Examples
+    --------
+    >>> generator(0).initial_seed()
+    0
+    """
+    if isinstance(random_state, torch.Generator):
+        return random_state
+    if random_state is None:
+        seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> 1)
+    elif isinstance(random_state, np.random.Generator):
+        seed = int(random_state.integers(2**63 - 1))
+    elif isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        seed = int(random_state)
+        if not 0 <= seed < 2**63:
+            raise ValueError(f"random_state={seed} is out of range; pass an integer from 0 to 2**63 - 1.")
+    else:
+        raise TypeError(
+            f"random_state is {type(random_state).__name__}; pass an int, numpy.random.Generator, "
+            "torch.Generator or None."
+        )
+    return torch.Generator(device=device).manual_seed(seed)
+
+
+def numpy_generator(random_state: RandomState) -> np.random.Generator:
+    """Return a NumPy generator from the same kinds of random state as :func:`generator`."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, torch.Generator):
+        drawn = torch.randint(2**62, (1,), generator=random_state, device=random_state.device)
+        return np.random.default_rng(int(drawn))
+    return np.random.default_rng(generator(random_state).initial_seed())
+
+
+def to_numpy(x: Tensor) -> np.ndarray:
+    """Return a tensor's values as a NumPy array, off the graph and off the GPU."""
+    return x.detach().cpu().numpy()
+
+
+def array_name(x: Any, default: str) -> str:
+    """Return the name that a Series carries, or `default`."""
+    name = getattr(x, "name", None)
+    return str(name) if isinstance(name, str) and name else default
+
+
+def column_names(x: Any, default: str, columns: int) -> list[str]:
+    """Return one name per column: a frame's own, a Series' name, or default, default_2, ..."""
+    names = getattr(x, "columns", None)
+    if names is not None and len(names) == columns:
+        return [str(name) for name in names]
+    first = array_name(x, default)
+    return [first] if columns == 1 else [f"{first}_{i + 1}" for i in range(columns)]
+
+
+def _tensor(x: Any, name: str) -> Tensor:
+    if x is None:
+        raise TypeError(f"{name} is None; pass an array with one row per observation.")
+    if isinstance(x, Tensor):
+        return _floating(x, name)
+    if isinstance(x, (str, bytes)):
+        raise TypeError(f"{name} is text, not an array; pass the column's values.")
+    return _floating(torch.from_numpy(np.ascontiguousarray(_numeric(x, name))), name)
+
+
+def _numeric(x: Any, name: str) -> np.ndarray:
+    """Any array but a tensor, as a numeric NumPy array; missing values become NaN and are caught later."""
+    module = type(x).__module__.partition(".")[0]
+    if module == "pandas":
+        x = _from_pandas(x, name)
+    elif module == "polars":
+        x = _from_polars(x, name)
+    elif isinstance(x, Sequence) and any(isinstance(item, Tensor) for item in x):
+        x = np.stack([to_numpy(item) if isinstance(item, Tensor) else np.asarray(item) for item in x])
+    try:
+        values = np.asarray(x)
+    except ValueError as error:
+        raise ValueError(f"{name} has rows of different lengths; pass a rectangular array.") from error
+    if values.dtype.kind in "biuf":
+        if values.dtype.kind == "f" and values.dtype.itemsize > 8:
+            values = values.astype(np.float64)
+        if values.dtype.kind == "u" and values.dtype.itemsize > 1:
+            values = values.astype(np.float64)
+        return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+    raise _not_numeric(values.dtype, name)
+
+
+def _not_numeric(dtype: Any, name: str) -> TypeError:
+    kind = getattr(dtype, "kind", "O")
+    if kind in "US" or str(dtype) in {"str", "string", "String", "category", "Categorical", "Enum"}:
+        return TypeError(
+            f"{name} holds text or categories ({dtype}), not numbers. Encode it (one column per category) "
+            "or map its levels to numbers."
+        )
+    if kind == "c":
+        return TypeError(f"{name} is complex ({dtype}); pass its real and imaginary parts as columns.")
+    if kind in "mM":
+        return TypeError(f"{name} holds dates ({dtype}); convert it to a number such as days since a reference.")
+    return TypeError(f"{name} has dtype {dtype}; convert it to float64 first, for instance with astype(float).")
+
+
+def _from_pandas(x: Any, name: str) -> np.ndarray:
+    columns = [x[c] for c in x.columns] if x.ndim == 2 else [x]
+    if x.ndim == 2 and len(columns) != len(set(map(str, x.columns))):
+        columns = [x.iloc[:, i] for i in range(x.shape[1])]
+    arrays = []
+    for column in columns:
+        where = f"{name}[{column.name!r}]" if x.ndim == 2 else name
+        if str(column.dtype) in {"category", "object", "str", "string"} or not hasattr(column.dtype, "kind"):
+            raise _not_numeric(column.dtype, where)
+        if column.dtype.kind not in "biuf":
+            raise _not_numeric(column.dtype, where)
+        native = isinstance(column.dtype, np.dtype)
+        width = np.float32 if "32" in str(column.dtype).lower() and column.dtype.kind == "f" else np.float64
+        arrays.append(column.to_numpy() if native else column.to_numpy(dtype=width, na_value=np.nan))
+    if not arrays:
+        raise ValueError(f"{name} has no columns.")
+    return np.stack(arrays, axis=1) if x.ndim == 2 else arrays[0]
+
+
+def _from_polars(x: Any, name: str) -> np.ndarray:
+    columns = x.get_columns() if hasattr(x, "get_columns") else [x]
+    arrays = []
+    for column in columns:
+        where = f"{name}[{column.name!r}]" if hasattr(x, "get_columns") else name
+        if not (column.dtype.is_numeric() or str(column.dtype) == "Boolean"):
+            raise _not_numeric(column.dtype, where)
+        values = column.to_numpy()
+        if values.dtype.kind == "O":  # booleans with nulls
+            values = np.array([np.nan if v is None else float(v) for v in values])
+        arrays.append(values)
+    if not arrays:
+        raise ValueError(f"{name} has no columns.")
+    return np.stack(arrays, axis=1) if hasattr(x, "get_columns") else arrays[0]
+
+
+def _floating(tensor: Tensor, name: str) -> Tensor:
+    if tensor.dtype in (torch.float32, torch.float64):
+        return tensor
+    if tensor.dtype in (torch.float16, torch.bfloat16):
+        return tensor.to(torch.float32)
+    if tensor.is_complex():
+        raise _not_numeric(np.dtype(complex), name)
+    return tensor.to(torch.float64)
+
+
+def _require_finite(tensor: Tensor, name: str) -> None:
+    values = tensor.detach()
+    if bool(torch.isfinite(values).all()):
+        return
+    bad = ~torch.isfinite(values)
+    row, column = (int(i) for i in bad.nonzero()[0])
+    kind = "NaN" if bool(torch.isnan(values[row, column])) else "infinite"
+    place = f"row {row}" if tensor.shape[1] == 1 else f"row {row}, column {column}"
+    raise ValueError(
+        f"{name} holds {int(bad.sum())} values that are NaN or infinite; the first is {kind}, at {place}. "
+        "Drop those rows or impute them."
+    )
+
+
+def _common_device(tensors: Sequence[Tensor]) -> torch.device:
+    for tensor in tensors:
+        if tensor.device.type != "cpu":
+            return tensor.device
+    return tensors[0].device
