@@ -1,0 +1,1 @@
+"""Measures of dependence between a representation and a sensitive attribute."""
