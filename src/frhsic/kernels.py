@@ -130,7 +130,7 @@ class _Radial(Kernel):
             if value.ndim != 0:
                 raise ValueError(f"bandwidth has shape {tuple(value.shape)}; pass a number or a 0-d tensor.")
             return  # its value is not looked at: it may be batched under vmap or live on a GPU
-        if isinstance(value, bool) or not isinstance(value, (int, float)) and not hasattr(value, "__float__"):
+        if isinstance(value, bool) or (not isinstance(value, (int, float)) and not hasattr(value, "__float__")):
             raise TypeError(f"bandwidth is {type(value).__name__}; pass a positive number or a 0-d tensor.")
         if not (math.isfinite(float(value)) and float(value) > 0):
             raise ValueError(f"bandwidth is {float(value)}; pass a positive, finite number.")

@@ -1,0 +1,423 @@
+r"""The trade-off between performance and dependence, as a sweep over the penalty's weight shows it.
+
+A :class:`Frontier` holds the runs of a sweep, one :class:`Run` for each method, weight and repeat, and
+answers what a reader asks of them: which points are not dominated, how low the dependence gets within a
+performance band, how large the area under the envelope is, how sure that is, and whether two methods
+differ over paired repeats. It knows nothing of models: a run is three numbers and two names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from frhsic import _arrays
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["Comparison", "Frontier", "Interval", "MatchedPoint", "Point", "Run", "Scale"]
+
+BUDGETS = 201
+"""Number of equispaced dependence budgets on which the envelope is integrated."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One trained model: its method, penalty weight and repeat, its performance and its dependence on s."""
+
+    method: str
+    weight: float
+    repeat: int
+    performance: float
+    dependence: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """The mean over repeats at one weight of one method, with the standard deviations (ddof 1)."""
+
+    method: str
+    weight: float
+    performance: float
+    dependence: float
+    performance_sd: float
+    dependence_sd: float
+    repeats: int
+
+
+@dataclass(frozen=True)
+class MatchedPoint:
+    """The point of least dependence within the performance band, or None where no weight stays inside."""
+
+    method: str
+    point: Point | None
+    floor: float
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What turns performance and dependence into [0, 1]; pass it on to compare sweeps on one scale."""
+
+    worst: float
+    best: float
+    dependence: float
+
+    def __post_init__(self) -> None:
+        if not self.dependence > 0:
+            raise ValueError(f"the baseline's dependence is {self.dependence}; a scale needs a positive one.")
+
+    def utility(self, performance: np.ndarray) -> np.ndarray:
+        """Performance mapped so that `worst` is 0 and `best` is 1, clipped outside."""
+        if self.best == self.worst:
+            return np.ones_like(performance)
+        return np.clip((performance - self.worst) / (self.best - self.worst), 0, 1)
+
+    def budget(self, dependence: np.ndarray) -> np.ndarray:
+        """Dependence as a share of the baseline's, at most 1."""
+        return np.minimum(dependence / self.dependence, 1)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value with its percentile bootstrap interval over repeats."""
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    repeats: int
+
+    def __float__(self) -> float:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Paired Wilcoxon signed-rank test between two methods over the repeats of one sweep.
+
+    `needed` is the smallest number of repeats at which the two-sided test can reach the level at all,
+    were every difference of one sign: with fewer, no data could be significant.
+    """
+
+    first: str
+    second: str
+    measure: str
+    difference: float
+    wins: int
+    pvalue: float
+    repeats: int
+    needed: int
+    level: float
+
+    @property
+    def significant(self) -> bool:
+        """Whether the p-value is below the level."""
+        return self.pvalue < self.level
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """Runs of one sweep on one dataset, with the unpenalised model as the baseline.
+
+    Parameters
+    ----------
+    runs
+        One :class:`Run` for each model. Those of `baseline` are the reference and have one weight.
+    higher_is_better
+        True for accuracy, False for an error such as MSE.
+    baseline
+        Name of the unpenalised method among the runs.
+
+    Examples
+    --------
+    >>> runs = [Run("none", 0, 0, 0.9, 1.0), Run("hsic", 1, 0, 0.9, 0.5), Run("hsic", 10, 0, 0.8, 0.1)]
+    >>> frontier = Frontier(tuple(runs))
+    >>> frontier.matched(band=0.01)["hsic"].point.dependence
+    0.5
+    >>> [point.weight for point in frontier.non_dominated("hsic")]
+    [10, 1]
+    """
+
+    runs: tuple[Run, ...]
+    higher_is_better: bool = True
+    baseline: str = "none"
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise ValueError("a frontier needs at least one run.")
+        for run in self.runs:
+            if not (math.isfinite(run.performance) and math.isfinite(run.dependence)):
+                raise ValueError(
+                    f"{run.method} at weight {run.weight}, repeat {run.repeat}, has performance {run.performance} "
+                    f"and dependence {run.dependence}. Leave out models that diverged, with `runs` that are finite."
+                )
+        if self.baseline not in self.methods:
+            raise ValueError(f"no run is of the baseline {self.baseline!r}; the methods are {list(self.methods)}.")
+
+    @classmethod
+    def from_records(
+        cls,
+        records: Iterable[Mapping[str, Any]],
+        *,
+        performance: str = "performance",
+        dependence: str = "gdp",
+        higher_is_better: bool = True,
+        baseline: str = "none",
+    ) -> Frontier:
+        """Build from dictionaries with keys method, weight, repeat and the two named columns."""
+        runs = tuple(
+            Run(
+                str(r["method"]),
+                float(r["weight"]),
+                int(r["repeat"]),
+                float(r[performance]),
+                float(r[dependence]),
+            )
+            for r in records
+        )
+        return cls(runs, higher_is_better=higher_is_better, baseline=baseline)
+
+    @cached_property
+    def methods(self) -> tuple[str, ...]:
+        """Names of the methods, in the order in which they first come."""
+        return tuple(dict.fromkeys(run.method for run in self.runs))
+
+    @cached_property
+    def repeats(self) -> tuple[int, ...]:
+        """Indices of the repeats."""
+        return tuple(sorted({run.repeat for run in self.runs}))
+
+    @cached_property
+    def points(self) -> tuple[Point, ...]:
+        """Means over repeats, one for each method and weight."""
+        groups: dict[tuple[str, float], list[Run]] = {}
+        for run in self.runs:
+            groups.setdefault((run.method, run.weight), []).append(run)
+        return tuple(_mean(method, weight, runs) for (method, weight), runs in groups.items())
+
+    def of(self, method: str) -> tuple[Point, ...]:
+        """Points of one method, by increasing weight."""
+        if method not in self.methods:
+            raise ValueError(f"no run is of the method {method!r}; the methods are {list(self.methods)}.")
+        return tuple(sorted((p for p in self.points if p.method == method), key=lambda p: p.weight))
+
+    def only(self, methods: Sequence[str]) -> Frontier:
+        """Return the frontier of these methods and the baseline alone."""
+        keep = {*methods, self.baseline}
+        return replace(self, runs=tuple(run for run in self.runs if run.method in keep))
+
+    def at_repeat(self, repeat: int) -> Frontier:
+        """Return the frontier of one repeat."""
+        return replace(self, runs=tuple(run for run in self.runs if run.repeat == repeat))
+
+    def non_dominated(self, method: str | None = None) -> tuple[Point, ...]:
+        """Points that no other point beats in one quantity without losing in the other, by dependence."""
+        pool = self.points if method is None else self.of(method)
+        kept: list[Point] = []
+        for point in sorted(pool, key=lambda p: (p.dependence, -self._signed(p.performance))):
+            if not kept or self._signed(point.performance) > self._signed(kept[-1].performance):
+                kept.append(point)
+        return tuple(kept)
+
+    def matched(self, band: float = 0.01) -> dict[str, MatchedPoint]:
+        r"""Least dependence within a performance band of the baseline, for each method.
+
+        Feasible are the points with performance at least :math:`(1 - \text{band})` times the baseline's, or,
+        where lower is better, at most :math:`(1 + \text{band})` times it. Decided on unrounded means.
+        """
+        base = self.of(self.baseline)[0].performance
+        floor = base * (1 - band) if self.higher_is_better else base * (1 + band)
+        found = {}
+        for method in self.methods:
+            inside = [p for p in self.of(method) if self._signed(p.performance) >= self._signed(floor)]
+            best = min(inside, key=lambda p: p.dependence) if inside else None
+            found[method] = MatchedPoint(method, best, floor)
+        return found
+
+    @cached_property
+    def scale(self) -> Scale:
+        """The sweep's own scale: worst and best mean performance over all its points, the baseline's dependence."""
+        utilities = [self._signed(p.performance) for p in self.points]
+        return Scale(min(utilities), max(utilities), self.of(self.baseline)[0].dependence)
+
+    def naup(self, scale: Scale | None = None) -> dict[str, float]:
+        r"""Normalised area under the Pareto envelope, :math:`\int_0^1 U(g)\,dg`, for each method.
+
+        :math:`U(g)` is the best normalised performance among the method's points whose dependence is at most
+        :math:`g` times the baseline's, and 0 where there is none; the trapezoid rule on 201 equispaced budgets.
+        The value depends on the scale: by default the sweep's own, which depends on the methods compared; pass
+        the :class:`Scale` of another sweep to compare across them.
+        """
+        scale = self.scale if scale is None else scale
+        return {m: self._area(self.of(m), scale) for m in self.methods if m != self.baseline}
+
+    def naup_by_repeat(self, scale: Scale | None = None) -> dict[str, np.ndarray]:
+        """Area of each repeat's own envelope on one shared scale, for each method: what paired tests compare."""
+        scale = self.scale if scale is None else scale
+        parts = [self.at_repeat(repeat) for repeat in self.repeats]
+        return {
+            m: np.array([part._area(part.of(m), scale) for part in parts if m in part.methods])
+            for m in self.methods
+            if m != self.baseline
+        }
+
+    def matched_by_repeat(self, band: float = 0.01) -> dict[str, np.ndarray]:
+        """Least dependence within the band in each repeat; the repeat's baseline value where no weight stays inside."""
+        values: dict[str, list[float]] = {m: [] for m in self.methods if m != self.baseline}
+        for repeat in self.repeats:
+            part = self.at_repeat(repeat)
+            base = part.of(self.baseline)[0].dependence
+            matched = part.matched(band)
+            for method, found in values.items():
+                if method in matched:
+                    point = matched[method].point
+                    found.append(base if point is None else point.dependence)
+        return {m: np.array(v) for m, v in values.items()}
+
+    def naup_interval(
+        self,
+        method: str,
+        *,
+        confidence: float = 0.95,
+        resamples: int = 1000,
+        scale: Scale | None = None,
+        random_state: _arrays.RandomState = 0,
+    ) -> Interval:
+        """Percentile bootstrap of the area of the mean curve, resampling repeats with the scale held fixed."""
+        _arrays.require_rows(len(self.repeats), 2, "an interval over repeats")
+        scale = self.scale if scale is None else scale
+        rng = _arrays.numpy_generator(random_state)
+        weights = sorted({run.weight for run in self.runs if run.method == method})
+        table = {(run.weight, run.repeat): run for run in self.runs if run.method == method}
+        shape = (len(weights), len(self.repeats))
+        performance, dependence = np.full(shape, np.nan), np.full(shape, np.nan)
+        for i, weight in enumerate(weights):
+            for j, repeat in enumerate(self.repeats):
+                run = table.get((weight, repeat))
+                if run is not None:
+                    performance[i, j], dependence[i, j] = self._signed(run.performance), run.dependence
+        draws = []
+        for _ in range(resamples):
+            chosen = rng.integers(len(self.repeats), size=len(self.repeats))
+            u, g = performance[:, chosen], dependence[:, chosen]
+            seen = ~np.isnan(u).all(axis=1)
+            draws.append(_envelope_area(np.nanmean(u[seen], axis=1), np.nanmean(g[seen], axis=1), scale))
+        tail = (1 - confidence) / 2
+        low, high = np.quantile(draws, [tail, 1 - tail])
+        value = self._area(self.of(method), scale)
+        return Interval(value, float(low), float(high), confidence, len(self.repeats))
+
+    def compare(
+        self,
+        first: str,
+        second: str,
+        *,
+        measure: Literal["naup", "matched"] = "naup",
+        band: float = 0.01,
+        level: float = 0.05,
+        scale: Scale | None = None,
+    ) -> Comparison:
+        """Paired Wilcoxon signed-rank test over repeats; wins are repeats in which `first` is the better."""
+        from scipy.stats import wilcoxon
+
+        if measure == "naup":
+            values, better = self.naup_by_repeat(scale), 1.0
+        elif measure == "matched":
+            values, better = self.matched_by_repeat(band), -1.0
+        else:
+            raise ValueError(f"measure is {measure!r}; pass 'naup' or 'matched'.")
+        for method in (first, second):
+            if method not in values:
+                raise ValueError(f"no run is of the method {method!r}; the methods are {sorted(values)}.")
+        a, b = values[first], values[second]
+        if len(a) != len(b):
+            raise ValueError(f"{first} has {len(a)} repeats and {second} has {len(b)}; a paired test needs the same.")
+        difference = better * (a - b)
+        pvalue = 1.0 if not np.any(difference) else float(wilcoxon(difference).pvalue)
+        needed = math.ceil(1 - math.log2(level))  # two-sided: all signs equal has probability 2 · 2^-n
+        return Comparison(
+            first,
+            second,
+            measure,
+            float(np.mean(a - b)),
+            int((difference > 0).sum()),
+            pvalue,
+            len(a),
+            needed,
+            level,
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the points as a DataFrame, one row for each method and weight, with a column `efficient`."""
+        import pandas as pd
+
+        efficient = {id(p) for m in self.methods for p in self.non_dominated(m)}
+        rows = [{**p.__dict__, "efficient": id(p) in efficient} for p in self.points]
+        return pd.DataFrame(rows)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the points, a line through each method's non-dominated ones and a star for the baseline."""
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(figsize=(6, 4.2), layout="constrained")
+        for method in self.methods:
+            points = self.of(method)
+            if method == self.baseline:
+                ax.plot(points[0].dependence, points[0].performance, "k*", markersize=13, label=method, zorder=5)
+                continue
+            (dots,) = ax.plot(
+                [p.dependence for p in points], [p.performance for p in points], "o", markersize=4, alpha=0.45
+            )
+            line = self.non_dominated(method)
+            ax.plot(
+                [p.dependence for p in line],
+                [p.performance for p in line],
+                "-o",
+                markersize=4,
+                color=dots.get_color(),
+                label=method,
+            )
+        ax.set_xlabel("dependence on the sensitive attribute (lower is less)")
+        ax.set_ylabel("performance (higher is better)" if self.higher_is_better else "error (lower is better)")
+        ax.legend(frameon=False)
+        return ax
+
+    def _signed(self, performance: float) -> float:
+        return performance if self.higher_is_better else -performance
+
+    def _area(self, points: Sequence[Point], scale: Scale) -> float:
+        utility = np.array([self._signed(p.performance) for p in points])
+        return _envelope_area(utility, np.array([p.dependence for p in points]), scale)
+
+
+def _mean(method: str, weight: float, runs: Sequence[Run]) -> Point:
+    performance = np.array([run.performance for run in runs])
+    dependence = np.array([run.dependence for run in runs])
+    return Point(
+        method,
+        weight,
+        float(performance.mean()),
+        float(dependence.mean()),
+        _spread(performance),
+        _spread(dependence),
+        len(runs),
+    )
+
+
+def _spread(values: np.ndarray) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else math.nan
+
+
+def _envelope_area(performance: np.ndarray, dependence: np.ndarray, scale: Scale) -> float:
+    budgets = np.linspace(0, 1, BUDGETS)
+    utility, cost = scale.utility(performance), scale.budget(dependence)
+    reached = np.where(cost[:, None] <= budgets[None, :], utility[:, None], 0.0).max(axis=0)
+    return float(np.trapezoid(reached, budgets))

@@ -1,0 +1,174 @@
+"""The frontier: its table is re-derived from the published sweeps, which give the oracle."""
+
+import json
+from importlib.resources import files
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from pytest import approx
+
+from frhsic.frontier import Frontier, Run, Scale
+
+PUBLISHED = json.loads((files("frhsic.experiments") / "published.json").read_text())
+DATASETS = ("adult", "acs_income", "meps", "communities", "compas")
+SIX = ("FRHSIC", "FREM", "Reg-GDP", "ADV", "MMD (binned)", "LAFTR (binned)")
+NINE = (0.01, 0.1, 0.5, 1, 5, 10, 50, 100, 500)
+GRIDS = {
+    "published: FRHSIC 18 values, baselines 9": None,
+    "equal 9 values": NINE,
+    "text grid 0.1,1,10,100,500": (0.1, 1, 10, 100, 500),
+}
+
+
+def published_frontier(dataset, weights):
+    runs = [
+        Run(r["method"], r["lambda"], 0, r["perf_mean"], r["gdp_mean"])
+        for r in PUBLISHED["repo_sweeps"]
+        if r["dataset"] == dataset
+        and r["method"] in (*SIX, "Unfair")
+        and (weights is None or r["method"] == "Unfair" or r["lambda"] in weights)
+    ]
+    return Frontier(tuple(runs), higher_is_better=dataset != "communities", baseline="Unfair")
+
+
+def small():
+    return Frontier(
+        (
+            Run("none", 0, 0, 0.90, 1.0),
+            Run("a", 1, 0, 0.90, 0.5),
+            Run("a", 10, 0, 0.80, 0.25),
+            Run("a", 100, 0, 0.70, 0.30),
+        )
+    )
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_area_and_matched_point_of_the_published_sweeps_are_the_printed_ones(dataset, grid):
+    rows = [
+        r for r in PUBLISHED["derived"]["matched_and_naup_by_grid"] if r["grid"] == grid and r["dataset"] == dataset
+    ]
+    assert len(rows) == 6
+    frontier = published_frontier(dataset, GRIDS[grid])
+    areas, matched = frontier.naup(), frontier.matched(0.01)
+    for row in rows:
+        assert areas[row["method"]] == approx(row["naup"], abs=5.1e-5)
+        point = matched[row["method"]].point
+        assert (None if point is None else point.weight) == row["matched_lambda"]
+
+
+def test_area_by_hand():
+    # scale: worst .7, best .9; budgets .25 -> utility .5, .5 -> utility 1; on 201 points the steps fall on the grid
+    budgets = np.linspace(0, 1, 201)
+    curve = np.where(budgets >= 0.5, 1.0, np.where(budgets >= 0.25, 0.5, 0.0))
+    assert small().naup()["a"] == approx(np.trapezoid(curve, budgets), rel=1e-12)
+
+
+def test_dominated_points_are_left_out():
+    assert [p.weight for p in small().non_dominated("a")] == [10, 1]
+
+
+def test_an_error_is_better_when_lower():
+    runs = (Run("none", 0, 0, 1.0, 1.0), Run("a", 1, 0, 1.005, 0.4), Run("a", 2, 0, 1.2, 0.1))
+    frontier = Frontier(runs, higher_is_better=False)
+    assert frontier.matched(0.01)["a"].point.weight == 1
+    assert [p.weight for p in frontier.non_dominated("a")] == [2, 1]
+
+
+def test_no_weight_inside_the_band_gives_none():
+    runs = (Run("none", 0, 0, 0.9, 1.0), Run("a", 1, 0, 0.5, 0.1))
+    assert Frontier(runs).matched(0.01)["a"].point is None
+
+
+def test_a_scale_carries_over_to_another_sweep():
+    scale = Scale(worst=0.5, best=0.9, dependence=2.0)
+    assert small().naup(scale)["a"] > small().naup()["a"]
+
+
+def repeated(repeats, advantage):
+    rng = np.random.default_rng(0)
+    runs = []
+    for r in range(repeats):
+        noise = rng.normal(scale=0.01)
+        runs.append(Run("none", 0, r, 0.9 + noise, 1.0))
+        for weight, performance, dependence in ((1, 0.9, 0.6), (10, 0.85, 0.3)):
+            runs.append(Run("a", weight, r, performance + noise, dependence - advantage))
+            runs.append(Run("b", weight, r, performance + noise, dependence + rng.normal(scale=0.001)))
+    return Frontier(tuple(runs))
+
+
+def test_paired_comparison_sees_a_constant_advantage_and_counts_wins():
+    result = repeated(12, 0.1).compare("a", "b")
+    assert result.significant
+    assert result.wins == 12
+    assert result.difference > 0
+    # all differences of one sign over 12 repeats: the exact two-sided p-value is 2 · 2^-12
+    assert result.pvalue == approx(2 / 2**12)
+
+
+def test_five_repeats_can_never_be_significant_at_the_usual_level():
+    result = repeated(5, 0.1).compare("a", "b")
+    assert result.needed == 6
+    assert result.pvalue == approx(2 / 2**5)
+    assert not result.significant
+
+
+def test_matched_comparison_prefers_the_lower_dependence():
+    result = repeated(12, 0.1).compare("a", "b", measure="matched")
+    assert result.wins == 12
+    assert result.difference < 0
+
+
+def test_identical_methods_do_not_differ():
+    frontier = repeated(8, 0.0)
+    twin = Frontier(
+        (
+            *frontier.runs,
+            *(Run("c", r.weight, r.repeat, r.performance, r.dependence) for r in frontier.runs if r.method == "a"),
+        )
+    )
+    assert twin.compare("a", "c").pvalue == 1.0
+
+
+def test_interval_holds_the_value_and_narrows_with_repeats():
+    few, many = repeated(4, 0.1).naup_interval("b"), repeated(64, 0.1).naup_interval("b")
+    assert few.low <= few.value <= few.high
+    assert many.high - many.low < few.high - few.low
+    assert few == repeated(4, 0.1).naup_interval("b")
+
+
+def test_points_average_repeats():
+    point = repeated(6, 0.0).of("b")[0]
+    values = [r.performance for r in repeated(6, 0.0).runs if r.method == "b" and r.weight == 1]
+    assert point.performance == approx(np.mean(values))
+    assert point.performance_sd == approx(np.std(values, ddof=1))
+    assert point.repeats == 6
+
+
+def test_frame_and_plot():
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    frame = small().to_frame()
+    assert list(frame.loc[frame.efficient, "weight"]) == [0, 1, 10]
+    ax = small().plot()
+    assert ax.get_xlabel()
+    _, own = plt.subplots()
+    assert small().plot(own) is own
+    plt.close("all")
+
+
+def test_bad_input_says_what_to_do():
+    with pytest.raises(ValueError, match="at least one run"):
+        Frontier(())
+    with pytest.raises(ValueError, match="baseline 'none'"):
+        Frontier((Run("a", 1, 0, 0.9, 0.1),))
+    with pytest.raises(ValueError, match="diverged"):
+        Frontier((Run("none", 0, 0, float("nan"), 0.1),))
+    with pytest.raises(ValueError, match="method 'z'"):
+        small().of("z")
+    with pytest.raises(ValueError, match="positive"):
+        Scale(0, 1, 0.0)
+    with pytest.raises(ValueError, match="'naup' or 'matched'"):
+        small().compare("a", "a", measure="x")
