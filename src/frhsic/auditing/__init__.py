@@ -1,0 +1,33 @@
+"""Audits: what a score or a representation tells about a continuous sensitive attribute."""
+
+from frhsic.auditing.results import (
+    AttributeAudit,
+    Audit,
+    CertificateRow,
+    Contrast,
+    Curve,
+    Histogram,
+    Interval,
+    Note,
+    Number,
+    Omitted,
+    Population,
+    Rows,
+    SparseRegion,
+)
+
+__all__ = [
+    "AttributeAudit",
+    "Audit",
+    "CertificateRow",
+    "Contrast",
+    "Curve",
+    "Histogram",
+    "Interval",
+    "Note",
+    "Number",
+    "Omitted",
+    "Population",
+    "Rows",
+    "SparseRegion",
+]

@@ -1,0 +1,101 @@
+"""Frozen dataclasses to plain JSON values and back, with messages that say where a document is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import types
+import typing
+from typing import Any, TypeVar
+
+__all__ = ["from_plain", "to_plain"]
+
+T = TypeVar("T")
+
+
+def to_plain(value: Any) -> Any:
+    """Return dicts, lists, strings, numbers, booleans and None; a number that is not finite raises.
+
+    Examples
+    --------
+    >>> to_plain((1, 2.5, "a", None))
+    [1, 2.5, 'a', None]
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} cannot be written as JSON; a value that is not finite is left out or None.")
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON.")
+
+
+def from_plain(kind: type[T], value: Any, where: str = "") -> T:
+    """Return an instance of the dataclass `kind` from the dict that :func:`to_plain` made of one."""
+    where = where or kind.__name__
+    if not isinstance(value, dict):
+        raise ValueError(f"{where} is {_said(value)}; an object was expected.")
+    hints = typing.get_type_hints(kind)
+    fields = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]  # kind is a dataclass by contract
+    for key in value:
+        if key not in fields:
+            near = difflib.get_close_matches(str(key), fields, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"{where} holds {key!r}, which is not a field of {kind.__name__}.{hint}")
+    given = {}
+    for name, field in fields.items():
+        if name in value:
+            given[name] = _convert(hints[name], value[name], f"{where}.{name}")
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise ValueError(f"{where} lacks {name!r}.")
+    return kind(**given)
+
+
+def _convert(hint: Any, value: Any, where: str) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return _one_of(arguments, value, where)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise ValueError(f"{where} is {_said(value)}; a list was expected.")
+        return tuple(_convert(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise ValueError(f"{where} is {_said(value)}; an object was expected.")
+        return {str(key): _convert(arguments[1], item, f"{where}.{key}") for key, item in value.items()}
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return from_plain(hint, value, where)
+    return _scalar(hint, value, where)
+
+
+def _one_of(arguments: tuple[Any, ...], value: Any, where: str) -> Any:
+    if value is None and type(None) in arguments:
+        return None
+    kinds = [kind for kind in arguments if kind is not type(None)]
+    if len(kinds) == 1:
+        return _convert(kinds[0], value, where)
+    for kind in kinds:  # several scalars, such as str | int | float | bool: the one that came
+        if type(value) is kind:
+            return value
+    raise ValueError(f"{where} is {_said(value)}; {' or '.join(kind.__name__ for kind in kinds)} was expected.")
+
+
+def _scalar(kind: type, value: Any, where: str) -> Any:
+    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            raise ValueError(f"{where} is {value}; a finite number was expected.")
+        return float(value)
+    if type(value) is kind:
+        return value
+    raise ValueError(f"{where} is {_said(value)}; {kind.__name__} was expected.")
+
+
+def _said(value: Any) -> str:
+    if value is None:
+        return "null"
+    return f"{type(value).__name__} {str(value)[:40]!r}" if isinstance(value, (str, int, float)) else type(value).__name__

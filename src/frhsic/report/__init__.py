@@ -1,0 +1,6 @@
+"""The report: an audit, and where there is one the trade-off behind a model, as one self-contained page."""
+
+from frhsic.report.model import Report, TradeOff, TradeOffPoint
+from frhsic.report.page import render, write
+
+__all__ = ["Report", "TradeOff", "TradeOffPoint", "render", "write"]

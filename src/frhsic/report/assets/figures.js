@@ -1,0 +1,287 @@
+/* The three figures: a curve over its histogram, the strengths of dependence, the trade-off. */
+const Figures = (() => {
+  const { svg, html, button, figure, linear, padded, horizontal, vertical, path } = Chart;
+
+  function runs(flags, wanted) {
+    const found = [];
+    flags.forEach((flag, i) => {
+      if (Boolean(flag) !== wanted) return;
+      if (found.length && found[found.length - 1][1] === i - 1) found[found.length - 1][1] = i;
+      else found.push([i, i]);
+    });
+    return found;
+  }
+
+  const sparseOf = (curve) => (curve.sparse.length ? curve.sparse : curve.grid.map(() => false));
+
+  function extent(curves, domain) {
+    let low = Infinity, high = -Infinity, trusted = false;
+    for (const strict of [true, false]) {
+      for (const curve of curves) {
+        const sparse = sparseOf(curve);
+        curve.grid.forEach((s, i) => {
+          if (s < domain[0] || s > domain[1] || (strict && sparse[i])) return;
+          trusted = true;
+          low = Math.min(low, curve.mean[i], strict && curve.low.length ? curve.low[i] : Infinity);
+          high = Math.max(high, curve.mean[i], strict && curve.high.length ? curve.high[i] : -Infinity);
+        });
+        low = Math.min(low, curve.overall);
+        high = Math.max(high, curve.overall);
+      }
+      if (trusted) break;
+    }
+    return padded(low, high, 0.08);
+  }
+
+  function drawCurve(ctx, curve, y, name) {
+    const { x, plane } = ctx, sparse = sparseOf(curve);
+    const at = (values) => curve.grid.map((s, i) => [x(s), y(values[i])]);
+    const layer = svg("g", { "clip-path": ctx.clip, "data-curve": name }, plane);
+    if (curve.low.length) {
+      const upper = at(curve.high), lower = at(curve.low).reverse();
+      svg("path", { class: "band " + name, d: path(upper.concat(lower)) + "Z" }, layer);
+    }
+    const mean = at(curve.mean);
+    for (const [a, b] of runs(sparse, false)) svg("path", { class: "line " + name, d: path(mean.slice(a, b + 1)) }, layer);
+    for (const [a, b] of runs(sparse, true)) svg("path", { class: "line thin " + name, d: path(mean.slice(Math.max(0, a - 1), Math.min(mean.length, b + 2))) }, layer);
+  }
+
+  function hatchSparse(ctx, curve, top, bottom) {
+    const { x, plane, hatch, clip } = ctx;
+    for (const [a, b] of runs(sparseOf(curve), true)) {
+      const from = a ? (curve.grid[a - 1] + curve.grid[a]) / 2 : curve.grid[a];
+      const to = b < curve.grid.length - 1 ? (curve.grid[b] + curve.grid[b + 1]) / 2 : curve.grid[b];
+      svg("rect", { class: "sparse", fill: hatch, x: x(from), y: top, width: Math.max(0, x(to) - x(from)), height: bottom - top, "clip-path": clip }, plane);
+    }
+  }
+
+  function reading(curve, i, said) {
+    const lines = [said + " " + figure(curve.mean[i])];
+    if (curve.low.length) lines.push("between " + figure(curve.low[i]) + " and " + figure(curve.high[i]));
+    return lines;
+  }
+
+  /* E[f | S = s] for everyone, for the positives and for the model before, over the histogram of S. */
+  function curve(holder, attribute, before, names) {
+    const shown = [{ name: "", said: "mean", legend: "All rows", curve: attribute.everyone.curve, on: true }];
+    if (attribute.positives && attribute.positives.curve) shown.push({ name: "second", said: attribute.positives.name, legend: attribute.positives.name, curve: attribute.positives.curve, on: true });
+    if (before && before.everyone.curve) shown.push({ name: "ghost", said: "before", legend: "Before", curve: before.everyone.curve, on: true });
+    const main = shown[0].curve, bins = attribute.histogram, most = Math.max(1, ...bins.counts);
+    const domain = [Math.min(main.grid[0], bins.edges[0]), Math.max(main.grid[main.grid.length - 1], bins.edges[bins.edges.length - 1])];
+    let y = null, bottom = 0;
+    const chart = Chart.frame(holder, {
+      label: "Mean of " + names.score + " at each value of " + attribute.name + ".",
+      domain,
+      margin: { left: 52, right: 14, bottom: 46 },
+      height: (width) => Math.round(Math.min(470, Math.max(330, width * 0.52))),
+      stops: () => main.grid,
+      draw(ctx) {
+        const { plane, x, height, margin, clip } = ctx, floor = height - margin.bottom, strip = Math.round(height * 0.17);
+        bottom = floor - strip - 14;
+        y = linear(extent(shown.filter((c) => c.on).map((c) => c.curve), x.domain), [bottom, 30]);
+        const bars = svg("g", { class: "histogram", "clip-path": clip }, plane);
+        bins.counts.forEach((count, i) => {
+          const left = x(bins.edges[i]), right = x(bins.edges[i + 1]), tall = count ? Math.max(1, (strip * count) / most) : 0;
+          svg("rect", { class: "bars", x: left + 0.5, width: Math.max(0.5, right - left - 1), y: floor - tall, height: tall }, bars);
+        });
+        vertical(ctx, y, "Mean of " + names.score);
+        hatchSparse(ctx, main, 22, floor);
+        svg("line", { class: "mean", x1: margin.left, x2: ctx.width - margin.right, y1: y(main.overall), y2: y(main.overall) }, plane);
+        for (const one of shown.slice().reverse()) if (one.on) drawCurve(ctx, one.curve, y, one.name);
+        svg("text", { class: "halo", x: ctx.width - margin.right, y: y(main.overall) - 6, "text-anchor": "end" }, plane, "overall mean " + figure(main.overall));
+        for (const contrast of attribute.everyone.contrasts) {
+          const left = x(contrast.at), top = y(main.overall + contrast.value);
+          if (contrast.at < x.domain[0] || contrast.at > x.domain[1]) continue;
+          svg("path", { class: "mark", d: `M${left} ${top - 6}L${left + 6} ${top}L${left} ${top + 6}L${left - 6} ${top}Z` }, plane);
+        }
+        horizontal(ctx, floor, attribute.name);
+      },
+      read(i) {
+        const s = main.grid[i], lines = [Chart.shortened(attribute.name, 30) + " = " + figure(s)], marks = [];
+        for (const one of shown) {
+          if (!one.on) continue;
+          let k = one === shown[0] ? i : one.curve.grid.findIndex((g) => g >= s - 1e-12);
+          if (k < 0) continue;
+          lines.push(...reading(one.curve, k, one.said));
+          marks.push({ class: "dot " + one.name, y: y(one.curve.mean[k]) });
+        }
+        const bin = bins.counts.findIndex((_, b) => s <= bins.edges[b + 1]);
+        if (bin >= 0) lines.push(bins.counts[bin].toLocaleString("en") + " rows from " + figure(bins.edges[bin]) + " to " + figure(bins.edges[bin + 1]));
+        if (sparseOf(main)[i]) lines.push("sparse: do not trust the curve here");
+        return { x: s, lines, marks, top: marks.length ? marks[0].y : 40, cross: [22, bottom] };
+      },
+    });
+    if (shown.length > 1) {
+      shown.slice().reverse().forEach((one) => {
+        const toggle = button("quiet legend", "", null, "");
+        toggle.removeAttribute("aria-label");
+        html("span", "swatch " + one.name, toggle);
+        html("span", "", toggle, one.legend);
+        toggle.setAttribute("aria-pressed", "true");
+        toggle.addEventListener("click", () => {
+          if (one.on && shown.filter((c) => c.on).length === 1) return;
+          one.on = !one.on;
+          toggle.setAttribute("aria-pressed", String(one.on));
+          chart.draw();
+        });
+        chart.bar.prepend(toggle);
+      });
+    }
+    return chart;
+  }
+
+  /* Dots with whiskers for every measure that runs from 0 to 1. */
+  function strength(holder, population) {
+    const numbers = population.numbers.filter((n) => n.unit_scale);
+    if (!numbers.length) {
+      holder.closest("figure").remove();
+      return null;
+    }
+    const said = numbers.map((n) => n.label + " " + figure(n.value) + (n.interval ? ", interval " + figure(n.interval.low) + " to " + figure(n.interval.high) : "")).join("; ");
+    const row = 44;
+    const chart = Chart.frame(holder, {
+      label: "Measures from 0 to 1: " + said + ".",
+      domain: null,
+      margin: { left: 2, right: 16, bottom: 30 },
+      height: () => numbers.length * row + 36,
+      draw(ctx) {
+        const { plane, width, margin } = ctx, wide = width > 620, left = wide ? 260 : margin.left + 6, floor = ctx.height - margin.bottom;
+        const x = linear([0, 1], [left, width - margin.right]);
+        for (const tick of wide ? [0, 0.2, 0.4, 0.6, 0.8, 1] : [0, 0.5, 1]) {
+          svg("line", { class: "grid", x1: x(tick), x2: x(tick), y1: 4, y2: floor }, plane);
+          svg("text", { x: x(tick), y: floor + 18, "text-anchor": tick === 0 && !wide ? "start" : tick === 1 ? "end" : "middle" }, plane, figure(tick) + (tick === 0 ? " nothing" : tick === 1 ? " everything" : ""));
+        }
+        const clamp = (v) => Math.min(1, Math.max(0, v));
+        numbers.forEach((n, i) => {
+          const middle = i * row + (wide ? 24 : 32);
+          svg("text", wide ? { class: "title", x: 0, y: middle + 4 } : { class: "title halo", x: 0, y: middle - 12 }, plane, Chart.shortened(n.label, wide ? 38 : width / 7.4));
+          const group = svg("g", { "data-key": n.key }, plane);
+          if (n.interval) svg("line", { class: "whisker", x1: x(clamp(n.interval.low)), x2: x(clamp(n.interval.high)), y1: middle, y2: middle }, group);
+          if (n.under_independence !== null) svg("circle", { class: "ring", cx: x(clamp(n.under_independence)), cy: middle, r: 5 }, group);
+          svg("circle", { class: "dot", cx: x(clamp(n.value)), cy: middle, r: 5.5 }, group);
+          const title = svg("title", {}, group);
+          title.textContent = n.label + ": " + n.sentence;
+          const end = x(clamp(n.interval ? n.interval.high : n.value)) + 10, room = end < width - 60;
+          svg("text", { class: "halo", x: room ? end : x(clamp(n.interval ? n.interval.low : n.value)) - 10, y: middle + 4, "text-anchor": room ? "start" : "end" }, plane, figure(n.value));
+        });
+      },
+    });
+    chart.bar.remove();
+    return chart;
+  }
+
+  /* Performance against GDP; choosing a point, by click, table or slider, changes the curve beside it. */
+  function tradeoff(holder, beside, data, names) {
+    const points = data.points, gdps = points.map((p) => p.gdp), marks = points.map((p) => p.performance);
+    const curves = points.map((p) => p.curve).filter(Boolean);
+    const slider = document.getElementById("weight"), said = document.getElementById("weight-said");
+    const rows = Array.from(document.querySelectorAll("tr[data-point]"));
+    let selected = Math.max(0, points.findIndex((p) => p.chosen)), drawn = null, moving = 0, mapY = null;
+    const tell = (p) => "λ = " + figure(p.weight) + ": " + data.performance_name + " " + figure(p.performance) + ", GDP " + figure(p.gdp) + (p.chosen ? " (chosen)" : "");
+
+    const map = Chart.frame(holder, {
+      label: "Trade-off: " + points.map(tell).join("; ") + ".",
+      domain: padded(Math.min(0, ...gdps), Math.max(...gdps), 0.06),
+      margin: { left: 52, right: 16, bottom: 46 },
+      height: (width) => Math.round(Math.min(400, Math.max(300, width * 0.72))),
+      stops: () => gdps,
+      draw(ctx) {
+        const { plane, x, height, margin, clip } = ctx, floor = height - margin.bottom;
+        const seen = marks.filter((_, i) => gdps[i] >= x.domain[0] && gdps[i] <= x.domain[1]).concat(data.floor === null ? [] : [data.floor]);
+        const y = linear(padded(Math.min(...(seen.length ? seen : marks)), Math.max(...(seen.length ? seen : marks)), 0.12), [floor, 30]);
+        mapY = y;
+        vertical(ctx, y, data.performance_name + (data.higher_is_better ? " (higher is better)" : " (lower is better)"));
+        horizontal(ctx, floor, "GDP (lower is better)");
+        if (data.floor !== null) {
+          svg("line", { class: "floor", x1: margin.left, x2: ctx.width - margin.right, y1: y(data.floor), y2: y(data.floor) }, plane);
+          svg("text", { class: "floor-said halo", x: ctx.width - margin.right, y: y(data.floor) - 6, "text-anchor": "end" }, plane, "to be kept: " + figure(data.floor));
+        }
+        const layer = svg("g", { "clip-path": clip }, plane);
+        svg("path", { class: "path", d: path(points.map((p) => [x(p.gdp), y(p.performance)])) }, layer);
+        points.forEach((p, i) => {
+          if (p.gdp < x.domain[0] || p.gdp > x.domain[1]) return;
+          const group = svg("g", { class: "point" + (i === selected ? " selected" : ""), "data-point": i }, plane);
+          const cx = x(p.gdp), cy = y(p.performance);
+          if (p.chosen) {
+            svg("circle", { class: "chosen", cx, cy, r: 11 }, group);
+            svg("text", { class: "chosen-said halo", x: cx + 15, y: cy + 18 }, group, "chosen");
+          }
+          svg("circle", { class: "body", cx, cy, r: i === selected ? 7 : 5.5 }, group);
+          svg("circle", { class: "hit", cx, cy, r: 16 }, group);
+        });
+      },
+      read: (i) => ({ x: gdps[i], top: mapY(marks[i]), lines: ["λ = " + figure(points[i].weight), data.performance_name + " " + figure(marks[i]), "GDP " + figure(gdps[i])].concat(points[i].hsic === null ? [] : ["HSIC " + figure(points[i].hsic)]) }),
+    });
+    map.root.addEventListener("click", (event) => {
+      const point = event.target.closest("[data-point]");
+      if (point) choose(Number(point.getAttribute("data-point")));
+    });
+
+    let view = null, viewY = null;
+    if (curves.length) {
+      const first = curves[0];
+      const domain = [Math.min(...curves.map((c) => c.grid[0])), Math.max(...curves.map((c) => c.grid[c.grid.length - 1]))];
+      view = Chart.frame(beside, {
+        label: "Mean of " + names.score + " at each value of " + data.attribute + " for the chosen penalty weight.",
+        domain,
+        margin: { left: 52, right: 16, bottom: 46 },
+        height: (width) => Math.round(Math.min(400, Math.max(300, width * 0.72))),
+        stops: () => (drawn || first).grid,
+        draw(ctx) {
+          const { plane, x, height, margin } = ctx, floor = height - margin.bottom;
+          const y = (viewY = linear(extent(curves, x.domain), [floor, 30]));
+          vertical(ctx, y, "Mean of " + names.score);
+          const layer = svg("g", { "clip-path": ctx.clip }, plane);
+          points.forEach((p, i) => { if (p.curve && i !== selected) svg("path", { class: "faint", d: path(p.curve.grid.map((s, k) => [x(s), y(p.curve.mean[k])])) }, layer); });
+          if (drawn) {
+            hatchSparse(ctx, drawn, 22, floor);
+            svg("line", { class: "mean", x1: margin.left, x2: ctx.width - margin.right, y1: y(drawn.overall), y2: y(drawn.overall) }, plane);
+            drawCurve(ctx, drawn, y, "");
+          }
+          horizontal(ctx, floor, data.attribute);
+        },
+        read(i) {
+          const s = drawn.grid[i], top = viewY(drawn.mean[i]);
+          return { x: s, top, cross: [22, 254], marks: [{ class: "dot", y: top }], lines: [Chart.shortened(data.attribute, 30) + " = " + figure(s)].concat(reading(drawn, i, "mean")) };
+        },
+      });
+    }
+
+    function blend(from, to, share) {
+      const mix = (a, b) => (a.length === b.length ? b.map((v, i) => a[i] + (v - a[i]) * share) : b);
+      return { ...to, mean: mix(from.mean, to.mean), low: mix(from.low, to.low), high: mix(from.high, to.high), overall: from.overall + (to.overall - from.overall) * share };
+    }
+
+    function choose(index) {
+      selected = index;
+      slider.value = index;
+      slider.setAttribute("aria-valuetext", tell(points[index]));
+      said.textContent = tell(points[index]);
+      rows.forEach((row) => row.classList.toggle("selected", Number(row.dataset.point) === index));
+      map.draw();
+      const to = points[index].curve, from = drawn, mine = ++moving;
+      if (!view) return;
+      view.plot.dataset.selected = index;
+      const same = from && to && from.grid.length === to.grid.length && from.grid.every((s, i) => s === to.grid[i]);
+      if (!same || matchMedia("(prefers-reduced-motion: reduce)").matches) {
+        drawn = to;
+        view.draw();
+        return;
+      }
+      const start = performance.now();
+      (function step(now) {
+        if (mine !== moving) return;
+        const share = Math.min(1, Math.max(0, (now - start) / 260));
+        drawn = share < 1 ? blend(from, to, share * (2 - share)) : to;
+        view.draw();
+        if (share < 1) requestAnimationFrame(step);
+      })(start);
+    }
+
+    slider.addEventListener("input", () => choose(Number(slider.value)));
+    rows.forEach((row) => row.addEventListener("click", () => choose(Number(row.dataset.point))));
+    choose(selected);
+  }
+
+  return { curve, strength, tradeoff };
+})();

@@ -1,0 +1,38 @@
+/* What happens when the page opens. */
+(() => {
+  const report = JSON.parse(document.getElementById("data").textContent);
+  const audit = report.audit, live = document.getElementById("live");
+  const names = { score: audit.score_name || audit.subject_name };
+
+  const themes = ["auto", "light", "dark"], toggle = document.getElementById("theme");
+  const kept = () => { try { return localStorage.getItem("frhsic-theme"); } catch { return null; } };
+  function theme(name) {
+    document.documentElement.dataset.theme = name;
+    toggle.textContent = "Theme: " + name;
+    try { localStorage.setItem("frhsic-theme", name); } catch { /* a file opened from disk may have no storage */ }
+  }
+  theme(themes.includes(kept()) ? kept() : "auto");
+  toggle.addEventListener("click", () => theme(themes[(themes.indexOf(document.documentElement.dataset.theme) + 1) % 3]));
+  document.getElementById("print").addEventListener("click", () => window.print());
+  document.getElementById("json").addEventListener("click", () => Tables.save(JSON.stringify(report, null, 1), "application/json", "audit.json"));
+
+  document.querySelectorAll(".table").forEach((holder) => Tables.enhance(holder, live));
+  const before = (name) => report.before && report.before.attributes.find((a) => a.name === name);
+  document.querySelectorAll('[data-figure="curve"]').forEach((holder) => {
+    const attribute = audit.attributes[Number(holder.dataset.attribute)];
+    Figures.curve(holder, attribute, before(attribute.name), names);
+  });
+  document.querySelectorAll('[data-figure="strength"]').forEach((holder) => Figures.strength(holder, audit.attributes[Number(holder.dataset.attribute)].everyone));
+  const map = document.querySelector('[data-figure="tradeoff"]');
+  if (map) Figures.tradeoff(map, document.querySelector('[data-figure="tradeoff-curve"]'), report.tradeoff, names);
+
+  const links = new Map(Array.from(document.querySelectorAll("nav a"), (link) => [link.hash.slice(1), link]));
+  const watch = new IntersectionObserver((entries) => {
+    const entry = entries.find((e) => e.isIntersecting);
+    if (!entry || !links.has(entry.target.id)) return;
+    links.forEach((link) => link.removeAttribute("aria-current"));
+    links.get(entry.target.id).setAttribute("aria-current", "true");
+  }, { rootMargin: "-15% 0px -75% 0px" });
+  document.querySelectorAll("main > section").forEach((section) => watch.observe(section));
+  document.documentElement.dataset.ready = "yes";
+})();

@@ -1,0 +1,147 @@
+"""One self-contained HTML page from a :class:`~frhsic.report.model.Report`."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import os
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from frhsic.auditing.results import Audit, Number
+from frhsic.report.model import Report
+
+__all__ = ["figure", "render", "write"]
+
+SCRIPTS = ("chart.js", "figures.js", "tables.js", "page.js")
+HEADLINES = ("gdp", "standardized_gdp", "hsic_effect", "probe_linear", "probe_trees")
+
+
+def render(report: Report | Audit) -> str:
+    """Return the page as text: styles, scripts and data inside it, no address of any other host.
+
+    Every text goes through autoescaping, the data through JSON with ``<``, ``>`` and ``&`` escaped, and the
+    page's own policy admits no script but the one that was put in here.
+    """
+    if isinstance(report, Audit):
+        report = Report(report)
+    style = _asset("report.css")
+    script = "\n".join(_asset(name) for name in SCRIPTS)
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["figure"] = figure
+    environment.filters["probability"] = probability
+    environment.filters["percent"] = percent
+    environment.filters["count"] = lambda n: f"{n:,.0f}"
+    return environment.from_string(_asset("report.html.j2")).render(
+        report=report,
+        audit=report.audit,
+        style=style,
+        script=script,
+        policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'",
+        data=_embeddable(report),
+        compared=_compared(report),
+        headlines=HEADLINES,
+    )
+
+
+def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
+    """Write the page to `path`, all of it or nothing, and return the path."""
+    target = Path(path)
+    text = render(report)
+    if not target.parent.is_dir():
+        raise ValueError(f"the folder {str(target.parent)!r} is not there; make it first or choose another path.")
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, target)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return target
+
+
+def figure(value: float | None) -> str:
+    """Return a number as people read it: three significant digits, a true minus sign, powers of ten spelt out.
+
+    Examples
+    --------
+    >>> figure(0.08123), figure(-12345.6), figure(0.0000123), figure(None)
+    ('0.0812', '−12,346', '1.23 × 10⁻⁵', '–')
+    """
+    if value is None:
+        return "–"
+    if value == 0:
+        return "0"
+    size = abs(value)
+    sign = "−" if value < 0 else ""
+    if size >= 1e6 or size < 1e-4:
+        exponent = math.floor(math.log10(size))
+        mantissa = float(f"{size / 10.0**exponent:.3g}")
+        if mantissa >= 10:
+            mantissa, exponent = mantissa / 10, exponent + 1
+        raised = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+        return f"{sign}{mantissa:g} × 10{raised}"
+    if size >= 1000:
+        return f"{sign}{size:,.0f}"
+    return f"{sign}{float(f'{size:.3g}'):g}"
+
+
+def probability(value: float | None) -> str:
+    """Return a p-value as people read it.
+
+    Examples
+    --------
+    >>> probability(0.0002), probability(0.04), probability(1.0)
+    ('< 0.001', '0.040', '1.000')
+    """
+    if value is None:
+        return "–"
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def percent(value: float) -> str:
+    """Return a share in percent.
+
+    Examples
+    --------
+    >>> percent(0.95), percent(0.0123)
+    ('95 %', '1.2 %')
+    """
+    return f"{100 * value:.2g} %" if value < 0.995 else f"{100 * value:.3g} %"
+
+
+def _compared(report: Report) -> list[tuple[str, list[tuple[Number | None, Number]]]]:
+    """For each attribute that both audits hold, the pairs of numbers (before, after)."""
+    if report.before is None:
+        return []
+    before = {attribute.name: attribute for attribute in report.before.attributes}
+    tables = []
+    for attribute in report.audit.attributes:
+        if attribute.name in before:
+            old = {number.key: number for number in before[attribute.name].everyone.numbers}
+            tables.append((attribute.name, [(old.get(new.key), new) for new in attribute.everyone.numbers]))
+    return tables
+
+
+def _embeddable(report: Report) -> Markup:
+    """JSON that cannot end the script element it stands in, nor open a comment there."""
+    text = json.dumps(report.to_dict(), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def _asset(name: str) -> str:
+    return resources.files("frhsic.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
