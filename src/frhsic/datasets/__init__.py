@@ -1,0 +1,20 @@
+"""Tables with a target and a sensitive attribute: five real ones, made ones with known answers, and your own."""
+
+from frhsic.datasets._dataset import Column, Dataset
+from frhsic.datasets._split import Part, Scale, Split
+from frhsic.datasets.loading import ENTRIES, Fetched, fetch, load_dataset
+from frhsic.datasets.sources import DatasetUnavailableError, cache_dir
+
+__all__ = [
+    "ENTRIES",
+    "Column",
+    "Dataset",
+    "DatasetUnavailableError",
+    "Fetched",
+    "Part",
+    "Scale",
+    "Split",
+    "cache_dir",
+    "fetch",
+    "load_dataset",
+]

