@@ -23,6 +23,7 @@ from torch import Tensor
 from frhsic import _arrays
 
 __all__ = [
+    "Column",
     "Gaussian",
     "InverseMultiquadric",
     "Kernel",
@@ -383,7 +384,7 @@ class PerColumn(Kernel):
         for side in (x, y):
             if side.shape[-1] != len(self.kernels):
                 raise ValueError(f"{len(self.kernels)} kernels for {side.shape[-1]} columns; pass one for each.")
-        columns: list[Kernel] = [_Column(kernel, index) for index, kernel in enumerate(self.kernels)]
+        columns: list[Kernel] = [Column(kernel, index) for index, kernel in enumerate(self.kernels)]
         folded = columns[0]
         for column in columns[1:]:
             folded = Product(folded, column)
@@ -421,8 +422,8 @@ class PerColumn(Kernel):
 
 
 @dataclass(frozen=True)
-class _Column(Kernel):
-    """A kernel on one column of a matrix."""
+class Column(Kernel):
+    """A kernel on one column of a matrix, k(x, y) = kernel(x_index, y_index)."""
 
     kernel: Kernel
     index: int

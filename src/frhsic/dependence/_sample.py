@@ -1,0 +1,65 @@
+"""What every statistic of two samples does first: rows paired, a subset kept, a kernel chosen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from frhsic import _arrays
+from frhsic.kernels import Kernel, gaussian_at_median
+
+
+def paired_rows(
+    z: Any, s: Any, *, where: Any, device: torch.device | str | None, least: int, what: str
+) -> tuple[Tensor, Tensor]:
+    """Return z and s as matrices of equal length, restricted to `where`, with at least `least` rows left."""
+    z, s = _arrays.paired((z, "z"), (s, "s"), device=device)
+    if where is not None:
+        kept = _arrays.subset_mask(where, z.shape[0]).to(z.device)
+        z, s = z[kept], s[kept]
+        what = f"{what}, on the rows that `where` keeps,"
+    _arrays.require_rows(z.shape[0], least, what)
+    return z, s
+
+
+def kernel_or_median(kernel: Kernel | None, x: Tensor, name: str) -> Kernel:
+    """Return the kernel that was passed, or the Gaussian at the median distance of x for None."""
+    if kernel is None:
+        return gaussian_at_median(x, name=name)
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel_{name} is {type(kernel).__name__}; pass a kernel such as Gaussian(1.0), or None.")
+    return kernel
+
+
+def require_varying(x: Tensor, name: str) -> None:
+    """Raise if every row of x is the same."""
+    if bool((x == x[:1]).all()):
+        raise ValueError(
+            f"{name} is constant: all {x.shape[0]} rows are equal, so nothing can depend on it. "
+            "Check the column, or the rows that `where` keeps."
+        )
+
+
+def require_positive(value: float, name: str) -> None:
+    """Raise unless value is a positive, finite number."""
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} is {value}; pass a positive, finite number.")
+
+
+def recomputed(function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+    """Call `function`, and call it again in the backward pass rather than keep what it computed."""
+    if not torch.is_grad_enabled() or not any(x.requires_grad for x in inputs):
+        return function(*inputs)
+    result: Tensor = checkpoint(function, *inputs, use_reentrant=False, preserve_rng_state=False)
+    return result
+
+
+def safe_sqrt(x: Tensor) -> Tensor:
+    """Square root of x where it is positive, else 0; the gradient is 0 there and not infinite."""
+    positive = x > 0
+    return torch.where(positive, torch.where(positive, x, 1).sqrt(), 0)

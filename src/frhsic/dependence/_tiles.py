@@ -1,0 +1,106 @@
+r"""Sums over all pairs of rows, tile by tile: O(n) memory, every tile of a symmetric matrix once.
+
+For weights w and kernels k, l this module computes
+
+.. math:: J = \sum_{ij} w_i w_j K_{ij} L_{ij}, \qquad a = Kw, \qquad b = Lw,
+
+from which HSIC follows, and pulls a gradient with respect to K back to the rows. All arithmetic is in
+float64: the terms of HSIC nearly cancel, and float32 sums of a million of them would not hold five digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from frhsic.kernels import Kernel
+
+__all__ = ["Sums", "pairs", "pull_back", "row_sums", "sums", "working_copy"]
+
+CPU_TILE = 512  # two megabytes of float64, so that a tile and its neighbour stay in the cache
+CUDA_TILE = 4096
+
+
+class Sums(NamedTuple):
+    """The joint sum J (0-d) and the weighted row sums a and b, each of shape (n,)."""
+
+    joint: Tensor
+    k_rows: Tensor
+    l_rows: Tensor
+
+
+def working_copy(x: Tensor, kernel: Kernel) -> Tensor:
+    """Return x off the graph in float64, moved to mean zero where the kernel's HSIC does not notice."""
+    x = x.detach().to(torch.float64)
+    return x - x.mean(dim=0) if kernel.centring_safe else x
+
+
+def pairs(n: int, device: torch.device) -> Iterator[tuple[slice, slice]]:
+    """Yield the tiles on and above the diagonal, as (rows, columns)."""
+    size = CUDA_TILE if device.type == "cuda" else CPU_TILE
+    for i in range(0, n, size):
+        for j in range(i, n, size):
+            yield slice(i, min(i + size, n)), slice(j, min(j + size, n))
+
+
+def sums(x: Tensor, y: Tensor, k: Kernel, l: Kernel, w: Tensor, *, skip_diagonal: bool) -> Sums:
+    """Return J, a and b for the rows of x under k and the rows of y under l, both less their offset.
+
+    Parameters
+    ----------
+    x, y
+        Working copies, of shapes (n, d) and (n, q).
+    w
+        Weights of shape (n,).
+    skip_diagonal
+        Leave out the pairs (i, i), as U-statistics do.
+    """
+    joint, k_rows, l_rows = w.new_zeros(()), torch.zeros_like(w), torch.zeros_like(w)
+    for rows, columns in pairs(len(w), w.device):
+        k_tile = k.shifted(x[rows], x[columns])
+        l_tile = l.shifted(y[rows], y[columns])
+        if rows == columns:
+            if skip_diagonal:
+                k_tile.fill_diagonal_(0)
+                l_tile.fill_diagonal_(0)
+        else:
+            k_rows[columns] += k_tile.mT @ w[rows]
+            l_rows[columns] += l_tile.mT @ w[rows]
+        k_rows[rows] += k_tile @ w[columns]
+        l_rows[rows] += l_tile @ w[columns]
+        once = w[rows] @ ((k_tile * l_tile) @ w[columns])
+        joint += once if rows == columns else 2 * once
+    return Sums(joint, k_rows, l_rows)
+
+
+def row_sums(x: Tensor, k: Kernel) -> Tensor:
+    """Return the sums over j of k(x_i, x_j), of shape (n,), in float64."""
+    total = x.new_zeros(len(x))
+    for rows, columns in pairs(len(x), x.device):
+        tile = k(x[rows], x[columns])
+        total[rows] += tile.sum(1)
+        if rows != columns:
+            total[columns] += tile.sum(0)
+    return total
+
+
+def pull_back(x: Tensor, k: Kernel, cotangent: Callable[[slice, slice], Tensor]) -> Tensor:
+    """Return the gradient with respect to x of a symmetric function of its Gram matrix under k.
+
+    `cotangent(rows, columns)` gives that tile of the function's gradient with respect to K. The tile of
+    K is computed anew and differentiated by itself, so memory stays O(n) and one tile.
+    """
+    gradient = torch.zeros_like(x)
+    for rows, columns in pairs(len(x), x.device):
+        outer = cotangent(rows, columns)
+        with torch.enable_grad():
+            left, right = x[rows].requires_grad_(), x[columns].requires_grad_()
+            tile = k.shifted(left, right)
+        to_left, to_right = torch.autograd.grad(tile, (left, right), outer)
+        factor = 1 if rows == columns else 2  # the tile and its mirror image
+        gradient[rows] += factor * to_left
+        gradient[columns] += factor * to_right
+    return gradient
