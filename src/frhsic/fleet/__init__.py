@@ -1,0 +1,20 @@
+"""Training: M models (every λ × seed × split) advance in lock-step, and a single model is a fleet of one."""
+
+from frhsic.fleet.data import Member, TrainingData, grid
+from frhsic.fleet.networks import affine_head, mlp_encoder
+from frhsic.fleet.progress import DivergenceWarning, Tick
+from frhsic.fleet.result import Fleet, History
+from frhsic.fleet.training import train
+
+__all__ = [
+    "DivergenceWarning",
+    "Fleet",
+    "History",
+    "Member",
+    "Tick",
+    "TrainingData",
+    "affine_head",
+    "grid",
+    "mlp_encoder",
+    "train",
+]

@@ -1,0 +1,218 @@
+"""One step of M models: gather, loss, gradient, Adam; on a GPU captured once and replayed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, vmap
+
+from frhsic.fleet.state import State
+from frhsic.fleet.streams import batch_order
+
+__all__ = ["Stepper", "losses"]
+
+log = logging.getLogger(__name__)
+
+Stacked = dict[str, Tensor]
+Losses = tuple[Tensor, Tensor, Tensor]
+
+
+def losses(state: State, rows: Tensor, epoch: int | None, guarded: bool) -> Losses:
+    """Return loss, task loss and penalty of every model, each (M,), for batches `rows` (G, m, columns).
+
+    Models are independent, so the gradient of the sum of their losses holds the gradient of each. That leaves
+    one transform, the forward `vmap`; the backward pass runs on stacked tensors as if they had been written so.
+    """
+
+    def one(trained: Stacked, own: Stacked, shared: Stacked, batch: Tensor, weight: Tensor) -> Losses:
+        made: Losses = functional_call(state.model, {**trained, **own, **shared}, (batch, weight, epoch, guarded))
+        return made
+
+    trained, own, shared, weight = state.parameters, state.own, state.shared, state.weight
+    g, k = state.layout.groups, state.layout.together
+    if g * k == 1:  # a fleet of one is the model itself
+        total, task, penalty = one(_first(trained), _first(own), _first(shared), rows[0], weight[0])
+        return total[None], task[None], penalty[None]
+    if g == 1:
+        total, task, penalty = vmap(one, in_dims=(0, 0, None, None, 0))(trained, own, _first(shared), rows[0], weight)
+    elif k == 1:
+        total, task, penalty = vmap(one)(trained, own, shared, rows, weight)
+    else:
+        nested = vmap(vmap(one, in_dims=(0, 0, None, None, 0)))
+        total, task, penalty = nested(_grouped(trained, g), _grouped(own, g), shared, rows, weight.view(g, k))
+    return total.flatten(), task.flatten(), penalty.flatten()
+
+
+def _first(stacked: Stacked) -> Stacked:
+    return {name: values[0] for name, values in stacked.items()}
+
+
+def _grouped(stacked: Stacked, groups: int) -> Stacked:
+    return {name: values.view(groups, -1, *values.shape[1:]) for name, values in stacked.items()}
+
+
+@dataclass
+class Adam:
+    """Adam (Kingma and Ba 2015) without decay, one step of all models at once."""
+
+    learning_rate: float
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+
+    def step(self, state: State, gradient: Tensor) -> None:
+        """Step every model in place, in one pass over the stacked parameters."""
+        state.steps.add_(1)
+        torch._fused_adam_(  # what torch.optim.Adam(fused=True) calls, without its bookkeeping in Python
+            [state.flat],
+            [gradient],
+            [state.first],
+            [state.second],
+            [],
+            [state.steps],
+            lr=self.learning_rate,
+            beta1=self.beta1,
+            beta2=self.beta2,
+            weight_decay=0.0,
+            eps=self.epsilon,
+            amsgrad=False,
+            maximize=False,
+        )
+
+
+class Stepper:
+    """Takes the steps of a part of a fleet.
+
+    The order of an epoch lies on the device and a counter there says which rows come next, so that a step is
+    the same work every time: on a GPU it is captured as a graph for each (batch size, does the penalty adapt)
+    and replayed, and the host does nothing but launch.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        table: Tensor,
+        rows: int,
+        batch_size: int,
+        adam: Adam,
+        *,
+        capture: bool = False,
+        compile: bool = False,
+    ) -> None:
+        self.state = state
+        self.table = table  # (D·n, columns)
+        self.rows = rows
+        self.adam = adam
+        self.capture = capture
+        self.compile = compile
+        device = table.device
+        self.guarded = any(member.weight == 0 for member in state.layout.members)
+        full, rest = divmod(rows, batch_size)
+        self.sizes = [batch_size] * full + [rest] * (rest > 0)
+        self.order = torch.zeros(state.layout.groups, rows, dtype=torch.int64, device=device)
+        self.cursor = torch.zeros((), dtype=torch.int64, device=device)
+        self.offsets = torch.arange(self.sizes[0], device=device)
+        self._steps: dict[tuple[int, bool], Callable[[], object]] = {}
+        self._losses = losses
+        self._compiled: Callable[..., Losses] | None = None
+
+    def begin(self, epoch: int) -> None:
+        """Lay out the epoch's order, each group its own."""
+        found: dict[tuple[int, int], Tensor] = {}
+        for m in self.state.layout.leaders:
+            if (m.seed, m.split) not in found:
+                found[m.seed, m.split] = batch_order(m.seed, m.split, epoch, self.rows) + m.split * self.rows
+        drawn = torch.stack([found[m.seed, m.split] for m in self.state.layout.leaders])
+        if self.order.is_cuda:
+            drawn = drawn.pin_memory()  # the copy below then waits for nothing
+        self.order.copy_(drawn, non_blocking=True)
+        self.cursor.zero_()
+
+    def step(self, size: int, epoch: int, adapts: bool) -> None:
+        """Take the next step, on the next `size` rows."""
+        key = (size, adapts)
+        if key not in self._steps:
+            self._steps[key] = self._prepare(size, epoch if adapts else None)
+        self._steps[key]()
+
+    def _take(self, size: int, epoch: int | None, find: Callable[..., Losses]) -> None:
+        state = self.state
+        with torch.no_grad():
+            at = self.order.index_select(1, self.offsets[:size] + self.cursor)  # (G, m)
+            batch = self.table.index_select(0, at.flatten()).view(*at.shape, -1)  # (G, m, columns)
+            self.cursor.add_(size)
+        total, task, penalty = find(state, batch, epoch, self.guarded)
+        (gradient,) = torch.autograd.grad(total.sum(), state.flat)  # (M, P)
+        with torch.no_grad():
+            # a model whose loss or gradient is not finite stays where it was, from this step on
+            found = total.detach() + gradient.sum(1)
+            state.alive.logical_and_(found * 0 == 0)
+            running = state.alive[:, None]
+            self.adam.step(_quiet(state, running), torch.where(running, gradient, 0))
+            state.sums.add_(torch.stack([task.detach(), penalty.detach()]), alpha=size)
+
+    def _prepare(self, size: int, epoch: int | None) -> Callable[[], object]:
+        find = self._compiled_losses() if self.compile and epoch is None else losses
+
+        def plain() -> None:
+            self._take(size, epoch, find)
+
+        if not self.capture:
+            return plain
+        try:
+            return self._captured(plain)
+        except RuntimeError as error:
+            log.warning("the step could not be captured as a CUDA graph and runs uncaptured: %s", error)
+            self.capture = False
+            return plain
+
+    def _captured(self, step: Callable[[], None]) -> Callable[[], object]:
+        """Capture a step as a CUDA graph; the steps that this takes to warm up are undone."""
+        changed = [*self.state.mutable(), self.cursor]
+        kept = [tensor.detach().clone() for tensor in changed]
+
+        def restore() -> None:
+            with torch.no_grad():
+                for tensor, value in zip(changed, kept):
+                    tensor.copy_(value)
+
+        try:
+            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch left it untyped
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(3):
+                    step()
+                    self.cursor.zero_()
+            torch.cuda.current_stream().wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                step()
+        finally:
+            restore()
+        return graph.replay
+
+    def _compiled_losses(self) -> Callable[..., Losses]:
+        if self._compiled is None:
+            compiled = torch.compile(losses, dynamic=False)
+
+            def or_plain(state: State, batch: Tensor, epoch: int | None, guarded: bool) -> Losses:
+                try:
+                    found: Losses = compiled(state, batch, epoch, guarded)
+                    return found
+                except torch._dynamo.exc.TorchDynamoException as error:
+                    log.warning("the step could not be compiled and runs uncompiled: %s", error)
+                    self._compiled = losses
+                    return losses(state, batch, epoch, guarded)
+
+            self._compiled = or_plain
+        return self._compiled
+
+
+def _quiet(state: State, running: Tensor) -> State:
+    """Take the momentum from models that stopped: with a gradient of zero Adam then leaves them exactly alone."""
+    state.first.mul_(running)
+    return state
