@@ -39,7 +39,7 @@ class Batch:
     z: Tensor  # (m, d)
     s: Tensor  # (m, q)
     scores: Tensor | None  # (m, c), or None where the penalty does not read them
-    chosen: Tensor | None  # (m,), 1 for rows that count and 0 for others; None where all count
+    chosen: Tensor | None  # (m,), how much each row counts: 1, 0, or a weight; None where all count alike
 
     @property
     def rows(self) -> int:
@@ -48,10 +48,10 @@ class Batch:
 
     @property
     def weights(self) -> Tensor:
-        """One weight per row, equal over the rows that count and summing to one, of shape (m,)."""
+        """One weight per row, in proportion to how much it counts and summing to one, of shape (m,)."""
         if self.chosen is None:
             return torch.full((self.rows,), 1 / self.rows, dtype=self.z.dtype, device=self.z.device)
-        return self.chosen / self.chosen.sum().clamp_min(1)
+        return self.chosen / self.chosen.sum().clamp_min(torch.finfo(self.chosen.dtype).tiny)
 
 
 class Penalty(nn.Module, ABC):
@@ -74,15 +74,18 @@ class Penalty(nn.Module, ABC):
         Whether a call must be given the head's raw output.
     needs_target
         Whether a call must be given y.
+    fixed_state
+        Names of buffers that :meth:`prepare` sets and :meth:`adapt` leaves alone.
     """
 
     needs_scores: bool = False
     needs_target: bool = False
+    fixed_state: tuple[str, ...] = ()
 
     def __init__(self, *, condition: Condition = "all", fewest: int = 11) -> None:
         super().__init__()
         one_of("condition", condition, get_args(Condition))
-        whole("fewest", fewest, 1)
+        whole("fewest", fewest, 2)
         self.condition = condition
         self.fewest = fewest
         self.needs_target = condition == "positive"

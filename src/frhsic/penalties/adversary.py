@@ -1,0 +1,227 @@
+"""Adversaries: a small network that tries to read S from Z, and the encoder is paid for its failure."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from frhsic.dependence.binned import bin_membership, quantile_edges
+from frhsic.penalties.base import Batch, Penalty, positive, whole
+
+__all__ = ["Adversary", "BinnedAdversary", "adam_step"]
+
+LAYERS = (("weight_in", "bias_in"), ("weight_out", "bias_out"))
+NAMES = tuple(name for layer in LAYERS for name in layer)
+
+
+class _Adversarial(Penalty):
+    """A network z_dim → hidden (SELU) → outputs, its Adam moments, and one step on its own loss per batch.
+
+    Weights and moments are buffers: an optimiser of the model never sees them, and no gradient reaches
+    them through the penalty.
+    """
+
+    steps: Tensor
+
+    def __init__(self, z_dim: int, hidden: int, learning_rate: float) -> None:
+        super().__init__()
+        whole("z_dim", z_dim, 1)
+        whole("hidden", hidden, 1)
+        self.z_dim = z_dim
+        self.hidden = hidden
+        self.learning_rate = positive("learning_rate", learning_rate)
+        self.register_buffer("steps", None)
+        for name in NAMES:
+            for kept in (name, f"{name}_first", f"{name}_second"):
+                self.register_buffer(kept, None)
+
+    @abstractmethod
+    def _outputs(self, attributes: int) -> int:
+        """Return the width of the last layer for so many attributes."""
+
+    @abstractmethod
+    def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
+        """Return what the adversary minimises, of its outputs (m, outputs) and s (m, q)."""
+
+    def adapts(self, epoch: int) -> bool:
+        """Return True: the adversary takes a step before every step of the model."""
+        return True
+
+    def predict(self, z: Tensor) -> Tensor:
+        """Return what the adversary makes of z, of shape (m, outputs), with gradient in z alone."""
+        return _network({name: weight.detach() for name, weight in self._weights().items()}, z)
+
+    def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
+        widths = ((self.z_dim, self.hidden), (self.hidden, self._outputs(s.shape[1])))
+        for (fan_in, fan_out), (weight, bias) in zip(widths, LAYERS):
+            bound = 1 / math.sqrt(fan_in)  # the initial law of torch.nn.Linear, for weights and biases alike
+            for name, shape in ((weight, (fan_out, fan_in)), (bias, (fan_out,))):
+                drawn = torch.empty(shape, dtype=s.dtype, device=generator.device)
+                setattr(self, name, drawn.uniform_(-bound, bound, generator=generator).to(s.device))
+                for moment in ("first", "second"):
+                    setattr(self, f"{name}_{moment}", torch.zeros(shape, dtype=s.dtype, device=s.device))
+        self.steps = torch.zeros((), dtype=s.dtype, device=s.device)
+
+    def _adapt(self, z: Tensor, s: Tensor) -> None:
+        def loss(weights: dict[str, Tensor]) -> Tensor:
+            return self._loss(_network(weights, z), s)
+
+        weights = self._weights()
+        gradients = torch.func.grad(loss)(weights)
+        self.steps.add_(1)
+        for name, weight in weights.items():
+            first, second = getattr(self, f"{name}_first"), getattr(self, f"{name}_second")
+            adam_step(weight, gradients[name], first, second, self.steps, self.learning_rate)
+
+    def _value(self, batch: Batch) -> Tensor:
+        return -self._loss(self.predict(batch.z), batch.s)
+
+    def _weights(self) -> dict[str, Tensor]:
+        if self.steps is None:
+            raise self._lacks("adversary")
+        return {name: getattr(self, name) for name in NAMES}
+
+    def _door(self, z: Tensor, s: Tensor, scores: Tensor | None, y: Tensor | None) -> Batch:
+        batch = super()._door(z, s, scores, y)
+        if batch.z.shape[1] != self.z_dim:
+            raise ValueError(
+                f"z has {batch.z.shape[1]} columns, but the adversary was built for {self.z_dim}; "
+                f"pass {type(self).__name__}(z_dim={batch.z.shape[1]})."
+            )
+        return batch
+
+
+class Adversary(_Adversarial):
+    r"""How well an adversary a predicts S from Z, :math:`-\frac{1}{mq} \sum_{ik} (a(z_i)_k - s_{ik})^2`.
+
+    Never positive. The adversary, one hidden layer with SELU, takes one Adam step on its mean squared error
+    in each :meth:`adapt`; the encoder then moves against it. As an objective it has no lower bound, and a
+    value that is very negative says that this adversary was misled, not that Z and S are independent.
+    Where a is constant at the mean of S it is minus the variance of S.
+
+    Parameters
+    ----------
+    z_dim
+        Number of columns of z. The number of attributes is that of `s_train`.
+    hidden
+        Units of the hidden layer.
+    learning_rate
+        Of the adversary's Adam, with moments (0.9, 0.999).
+
+    References
+    ----------
+    The paper's ADV; a plain regression adversary in the manner of Zhang, Lemoine and Mitchell (2018),
+    *Mitigating unwanted biases with adversarial learning*.
+
+    Examples
+    --------
+    An adversary with zero weights predicts 0, and misses s = (1, 3) by 1 and 3: minus (1 + 9) / 2.
+
+    >>> penalty = Adversary(z_dim=2)
+    >>> penalty.prepare(torch.tensor([1.0, 3.0]), torch.Generator())
+    >>> for weight in penalty.buffers():
+    ...     _ = weight.zero_()
+    >>> penalty(torch.ones(2, 2), torch.tensor([1.0, 3.0]))
+    tensor(-5.)
+    """
+
+    def __init__(self, z_dim: int = 50, *, hidden: int = 50, learning_rate: float = 1e-3) -> None:
+        super().__init__(z_dim, hidden, learning_rate)
+
+    def _outputs(self, attributes: int) -> int:
+        return attributes
+
+    def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
+        return functional.mse_loss(outputs, s)
+
+
+class BinnedAdversary(_Adversarial):
+    r"""How well an adversary tells the bin of S from Z, :math:`\frac{1}{mq} \sum_{ik} \log p_{b(s_{ik})}(z_i)`.
+
+    Minus the cross-entropy, never positive. Bins are cut at quantiles of the training rows, so that each
+    holds an equal share; p is the softmax of the adversary's outputs, one group of them per attribute.
+    Where p is uniform it is :math:`-\log(\text{bins})`.
+
+    Parameters
+    ----------
+    z_dim
+        Number of columns of z. The number of attributes is that of `s_train`.
+    bins
+        Number of quantile bins of each attribute.
+    hidden, learning_rate
+        As in :class:`Adversary`.
+
+    References
+    ----------
+    The paper's LAFTR; Madras, Creager, Pitassi and Zemel (2018), *Learning adversarially fair and
+    transferable representations*, with bins in place of groups.
+
+    Examples
+    --------
+    An adversary with zero weights finds four bins equally likely: minus log 4.
+
+    >>> penalty = BinnedAdversary(z_dim=2)
+    >>> penalty.prepare(torch.arange(8.0), torch.Generator())
+    >>> for name, state in penalty.named_buffers():
+    ...     _ = state.zero_() if name != "edges" else state
+    >>> penalty(torch.ones(2, 2), torch.tensor([1.0, 3.0]))
+    tensor(-1.3863)
+    """
+
+    fixed_state = ("edges",)
+    edges: Tensor
+
+    def __init__(self, z_dim: int = 50, *, bins: int = 4, hidden: int = 50, learning_rate: float = 1e-3) -> None:
+        super().__init__(z_dim, hidden, learning_rate)
+        whole("bins", bins, 2)
+        self.bins = bins
+        self.register_buffer("edges", None)
+
+    def _outputs(self, attributes: int) -> int:
+        return attributes * self.bins
+
+    def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
+        super()._prepare(s, generator)
+        self.edges = torch.stack([quantile_edges(column, self.bins) for column in s.mT])
+
+    def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
+        log_p = outputs.reshape(s.shape[0], s.shape[1], self.bins).log_softmax(-1)
+        bins = torch.stack([bin_membership(column, edges) for column, edges in zip(s.mT, self.edges.to(s))], dim=1)
+        return -(log_p * bins).sum(-1).mean()
+
+
+def adam_step(
+    parameter: Tensor, gradient: Tensor, first: Tensor, second: Tensor, steps: Tensor, learning_rate: float
+) -> None:
+    r"""Take one step of Adam in place, with moments (0.9, 0.999) and ε = 1e-8.
+
+    .. math:: p \leftarrow p - \eta \frac{v_1 / (1 - 0.9^t)}{\sqrt{v_2 / (1 - 0.999^t)} + \varepsilon},
+
+    where the moments `first` and `second` have been moved to the new gradient and t, in `steps`, already
+    counts this step. Every argument but the learning rate may be batched by ``vmap``.
+
+    Examples
+    --------
+    The first step is the learning rate, whatever the size of the gradient.
+
+    >>> p, first, second = torch.tensor(1.0), torch.tensor(0.0), torch.tensor(0.0)
+    >>> adam_step(p, torch.tensor(7.0), first, second, torch.tensor(1.0), 0.25)
+    >>> p
+    tensor(0.7500)
+    """
+    slow, slower = 0.9, 0.999
+    first.mul_(slow).add_(gradient * (1 - slow))
+    second.mul_(slower).add_(gradient * gradient * (1 - slower))
+    # 1 - β^t by expm1: in single precision 1 - 0.999 would keep four digits
+    corrected = first / -torch.expm1(steps * math.log(slow))
+    spread = (second / -torch.expm1(steps * math.log(slower))).sqrt() + 1e-8
+    parameter.sub_(learning_rate * corrected / spread)
+
+
+def _network(weights: dict[str, Tensor], z: Tensor) -> Tensor:
+    hidden = functional.selu(functional.linear(z, weights["weight_in"], weights["bias_in"]))
+    return functional.linear(hidden, weights["weight_out"], weights["bias_out"])
