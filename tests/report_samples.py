@@ -27,7 +27,7 @@ def curve(strength: float = 1.0, points: int = 81, level: float = 0.3) -> Curve:
     grid = tuple(17 + 73 * i / (points - 1) for i in range(points))
     rows = tuple(2400 * math.exp(-(((s - 36) / 17) ** 2)) + 4 for s in grid)
     mean = tuple(level + strength * 0.17 * math.sin((s - 22) / 17) * math.exp(-(((s - 48) / 26) ** 2)) for s in grid)
-    wide = [0.9 / math.sqrt(r) for r in rows]
+    wide = [0.4 / math.sqrt(r) for r in rows]
     return Curve(
         grid=grid,
         mean=mean,
@@ -82,7 +82,7 @@ def population(strength: float = 1.0, name: str = "all rows") -> Population:
         ),
         curve=curve(strength),
         contrasts=(
-            Contrast(30.0, -0.071, "At 30 the mean score is 0.071 below the overall mean.", 2100.0, False, Interval(-0.08, -0.06, 0.95, "bootstrap")),
+            Contrast(30.0, 0.048 * strength, "At 30 the mean score is 0.048 above the overall mean.", 2100.0, False, Interval(0.04, 0.06, 0.95, "bootstrap")),
             Contrast(85.0, 0.002, "At 85 the mean score is close to the overall mean, but few rows say so.", 11.0, True, no_interval="fewer than 30 rows nearby"),
         ),
         omitted=(Omitted("binned_mmd", "Binned MMD", "the attribute has fewer than 10 distinct values."),),

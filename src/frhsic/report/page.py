@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 import os
 import tempfile
 from importlib import resources
@@ -14,10 +13,11 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
+from frhsic.auditing._format import figure, percent, plain, probability
 from frhsic.auditing.results import Audit, Number
 from frhsic.report.model import Report
 
-__all__ = ["figure", "render", "write"]
+__all__ = ["render", "write"]
 
 SCRIPTS = ("chart.js", "figures.js", "tables.js", "page.js")
 HEADLINES = ("gdp", "standardized_gdp", "hsic_effect", "probe_linear", "probe_trees")
@@ -35,6 +35,7 @@ def render(report: Report | Audit) -> str:
     script = "\n".join(_asset(name) for name in SCRIPTS)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["figure"] = figure
+    environment.filters["plain"] = plain
     environment.filters["probability"] = probability
     environment.filters["percent"] = percent
     environment.filters["count"] = lambda n: f"{n:,.0f}"
@@ -66,56 +67,6 @@ def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
         Path(temporary).unlink(missing_ok=True)
         raise
     return target
-
-
-def figure(value: float | None) -> str:
-    """Return a number as people read it: three significant digits, a true minus sign, powers of ten spelt out.
-
-    Examples
-    --------
-    >>> figure(0.08123), figure(-12345.6), figure(0.0000123), figure(None)
-    ('0.0812', '−12,346', '1.23 × 10⁻⁵', '–')
-    """
-    if value is None:
-        return "–"
-    if value == 0:
-        return "0"
-    size = abs(value)
-    sign = "−" if value < 0 else ""
-    if size >= 1e6 or size < 1e-4:
-        exponent = math.floor(math.log10(size))
-        mantissa = float(f"{size / 10.0**exponent:.3g}")
-        if mantissa >= 10:
-            mantissa, exponent = mantissa / 10, exponent + 1
-        raised = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-        return f"{sign}{mantissa:g} × 10{raised}"
-    if size >= 1000:
-        return f"{sign}{size:,.0f}"
-    return f"{sign}{float(f'{size:.3g}'):g}"
-
-
-def probability(value: float | None) -> str:
-    """Return a p-value as people read it.
-
-    Examples
-    --------
-    >>> probability(0.0002), probability(0.04), probability(1.0)
-    ('< 0.001', '0.040', '1.000')
-    """
-    if value is None:
-        return "–"
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def percent(value: float) -> str:
-    """Return a share in percent.
-
-    Examples
-    --------
-    >>> percent(0.95), percent(0.0123)
-    ('95 %', '1.2 %')
-    """
-    return f"{100 * value:.2g} %" if value < 0.995 else f"{100 * value:.3g} %"
 
 
 def _compared(report: Report) -> list[tuple[str, list[tuple[Number | None, Number]]]]:

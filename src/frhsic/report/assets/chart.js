@@ -38,7 +38,13 @@ const Chart = (() => {
       return sign + Number(mantissa) + " × 10" + raised;
     }
     if (size >= 1000) return sign + Math.round(size).toLocaleString("en");
-    return sign + Number(size.toPrecision(3));
+    return sign + size.toPrecision(3);
+  }
+
+  /* A number that was chosen, not estimated: no zeros at its end. */
+  function plain(value) {
+    const text = figure(value);
+    return text.includes(".") && !text.includes("×") ? text.replace(/\.?0+$/, "") : text;
   }
 
   function ticks(low, high, count) {
@@ -68,7 +74,7 @@ const Chart = (() => {
     svg("line", { class: "axis", x1: margin.left, x2: width - margin.right, y1: at, y2: at }, plane);
     for (const tick of ticks(x.domain[0], x.domain[1], Math.max(2, Math.round((width - margin.left - margin.right) / 90)))) {
       svg("line", { class: "axis", x1: x(tick), x2: x(tick), y1: at, y2: at + 5 }, plane);
-      svg("text", { x: x(tick), y: at + 18, "text-anchor": "middle" }, plane, figure(tick));
+      svg("text", { x: x(tick), y: at + 18, "text-anchor": "middle" }, plane, plain(tick));
     }
     svg("text", { class: "title", x: width - margin.right, y: at + 37, "text-anchor": "end" }, plane, shortened(title, (width - margin.left - margin.right) / 7));
   }
@@ -77,7 +83,7 @@ const Chart = (() => {
     const { plane, width, margin } = ctx;
     for (const tick of ticks(y.domain[0], y.domain[1], Math.max(2, Math.round(Math.abs(y.range[0] - y.range[1]) / 48)))) {
       svg("line", { class: "grid", x1: margin.left, x2: width - margin.right, y1: y(tick), y2: y(tick) }, plane);
-      svg("text", { x: margin.left - 8, y: y(tick) + 4, "text-anchor": "end" }, plane, figure(tick));
+      svg("text", { x: margin.left - 8, y: y(tick) + 4, "text-anchor": "end" }, plane, plain(tick));
     }
     svg("text", { class: "title", x: 0, y: 12 }, plane, shortened(title, width / 7));
   }
@@ -115,13 +121,18 @@ const Chart = (() => {
       root.replaceChildren();
       root.setAttribute("viewBox", `0 0 ${width} ${height}`);
       const defs = svg("defs", {}, root);
-      svg("rect", { x: margin.left, y: 0, width: Math.max(1, width - margin.left - margin.right), height }, svg("clipPath", { id: id + "-clip" }, defs));
       const weave = svg("pattern", { id: id + "-hatch", width: 7, height: 7, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, defs);
       svg("line", { class: "hatch", x1: 0, x2: 0, y1: 0, y2: 7 }, weave);
       const plane = svg("g", {}, root);
-      const clip = `url(#${id}-clip)`, hatch = `url(#${id}-hatch)`;
+      const hatch = `url(#${id}-hatch)`;
+      let windows = 0;
+      const clipped = (top, bottom) => {
+        const name = id + "-window-" + ++windows;
+        svg("rect", { x: margin.left, y: top, width: Math.max(1, width - margin.left - margin.right), height: Math.max(0, bottom - top) }, svg("clipPath", { id: name }, defs));
+        return `url(#${name})`;
+      };
       const x = state.domain ? linear(state.domain, [margin.left, width - margin.right]) : null;
-      ctx = { root, plane, width, height, margin, x, clip, hatch };
+      ctx = { root, plane, width, height, margin, x, clipped, hatch };
       options.draw(ctx);
       ctx.over = svg("g", {}, root);
       if (buttons) {
@@ -232,5 +243,5 @@ const Chart = (() => {
     return { bar, plot, root, draw, show, tip, live };
   }
 
-  return { svg, html, button, figure, linear, padded, horizontal, vertical, path, frame, shortened, ticks };
+  return { svg, html, button, figure, plain, linear, padded, horizontal, vertical, path, frame, shortened, ticks };
 })();

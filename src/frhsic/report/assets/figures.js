@@ -1,6 +1,6 @@
 /* The three figures: a curve over its histogram, the strengths of dependence, the trade-off. */
 const Figures = (() => {
-  const { svg, html, button, figure, linear, padded, horizontal, vertical, path } = Chart;
+  const { svg, html, button, figure, plain, linear, padded, horizontal, vertical, path } = Chart;
 
   function runs(flags, wanted) {
     const found = [];
@@ -14,29 +14,29 @@ const Figures = (() => {
 
   const sparseOf = (curve) => (curve.sparse.length ? curve.sparse : curve.grid.map(() => false));
 
+  /* The means that can be trusted, and of their bands as much as leaves the shape of the curve visible. */
   function extent(curves, domain) {
-    let low = Infinity, high = -Infinity, trusted = false;
     for (const strict of [true, false]) {
+      const means = [], ends = [];
       for (const curve of curves) {
         const sparse = sparseOf(curve);
         curve.grid.forEach((s, i) => {
           if (s < domain[0] || s > domain[1] || (strict && sparse[i])) return;
-          trusted = true;
-          low = Math.min(low, curve.mean[i], strict && curve.low.length ? curve.low[i] : Infinity);
-          high = Math.max(high, curve.mean[i], strict && curve.high.length ? curve.high[i] : -Infinity);
+          means.push(curve.mean[i], curve.overall);
+          if (curve.low.length) ends.push(curve.low[i], curve.high[i]);
         });
-        low = Math.min(low, curve.overall);
-        high = Math.max(high, curve.overall);
       }
-      if (trusted) break;
+      if (!means.length) continue;
+      const low = Math.min(...means), high = Math.max(...means), room = (high - low || Math.abs(high) || 1) * 0.5;
+      return padded(Math.max(low - room, Math.min(low, ...ends)), Math.min(high + room, Math.max(high, ...ends)), 0.06);
     }
-    return padded(low, high, 0.08);
+    return padded(curves[0].overall, curves[0].overall, 0.5);
   }
 
-  function drawCurve(ctx, curve, y, name) {
+  function drawCurve(ctx, curve, y, name, clip) {
     const { x, plane } = ctx, sparse = sparseOf(curve);
     const at = (values) => curve.grid.map((s, i) => [x(s), y(values[i])]);
-    const layer = svg("g", { "clip-path": ctx.clip, "data-curve": name }, plane);
+    const layer = svg("g", { "clip-path": clip, "data-curve": name }, plane);
     if (curve.low.length) {
       const upper = at(curve.high), lower = at(curve.low).reverse();
       svg("path", { class: "band " + name, d: path(upper.concat(lower)) + "Z" }, layer);
@@ -47,7 +47,7 @@ const Figures = (() => {
   }
 
   function hatchSparse(ctx, curve, top, bottom) {
-    const { x, plane, hatch, clip } = ctx;
+    const { x, plane, hatch } = ctx, clip = ctx.clipped(top, bottom);
     for (const [a, b] of runs(sparseOf(curve), true)) {
       const from = a ? (curve.grid[a - 1] + curve.grid[a]) / 2 : curve.grid[a];
       const to = b < curve.grid.length - 1 ? (curve.grid[b] + curve.grid[b + 1]) / 2 : curve.grid[b];
@@ -76,7 +76,7 @@ const Figures = (() => {
       height: (width) => Math.round(Math.min(470, Math.max(330, width * 0.52))),
       stops: () => main.grid,
       draw(ctx) {
-        const { plane, x, height, margin, clip } = ctx, floor = height - margin.bottom, strip = Math.round(height * 0.17);
+        const { plane, x, height, margin } = ctx, floor = height - margin.bottom, clip = ctx.clipped(0, floor), strip = Math.round(height * 0.17);
         bottom = floor - strip - 14;
         y = linear(extent(shown.filter((c) => c.on).map((c) => c.curve), x.domain), [bottom, 30]);
         const bars = svg("g", { class: "histogram", "clip-path": clip }, plane);
@@ -87,7 +87,7 @@ const Figures = (() => {
         vertical(ctx, y, "Mean of " + names.score);
         hatchSparse(ctx, main, 22, floor);
         svg("line", { class: "mean", x1: margin.left, x2: ctx.width - margin.right, y1: y(main.overall), y2: y(main.overall) }, plane);
-        for (const one of shown.slice().reverse()) if (one.on) drawCurve(ctx, one.curve, y, one.name);
+        for (const one of shown.slice().reverse()) if (one.on) drawCurve(ctx, one.curve, y, one.name, ctx.clipped(22, bottom + 4));
         svg("text", { class: "halo", x: ctx.width - margin.right, y: y(main.overall) - 6, "text-anchor": "end" }, plane, "overall mean " + figure(main.overall));
         for (const contrast of attribute.everyone.contrasts) {
           const left = x(contrast.at), top = y(main.overall + contrast.value);
@@ -97,7 +97,7 @@ const Figures = (() => {
         horizontal(ctx, floor, attribute.name);
       },
       read(i) {
-        const s = main.grid[i], lines = [Chart.shortened(attribute.name, 30) + " = " + figure(s)], marks = [];
+        const s = main.grid[i], lines = [Chart.shortened(attribute.name, 30) + " = " + plain(s)], marks = [];
         for (const one of shown) {
           if (!one.on) continue;
           let k = one === shown[0] ? i : one.curve.grid.findIndex((g) => g >= s - 1e-12);
@@ -106,7 +106,7 @@ const Figures = (() => {
           marks.push({ class: "dot " + one.name, y: y(one.curve.mean[k]) });
         }
         const bin = bins.counts.findIndex((_, b) => s <= bins.edges[b + 1]);
-        if (bin >= 0) lines.push(bins.counts[bin].toLocaleString("en") + " rows from " + figure(bins.edges[bin]) + " to " + figure(bins.edges[bin + 1]));
+        if (bin >= 0) lines.push(bins.counts[bin].toLocaleString("en") + " rows from " + plain(bins.edges[bin]) + " to " + plain(bins.edges[bin + 1]));
         if (sparseOf(main)[i]) lines.push("sparse: do not trust the curve here");
         return { x: s, lines, marks, top: marks.length ? marks[0].y : 40, cross: [22, bottom] };
       },
@@ -149,7 +149,7 @@ const Figures = (() => {
         const x = linear([0, 1], [left, width - margin.right]);
         for (const tick of wide ? [0, 0.2, 0.4, 0.6, 0.8, 1] : [0, 0.5, 1]) {
           svg("line", { class: "grid", x1: x(tick), x2: x(tick), y1: 4, y2: floor }, plane);
-          svg("text", { x: x(tick), y: floor + 18, "text-anchor": tick === 0 && !wide ? "start" : tick === 1 ? "end" : "middle" }, plane, figure(tick) + (tick === 0 ? " nothing" : tick === 1 ? " everything" : ""));
+          svg("text", { x: x(tick), y: floor + 18, "text-anchor": tick === 0 && !wide ? "start" : tick === 1 ? "end" : "middle" }, plane, plain(tick) + (tick === 0 ? " nothing" : tick === 1 ? " everything" : ""));
         }
         const clamp = (v) => Math.min(1, Math.max(0, v));
         numbers.forEach((n, i) => {
@@ -177,7 +177,7 @@ const Figures = (() => {
     const slider = document.getElementById("weight"), said = document.getElementById("weight-said");
     const rows = Array.from(document.querySelectorAll("tr[data-point]"));
     let selected = Math.max(0, points.findIndex((p) => p.chosen)), drawn = null, moving = 0, mapY = null;
-    const tell = (p) => "λ = " + figure(p.weight) + ": " + data.performance_name + " " + figure(p.performance) + ", GDP " + figure(p.gdp) + (p.chosen ? " (chosen)" : "");
+    const tell = (p) => "λ = " + plain(p.weight) + ": " + data.performance_name + " " + figure(p.performance) + ", GDP " + figure(p.gdp) + (p.chosen ? " (chosen)" : "");
 
     const map = Chart.frame(holder, {
       label: "Trade-off: " + points.map(tell).join("; ") + ".",
@@ -186,7 +186,7 @@ const Figures = (() => {
       height: (width) => Math.round(Math.min(400, Math.max(300, width * 0.72))),
       stops: () => gdps,
       draw(ctx) {
-        const { plane, x, height, margin, clip } = ctx, floor = height - margin.bottom;
+        const { plane, x, height, margin } = ctx, floor = height - margin.bottom, clip = ctx.clipped(0, floor);
         const seen = marks.filter((_, i) => gdps[i] >= x.domain[0] && gdps[i] <= x.domain[1]).concat(data.floor === null ? [] : [data.floor]);
         const y = linear(padded(Math.min(...(seen.length ? seen : marks)), Math.max(...(seen.length ? seen : marks)), 0.12), [floor, 30]);
         mapY = y;
@@ -194,7 +194,7 @@ const Figures = (() => {
         horizontal(ctx, floor, "GDP (lower is better)");
         if (data.floor !== null) {
           svg("line", { class: "floor", x1: margin.left, x2: ctx.width - margin.right, y1: y(data.floor), y2: y(data.floor) }, plane);
-          svg("text", { class: "floor-said halo", x: ctx.width - margin.right, y: y(data.floor) - 6, "text-anchor": "end" }, plane, "to be kept: " + figure(data.floor));
+          svg("text", { class: "floor-said halo", x: ctx.width - margin.right, y: y(data.floor) - 6, "text-anchor": "end" }, plane, "to be kept: " + plain(data.floor));
         }
         const layer = svg("g", { "clip-path": clip }, plane);
         svg("path", { class: "path", d: path(points.map((p) => [x(p.gdp), y(p.performance)])) }, layer);
@@ -210,7 +210,7 @@ const Figures = (() => {
           svg("circle", { class: "hit", cx, cy, r: 16 }, group);
         });
       },
-      read: (i) => ({ x: gdps[i], top: mapY(marks[i]), lines: ["λ = " + figure(points[i].weight), data.performance_name + " " + figure(marks[i]), "GDP " + figure(gdps[i])].concat(points[i].hsic === null ? [] : ["HSIC " + figure(points[i].hsic)]) }),
+      read: (i) => ({ x: gdps[i], top: mapY(marks[i]), lines: ["λ = " + plain(points[i].weight), data.performance_name + " " + figure(marks[i]), "GDP " + figure(gdps[i])].concat(points[i].hsic === null ? [] : ["HSIC " + figure(points[i].hsic)]) }),
     });
     map.root.addEventListener("click", (event) => {
       const point = event.target.closest("[data-point]");
@@ -231,18 +231,18 @@ const Figures = (() => {
           const { plane, x, height, margin } = ctx, floor = height - margin.bottom;
           const y = (viewY = linear(extent(curves, x.domain), [floor, 30]));
           vertical(ctx, y, "Mean of " + names.score);
-          const layer = svg("g", { "clip-path": ctx.clip }, plane);
+          const layer = svg("g", { "clip-path": ctx.clipped(22, floor) }, plane);
           points.forEach((p, i) => { if (p.curve && i !== selected) svg("path", { class: "faint", d: path(p.curve.grid.map((s, k) => [x(s), y(p.curve.mean[k])])) }, layer); });
           if (drawn) {
             hatchSparse(ctx, drawn, 22, floor);
             svg("line", { class: "mean", x1: margin.left, x2: ctx.width - margin.right, y1: y(drawn.overall), y2: y(drawn.overall) }, plane);
-            drawCurve(ctx, drawn, y, "");
+            drawCurve(ctx, drawn, y, "", ctx.clipped(22, floor));
           }
           horizontal(ctx, floor, data.attribute);
         },
         read(i) {
           const s = drawn.grid[i], top = viewY(drawn.mean[i]);
-          return { x: s, top, cross: [22, 254], marks: [{ class: "dot", y: top }], lines: [Chart.shortened(data.attribute, 30) + " = " + figure(s)].concat(reading(drawn, i, "mean")) };
+          return { x: s, top, cross: [22, 254], marks: [{ class: "dot", y: top }], lines: [Chart.shortened(data.attribute, 30) + " = " + plain(s)].concat(reading(drawn, i, "mean")) };
         },
       });
     }

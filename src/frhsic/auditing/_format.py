@@ -1,0 +1,69 @@
+"""Numbers as people read them, the same in sentences, in tables and in the charts' script."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["figure", "percent", "plain", "probability"]
+
+
+def figure(value: float | None) -> str:
+    """Return a number as people read it: three significant digits, a true minus sign, powers of ten spelt out.
+
+    Examples
+    --------
+    >>> figure(0.08123), figure(0.83), figure(-12345.6), figure(0.0000123), figure(None)
+    ('0.0812', '0.830', '−12,346', '1.23 × 10⁻⁵', '–')
+    """
+    if value is None:
+        return "–"
+    if value == 0:
+        return "0"
+    size = abs(value)
+    sign = "−" if value < 0 else ""
+    if size >= 1e6 or size < 1e-4:
+        exponent = math.floor(math.log10(size))
+        mantissa = float(f"{size / 10.0**exponent:.3g}")
+        if mantissa >= 10:
+            mantissa, exponent = mantissa / 10, exponent + 1
+        raised = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+        return f"{sign}{mantissa:g} × 10{raised}"
+    if size >= 1000:
+        return f"{sign}{size:,.0f}"
+    return f"{sign}{size:#.3g}".removesuffix(".")
+
+
+def plain(value: float) -> str:
+    """Return a number that was chosen, not estimated: no zeros at its end.
+
+    Examples
+    --------
+    >>> plain(30.0), plain(0.3), plain(7.25), plain(1e-6)
+    ('30', '0.3', '7.25', '1 × 10⁻⁶')
+    """
+    text = figure(value)
+    return text.rstrip("0").removesuffix(".") if "." in text and "×" not in text else text
+
+
+def probability(value: float | None) -> str:
+    """Return a p-value as people read it.
+
+    Examples
+    --------
+    >>> probability(0.0002), probability(0.04), probability(1.0)
+    ('< 0.001', '0.040', '1.000')
+    """
+    if value is None:
+        return "–"
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def percent(value: float) -> str:
+    """Return a share in percent.
+
+    Examples
+    --------
+    >>> percent(0.95), percent(0.0123)
+    ('95 %', '1.2 %')
+    """
+    return f"{100 * value:.2g} %" if value < 0.995 else f"{100 * value:.3g} %"
