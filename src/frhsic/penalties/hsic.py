@@ -127,7 +127,8 @@ class HSIC(ScaledPenalty):
         one_of("attributes", attributes, get_args(Attributes))
         if estimator == "unbiased" and (condition == "positive" or minority_clip is not None):
             raise ValueError(
-                "the unbiased estimator takes no weights; pass estimator='biased', or condition='all' without minority_clip."
+                "the unbiased estimator takes no weights: neither condition='positive' nor minority_clip. "
+                "Pass estimator='biased'."
             )
         if minority_clip is not None and not 0 < minority_clip[0] <= 1 <= minority_clip[1] < math.inf:
             raise ValueError(

@@ -1,0 +1,423 @@
+"""HSIC as a penalty: its kernels, its units of length, and the head in the kernel."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from pytest import approx
+from torch import Tensor
+
+from frhsic.dependence import minority_weights
+from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear, median_bandwidth
+from frhsic.penalties import HSIC
+from frhsic.penalties.scales import median_distance
+
+Z_SCALES = ("normalised", "standardised", "step", "published", 1.7)
+
+
+def batch(m: int = 7, d: int = 3, q: int = 1, dtype: torch.dtype = torch.float64, seed: int = 0) -> tuple[Tensor, ...]:
+    source = torch.Generator().manual_seed(seed)
+    s = torch.rand(m, q, generator=source, dtype=torch.float64)
+    z = torch.randn(m, d, generator=source, dtype=torch.float64) + 2 * s[:, :1]
+    f = torch.randn(m, 1, generator=source, dtype=torch.float64) + s[:, :1]
+    return z.to(dtype), s.to(dtype), f.to(dtype)
+
+
+def tolerance(dtype: torch.dtype) -> dict[str, float]:
+    return {"rel": 1e-10, "abs": 0.0} if dtype == torch.float64 else {"rel": 2e-5, "abs": 1e-9}
+
+
+def by_definition(k: list[list[float]], l: list[list[float]]) -> float:
+    """Mean over all i, j, a, b of K_ij (L_ij + L_ab - 2 L_ia), which is tr(KHLH) / n²."""
+    n = len(k)
+    rows = range(n)
+    total = sum(k[i][j] * (l[i][j] + l[a][b] - 2 * l[i][a]) for i in rows for j in rows for a in rows for b in rows)
+    return total / n**4
+
+
+def gaussians(x: Tensor, bandwidth: float) -> list[list[float]]:
+    rows = x.double().tolist()
+    return [[math.exp(-sum((a - b) ** 2 for a, b in zip(u, v)) / (2 * bandwidth**2)) for v in rows] for u in rows]
+
+
+def lower_median(x: Tensor) -> float:
+    rows = x.double().tolist()
+    d = sorted(math.dist(rows[i], rows[j]) for i in range(len(rows)) for j in range(i))
+    return d[(len(d) - 1) // 2]
+
+
+def prepared(penalty: HSIC, s: Tensor, z: Tensor | None = None) -> HSIC:
+    penalty.prepare(s, torch.Generator().manual_seed(0))
+    if z is not None:
+        penalty.adapt(z, s, 0)
+    return penalty
+
+
+def test_published_is_the_definition_with_gaussians_at_lower_medians_plus_1e_5(dtype):
+    z, s, _ = batch(dtype=dtype)
+    penalty = prepared(HSIC.published(), s, z)
+    k = gaussians(z, lower_median(z) + 1e-5)
+    l = gaussians(s, lower_median(s) + 1e-5)
+    assert penalty(z, s).item() == approx(by_definition(k, l), **tolerance(dtype))
+
+
+def test_default_is_head_plus_gaussian_at_the_root_mean_square_distance(dtype):
+    z, s, f = batch(dtype=dtype)
+    penalty = prepared(HSIC(), s)
+    rows, scores = z.double().tolist(), f.double().flatten().tolist()
+    rms = math.sqrt(sum(math.dist(a, b) ** 2 for a in rows for b in rows) / len(rows) ** 2)
+    gauss = gaussians(z, rms)
+    k = [[scores[i] * scores[j] + gauss[i][j] for j in range(7)] for i in range(7)]
+    expected = by_definition(k, gaussians(s, median_bandwidth(s)))
+    assert penalty(z, s, scores=f).item() == approx(expected, **tolerance(dtype))
+
+
+def test_standardised_divides_each_coordinate_by_its_deviation_times_root_2d(dtype):
+    z, s, _ = batch(dtype=dtype)
+    z = z * torch.tensor([1.0, 10.0, 0.1], dtype=dtype)
+    penalty = HSIC(scale_z="standardised", scale_s=0.3, head_weight=0.0)
+    unit = (z.double() - z.double().mean(0)) / z.double().std(0, correction=0) / math.sqrt(6)
+    expected = by_definition(gaussians(unit, 1.0), gaussians(s, 0.3))
+    assert penalty(z, s).item() == approx(expected, **tolerance(dtype))
+
+
+def test_a_kernels_bandwidth_is_in_units_of_the_scale(dtype):
+    z, s, _ = batch(dtype=dtype)
+    half = HSIC(Gaussian(0.5), Gaussian(2.0), scale_z=3.0, scale_s=0.25, head_weight=0.0)
+    expected = by_definition(gaussians(z, 1.5), gaussians(s, 0.5))
+    assert half(z, s).item() == approx(expected, **tolerance(dtype))
+
+
+@pytest.mark.parametrize("kernel", [Laplacian(1.0), InverseMultiquadric(1.0), Linear()])
+def test_any_kernel_goes_with_any_scale(kernel, dtype):
+    z, s, _ = batch(dtype=dtype)
+    penalty = HSIC(kernel, kernel, scale_z=2.0, scale_s=0.5, head_weight=0.0)
+    k = kernel(z.double() / 2, z.double() / 2).tolist()
+    l = kernel(s.double() / 0.5, s.double() / 0.5).tolist()
+    assert penalty(z, s).item() == approx(by_definition(k, l), **tolerance(dtype))
+
+
+def test_a_sum_of_kernels_gives_the_sum_of_penalties(dtype):
+    z, s, _ = batch(dtype=dtype)
+    parts = (Gaussian(0.5), Gaussian(2.0), Linear())
+    apart = [prepared(HSIC(k, head_weight=0.0), s)(z, s).item() for k in parts]
+    together = prepared(HSIC(parts[0] + parts[1] + parts[2], head_weight=0.0), s)(z, s).item()
+    assert together == approx(sum(apart), **tolerance(dtype))
+
+
+def test_it_is_head_weight_times_the_head_term_plus_representation_weight_times_the_other(dtype):
+    z, s, f = batch(dtype=dtype)
+    head = prepared(HSIC(representation_weight=0.0), s)(z, s, scores=f).item()
+    representation = prepared(HSIC(head_weight=0.0), s)(z, s).item()
+    both = prepared(HSIC(head_weight=0.25, representation_weight=3.0), s)(z, s, scores=f).item()
+    assert both == approx(0.25 * head + 3 * representation, **tolerance(dtype))
+
+
+def test_the_head_term_is_linear_hsic_on_the_score_vector(dtype):
+    z, s, _ = batch(dtype=dtype)
+    scores = z[:, :2] * 1.3
+    penalty = HSIC(kernel_s=Linear(), scale_s=1.0, representation_weight=0.0)
+    covariance = ((scores - scores.mean(0)).mT @ (s - s.mean(0)) / 7).double()
+    assert penalty(z, s, scores=scores).item() == approx((covariance**2).sum().item(), **tolerance(dtype))
+
+
+def test_standardised_scores_make_it_the_squared_correlation(dtype):
+    z, s, f = batch(dtype=dtype)
+    unit_s = (s - s.mean()) / s.std(correction=0)
+    penalty = HSIC(kernel_s=Linear(), scale_s=1.0, representation_weight=0.0, standardise_scores=True)
+    correlation = torch.corrcoef(torch.cat([f, s], 1).double().mT)[0, 1]
+    assert penalty(z, unit_s, scores=f).item() == approx(correlation.item() ** 2, **tolerance(dtype))
+
+
+def test_unbiased_is_the_mean_over_distinct_quadruples(dtype):
+    z, s, _ = batch(m=6, dtype=dtype)
+    penalty = HSIC(scale_z=1.5, scale_s=0.4, head_weight=0.0, estimator="unbiased")
+    k, l = gaussians(z, 1.5), gaussians(s, 0.4)
+    distinct = [
+        k[i][j] * (l[i][j] + l[a][b] - 2 * l[i][a])
+        for i in range(6)
+        for j in range(6)
+        for a in range(6)
+        for b in range(6)
+        if len({i, j, a, b}) == 4
+    ]
+    expected = sum(distinct) / len(distinct)
+    assert penalty(z, s).item() == approx(expected, rel=1e-10 if dtype == torch.float64 else 2e-4)
+
+
+def test_unbiased_averages_to_zero_over_independent_batches_and_biased_does_not():
+    source = torch.Generator().manual_seed(1)
+    draws = 400
+    both = {"biased": [], "unbiased": []}
+    for _ in range(draws):
+        z = torch.randn(12, 2, generator=source, dtype=torch.float64)
+        s = torch.rand(12, generator=source, dtype=torch.float64)
+        for name, values in both.items():
+            values.append(HSIC(scale_z=1.0, scale_s=0.3, head_weight=0.0, estimator=name)(z, s))
+    means = {name: torch.stack(values) for name, values in both.items()}
+    error = means["unbiased"].std() / math.sqrt(draws)
+    assert abs(means["unbiased"].mean()) < 4 * error
+    assert means["biased"].mean() > 20 * error
+
+
+# --- several attributes -------------------------------------------------------------------------------------------
+
+
+def test_joint_is_the_product_of_gaussians_at_each_columns_median(dtype):
+    z, s, _ = batch(q=2, dtype=dtype)
+    s = s * torch.tensor([1.0, 100.0], dtype=dtype)
+    first, second = (gaussians(s[:, [c]], median_bandwidth(s[:, c])) for c in (0, 1))
+    l = [[first[i][j] * second[i][j] for j in range(7)] for i in range(7)]
+    penalty = prepared(HSIC(scale_z=1.0, head_weight=0.0), s)
+    assert penalty(z, s).item() == approx(by_definition(gaussians(z, 1.0), l), **tolerance(dtype))
+
+
+def test_sum_is_the_sum_over_attributes(dtype):
+    z, s, _ = batch(q=2, dtype=dtype)
+    apart = [prepared(HSIC(head_weight=0.0), s[:, c])(z, s[:, c]).item() for c in (0, 1)]
+    together = prepared(HSIC(head_weight=0.0, attributes="sum"), s)(z, s).item()
+    assert together == approx(sum(apart), **tolerance(dtype))
+
+
+def test_the_published_joint_is_one_gaussian_of_the_rows(dtype):
+    z, s, _ = batch(q=2, dtype=dtype)
+    penalty = prepared(HSIC.published(), s, z)
+    k, l = gaussians(z, lower_median(z) + 1e-5), gaussians(s, lower_median(s) + 1e-5)
+    assert penalty(z, s).item() == approx(by_definition(k, l), **tolerance(dtype))
+
+
+def test_one_attribute_is_the_same_under_every_rule():
+    z, s, _ = batch()
+    values = [prepared(HSIC(head_weight=0.0, attributes=a), s)(z, s).item() for a in ("joint", "sum", "isotropic")]
+    assert values == approx([values[0]] * 3, rel=1e-14)
+
+
+# --- units of length ----------------------------------------------------------------------------------------------
+
+
+def test_median_distance_is_the_lower_median_with_ties_and_for_even_and_odd_counts(dtype):
+    for m in (2, 3, 4, 5, 8):
+        z, _, _ = batch(m=m, dtype=dtype, seed=m)
+        assert median_distance(z).item() == approx(lower_median(z), **tolerance(dtype))
+    tied = torch.tensor([[0.0], [0.0], [1.0], [1.0], [5.0]], dtype=dtype)
+    assert median_distance(tied).item() == lower_median(tied) == 1.0
+    assert median_distance(tied).item() == median_bandwidth(tied)
+
+
+@pytest.mark.parametrize("scale", ["normalised", "standardised"])
+@pytest.mark.parametrize("condition", ["all", "positive"])
+def test_shrinking_or_growing_z_changes_nothing_where_z_is_normalised(scale, condition, dtype):
+    z, s, _ = batch(m=30, dtype=dtype)
+    y = (torch.arange(30) % 3 > 0).to(dtype)
+    penalty = prepared(HSIC(head_weight=0.0, scale_z=scale, condition=condition), s)
+    at_one = penalty(z, s, y=y).item()
+    assert at_one > 1e-3
+    for factor in (1e-3, 0.1, 25.0, 1e4):
+        assert penalty(factor * z + 3, s, y=y).item() == approx(at_one, rel=1e-9 if dtype == torch.float64 else 2e-3)
+
+
+def test_shrinking_z_lowers_the_published_penalty_between_refreshes():
+    z, s, _ = batch(m=30)
+    penalty = prepared(HSIC.published(), s, z)
+    assert penalty(z / 100, s) < penalty(z, s) / 100
+
+
+def test_a_standardised_coordinate_cannot_hide_by_being_small():
+    _, s, _ = batch(m=40)
+    noise = torch.randn(40, 1, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    large, small = torch.cat([noise, s], 1), torch.cat([noise, s / 1000], 1)
+    seen = {name: prepared(HSIC(head_weight=0.0, scale_z=name), s) for name in ("normalised", "standardised")}
+    assert seen["standardised"](small, s).item() == approx(seen["standardised"](large, s).item(), rel=1e-9)
+    assert seen["normalised"](small, s) < seen["normalised"](large, s) / 2
+
+
+def test_the_published_scale_is_refreshed_on_every_batch_of_epochs_0_20_40_and_kept_between(dtype):
+    penalty = prepared(HSIC.published(), torch.rand(50, dtype=dtype))
+    assert torch.isnan(penalty.scale_z_now)
+    kept = math.nan
+    for epoch in range(45):
+        assert penalty.adapts(epoch) == (epoch in (0, 20, 40))
+        for number, m in enumerate((6, 6, 3)):  # the last batch is partial
+            z, s, _ = batch(m=m, dtype=dtype, seed=10 * epoch + number)
+            penalty.adapt(z, s, epoch)
+            if epoch in (0, 20, 40):
+                kept = lower_median(z) + 1e-5
+            assert penalty.scale_z_now.item() == approx(kept, **tolerance(dtype))
+
+
+def test_the_step_scale_is_refreshed_in_every_step():
+    penalty = prepared(HSIC(scale_z="step"), torch.rand(50, dtype=torch.float64))
+    for epoch in (0, 1, 2, 19):
+        z, s, _ = batch(seed=epoch)
+        assert penalty.adapts(epoch)
+        penalty.adapt(z, s, epoch)
+        assert penalty.scale_z_now.item() == approx(lower_median(z) + 1e-5, rel=1e-12)
+
+
+def test_no_gradient_flows_through_a_refreshed_scale_and_one_row_leaves_it_alone():
+    z, s, _ = batch()
+    z.requires_grad_()
+    penalty = prepared(HSIC(scale_z="step", head_weight=0.0), s, z)
+    fixed = HSIC(scale_z=lower_median(z.detach()) + 1e-5, scale_s=median_bandwidth(s), head_weight=0.0)
+    slopes = [torch.autograd.grad(p(z, s), z)[0] for p in (penalty, fixed)]
+    torch.testing.assert_close(*slopes, rtol=1e-10, atol=1e-14)
+    before = penalty.scale_z_now.clone()
+    penalty.adapt(z[:1], s[:1], 0)
+    assert penalty.scale_z_now == before
+
+
+def test_the_published_scale_of_s_is_over_the_first_thousand_training_rows():
+    s = torch.cat([torch.rand(1000, generator=torch.Generator().manual_seed(0)), 100 * torch.rand(500)])
+    penalty = prepared(HSIC.published(), s)
+    assert penalty.scale_s_now.item() == approx(median_bandwidth(s[:1000]) + 1e-5, rel=1e-6)
+
+
+def test_a_median_of_zero_raises_except_under_the_published_rule():
+    s = torch.tensor([0.0, 0.0, 0.0, 0.0, 1.0])
+    with pytest.raises(ValueError, match="median distance of s_train"):
+        prepared(HSIC(), s)
+    assert prepared(HSIC.published(), s).scale_s_now.item() == approx(1e-5)
+
+
+@pytest.mark.parametrize("scale", Z_SCALES)
+def test_a_collapsed_representation_gives_zero_with_a_finite_gradient(scale, dtype):
+    _, s, _ = batch(m=20, dtype=dtype)
+    z = torch.ones(20, 3, dtype=dtype, requires_grad=True)
+    penalty = prepared(HSIC(scale_z=scale, head_weight=0.0), s, z)
+    value = penalty(z, s)
+    (slope,) = torch.autograd.grad(value, z)
+    assert value.item() == approx(0, abs=1e-6)
+    assert torch.isfinite(slope).all()
+
+
+# --- Equal Opportunity and minorities -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", ["normalised", "standardised", 1.3])
+def test_equal_opportunity_is_the_penalty_of_the_positive_rows(scale, dtype):
+    z, s, f = batch(m=40, dtype=dtype)
+    y = (torch.arange(40) % 3 > 0).to(dtype)
+    restricted = prepared(HSIC(scale_z=scale, standardise_scores=True, condition="positive"), s)
+    plain = prepared(HSIC(scale_z=scale, standardise_scores=True), s)
+    kept = y == 1
+    expected = plain(z[kept], s[kept], scores=f[kept]).item()
+    assert restricted(z, s, scores=f, y=y).item() == approx(expected, rel=1e-10 if dtype == torch.float64 else 1e-4)
+
+
+@pytest.mark.parametrize("positives", [0, 1, 10, 11])
+def test_ten_positive_rows_or_fewer_give_zero_and_no_gradient(positives, dtype):
+    z, s, _ = batch(m=40, dtype=dtype)
+    y = (torch.arange(40) < positives).to(dtype)
+    z.requires_grad_()
+    penalty = HSIC.published(condition="positive")
+    value = penalty(z, s, y=y)
+    (slope,) = torch.autograd.grad(value, z)
+    assert torch.isfinite(slope).all()
+    if positives <= 10:
+        assert value.item() == 0
+        assert not slope.any()
+    else:
+        k, l = gaussians(z.detach()[:11], 1.0), gaussians(s[:11], 1.0)
+        assert value.item() == approx(by_definition(k, l), rel=1e-10 if dtype == torch.float64 else 1e-4)
+        assert slope[:11].any()
+        assert not slope[11:].any()
+
+
+def test_minority_weights_of_a_batch_are_those_of_the_sample_it_was_prepared_on():
+    source = torch.Generator().manual_seed(0)
+    s = torch.randn(60, 2, generator=source, dtype=torch.float64) ** 3
+    z = torch.randn(60, 2, generator=source, dtype=torch.float64) + s[:, :1]
+    penalty = prepared(HSIC(scale_z=1.0, head_weight=0.0, minority_clip=(0.1, 10.0)), s)
+    w = minority_weights(s)
+    assert w.max() > 3 * w.min()
+    k, l = torch.exp(-(torch.cdist(z, z) ** 2) / 2), penalty._gram_s(s)
+    pairs = w[:, None] * w
+    expected = (pairs * k * l).sum() - 2 * (w * (k @ w) * (l @ w)).sum() + (w @ k @ w) * (w @ l @ w)
+    assert penalty(z, s).item() == approx(expected.item(), rel=1e-9)
+
+
+def test_minority_protection_sees_dependence_among_rare_values_more():
+    source = torch.Generator().manual_seed(0)
+    s = torch.cat([0.1 * torch.rand(450, generator=source), torch.rand(50, generator=source)])
+    z = torch.randn(500, 1, generator=source) * 0.1 + (s[:, None] > 0.5)
+    plain, protected = (HSIC(scale_z=0.5, scale_s=0.2, head_weight=0.0, minority_clip=c) for c in (None, (0.1, 10.0)))
+    assert prepared(protected, s)(z, s) > 2 * prepared(plain, s)(z, s)
+
+
+# --- gradients, limits, errors ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", Z_SCALES)
+@pytest.mark.parametrize("estimator", ["biased", "unbiased"])
+def test_gradcheck(scale, estimator):
+    z, s, f = batch(m=6, q=2)
+    penalty = prepared(HSIC(scale_z=scale, estimator=estimator, standardise_scores=True), s, z)
+    inputs = (z.requires_grad_(), f.requires_grad_())
+    assert torch.autograd.gradcheck(lambda z, f: penalty(z, s, scores=f), inputs)
+
+
+def test_gradcheck_with_weights():
+    z, s, f = batch(m=8)
+    y = torch.tensor([1.0, 1, 0, 1, 0, 1, 1, 0])
+    penalty = prepared(HSIC(condition="positive", fewest=3, minority_clip=(0.5, 2.0)), s)
+    inputs = (z.requires_grad_(), f.requires_grad_())
+    assert torch.autograd.gradcheck(lambda z, f: penalty(z, s, scores=f, y=y), inputs)
+
+
+def test_single_precision_agrees_with_double_to_seven_digits_of_the_kernels_bound():
+    z, s, f = batch(m=256, d=50)
+    wide = prepared(HSIC(), s)(z, s, scores=f).item()
+    narrow = prepared(HSIC(), s.float())(z.float(), s.float(), scores=f.float()).item()
+    assert narrow == approx(wide, abs=2e-7)
+
+
+def test_batches_too_small_for_the_estimator_give_zero():
+    z, s, _ = batch(m=3)
+    assert HSIC(scale_s=1.0, head_weight=0.0, estimator="unbiased")(z, s).item() == 0
+    assert HSIC(scale_s=1.0, head_weight=0.0)(z[:1], s[:1]).item() == 0
+
+
+def test_a_head_alone_never_adapts():
+    assert not HSIC(scale_z="step", representation_weight=0.0).adapts(0)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"scale_z": "median"}, "scale_z='median' is not known"),
+        ({"scale_z": 0.0}, "scale_z=0.0"),
+        ({"scale_s": "normalised"}, "scale_s='normalised' is not known"),
+        ({"scale_s": (1.0, -1.0)}, "scale_s=-1.0"),
+        ({"scale_s": ()}, "scale_s is empty"),
+        ({"head_weight": -1.0}, "head_weight=-1.0"),
+        ({"head_weight": 0.0, "representation_weight": 0.0}, "both 0"),
+        ({"estimator": "u"}, "estimator='u' is not known"),
+        ({"attributes": "both"}, "attributes='both' is not known"),
+        ({"estimator": "unbiased", "condition": "positive"}, "takes no weights"),
+        ({"estimator": "unbiased", "minority_clip": (0.1, 10.0)}, "takes no weights"),
+        ({"minority_clip": (2.0, 3.0)}, "minority_clip"),
+        ({"condition": "negative"}, "condition='negative' is not known"),
+        ({"fewest": 1}, "fewest=1"),
+        ({"refresh_every": 0}, "refresh_every=0"),
+    ],
+)
+def test_an_unknown_option_is_named(options, said):
+    with pytest.raises(ValueError, match=said):
+        HSIC(**options)
+
+
+def test_a_kernel_class_in_place_of_a_kernel_raises():
+    with pytest.raises(TypeError, match="kernel_z is ABCMeta"):
+        HSIC(Gaussian)
+
+
+def test_a_call_before_prepare_says_so():
+    z, s, f = batch()
+    with pytest.raises(RuntimeError, match="call prepare"):
+        HSIC()(z, s, scores=f)
+    with pytest.raises(ValueError, match="scale_s has 2 numbers, s 1 columns"):
+        prepared(HSIC(scale_s=(1.0, 2.0)), s)
+    with pytest.raises(ValueError, match="constant in s_train"):
+        prepared(HSIC(scale_s=1.0, minority_clip=(0.1, 10.0)), torch.ones(9))
