@@ -44,14 +44,22 @@ class Pace:
         self.epochs = epochs
         self.started = time.perf_counter()
         self.told = -float("inf")
+        self.before = 0  # models of parts that are over
 
-    def due(self, *, last: bool = False) -> bool:
-        """Return whether a tick is wanted now."""
-        return self.watch is not None and (last or time.perf_counter() - self.told >= EVERY)
+    def passed(self, models: int) -> None:
+        """Take note that a part of so many models is over."""
+        self.before += models
 
-    def tell(self, done: float, task_loss: float, penalty: float, diverged: int) -> None:
-        """Pass a tick on; `done` is the share of all model-epochs."""
-        assert self.watch is not None
+    def tell(self, seen: int, models: int, means: Callable[[], tuple[float, float, int]]) -> None:
+        """Pass a tick on if one is due: `models` of this part have `seen` epochs behind them.
+
+        `means` gives task loss, penalty and the number of models that were stopped.
+        """
+        last = seen == self.epochs and self.before + models == self.models
+        if self.watch is None or not (last or time.perf_counter() - self.told >= EVERY):
+            return
+        task_loss, penalty, diverged = means()
+        done = (self.before + models * seen / self.epochs) / self.models
         self.told = time.perf_counter()
         seconds = self.told - self.started
         left = seconds * (1 - done) / done if done > 0 else float("inf")

@@ -132,6 +132,13 @@ class Stepper:
         self.order.copy_(drawn, non_blocking=True)
         self.cursor.zero_()
 
+    def epoch(self, epoch: int) -> None:
+        """Take every step of an epoch."""
+        self.begin(epoch)
+        adapts = self.state.model.penalty.adapts(epoch)
+        for size in self.sizes:
+            self.step(size, epoch, adapts)
+
     def step(self, size: int, epoch: int, adapts: bool) -> None:
         """Take the next step, on the next `size` rows."""
         key = (size, adapts)

@@ -1,0 +1,261 @@
+"""What training costs: one model, a fleet of them, and the loops it replaces.
+
+    python benchmarks/training.py                         # one CPU thread, nothing compiled
+    python benchmarks/training.py --device cuda           # everything, with the sizes meant for a GPU
+    python benchmarks/training.py --only methods,fleet --epochs 9
+
+Sections: `methods` (seconds per epoch of one model, per penalty, against no penalty, a plain PyTorch loop and
+FREM as a Python loop over anchors), `fleet` (25 models against one), `adult` (45 FRHSIC models × 200 epochs on
+Adult, or on data of its shape), `scaling` (45 to 360 models, per penalty).
+
+Times are of whole epochs after a warm-up; on a CPU the least of them, on a GPU the mean, and the device is waited for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from frhsic import penalties as available
+from frhsic.fleet import Member, TrainingData, affine_head, grid, mlp_encoder, train
+from frhsic.fleet.run import Run
+from frhsic.penalties import HSIC, Penalty
+
+ROWS, BATCH = 20_000, 256
+WARM = 2  # epochs: the first adapts bandwidths, the second does not, so both kinds of step are warm
+
+
+def methods(z_dim: int) -> dict[str, Callable[[], Penalty] | None]:
+    """Return every penalty by the name the paper gives it; left out where the library has it not."""
+    wanted: dict[str, tuple[str, Callable[..., Penalty] | None]] = {
+        "FRHSIC": ("HSIC", HSIC.published),
+        "HSIC, head + Gaussian": ("HSIC", HSIC),
+        "FREM, 32 anchors": ("EIPM", None),
+        "FREM, all anchors": ("EIPM", lambda: available.EIPM(anchors=None)),
+        "Reg-GDP": ("GDP", None),
+        "MMD, binned": ("BinnedMMD", lambda: available.BinnedMMD.published()),
+        "dCov": ("DistanceCovariance", None),
+        "ADV": ("Adversary", lambda: available.Adversary(z_dim)),
+        "LAFTR": ("BinnedAdversary", lambda: available.BinnedAdversary(z_dim)),
+    }
+    found: dict[str, Callable[[], Penalty] | None] = {"none": None}
+    for name, (attribute, make) in wanted.items():
+        if hasattr(available, attribute):
+            found[name] = make or getattr(available, attribute)
+    return found
+
+
+def runtime_task(n: int) -> TrainingData:
+    """Return the paper's runtime task: X = (S + 0.3 ε, ε'), S uniform, Y ~ Bernoulli(sigmoid X₁)."""
+    generator = torch.Generator().manual_seed(42)
+    s = torch.rand(n, generator=generator)
+    noise = torch.randn(n, 2, generator=generator)
+    x = torch.stack([s + 0.3 * noise[:, 0], noise[:, 1]], dim=1)
+    y = (torch.rand(n, generator=generator) < torch.sigmoid(x[:, 0])).float()
+    return TrainingData.of(x, y, s)
+
+
+def adult(splits: int = 5) -> tuple[str, TrainingData]:
+    """Return Adult under the published protocol, or random data of its shape where it cannot be had."""
+    try:
+        from frhsic.datasets import load_dataset
+
+        table = load_dataset("adult", variant="published")
+        parts = [table.split(42 + r).train for r in range(splits)]
+        return "Adult", TrainingData.stacked([TrainingData.of(p.x, p.y, p.s) for p in parts])
+    except (ImportError, OSError, ValueError) as error:
+        print(f"Adult is not at hand ({type(error).__name__}); random data of its shape instead.")
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(splits, 26_048, 107, generator=generator)
+    s = torch.rand(splits, 26_048, 1, generator=generator)
+    return "data of Adult's shape", TrainingData(x, (x[..., 0] + s[..., 0] > 1).float(), s)
+
+
+def timed(
+    data: TrainingData,
+    members: list[Member],
+    epochs: int,
+    *,
+    penalty: Callable[[], Penalty] | None,
+    device: str,
+    encoder: Callable[[], nn.Module] | None = None,
+    compile: bool = False,
+    budget: int | None = None,
+) -> float:
+    """Return seconds per epoch of all members: the least of the epochs on a CPU, the mean on a GPU."""
+    place = torch.device(device)
+    run = Run.of(
+        data,
+        members[0],
+        task="binary",
+        penalty=penalty,
+        encoder=encoder,
+        head=None,
+        epochs=WARM + epochs,
+        batch_size=BATCH,
+        learning_rate=1e-3,
+        device=place,
+        capture=True,
+        compile=compile,
+    )
+    total = 0.0
+    for part in run.parts(members, budget):
+        stepper = run.stepper(part)
+        for epoch in range(WARM):
+            stepper.epoch(epoch)
+        _wait(place)
+        marks = [time.perf_counter()]
+        for epoch in range(WARM, WARM + epochs):
+            stepper.epoch(epoch)
+            if place.type == "cpu" or epoch == WARM + epochs - 1:
+                _wait(place)
+                marks.append(time.perf_counter())
+        total += min(b - a for a, b in pairwise(marks)) if place.type == "cpu" else (marks[-1] - marks[0]) / epochs
+    return total
+
+
+def plain_loop(
+    data: TrainingData, penalty: Callable[..., Tensor] | None, device: str, epochs: int = 1, batches: int | None = None
+) -> float:
+    """Return seconds per epoch of one model in an ordinary PyTorch loop with torch.optim.Adam."""
+    place = torch.device(device)
+    torch.manual_seed(0)
+    encoder, head = mlp_encoder(2, 50, 8).to(place), affine_head(8).to(place)
+    optimiser = torch.optim.Adam([*encoder.parameters(), *head.parameters()])
+    assert data.y is not None
+    x, y, s = (t[0].to(place) for t in (data.x, data.y, data.s))
+    if isinstance(penalty, Penalty):
+        penalty.prepare(s, torch.Generator())
+        penalty.to(place)
+    least = float("inf")
+    for epoch in range(WARM + epochs):
+        _wait(place)
+        started = time.perf_counter()
+        order = torch.randperm(len(x), device=place).split(BATCH)[:batches]
+        for rows in order:
+            optimiser.zero_grad()
+            z = encoder(x[rows])
+            if isinstance(penalty, Penalty):
+                penalty.adapt(z.detach(), s[rows], epoch)
+            scores = head(z)
+            loss = nn.functional.binary_cross_entropy_with_logits(scores[:, 0], y[rows])
+            if penalty is not None:
+                loss = loss + penalty(z, s[rows], scores=scores, y=y[rows])
+            loss.backward()
+            optimiser.step()
+        _wait(place)
+        if epoch >= WARM:
+            least = min(least, (time.perf_counter() - started) * (len(x) / BATCH) / len(order))
+    return least
+
+
+def frem_by_loop(z: Tensor, s: Tensor, *, scores: Tensor, y: Tensor) -> Tensor:
+    """FREM as the paper timed it: a Python loop over all rows, uᵀKu computed anew for each."""
+    m = len(z)
+    k = torch.exp(-torch.cdist(z, z).square() / 2)
+    u = torch.full((m,), 1 / m, device=z.device)
+    total = torch.zeros((), device=z.device)
+    for i in range(m):
+        w = torch.exp(-(s[:, 0] - s[i, 0]).square() / (2 * 0.5**2))
+        w = torch.cat([w[:i], torch.zeros(1, device=z.device), w[i + 1 :]])
+        w = w / w.sum()
+        total = total + (w @ k @ w - 2 * (w @ k @ u) + u @ k @ u).clamp_min(1e-10).sqrt()
+    return total / m
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def show_methods(options: argparse.Namespace) -> None:
+    data = runtime_task(ROWS)
+    common = {"encoder": partial(mlp_encoder, 2, 50, 8), "device": options.device, "compile": options.compile}
+    print(f"\nOne model, seconds per epoch at n = {ROWS:,}, batch {BATCH} (encoder 2 → 50 → 8, head 8 → 1)")
+    print(f"{'penalty':24}{'fleet of one':>14}{'÷ none':>9}{'plain loop':>13}{'÷ plain':>9}")
+    base, frhsic = float("nan"), float("nan")
+    for name, make in methods(8).items():
+        one = timed(data, [Member(1.0, 42)], options.epochs, penalty=make, **common)
+        plain = plain_loop(data, make() if make else None, options.device, epochs=options.epochs)
+        base = one if name == "none" else base
+        frhsic = one if name == "FRHSIC" else frhsic
+        print(f"{name:24}{one:>14.4f}{one / base:>9.2f}{plain:>13.4f}{one / plain:>9.2f}", flush=True)
+    loop = plain_loop(data, frem_by_loop, options.device, batches=4)
+    print(f"{'FREM, Python loop':24}{'':14}{'':9}{loop:>13.4f}   {loop / frhsic:.1f} × FRHSIC (the paper reports 36 ×)")
+
+
+def show_fleet(options: argparse.Namespace) -> None:
+    data = runtime_task(ROWS)
+    common = {"encoder": partial(mlp_encoder, 2, 50, 8), "device": options.device, "compile": options.compile}
+    print("\n25 models, seconds per epoch and model, against one alone")
+    print(f"{'penalty':24}{'alone':>10}{'25 λ':>10}{'ratio':>8}{'5 λ × 5 seeds':>16}{'ratio':>8}")
+    weights = [0.1 * 1.3**i for i in range(25)]
+    for name, make in methods(8).items():
+        if options.method and options.method != name:
+            continue
+        measure = partial(timed, data, epochs=options.epochs, penalty=make, **common)
+        alone = measure(members=[Member(1.0, 42)])
+        many = measure(members=grid(weights, [42])) / 25
+        mixed = measure(members=grid(weights[::5], range(42, 47))) / 25
+        print(
+            f"{name:24}{alone:>10.4f}{many:>10.4f}{many / alone:>8.2f}{mixed:>16.4f}{mixed / alone:>8.2f}", flush=True
+        )
+
+
+def show_adult(options: argparse.Namespace) -> None:
+    name, data = adult()
+    weights = [0.0, 0.1, 0.5, 1, 5, 10, 50, 100, 500]
+    members = grid(weights, range(42, 47), range(5))
+    print(f"\n{len(members)} FRHSIC models × 200 epochs on {name}, n = {data.rows:,}, d = {data.columns}")
+    for compiled in (False, True) if options.compile else (False,):
+        fleet = train(data, members, task="binary", penalty=HSIC.published, device=options.device, compile=compiled)
+        steps = 200 * -(-data.rows // BATCH)
+        print(
+            f"compile={compiled}: {fleet.seconds:.2f} s, {1e3 * fleet.seconds / steps:.3f} ms per step (all included)"
+        )
+
+
+def show_scaling(options: argparse.Namespace) -> None:
+    name, data = adult()
+    print(f"\nSeconds per epoch of M models on {name}, n = {data.rows:,}, d = {data.columns}, over 5 splits")
+    sizes = [45, 90, 180, 360]
+    print(f"{'penalty':24}" + "".join(f"{f'M = {m}':>10}" for m in sizes) + f"{'360 ÷ 45':>10}")
+    for title, make in methods(50).items():
+        if options.method and options.method != title:
+            continue
+        found = []
+        for size in sizes:
+            members = grid([0.01 * 1.2**i for i in range(size // 5)], range(42, 47), range(5))
+            found.append(timed(data, members, 10, penalty=make, device=options.device, compile=options.compile))
+        print(f"{title:24}" + "".join(f"{f:>10.4f}" for f in found) + f"{found[-1] / found[0]:>10.2f}", flush=True)
+
+
+SECTIONS = {"methods": show_methods, "fleet": show_fleet, "adult": show_adult, "scaling": show_scaling}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--only", default=None, help="sections, separated by commas")
+    parser.add_argument("--method", default=None, help="one penalty, by its name in the tables (fleet, scaling)")
+    parser.add_argument("--epochs", type=int, default=None, help="epochs timed after the warm-up")
+    parser.add_argument("--compile", action="store_true", help="fuse steps with torch.compile")
+    options = parser.parse_args()
+    on_gpu = options.device.startswith("cuda")
+    options.epochs = options.epochs or (20 if on_gpu else 5)
+    torch.set_num_threads(1)
+    where = torch.cuda.get_device_name() if on_gpu else f"{platform.processor() or platform.machine()}, one thread"
+    print(f"torch {torch.__version__} on {where}")
+    for name in options.only.split(",") if options.only else (SECTIONS if on_gpu else ["methods", "fleet"]):
+        SECTIONS[name](options)
+
+
+if __name__ == "__main__":
+    main()
