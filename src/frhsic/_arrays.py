@@ -120,13 +120,13 @@ def generator(random_state: RandomState, device: torch.device | str = "cpu") -> 
     if isinstance(random_state, torch.Generator):
         return random_state
     if random_state is None:
-        seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> 1)
+        seed = int(np.random.SeedSequence().generate_state(1)[0])
     elif isinstance(random_state, np.random.Generator):
-        seed = int(random_state.integers(2**63 - 1))
+        seed = int(random_state.integers(2**32))
     elif isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         seed = int(random_state)
-        if not 0 <= seed < 2**63:
-            raise ValueError(f"random_state={seed} is out of range; pass an integer from 0 to 2**63 - 1.")
+        if not 0 <= seed < 2**32:  # torch would drop the higher bits, and two seeds would give one stream
+            raise ValueError(f"random_state={seed} is out of range; pass an integer from 0 to 2**32 - 1.")
     else:
         raise TypeError(
             f"random_state is {type(random_state).__name__}; pass an int, numpy.random.Generator, "
@@ -172,7 +172,10 @@ def _tensor(x: Any, name: str) -> Tensor:
         return _floating(x, name)
     if isinstance(x, (str, bytes)):
         raise TypeError(f"{name} is text, not an array; pass the column's values.")
-    return _floating(torch.from_numpy(np.ascontiguousarray(_numeric(x, name))), name)
+    values = _numeric(x, name)
+    # pandas and polars lend read-only memory, which torch must not share; a 0-d array stays one
+    owned = np.asarray(values, order="C") if values.flags.writeable else values.copy(order="C")
+    return _floating(torch.from_numpy(owned), name)
 
 
 def _numeric(x: Any, name: str) -> np.ndarray:

@@ -1,0 +1,281 @@
+"""Kernels: one list of instances times all laws, the formulae by hand, and the median bandwidth."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from pytest import approx
+
+from frhsic import kernels
+from frhsic.kernels import (
+    Gaussian,
+    InverseMultiquadric,
+    Laplacian,
+    Linear,
+    PerColumn,
+    gaussian_at_median,
+    median_bandwidth,
+    per_column_gaussians,
+    squared_distances,
+)
+from kernel_instances import COLUMNS, KERNELS
+
+
+def sample(n: int, dtype: torch.dtype, seed: int = 0, columns: int = COLUMNS) -> torch.Tensor:
+    x = torch.randn(n, columns, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return x.to(dtype)
+
+
+def rounding(dtype: torch.dtype) -> float:
+    return 100 * torch.finfo(dtype).eps
+
+
+@pytest.fixture(params=KERNELS, name="kernel")
+def _kernel(request):
+    return KERNELS[request.param]
+
+
+# --- laws of every kernel ---------------------------------------------------------------------------------
+
+
+def test_kernels_are_symmetric(kernel, dtype):
+    x, y = sample(7, dtype), sample(5, dtype, seed=1)
+    torch.testing.assert_close(kernel(x, y), kernel(y, x).mT, rtol=rounding(dtype), atol=rounding(dtype))
+
+
+def test_gram_matrices_are_positive_semidefinite(kernel, dtype):
+    x = sample(40, dtype)
+    eigenvalues = torch.linalg.eigvalsh(kernel(x, x).double())
+    assert eigenvalues.min() >= -rounding(dtype) * eigenvalues.max()
+
+
+def test_each_entry_depends_on_its_own_two_rows_alone(kernel, dtype):
+    x, y = sample(4, dtype), sample(6, dtype, seed=1)
+    whole = kernel(x, y)
+    assert whole.shape == (4, 6)
+    assert whole.dtype == dtype
+    alone = torch.stack([torch.cat([kernel(x[i : i + 1], y[j : j + 1])[0] for j in range(6)]) for i in range(4)])
+    torch.testing.assert_close(whole, alone, rtol=rounding(dtype), atol=rounding(dtype))
+
+
+def test_the_diagonal_is_the_kernel_of_a_row_with_itself(kernel, dtype):
+    x = sample(9, dtype)
+    torch.testing.assert_close(kernel.diagonal(x), kernel(x, x).diagonal(), rtol=rounding(dtype), atol=rounding(dtype))
+    assert kernel.unit_diagonal == bool((kernel.diagonal(x) == 1).all())
+
+
+def test_no_diagonal_exceeds_the_bound(kernel):
+    x = 10 * sample(200, torch.float64)
+    assert kernel.bounded == math.isfinite(kernel.bound)
+    largest = kernel.diagonal(x).max().item()
+    assert largest == approx(kernel.bound) if kernel.bounded else largest > 10
+
+
+def test_shifted_is_the_kernel_less_its_offset(kernel, dtype):
+    x, y = sample(7, dtype), sample(5, dtype, seed=1)
+    torch.testing.assert_close(
+        kernel.shifted(x, y) + kernel.offset, kernel(x, y), rtol=rounding(dtype), atol=rounding(dtype)
+    )
+
+
+@pytest.mark.parametrize("name", [name for name, k in KERNELS.items() if k.shift_invariant])
+def test_shifted_keeps_its_digits_where_the_kernel_is_flat(name):
+    kernel = KERNELS[name]
+    x = torch.zeros(1, COLUMNS)
+    y = torch.full((1, COLUMNS), 1e-4)
+    wide = kernel.shifted(x.double(), y.double())
+    narrow = kernel.shifted(x, y).double()
+    assert wide.item() < 0
+    torch.testing.assert_close(narrow, wide, rtol=1e-5, atol=0)
+
+
+def test_shift_invariance_is_known_to_the_kernel(kernel):
+    x, y = sample(7, torch.float64), sample(5, torch.float64, seed=1)
+    moved = kernel(x + 3.7, y + 3.7)
+    assert torch.allclose(moved, kernel(x, y), rtol=1e-10) == kernel.shift_invariant
+
+
+def test_centring_is_safe_where_the_kernel_says_so(kernel):
+    x = sample(9, torch.float64)
+    h = torch.eye(9, dtype=torch.float64) - 1 / 9
+    unchanged = torch.allclose(h @ kernel(x + 3.7, x + 3.7) @ h, h @ kernel(x, x) @ h, rtol=1e-9)
+    assert unchanged == kernel.centring_safe
+
+
+def test_batches_are_computed_one_by_one(kernel, dtype):
+    x, y = sample(12, dtype).view(3, 4, COLUMNS), sample(15, dtype, seed=1).view(3, 5, COLUMNS)
+    one_by_one = torch.stack([kernel(a, b) for a, b in zip(x, y)])
+    torch.testing.assert_close(kernel(x, y), one_by_one, rtol=rounding(dtype), atol=rounding(dtype))
+    torch.testing.assert_close(torch.vmap(kernel)(x, y), one_by_one, rtol=rounding(dtype), atol=rounding(dtype))
+    assert kernel.diagonal(x).shape == (3, 4)
+
+
+def test_kernels_are_differentiable(kernel):
+    x, y = sample(4, torch.float64).requires_grad_(), sample(3, torch.float64, seed=1).requires_grad_()
+    assert torch.autograd.gradcheck(kernel.shifted, (x, y))
+    assert torch.autograd.gradcheck(kernel, (x, y))
+
+
+def mmd_of_two_laws_with_equal_mean_and_variance(kernel) -> float:
+    # +-1 on three axes against +-2 with more mass at zero
+    one = torch.cat([torch.eye(3), -torch.eye(3)]).double()
+    two = torch.cat([2 * torch.eye(3), -2 * torch.eye(3), torch.zeros(1, 3)]).double()
+    w = torch.cat([torch.full((6,), 1 / 6), torch.full((6,), -1 / 24), torch.tensor([-0.75])]).double()
+    x = torch.cat([one, two])
+    return (w @ kernel(x, x) @ w).item()
+
+
+@pytest.mark.parametrize("name", [name for name, k in KERNELS.items() if k.characteristic])
+def test_what_is_called_characteristic_separates_laws_of_equal_mean_and_variance(name):
+    assert mmd_of_two_laws_with_equal_mean_and_variance(KERNELS[name]) > 1e-3
+
+
+def test_the_linear_kernel_does_not_separate_them():
+    assert mmd_of_two_laws_with_equal_mean_and_variance(Linear()) == approx(0, abs=1e-7)
+
+
+def test_sums_and_products_are_those_of_their_parts(dtype):
+    a, b = Gaussian(1.0), Laplacian(2.0)
+    x, y = sample(4, dtype), sample(3, dtype, seed=1)
+    torch.testing.assert_close((a + b)(x, y), a(x, y) + b(x, y))
+    torch.testing.assert_close((a * b)(x, y), a(x, y) * b(x, y))
+    assert (a + b).characteristic
+    assert (a * b).characteristic
+    assert (Linear() + a).characteristic
+    assert not (Linear() * a).characteristic
+    assert not (Linear() * a).bounded
+
+
+# --- the formulae -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kernel", "value"),
+    [
+        (Gaussian(2.0), math.exp(-25 / 8)),
+        (Laplacian(2.0), math.exp(-7 / 2)),
+        (InverseMultiquadric(2.0), (1 + 25 / 4) ** -0.5),
+        (PerColumn((Gaussian(2.0), Laplacian(3.0))), math.exp(-9 / 8 - 4 / 3)),
+        (Linear(), 1 * 4 + 2 * 6),
+    ],
+)
+def test_formulae_by_hand(kernel, value, dtype):
+    x, y = torch.tensor([[1.0, 2.0]], dtype=dtype), torch.tensor([[4.0, 6.0]], dtype=dtype)
+    assert kernel(x, y).item() == approx(value, rel=1e-6 if dtype == torch.float32 else 1e-12)
+
+
+def test_squared_distances_hold_their_digits_far_from_zero(dtype):
+    x = sample(50, dtype)
+    exact = (x.double()[:, None] - x.double()[None]).square().sum(-1)
+    far = (x + 1024).to(dtype)
+    exact_far = (far.double()[:, None] - far.double()[None]).square().sum(-1)
+    tolerance = 20 * torch.finfo(dtype).eps * exact.max().item()
+    torch.testing.assert_close(squared_distances(x, x).double(), exact, rtol=0, atol=tolerance)
+    torch.testing.assert_close(squared_distances(far, far).double(), exact_far, rtol=0, atol=tolerance)
+
+
+def test_a_bandwidth_may_differ_across_a_batch_under_vmap():
+    x = sample(12, torch.float64).view(3, 4, COLUMNS)
+    bandwidths = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
+    batched = torch.vmap(lambda x, b: Gaussian(b)(x, x))(x, bandwidths)
+    torch.testing.assert_close(batched, torch.stack([Gaussian(b.item())(a, a) for a, b in zip(x, bandwidths)]))
+
+
+@pytest.mark.parametrize("make", [Gaussian, Laplacian, InverseMultiquadric])
+@pytest.mark.parametrize(
+    ("bandwidth", "error", "words"),
+    [
+        (0.0, ValueError, r"bandwidth is 0\.0; pass a positive, finite number"),
+        (-1, ValueError, r"bandwidth is -1\.0"),
+        (math.nan, ValueError, r"bandwidth is nan"),
+        (math.inf, ValueError, r"bandwidth is inf"),
+        ("1", TypeError, r"bandwidth is str; pass a positive number"),
+        (True, TypeError, r"bandwidth is bool"),
+        (torch.ones(2), ValueError, r"bandwidth has shape \(2,\); pass a number or a 0-d tensor"),
+    ],
+)
+def test_bandwidths_that_make_no_kernel_are_refused(make, bandwidth, error, words):
+    with pytest.raises(error, match=words):
+        make(bandwidth)
+
+
+def test_kernels_combine_with_kernels_only():
+    with pytest.raises(TypeError, match="int is not a kernel; add or multiply kernels"):
+        Gaussian(1.0) + 1
+    with pytest.raises(TypeError, match="str is not a kernel"):
+        Gaussian(1.0) * "linear"
+
+
+def test_per_column_needs_a_kernel_for_each_column():
+    with pytest.raises(ValueError, match="2 kernels for 3 columns; pass one for each"):
+        PerColumn((Gaussian(1.0), Gaussian(1.0)))(torch.ones(2, 3), torch.ones(2, 3))
+    with pytest.raises(ValueError, match="needs at least one kernel"):
+        PerColumn(())
+
+
+# --- the median bandwidth -----------------------------------------------------------------------------------
+
+
+def lower_median(x: np.ndarray) -> float:
+    distances = sorted(float(np.linalg.norm(a - b)) for a, b in combinations(x, 2))
+    return distances[(len(distances) - 1) // 2]
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 30])
+def test_median_bandwidth_is_the_lower_median_off_the_diagonal(n, dtype):
+    x = sample(n, dtype, seed=n)
+    assert median_bandwidth(x) == approx(lower_median(x.double().numpy()), rel=1e-12)
+
+
+def test_median_bandwidth_takes_the_smaller_of_two_middle_values():
+    assert median_bandwidth([0.0, 1.0, 3.0, 7.0]) == 3.0  # of 1, 2, 3, 4, 6, 7
+
+
+def test_median_bandwidth_with_ties_counts_them():
+    assert median_bandwidth([0.0, 0.0, 1.0, 5.0]) == 1.0  # of 0, 1, 1, 4, 5, 5
+    with pytest.raises(
+        ValueError, match=r"median distance of s, of shape \(5,\), is 0: .*Pass a kernel with a bandwidth"
+    ):
+        median_bandwidth(np.array([0.0, 0.0, 0.0, 0.0, 1.0]), name="s")  # six of ten pairs coincide
+
+
+def test_median_of_coinciding_rows_is_zero_exactly_in_many_columns(dtype):
+    row = sample(1, dtype, columns=50) + 1000
+    with pytest.raises(ValueError, match="is 0"):
+        median_bandwidth(row.expand(10, 50))
+
+
+def test_median_bandwidth_of_many_rows_is_that_of_a_fixed_subsample(monkeypatch):
+    x = sample(300, torch.float64)
+    exact = median_bandwidth(x)
+    monkeypatch.setattr(kernels, "MEDIAN_ROWS", 200)
+    chosen = torch.randperm(300, generator=torch.Generator().manual_seed(0))[:200]
+    assert median_bandwidth(x) == median_bandwidth(x) == approx(lower_median(x[chosen].numpy()), rel=1e-12)
+    assert median_bandwidth(x) == approx(exact, rel=0.1)
+    assert median_bandwidth(x) != exact
+
+
+def test_median_bandwidth_is_exact_up_to_its_limit():
+    assert kernels.MEDIAN_ROWS == 4096
+    x = torch.arange(4096, dtype=torch.float64)
+    # n - d pairs lie at distance d: the lower median is the least d with at least half of them below or at it
+    counts = torch.cumsum(torch.arange(4095, 0, -1), 0)
+    pairs = 4096 * 4095 // 2
+    assert median_bandwidth(x) == 1 + int(torch.searchsorted(counts, (pairs + 1) // 2))
+
+
+def test_median_bandwidth_needs_two_rows():
+    with pytest.raises(ValueError, match="the median distance of s needs at least 2 rows; 1 came"):
+        median_bandwidth([1.0], name="s")
+
+
+def test_none_means_one_gaussian_for_all_columns_and_the_product_is_asked_for_by_name():
+    x = sample(20, torch.float64)
+    assert gaussian_at_median(x) == Gaussian(lower_median(x.numpy()))
+    assert per_column_gaussians(x).kernels == tuple(Gaussian(lower_median(c.numpy())) for c in x.mT[:, :, None])
+    with pytest.raises(ValueError, match="median distance of s_2"):
+        per_column_gaussians(np.array([[1.0, 1.0], [2.0, 1.0]]), name="s")
