@@ -42,7 +42,9 @@ def curve(strength: float = 1.0, points: int = 81, level: float = 0.3) -> Curve:
     )
 
 
-def number(key: str, label: str, value: float, group: str = "dependence", *, unit: bool = True, width: float = 0.02) -> Number:
+def number(
+    key: str, label: str, value: float, group: str = "dependence", *, unit: bool = True, width: float = 0.02
+) -> Number:
     return Number(
         key=key,
         label=label,
@@ -82,8 +84,22 @@ def population(strength: float = 1.0, name: str = "all rows") -> Population:
         ),
         curve=curve(strength),
         contrasts=(
-            Contrast(30.0, 0.048 * strength, "At 30 the mean score is 0.048 above the overall mean.", 2100.0, False, Interval(0.04, 0.06, 0.95, "bootstrap")),
-            Contrast(85.0, 0.002, "At 85 the mean score is close to the overall mean, but few rows say so.", 11.0, True, no_interval="fewer than 30 rows nearby"),
+            Contrast(
+                30.0,
+                0.048 * strength,
+                "At 30 the mean score is 0.048 above the overall mean.",
+                2100.0,
+                False,
+                Interval(0.04, 0.06, 0.95, "bootstrap"),
+            ),
+            Contrast(
+                85.0,
+                0.002,
+                "At 85 the mean score is close to the overall mean, but few rows say so.",
+                11.0,
+                True,
+                no_interval="fewer than 30 rows nearby",
+            ),
         ),
         omitted=(Omitted("binned_mmd", "Binned MMD", "the attribute has fewer than 10 distinct values."),),
     )
@@ -99,10 +115,30 @@ def attribute(name: str = "age", strength: float = 1.0) -> AttributeAudit:
         ),
         histogram=Histogram(edges, tuple(int(2000 * math.exp(-((((a + 0.9) - 36) / 17) ** 2))) for a in edges[:-1])),
         everyone=population(strength),
-        positives=replace(population(0.6 * strength, "rows with income = 1"), rows=7508, curve=curve(0.6 * strength, level=0.52)),
+        positives=replace(
+            population(0.6 * strength, "rows with income = 1"), rows=7508, curve=curve(0.6 * strength, level=0.52)
+        ),
         certificates=(
-            CertificateRow("gdp_certificate", "GDP of the head, finite sample", 0.41, "With probability 95 % the gap of this head is at most 0.41.", ("rows i.i.d.", "kernels in [0, 1]"), False, 4000, 0.091, 0.95),
-            CertificateRow("spectral_equivalence", "Conditional MMD integral", 3.2, "The bound is larger than the largest possible value, 2.", ("tail of the first 8 directions below 0.01",), True, 4000),
+            CertificateRow(
+                "gdp_certificate",
+                "GDP of the head, finite sample",
+                0.41,
+                "With probability 95 % the gap of this head is at most 0.41.",
+                ("rows i.i.d.", "kernels in [0, 1]"),
+                False,
+                4000,
+                0.091,
+                0.95,
+            ),
+            CertificateRow(
+                "spectral_equivalence",
+                "Conditional MMD integral",
+                3.2,
+                "The bound is larger than the largest possible value, 2.",
+                ("tail of the first 8 directions below 0.01",),
+                True,
+                4000,
+            ),
         ),
         sparse_regions=(SparseRegion(75.2, 90.0, 243, 0.0081),),
     )
@@ -119,9 +155,17 @@ def audit(*names: str, strength: float = 1.0, title: str = "Adult: income score 
         rows=Rows(given=32561, dropped=2399, used=30162, subsample=4000),
         attributes=tuple(attribute(name, strength) for name in (names or ("age",))),
         notes=(
-            Note("Equal averages are not equal treatment", "GDP looks at the mean of the score for each value. Two groups with the same mean can be treated very differently."),
-            Note("Independence is necessary for counterfactual fairness, not sufficient", "HSIC = 0 says that the joint law factorises. It says nothing about what would have happened to one person."),
-            Note("Parity ignores the truth", "A score can meet demographic parity by being equally wrong for everyone."),
+            Note(
+                "Equal averages are not equal treatment",
+                "GDP looks at the mean of the score for each value. Two groups with the same mean can be treated very differently.",
+            ),
+            Note(
+                "Independence is necessary for counterfactual fairness, not sufficient",
+                "HSIC = 0 says that the joint law factorises. It says nothing about what would have happened to one person.",
+            ),
+            Note(
+                "Parity ignores the truth", "A score can meet demographic parity by being equally wrong for everyone."
+            ),
         ),
         warnings=("1 % of the rows lie where age is sparse; the curve is hatched there.",),
         settings={"level": 0.95, "bootstrap resamples": 200, "seed": 0},
@@ -158,10 +202,10 @@ def full() -> Report:
 
 
 HOSTILE = (
-    '<script>window.hacked=1</script>',
+    "<script>window.hacked=1</script>",
     '"><img src=x onerror="window.hacked=1">',
     "</script><script>window.hacked=1</script>",
-    "=HYPERLINK(\"http://example.invalid\",\"x\")",
+    '=HYPERLINK("http://example.invalid","x")',
     "{{ 7*7 }}<!--",
 )
 
@@ -179,9 +223,20 @@ def hostile() -> Report:
             *population_.numbers[2:],
         ),
     )
-    attributes = (replace(base.attributes[0], everyone=bad, finding=third), replace(base.attributes[1], finding=template))
+    attributes = (
+        replace(base.attributes[0], everyone=bad, finding=third),
+        replace(base.attributes[1], finding=template),
+    )
     return Report(
-        replace(base, subject_name=second, score_name=third, source=template, warnings=(first,), attributes=attributes, settings={first: second}),
+        replace(
+            base,
+            subject_name=second,
+            score_name=third,
+            source=template,
+            warnings=(first,),
+            attributes=attributes,
+            settings={first: second},
+        ),
         before=base,
         tradeoff=replace(tradeoff(third), performance_name=first, reason=second),
         summary=template,

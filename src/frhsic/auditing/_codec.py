@@ -98,4 +98,6 @@ def _scalar(kind: type, value: Any, where: str) -> Any:
 def _said(value: Any) -> str:
     if value is None:
         return "null"
-    return f"{type(value).__name__} {str(value)[:40]!r}" if isinstance(value, (str, int, float)) else type(value).__name__
+    return (
+        f"{type(value).__name__} {str(value)[:40]!r}" if isinstance(value, (str, int, float)) else type(value).__name__
+    )

@@ -56,7 +56,9 @@ def column_names(path: Path) -> list[str]:
         try:
             names = [str(name) for name in pd.read_csv(path, nrows=0, sep=_separator(path), skipinitialspace=True)]
         except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path.name} cannot be read as CSV: {error}. Save it as UTF-8 with one header line.") from error
+            raise ValueError(
+                f"{path.name} cannot be read as CSV: {error}. Save it as UTF-8 with one header line."
+            ) from error
         return names
     return [str(name) for name in _arrow_schema(path, kind).names]
 
@@ -137,7 +139,9 @@ def read(
             )
     rows = reservoir.rows()
     if len(rows) == 0:
-        raise ValueError(f"every row of {path.name} lacks a value in one of {', '.join(map(repr, columns))}; none is left.")
+        raise ValueError(
+            f"every row of {path.name} lacks a value in one of {', '.join(map(repr, columns))}; none is left."
+        )
     return Table(
         columns={name: np.ascontiguousarray(rows[:, i]) for i, name in enumerate(columns)},
         given=given,

@@ -33,13 +33,15 @@ def render(report: Report | Audit) -> str:
         report = Report(report)
     style = _asset("report.css")
     script = "\n".join(_asset(name) for name in SCRIPTS)
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters["figure"] = figure
     environment.filters["plain"] = plain
     environment.filters["probability"] = probability
     environment.filters["percent"] = percent
     environment.filters["count"] = lambda n: f"{n:,.0f}"
-    return environment.from_string(_asset("report.html.j2")).render(
+    page = environment.from_string(_asset("report.html.j2")).render(
         report=report,
         audit=report.audit,
         style=style,
@@ -49,6 +51,7 @@ def render(report: Report | Audit) -> str:
         compared=_compared(report),
         headlines=HEADLINES,
     )
+    return page.lstrip()
 
 
 def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:

@@ -203,6 +203,7 @@ const Chart = (() => {
         if (!ctx) return;
         const { best, pixel } = nearest(event);
         if (state.from === null || Math.abs(pixel - state.from.pixel) < 6) return void show(best, false);
+        if (!plot.hasPointerCapture(event.pointerId)) plot.setPointerCapture(event.pointerId); // from here on it is a drag, not a click
         const [a, b] = [state.from.pixel, pixel].sort((p, q) => p - q), from = Math.max(a, margin.left), to = Math.min(b, ctx.width - margin.right);
         show(-1, false);
         svg("rect", { class: "brush", x: from, y: 18, width: Math.max(0, to - from), height: Math.max(0, ctx.height - margin.bottom - 18) }, ctx.over);
@@ -210,7 +211,6 @@ const Chart = (() => {
       plot.addEventListener("pointerdown", (event) => {
         if (event.button !== 0) return;
         state.from = nearest(event);
-        plot.setPointerCapture(event.pointerId);
       });
       plot.addEventListener("pointerup", (event) => {
         const from = state.from, to = nearest(event);

@@ -1,0 +1,111 @@
+"""The page without a browser: what stands in its source."""
+
+import base64
+import hashlib
+import html
+import json
+import re
+from dataclasses import replace
+
+import pytest
+import report_samples as samples
+
+from frhsic.report import Report, TradeOff, TradeOffPoint, render, write
+
+
+def embedded(page: str) -> dict:
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL).group(1))
+
+
+def test_the_page_holds_the_report_and_gives_it_back_exactly():
+    report = samples.full()
+    assert embedded(render(report)) == report.to_dict()
+    assert Report.from_dict(embedded(render(report))) == report
+
+
+def test_an_audit_alone_makes_a_page():
+    assert Report.from_dict(embedded(render(samples.audit()))).tradeoff is None
+
+
+def test_a_report_survives_json():
+    report = samples.full()
+    assert Report.from_json(report.to_json()) == report
+
+
+def test_a_report_of_another_format_is_refused():
+    plain = samples.full().to_dict() | {"format": 99}
+    with pytest.raises(ValueError, match="format is 99"):
+        Report.from_dict(plain)
+
+
+def test_every_number_stands_in_the_tables_with_all_its_digits():
+    page = render(samples.full())
+    for attribute in samples.full().audit.attributes:
+        for number in attribute.everyone.numbers:
+            assert f'data-value="{number.value}"' in page
+            assert html.escape(number.sentence, quote=False) in page
+
+
+def test_the_page_names_no_other_host():
+    page = render(samples.full())
+    addresses = set(re.findall(r"(?:https?:)?//[A-Za-z0-9.-]+\.[a-z]{2,}[^\s\"'`]*", page))
+    assert addresses == {"http://www.w3.org/2000/svg"}  # a namespace, never fetched
+    assert not re.search(r"<(?:link|img|iframe|object|embed|base)\b|\bsrc=|@import|url\(['\"]?[a-z]", page)
+
+
+def test_the_policy_admits_exactly_the_script_and_style_of_the_page():
+    page = render(samples.full())
+    policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1))
+    for element, directive in (("style", "style-src"), ("script", "script-src")):
+        body = re.search(rf"<{element}>(.*?)</{element}>", page, re.DOTALL).group(1)
+        digest = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+
+
+def test_hostile_names_never_become_markup():
+    page = render(samples.hostile())
+    body = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
+    assert "window.hacked=1" in body  # shown, as text
+    assert not re.search(r"<script>window|<img", page)
+    assert "7*7" in body
+    assert "{{ 49" not in body
+    assert page.count("<script") == 2
+    assert "<" not in re.search(r'id="data">(.*?)</script>', page, re.DOTALL).group(1)
+
+
+def test_the_page_is_light_enough_to_mail():
+    assert len(render(samples.full()).encode()) < 400_000
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "report.html"
+    assert write(samples.audit(), target) == target
+    assert target.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(ValueError, match="is not there"):
+        write(samples.audit(), tmp_path / "none" / "report.html")
+
+
+def test_a_tradeoff_has_points_and_at_most_one_choice():
+    point = TradeOffPoint(1.0, 0.8, 0.1, chosen=True)
+    with pytest.raises(ValueError, match="at least one point"):
+        TradeOff("age", "Accuracy", True, ())
+    with pytest.raises(ValueError, match="2 points"):
+        TradeOff("age", "Accuracy", True, (point, point))
+
+
+def test_before_and_after_pairs_measures_by_name_and_not_by_place():
+    after, before = samples.audit("age", strength=0.5), samples.audit("age")
+    turned = replace(before.attributes[0].everyone, numbers=tuple(reversed(before.attributes[0].everyone.numbers)))
+    before = replace(before, attributes=(replace(before.attributes[0], everyone=turned),))
+    page = render(Report(after, before=before))
+    section = page[page.index('id="compared"') : page.index('id="attribute-1"')]
+    for number in after.attributes[0].everyone.numbers:
+        old = before["age"].everyone[number.key].value
+        row = re.search(
+            rf"<tr role=\"row\">\s*<th[^>]*>{re.escape(html.escape(number.label))}</th>(.*?)</tr>", section, re.DOTALL
+        ).group(1)
+        assert f'data-value="{old}"' in row
+        assert f'data-value="{number.value}"' in row
+        assert f'data-value="{number.value - old}"' in row

@@ -1,0 +1,320 @@
+"""The page in a real browser. Skipped, with the reason, where there is none; screenshots go to artifacts/."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import report_samples as samples
+
+from frhsic.report import write
+
+pytestmark = pytest.mark.browser
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SIZES = {"phone": (390, 844), "tablet": (820, 1180), "desktop": (1360, 900)}
+ARTIFACTS = Path(__file__).parent.parent / "artifacts"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
+    if found is None:
+        pytest.skip("no chromium found; on Debian: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=found, args=FLAGS)
+        yield running
+        running.close()
+
+
+@dataclass
+class Opened:
+    page: object
+    problems: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def check(self):
+        assert self.problems == []
+        assert [url for url in self.requests if not url.startswith(("file:", "blob:"))] == []
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    contexts, opened = [], []
+
+    def open_(report, size="desktop", scheme="light", **options):
+        target = write(report, tmp_path / f"report{len(contexts)}.html")
+        context = browser.new_context(
+            viewport=dict(zip(("width", "height"), SIZES[size])), color_scheme=scheme, accept_downloads=True, **options
+        )
+        context.set_default_timeout(15_000)
+        contexts.append(context)
+        visit = Opened(context.new_page())
+        opened.append(visit)
+        visit.page.on("console", lambda m: visit.problems.append(m.text) if m.type in ("error", "warning") else None)
+        visit.page.on("pageerror", lambda error: visit.problems.append(str(error)))
+        visit.page.on("request", lambda request: visit.requests.append(request.url))
+        visit.page.goto(target.as_uri())
+        visit.page.wait_for_selector("html[data-ready=yes]")
+        return visit
+
+    yield open_
+    for one in opened:
+        one.check()
+    for context in contexts:
+        context.close()
+
+
+def axe_violations(page):
+    runner = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    )
+    found = runner.Axe().run(page).response["violations"]
+    return [(v["id"], v["impact"], [n["html"][:120] for n in v["nodes"]][:3]) for v in found]
+
+
+@pytest.mark.parametrize(
+    ("size", "scheme"), [("phone", "light"), ("tablet", "dark"), ("desktop", "light"), ("desktop", "dark")]
+)
+def test_no_accessibility_violation_and_no_sideways_scroll(visit, size, scheme):
+    page = visit(samples.full(), size, scheme, reduced_motion="reduce").page
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert axe_violations(page) == []
+    ARTIFACTS.mkdir(exist_ok=True)
+    page.screenshot(path=ARTIFACTS / f"report-{size}-{scheme}.png", full_page=True)
+
+
+def test_every_plot_is_drawn(visit):
+    page = visit(samples.full()).page
+    report = samples.full()
+    assert page.locator("[data-figure=curve] svg .line").count() >= 2 * len(report.audit.attributes)
+    assert page.locator("[data-figure=curve] .histogram rect").count() == 40 * len(report.audit.attributes)
+    assert page.locator("[data-figure=curve] rect.sparse").count() == len(report.audit.attributes)
+    assert page.locator("[data-figure=strength] .dot").count() == 5 * len(report.audit.attributes)
+    assert page.locator("[data-figure=tradeoff] g.point").count() == len(report.tradeoff.points)
+
+
+def drawn(page):
+    return page.locator("[data-figure=tradeoff-curve] .line").first.get_attribute("d")
+
+
+def test_clicking_a_point_of_the_tradeoff_changes_the_curve(visit):
+    page = visit(samples.full(), reduced_motion="reduce").page
+    before, said = drawn(page), page.locator("#weight-said").inner_text()
+    assert "λ = 3" in said
+    page.locator("[data-figure=tradeoff] g.point[data-point='0'] .hit").click()
+    assert "λ = 0" in page.locator("#weight-said").inner_text()
+    assert drawn(page) != before
+    assert page.locator("tr.selected").get_attribute("data-point") == "0"
+
+
+def test_the_curve_that_is_shown_is_the_chosen_models_own(visit):
+    page = visit(samples.full(), reduced_motion="reduce").page
+    paths = {}
+    for i in range(len(samples.tradeoff().points)):
+        page.locator("#weight").fill(str(i))
+        paths[i] = drawn(page)
+    assert len(set(paths.values())) == len(paths)
+    heights = {i: [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", d)] for i, d in paths.items()}
+    spans = [max(h) - min(h) for h in heights.values()]
+    assert spans == sorted(spans, reverse=True)  # the samples flatten as λ grows
+
+
+def test_the_animated_change_ends_where_the_jump_does(visit):
+    still = visit(samples.full(), reduced_motion="reduce").page
+    still.locator("#weight").fill("1")
+    moving = visit(samples.full(), reduced_motion="no-preference").page
+    moving.locator("#weight").fill("1")
+    moving.wait_for_timeout(600)
+    assert drawn(moving) == drawn(still)
+
+
+def test_hover_reads_the_value_under_the_pointer(visit):
+    page = visit(samples.full()).page
+    plot = page.locator("[data-figure=curve] .plot").first
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 80)
+    tip = plot.locator(".tip")
+    assert tip.is_visible()
+    s = float(re.match(r"age = ([\d.]+)", tip.inner_text()).group(1))
+    curve = samples.curve(0.2)
+    i = min(range(len(curve.grid)), key=lambda k: abs(curve.grid[k] - s))
+    assert f"mean {curve.mean[i]:.3f}" in tip.inner_text()
+    page.mouse.move(5, 5)
+    assert not tip.is_visible()
+
+
+def ticks(page, figure="curve"):
+    texts = page.locator(f"[data-figure={figure}] svg").first.locator("text[text-anchor=middle]").all_text_contents()
+    return [float(t) for t in texts]
+
+
+def test_dragging_zooms_and_the_button_shows_all_again(visit):
+    page = visit(samples.full()).page
+    whole = ticks(page)
+    plot = page.locator("[data-figure=curve] .plot").first
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 90)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 90, steps=5)
+    page.mouse.up()
+    near = ticks(page)
+    assert max(near) - min(near) < 0.4 * (max(whole) - min(whole))
+    page.locator("[data-figure=curve]").first.get_by_role("button", name="Show the whole range").click()
+    assert ticks(page) == whole
+
+
+def test_the_keyboard_reads_and_zooms(visit):
+    page = visit(samples.full()).page
+    whole = ticks(page)
+    plot = page.locator("[data-figure=curve] .plot").first
+    plot.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    said = page.locator("[data-figure=curve] .sr").first
+    assert re.match(r"age = 17\.9", said.inner_text())
+    page.keyboard.press("+")
+    assert max(ticks(page)) < max(whole)
+    page.keyboard.press("0")
+    assert ticks(page) == whole
+    page.locator("#weight").focus()
+    page.keyboard.press("ArrowRight")
+    assert "λ = 10" in page.locator("#weight-said").inner_text()
+
+
+def test_the_legend_hides_a_curve(visit):
+    page = visit(samples.full()).page
+    figure = page.locator("[data-figure=curve]").first
+    button = figure.get_by_role("button", name="Before")
+    assert figure.locator("[data-curve=ghost]").count() == 1
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+    assert figure.locator("[data-curve=ghost]").count() == 0
+
+
+def table(page, name):
+    return page.locator(f".table[data-name='{name}']")
+
+
+def column(holder, index):
+    cells = holder.locator(f"tbody tr td:nth-of-type({index})")
+    return [cell.get_attribute("data-value") for cell in cells.all()]
+
+
+def test_a_column_sorts_up_down_and_back(visit):
+    page = visit(samples.full()).page
+    holder = table(page, "Measures for age")
+    original = column(holder, 1)
+    head = holder.get_by_role("columnheader", name="Value")
+    head.get_by_role("button").click()
+    assert [float(v) for v in column(holder, 1)] == sorted(float(v) for v in original)
+    assert head.get_attribute("aria-sort") == "ascending"
+    head.get_by_role("button").click()
+    assert [float(v) for v in column(holder, 1)] == sorted((float(v) for v in original), reverse=True)
+    head.get_by_role("button").click()
+    assert column(holder, 1) == original
+
+
+def download(page, holder):
+    with page.expect_download() as caught:
+        holder.get_by_role("button", name=re.compile("as CSV")).click()
+    text = Path(caught.value.path()).read_text(encoding="utf-8-sig")
+    return list(csv.reader(io.StringIO(text)))
+
+
+def test_the_csv_holds_every_digit_of_the_python_numbers(visit):
+    page = visit(samples.full()).page
+    rows = download(page, table(page, "Measures for age"))
+    numbers = samples.full().audit["age"].everyone.numbers
+    assert rows[0][:2] == ["Measure", "Value"]
+    assert [(row[0], float(row[1])) for row in rows[1:]] == [(n.label, n.value) for n in numbers]
+    assert rows[1][2] == f"{numbers[0].interval.low} to {numbers[0].interval.high}"
+
+
+def test_the_csv_follows_the_order_on_the_screen(visit):
+    page = visit(samples.full()).page
+    holder = table(page, "Measures for age")
+    holder.get_by_role("columnheader", name="Value").get_by_role("button").click()
+    values = [float(row[1]) for row in download(page, holder)[1:]]
+    assert values == sorted(values)
+
+
+def test_hostile_text_is_shown_and_never_run(visit):
+    opened = visit(samples.hostile())
+    page = opened.page
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("main img, main script, header img").count() == 0
+    assert page.locator("h1").inner_text() == samples.HOSTILE[1]
+    assert page.locator("h2", has_text=samples.HOSTILE[0]).count() == 1
+    plot = page.locator("[data-figure=curve] .plot").first
+    plot.focus()
+    page.keyboard.press("ArrowRight")
+    assert samples.HOSTILE[0][:20] in plot.locator(".tip").inner_text()
+    assert page.evaluate("window.hacked") is None
+
+
+def test_formulae_leave_as_text_and_numbers_as_numbers(visit):
+    page = visit(samples.hostile()).page
+    holder = page.locator(".table[data-name^='Measures for <script>']").first
+    rows = download(page, holder)
+    assert rows[1][0] == "'" + samples.HOSTILE[3]
+    assert rows[2][0] == "'-2+3"
+    assert rows[2][5] == "'@SUM(A1)"
+    for text, guarded in (
+        ("=1", "'=1"),
+        ("\tx", "'\tx"),
+        ("-0.5", "-0.5"),
+        ("-1e-05", "-1e-05"),
+        ("+x", "'+x"),
+        ("a=1", "a=1"),
+    ):
+        assert page.evaluate("t => Tables.guarded(t)", text) == guarded
+    contrast = page.locator(".table[data-name^='Before and after']").first
+    changes = [row[4] for row in download(page, contrast)[1:]]
+    assert all(not value.startswith("'") for value in changes)
+
+
+def test_the_theme_can_be_chosen(visit):
+    page = visit(samples.full(), "desktop", "light").page
+    paper = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(paper)
+    page.locator("#theme").click()
+    assert page.evaluate(paper) == light
+    page.locator("#theme").click()
+    assert page.locator("#theme").inner_text() == "Theme: dark"
+    assert page.evaluate(paper) != light
+
+
+def test_print_is_light_and_leaves_the_buttons_out(visit):
+    page = visit(samples.full(), "desktop", "dark").page
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not page.locator(".csv").first.is_visible()
+    assert page.locator("[data-figure=curve] svg").first.is_visible()
+
+
+def test_without_scripts_the_tables_are_still_there(browser, tmp_path):
+    target = write(samples.full(), tmp_path / "report.html")
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(target.as_uri())
+    assert page.locator("noscript, .notice").count() >= 1
+    assert page.locator("tr[data-key=gdp]").first.is_visible()
+    context.close()
