@@ -1,0 +1,174 @@
+r"""The directions along which a sensitive attribute is resolved, and the rules that say how many.
+
+The finite-sample theorem looks at scores along the leading eigenvectors :math:`\hat e_1, \dots, \hat e_m` of
+the centred Gram matrix :math:`\tilde L / n` of S. The number m is set by a rule that is stated before the
+bound is seen; a search for the m with the smallest bound would not be a bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from frhsic.dependence.operators import pivoted_cholesky
+from frhsic.kernels import Kernel
+
+__all__ = [
+    "DirectionRule",
+    "NumericalRank",
+    "SensitiveDirections",
+    "VarianceShare",
+    "count_directions",
+    "leading_directions",
+]
+
+DENSE_VALUES = 1500
+"""Up to so many distinct values of S the eigen-decomposition is the full one."""
+
+FACTOR_RANK = 600
+"""Above :data:`DENSE_VALUES` a pivoted Cholesky factor of at most so many columns takes its place."""
+
+
+@dataclass(frozen=True)
+class NumericalRank:
+    r"""Take every direction with :math:`\hat\lambda_j > \texttt{tolerance} \cdot \hat\lambda_1`."""
+
+    tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if not 1e-12 <= self.tolerance < 1:
+            raise ValueError(
+                f"tolerance is {self.tolerance}; pass a share of the largest eigenvalue from 1e-12 to below 1: "
+                "below that, eigenvalues are rounding error."
+            )
+
+
+@dataclass(frozen=True)
+class VarianceShare:
+    r"""Take the fewest directions with
+    :math:`\sum_{j \le m} \hat\lambda_j \ge \texttt{share} \cdot \operatorname{tr}(\tilde L)/n`.
+
+    The trace is the variance of S in its own feature space.
+    """
+
+    share: float = 0.95
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise ValueError(f"share is {self.share}; pass a share of the variance of s between 0 and 1.")
+
+
+DirectionRule = NumericalRank | VarianceShare | int
+"""A rule, or a number of directions that was fixed beforehand."""
+
+
+@dataclass(frozen=True)
+class SensitiveDirections:
+    r"""The m leading eigenvectors of :math:`\tilde L / n`, orthonormal and orthogonal to constants.
+
+    Attributes
+    ----------
+    vectors
+        Of shape (n, m), float64.
+    eigenvalues
+        Of shape (m,), descending.
+    total
+        :math:`\operatorname{tr}(\tilde L)/n`.
+    error
+        No eigenvalue lies below the exact one by more than this. Zero but for rounding where S has at most
+        1,500 distinct values.
+    """
+
+    vectors: Tensor
+    eigenvalues: Tensor
+    total: float
+    error: float
+
+    @property
+    def count(self) -> int:
+        """The number m of directions."""
+        return int(self.eigenvalues.shape[0])
+
+    def coordinates(self, scores: Tensor) -> Tensor:
+        r"""Return :math:`\hat e_j^\top \delta` for centred scores :math:`\delta`, of shape (m,)."""
+        return self.vectors.T @ (scores - scores.mean())
+
+    def squared_gap(self, scores: Tensor) -> float:
+        r"""Mean squared gap of the scores along the directions, :math:`\|P_m \delta\|^2 / n`."""
+        return float((self.coordinates(scores) ** 2).sum()) / self.vectors.shape[0]
+
+    def absolute_gap(self, scores: Tensor) -> float:
+        r"""Mean absolute gap of the scores along the directions, :math:`\|P_m \delta\|_1 / n`."""
+        return float((self.vectors @ self.coordinates(scores)).abs().mean())
+
+
+def leading_directions(kernel: Kernel, s: Tensor, rule: DirectionRule) -> SensitiveDirections:
+    r"""Return the leading eigenvectors of the centred Gram matrix of the rows of `s`, as many as `rule` says.
+
+    Rows that coincide share a coordinate, so the problem has the size of the distinct values. Up to 1,500 of
+    them it is solved in full. Above that :math:`L = GG^\top + R` by a pivoted Cholesky factor, with
+    :math:`R \succeq 0`, and the directions are those of :math:`HGG^\top H / n`. Since :math:`\tilde L`
+    dominates that matrix, every form of the gap bound holds for these directions to the letter; only their
+    eigenvalues lie below the exact ones, by at most `error`.
+    """
+    values, group, counts = torch.unique(s, dim=0, return_inverse=True, return_counts=True)
+    if values.shape[0] == 1:
+        raise ValueError("s is constant: there is no direction along which scores could depend on it.")
+    n = s.shape[0]
+    share = counts.to(torch.float64) / n
+    root = share.sqrt()
+    if values.shape[0] <= DENSE_VALUES:
+        gram = kernel.shifted(values, values)  # centring takes the constant off
+        means = gram @ share
+        gram = gram - means[:, None] - means[None, :] + share @ means
+        gram = root[:, None] * gram * root[None, :]
+        eigenvalues, vectors = torch.linalg.eigh((gram + gram.T) / 2)
+        eigenvalues, vectors = eigenvalues.flip(0), vectors.flip(1)
+        total, error = float(gram.trace()), 0.0
+    else:
+        factor, _ = pivoted_cholesky(kernel, values, max_rank=FACTOR_RANK)
+        left = (kernel.diagonal(values) - (factor * factor).sum(1)).clamp_min(0)
+        error = float(share @ left)
+        factor = root[:, None] * (factor - share @ factor)
+        vectors, singular, _ = torch.linalg.svd(factor, full_matrices=False)
+        eigenvalues = singular**2
+        total = float(eigenvalues.sum()) + error
+    m = count_directions(eigenvalues, total, rule, error=error, what="s")
+    # one coordinate per distinct value, spread over its rows; centred once more against rounding
+    rows = (vectors[:, :m] / root[:, None])[group] / math.sqrt(n)
+    rows, _ = torch.linalg.qr(rows - rows.mean(0))
+    return SensitiveDirections(rows, eigenvalues[:m].clone(), total, error)
+
+
+def count_directions(eigenvalues: Tensor, total: float, rule: DirectionRule, *, error: float, what: str) -> int:
+    """Return how many of the descending `eigenvalues`, whose sum in full is `total`, the rule takes."""
+    largest = float(eigenvalues[0])
+    if largest <= 0:
+        raise ValueError(f"the centred Gram matrix of {what} is zero: its kernel does not tell its values apart.")
+    usable = int((eigenvalues > 1e-14 * eigenvalues.shape[0] * largest).sum())
+    if isinstance(rule, bool) or not isinstance(rule, (int, NumericalRank, VarianceShare)):
+        raise TypeError(
+            f"directions is {type(rule).__name__}; pass NumericalRank(...), VarianceShare(...) or a number."
+        )
+    if isinstance(rule, int):
+        if not 1 <= rule <= usable:
+            raise ValueError(f"{rule} directions were asked for; {what} has 1 to {usable} above rounding error.")
+        return rule
+    if isinstance(rule, NumericalRank):
+        if error > rule.tolerance * largest:
+            raise ValueError(
+                f"the spectrum of {what} is known to {error:.2g}, coarser than the tolerance {rule.tolerance:g} of its "
+                f"largest eigenvalue {largest:.2g}. Pass VarianceShare(...), a larger tolerance or a number."
+            )
+        return int((eigenvalues > rule.tolerance * largest).sum())
+    explained = torch.cumsum(eigenvalues, 0)
+    reached = explained >= rule.share * total * (1 - 1e-12)
+    if not bool(reached.any()):
+        raise ValueError(
+            f"{eigenvalues.shape[0]} directions explain {float(explained[-1]) / total:.3f} of the variance of {what}, "
+            f"less than {rule.share:g}. Pass a smaller share or a number."
+        )
+    return min(int(reached.to(torch.int64).argmax()) + 1, usable)

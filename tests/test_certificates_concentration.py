@@ -1,0 +1,270 @@
+"""From rows to the population: the constants, the coverage, and the number of rows that would be needed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from pytest import approx
+
+from certificate_instances import INSTANCES, holds, kernel_of, table_of
+from frhsic.certificates import (
+    FiniteLaw,
+    LinearEncoders,
+    MLPEncoders,
+    SingleEncoder,
+    feature_lipschitz,
+    held_out_bound,
+    train_to_population,
+    train_to_test,
+    uniform_bound,
+    unseen_gap_bound,
+)
+from frhsic.dependence.grams import hsic_biased
+from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, PerColumn
+
+ADULT = MLPEncoders(widths=(107, 50, 50), weight_bounds=(5.0, 5.0), input_bound=4.0)
+
+
+def test_uniform_bound_is_the_formula_of_the_paper() -> None:
+    n, delta = 1000, 0.1
+    bound = uniform_bound(n, LinearEncoders(2.0, 3.0, 5), Gaussian(0.5), InverseMultiquadric(2.0), delta=delta)
+    complexity = 2 * 3 * math.sqrt(5 / n)
+    expected = (
+        8 * math.sqrt(2) * math.sqrt(math.log(2 / delta) / n)
+        + 4 / n
+        + 48 * math.sqrt(math.pi) * max(1 / 0.5, 1 / 2.0) * complexity
+    )
+    assert bound.value == approx(expected)
+    assert bound.confidence == approx(0.9)
+    assert bound.details["gaussian_complexity"] == approx(complexity)
+
+
+@pytest.mark.parametrize("encoders", [SingleEncoder(), LinearEncoders(1.0, 1.0, 8), ADULT], ids=repr)
+def test_n_needed_is_the_first_n_that_is_not_vacuous(encoders) -> None:
+    needed = uniform_bound(10, encoders, Gaussian(1.0), Gaussian(1.0)).details["n_needed"]
+    assert uniform_bound(needed - 1, encoders, Gaussian(1.0), Gaussian(1.0)).vacuous
+    assert not uniform_bound(needed, encoders, Gaussian(1.0), Gaussian(1.0)).vacuous
+
+
+def test_at_realistic_n_the_uniform_bound_is_vacuous() -> None:
+    bound = uniform_bound(26_048, ADULT, Gaussian(1.0), Gaussian(0.2))
+    assert bound.vacuous
+    assert bound.details["n_needed"] > 10**9
+    assert "vacuous" in str(bound)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_linear_complexity_bounds_the_drawn_one(seed: int) -> None:
+    """sup over ‖W‖_F ≤ R of ⟨W, n⁻¹ Σ ξ xᵀ⟩ is R ‖n⁻¹ Σ ξ xᵀ‖_F: its mean over draws, at points on the sphere."""
+    rng = np.random.default_rng(seed)
+    n, d, d_z = 30, 4, 3
+    x = rng.normal(size=(n, d))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    drawn = [2.0 * np.linalg.norm(rng.normal(size=(n, d_z)).T @ x) / n for _ in range(400)]
+    bound = LinearEncoders(weight_bound=2.0, input_bound=1.0, outputs=d_z).complexity / math.sqrt(n)
+    assert 0.9 * bound < np.mean(drawn) < bound
+
+
+@pytest.mark.parametrize("activation", ["selu", "relu", "tanh", "identity"])
+@pytest.mark.parametrize("biases", [(), (0.5, 0.3)])
+def test_mlp_complexity_bounds_what_a_search_finds(activation: str, biases: tuple[float, ...]) -> None:
+    """Projected gradient ascent over the weights finds a lower bound of the supremum for each draw."""
+    rng = np.random.default_rng(0)
+    n = 20
+    encoders = MLPEncoders((3, 4, 2), (1.5, 0.8), 1.0, biases, activation)
+    sigma = {"selu": torch.selu, "relu": torch.relu, "tanh": torch.tanh, "identity": lambda v: v}[activation]
+    x = torch.tensor(rng.normal(size=(n, 3)))
+    x = x / x.norm(dim=1, keepdim=True)
+    limits = (1.5, 0.8, *(biases or (0.0, 0.0)))
+    found = []
+    for _ in range(10):
+        xi = torch.tensor(rng.normal(size=(n, 2)))
+        blocks = [torch.tensor(rng.normal(size=shape)).requires_grad_() for shape in ((4, 3), (2, 4), (4,), (2,))]
+        for _ in range(60):
+            w1, w2, b1, b2 = (b * limit / b.norm() for b, limit in zip(blocks, limits))
+            value = (xi * (sigma(x @ w1.T + b1) @ w2.T + b2)).sum() / n
+            gradients = torch.autograd.grad(value, blocks)
+            blocks = [(b + 2 * g).detach().requires_grad_() for b, g in zip(blocks, gradients)]
+        found.append(value.item())
+    assert 0 < np.mean(found) <= encoders.complexity / math.sqrt(n)
+
+
+def test_mlp_complexity_by_hand() -> None:
+    """Two SELU layers without biases: √2 (L R₂ M R₁ √p₁ + L R₁ M R₂ √p₂)."""
+    slope = 1.7580993408473766
+    expected = math.sqrt(2) * slope * 5 * 4 * 5 * (math.sqrt(107 * 50) + math.sqrt(2500))
+    assert expected == approx(ADULT.complexity)
+    x = torch.linspace(-1e-3, -1e-9, 100, dtype=torch.float64)
+    assert float((torch.selu(x) / x).max()) == approx(slope, rel=1e-6)
+
+
+KERNELS: list[tuple[Kernel, int]] = [
+    (Gaussian(0.7), 2),
+    (InverseMultiquadric(1.3), 2),
+    (Gaussian(1.0) * InverseMultiquadric(0.5), 2),
+    (PerColumn((Gaussian(0.3), InverseMultiquadric(2.0))), 2),
+]
+
+
+@pytest.mark.parametrize(("kernel", "d"), KERNELS, ids=lambda v: repr(v))
+def test_feature_maps_are_lipschitz_with_the_constant_and_no_smaller_one(kernel: Kernel, d: int) -> None:
+    rng = np.random.default_rng(0)
+    constant = feature_lipschitz(kernel)
+    ratios = []
+    for scale in (1e-3, 0.1, 1.0, 10.0):
+        x = torch.tensor(rng.normal(size=(200, d)))
+        y = x + scale * torch.tensor(rng.normal(size=(200, d)))
+        if scale == 1e-3:
+            y[:100, 1] = x[:100, 1]  # along the first column alone
+        distance = (-2 * kernel.shifted(x[:, None], y[:, None])[:, 0, 0]).clamp_min(0).sqrt()
+        ratios.append(distance / (x - y).norm(dim=1))
+    largest = float(torch.cat(ratios).max())
+    assert largest <= constant * (1 + 1e-9)
+    assert largest > 0.999 * constant
+
+
+@pytest.mark.parametrize(
+    ("kernel", "match"),
+    [
+        (Laplacian(1.0), "Laplacian's is not"),
+        (Linear(), "unit diagonal"),
+        (Gaussian(1.0) + Gaussian(2.0), "unit diagonal"),
+        (Gaussian(1.0) * Laplacian(1.0), "Lipschitz"),
+    ],
+    ids=repr,
+)
+def test_kernels_that_the_theorem_does_not_cover_are_refused(kernel: Kernel, match: str) -> None:
+    for pair in ((kernel, Gaussian(1.0)), (Gaussian(1.0), kernel)):
+        with pytest.raises(ValueError, match=match):
+            uniform_bound(100, SingleEncoder(), *pair)
+
+
+def test_hsic_of_kernels_in_the_unit_interval_is_at_most_a_quarter() -> None:
+    for seed in INSTANCES:
+        rng = np.random.default_rng(seed)
+        z = torch.tensor(rng.normal(size=(12, 2)))
+        k = kernel_of(rng, linear=False)(z, z)
+        assert 0 <= float(hsic_biased(k, k)) <= 0.25 + 1e-12
+    far = torch.tensor([[0.0], [1e6]]).repeat(5, 1).double()
+    k = Gaussian(1.0)(far, far)
+    assert float(hsic_biased(k, k)) == approx(0.25)
+
+
+def test_a_pair_of_rows_changes_by_at_most_the_root_of_six() -> None:
+    """The step of the held-out bound, on random unit features with non-negative products, and where it is reached."""
+    rng = np.random.default_rng(0)
+    largest = 0.0
+    for trial in range(3000):
+        sharp = rng.choice([1, 4, 30])
+        phi, psi = (rng.dirichlet(np.ones(3) / sharp, size=3) for _ in range(2))  # non-negative rows
+        if trial % 3 == 0:
+            phi = np.array([[1, 0, 0], [0, 1, 0], rng.dirichlet(np.ones(3))])
+        phi, psi = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (phi, psi))
+        change = np.outer(phi[0] - phi[2], psi[0] - psi[2]) - np.outer(phi[1] - phi[2], psi[1] - psi[2])
+        largest = max(largest, float(np.linalg.norm(change)))
+    assert largest <= math.sqrt(6) + 1e-12
+    assert largest > 0.98 * math.sqrt(6)
+
+
+def test_one_row_moves_the_root_of_hsic_by_at_most_the_root_of_six_over_n() -> None:
+    for seed in INSTANCES:
+        rng = np.random.default_rng(seed)
+        n = 8
+        z, s = (torch.tensor(rng.normal(size=(n, 1)) * rng.choice([0.5, 20.0])) for _ in range(2))
+        kernel_z, kernel_s = kernel_of(rng, linear=False), kernel_of(rng, linear=False)
+        before = float(hsic_biased(kernel_z(z, z), kernel_s(s, s)))
+        z[0], s[0] = z[rng.integers(n)], float(rng.normal() * 30)
+        after = float(hsic_biased(kernel_z(z, z), kernel_s(s, s)))
+        assert abs(math.sqrt(max(after, 0)) - math.sqrt(max(before, 0))) <= math.sqrt(6) / n + 1e-12
+
+
+@pytest.mark.parametrize("dependence", [0.0, 0.3, 1.0])
+def test_the_held_out_bound_covers_the_population(dependence: float) -> None:
+    """Laws whose HSIC is known; over 200 samples each the bound must fail in no more than a share δ."""
+    rng = np.random.default_rng(1)
+    product = np.full((4, 4), 1 / 16)
+    table = (1 - dependence) * product + dependence * np.eye(4) / 4
+    kernel_z, kernel_s = Gaussian(1.0), Laplacian(0.7)
+    points = torch.arange(4.0, dtype=torch.float64)[:, None]
+    truth = FiniteLaw.from_table(table, kernel_z(points, points), kernel_s(points, points)).hsic
+    delta, misses, values = 0.1, 0, []
+    for _ in range(200):
+        drawn = rng.choice(16, size=60, p=table.reshape(-1))
+        bound = held_out_bound(drawn // 4, drawn % 4, kernel_z, kernel_s, delta=delta)
+        misses += bound.value < truth
+        values.append(bound.value)
+    assert misses <= 200 * delta
+    assert np.mean(values) < 0.25 + 2 * truth
+
+
+def test_the_held_out_bound_is_useful_where_the_uniform_one_is_not() -> None:
+    rng = np.random.default_rng(0)
+    z, s = rng.normal(size=(3000, 5)), rng.normal(size=3000)
+    held_out = held_out_bound(z, s, Gaussian(3.0), Gaussian(1.0))
+    assert not held_out.vacuous
+    assert held_out.value < 0.01
+    assert uniform_bound(3000, SingleEncoder(), Gaussian(3.0), Gaussian(1.0)).vacuous
+
+
+def test_uniform_bound_holds_on_200_draws_of_a_known_law() -> None:
+    """A single encoder at the n from which the bound says something; the distance is far below it."""
+    rng = np.random.default_rng(0)
+    table = table_of(rng, 3, 3)
+    points = torch.arange(3.0, dtype=torch.float64)[:, None]
+    gram = Gaussian(1.0)(points, points)
+    truth = FiniteLaw.from_table(table, gram, gram).hsic
+    n = uniform_bound(1, SingleEncoder(), Gaussian(1.0), Gaussian(1.0)).details["n_needed"]
+    bound = uniform_bound(n, SingleEncoder(), Gaussian(1.0), Gaussian(1.0))
+    assert n < 10_000
+    for _ in range(200):
+        drawn = rng.multinomial(n, table.reshape(-1)).reshape(3, 3) / n
+        sample = FiniteLaw.from_table(drawn, gram, gram)
+        assert abs(sample.hsic - truth) <= bound.value
+
+
+def test_the_bridges_add_up() -> None:
+    kernels = (Gaussian(1.0), Gaussian(2.0))
+    encoders = LinearEncoders(1.0, 1.0, 3)
+    train = uniform_bound(10_000, encoders, *kernels, delta=0.02)
+    single = uniform_bound(500, SingleEncoder(), *kernels, delta=0.02)
+    population = train_to_population(0.003, train)
+    assert population.value == approx(0.003 + train.value)
+    assert population.confidence == approx(0.98)
+    bridge = train_to_test(0.003, 10_000, 500, encoders, *kernels, delta=0.02)
+    assert bridge.value == approx(0.003 + train.value + single.value)
+    assert bridge.confidence == approx(0.96)
+    equal = train_to_test(0.003, 10_000, 10_000, encoders, *kernels, delta=0.02)
+    assert holds(equal.value, 0.003 + 2 * train.value)  # the paper's form at equal n
+    gap = unseen_gap_bound(3.0, 0.01, bridge)
+    assert gap.value == approx(9 / 0.01 * bridge.value)
+    assert gap.vacuous
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda: uniform_bound(0, SingleEncoder(), Gaussian(1.0), Gaussian(1.0)), "n is 0"),
+        (lambda: uniform_bound(10, SingleEncoder(), Gaussian(1.0), Gaussian(1.0), delta=0.0), "delta is 0"),
+        (lambda: LinearEncoders(0.0, 1.0, 1), "weight_bound is 0"),
+        (lambda: MLPEncoders((3, 2), (1.0, 1.0), 1.0), "make 1 layers"),
+        (lambda: MLPEncoders((3, 2), (1.0,), 1.0, (-1.0,)), "bias_bounds"),
+        (lambda: MLPEncoders((3, 2), (1.0,), 1.0, (), "softmax"), "activation"),
+        (lambda: held_out_bound([1.0, 2.0], [1.0, 2.0], None, Gaussian(1.0)), "kernel_z is None"),
+        (lambda: held_out_bound([1.0, 2.0], [1.0, 2.0], Linear(), Gaussian(1.0)), "without unit diagonal"),
+        (lambda: held_out_bound([1.0], [1.0], Gaussian(1.0), Gaussian(1.0)), "at least 2"),
+        (
+            lambda: train_to_population(-1.0, uniform_bound(9, SingleEncoder(), Gaussian(1.0), Gaussian(1.0))),
+            "hsic_train",
+        ),
+        (
+            lambda: unseen_gap_bound(1.0, 0.0, uniform_bound(9, SingleEncoder(), Gaussian(1.0), Gaussian(1.0))),
+            "eigenvalue",
+        ),
+    ],
+)
+def test_bad_input_is_refused(make, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        make()

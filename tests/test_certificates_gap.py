@@ -1,0 +1,337 @@
+"""The finite-sample theorem in its three forms: it holds, it is attained, and its forms are ordered."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from pytest import approx
+
+from certificate_instances import INSTANCES, holds, instance
+from frhsic.certificates import (
+    AffineHead,
+    Certificate,
+    DeployedHead,
+    GapCertificate,
+    KernelExpansion,
+    NumericalRank,
+    UnknownHead,
+    VarianceShare,
+    directions,
+    gdp_certificate,
+)
+from frhsic.dependence.grams import centered, hsic_biased
+from frhsic.kernels import Gaussian, Kernel, Laplacian, Linear
+from frhsic.parity import gdp
+
+RULES = [NumericalRank(1e-6), NumericalRank(1e-2), VarianceShare(0.9), 1]
+
+
+def by_definition(
+    z: torch.Tensor, s: torch.Tensor, kernel_z: Kernel, kernel_s: Kernel, m: int, extra: torch.Tensor | None = None
+) -> tuple[float, float, float, torch.Tensor]:
+    """The three forms from full matrices and a full eigen-decomposition."""
+    n = z.shape[0]
+    k = kernel_z(z, z) + (0 if extra is None else extra[:, None] * extra[None, :])
+    l = kernel_s(s[:, None], s[:, None])
+    values, vectors = torch.linalg.eigh(centered(l) / n)
+    e = vectors[:, -m:]
+    inside = e @ e.T @ centered(k) @ e @ e.T
+    published = hsic_biased(k, l) / values[-m]
+    return float(torch.linalg.eigvalsh(inside)[-1]) / n, float(inside.trace()) / n, float(published), e
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_three_forms_are_the_definition(seed: int) -> None:
+    case = instance(seed)
+    certificate = gdp_certificate(
+        case.z, case.s, kernel_z=case.kernel_z, kernel_s=case.kernel_s, directions=NumericalRank(1e-4)
+    )
+    m = certificate.details["directions"]
+    tight, trace, published, _ = by_definition(case.z, case.s, case.kernel_z, case.kernel_s, m)
+    assert certificate.value == approx(tight, rel=1e-8)
+    assert certificate.details["trace"] == approx(trace, rel=1e-8)
+    assert certificate.details["published"] == approx(published, rel=1e-8)
+
+
+def test_it_holds_for_heads_given_by_coefficients_and_the_forms_are_ordered() -> None:
+    for seed in INSTANCES:
+        case = instance(seed)
+        head = KernelExpansion(case.rng.normal(size=case.n))
+        rule = RULES[seed % len(RULES)]
+        for form in ("tight", "trace", "published"):
+            certificate = gdp_certificate(
+                case.z, case.s, kernel_z=case.kernel_z, kernel_s=case.kernel_s, head=head, form=form, directions=rule
+            )
+            assert holds(certificate.bounded, certificate.value), (seed, form)
+            assert certificate.details["head_absolute_gap"] ** 2 <= certificate.bounded * (1 + 1e-9)
+        details = certificate.details
+        assert holds(details["tight"], details["trace"])
+        assert holds(details["trace"], details["published"])
+        assert certificate.value == approx(details["norm"] ** 2 * details["published"])
+
+
+def test_the_tight_form_is_attained_by_its_worst_head() -> None:
+    for seed in INSTANCES:
+        case = instance(seed)
+        norm = float(case.rng.uniform(0.5, 3))
+        certificate = gdp_certificate(
+            case.z,
+            case.s,
+            kernel_z=case.kernel_z,
+            kernel_s=case.kernel_s,
+            head=UnknownHead(norm),
+            directions=RULES[seed % len(RULES)],
+        )
+        worst = certificate.worst_head
+        assert worst.norm(case.kernel_z, case.z) == approx(norm, rel=1e-6)
+        assert certificate.gap(worst.values(case.kernel_z, case.z)) == approx(certificate.value, rel=1e-6)
+        assert torch.allclose(certificate.worst_scores, worst.values(case.kernel_z, case.z))
+        again = gdp_certificate(
+            case.z,
+            case.s,
+            kernel_z=case.kernel_z,
+            kernel_s=case.kernel_s,
+            head=worst,
+            directions=RULES[seed % len(RULES)],
+        )
+        assert again.tightness == approx(1, rel=1e-6)
+
+
+def test_no_random_head_of_the_norm_exceeds_the_worst_one() -> None:
+    case = instance(3)
+    certificate = gdp_certificate(case.z, case.s, kernel_z=Gaussian(1.0), kernel_s=Gaussian(1.0))
+    rng = np.random.default_rng(0)
+    best = 0.0
+    for _ in range(300):
+        a = rng.normal(size=case.n)
+        head = KernelExpansion(a / KernelExpansion(a).norm(Gaussian(1.0), case.z))
+        best = max(best, certificate.gap(head.values(Gaussian(1.0), case.z)))
+    assert 0.05 * certificate.value < best <= certificate.value
+
+
+def test_affine_heads_are_bounded_under_kernels_with_a_linear_part() -> None:
+    for seed in INSTANCES:
+        case = instance(seed)
+        kernel = (Linear(), Linear() + Gaussian(0.8), Gaussian(2.0) + (Laplacian(1.0) + Linear()))[seed % 3]
+        head = AffineHead(case.rng.normal(size=case.z.shape[1]), float(case.rng.normal()))
+        certificate = gdp_certificate(
+            case.z, case.s, kernel_z=kernel, kernel_s=case.kernel_s, head=head, directions=RULES[seed % len(RULES)]
+        )
+        assert holds(certificate.bounded, certificate.value)
+        scores = case.z @ torch.tensor(head.weight) + head.bias
+        assert certificate.gap(scores) == approx(certificate.bounded)
+
+
+def test_the_worst_affine_head_is_reached_under_the_linear_kernel() -> None:
+    case = instance(8)
+    certificate = gdp_certificate(case.z, case.s, kernel_z=Linear(), kernel_s=case.kernel_s)
+    weight = case.z.T @ certificate.worst_head.coefficients
+    assert float(weight.norm()) == approx(1)
+    again = gdp_certificate(case.z, case.s, kernel_z=Linear(), kernel_s=case.kernel_s, head=AffineHead(weight))
+    assert again.bounded == approx(certificate.value)
+
+
+def test_the_deployed_head_is_bounded_whatever_it_is() -> None:
+    for seed in INSTANCES:
+        case = instance(seed)
+        scores = torch.tensor(np.exp(case.rng.normal(size=case.n)) * case.rng.choice([0.01, 1.0, 100.0]))
+        certificate = gdp_certificate(
+            case.z,
+            case.s,
+            kernel_z=case.kernel_z,
+            kernel_s=case.kernel_s,
+            head=DeployedHead(scores),
+            directions=RULES[seed % len(RULES)],
+        )
+        assert holds(certificate.bounded, certificate.value)
+        m = certificate.details["directions"]
+        if case.s.unique().shape[0] == case.n and m < 6:
+            tight, trace, published, _ = by_definition(case.z, case.s, case.kernel_z, case.kernel_s, m, scores)
+            assert certificate.details["tight"] == approx(tight, rel=1e-7)
+            assert certificate.details["trace"] == approx(trace, rel=1e-7)
+            assert certificate.details["published"] == approx(published, rel=1e-7)
+        assert certificate.gap(certificate.worst_scores) == approx(certificate.value, rel=1e-6)
+
+
+def test_a_binary_attribute_has_one_direction_and_all_forms_are_equal() -> None:
+    for seed in range(20):
+        case = instance(seed)
+        s = (case.s > case.s.median()).double()
+        details = gdp_certificate(case.z, s, kernel_z=case.kernel_z, kernel_s=Gaussian(1.0)).details
+        assert details["directions"] == 1
+        assert details["trace"] == approx(details["tight"], rel=1e-10)
+        assert details["published"] == approx(details["tight"], rel=1e-8)
+
+
+def test_independent_rows_have_no_gap_at_all() -> None:
+    """On a full grid of z and s the empirical law is a product."""
+    z, s = torch.meshgrid(torch.arange(5.0), torch.arange(4.0), indexing="ij")
+    certificate = gdp_certificate(z.reshape(-1), s.reshape(-1), head=UnknownHead(10.0))
+    assert certificate.value < 1e-13
+    assert certificate.details["trace_if_shuffled"] > 0.01
+
+
+def test_the_trace_form_of_shuffled_rows_averages_what_is_said() -> None:
+    case = instance(5)
+    rng = np.random.default_rng(0)
+    expected = gdp_certificate(case.z, case.s, directions=2).details["trace_if_shuffled"]
+    drawn = [gdp_certificate(case.z, rng.permutation(case.s), directions=2).details["trace"] for _ in range(300)]
+    assert abs(np.mean(drawn) - expected) < 4 * np.std(drawn) / math.sqrt(300)
+
+
+def test_what_the_directions_do_not_resolve_and_what_gdp_says_stand_beside_the_bound() -> None:
+    case = instance(4, ties=True)
+    head = KernelExpansion(case.rng.normal(size=case.n))
+    certificate = gdp_certificate(case.z, case.s, kernel_z=Gaussian(1.0), head=head, directions=1)
+    scores = head.values(Gaussian(1.0), case.z)
+    e = certificate.directions.vectors
+    deviations = scores - scores.mean()
+    assert certificate.details["head_gap"] == approx(float((e.T @ deviations).square().sum()) / case.n)
+    unresolved = float((deviations - e @ (e.T @ deviations)).square().sum() / deviations.square().sum())
+    assert certificate.details["unresolved"] == approx(unresolved)
+    assert certificate.details["gdp"] == approx(float(gdp(scores, case.s)))
+
+
+def test_all_directions_of_a_tied_attribute_give_the_between_group_variance() -> None:
+    """With every direction of a discrete S the gap is the variance of the conditional means."""
+    for seed in range(20):
+        case = instance(seed, ties=True)
+        head = KernelExpansion(case.rng.normal(size=case.n))
+        groups = case.s.unique()
+        certificate = gdp_certificate(
+            case.z, case.s, kernel_z=case.kernel_z, kernel_s=Gaussian(1.0), head=head, directions=len(groups) - 1
+        )
+        scores = head.values(case.kernel_z, case.z)
+        between = sum(
+            float((case.s == g).double().mean() * (scores[case.s == g].mean() - scores.mean()) ** 2) for g in groups
+        )
+        assert certificate.bounded == approx(between, rel=1e-8, abs=1e-15)
+
+
+def test_float32_rows_give_the_float64_certificate(dtype: torch.dtype) -> None:
+    case = instance(6, dtype=torch.float32)
+    wide = gdp_certificate(case.z.double(), case.s.double(), kernel_z=Gaussian(1.0), kernel_s=Gaussian(1.0))
+    same = gdp_certificate(case.z.to(dtype), case.s.to(dtype), kernel_z=Gaussian(1.0), kernel_s=Gaussian(1.0))
+    assert same.value == approx(wide.value, rel=1e-12)
+    assert same.directions.vectors.dtype is torch.float64
+
+
+def test_the_factor_gives_the_directions_of_the_full_decomposition(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    z, s = rng.normal(size=(400, 2)), np.concatenate([rng.normal(size=300), rng.integers(0, 3, size=100)])
+    for rule in RULES:
+        full = gdp_certificate(z, s, directions=rule)
+        with monkeypatch.context() as patch:
+            patch.setattr(directions, "DENSE_VALUES", 10)
+            low = gdp_certificate(z, s, directions=rule)
+        assert low.details["eigenvalue_error"] < 1e-11
+        assert low.directions.eigenvalues.tolist() == approx(full.directions.eigenvalues.tolist(), rel=1e-5)
+        assert low.details["tight"] == approx(full.details["tight"], rel=1e-6)
+        assert low.details["trace"] == approx(full.details["trace"], rel=1e-6)
+
+
+def test_with_a_coarse_factor_the_bound_still_holds_and_the_rule_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directions, "DENSE_VALUES", 10)
+    monkeypatch.setattr(directions, "FACTOR_RANK", 12)
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=(60, 2))
+    s = z[:, 0] + rng.normal(size=60)
+    head = KernelExpansion(rng.normal(size=60))
+    coarse = gdp_certificate(z, s, kernel_s=Laplacian(0.1), head=head, directions=5, form="published")
+    assert coarse.details["eigenvalue_error"] > 0.1
+    assert holds(coarse.bounded, coarse.details["norm"] ** 2 * coarse.details["tight"])
+    assert holds(coarse.details["trace"], coarse.details["published"])
+    with pytest.raises(ValueError, match="coarser than the tolerance"):
+        gdp_certificate(z, s, kernel_s=Laplacian(0.1))
+    with pytest.raises(ValueError, match="Pass a smaller share"):
+        gdp_certificate(z, s, kernel_s=Laplacian(0.1), directions=VarianceShare(0.99))
+
+
+def test_rules_count_what_they_say() -> None:
+    case = instance(2, ties=False)
+    all_of = torch.linalg.eigvalsh(centered(Gaussian(1.0)(case.s[:, None], case.s[:, None])) / case.n).flip(0)
+    for tolerance in (1e-8, 1e-4, 1e-1):
+        certificate = gdp_certificate(case.z, case.s, kernel_s=Gaussian(1.0), directions=NumericalRank(tolerance))
+        assert certificate.details["directions"] == int((all_of > tolerance * all_of[0]).sum())
+        assert list(certificate.details["eigenvalues"]) == approx(all_of[: certificate.directions.count].tolist())
+    for share in (0.3, 0.9, 0.999):
+        m = gdp_certificate(case.z, case.s, kernel_s=Gaussian(1.0), directions=VarianceShare(share)).directions.count
+        assert float(all_of[:m].sum() / all_of.sum()) >= share
+        assert m == 1 or float(all_of[: m - 1].sum() / all_of.sum()) < share
+
+
+def test_several_attributes_are_resolved_together() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(50, 2))
+    certificate = gdp_certificate(
+        z, np.stack([z[:, 0], rng.normal(size=50)], axis=1), head=KernelExpansion(np.ones(50))
+    )
+    assert holds(certificate.bounded, certificate.value)
+    assert "gdp" not in certificate.details
+
+
+def test_a_bound_above_the_variance_of_the_scores_is_called_vacuous() -> None:
+    case = instance(1)
+    head = KernelExpansion(case.rng.normal(size=case.n))
+    loose = gdp_certificate(case.z, case.s, kernel_z=Gaussian(1.0), head=head, form="published")
+    assert loose.trivial == approx(float(head.values(Gaussian(1.0), case.z).var(correction=0)))
+    assert loose.vacuous == (loose.value >= loose.trivial)
+    assert loose.vacuous
+    assert "vacuous" in str(loose)
+    unknown = gdp_certificate(case.z, case.s, kernel_z=Gaussian(1.0))
+    assert unknown.trivial <= 0.5
+    assert not unknown.vacuous
+    assert unknown.tightness == 1
+
+
+def test_no_head_of_norm_one_varies_more_than_the_trivial_bound() -> None:
+    for seed in range(50):
+        case = instance(seed)
+        certificate = gdp_certificate(case.z, case.s, kernel_z=case.kernel_z)
+        largest = float(torch.linalg.eigvalsh(centered(case.kernel_z(case.z, case.z)))[-1]) / case.n
+        assert holds(largest, certificate.trivial)
+
+
+def test_a_certificate_is_a_number_with_its_assumptions() -> None:
+    certificate = gdp_certificate([0.0, 1.0, 2.0], [0.0, 1.0, 1.0])
+    assert isinstance(certificate, (Certificate, GapCertificate))
+    assert float(certificate) == certificate.value
+    assert certificate.confidence == 1
+    assert certificate.assumes
+    assert certificate.details["root"] == approx(math.sqrt(certificate.value))
+    with pytest.raises(TypeError):
+        certificate.details["n"] = 4  # type: ignore[index]  # that it is read-only is the claim
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"head": AffineHead([1.0])}, ValueError, "linear part"),
+        ({"head": AffineHead([1.0, 2.0]), "kernel_z": Linear()}, ValueError, "2 weights for 1"),
+        ({"head": DeployedHead([1.0])}, ValueError, "lengths differ"),
+        ({"head": KernelExpansion([1.0])}, ValueError, "1 coefficients came for 4"),
+        ({"head": KernelExpansion([1.0], centers=[[1.0, 2.0]])}, ValueError, "2 columns"),
+        ({"head": "linear"}, TypeError, "UnknownHead"),
+        ({"form": "best"}, ValueError, "'tight', 'trace' or 'published'"),
+        ({"directions": 4}, ValueError, "1 to 3"),
+        ({"directions": 0}, ValueError, "0 directions"),
+        ({"directions": "best"}, TypeError, "NumericalRank"),
+        ({"directions": True}, TypeError, "NumericalRank"),
+        ({"s": [1.0, 1.0, 1.0, 1.0], "kernel_s": Gaussian(1.0)}, ValueError, "constant"),
+        ({"s": [1.0, 2.0, 3.0]}, ValueError, "lengths differ"),
+        ({"s": [1.0, 2.0, 3.0, math.nan]}, ValueError, "NaN"),
+    ],
+)
+def test_bad_input_is_refused(arguments: dict, error: type[Exception], match: str) -> None:
+    given = {"z": [0.0, 1.0, 2.0, 4.0], "s": [0.0, 1.0, 3.0, 7.0]} | arguments
+    with pytest.raises(error, match=match):
+        gdp_certificate(**given)
+
+
+@pytest.mark.parametrize("make", [lambda: NumericalRank(0.0), lambda: VarianceShare(1.0), lambda: UnknownHead(-1.0)])
+def test_bad_rules_are_refused(make) -> None:
+    with pytest.raises(ValueError, match="pass"):
+        make()
