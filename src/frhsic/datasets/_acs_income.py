@@ -47,6 +47,7 @@ OCCUPATIONS = {
     9005: "transportation",
     9800: "military",
 }
+LAST_OCCUPATION = 9840
 
 # World areas of birth (PUMS variable WAOB), by the first place-of-birth code of each run of codes.
 BIRTHPLACES = {
@@ -65,6 +66,7 @@ BIRTHPLACES = {
     400: "Africa",
     500: "Oceania or at sea",
 }
+LAST_BIRTHPLACE = 554
 
 LEVELS: dict[str, list[object]] = {
     "COW": list(range(1, 9)),
@@ -82,17 +84,19 @@ CITATION = (
 )
 
 
-def grouped(codes: pd.Series[int], starts: dict[int, str]) -> pd.Series[str]:
+def grouped(codes: pd.Series[int], starts: dict[int, str], last: int) -> pd.Series[str]:
     """Return the group of each code: the last one that starts at or before it.
 
     Examples
     --------
-    >>> grouped(pd.Series([1021, 9825]), OCCUPATIONS).tolist()
+    >>> grouped(pd.Series([1021, 9825]), OCCUPATIONS, LAST_OCCUPATION).tolist()
     ['computers and mathematics', 'military']
     """
+    first = min(starts)
+    outside = codes[(codes < first) | (codes > last)]
+    if len(outside):
+        raise ValueError(f"column {codes.name} has the code {outside.iloc[0]}; codes are {first} to {last}.")
     position = np.searchsorted(list(starts), codes.to_numpy(), side="right") - 1
-    if (position < 0).any():
-        raise ValueError(f"column {codes.name} has the code {codes.min()}, below the first, {min(starts)}.")
     return pd.Series(np.array(list(starts.values()), dtype=object)[position], name=codes.name)
 
 
@@ -113,8 +117,8 @@ def build(obtained: Obtained, variant: Variant) -> Dataset:
             "Occupation and place of birth within their major groups: 23 SOC groups for some 530 codes, 8 world areas "
             "for some 210."
         )
-        frame["OCCP"] = grouped(frame["OCCP"], OCCUPATIONS)
-        frame["POBP"] = grouped(frame["POBP"], BIRTHPLACES)
+        frame["OCCP"] = grouped(frame["OCCP"], OCCUPATIONS, LAST_OCCUPATION)
+        frame["POBP"] = grouped(frame["POBP"], BIRTHPLACES, LAST_BIRTHPLACE)
         X, columns = encoded(frame, ["WKHP"], LEVELS)
     whole = "of all of them: these are the paper's rows" if n == STATE_ROWS else (
         f"of a {n / STATE_ROWS:.0%} sample of the state's {STATE_ROWS}: another draw than the paper's"

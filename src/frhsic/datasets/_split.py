@@ -75,10 +75,9 @@ class Scale:
                 f"no training row has a value in {', '.join(empty)}, so there is nothing to impute from. "
                 "Drop that column or take more training rows."
             )
-        fill = np.zeros(values.shape[1])
-        holes = missing.any(axis=0)
-        fill[holes] = np.nanmedian(values[:, holes], axis=0) if holes.any() else fill[holes]
-        return cls(np.nanmin(values, axis=0), np.nanmax(values, axis=0), fill)
+        median = np.nanmedian if missing.any() else np.median
+        # Of every column: one that is complete here may have holes in the rows that are scaled later.
+        return cls(np.nanmin(values, axis=0), np.nanmax(values, axis=0), np.asarray(median(values, axis=0)))
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         width = self.high - self.low

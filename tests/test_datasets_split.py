@@ -1,0 +1,228 @@
+"""Splits: which rows, and what they are scaled by."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from frhsic.datasets import Column, Dataset
+from frhsic.datasets._split import Scale, partition
+
+
+def toy(n: int = 50, holes: int = 0, task: str = "binary", **changes: object) -> Dataset:
+    draw = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"a": draw.normal(size=n) * 7 + 3, "b": draw.integers(0, 2, n).astype(float), "c": np.full(n, 4.0)}
+    )
+    X.loc[: holes - 1, "a"] = np.nan
+    fields = {
+        "name": "toy",
+        "variant": "own",
+        "X": X,
+        "y": pd.Series(draw.integers(0, 2, n).astype(float), name="y"),
+        "s": pd.Series(draw.uniform(20, 60, n), name="age"),
+        "columns": (Column.numeric("a"), Column.indicator("b", "yes"), Column.numeric("c")),
+        "task": task,
+    }
+    fields["X"].columns = ["a", "b=yes", "c"]
+    return Dataset(**(fields | changes))
+
+
+def test_training_rows_are_the_first_of_the_legacy_permutation():
+    data = toy(53)
+    split = data.split(44)
+    order = np.random.RandomState(44).permutation(53)
+    assert split.train.rows.tolist() == order[:42].tolist()  # floor(0.8 * 53) = 42
+    assert split.test.rows.tolist() == order[42:].tolist()
+    assert split.validation is None
+    assert split.train.y.tolist() == data.y.to_numpy()[order[:42]].tolist()
+
+
+@pytest.mark.parametrize(("n", "train", "validation"), [(32561, 22792, 4884), (1994, 1395, 299), (6172, 4320, 925)])
+def test_seventy_fifteen_fifteen_has_the_published_sizes(n, train, validation):
+    rows = partition(np.arange(n), 0.7, 0.15)
+    assert [len(part) for part in rows] == [train, validation, n - train - validation]
+
+
+@pytest.mark.parametrize(("n", "train"), [(32561, 26048), (20000, 16000), (13283, 10626), (1994, 1595), (6172, 4937)])
+def test_eighty_twenty_has_the_published_sizes(n, train):
+    rows = partition(np.arange(n), None, 0.0)
+    assert [len(part) for part in rows] == [train, 0, n - train]
+
+
+def test_a_share_is_not_lost_to_rounding():
+    assert len(partition(np.arange(100), 0.29, 0.0).train) == 29  # 0.29 * 100 is 28.999999999999996
+
+
+@pytest.mark.parametrize("validation", [0.1, 0.15, 0.2])
+def test_the_test_rows_do_not_depend_on_the_validation_share(validation):
+    data = toy(97)
+    two, three = data.split(42), data.split(42, validation=validation)
+    assert three.test.rows.tolist() == two.test.rows.tolist()
+    assert three.validation is not None
+    assert [*three.train.rows, *three.validation.rows] == two.train.rows.tolist()
+
+
+def test_scaling_is_by_the_training_rows_alone():
+    data = toy(60)
+    split = data.split(1)
+    changed = data.X.copy()
+    changed.iloc[split.test.rows] = 1e6
+    s = data.s.copy()
+    s.iloc[split.test.rows] = -500.0
+    again = toy(60, X=changed, s=s).split(1)
+    assert torch.equal(again.train.x, split.train.x)
+    assert torch.equal(again.train.s, split.train.s)
+
+
+def test_scaling_on_all_rows_sees_the_test_rows():
+    split = toy(60).split(1, scaling="all")
+    both = torch.cat([split.train.x[:, 0], split.test.x[:, 0]])
+    assert float(both.min()) == 0.0
+    assert float(both.max()) == 1.0
+    leak_free = toy(60).split(1)
+    assert not torch.equal(split.train.x, leak_free.train.x)
+
+
+def test_scaling_is_minus_minimum_over_range_by_definition(dtype):
+    data = toy(40)
+    split = data.split(3, dtype=dtype)
+    a = data.X["a"].to_numpy()
+    low, high = a[split.train.rows].min(), a[split.train.rows].max()
+    expected = (a[split.test.rows] - low) / (high - low)
+    np.testing.assert_allclose(split.test.x[:, 0].numpy(), expected, rtol=4 * torch.finfo(dtype).eps, atol=1e-7)
+    assert split.train.x.dtype == split.train.s.dtype == split.train.y.dtype == dtype
+    assert float(split.train.s.min()) == 0.0
+    assert float(split.train.s.max()) == 1.0
+
+
+def test_the_sensitive_attribute_is_kept_in_its_own_unit():
+    data = toy(40)
+    split = data.split(3)
+    assert split.test.s_raw.tolist() == data.s.to_numpy()[split.test.rows].tolist()
+    scale = split.s_scale
+    back = split.test.s.double() * float(scale.high[0] - scale.low[0]) + float(scale.low[0])
+    np.testing.assert_allclose(back.numpy(), split.test.s_raw.numpy(), rtol=1e-5)
+
+
+def test_a_constant_column_becomes_zero_and_stays_finite():
+    split = toy(40).split(3)
+    assert split.train.x[:, 2].abs().max() == 0
+    assert torch.isfinite(split.test.x).all()
+
+
+def test_missing_values_become_the_median_of_the_training_rows():
+    data = toy(60, holes=20)
+    split = data.split(5)
+    a = data.X["a"].to_numpy()
+    median = np.nanmedian(a[split.train.rows])
+    assert median != np.nanmedian(a)
+    low, high = np.nanmin(a[split.train.rows]), np.nanmax(a[split.train.rows])
+    holes = np.isnan(a[split.test.rows])
+    assert holes.any()
+    np.testing.assert_allclose(split.test.x[:, 0].numpy()[holes], (median - low) / (high - low), rtol=1e-6)
+
+
+def test_a_value_missing_in_the_test_part_alone_becomes_the_training_median():
+    data = toy(60)
+    rows = data.split(5).test.rows
+    X = data.X.copy()
+    X.iloc[rows[0], 0] = np.nan
+    split = toy(60, X=X).split(5)
+    a = data.X["a"].to_numpy()[split.train.rows]
+    assert float(split.test.x[0, 0]) == pytest.approx((np.median(a) - a.min()) / (a.max() - a.min()), rel=1e-6)
+
+
+def test_a_column_without_any_training_value_is_an_error():
+    with pytest.raises(ValueError, match=r"no training row has a value in a\b"):
+        toy(60, holes=60).split(5)
+
+
+def test_several_attributes_are_scaled_each_by_itself():
+    data = toy(40).protecting("age", "a")
+    split = data.split(2)
+    assert split.train.s.shape == (32, 2)
+    assert split.train.s.amin(0).tolist() == [0.0, 0.0]
+    assert split.train.s.amax(0).tolist() == [1.0, 1.0]
+    assert split.train.x.shape[1] == 2
+
+
+def test_classes_come_as_integers():
+    data = toy(30, task="multiclass", y=pd.Series(np.arange(30.0) % 3, name="y"), classes=("p", "q", "r"))
+    assert data.split(0).train.y.dtype == torch.int64
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"train": 0.9, "validation": 0.1}, "leaves 45 to train, 5 to validate and 0 to test"),
+        ({"train": 1.2}, "train=1.2"),
+        ({"validation": 0.85}, "each part needs at least one"),
+        ({"validation": -0.1}, "validation=-0.1"),
+        ({"scaling": "test"}, "scaling='test'"),
+        ({"validation": 0.001}, "0 to validate"),
+    ],
+)
+def test_a_split_that_cannot_be_says_why(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        toy(50).split(0, **arguments)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, True, None])
+def test_a_seed_is_an_integer_of_the_legacy_generator(seed):
+    with pytest.raises(ValueError, match="seed="):
+        toy(50).split(seed)
+
+
+def test_protecting_moves_columns_and_gives_back_the_former_one():
+    data = toy(20)
+    moved = data.protecting("a")
+    assert moved.attributes == ("a",)
+    assert list(moved.X) == ["age", "b=yes", "c"]
+    assert moved.X["age"].tolist() == data.s.tolist()
+    back = moved.protecting("age")
+    assert back.s.tolist() == data.s.tolist()
+    assert sorted(back.X) == sorted(data.X)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("agee",), "Did you mean 'age'"),
+        (("b=yes",), "one level of a categorical column"),
+        ((), "at least one"),
+        (("a", "a"), "twice"),
+    ],
+)
+def test_protecting_says_what_is_wrong(names, message):
+    with pytest.raises(ValueError, match=message):
+        toy(20).protecting(*names)
+
+
+def test_a_sample_is_the_head_of_the_permutation():
+    data = toy(20)
+    assert data.sample(5, 42).s.tolist() == data.s.iloc[np.random.RandomState(42).permutation(20)[:5]].tolist()
+    with pytest.raises(ValueError, match="has 20 rows"):
+        data.sample(21, 42)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"y": pd.Series([0.0, 1.0])}, "lengths differ"),
+        ({"s": pd.Series([np.nan] * 30)}, "s has 30 missing"),
+        ({"columns": (Column.numeric("a"),)}, "do not match"),
+    ],
+)
+def test_a_dataset_that_does_not_fit_together_is_refused(changes, message):
+    whole = toy(30)
+    with pytest.raises(ValueError, match=message):
+        Dataset(**({f: getattr(whole, f) for f in whole.__dataclass_fields__} | changes))
+
+
+def test_scale_of_complete_columns_is_the_definition():
+    values = np.random.default_rng(1).normal(size=(8, 3))
+    expected = (values - values.min(0)) / (values.max(0) - values.min(0))
+    np.testing.assert_allclose(Scale.fit(values, ("a", "b", "c"))(values), expected, rtol=1e-15)
