@@ -110,7 +110,8 @@ class Penalty(nn.Module, ABC):
     def adapt(self, z: Tensor, s: Tensor, epoch: int) -> None:
         """Refit what follows the representation, before each step; nothing unless :meth:`adapts`.
 
-        No gradient flows through it, and the state is changed in place.
+        No gradient flows through it, and the state is changed in place. Call it under ``vmap`` or plainly, but
+        not inside ``torch.func.grad``, which lets nothing be changed in place.
         """
         if not self.adapts(epoch):
             return

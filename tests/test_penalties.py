@@ -1,0 +1,297 @@
+"""What holds for every penalty: the contract of a training loop, alone and as a fleet."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, stack_module_state, vmap
+
+from frhsic import penalties
+from frhsic.kernels import Laplacian, Linear
+from frhsic.penalties import (
+    EIPM,
+    GDP,
+    HSIC,
+    Adversary,
+    BinnedAdversary,
+    BinnedMMD,
+    DistanceCorrelation,
+    DistanceCovariance,
+    NoPenalty,
+    Penalty,
+)
+
+D = 4
+MAKERS: dict[str, Callable[[], Penalty]] = {
+    "hsic": HSIC,
+    "published": HSIC.published,
+    "published-sum": lambda: HSIC.published(attributes="sum"),
+    "published-eo": lambda: HSIC.published(condition="positive"),
+    "step": lambda: HSIC(scale_z="step"),
+    "standardised": lambda: HSIC(Laplacian(1.0), scale_z="standardised", standardise_scores=True, attributes="sum"),
+    "unbiased": lambda: HSIC(estimator="unbiased", scale_s=0.3, attributes="isotropic"),
+    "linear": lambda: HSIC(Linear(), scale_z=1.0, head_weight=0.0),
+    "head": lambda: HSIC(representation_weight=0.0),
+    "minority": lambda: HSIC(minority_clip=(0.1, 10.0), condition="positive"),
+    "eipm": EIPM,
+    "eipm-step": lambda: EIPM(scale_z="step", anchors=None, condition="positive"),
+    "gdp": GDP,
+    "gdp-eo": lambda: GDP(weighting="population", condition="positive"),
+    "mmd-published": BinnedMMD.published,
+    "mmd-pairwise": lambda: BinnedMMD(bins=3, condition="positive"),
+    "dcov": DistanceCovariance,
+    "dcor": lambda: DistanceCorrelation(condition="positive"),
+    "dcor-unbiased": lambda: DistanceCorrelation(estimator="unbiased"),
+    "adversary": lambda: Adversary(D, hidden=6),
+    "laftr": lambda: BinnedAdversary(D, hidden=6),
+    "none": NoPenalty,
+}
+every_penalty = pytest.mark.parametrize("name", MAKERS)
+
+
+def draw(m: int, q: int, seed: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    source = torch.Generator().manual_seed(seed)
+    s = torch.rand(m, q, generator=source, dtype=dtype)
+    z = torch.randn(m, D, generator=source, dtype=dtype) + 2 * s[:, :1]
+    f = torch.randn(m, 1, generator=source, dtype=dtype) + s[:, :1]
+    y = (torch.rand(m, generator=source, dtype=dtype) < 0.7).to(dtype)
+    return z, s, f, y
+
+
+def prepared(name: str, seed: int, q: int, dtype: torch.dtype) -> Penalty:
+    penalty = MAKERS[name]()
+    s_train = torch.rand(200, q, generator=torch.Generator().manual_seed(100 + seed), dtype=dtype) ** (1 + seed)
+    penalty.prepare(s_train, torch.Generator().manual_seed(seed))
+    return penalty
+
+
+class Step(nn.Module):
+    """What a fleet does with a penalty in one step: adapt it in place, then call it."""
+
+    def __init__(self, penalty: Penalty) -> None:
+        super().__init__()
+        self.penalty = penalty
+
+    def forward(self, z: Tensor, s: Tensor, f: Tensor, y: Tensor, epoch: int) -> Tensor:
+        self.penalty.adapt(z.detach(), s, epoch)
+        return self.penalty(z, s, scores=f, y=y)
+
+
+@every_penalty
+@pytest.mark.parametrize("q", [1, 2])
+def test_a_stack_of_penalties_under_vmap_is_each_penalty_alone(name, q, dtype):
+    models = 3
+    alone = [Step(prepared(name, seed, q, dtype)) for seed in range(models)]
+    together = [copy.deepcopy(step) for step in alone]
+    parameters, buffers = stack_module_state(together)
+    assert parameters == {}
+    held = {key: state.data_ptr() for key, state in buffers.items()}
+    template = copy.deepcopy(together[0])
+
+    def step_of(z: Tensor, buffers: dict[str, Tensor], s: Tensor, f: Tensor, y: Tensor, epoch: int) -> Tensor:
+        return functional_call(template, buffers, (z, s, f, y, epoch))
+
+    def value_of(z: Tensor, f: Tensor, buffers: dict[str, Tensor], s: Tensor, y: Tensor) -> Tensor:
+        own = {key.removeprefix("penalty."): state for key, state in buffers.items()}
+        return functional_call(template.penalty, own, (z, s), {"scores": f, "y": y})
+
+    close = {"rtol": 1e-9, "atol": 1e-12} if dtype == torch.float64 else {"rtol": 2e-4, "atol": 2e-6}
+    for epoch in range(3):
+        drawn = [draw(24, q, 10 * epoch + i, dtype) for i in range(models)]
+        z, s, f, y = (torch.stack(part) for part in zip(*drawn))
+        z.requires_grad_()
+        f.requires_grad_()
+        values = vmap(step_of, in_dims=(0, 0, 0, 0, 0, None))(z, buffers, s, f, y, epoch)
+        slopes = torch.autograd.grad(values.sum() + 0 * (z.sum() + f.sum()), (z, f))
+        transformed = vmap(grad(value_of, argnums=(0, 1)))(z.detach(), f.detach(), buffers, s, y)
+        for i, module in enumerate(alone):
+            z_i, f_i = z[i].detach().requires_grad_(), f[i].detach().requires_grad_()
+            value = module(z_i, s[i], f_i, y[i], epoch)
+            expected = torch.autograd.grad(value + 0 * (z_i.sum() + f_i.sum()), (z_i, f_i))
+            torch.testing.assert_close(values[i], value, **close)
+            for got in (slopes, transformed):
+                torch.testing.assert_close(got[0][i], expected[0], **close)
+                torch.testing.assert_close(got[1][i], expected[1], **close)
+            for key, state in module.named_buffers():
+                torch.testing.assert_close(buffers[key][i], state, **close)
+    assert {key: state.data_ptr() for key, state in buffers.items()} == held  # changed in place, never replaced
+
+
+@every_penalty
+def test_models_that_share_a_batch_need_no_copies_of_it(name):
+    """State and z stacked, s and y not: what a fleet does for members with one seed."""
+    penalty = prepared(name, 0, 1, torch.float64)
+    _, s, _, y = draw(24, 1, 0, torch.float64)
+    z, f = (torch.stack(part) for part in zip(*[(draw(24, 1, i, torch.float64)[0::2]) for i in range(3)]))
+    penalty.adapt(z[0], s, 0)
+    together = vmap(lambda z, f: penalty(z, s, scores=f, y=y))(z, f)
+    alone = torch.stack([penalty(z[i], s, scores=f[i], y=y) for i in range(3)])
+    torch.testing.assert_close(together, alone, rtol=1e-9, atol=1e-13)
+
+
+@every_penalty
+def test_adapts_says_when_adapt_does_anything_and_fixed_state_what_it_leaves_alone(name):
+    penalty = prepared(name, 0, 1, torch.float64)
+    changed: set[str] = set()
+    for epoch in range(22):
+        z, s, _, _ = draw(24, 1, epoch, torch.float64)
+        before = {key: state.clone() for key, state in penalty.named_buffers()}
+        penalty.adapt(z, s, epoch)
+        moved = {k for k, state in penalty.named_buffers() if not torch.equal(state, before[k])}
+        assert bool(moved) == penalty.adapts(epoch)
+        changed |= moved
+    assert changed == {key for key, _ in penalty.named_buffers()} - set(penalty.fixed_state)
+
+
+@every_penalty
+def test_a_vector_and_a_single_column_are_the_same(name, dtype):
+    z, s, f, y = draw(24, 1, 0, dtype)
+    values = []
+    for shape in ((24,), (24, 1)):
+        penalty = prepared(name, 0, 1, dtype)
+        penalty.adapt(z, s.reshape(shape), 0)
+        values.append(penalty(z, s.reshape(shape), scores=f.reshape(shape), y=y.reshape(shape)))
+        assert values[-1].shape == ()
+    torch.testing.assert_close(*values, rtol=0, atol=0)
+
+
+@every_penalty
+def test_the_order_of_rows_does_not_matter(name):
+    if name == "eipm":
+        pytest.skip("its anchors are the first rows")
+    penalty = prepared(name, 0, 1, torch.float64)
+    z, s, f, y = draw(24, 1, 0, torch.float64)
+    penalty.adapt(z, s, 0)
+    order = torch.randperm(24, generator=torch.Generator().manual_seed(0))
+    there, back = penalty(z, s, scores=f, y=y), penalty(z[order], s[order], scores=f[order], y=y[order])
+    torch.testing.assert_close(there, back, rtol=1e-9, atol=1e-12)
+
+
+@every_penalty
+def test_a_batch_of_one_row_gives_a_finite_value_and_gradient(name, dtype):
+    penalty = prepared(name, 0, 1, dtype)
+    penalty.adapt(*draw(24, 1, 0, dtype)[:2], 0)
+    z, s, f, y = draw(1, 1, 1, dtype)
+    z.requires_grad_()
+    f.requires_grad_()
+    penalty.adapt(z, s, 0)
+    value = penalty(z, s, scores=f, y=y)
+    slopes = torch.autograd.grad(value + 0 * (z.sum() + f.sum()), (z, f))
+    assert all(torch.isfinite(x).all() for x in (value, *slopes))
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if MAKERS[name]().needs_target])
+@pytest.mark.parametrize("positives", [0, 1, 10])
+def test_few_positive_rows_give_zero_and_no_gradient(name, positives, dtype):
+    penalty = prepared(name, 0, 1, dtype)
+    z, s, f, _ = draw(24, 1, 0, dtype)
+    penalty.adapt(z, s, 0)
+    z.requires_grad_()
+    f.requires_grad_()
+    value = penalty(z, s, scores=f, y=(torch.arange(24) < positives).to(dtype))
+    slopes = torch.autograd.grad(value + 0 * (z.sum() + f.sum()), (z, f))
+    assert value.item() == 0
+    assert not any(slope.any() for slope in slopes)
+
+
+@every_penalty
+def test_wrong_shapes_raise_before_anything_is_broadcast(name):
+    penalty = prepared(name, 0, 1, torch.float64)
+    z, s, f, y = draw(24, 1, 0, torch.float64)
+    penalty.adapt(z, s, 0)
+    with pytest.raises(ValueError, match=r"z has shape \(24,\)"):
+        penalty(z[:, 0], s, scores=f, y=y)
+    with pytest.raises(ValueError, match=r"z has shape \(1, 24, 4\)"):
+        penalty(z[None], s, scores=f, y=y)
+    with pytest.raises(ValueError, match="z has 24 rows, s has 1"):
+        penalty(z, s.mT, scores=f, y=y)
+    with pytest.raises(ValueError, match="z has 24 rows, s has 23"):
+        penalty(z, s[1:], scores=f, y=y)
+    with pytest.raises(ValueError, match="s has 2 columns, but prepare saw 1"):
+        penalty(z, torch.cat([s, s], 1), scores=f, y=y)
+    if penalty.needs_scores:
+        with pytest.raises(ValueError, match="z has 24 rows, scores has 1"):
+            penalty(z, s, scores=f.mT, y=y)
+        with pytest.raises(ValueError, match="needs the head's raw output"):
+            penalty(z, s, y=y)
+    if penalty.needs_target:
+        with pytest.raises(ValueError, match="y has 2 columns"):
+            penalty(z, s, scores=f, y=torch.stack([y, y], 1))
+        with pytest.raises(ValueError, match="needs the target"):
+            penalty(z, s, scores=f)
+
+
+@every_penalty
+def test_what_a_penalty_does_not_need_it_does_not_read(name):
+    penalty = prepared(name, 0, 1, torch.float64)
+    z, s, f, y = draw(24, 1, 0, torch.float64)
+    penalty.adapt(z, s, 0)
+    full = penalty(z, s, scores=f, y=y)
+    scores, target = (f if penalty.needs_scores else None), (y if penalty.needs_target else None)
+    assert torch.equal(penalty(z, s, scores=scores, y=target), full)
+
+
+@every_penalty
+def test_state_survives_a_round_trip_through_a_state_dict(name):
+    penalty, other = prepared(name, 0, 1, torch.float64), prepared(name, 1, 1, torch.float64)
+    z, s, f, y = draw(24, 1, 0, torch.float64)
+    penalty.adapt(z, s, 0)
+    other.load_state_dict(penalty.state_dict())
+    assert torch.equal(penalty(z, s, scores=f, y=y), other(z, s, scores=f, y=y))
+
+
+def test_prepare_refuses_missing_values_and_bad_shapes():
+    penalty = HSIC()
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        penalty.prepare(torch.tensor([0.0, math.nan]), torch.Generator())
+    with pytest.raises(ValueError, match=r"s_train has shape \(\)"):
+        penalty.prepare(torch.tensor(1.0), torch.Generator())
+    with pytest.raises(TypeError, match="z has dtype"):
+        NoPenalty()(torch.ones(3, 2, dtype=torch.int64), torch.rand(3))
+
+
+def test_every_public_name_is_a_penalty():
+    assert set(penalties.__all__) >= {
+        *("HSIC", "EIPM", "GDP", "BinnedMMD", "DistanceCovariance", "DistanceCorrelation"),
+        *("Adversary", "BinnedAdversary", "NoPenalty"),
+    }
+    assert all(issubclass(getattr(penalties, name), Penalty) for name in penalties.__all__)
+
+
+@pytest.mark.parametrize("name", ["hsic", "published", "gdp", "adversary", "none"])
+def test_a_plain_loop_lowers_the_dependence_of_the_scores_on_s(name):
+    """X = (S + 0.3 ε, ε'), Y ~ Bernoulli(sigmoid X₁): all that the target has comes through S."""
+    source = torch.Generator().manual_seed(0)
+    s = torch.rand(1024, generator=source)
+    x = torch.stack([s + 0.3 * torch.randn(1024, generator=source), torch.randn(1024, generator=source)], 1)
+    y = (torch.rand(1024, generator=source) < torch.sigmoid(6 * (x[:, 0] - 0.5) + 3 * x[:, 1])).float()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        encoder, head = nn.Sequential(nn.Linear(2, 16), nn.SELU(), nn.Linear(16, D)), nn.Linear(D, 1)
+    penalty = MAKERS[name]()
+    penalty.prepare(s, source)
+    weight = {"adversary": 3.0, "published": 100.0}.get(name, 10.0)
+    optimiser = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=5e-3)
+    for epoch in range(25):
+        for rows in torch.randperm(1024, generator=source).split(256):
+            z = encoder(x[rows])
+            penalty.adapt(z.detach(), s[rows], epoch)
+            scores = head(z)
+            task = nn.functional.binary_cross_entropy_with_logits(scores[:, 0], y[rows])
+            loss = task + weight * penalty(z, s[rows], scores=scores, y=y[rows])
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    scores = head(encoder(x)).detach()[:, 0]
+    correlation = torch.corrcoef(torch.stack([scores, s]))[0, 1].abs().item()
+    accuracy = ((scores > 0) == (y > 0)).float().mean().item()
+    if name == "none":
+        assert correlation > 0.35
+    else:
+        assert correlation < 0.15
+    assert accuracy > 0.7

@@ -1,0 +1,176 @@
+"""Adversaries: their first weights, their Adam step, and what the encoder sees of them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from pytest import approx
+from torch import Tensor, nn
+
+from frhsic.penalties import Adversary, BinnedAdversary
+
+
+def batch(m: int = 16, d: int = 5, q: int = 1, dtype: torch.dtype = torch.float64, seed: int = 0) -> tuple[Tensor, ...]:
+    source = torch.Generator().manual_seed(seed)
+    s = torch.rand(m, q, generator=source, dtype=torch.float64)
+    z = torch.randn(m, d, generator=source, dtype=torch.float64) + 2 * s[:, :1]
+    return z.to(dtype), s.to(dtype)
+
+
+def by_torch(outputs: int, seed: int, dtype: torch.dtype) -> nn.Sequential:
+    """The same network as torch builds it from the same stream of random numbers."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        layers = (nn.Linear(5, 50, dtype=dtype), nn.SELU(), nn.Linear(50, outputs, dtype=dtype))
+    return nn.Sequential(*layers)
+
+
+def labels(s: Tensor, edges: list[float]) -> Tensor:
+    return torch.tensor([sum(value >= e for e in edges) for value in s.flatten().tolist()])
+
+
+def prepared(penalty: Adversary | BinnedAdversary, s: Tensor, seed: int = 3) -> Adversary | BinnedAdversary:
+    penalty.prepare(s, torch.Generator().manual_seed(seed))
+    return penalty
+
+
+@pytest.mark.parametrize("q", [1, 2])
+def test_first_weights_are_those_of_torchs_linear_layers(q, dtype):
+    z, s = batch(q=q, dtype=dtype)
+    torch.testing.assert_close(prepared(Adversary(5), s).predict(z), by_torch(q, 3, dtype)(z).detach())
+    torch.testing.assert_close(prepared(BinnedAdversary(5), s).predict(z), by_torch(4 * q, 3, dtype)(z).detach())
+
+
+def test_prepare_leaves_the_global_stream_alone_and_starts_afresh():
+    _, s = batch()
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    penalty = prepared(Adversary(5), s)
+    assert torch.equal(torch.rand(3), expected)
+    first = {name: state.clone() for name, state in penalty.named_buffers()}
+    penalty.adapt(*batch(), 0)
+    assert not torch.equal(penalty.weight_in, first["weight_in"])
+    prepared(penalty, s)
+    assert all(torch.equal(state, first[name]) for name, state in penalty.named_buffers())
+
+
+@pytest.mark.parametrize("q", [1, 2])
+def test_adapt_is_adam_on_the_mean_squared_error(q, dtype):
+    _, s = batch(q=q, dtype=dtype)
+    penalty = prepared(Adversary(5), s)
+    network = by_torch(q, 3, dtype)
+    optimiser = torch.optim.Adam(network.parameters(), lr=1e-3)
+    for step in range(25):
+        z, s = batch(q=q, dtype=dtype, seed=step)
+        penalty.adapt(z, s, epoch=0)
+        optimiser.zero_grad()
+        nn.functional.mse_loss(network(z), s).backward()
+        optimiser.step()
+    for ours, theirs in zip(("weight_in", "bias_in", "weight_out", "bias_out"), network.parameters()):
+        torch.testing.assert_close(getattr(penalty, ours), theirs.detach(), rtol=0, atol=1e-6)
+    assert penalty.steps.item() == 25
+    expected = -((network(z) - s) ** 2).mean().item()
+    assert penalty(z, s).item() == approx(expected, rel=1e-5)
+
+
+def test_adapt_is_adam_on_the_cross_entropy_of_four_training_quantile_bins(dtype):
+    train = torch.rand(101, generator=torch.Generator().manual_seed(9), dtype=torch.float64) ** 2
+    edges = train.sort().values[[25, 50, 75]].tolist()  # exact quantiles of 101 values
+    penalty = prepared(BinnedAdversary(5), train.to(dtype))
+    network = by_torch(4, 3, dtype)
+    optimiser = torch.optim.Adam(network.parameters(), lr=1e-3)
+    for step in range(25):
+        z, s = batch(dtype=dtype, seed=step)
+        penalty.adapt(z, s, epoch=0)
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(network(z), labels(s, edges)).backward()
+        optimiser.step()
+    for ours, theirs in zip(("weight_in", "bias_in", "weight_out", "bias_out"), network.parameters()):
+        torch.testing.assert_close(getattr(penalty, ours), theirs.detach(), rtol=0, atol=1e-6)
+    expected = -nn.functional.cross_entropy(network(z), labels(s, edges)).item()
+    assert penalty(z, s).item() == approx(expected, rel=1e-5)
+
+
+def test_binned_adversary_averages_the_cross_entropy_over_attributes(dtype):
+    z, s = batch(q=2, dtype=dtype)
+    penalty = prepared(BinnedAdversary(5, bins=3), s)
+    outputs = penalty.predict(z)
+    terms = []
+    for c in (0, 1):
+        ordered = s[:, c].sort().values  # thirds of 16 values stand at places 5 and 10
+        terms.append(
+            nn.functional.cross_entropy(outputs[:, 3 * c : 3 * c + 3], labels(s[:, c], ordered[[5, 10]].tolist()))
+        )
+    assert penalty(z, s).item() == approx(-sum(terms).item() / 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("method", [Adversary, BinnedAdversary])
+def test_the_penalty_has_gradient_in_z_and_none_in_the_adversary(method):
+    z, s = batch()
+    penalty = prepared(method(5), s)
+    for state in penalty.buffers():
+        state.requires_grad_()  # even where someone asks for it
+    z.requires_grad_()
+    penalty(z, s).backward()
+    assert z.grad.any()
+    assert all(state.grad is None for state in penalty.buffers())
+    assert list(penalty.parameters()) == []
+
+
+@pytest.mark.parametrize("method", [Adversary, BinnedAdversary])
+def test_gradcheck(method):
+    z, s = batch(m=6)
+    penalty = prepared(method(5), s)
+    assert torch.autograd.gradcheck(lambda z: penalty(z, s), (z.requires_grad_(),))
+
+
+def test_an_adversary_learns_what_can_be_read_and_nothing_where_nothing_can():
+    source = torch.Generator().manual_seed(0)
+    s = torch.rand(400, generator=source)
+    readable = torch.stack([s, torch.randn(400, generator=source)], 1)
+    blank = torch.randn(400, 2, generator=source)
+    values = []
+    for z in (readable, blank):
+        penalty = prepared(Adversary(2, learning_rate=1e-2), s)
+        for _ in range(300):
+            penalty.adapt(z, s, 0)
+        values.append(penalty(z, s).item())
+    variance = s.var(correction=0).item()
+    assert values[0] > -variance / 20
+    assert values[1] == approx(-variance, rel=0.15)
+
+
+def test_an_adversary_adapts_in_every_epoch():
+    assert all(Adversary(5).adapts(epoch) and BinnedAdversary(5).adapts(epoch) for epoch in range(3))
+
+
+def test_a_wrong_width_of_z_names_the_right_one():
+    z, s = batch()
+    penalty = prepared(Adversary(50), s)
+    for call in (lambda: penalty(z, s), lambda: penalty.adapt(z, s, 0)):
+        with pytest.raises(
+            ValueError, match=r"z has 5 columns, but the adversary was built for 50; pass Adversary\(z_dim=5\)"
+        ):
+            call()
+
+
+@pytest.mark.parametrize("method", [Adversary, BinnedAdversary])
+def test_a_call_before_prepare_says_so(method):
+    z, s = batch()
+    for call in (lambda: method(5)(z, s), lambda: method(5).adapt(z, s, 0)):
+        with pytest.raises(RuntimeError, match="call prepare"):
+            call()
+
+
+def test_bad_options_are_named():
+    for make, said in (
+        (lambda: Adversary(0), "z_dim=0"),
+        (lambda: Adversary(hidden=0), "hidden=0"),
+        (lambda: Adversary(learning_rate=math.inf), "learning_rate=inf"),
+        (lambda: BinnedAdversary(bins=1), "bins=1"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            make()
