@@ -25,6 +25,7 @@ from frhsic.certificates import (
     population_gdp,
     spectral_equivalence,
 )
+from frhsic.datasets.synthetic import circle_example, discrete_groups, linear_causal_model, xor_example
 from frhsic.kernels import Gaussian, Kernel, Linear
 
 
@@ -239,6 +240,47 @@ def test_the_converse_fails_for_sums_modulo_q(q: int) -> None:
     assert c.details["largest_change"] > 0.8
     assert c.value > 0.1
     assert math.isinf(c.tightness) or c.tightness > 1e10
+
+
+def test_a_counterfactually_fair_representation_of_a_causal_model_is_independent_of_s() -> None:
+    """Interventions on the linear model: they move X, and leave its projection where it is."""
+    model = linear_causal_model(300, random_state=0)
+    values = [-1.5, -0.5, 0.5, 1.5]
+    x = torch.stack([model.counterfactual(v) for v in values])
+    moved = causal_necessity(x, values)
+    assert moved.bounded > 0.01
+    assert holds(moved.bounded, moved.value)
+    fair = causal_necessity(x @ model.invariant, values)
+    assert fair.value < 1e-12
+    assert fair.bounded < 1e-12
+
+
+@pytest.mark.parametrize(("example", "values"), [(xor_example, [0, 1]), (circle_example, [0.0, 0.25, 0.5, 0.75])])
+def test_independent_examples_are_moved_by_every_intervention(example, values: list[float]) -> None:
+    """On n units HSIC is a bias of order 1/n; the effect of interventions does not shrink with n."""
+    n = 1000
+    drawn = example(n, random_state=1)
+    kernels = {"kernel_z": Gaussian(0.3), "kernel_s": Gaussian(0.3)}
+    c = causal_necessity(torch.stack([drawn.counterfactual(v) for v in values]), values, **kernels)
+    assert c.bounded < 10 / n
+    assert c.details["effect"] > 0.4
+    assert c.value > 0.15
+
+
+def test_conditional_mmds_of_a_sample_approach_those_of_its_law() -> None:
+    """Normal groups, whose embeddings are closed forms.
+
+    The embedding of n rows is within 1/√n of its law's in root mean square, so a deviation is within the sum for its
+    group and for all rows; four times that is allowed.
+    """
+    drawn = discrete_groups(4000, random_state=0)
+    law = FiniteLaw.from_sample(drawn.z, drawn.s, Gaussian(1.0), Gaussian(1.0))
+    allowed = 4 * 0.6 * (1 / math.sqrt(1300) + 1 / math.sqrt(4000))  # E‖k(Z, ·) − μ‖² is 1 − 0.58 within a group
+    for found, truth in zip(law.conditional_mmd_squared.sqrt().tolist(), drawn.conditional_mmd()):
+        assert found == approx(truth, abs=allowed)
+        assert truth > allowed
+    assert law.hsic == approx(drawn.hsic(), rel=0.1)
+    assert law.expected_mmd == approx(drawn.eipm(), rel=0.1)
 
 
 def test_interventions_are_bounded_with_equality_for_a_reversing_pair() -> None:
