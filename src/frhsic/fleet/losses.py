@@ -22,11 +22,15 @@ from frhsic.fleet.data import TrainingData
 
 __all__ = ["TASKS", "Task", "check_target", "outputs_of", "row_losses"]
 
+SOFTPLUS_LINEAR = 40.0
+"""Above this log(1 + exp f) is f to the last digit of float64."""
+
 Task = Literal["binary", "multiclass", "regression", "reconstruction"]
 
 
 def _binary(scores: Tensor, y: Tensor, x: Tensor) -> Tensor:
-    return functional.binary_cross_entropy_with_logits(scores[:, 0], y, reduction="none")
+    f = scores[:, 0]
+    return functional.softplus(f, threshold=SOFTPLUS_LINEAR) - y * f
 
 
 def _multiclass(scores: Tensor, y: Tensor, x: Tensor) -> Tensor:

@@ -112,7 +112,7 @@ def assembled(parts: list[Part], order: list[int], seconds: float, *, stackable:
     model = states[0].model
     return Fleet(
         members=tuple(members[i] for i in back.tolist()),
-        parameters=joined(lambda state: state.parameters),
+        parameters=joined(lambda state: state.parameters(len(state.layout.members))),
         buffers={name: values for name, values in others.items() if not name.startswith("penalty.")},
         penalty_state={n.removeprefix("penalty."): v for n, v in others.items() if n.startswith("penalty.")},
         history=History(history[:, 0].contiguous(), history[:, 1].contiguous()),

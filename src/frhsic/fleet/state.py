@@ -135,11 +135,10 @@ class State:
     def __post_init__(self) -> None:
         self.sizes = [shape.numel() for shape in self.shapes]
 
-    @property
-    def parameters(self) -> dict[str, Tensor]:
-        """Trained parameters as views of `flat`, each (M, *shape)."""
-        parts = torch.split(self.flat, self.sizes, dim=1)
-        return {name: part.view(-1, *shape) for name, part, shape in zip(self.names, parts, self.shapes)}
+    def parameters(self, *lead: int) -> dict[str, Tensor]:
+        """Return the trained parameters as views of `flat`, each (*lead, *shape); lead is (M,), (G, K), or nothing."""
+        parts = torch.split(self.flat.view(*lead, -1), self.sizes, dim=-1)
+        return {name: part.view((*lead, *shape)) for name, part, shape in zip(self.names, parts, self.shapes)}
 
     def mutable(self) -> list[Tensor]:
         """Return every tensor that a step changes."""

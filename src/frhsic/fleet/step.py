@@ -22,7 +22,7 @@ Losses = tuple[Tensor, Tensor, Tensor]
 
 
 def losses(state: State, rows: Tensor, epoch: int | None, guarded: bool) -> Losses:
-    """Return loss, task loss and penalty of every model, each (M,), for batches `rows` (G, m, columns).
+    """Return loss, task loss and penalty of every model, each (M,), of batches `rows` (G, m, columns).
 
     Models are independent, so the gradient of the sum of their losses holds the gradient of each. That leaves
     one transform, the forward `vmap`; the backward pass runs on stacked tensors as if they had been written so.
@@ -32,27 +32,26 @@ def losses(state: State, rows: Tensor, epoch: int | None, guarded: bool) -> Loss
         made: Losses = functional_call(state.model, {**trained, **own, **shared}, (batch, weight, epoch, guarded))
         return made
 
-    trained, own, shared, weight = state.parameters, state.own, state.shared, state.weight
+    own, shared, weight = state.own, state.shared, state.weight
     g, k = state.layout.groups, state.layout.together
     if g * k == 1:  # a fleet of one is the model itself
-        total, task, penalty = one(_first(trained), _first(own), _first(shared), rows[0], weight[0])
-        return total[None], task[None], penalty[None]
+        return _flat(one(state.parameters(), _viewed(own), _viewed(shared), rows[0], weight.view(())))
     if g == 1:
-        total, task, penalty = vmap(one, in_dims=(0, 0, None, None, 0))(trained, own, _first(shared), rows[0], weight)
-    elif k == 1:
-        total, task, penalty = vmap(one)(trained, own, shared, rows, weight)
-    else:
-        nested = vmap(vmap(one, in_dims=(0, 0, None, None, 0)))
-        total, task, penalty = nested(_grouped(trained, g), _grouped(own, g), shared, rows, weight.view(g, k))
+        return _flat(vmap(one, (0, 0, None, None, 0))(state.parameters(k), own, _viewed(shared), rows[0], weight))
+    if k == 1:
+        return _flat(vmap(one)(state.parameters(g), own, shared, rows, weight))
+    nested = vmap(vmap(one, (0, 0, None, None, 0)))
+    return _flat(nested(state.parameters(g, k), _viewed(own, g, k), shared, rows, weight.view(g, k)))
+
+
+def _viewed(stacked: Stacked, *lead: int) -> Stacked:
+    """Return state (M, ...) with other leading sizes; with none, that of the only model."""
+    return {name: values.view((*lead, *values.shape[1:])) for name, values in stacked.items()}
+
+
+def _flat(found: Losses) -> Losses:
+    total, task, penalty = found
     return total.flatten(), task.flatten(), penalty.flatten()
-
-
-def _first(stacked: Stacked) -> Stacked:
-    return {name: values[0] for name, values in stacked.items()}
-
-
-def _grouped(stacked: Stacked, groups: int) -> Stacked:
-    return {name: values.view(groups, -1, *values.shape[1:]) for name, values in stacked.items()}
 
 
 @dataclass

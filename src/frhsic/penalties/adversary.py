@@ -136,7 +136,7 @@ class Adversary(_Adversarial):
         return attributes
 
     def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
-        return functional.mse_loss(outputs, s)
+        return (outputs - s).square().mean()  # mse_loss fails under nested vmap when only one side is batched
 
 
 class BinnedAdversary(_Adversarial):

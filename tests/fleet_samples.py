@@ -1,0 +1,122 @@
+"""Small data, small networks and a plain training loop that the fleet's tests compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from frhsic.fleet import Fleet, Member, TrainingData, affine_head, mlp_encoder
+from frhsic.fleet.streams import Purpose, batch_order, stream, stream_seed
+from frhsic.kernels import Gaussian, Linear
+from frhsic.penalties import (
+    EIPM,
+    GDP,
+    HSIC,
+    Adversary,
+    BinnedAdversary,
+    BinnedMMD,
+    DistanceCorrelation,
+    DistanceCovariance,
+    NoPenalty,
+    Penalty,
+)
+
+ROWS, COLUMNS, WIDTH, BATCH = 150, 4, 5, 64  # batches of 64, 64 and 22: the last is partial
+
+ENCODER = partial(mlp_encoder, COLUMNS, 8, WIDTH)
+HEAD = partial(affine_head, WIDTH)
+
+PENALTIES: dict[str, Callable[[], Penalty]] = {
+    "none": NoPenalty,
+    "frhsic": HSIC.published,
+    "head and gaussian": HSIC,
+    "standardised": partial(HSIC, scale_z="standardised", standardise_scores=True),
+    "every step": partial(HSIC, scale_z="step", head_weight=0.0),
+    "unbiased": partial(HSIC, estimator="unbiased"),
+    "sum of kernels": partial(HSIC, Gaussian(0.5) + Linear(), scale_z=1.0),
+    "equal opportunity": partial(HSIC, condition="positive"),
+    "frem": EIPM,
+    "frem, all anchors": partial(EIPM, anchors=None),
+    "reg-gdp": GDP,
+    "binned mmd": BinnedMMD,
+    "binned mmd, published": BinnedMMD.published,
+    "dcov": DistanceCovariance,
+    "dcor": DistanceCorrelation,
+    "adv": partial(Adversary, WIDTH, hidden=6),
+    "laftr": partial(BinnedAdversary, WIDTH, hidden=6),
+}
+
+
+def sample(
+    splits: int = 2, rows: int = ROWS, attributes: int = 1, dtype: torch.dtype = torch.float32, task: str = "binary"
+) -> TrainingData:
+    """Return data in which X, Y and S depend on each other."""
+    draw = torch.Generator().manual_seed(7)
+    s = torch.rand(splits, rows, attributes, generator=draw, dtype=torch.float64)
+    x = torch.randn(splits, rows, COLUMNS, generator=draw, dtype=torch.float64) + s[..., :1]
+    signal = x[..., 0] + x[..., 1] - 1
+    y = {
+        "binary": (signal > 0).double(),
+        "regression": signal,
+        "multiclass": (signal > -0.5).double() + (signal > 0.5).double(),
+        "reconstruction": None,
+    }[task]
+    return TrainingData(x.to(dtype), None if y is None else y.to(dtype), s.to(dtype))
+
+
+LOSSES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "binary": lambda f, y, x: nn.functional.binary_cross_entropy_with_logits(f[:, 0], y, reduction="none"),
+    "multiclass": lambda f, y, x: nn.functional.cross_entropy(f, y.long(), reduction="none"),
+    "regression": lambda f, y, x: nn.functional.mse_loss(f[:, 0], y, reduction="none"),
+    "reconstruction": lambda f, y, x: nn.functional.mse_loss(f, x, reduction="none").mean(1),
+}
+
+
+def by_hand(
+    data: TrainingData,
+    member: Member,
+    make_penalty: Callable[[], Penalty],
+    *,
+    task: str = "binary",
+    epochs: int = 3,
+    batch: int = BATCH,
+    outputs: int = 1,
+    encoder: Callable[[], nn.Module] = ENCODER,
+) -> dict[str, Tensor]:
+    """Train one model in an ordinary loop with torch.optim.Adam; return its parameters as the fleet names them."""
+    torch.manual_seed(stream_seed(member.seed, member.split, Purpose.WEIGHTS))
+    model = nn.ModuleDict({"encoder": encoder(), "head": HEAD(outputs)}).to(data.x.dtype)
+    penalty = make_penalty()
+    x, s = data.x[member.split], data.s[member.split]
+    y = None if data.y is None else data.y[member.split]
+    weights = torch.ones(len(x)) if data.sample_weight is None else data.sample_weight[member.split]
+    penalty.prepare(s, stream(member.seed, member.split, Purpose.PENALTY))
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+    for epoch in range(epochs):
+        for rows in batch_order(member.seed, member.split, epoch, len(x)).split(batch):
+            z = model["encoder"](x[rows])
+            penalty.adapt(z.detach(), s[rows], epoch)
+            scores = model["head"](z)
+            target = None if y is None else y[rows]
+            loss = (weights[rows] * LOSSES[task](scores, target, x[rows])).mean()
+            if member.weight:
+                loss = loss + member.weight * penalty(z, s[rows], scores=scores, y=target)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    return {name: value.detach() for name, value in model.named_parameters()}
+
+
+def gap(fleet: Fleet, index: int, other: dict[str, Tensor]) -> float:
+    """Return the largest difference between a model's parameters and others of the same names."""
+    assert set(other) == set(fleet.parameters)
+    return max(float((fleet.parameters[name][index] - value).abs().max()) for name, value in other.items())
+
+
+def alone(fleet: Fleet) -> dict[str, Tensor]:
+    """Return the parameters of a fleet of one."""
+    assert len(fleet) == 1
+    return {name: values[0] for name, values in fleet.parameters.items()}

@@ -1,0 +1,208 @@
+"""A fleet trains each of its models as if alone, and a fleet of one is an ordinary PyTorch loop."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample
+
+from frhsic.fleet import Member, TrainingData, affine_head, grid, mlp_encoder, train
+from frhsic.penalties import HSIC, NoPenalty
+
+small = partial(train, encoder=ENCODER, epochs=3, batch_size=BATCH, device="cpu")
+binary = partial(small, task="binary")
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_fleet_of_45_gives_each_model_what_training_it_alone_gives(name):
+    data = sample(splits=5, rows=100)
+    members = grid([0, 0.01, 0.1, 0.5, 1, 5, 10, 20, 50], range(42, 47), range(5))
+    fleet = binary(data, members, penalty=PENALTIES[name], memory_budget=2**30)
+    for index in (0, 5, 23, 44):
+        one = binary(data, [members[index]], penalty=PENALTIES[name])
+        assert gap(fleet, index, alone(one)) < 1e-5
+        assert torch.allclose(fleet.history.task_loss[index], one.history.task_loss[0], atol=1e-5)
+        assert torch.allclose(fleet.history.penalty[index], one.history.penalty[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+@pytest.mark.parametrize("weight", [0.0, 2.0])
+def test_fleet_of_one_is_an_ordinary_loop_with_adam(name, weight):
+    data, member = sample(), Member(weight, seed=3, split=1)
+    fleet = binary(data, [member], penalty=PENALTIES[name])
+    assert gap(fleet, 0, by_hand(data, member, PENALTIES[name])) < 1e-5
+
+
+@pytest.mark.parametrize("name", ["frhsic", "head and gaussian", "frem", "adv"])
+def test_in_double_precision_a_fleet_is_the_ordinary_loop_to_nine_digits(name):
+    data = sample(dtype=torch.float64)
+    members = grid([0.0, 2.0, 9.0], [3, 4], [1, 0])
+    fleet = binary(data, members, penalty=PENALTIES[name])
+    for index, member in enumerate(members):
+        assert gap(fleet, index, by_hand(data, member, PENALTIES[name])) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("task", "outputs"), [("binary", 1), ("multiclass", 3), ("regression", 1), ("reconstruction", 4)]
+)
+def test_every_task_trains_as_the_ordinary_loop_does(task, outputs):
+    data, members = sample(task=task), grid([0.0, 3.0], [1, 2], [0, 1])
+    fleet = small(data, members, task=task, penalty=HSIC)
+    assert fleet.scores(data.x).shape == (4, data.rows, outputs)
+    for index, member in enumerate(members):
+        assert gap(fleet, index, by_hand(data, member, HSIC, task=task, outputs=outputs)) < 1e-5
+
+
+def test_sample_weights_enter_the_task_loss_alone():
+    weights = torch.rand(150, generator=torch.Generator().manual_seed(1))
+    base = sample(splits=1)
+    data = TrainingData.of(base.x[0], base.y[0], base.s[0], sample_weight=weights)
+    fleet = binary(data, [Member(2.0)], penalty=HSIC)
+    assert gap(fleet, 0, by_hand(data, Member(2.0), HSIC)) < 1e-5
+    assert gap(fleet, 0, by_hand(base, Member(2.0), HSIC)) > 1e-4
+
+
+def test_weights_of_zero_are_as_if_the_rows_had_another_target():
+    base = sample(splits=1)
+    off = torch.zeros(150, dtype=torch.bool)
+    off[::3] = True
+    flipped = torch.where(off, 1 - base.y[0], base.y[0])
+    fleets = [
+        binary(TrainingData.of(base.x[0], y, base.s[0], sample_weight=(~off).float()), [Member(0.0)])
+        for y in (base.y[0], flipped)
+    ]
+    assert gap(fleets[0], 0, alone(fleets[1])) == 0
+
+
+@pytest.mark.parametrize("rows", [150, 128, 40, 1])
+def test_last_partial_batch_is_kept_and_few_rows_make_one_batch(rows):
+    data, member = sample(rows=rows), Member(1.0)
+    fleet = binary(data, [member], penalty=partial(HSIC, scale_s=0.3))
+    assert gap(fleet, 0, by_hand(data, member, partial(HSIC, scale_s=0.3))) < 1e-5
+
+
+def test_several_attributes_reach_the_penalty():
+    data, member = sample(attributes=2), Member(5.0)
+    fleet = binary(data, [member, Member(7.0)], penalty=HSIC)
+    assert gap(fleet, 0, by_hand(data, member, HSIC)) < 1e-5
+
+
+def test_same_call_gives_the_same_numbers_bit_for_bit():
+    data, members = sample(), grid([0.0, 1.0, 5.0], [1, 2], [0, 1])
+    first, second = (binary(data, members, penalty=PENALTIES["adv"]) for _ in range(2))
+    assert gap(first, 0, {name: v[0] for name, v in second.parameters.items()}) == 0
+    assert all(torch.equal(first.parameters[name], second.parameters[name]) for name in first.parameters)
+    assert torch.equal(first.history.task_loss, second.history.task_loss)
+
+
+def test_cutting_the_fleet_to_fit_memory_changes_nothing():
+    data, members = sample(), grid([0.0, 1.0, 5.0, 9.0, 20.0], [1, 2], [0, 1])
+    whole = binary(data, members, penalty=HSIC.published, memory_budget=2**30)
+    for budget in (1, 200_000, 500_000):
+        cut = binary(data, members, penalty=HSIC.published, memory_budget=budget)
+        assert cut.members == whole.members
+        for index in range(len(members)):
+            assert gap(whole, index, {n: v[index] for n, v in cut.parameters.items()}) < 1e-6
+        assert torch.allclose(whole.history.penalty, cut.history.penalty, atol=1e-7)
+        assert torch.allclose(whole.penalty_state["scale_z_now"], cut.penalty_state["scale_z_now"], rtol=1e-5)
+
+
+def test_members_come_back_in_the_order_they_were_asked_for():
+    data = sample()
+    members = [Member(5.0, 2, 1), Member(0.0, 1, 0), Member(1.0, 2, 1), Member(9.0, 1, 1), Member(2.0, 1, 0)]
+    fleet = binary(data, members, penalty=HSIC.published)
+    assert list(fleet.members) == members
+    for index, member in enumerate(members):
+        assert gap(fleet, index, by_hand(data, member, HSIC.published)) < 1e-5
+
+
+def test_adding_a_weight_or_a_method_leaves_the_other_models_alone():
+    data, kept = sample(), Member(1.0, 5)
+    few = binary(data, [kept], penalty=HSIC)
+    many = binary(data, [Member(0.0, 5), kept, Member(50.0, 5), Member(1.0, 6)], penalty=HSIC)
+    assert gap(many, 1, alone(few)) < 1e-6
+    other = binary(data, [Member(0.0, 5)], penalty=PENALTIES["adv"])
+    assert gap(many, 0, alone(other)) < 1e-6  # at weight 0 all methods are one: they are paired
+
+
+def test_history_is_the_mean_over_the_rows_of_an_epoch():
+    data = sample(splits=1)
+    steps_too_small_to_matter = 1e-12
+    fleet = binary(data, [Member(0.0)], penalty=NoPenalty, epochs=2, learning_rate=steps_too_small_to_matter)
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(fleet.scores(data.x[0])[0, :, 0], data.y[0])
+    assert fleet.history.task_loss.shape == (1, 2)
+    assert torch.allclose(fleet.history.task_loss, loss.expand(1, 2), rtol=1e-5)
+
+
+def test_module_transform_and_scores_agree():
+    data, members = sample(), grid([0.0, 3.0], [1, 2], [0, 1])
+    fleet = binary(data, members, penalty=HSIC)
+    shared, own = data.x[0], data.x
+    for index, member in enumerate(members):
+        encoder, head = fleet.module(index)
+        assert torch.allclose(fleet.transform(shared)[index], encoder(shared), atol=1e-6)
+        assert torch.allclose(fleet.scores(own)[index], head(encoder(own[member.split])), atol=1e-6)
+    assert not fleet.scores(shared).requires_grad
+
+
+def test_predictions_in_pieces_are_the_predictions(monkeypatch):
+    data, members = sample(), grid([0.0, 3.0], [1, 2], [0, 1])
+    fleet = binary(data, members, penalty=HSIC)
+    whole = fleet.scores(data.x)
+    monkeypatch.setattr("frhsic.fleet.result.CHUNK_BYTES", 4 * 8 * 4 * 7)  # one model and seven rows at a time
+    assert torch.allclose(fleet.scores(data.x), whole, atol=1e-6)
+
+
+def test_selecting_models_keeps_each_with_its_history():
+    data, members = sample(), grid([0.0, 3.0], [1, 2], [0, 1])
+    fleet = binary(data, members, penalty=HSIC.published)
+    part = fleet.select([3, 0])
+    assert part.members == (members[3], members[0])
+    assert torch.equal(part.scores(data.x), fleet.scores(data.x)[[3, 0]])
+    assert torch.equal(part.history.penalty, fleet.history.penalty[[3, 0]])
+    assert torch.equal(part.penalty_state["scale_z_now"], fleet.penalty_state["scale_z_now"][[3, 0]])
+
+
+def test_defaults_are_the_papers_architecture():
+    fleet = train(sample(), [Member(0.0)], task="binary", epochs=1, device="cpu")
+    assert [tuple(v.shape[1:]) for v in fleet.parameters.values()] == [(50, 4), (50,), (50, 50), (50,), (1, 50), (1,)]
+    encoder, _ = fleet.module(0)
+    z = fleet.transform(sample().x[0])[0]
+    by_formula = torch.nn.functional.selu(sample().x[0] @ encoder[0].weight.T + encoder[0].bias) @ encoder[2].weight.T
+    assert torch.allclose(z, by_formula + encoder[2].bias, atol=1e-5)
+
+
+def test_depth_and_last_activation_are_named_choices():
+    layers = mlp_encoder(3, (7, 6), 2, "relu", final_activation="tanh")
+    assert [type(layer).__name__ for layer in layers] == ["Linear", "ReLU", "Linear", "ReLU", "Linear", "Tanh"]
+    assert float(layers(torch.full((1, 3), 1e6)).detach().abs().max()) <= 1
+    with pytest.raises(ValueError, match="'swish' is not known; choose one of"):
+        mlp_encoder(3, activation="swish")
+    with pytest.raises(ValueError, match="at least 1"):
+        mlp_encoder(0)
+    assert affine_head(3, 4).weight.shape == (4, 3)
+
+
+def test_frozen_parameters_stay_and_the_others_train():
+    def encoder():
+        made = ENCODER()
+        made[0].weight.requires_grad_(False)
+        return made
+
+    data = sample()
+    fleet = binary(data, [Member(0.0), Member(4.0)], penalty=HSIC, encoder=encoder)
+    start = binary(data, [Member(0.0)], encoder=encoder, learning_rate=1e-12, epochs=1)
+    assert torch.equal(fleet.buffers["encoder.0.weight"][1], start.buffers["encoder.0.weight"][0])
+    assert not torch.allclose(fleet.parameters["encoder.2.weight"][1], start.parameters["encoder.2.weight"][0])
+    encoder_alone, head = fleet.module(1)
+    assert torch.allclose(head(encoder_alone(data.x[0])), fleet.scores(data.x[0])[1], atol=1e-6)
+
+
+def test_training_lowers_the_loss_and_a_heavy_penalty_lowers_the_penalty():
+    data = sample(splits=1)
+    fleet = binary(data, [Member(0.0), Member(100.0)], penalty=HSIC, epochs=30, learning_rate=1e-2)
+    task, penalty = fleet.history.task_loss, fleet.history.penalty
+    assert float(task[0, -1]) < 0.7 * float(task[0, 0])
+    assert float(penalty[1, -1]) < 0.3 * float(penalty[0, -1])
