@@ -8,10 +8,13 @@ import pytest
 import torch
 from pytest import approx
 from torch import Tensor
+from torch.func import grad, vmap
 
 from frhsic.dependence import minority_weights
+from frhsic.dependence.grams import centered
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear, median_bandwidth
 from frhsic.penalties import HSIC
+from frhsic.penalties.fused import gaussian_inner
 from frhsic.penalties.scales import median_distance
 
 Z_SCALES = ("normalised", "standardised", "step", "published", 1.7)
@@ -364,6 +367,42 @@ def test_gradcheck_with_weights():
     penalty = prepared(HSIC(condition="positive", fewest=3, minority_clip=(0.5, 2.0)), s)
     inputs = (z.requires_grad_(), f.requires_grad_())
     assert torch.autograd.gradcheck(lambda z, f: penalty(z, s, scores=f, y=y), inputs)
+
+
+def test_the_fused_inner_product_is_that_of_the_gram_matrix_with_gradients_to_second_order(dtype):
+    z, s, _ = batch(m=9, dtype=dtype)
+    g = centered(Gaussian(0.3)(s, s))
+    z = (z + 100).requires_grad_()
+    fused, plain = gaussian_inner(z, g), (Gaussian(1.0)(z, z) * g).sum()
+    close = {"rtol": 1e-9, "atol": 1e-12} if dtype == torch.float64 else {"rtol": 1e-4, "atol": 1e-5}
+    torch.testing.assert_close(fused, plain, **close)
+    slopes = [torch.autograd.grad(value, z, create_graph=True)[0] for value in (fused, plain)]
+    torch.testing.assert_close(*slopes, **close)
+    torch.testing.assert_close(*[torch.autograd.grad(x.square().sum(), z)[0] for x in slopes], **close)
+
+
+def test_gradgradcheck_of_the_fused_inner_product_in_both_arguments():
+    z, s, _ = batch(m=5)
+    l = Gaussian(0.3)(s, s).requires_grad_()
+    z.requires_grad_()
+    assert torch.autograd.gradcheck(lambda z, l: gaussian_inner(z, (l + l.mT) / 2), (z, l))
+    assert torch.autograd.gradgradcheck(lambda z: gaussian_inner(z, l.detach()), (z,))
+
+
+def test_the_fused_inner_product_under_nested_vmap_is_a_loop():
+    """Groups of members that share a batch: z is batched twice, s once."""
+    g = torch.randn(2, 6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    g = g + g.mT
+    z = torch.randn(2, 3, 6, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64, requires_grad=True)
+    together = vmap(vmap(gaussian_inner, in_dims=(0, None)))(z, g)
+    transformed = vmap(vmap(grad(gaussian_inner), in_dims=(0, None)))(z.detach(), g)
+    (slope,) = torch.autograd.grad(together.sum(), z, retain_graph=True)
+    torch.testing.assert_close(transformed, slope, rtol=1e-10, atol=1e-10)
+    alone = torch.stack([torch.stack([gaussian_inner(z[i, j], g[i]) for j in range(3)]) for i in range(2)])
+    torch.testing.assert_close(together, alone, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        *[torch.autograd.grad(values.square().sum(), z)[0] for values in (together, alone)], rtol=1e-10, atol=1e-10
+    )
 
 
 def test_single_precision_agrees_with_double_to_seven_digits_of_the_kernels_bound():

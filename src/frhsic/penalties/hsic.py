@@ -9,9 +9,10 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from frhsic.dependence.grams import hsic_biased, hsic_unbiased, hsic_weighted
+from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased, hsic_weighted
 from frhsic.kernels import Gaussian, Kernel, PerColumn, median_bandwidth
 from frhsic.penalties.base import Batch, Condition, nothing, one_of, positive
+from frhsic.penalties.fused import gaussian_inner
 from frhsic.penalties.scales import (
     SLACK,
     ScaledPenalty,
@@ -195,13 +196,30 @@ class HSIC(ScaledPenalty):
     def _value(self, batch: Batch) -> Tensor:
         if self.estimator == "unbiased" and batch.rows < 4:
             return nothing(batch.z)
+        l = self._gram_s(batch.s)
         if self.minority_clip is not None:
             batch = self._protected(batch, self.minority_clip)
-        # L comes first because the first is centred: without gradient in L, backward then costs one product
-        k, l = self._gram(batch), self._gram_s(batch.s)
+        if self.estimator == "biased" and batch.chosen is None and type(self.kernel_z) is Gaussian:
+            return self._without_gram(batch, centered(l)) / batch.rows**2
+        k = self._gram(batch)  # L comes first below because the first is centred, and L has no gradient
         if self.estimator == "unbiased":
             return hsic_unbiased(l, k)
         return hsic_biased(l, k) if batch.chosen is None else hsic_weighted(l, k, batch.weights)
+
+    def _without_gram(self, batch: Batch, centred: Tensor) -> Tensor:
+        """Return Σ K ∘ HLH, which is m² times the biased HSIC, term by term: the same number in fewer passes."""
+        terms = []
+        if batch.scores is not None:
+            f = self._head(batch, batch.scores)
+            terms.append(_times(self.head_weight, (f * (centred @ f)).sum()))
+        if self.representation_weight > 0:
+            assert isinstance(self.kernel_z, Gaussian)
+            z = self._measured(batch) / self.kernel_z.bandwidth
+            terms.append(_times(self.representation_weight, gaussian_inner(z, centred)))
+        return terms[0] if len(terms) == 1 else terms[0] + terms[1]
+
+    def _head(self, batch: Batch, scores: Tensor) -> Tensor:
+        return standardised(scores, batch.weights) if self.standardise_scores else scores
 
     def _protected(self, batch: Batch, clip: tuple[float, float]) -> Batch:
         """Let each row count by the reciprocal of its density, clipped about that of a row of median density."""
@@ -219,7 +237,7 @@ class HSIC(ScaledPenalty):
         """Return K: the head's part, the representation's, or both."""
         terms = []
         if batch.scores is not None:
-            f = standardised(batch.scores, batch.weights) if self.standardise_scores else batch.scores
+            f = self._head(batch, batch.scores)
             terms.append(_times(self.head_weight, f @ f.mT))
         if self.representation_weight > 0:
             terms.append(_times(self.representation_weight, self._gram_z(batch)))
