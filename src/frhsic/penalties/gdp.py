@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
 
+from frhsic.parity.smoothing import Weighting, equispaced, gdp_value
 from frhsic.penalties.base import Batch, Condition, Penalty, one_of, positive, whole
 from frhsic.penalties.scales import standardised
 
 __all__ = ["GDP"]
 
-Weighting = Literal["uniform", "population"]
+FAR = 1e4
+"""Rows that do not count are moved so many bandwidths away, where their weight is exactly zero."""
 
 
 class GDP(Penalty):
@@ -77,27 +79,17 @@ class GDP(Penalty):
     def _value(self, batch: Batch) -> Tensor:
         assert batch.scores is not None
         f = standardised(batch.scores, batch.weights) if self.standardise_scores else batch.scores
-        away = f - batch.weights @ f  # (m, c)
-        return torch.stack([self._of_attribute(away, s, batch) for s in batch.s.mT]).sum()
+        if batch.chosen is not None:
+            f = (f - batch.weights @ f) * batch.chosen[:, None]  # of mean 0 over all rows and over those that count
+        return torch.stack([self._of_attribute(f.mT, s, batch) for s in batch.s.mT]).sum()
 
-    def _of_attribute(self, away: Tensor, s: Tensor, batch: Batch) -> Tensor:
-        """Return the mean distance of the smoothed scores from their mean, summed over columns."""
-        population = self.weighting == "population"
-        at = s if population else self._grid(s, batch.chosen)
-        gaps = smoothed(away, s, at, self.bandwidth, batch.chosen).abs().sum(-1)
-        return batch.weights @ gaps if population else gaps.mean()
-
-    def _grid(self, s: Tensor, chosen: Tensor | None) -> Tensor:
-        low, high = s.amin(), s.amax()
-        if chosen is not None:  # where no row counts the range is empty, and still finite
-            low, high = torch.where(chosen > 0, s, high).amin(), torch.where(chosen > 0, s, low).amax()
-        steps = torch.arange(self.points, dtype=s.dtype, device=s.device) / (self.points - 1)
-        return low + (high - low) * steps
-
-
-def smoothed(f: Tensor, s: Tensor, at: Tensor, bandwidth: float, chosen: Tensor | None) -> Tensor:
-    """Nadaraya–Watson means of the columns of f (m, c) at some values of s, of shape (values, c)."""
-    exponents = -((at[:, None] - s) ** 2) / (2 * bandwidth**2)
-    if chosen is not None:
-        exponents = torch.where(chosen > 0, exponents, torch.finfo(s.dtype).min)
-    return torch.softmax(exponents, dim=-1) @ f  # a softmax keeps its weights where every row is far away
+    def _of_attribute(self, f: Tensor, s: Tensor, batch: Batch) -> Tensor:
+        """Return the gap of the scores, of shape (c, m), summed over columns."""
+        inside = s
+        if batch.chosen is not None:
+            counts = batch.chosen > 0
+            inside = torch.where(counts, s, torch.where(counts, s, s.amax()).amin())  # has the range of rows that count
+            s = torch.where(counts, s, s.amax() + FAR * self.bandwidth)
+        if self.weighting == "population":
+            return gdp_value(f, s, self.bandwidth, s, batch.weights).sum()
+        return gdp_value(f, s, self.bandwidth, equispaced(inside, self.points)).sum()
