@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -63,6 +64,15 @@ def test_rows_columns_balance_and_sums_are_the_pinned_ones(real, name, variant):
     assert float(data.y.sum()) == pytest.approx(y, abs=1e-6)
     assert float(data.s.sum()) == pytest.approx(s, abs=1e-6)
     assert {column: float(data.X[column].sum()) for column in sums} == pytest.approx(sums, abs=1e-6)
+
+
+def test_the_table_of_the_documentation_has_the_same_shapes_and_checksums():
+    said = (Path(__file__).parents[1] / "docs" / "datasets.md").read_text()
+    for one in ENTRIES.values():
+        row = next(line for line in said.splitlines() if line.startswith(f"| `{one.name}`"))
+        cells = [cell.strip() for cell in row.split("|")]
+        assert cells[2:4] == [f"{n:,} × {d}" for n, d in (one.corrected, one.published)]
+        assert all(checksum in said for file in one.files for checksum in file.sha256)
 
 
 @pytest.mark.parametrize(("name", "variant"), PINNED)
