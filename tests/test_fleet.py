@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 import torch
-from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample
 
+from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample
 from frhsic.fleet import Member, TrainingData, affine_head, grid, mlp_encoder, train
 from frhsic.penalties import HSIC, NoPenalty
 

@@ -34,8 +34,8 @@ class Member:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.weight) and self.weight >= 0):
             raise ValueError(f"weight is {self.weight}; pass a finite number, zero or more.")
-        if self.seed < 0 or self.split < 0:
-            raise ValueError(f"seed={self.seed} and split={self.split} must be zero or more.")
+        if not (0 <= self.seed < 2**32 and 0 <= self.split < 2**32):
+            raise ValueError(f"seed={self.seed} and split={self.split} must be from 0 to 2**32 - 1.")
 
 
 def grid(weights: Iterable[float], seeds: Iterable[int] = (0,), splits: Iterable[int] | None = None) -> list[Member]:

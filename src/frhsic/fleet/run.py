@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -68,7 +68,8 @@ class Run:
         columns = Columns.of(data)
         outputs = outputs_of(task, data)
         encoder = encoder or partial(mlp_encoder, data.columns)
-        head = head or partial(affine_head, _width(encoder, data), outputs)
+        width = _width(encoder, data)
+        head = head or partial(affine_head, width, outputs)
         build = partial(
             template_of,
             data=data,
@@ -130,15 +131,16 @@ def _require_stackable(state: State, table: Tensor, batch_size: int) -> None:
     if len(state.layout.members) == 1:
         return
     batch = table[: min(batch_size, len(table), 4)].expand(state.layout.groups, -1, -1)
+    trial = replace(state, own={name: values.clone() for name, values in state.own.items()})
     try:
         with torch.no_grad():
-            losses(state, batch, None, False)
+            losses(trial, batch, None, False)
     except RuntimeError as error:
         if isinstance(error, torch.OutOfMemoryError):
             raise
         raise ValueError(
-            "encoder, head or penalty cannot be stacked: vmap does not admit it (batch normalisation with running "
-            "statistics and dropout are the usual reasons). Pass sequential=True to train the models one after "
+            "encoder, head or penalty cannot be stacked: vmap does not admit it (dropout, and Python code that looks "
+            "at a tensor's value, are the usual reasons). Pass sequential=True to train the models one after "
             f"another. PyTorch said: {error}"
         ) from error
 
@@ -146,11 +148,13 @@ def _require_stackable(state: State, table: Tensor, batch_size: int) -> None:
 def _width(encoder: Callable[[], nn.Module], data: TrainingData) -> int:
     """Return how wide the encoder's output is."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
-        z = encoder().to(data.x.dtype).eval()(data.x[0, :2].cpu())
+        made = encoder().to(data.x.dtype).eval()
+        try:
+            z = made(data.x[0, :2].cpu())
+        except RuntimeError as error:
+            raise ValueError(f"the encoder does not take rows of {data.columns} columns: {error}") from error
     if z.ndim != 2:
-        raise ValueError(
-            f"the encoder turned (2, {data.columns}) into shape {tuple(z.shape)}; it must give (2, width)."
-        )
+        raise ValueError(f"the encoder gives shape {tuple(z.shape)} for a batch of rows; it must give (rows, width).")
     return int(z.shape[1])
 
 

@@ -1,9 +1,9 @@
 """Random streams: initial weights, batch order and penalties, each a function of (seed, split) alone.
 
 Every stream is ``numpy.random.SeedSequence([seed, split, purpose, *more])`` with a fixed number for each
-purpose. λ and the method do not enter, so adding one changes no other model, and two methods trained on the
-same (seed, split) start from the same weights and see the same batches: their results are paired.
-Draws are made on the CPU, so that a GPU gets the same ones.
+purpose; entries are below 2**32, so that no two streams run together. λ and the method do not enter: adding one
+changes no other model, and two methods trained on the same (seed, split) start from the same weights and see the
+same batches, so that their results are paired. Draws are made on the CPU, so that a GPU gets the same ones.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def train(
     progress : bool or callable
         True shows a bar on a terminal; a function is called with a :class:`Tick` about twice a second.
     sequential : bool
-        Train one model after another, for modules that `vmap` does not admit (batch normalisation, dropout).
+        Train one model after another, for modules that `vmap` does not admit, such as dropout.
     capture : bool
         On a GPU, capture a step once and replay it.
     compile : bool
