@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
+from torch.autograd.function import once_differentiable
 
 from frhsic import _arrays
 from frhsic.kernels import Kernel, gaussian_at_median
@@ -52,11 +52,34 @@ def require_positive(value: float, name: str) -> None:
 
 
 def recomputed(function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    """Call `function`, and call it again in the backward pass rather than keep what it computed."""
+    """Call `function`, and call it again in the backward pass rather than keep what it computed.
+
+    Differentiable once, in the inputs alone: what the function closes over is taken as fixed.
+    """
     if not torch.is_grad_enabled() or not any(x.requires_grad for x in inputs):
         return function(*inputs)
-    result: Tensor = checkpoint(function, *inputs, use_reentrant=False, preserve_rng_state=False)
+    result: Tensor = _Recomputed.apply(function, *inputs)  # type: ignore[no-untyped-call]  # torch leaves apply untyped
     return result
+
+
+class _Recomputed(torch.autograd.Function):
+    """torch.utils.checkpoint would do the same, after importing a compiler for several seconds."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+        ctx.function = function
+        ctx.save_for_backward(*inputs)
+        return function(*inputs)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        wanted = ctx.needs_input_grad[1:]
+        inputs = [x.detach().requires_grad_(want) for x, want in zip(ctx.saved_tensors, wanted)]
+        with torch.enable_grad():
+            value = ctx.function(*inputs)
+        found = iter(torch.autograd.grad(value, [x for x in inputs if x.requires_grad], gradient))
+        return (None, *(next(found) if want else None for want in wanted))
 
 
 def safe_sqrt(x: Tensor) -> Tensor:

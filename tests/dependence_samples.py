@@ -1,0 +1,58 @@
+"""Samples with known answers, and the same sample in every kind of array, for the tests of dependence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from torch import Tensor
+
+KINDS: dict[str, Callable[[np.ndarray], Any]] = {
+    "lists": lambda x: x.tolist(),
+    "numpy": lambda x: x,
+    "pandas": lambda x: pd.DataFrame(x) if x.ndim == 2 else pd.Series(x, name="age"),
+    "polars": lambda x: pl.DataFrame(x) if x.ndim == 2 else pl.Series("age", x),
+    "torch": torch.from_numpy,
+}
+
+BAD_PAIRS: dict[str, tuple[Any, Any, type[Exception], str]] = {
+    "lengths": ([1.0, 2.0, 3.0, 4.0], [1.0, 2.0], ValueError, "lengths differ"),
+    "missing": ([1.0, float("nan"), 3.0], [1.0, 2.0, 3.0], ValueError, "z holds 1 values.*row 1"),
+    "text": ([1.0, 2.0], ["a", "b"], TypeError, "s holds text"),
+    "empty": ([], [], ValueError, "empty"),
+    "one row": ([1.0], [2.0], ValueError, "at least"),
+    "complex": ([1.0, 2.0], [1j, 2j], TypeError, "complex"),
+}
+
+
+def gaussian_pair(n: int, rho: float, seed: int, columns: int = 1) -> tuple[Tensor, Tensor]:
+    """Return standard normal z, of some columns, and s with correlation rho to the first of them."""
+    g = torch.Generator().manual_seed(seed)
+    z = torch.randn(n, columns, generator=g, dtype=torch.float64)
+    s = rho * z[:, :1] + (1 - rho**2) ** 0.5 * torch.randn(n, 1, generator=g, dtype=torch.float64)
+    return z, s
+
+
+def waves(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return deterministic z, of three columns, and s, which other software can be given to the last digit."""
+    i = np.arange(float(n))
+    return np.stack([np.sin(i), np.cos(1.7 * i) * i / 20, i * i % 7], axis=1), np.sin(i) ** 2 + 0.3 * np.cos(3 * i)
+
+
+def within(values: list[float]) -> tuple[float, float]:
+    """Return mean and standard error."""
+    return float(np.mean(values)), float(np.std(values, ddof=1) / len(values) ** 0.5)
+
+
+def check_bad_pairs(statistic: Callable[[Any, Any], Any]) -> None:
+    """Every bad pair is refused with its own message."""
+    for z, s, error, message in BAD_PAIRS.values():
+        with pytest.raises(error, match=message):
+            statistic(z, s)
+    with pytest.raises(ValueError, match="s is constant"):
+        statistic(np.arange(12.0), np.ones(12))
