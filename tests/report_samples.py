@@ -157,11 +157,11 @@ def audit(*names: str, strength: float = 1.0, title: str = "Adult: income score 
         notes=(
             Note(
                 "Equal averages are not equal treatment",
-                "GDP looks at the mean of the score for each value. Two groups with the same mean can be treated very differently.",
+                "Two groups with the same mean score can be treated very differently.",
             ),
             Note(
                 "Independence is necessary for counterfactual fairness, not sufficient",
-                "HSIC = 0 says that the joint law factorises. It says nothing about what would have happened to one person.",
+                "HSIC = 0 says nothing about what would have happened to one person.",
             ),
             Note(
                 "Parity ignores the truth", "A score can meet demographic parity by being equally wrong for everyone."

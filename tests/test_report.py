@@ -8,8 +8,8 @@ import re
 from dataclasses import replace
 
 import pytest
-import report_samples as samples
 
+import report_samples as samples
 from frhsic.report import Report, TradeOff, TradeOffPoint, render, write
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import report_samples as samples
 
+import report_samples as samples
 from frhsic.report import write
 
 pytestmark = pytest.mark.browser

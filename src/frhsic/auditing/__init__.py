@@ -1,5 +1,7 @@
 """Audits: what a score or a representation tells about a continuous sensitive attribute."""
 
+from frhsic.auditing.conduct import audit
+from frhsic.auditing.measures import Settings
 from frhsic.auditing.results import (
     AttributeAudit,
     Audit,
@@ -29,5 +31,7 @@ __all__ = [
     "Omitted",
     "Population",
     "Rows",
+    "Settings",
     "SparseRegion",
+    "audit",
 ]

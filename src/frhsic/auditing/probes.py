@@ -40,7 +40,9 @@ def probe(
     level: float = 0.95,
     seed: int = 0,
 ) -> Probe:
-    r"""Share of the variance of s that a model recovers from z out of fold, :math:`R^2 = 1 - \sum (s - \hat s)^2 / \sum (s - \bar s)^2`.
+    r"""Share of the variance of s that a model recovers from z on rows it has not seen.
+
+    .. math:: R^2 = 1 - \sum_i (s_i - \hat s_i)^2 / \sum_i (s_i - \bar s)^2, \qquad \hat s_i \text{ out of fold.}
 
     Zero, or a little less, when z says nothing about s that such a model can use; it may still say something that
     a better one could. One when it gives s away. The linear probe is ridge regression on standardised columns with
@@ -95,8 +97,6 @@ def cross_fitted_scores(z: np.ndarray, y: np.ndarray, *, seed: int = 0) -> np.nd
     if set(np.unique(y)) <= {0.0, 1.0}:
         model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         split: Any = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
-        scores: np.ndarray = cross_val_predict(model, z, y.astype(int), cv=split, method="predict_proba")[:, 1]
-        return scores
+        return np.asarray(cross_val_predict(model, z, y.astype(int), cv=split, method="predict_proba")[:, 1])
     model = make_pipeline(StandardScaler(), RidgeCV(alphas=np.logspace(-2, 4, 7)))
-    scores = cross_val_predict(model, z, y, cv=KFold(FOLDS, shuffle=True, random_state=seed))
-    return scores
+    return np.asarray(cross_val_predict(model, z, y, cv=KFold(FOLDS, shuffle=True, random_state=seed)))

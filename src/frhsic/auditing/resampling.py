@@ -40,7 +40,9 @@ def jackknife(
     least: float = -math.inf,
     most: float = math.inf,
 ) -> Interval:
-    r"""Delete-a-group jackknife interval, :math:`\hat\theta \pm t_{G-1} \sqrt{\frac{G-1}{G} \sum_g (\hat\theta_{(-g)} - \bar\theta)^2}`.
+    r"""Delete-a-group jackknife interval.
+
+    .. math:: \hat\theta \pm t_{G-1} \sqrt{\tfrac{G-1}{G} \sum_g (\hat\theta_{(-g)} - \bar\theta)^2}
 
     Rows are dealt at random into G groups and each is left out once. Unlike the bootstrap it never repeats a row;
     repeated rows raise every statistic of pairs, such as HSIC. The interval rests on a normal approximation, which

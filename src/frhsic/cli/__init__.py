@@ -7,7 +7,7 @@ import sys
 import typer
 
 from frhsic import __version__
-from frhsic.cli import datasets
+from frhsic.cli import audit, datasets
 
 __all__ = ["app", "main"]
 
@@ -18,6 +18,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.add_typer(datasets.app, name="datasets")
+app.command(epilog=audit.EPILOG)(audit.audit)
 
 
 def _version(asked: bool) -> None:

@@ -1,4 +1,4 @@
-"""A user's table: only the columns that are asked for, read piece by piece, so that memory does not grow with the file."""
+"""A user's table: only the columns that are asked for, read piece by piece, so that memory stays bounded."""
 
 from __future__ import annotations
 
@@ -257,7 +257,8 @@ def _numbers(column: pd.Series[Any], name: str, role: str, offset: int, positive
     first = int(np.flatnonzero(bad.to_numpy())[0])
     examples = ", ".join(repr(str(value)[:30]) for value in pd.unique(column[bad])[:3])
     raise ValueError(
-        f"column {name!r} ({role}) is not numeric: it holds {examples}, first in row {offset + first + 1}. {_remedy(role)}"
+        f"column {name!r} ({role}) is not numeric: it holds {examples}, first in row {offset + first + 1}. "
+        + _remedy(role)
     )
 
 
@@ -266,8 +267,8 @@ def _remedy(role: str) -> str:
         return "Pass --positive VALUE to say which value counts as 1."
     if role == "sensitive attribute":
         return (
-            "A continuous attribute is audited here: write its values as numbers (two groups as 0 and 1, ordered levels "
-            "as their rank), or choose a numeric column."
+            "A continuous attribute is audited here: write its values as numbers (two groups as 0 and 1, ordered "
+            "levels as their rank), or choose a numeric column."
         )
     return "Write its values as numbers, or choose a numeric column."
 

@@ -46,7 +46,7 @@ def render(report: Report | Audit) -> str:
         audit=report.audit,
         style=style,
         script=script,
-        policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'",
+        policy=_policy(style, script),
         data=_embeddable(report),
         compared=_compared(report),
         headlines=HEADLINES,
@@ -95,6 +95,12 @@ def _embeddable(report: Report) -> Markup:
 
 def _asset(name: str) -> str:
     return resources.files("frhsic.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """What the page may do: run its one script and style, and fetch nothing."""
+    own = f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
+    return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
 
 
 def _digest(text: str) -> str:

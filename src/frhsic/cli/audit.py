@@ -1,0 +1,387 @@
+"""`frhsic audit`: from a table to a report."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from rich.console import Console
+
+    from frhsic.auditing import Audit
+    from frhsic.cli._tables import Table
+
+__all__ = ["audit"]
+
+DEFAULT_OUT = Path("frhsic-report.html")
+Watch = Callable[[str], None]
+
+BAD_INPUT = 2
+ABOVE = 1
+
+EPILOG = """
+[bold]Examples[/bold]
+
+[cyan]frhsic audit scores.csv --sensitive age --score probability[/cyan]
+
+One score, one attribute; the report lands in frhsic-report.html.
+
+[cyan]frhsic audit scores.parquet -s age -s hours --score p --target approved -o report.html[/cyan]
+
+Two attributes, by themselves and together, and equal opportunity on the rows with approved = 1.
+
+[cyan]frhsic audit z.arrow -s age --embedding "z_*" --target income --positive ">50K" --at 30 --at 60[/cyan]
+
+A representation: its dependence, a linear head for the target, contrasts near 30 and near 60.
+
+[cyan]frhsic audit scores.csv -s age --score p --json --fail-above gdp=0.1 --fail-above probe_trees=0.2[/cyan]
+
+For a pipeline: JSON on standard output, exit code 1 if a number is above its limit.
+
+[bold]Exit codes[/bold]
+
+0 done; 1 a number is above its --fail-above limit; 2 bad input.
+"""
+
+
+def audit(
+    table: Annotated[
+        Path, typer.Argument(help="CSV, TSV, Parquet or Arrow. Only the columns that are named are read.")
+    ],
+    sensitive: Annotated[
+        list[str],
+        typer.Option("--sensitive", "-s", help="Column of a continuous sensitive attribute; may be repeated."),
+    ],
+    score: Annotated[
+        str | None, typer.Option(help="Column of scores: probabilities, logits, predictions or decisions.")
+    ] = None,
+    embedding: Annotated[
+        list[str] | None,
+        typer.Option(help='Columns of a representation, as names or a pattern such as "z_*"; may be repeated.'),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="A saved model; it is applied to the table, and its scores and Z are audited.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="Column of the target, for equal opportunity.")] = None,
+    positive: Annotated[str | None, typer.Option(help="Value of the target that counts as 1.")] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(help="Value of the attribute at which to contrast: 30, or age=30; may be repeated."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help=f"Where the report goes; {DEFAULT_OUT} if not given.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the audit as JSON; a report is then written only with --out.")
+    ] = False,
+    fail_above: Annotated[
+        list[str] | None,
+        typer.Option(help="Limit such as gdp=0.1: exit code 1 if the number is above it; may be repeated."),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
+    max_rows: Annotated[int, typer.Option(help="Rows that the costly statistics use at most.")] = 2000,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+) -> None:
+    """Audit scores or a representation against continuous sensitive attributes, and write a report.
+
+    The report is one HTML file that needs no network: mean score along the attribute with its band, dependence with
+    tests and intervals, what a probe recovers, what theorems guarantee, and what all of it does not tell.
+    """
+    request = _Request(
+        path=table,
+        sensitive=tuple(dict.fromkeys(sensitive)),
+        score=score,
+        patterns=tuple(embedding or ()),
+        model=model,
+        target=target,
+        positive=positive,
+        at=tuple(at or ()),
+        out=out if out is not None else (None if as_json else DEFAULT_OUT),
+        limits=tuple(fail_above or ()),
+        title=title,
+        max_rows=max_rows,
+        level=level,
+        seed=seed,
+    )
+    try:
+        limits = _limits(request.limits)
+        result = _run(request)
+        above = _exceeded(result, limits)
+    except (ValueError, TypeError, OSError) as error:
+        typer.echo(f"frhsic audit: {error}", err=True)
+        raise typer.Exit(BAD_INPUT) from None
+    if as_json:
+        typer.echo(result.to_json(indent=1))
+    else:
+        _show(result, request.out)
+    for line in above:
+        typer.echo(line, err=True)
+    if above:
+        raise typer.Exit(ABOVE)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What was asked for on the command line."""
+
+    path: Path
+    sensitive: tuple[str, ...]
+    score: str | None
+    patterns: tuple[str, ...]
+    model: Path | None
+    target: str | None
+    positive: str | None
+    at: tuple[str, ...]
+    out: Path | None
+    limits: tuple[str, ...]
+    title: str | None
+    max_rows: int
+    level: float
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Subject:
+    """What is audited: the rows, z, the scores where there are any beside z, and what both are called."""
+
+    table: Table
+    z: np.ndarray
+    scores: np.ndarray | None
+    name: str
+    score_name: str | None
+
+
+def _run(request: _Request) -> Audit:
+    """Check, read, audit, write; return the audit."""
+    from frhsic.cli import _tables
+
+    if request.score is None and not request.patterns and request.model is None:
+        raise ValueError("say what to audit: --score COLUMN, --embedding PATTERN or --model FILE.")
+    if request.model is not None and (request.score is not None or request.patterns):
+        raise ValueError("--model brings its own scores and representation; leave --score and --embedding out.")
+    if request.positive is not None and request.target is None:
+        raise ValueError("--positive says which value of the target counts as 1; pass --target too.")
+    if request.out is not None and not request.out.parent.is_dir():
+        raise ValueError(f"the folder {str(request.out.parent)!r} is not there; make it first or choose another --out.")
+    names = _tables.column_names(request.path)
+    roles = {_tables.find(name, names, request.path): "sensitive attribute" for name in request.sensitive}
+    at = _wanted(request.at, list(roles))
+    if request.target is not None:
+        roles.setdefault(_tables.find(request.target, names, request.path), "target")
+    with _progress() as watch:
+        watch(f"reading {request.path.name}")
+        subject = _subject(request, names, roles, watch)
+        found = _measure(request, subject, at, watch)
+        if request.out is not None:
+            watch("writing the report")
+            from frhsic.report import write
+
+            write(found, request.out)
+    return found
+
+
+def _subject(request: _Request, names: list[str], roles: dict[str, str], watch: Watch) -> _Subject:
+    """Read what is audited from the table, or from the model that is applied to it."""
+    from frhsic.cli import _tables
+
+    def read(roles: dict[str, str]) -> Table:
+        return _tables.read(
+            request.path,
+            list(roles),
+            roles=roles,
+            target=request.target,
+            positive=request.positive,
+            seed=request.seed,
+            watch=lambda rows: watch(f"reading {request.path.name}: {rows:,} rows"),
+        )
+
+    if request.model is not None:
+        from frhsic.cli import _models
+
+        model = _models.Saved.open(request.model)
+        features = [_tables.find(name, names, request.path) for name in model.features]
+        table = read(roles | {name: "feature" for name in features if name not in roles})
+        z, predicted = model.apply(_matrix(table, features))
+        return _Subject(table, z, predicted, f"Z of {request.model.name}", f"score of {request.model.name}")
+    parts = [name for pattern in request.patterns for name in _tables.expand(pattern, names, request.path)]
+    parts = [name for name in dict.fromkeys(parts) if name not in roles]
+    if request.patterns and not parts:
+        raise ValueError("--embedding matches only the sensitive attribute or the target; nothing is left to audit.")
+    score = None if request.score is None else _tables.find(request.score, names, request.path)
+    wanted = dict.fromkeys(parts, "embedding") | ({} if score is None else {score: "score"})
+    table = read(wanted | roles)
+    if not parts and score is not None:
+        return _Subject(table, table.columns[score], None, score, None)
+    scores = None if score is None else table.columns[score]
+    return _Subject(table, _matrix(table, parts), scores, _common(parts), score)
+
+
+def _measure(request: _Request, subject: _Subject, at: dict[str, list[float]] | list[float], watch: Watch) -> Audit:
+    import pandas as pd
+
+    from frhsic.auditing import Settings, audit
+
+    table, target = subject.table, request.target
+    found = audit(
+        subject.z,
+        pd.DataFrame({attribute: table.columns[attribute] for attribute in request.sensitive}),
+        None if target is None else table.columns[target],
+        scores=subject.scores,
+        at=at,
+        settings=Settings(level=request.level, max_rows=request.max_rows, seed=request.seed),
+        title=request.title,
+        source=request.path.name,
+        name=subject.name,
+        score_name=subject.score_name,
+        target_name=target if request.positive is None else f"[{target} = {request.positive}]",
+        dropped=table.dropped,
+        watch=watch,
+    )
+    if table.sampled:
+        note = f"The table has {table.given:,} rows; {table.rows:,} of them, drawn at random, were audited."
+        rows = replace(found.rows, given=table.given)
+        found = replace(found, warnings=(note, *found.warnings), rows=rows)
+    return found
+
+
+def _matrix(data: Table, parts: Sequence[str]) -> np.ndarray:
+    import numpy as np
+
+    return np.column_stack([data.columns[name] for name in parts])
+
+
+def _common(parts: Sequence[str]) -> str:
+    """A name for the columns of a representation: what they share, such as z_*, or the only one."""
+    if len(parts) == 1:
+        return parts[0]
+    shared = parts[0]
+    for name in parts[1:]:
+        while not name.startswith(shared):
+            shared = shared[:-1]
+    return f"{shared}*" if shared else "z"
+
+
+def _limits(texts: Sequence[str]) -> dict[str, float]:
+    from frhsic.auditing.measures import LABELS
+
+    limits = {}
+    for text in texts:
+        key, equals, number = text.partition("=")
+        key = key.strip()
+        try:
+            limit = float(number)
+        except ValueError:
+            equals = ""
+            limit = 0.0
+        if not equals:
+            raise ValueError(f"--fail-above is {text!r}; pass NAME=NUMBER, such as gdp=0.1.")
+        if key not in LABELS:
+            near = difflib.get_close_matches(key, LABELS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"--fail-above names {key!r}, which no audit has.{hint} Names: {', '.join(LABELS)}.")
+        limits[key] = limit
+    return limits
+
+
+def _exceeded(result: Audit, limits: dict[str, float]) -> list[str]:
+    from frhsic.auditing._format import figure
+
+    lines = []
+    for key, limit in limits.items():
+        for attribute in result.attributes:
+            try:
+                number = attribute.everyone[key]
+            except KeyError as error:
+                raise ValueError(
+                    f"--fail-above {key}={limit:g} cannot be checked for {attribute.name}: {error.args[0]}"
+                ) from None
+            if number.value > limit:
+                lines.append(
+                    f"above the limit: {key} of {attribute.name} is {figure(number.value)}, more than {limit:g}."
+                )
+    return lines
+
+
+def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float]] | list[float]:
+    """Values for contrasts: for every attribute that holds them, or by name once one of them has a name."""
+    named: dict[str, list[float]] = {}
+    loose = []
+    for text in texts:
+        name, equals, number = text.rpartition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            raise ValueError(f"--at is {text!r}; pass a number, or NAME=NUMBER such as age=30.") from None
+        if equals:
+            if name not in attributes:
+                near = difflib.get_close_matches(name, attributes, n=1)
+                hint = f" Did you mean {near[0]!r}?" if near else f" They are {', '.join(attributes)}."
+                raise ValueError(f"--at names {name!r}, which is not among the sensitive attributes.{hint}")
+            named.setdefault(name, []).append(value)
+        else:
+            loose.append(value)
+    if not named:
+        return loose
+    if loose and len(attributes) > 1:
+        raise ValueError("--at is given with and without the name of an attribute; name it every time.")
+    for value in loose:
+        named.setdefault(attributes[0], []).append(value)
+    return named
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console()
+
+
+def _show(result: Audit, where: Path | None) -> None:
+    """On a terminal the finding and the main numbers; elsewhere the path of the report alone."""
+    console = _console()
+    if not console.is_terminal:
+        if where is not None:
+            typer.echo(str(where))
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    from frhsic.auditing._format import figure
+
+    for attribute in result.attributes:
+        console.print(Text(attribute.finding, style="bold"))
+        shown = Table(
+            "measure", "value", "interval", "if independent", title=Text(attribute.name), title_justify="left"
+        )
+        for number in attribute.everyone.numbers:
+            ends = (
+                "-" if number.interval is None else f"{figure(number.interval.low)} to {figure(number.interval.high)}"
+            )
+            shown.add_row(Text(number.label), figure(number.value), ends, figure(number.under_independence))
+        console.print(shown)
+    for warning in result.warnings:
+        console.print(Text(f"note: {warning}", style="yellow"))
+    if where is not None:
+        console.print(Text(f"report: {where}"))
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Watch]:
+    """Say what is being done, on a terminal only; the line goes to standard error and leaves nothing behind."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda step: None
+        return
+    from rich.markup import escape
+
+    with console.status("starting") as status:
+        yield lambda step: status.update(escape(step))
