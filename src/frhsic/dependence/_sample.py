@@ -78,7 +78,7 @@ class _Recomputed(torch.autograd.Function):
         inputs = [x.detach().requires_grad_(want) for x, want in zip(ctx.saved_tensors, wanted)]
         with torch.enable_grad():
             value = ctx.function(*inputs)
-        found = iter(torch.autograd.grad(value, [x for x in inputs if x.requires_grad], gradient))
+        found = iter(torch.autograd.grad(value, [x for x in inputs if x.requires_grad], gradient, allow_unused=True))
         return (None, *(next(found) if want else None for want in wanted))
 
 

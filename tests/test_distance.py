@@ -1,0 +1,216 @@
+"""Distance covariance and correlation: definition, identities, outside constants, gradient and bad input."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from pytest import approx
+from torch.func import vmap
+
+from dependence_samples import KINDS, check_bad_pairs, gaussian_pair, waves, within
+from frhsic.dependence import (
+    _tiles,
+    distance_correlation,
+    distance_correlation_unbiased,
+    distance_covariance,
+    distance_covariance_unbiased,
+    grams,
+)
+from frhsic.dependence.distance import (
+    distance_correlation_from_distances,
+    distance_covariance_from_distances,
+    euclidean_distances,
+)
+
+STATISTICS = [
+    distance_covariance,
+    distance_correlation,
+    distance_covariance_unbiased,
+    distance_correlation_unbiased,
+]
+named = pytest.mark.parametrize("statistic", STATISTICS, ids=lambda f: f.__name__)
+
+
+def distances(x):
+    return [[math.dist(a, b) for b in x.tolist()] for a in x.tolist()]
+
+
+def v_squared(z, s):
+    """dCov² as the three sums of Székely, Rizzo and Bakirov (2007), equations 2.15 to 2.18."""
+    a, b, n = distances(z), distances(s), len(z)
+    rows = range(n)
+    first = sum(a[i][j] * b[i][j] for i in rows for j in rows) / n**2
+    second = sum(a[i][j] for i in rows for j in rows) / n**2 * sum(b[i][j] for i in rows for j in rows) / n**2
+    third = sum(a[i][j] * b[i][k] for i in rows for j in rows for k in rows) / n**3
+    return first + second - 2 * third
+
+
+def u_squared(z, s):
+    """The mean over distinct quadruples of a_ij (b_ij + b_kl - 2 b_ik), which is unbiased by construction."""
+    a, b, n = distances(z), distances(s), len(z)
+    rows = range(n)
+    terms = [
+        a[i][j] * (b[i][j] + b[k][l] - 2 * b[i][k])
+        for i in rows
+        for j in rows
+        for k in rows
+        for l in rows
+        if len({i, j, k, l}) == 4
+    ]
+    return sum(terms) / len(terms)
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_all_four_are_their_definitions(columns, dtype):
+    z, s = gaussian_pair(7, 0.5, 0, columns=columns)
+    v, u = ([f(z, s), f(z, z), f(s, s)] for f in (v_squared, u_squared))
+    expected = [v[0] ** 0.5, (v[0] / (v[1] * v[2]) ** 0.5) ** 0.5, u[0], u[0] / (u[1] * u[2]) ** 0.5]
+    values = [f(z.to(dtype), s.to(dtype)) for f in STATISTICS]
+    assert {value.dtype for value in values} == {dtype}
+    assert [v.item() for v in values] == approx(expected, rel=1e-5 if dtype == torch.float32 else 1e-11)
+
+
+def test_the_square_is_four_times_hsic_under_half_distance_kernels():
+    z, s = gaussian_pair(60, 0.5, 1, columns=4)
+
+    def half_distance(x):
+        norms = x.norm(dim=1)
+        return (norms[:, None] + norms[None, :] - torch.cdist(x, x)) / 2
+
+    k, l = half_distance(z), half_distance(s)
+    assert distance_covariance(z, s).item() ** 2 == approx(4 * grams.hsic_biased(k, l).item(), rel=1e-9)
+    assert distance_covariance_unbiased(z, s).item() == approx(4 * grams.hsic_unbiased(k, l).item(), rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [2, 5, 100])
+def test_the_correlation_of_a_similarity_is_one(n, dtype):
+    z, _ = gaussian_pair(n, 0.0, 2, columns=2)
+    z = z.to(dtype)
+    turned = 1e3 - 5 * z @ torch.tensor([[0.6, -0.8], [0.8, 0.6]], dtype=dtype)
+    # 1e3 + z keeps four digits of z in float32
+    assert distance_correlation(z, turned).item() == approx(1, rel=1e-4 if dtype == torch.float32 else 1e-12)
+    if n >= 4:
+        assert distance_correlation_unbiased(z, turned).item() == approx(1, abs=1e-3)
+
+
+def test_values_of_the_dcor_package():
+    """Constants from dcor 0.7 (PyPI): distance_covariance, distance_correlation and the u_..._sqr functions."""
+    z, s = waves(40)
+    three = [0.11790753828946414, 0.22724746286159672, -0.013371022759513629, -0.05268111549987543]
+    one = [0.15473102193868007, 0.3873004379107914, 0.015470066244242131, 0.09669531231238256]
+    assert [f(z, s).item() for f in STATISTICS] == approx(three, rel=1e-10)
+    assert [f(z[:, 0], s).item() for f in STATISTICS] == approx(one, rel=1e-10)
+
+
+def test_population_value_of_gaussians_within_four_standard_errors():
+    # Székely, Rizzo and Bakirov (2007), Theorem 7: dCov² of a bivariate normal, and dCov² of a variable with itself
+    rho = 0.5
+    numerator = rho * math.asin(rho) + math.sqrt(1 - rho**2) - rho * math.asin(rho / 2) - math.sqrt(4 - rho**2) + 1
+    denominator = 1 + math.pi / 3 - math.sqrt(3)
+    values = [distance_covariance_unbiased(*gaussian_pair(300, rho, seed)).item() for seed in range(50)]
+    mean, error = within(values)
+    assert mean == approx(4 * numerator / math.pi, abs=4 * error)  # unbiased
+    ratios = [distance_correlation_unbiased(*gaussian_pair(300, rho, seed)).item() for seed in range(50)]
+    mean, error = within(ratios)
+    assert mean == approx(numerator / denominator, abs=4 * error + 1 / 300)  # a ratio has a bias of O(1/n)
+
+
+def test_the_unbiased_ones_average_zero_under_independence_in_many_dimensions():
+    values = [distance_correlation_unbiased(*gaussian_pair(60, 0.0, seed, columns=30)).item() for seed in range(100)]
+    mean, error = within(values)
+    assert abs(mean) < 4 * error
+    assert min(values) < 0
+    assert distance_correlation(*gaussian_pair(60, 0.0, 0, columns=30)).item() > 0.4  # which is why they are there
+
+
+@named
+def test_row_order_shift_and_tiles_do_not_matter(statistic, monkeypatch):
+    z, s = gaussian_pair(130, 0.5, 3, columns=3)
+    value = statistic(z, s).item()
+    order = torch.randperm(130, generator=torch.Generator().manual_seed(0))
+    assert statistic(z[order], s[order]).item() == approx(value, rel=1e-10)
+    assert statistic(z + 1e3, s - 1e3).item() == approx(value, rel=1e-8)
+    monkeypatch.setattr(_tiles, "CPU_TILE", 17)
+    assert statistic(z, s).item() == approx(value, rel=1e-11)
+
+
+def test_float32_keeps_its_digits_under_an_offset():
+    z, s = (x.float() for x in gaussian_pair(500, 0.3, 4, columns=5))
+    z = z + 1e3
+    for statistic in STATISTICS:  # the same rounded inputs, in float64
+        assert statistic(z, s).item() == approx(statistic(z.double(), s.double()).item(), rel=1e-6)
+
+
+@named
+def test_gradcheck_across_tiles(statistic, monkeypatch):
+    monkeypatch.setattr(_tiles, "CPU_TILE", 4)
+    z, s = gaussian_pair(9, 0.5, 5, columns=2)
+    assert torch.autograd.gradcheck(statistic, (z.requires_grad_(), s.requires_grad_()))
+
+
+@named
+def test_ties_have_finite_gradients(statistic, dtype):
+    z = torch.tensor([[0.0, 1.0]] * 4 + [[2.0, 3.0]] * 4, dtype=dtype, requires_grad=True)
+    statistic(z, torch.arange(8, dtype=dtype) // 2).backward()
+    assert bool(torch.isfinite(z.grad).all())
+
+
+def test_a_constant_z_is_at_zero_with_a_zero_gradient(dtype):
+    z = torch.ones(6, 3, dtype=dtype, requires_grad=True)
+    for statistic in STATISTICS:
+        value = statistic(z, torch.arange(6, dtype=dtype))
+        value.backward()
+        assert value.item() == approx(0, abs=1e-12)
+    assert torch.equal(z.grad, torch.zeros_like(z))
+
+
+def test_the_batch_cores_are_the_squares_and_run_under_vmap():
+    pairs = [gaussian_pair(20, 0.5, seed, columns=3) for seed in range(3)]
+    z, s = (torch.stack(side) for side in zip(*pairs))
+
+    def core(z, s):
+        a, b = euclidean_distances(z), euclidean_distances(s)
+        return distance_covariance_from_distances(a, b), distance_correlation_from_distances(a, b)
+
+    batched = vmap(core)(z, s)
+    for i, (z_one, s_one) in enumerate(pairs):
+        assert batched[0][i].item() == approx(distance_covariance(z_one, s_one).item() ** 2, rel=1e-10)
+        assert batched[1][i].item() == approx(distance_correlation(z_one, s_one).item() ** 2, rel=1e-10)
+    gradients = vmap(torch.func.grad(lambda z, s: core(z, s)[0]))(z, s)
+    assert bool(torch.isfinite(gradients).all())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_array_gives_the_same(kind):
+    z, s = waves(25)
+    for statistic in STATISTICS:
+        assert statistic(KINDS[kind](z), KINDS[kind](s)).item() == statistic(z, s).item()
+
+
+def test_where_keeps_rows():
+    z, s = gaussian_pair(60, 0.5, 7)
+    y = torch.arange(60) % 3 == 0
+    for statistic in STATISTICS:
+        assert statistic(z, s, where=y).item() == approx(statistic(z[y], s[y]).item(), rel=1e-12)
+
+
+@named
+def test_bad_input_is_refused(statistic):
+    check_bad_pairs(statistic)
+    if "unbiased" in statistic.__name__:
+        with pytest.raises(ValueError, match=r"unbiased distance \w+ needs at least 4 rows; 3 came"):
+            statistic([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
+
+
+@pytest.mark.slow
+def test_memory_stays_linear_at_twenty_thousand_rows():
+    import resource
+
+    rng = np.random.default_rng(0)
+    z, s = rng.standard_normal((20_000, 10)), rng.standard_normal(20_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    distance_correlation(z, s)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kB; one matrix would be 3.2 GB

@@ -1,0 +1,169 @@
+"""Mutual information by neighbours: definition, closed form, outside constant, ties and bad input."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from pytest import approx
+from scipy.special import digamma
+
+from dependence_samples import KINDS, check_bad_pairs, gaussian_pair, waves, within
+from frhsic.dependence import mutual_information, mutual_information_published
+
+
+def ksg_by_definition(z, s, k, inside):
+    """Count neighbours one by one; `inside` compares a distance with the radius."""
+    n = len(z)
+
+    def far(x, i, j):
+        return max(abs(a - b) for a, b in zip(x[i], x[j]))
+
+    total = 0.0
+    for i in range(n):
+        others = [j for j in range(n) if j != i]
+        radius = sorted(max(far(z, i, j), far(s, i, j)) for j in others)[k - 1]
+        counts = [sum(inside(far(x, i, j), radius) for j in others) for x in (z, s)]
+        total += sum(digamma(count + 1) for count in counts) / n
+    return digamma(k) + digamma(n) - total
+
+
+def scaled(x):
+    return (x - x.mean(0)) / x.std(0)
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("k", [1, 3])
+def test_it_is_its_definition_with_strict_counts(columns, k, dtype):
+    z, s = (x.to(dtype) for x in gaussian_pair(8, 0.5, 0, columns=columns))
+    expected = ksg_by_definition(
+        scaled(z.double().numpy()).tolist(), scaled(s.double().numpy()).tolist(), k, lambda d, radius: d < radius
+    )
+    value = mutual_information(z, s, neighbours=k)
+    assert value.dtype == dtype
+    assert value.item() == approx(expected, rel=1e-6)
+
+
+def test_the_published_one_is_its_definition_with_inclusive_counts(dtype):
+    z, s = (x.to(dtype) for x in gaussian_pair(8, 0.9, 1, columns=2))
+    centred = z.double().numpy() - z.double().numpy().mean(0)
+    turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T  # two components of two: a rotation
+    expected = ksg_by_definition(turned.tolist(), s.double().tolist(), 2, lambda d, r: d <= r)
+    assert mutual_information_published(z, s, neighbours=2).item() == approx(max(expected, 0), rel=1e-6)
+    assert expected != ksg_by_definition(turned.tolist(), s.double().tolist(), 2, lambda d, r: d < r)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
+def test_gaussians_give_the_closed_form(rho):
+    values = [mutual_information(*gaussian_pair(1000, rho, seed)).item() for seed in range(30)]
+    mean, error = within(values)
+    # the bias of the estimator at k = 5 is known to be below 0.01 nat here (Kraskov et al. 2004, Figure 4)
+    assert mean == approx(-math.log(1 - rho**2) / 2, abs=4 * error + 0.005)
+
+
+def test_the_value_of_scikit_learn():
+    """Constant of sklearn.feature_selection.mutual_info_regression(n_neighbors=5, random_state=0), version 1.9.1."""
+    i = np.arange(200.0)
+    z, s = np.sin(i), np.sin(i) ** 2 * 2 + np.cos(3 * i)
+    assert mutual_information(z, s).item() == approx(0.59746483, abs=1e-8)
+
+
+def test_scale_and_shift_do_not_matter():
+    z, s = gaussian_pair(300, 0.7, 2, columns=3)
+    value = mutual_information(z, s).item()
+    moved = z * torch.tensor([1e-3, 1.0, 1e4]) + 7
+    assert mutual_information(moved, 100 * s - 3).item() == approx(value, abs=1e-9)
+
+
+def test_row_order_does_not_matter():
+    z, s = gaussian_pair(300, 0.7, 3)
+    order = torch.randperm(300, generator=torch.Generator().manual_seed(0))
+    assert mutual_information(z[order], s[order]).item() == approx(mutual_information(z, s).item(), abs=1e-9)
+
+
+def test_it_is_symmetric():
+    z, s = gaussian_pair(300, 0.7, 4)
+    assert mutual_information(s, z).item() == approx(mutual_information(z, s).item(), abs=1e-9)
+
+
+def test_ties_do_not_bias_it_under_independence():
+    rng = np.random.default_rng(0)  # whole years of age, and five columns
+    values = [mutual_information(rng.standard_normal((600, 5)), rng.integers(17, 90, 600)).item() for _ in range(12)]
+    mean, error = within(values)
+    assert abs(mean) < 4 * error + 0.01
+
+
+def test_the_published_one_is_blind_to_what_lies_below_its_bias():
+    # inclusive counts cost 1/k = 0.2 where z is on a larger scale than s; ours does not know the scale
+    rng = np.random.default_rng(1)
+    s = rng.random(1500)
+    z = rng.standard_normal((1500, 3)) + 2 * s[:, None] * np.array([1, 0, 0])
+    assert mutual_information_published(100 * z, s).item() == 0
+    assert mutual_information(100 * z, s).item() == approx(mutual_information(z, s).item(), abs=1e-9)
+    assert mutual_information(100 * z, s).item() > 0.05
+
+
+def test_values_that_coincide_count_as_one_value():
+    # s takes four values, and z is a copy of it, or reveals it: log 4, the entropy of s
+    z = np.repeat(np.arange(4.0), 250)
+    revealing = z + 0.05 * np.random.default_rng(0).standard_normal(1000)
+    assert mutual_information(z, z).item() == approx(math.log(4), abs=0.05)
+    assert mutual_information(revealing, z).item() == approx(math.log(4), abs=0.02)
+
+
+def test_the_jitter_is_seeded():
+    z = np.repeat(np.arange(4.0), 25)
+    s = np.tile(np.arange(4.0), 25)
+    values = [mutual_information(z, s, random_state=seed).item() for seed in (1, 1, 2)]
+    assert values[0] == values[1] != values[2]
+
+
+def test_fifty_columns_are_reduced_to_the_components_that_carry_the_variance():
+    rng = np.random.default_rng(1)
+    core = rng.standard_normal((600, 2))
+    z = np.hstack([3 * core, 0.01 * rng.standard_normal((600, 48))])
+    s = core[:, 0] + 0.5 * rng.standard_normal(600)
+    truth = math.log(1 + 4) / 2
+    assert mutual_information(z, s).item() == approx(truth, abs=0.12)
+    assert mutual_information(z, s).item() == approx(mutual_information(z, s, components=2).item(), abs=1e-9)
+
+
+def test_a_constant_z_has_no_information_and_constant_columns_do_not_matter():
+    z, s = gaussian_pair(50, 0.5, 5)
+    assert mutual_information(torch.ones(50, 2), s).item() == 0
+    with_constant = torch.cat([z, torch.ones(50, 1)], 1)
+    assert mutual_information(with_constant, s).item() == approx(mutual_information(z, s).item(), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_array_gives_the_same(kind):
+    z, s = waves(30)
+    for statistic in (mutual_information, mutual_information_published):
+        assert statistic(KINDS[kind](z), KINDS[kind](s)).item() == statistic(z, s).item()
+
+
+def test_where_keeps_rows():
+    z, s = gaussian_pair(90, 0.5, 6)
+    y = torch.arange(90) % 3 == 0
+    for statistic in (mutual_information, mutual_information_published):
+        assert statistic(z, s, where=y).item() == approx(statistic(z[y], s[y]).item(), abs=1e-9)
+
+
+@pytest.mark.parametrize("statistic", [mutual_information, mutual_information_published])
+def test_bad_input_is_refused(statistic):
+    check_bad_pairs(lambda z, s: statistic(z, s, neighbours=1))
+    z, s = gaussian_pair(10, 0.5, 0)
+    with pytest.raises(ValueError, match="neighbours is 0"):
+        statistic(z, s, neighbours=0)
+    with pytest.raises(TypeError, match="neighbours is float"):
+        statistic(z, s, neighbours=3.0)
+    with pytest.raises(ValueError, match="needs at least 12 rows; 10 came"):
+        statistic(z, s, neighbours=10)
+
+
+def test_more_components_than_columns_are_refused():
+    z, s = gaussian_pair(20, 0.5, 0, columns=2)
+    with pytest.raises(ValueError, match="components is 3; pass from 1 to 2"):
+        mutual_information(z, s, components=3)
