@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from frhsic import _arrays
 from frhsic.dependence import _tiles
@@ -259,17 +258,41 @@ class _TiledHSIC(torch.autograd.Function):
         return value.to(z.dtype)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         z, s, w, a, b = ctx.saved_tensors
         (kernel_z, kernel_s), form = ctx.kernels, ctx.form
         x, y = _tiles.working_copy(z, kernel_z), _tiles.working_copy(s, kernel_s)
         to_z = to_s = None
-        if ctx.needs_input_grad[0]:
-            to_z = upstream * _gradient(x, kernel_z, y, kernel_s, b, w, form).to(z.dtype)
-        if ctx.needs_input_grad[1]:
-            to_s = upstream * _gradient(y, kernel_s, x, kernel_z, a, w, form).to(s.dtype)
+        with torch.no_grad():
+            if ctx.needs_input_grad[0]:
+                to_z = upstream * _gradient(x, kernel_z, y, kernel_s, b, w, form).to(z.dtype)
+            if ctx.needs_input_grad[1]:
+                to_s = upstream * _gradient(y, kernel_s, x, kernel_z, a, w, form).to(s.dtype)
+        if torch.is_grad_enabled():  # create_graph=True: the graph must not pretend that it goes on
+            to_z, to_s = (_ends_here(gradient, z, s, upstream) for gradient in (to_z, to_s))
         return to_z, to_s, None, None, None, None
+
+
+class _EndOfGraph(torch.autograd.Function):
+    """The identity in its first argument; refuses to be differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, *depends_on: Tensor) -> Tensor:
+        return gradient.clone()
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        raise RuntimeError(
+            "exact HSIC by tiles is differentiable once. For second derivatives apply "
+            "frhsic.dependence.grams.hsic_biased or hsic_unbiased to the Gram matrices."
+        )
+
+
+def _ends_here(gradient: Tensor | None, *depends_on: Tensor) -> Tensor | None:
+    if gradient is None:
+        return None
+    ended: Tensor = _EndOfGraph.apply(gradient, *depends_on)  # type: ignore[no-untyped-call] # torch's
+    return ended
 
 
 def _gradient(x: Tensor, k: Kernel, y: Tensor, l: Kernel, b: Tensor, w: Tensor, form: _Form) -> Tensor:

@@ -1,0 +1,171 @@
+"""HSIC by random features: unbiased over the draw, an honest standard error, additive over parts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+import torch
+from pytest import approx
+
+from frhsic.dependence import Estimate, draw_feature_maps, hsic, hsic_features
+from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, PerColumn
+from kernel_instances import KERNELS
+
+JOINT = PerColumn((Gaussian(1.0), Laplacian(1.5)))
+
+
+def dependent(n: int, dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, torch.Tensor]:
+    g = torch.Generator().manual_seed(3)
+    z = torch.randn(n, 3, generator=g, dtype=torch.float64)
+    s = z[:, :2] + torch.randn(n, 2, generator=g, dtype=torch.float64)
+    return z.to(dtype), s.to(dtype)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_products_of_features_have_the_kernel_as_their_mean(name):
+    kernel = KERNELS[name]
+    z, _ = dependent(5)
+    maps = draw_feature_maps(kernel, Linear(), 3, 1, features=40_000, blocks=500, random_state=1)
+    by_block = torch.einsum("ibf,jbf->bij", maps.map_z(z), maps.map_z(z))
+    error = by_block.std(0) / math.sqrt(len(by_block)) if len(by_block) > 1 else torch.zeros(5, 5)
+    assert ((by_block.mean(0) - kernel(z, z)).abs() <= 4 * error + 1e-9).all()
+    assert error.max() < 0.1
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_estimate_lies_within_four_standard_errors_of_the_exact_value(name, dtype):
+    z, s = dependent(400, dtype)
+    exact = hsic(z, s, KERNELS[name], JOINT).item()
+    estimate = hsic_features(z, s, KERNELS[name], JOINT, random_state=0)
+    assert abs(float(estimate) - exact) < 4 * estimate.standard_error
+    assert estimate.standard_error < 0.3 * exact
+
+
+def test_the_standard_error_is_the_spread_over_draws():
+    z, s = dependent(300)
+    exact = hsic(z, s, Gaussian(2.0), JOINT).item()
+    draws = [hsic_features(z, s, Gaussian(2.0), JOINT, features=256, random_state=i) for i in range(150)]
+    values = np.array([d.value for d in draws])
+    claimed = math.sqrt(np.mean([d.standard_error**2 for d in draws]))
+    assert claimed == approx(values.std(ddof=1), rel=0.25)  # a standard deviation of 150 draws is known to 6 %
+    assert abs(values.mean() - exact) < 4 * values.std(ddof=1) / math.sqrt(150)
+
+
+def test_more_features_bring_a_smaller_error():
+    z, s = dependent(300)
+    few, many = (
+        np.mean([hsic_features(z, s, features=f, random_state=i).standard_error for i in range(10)]) for f in (64, 1024)
+    )
+    assert many == approx(few / 4, rel=0.35)
+
+
+def test_one_seed_gives_one_number_and_others_give_others():
+    z, s = dependent(50)
+    assert hsic_features(z, s, random_state=4) == hsic_features(z, s, random_state=4)
+    assert hsic_features(z, s, random_state=4).value != hsic_features(z, s, random_state=5).value
+    generator = np.random.default_rng(4)
+    assert hsic_features(z, s, random_state=generator).value != hsic_features(z, s, random_state=generator).value
+
+
+def test_linear_kernels_need_no_draw_and_are_exact(dtype):
+    z, s = dependent(60, dtype)
+    estimate = hsic_features(z + 1000, s, Linear(), Linear())
+    assert estimate.value == approx(hsic(z + 1000, s, Linear(), Linear()).item(), rel=1e-5)
+    assert estimate.standard_error == 0
+
+
+def test_sums_over_parts_add_to_those_of_the_whole(dtype):
+    z, s = dependent(9000, dtype)  # more than one chunk
+    maps = draw_feature_maps(Gaussian(1.0), JOINT, 3, 2, features=64, blocks=4, random_state=0)
+    whole = maps.estimate(maps.sums(z, s))
+    parts = maps.sums(z[7000:], s[7000:]) + maps.sums(z[:1], s[:1]) + maps.sums(z[1:7000], s[1:7000])
+    assert parts.n == 9000
+    joined = maps.estimate(parts)
+    assert joined.value == approx(whole.value, rel=1e-11)
+    assert joined.standard_error == approx(whole.standard_error, rel=1e-9)
+
+
+def test_a_draw_of_the_same_seed_elsewhere_adds_and_another_draw_is_refused():
+    z, s = dependent(10)
+    one = draw_feature_maps(Gaussian(1.0), JOINT, 3, 2, random_state=0)
+    same = draw_feature_maps(Gaussian(1.0), JOINT, 3, 2, random_state=0)
+    other = draw_feature_maps(Gaussian(1.0), JOINT, 3, 2, random_state=1)
+    assert (one.sums(z, s) + same.sums(z, s)).n == 20
+    with pytest.raises(ValueError, match="different random features and cannot be added"):
+        one.sums(z, s) + other.sums(z, s)
+    with pytest.raises(ValueError, match="over other random features"):
+        one.estimate(other.sums(z, s))
+    with pytest.raises(TypeError):
+        one.sums(z, s) + 1
+
+
+def test_a_subset_is_the_estimate_of_its_rows():
+    z, s = dependent(60)
+    y = torch.arange(60) % 2
+    assert hsic_features(z, s, where=y, random_state=0) == hsic_features(z[y == 1], s[y == 1], random_state=0)
+
+
+def test_an_estimate_says_what_it_rests_on_and_stays_as_it_is():
+    z, s = dependent(50)
+    estimate = hsic_features(z, s, Gaussian(1.0), None, features=64, blocks=8, random_state=0)
+    assert (estimate.n, estimate.features, estimate.blocks) == (50, 64, 8)
+    assert estimate.kernel_z == Gaussian(1.0)
+    assert isinstance(estimate.kernel_s, Gaussian)
+    assert isinstance(estimate, Estimate)
+    with pytest.raises(FrozenInstanceError):
+        estimate.value = 0.0
+
+
+def test_two_hundred_thousand_rows_are_within_reach():
+    g = torch.Generator().manual_seed(0)
+    z, e = torch.randn(2, 200_000, generator=g)
+    s = 0.5 * z + math.sqrt(0.75) * e
+    estimate = hsic_features(z, s, Gaussian(1.0), Gaussian(1.0), features=128, random_state=0)
+    population = 8**-0.5 + 1 / 3 - 2 * 8.75**-0.5  # derived in test_hsic.py; sampling adds some 1 % at this n
+    assert abs(estimate.value - population) < 4 * estimate.standard_error + 0.04 * population
+    assert estimate.standard_error < 0.15 * population
+    assert estimate.n == 200_000
+
+
+class Foreign(Kernel):
+    """A kernel from outside, of no known spectral law."""
+
+    offset = bound = 0.0
+    unit_diagonal = shift_invariant = centring_safe = characteristic = False
+
+    def __call__(self, x, y):
+        return x @ y.mT
+
+    shifted = __call__
+
+    def diagonal(self, x):
+        return (x * x).sum(-1)
+
+
+X = np.arange(6.0)
+
+REFUSED = {
+    "odd features": (lambda: hsic_features(X, X, features=100), ValueError, r"features=100 is not a multiple .*= 32"),
+    "no features": (lambda: hsic_features(X, X, features=0), ValueError, r"features=0 is not"),
+    "one block": (lambda: hsic_features(X, X, blocks=1), ValueError, r"blocks=1; the standard error needs at least 2"),
+    "a kernel from outside": (lambda: hsic_features(X, X, Foreign()), TypeError, r"not known for Foreign; use frhsic"),
+    "kernels for other columns": (
+        lambda: hsic_features(X, X, PerColumn((Gaussian(1.0), InverseMultiquadric(1.0)))),
+        ValueError,
+        r"2 kernels for 1 columns",
+    ),
+    "constant attribute": (lambda: hsic_features(X, np.ones(6)), ValueError, r"s is constant"),
+    "one row": (lambda: hsic_features([1.0], [1.0]), ValueError, r"needs at least 2 rows; 1 came"),
+    "text": (lambda: hsic_features(X, list("abcdef")), TypeError, r"s holds text"),
+    "a seed of another kind": (lambda: hsic_features(X, X, random_state="0"), TypeError, r"random_state is str"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_bad_input_is_refused_with_its_name_and_a_remedy(kind):
+    call, error, words = REFUSED[kind]
+    with pytest.raises(error, match=words):
+        call()
