@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from scipy import stats
 from torch import Tensor
 
 from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased
-from frhsic.dependence.moments import centered_products, cubic_sums, pair_sums
+from frhsic.dependence.moments import Gram, centered_products, cubic_sums, pair_sums
 from frhsic.independence import IndependenceResult, _permuted, gamma_test, gamma_test_published, permutation_test
 from frhsic.independence._sample import sample
 from frhsic.independence.null_moments import permutation_mean_variance, permutation_third_moment
@@ -63,7 +63,8 @@ def null_of(z: Tensor, s: Tensor, k: Kernel | None = None, l: Kernel | None = No
 def test_the_sums_of_one_pass_are_those_of_the_centred_gram_matrices(k: Kernel, l: Kernel) -> None:
     z, s = rows(700, 3, 0), rows(700, 1, 1)  # more than one tile
     a, b = (centered(gram) for gram in grams(z, s, k, l))
-    sums = pair_sums(z, s, k, l)
+    of_z, of_s = Gram.of(z, k), Gram.of(s, l)
+    sums = pair_sums(of_z, of_s)
     # flat kernels: the entries of K̃ are 1e-8 and its diagonal is a difference of such, hence the absolute part
     close = {"rel": 1e-9, "abs": 1e-24}
     for found, gram in ((sums.centered_k, a), (sums.centered_l, b)):
@@ -72,23 +73,40 @@ def test_the_sums_of_one_pass_are_those_of_the_centred_gram_matrices(k: Kernel, 
         assert float(found.diagonal_squares) == approx(float(gram.diagonal().square().sum()), **close)
     assert float(sums.centered_joint) == approx(float((a * b).sum()), **close)
     product = a * b
-    of_rows, squares = centered_products(z, s, k, l, sums)
+    of_rows, squares = centered_products(of_z, of_s, sums)
     torch.testing.assert_close(of_rows, product.sum(1), rtol=1e-8, atol=1e-22)
     assert float(squares) == approx(float(product.square().sum() - product.diagonal().square().sum()), rel=1e-9)
     k_gram, l_gram = grams(z, s, k, l)
     assert float(sums.unbiased) == approx(float(hsic_unbiased(k_gram, l_gram)), rel=1e-6, abs=1e-22)
 
 
-def test_the_cubic_sums_are_those_of_the_centred_gram_matrix() -> None:
-    z, s = rows(1100, 2, 0), rows(1100, 1, 1)  # more than one panel
+@pytest.mark.parametrize("columns", [1, 5])
+def test_the_cubic_sums_are_those_of_the_centred_gram_matrix(columns: int) -> None:
+    z, s = rows(1100, columns, 0), rows(1100, 1, 1)  # more than one panel
     a = centered(grams(z, s, Gaussian(1.0), Linear())[0])
     d = a.diagonal()
-    found = cubic_sums(z, Gaussian(1.0), pair_sums(z, s, Gaussian(1.0), Linear()).k)
+    of_z = Gram.of(z, Gaussian(1.0))
+    assert (of_z.factor is not None) == (columns == 1)
+    found = cubic_sums(of_z, pair_sums(of_z, Gram.of(s, Linear())).k)
     assert float(found.trace) == approx(float((a @ a @ a).trace()), rel=1e-10)
     assert float(found.entries) == approx(float((a**3).sum()), rel=1e-10)
     assert float(found.diagonal) == approx(float((d**3).sum()), rel=1e-10)
     assert float(found.diagonal_squares) == approx(float(d @ (a @ a).diagonal()), rel=1e-10)
     assert float(found.quadratic) == approx(float(d @ a @ d), rel=1e-10)
+
+
+@pytest.mark.parametrize(("d", "q"), [(1, 1), (1, 5), (5, 1)])
+def test_thin_factors_give_the_sums_that_tiles_give(d: int, q: int) -> None:
+    z, s = rows(1500, d, 0), rows(1500, q, 1)
+    k, l = Gram.of(z, Gaussian(1.0)), Gram.of(s, Gaussian(1.0))
+    assert (k.factor is not None, l.factor is not None) == (d == 1, q == 1)
+    thin, tiled = pair_sums(k, l), pair_sums(replace(k, factor=None), replace(l, factor=None))
+    assert float(thin.centered_joint) == approx(float(tiled.centered_joint), rel=1e-11)
+    assert float(thin.unbiased) == approx(float(tiled.unbiased), rel=1e-8)  # near zero: the digits are the sums'
+    for a, b in ((thin.centered_k, tiled.centered_k), (thin.centered_l, tiled.centered_l)):
+        assert float(a.squares) == approx(float(b.squares), rel=1e-11)
+        assert float(a.trace) == approx(float(b.trace), rel=1e-11)
+        torch.testing.assert_close(a.diagonal, b.diagonal, rtol=1e-10, atol=1e-14)
 
 
 # ---------------------------------------------------------------- moments of the null
@@ -177,8 +195,8 @@ WAYS = ["_by_factors", "_by_one_factor", "_by_entries"]
 
 def statistics_by(way: str, data: object, order: Tensor) -> Tensor:
     """T under given permutations, computed in the way that is named."""
-    k = _permuted._side(data.z, data.kernel_z, data.sums.k, data.sums.centered_k)
-    l = _permuted._side(data.s, data.kernel_s, data.sums.l, data.sums.centered_l)
+    k = _permuted._side(data.k, data.sums.k, data.sums.centered_k)
+    l = _permuted._side(data.l, data.sums.l, data.sums.centered_l)
     if way == "_by_factors":
         return _permuted._by_factors(k.factor, l.factor, 0.0).statistics(order)
     if way == "_by_entries":
@@ -216,7 +234,7 @@ def test_the_way_is_chosen_by_what_is_thin_and_its_error_is_within_the_bound(d_z
     chosen = _permuted.permuted(data)
     assert way in chosen.statistics.__qualname__
     p = torch.randperm(n, generator=torch.Generator().manual_seed(3))
-    k, l = grams(z, s, data.kernel_z, data.kernel_s)
+    k, l = grams(z, s, *data.kernels)
     exact = float((centered(k) * l[p][:, p]).sum())
     rounding = 1e-12 * data.magnitude
     assert abs(float(chosen.statistics(p[None])) - exact) <= chosen.error + rounding
@@ -442,7 +460,7 @@ def test_the_standard_error_is_that_of_hsic_under_dependence() -> None:
 
 def test_the_epsilon_test_holds_its_level_where_hsic_is_epsilon() -> None:
     """Population HSIC equal to epsilon: rejected in at most the binomial 99.9 % band around 5 %."""
-    draws, epsilon = 600, population_hsic(0.5)
+    draws, epsilon = 300, population_hsic(0.5)
     rejected = sum(
         gamma_test(*correlated(400, 0.5, seed), Gaussian(1.0), Gaussian(1.0), epsilon=epsilon).pvalue_epsilon <= 0.05
         for seed in range(draws)

@@ -50,12 +50,8 @@ def assert_within_the_band(count: dict[str, int], draws: int) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("d", [1, 50])
 @pytest.mark.parametrize("n", [50, 200, 1000])
-def test_every_test_holds_its_level(n: int, d: int, kind: str, record_property: pytest.RecordProperty) -> None:
-    draws = 2000
-    count = rejections(n, d, kind, draws, seed=n + d)
-    for name, found in count.items():
-        record_property(name, found / draws)  # kept in the report of `pytest --junitxml`
-    assert_within_the_band(count, draws)
+def test_every_test_holds_its_level(n: int, d: int, kind: str) -> None:
+    assert_within_the_band(rejections(n, d, kind, 2000, seed=n + d), 2000)
 
 
 @pytest.mark.parametrize(("d", "kind"), [(1, "skewed"), (50, "integer"), (50, "continuous")])

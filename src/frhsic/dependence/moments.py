@@ -1,8 +1,8 @@
 r"""Sums over two Gram matrices that tests of independence need, tile by tile: O(n) memory.
 
 One pass over the pairs gives the joint sum, the row sums, the sums of squares and the diagonals of K and L,
-both less a constant that centring removes (:meth:`frhsic.kernels.Kernel.shifted`). Everything that is
-known of :math:`\tilde K = HKH` from them follows without a second pass:
+both up to a constant that centring removes. What is asked of :math:`\tilde K = HKH` follows without a second
+pass:
 
 .. math::
     \operatorname{tr} \tilde K = \sum_i K_{ii} - \tfrac1n \sum_i a_i, \qquad
@@ -14,18 +14,83 @@ where :math:`a_i` are the row sums. All arithmetic is in float64 and, for counts
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from frhsic.dependence._tiles import pairs
+from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.kernels import Kernel
 
-__all__ = ["CenteredGram", "PairSums", "centered_products", "centered_tile", "cubic_sums", "pair_sums"]
+__all__ = ["CenteredGram", "Gram", "GramSums", "PairSums", "centered_products", "cubic_sums", "pair_sums"]
+
+FLAT = 0.05
+"""Mean of 1 − k below which a kernel counts as flat: at .05 three digits of sixteen are lost, and no more."""
+
+THIN = 64
+"""Most columns of a factor that stands for its Gram matrix."""
+
+FEW_ROWS = 512
+"""Up to so many rows a pass over the pairs is quicker than looking for a factor."""
 
 PANEL = 1024
 """Rows of a Gram matrix that are multiplied with one another at once in :func:`cubic_sums`."""
+
+
+@dataclass(frozen=True)
+class Gram:
+    r"""A Gram matrix that is never held: rows, a kernel, and what its values on these rows allow.
+
+    Attributes
+    ----------
+    x
+        Rows in float64, off the graph, of shape (n, d).
+    kernel
+        The kernel.
+    shifted
+        Whether k − 1 is summed in place of k. Centring removes the one. Where the kernel is nearly flat this keeps
+        digits that the sums of k would lose; elsewhere it keeps no more and takes longer (``expm1``, not ``exp``).
+    factor
+        A matrix G of at most :data:`THIN` columns with :math:`K = GG^\top` to rounding, if there is one: in one
+        dimension, for linear kernels, for few distinct values. Sums are then O(n) in time.
+    """
+
+    x: Tensor
+    kernel: Kernel
+    shifted: bool
+    factor: Tensor | None
+
+    @classmethod
+    def of(cls, x: Tensor, kernel: Kernel) -> Gram:
+        """Return the Gram matrix of the rows of x, which are in float64 and off the graph."""
+        some = x[:: max(1, len(x) // 64)]
+        flat = float(kernel.shifted(some, some).abs().mean()) < FLAT * kernel.offset
+        return cls(x, kernel, flat, None if flat or len(x) <= FEW_ROWS else _thin_factor(x, kernel))
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.x)
+
+    @property
+    def offset(self) -> float:
+        """The constant that :meth:`tile` and :meth:`diagonal` leave out."""
+        return self.kernel.offset if self.shifted else 0.0
+
+    def tile(self, rows: slice, columns: slice) -> Tensor:
+        """Return a block of the matrix, less the offset."""
+        return (self.kernel.shifted if self.shifted else self.kernel)(self.x[rows], self.x[columns])
+
+    def centered_tile(self, row_sums: Tensor, rows: slice, columns: slice) -> Tensor:
+        r"""Return a block of :math:`HKH`, given the row sums of the matrix less its offset."""
+        means = row_sums / self.n
+        return self.tile(rows, columns) - means[rows][:, None] - (means[columns] - means.mean())
+
+    def diagonal(self) -> Tensor:
+        """Return the diagonal, less the offset."""
+        return self.kernel.diagonal(self.x) - self.offset
 
 
 class GramSums(NamedTuple):
@@ -87,46 +152,42 @@ class PairSums(NamedTuple):
         return _centered(self.l)
 
 
-def pair_sums(x: Tensor, y: Tensor, k: Kernel, l: Kernel) -> PairSums:
-    """Return the sums of the Gram matrices of x under k and of y under l, both less their offsets, in one pass.
+def pair_sums(k: Gram, l: Gram) -> PairSums:
+    """Return the sums of two Gram matrices on the same rows, both less their offsets, in one pass over the pairs.
 
-    Parameters
-    ----------
-    x, y
-        Working copies (float64, off the graph), of shapes (n, d) and (n, q).
+    No pass is needed over a matrix that has a thin factor.
     """
-    n = len(x)
-    joint, k_squares, l_squares = (x.new_zeros(()) for _ in range(3))
-    k_rows, l_rows = x.new_zeros(n), x.new_zeros(n)
-    for rows, columns in pairs(n, x.device):
-        k_tile, l_tile = k.shifted(x[rows], x[columns]), l.shifted(y[rows], y[columns])
-        k_rows[rows] += k_tile.sum(1)
-        l_rows[rows] += l_tile.sum(1)
-        times = 1
-        if rows != columns:  # the mirror image of the tile
-            k_rows[columns] += k_tile.sum(0)
-            l_rows[columns] += l_tile.sum(0)
-            times = 2
+    if k.factor is not None and l.factor is not None:
+        return PairSums(
+            (k.factor.mT @ l.factor).square().sum(), _sums_of_factor(k, k.factor), _sums_of_factor(l, l.factor)
+        )
+    if l.factor is not None:
+        joint, k_sums = _sums_beside_factor(k, l.factor)
+        return PairSums(joint, k_sums, _sums_of_factor(l, l.factor))
+    if k.factor is not None:
+        joint, l_sums = _sums_beside_factor(l, k.factor)
+        return PairSums(joint, _sums_of_factor(k, k.factor), l_sums)
+    joint, k_squares, l_squares = (k.x.new_zeros(()) for _ in range(3))
+    k_rows, l_rows = k.x.new_zeros(k.n), k.x.new_zeros(k.n)
+    for rows, columns in pairs(k.n, k.x.device):
+        k_tile, l_tile = k.tile(rows, columns), l.tile(rows, columns)
+        times = _add_rows(k_rows, k_tile, rows, columns)
+        _add_rows(l_rows, l_tile, rows, columns)
         joint += times * _inner(k_tile, l_tile)
         k_squares += times * _inner(k_tile, k_tile)
         l_squares += times * _inner(l_tile, l_tile)
-    return PairSums(
-        joint,
-        GramSums(k_rows, k.diagonal(x) - k.offset, k_squares),
-        GramSums(l_rows, l.diagonal(y) - l.offset, l_squares),
-    )
+    return PairSums(joint, GramSums(k_rows, k.diagonal(), k_squares), GramSums(l_rows, l.diagonal(), l_squares))
 
 
-def centered_products(x: Tensor, y: Tensor, k: Kernel, l: Kernel, sums: PairSums) -> tuple[Tensor, Tensor]:
+def centered_products(k: Gram, l: Gram, sums: PairSums) -> tuple[Tensor, Tensor]:
     r"""Return :math:`\sum_j \tilde K_{ij} \tilde L_{ij}` and :math:`\sum_{i \ne j} \tilde K_{ij}^2 \tilde L_{ij}^2`.
 
     The first is of shape (n,), the other 0-d. This is the second pass over the pairs: both matrices are centred tile
     by tile, by the row sums of the first.
     """
-    n = len(x)
-    of_rows, squares = x.new_zeros(n), x.new_zeros(())
-    for rows, columns in pairs(n, x.device):
-        product = centered_tile(x, k, sums.k.rows, rows, columns) * centered_tile(y, l, sums.l.rows, rows, columns)
+    of_rows, squares = k.x.new_zeros(k.n), k.x.new_zeros(())
+    for rows, columns in pairs(k.n, k.x.device):
+        product = k.centered_tile(sums.k.rows, rows, columns) * l.centered_tile(sums.l.rows, rows, columns)
         of_rows[rows] += product.sum(1)
         if rows == columns:
             squares += _inner(product, product) - product.diagonal().square().sum()
@@ -150,24 +211,28 @@ class CubicSums(NamedTuple):
     quadratic: Tensor
 
 
-def cubic_sums(x: Tensor, k: Kernel, sums: GramSums) -> CubicSums:
-    r"""Return the sums of degree three of :math:`\tilde K`: O(n) memory and, for the trace of its cube, O(n³) time.
+def cubic_sums(k: Gram, sums: GramSums) -> CubicSums:
+    r"""Return the sums of degree three of :math:`\tilde K`, in O(n) memory.
 
-    Panels of rows are multiplied with one another, and recomputed rather than kept.
+    For the trace of its cube panels of rows are multiplied with one another, and recomputed rather than kept: O(n³)
+    time. With a thin factor that, too, is O(n), and the rest one pass over the pairs.
     """
-    n = len(x)
     d = _centered(sums).diagonal
-    trace, entries, weighted, quadratic = (x.new_zeros(()) for _ in range(4))
-    panels = [slice(i, min(i + PANEL, n)) for i in range(0, n, PANEL)]
-    everything = slice(0, n)
+    trace, entries, weighted, quadratic = (k.x.new_zeros(()) for _ in range(4))
+    panels = [slice(i, min(i + PANEL, k.n)) for i in range(0, k.n, PANEL)]
+    everything = slice(0, k.n)
     for first, rows in enumerate(panels):
-        left = centered_tile(x, k, sums.rows, rows, everything)
+        left = k.centered_tile(sums.rows, rows, everything)
         entries += _inner(left * left, left)
         weighted += d[rows] @ left.square().sum(1)
         quadratic += d[rows] @ (left @ d)
-        for columns in panels[first:]:
-            right = left if columns == rows else centered_tile(x, k, sums.rows, columns, everything)
+        for columns in panels[first:] if k.factor is None else ():
+            right = left if columns == rows else k.centered_tile(sums.rows, columns, everything)
             trace += (1 if columns == rows else 2) * _inner(left @ right.mT, left[:, columns])
+    if k.factor is not None:
+        centred = k.factor - k.factor.mean(dim=0)
+        small = centred.mT @ centred
+        trace = _inner(small @ small, small)
     return CubicSums(trace, entries, (d * d) @ d, weighted, quadratic)
 
 
@@ -179,10 +244,39 @@ def _centered(sums: GramSums) -> CenteredGram:
     return CenteredGram(diagonal, diagonal.sum(), squares.clamp_min(0))
 
 
-def centered_tile(x: Tensor, k: Kernel, sums: Tensor, rows: slice, columns: slice) -> Tensor:
-    n = len(x)
-    tile = k.shifted(x[rows], x[columns]) - (sums[rows] / n)[:, None]
-    return tile - (sums[columns] / n - sums.sum() / n**2)
+def _thin_factor(x: Tensor, kernel: Kernel) -> Tensor | None:
+    """Return a factor of the Gram matrix, whole to rounding, if it has few columns."""
+    first, left = pivoted_cholesky(kernel, x, tolerance=1e-15, max_rank=16)
+    if first.shape[1] < 16 or left == 0:
+        return first
+    if left > 1e-3:  # the columns that are missing are many
+        return None
+    factor, _ = pivoted_cholesky(kernel, x, tolerance=1e-15, max_rank=THIN)
+    return factor if factor.shape[1] < THIN else None
+
+
+def _sums_of_factor(gram: Gram, factor: Tensor) -> GramSums:
+    return GramSums(factor @ factor.sum(0), gram.diagonal(), (factor.mT @ factor).square().sum())
+
+
+def _sums_beside_factor(gram: Gram, factor: Tensor) -> tuple[Tensor, GramSums]:
+    r"""Return :math:`\sum_{ij} K_{ij} (FF^\top)_{ij} = \sum_c f_c^\top K f_c` and the sums of K."""
+    joint, squares, of_rows = gram.x.new_zeros(()), gram.x.new_zeros(()), gram.x.new_zeros(gram.n)
+    for rows, columns in pairs(gram.n, gram.x.device):
+        tile = gram.tile(rows, columns)
+        times = _add_rows(of_rows, tile, rows, columns)
+        joint += times * _inner(tile @ factor[columns], factor[rows])
+        squares += times * _inner(tile, tile)
+    return joint, GramSums(of_rows, gram.diagonal(), squares)
+
+
+def _add_rows(total: Tensor, tile: Tensor, rows: slice, columns: slice) -> int:
+    """Add a tile's row sums, and those of its mirror image, to the total; return how often the tile counts."""
+    total[rows] += tile.sum(1)
+    if rows == columns:
+        return 1
+    total[columns] += tile.sum(0)
+    return 2
 
 
 def _inner(a: Tensor, b: Tensor) -> Tensor:

@@ -14,16 +14,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from frhsic.dependence._tiles import pairs
-from frhsic.dependence.moments import CenteredGram, GramSums, centered_tile
+from frhsic.dependence.moments import CenteredGram, Gram, GramSums
 from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.independence._sample import Sample
-from frhsic.kernels import Kernel
 
 DENSE_ROWS = 2048
 """Up to this many rows a Gram matrix may be held whole (32 MiB); above it memory is O(n)."""
@@ -49,10 +48,9 @@ class Permuted:
 
 @dataclass(frozen=True)
 class _Side:
-    r"""One variable: rows, kernel, row sums, the norm of its centred Gram matrix, and a thin factor if there is one."""
+    """One variable: its Gram matrix, row sums, norm of the centred matrix, and a thin factor of it if there is one."""
 
-    x: Tensor
-    kernel: Kernel
+    gram: Gram
     row_sums: Tensor
     norm: float
     factor: Tensor | None
@@ -65,8 +63,8 @@ class _Side:
 
 def permuted(data: Sample) -> Permuted:
     """Return the cheapest of the three ways, by multiplications for one permutation."""
-    z = _side(data.z, data.kernel_z, data.sums.k, data.sums.centered_k)
-    s = _side(data.s, data.kernel_s, data.sums.l, data.sums.centered_l)
+    z = _side(data.k, data.sums.k, data.sums.centered_k)
+    s = _side(data.l, data.sums.l, data.sums.centered_l)
     n, thinner = data.n, min(z.columns, s.columns)
     lookup = LOOKUP_COST if n <= DENSE_ROWS else EVALUATION_COST
     by_factors, by_one, by_entries = 2 * n * z.columns * s.columns, n * n * thinner, n * n * lookup
@@ -88,23 +86,26 @@ def permutations(n: int, count: int, block: int, generator: torch.Generator) -> 
         yield torch.stack([torch.randperm(n, generator=generator, device=generator.device) for _ in range(size)])
 
 
-def _side(x: Tensor, kernel: Kernel, sums: GramSums, centered: CenteredGram) -> _Side:
-    n, norm, trace = len(x), math.sqrt(float(centered.squares)), float(centered.trace)
+def _side(gram: Gram, sums: GramSums, centered: CenteredGram) -> _Side:
+    x, kernel, n = gram.x, gram.kernel, gram.n
+    norm, trace = math.sqrt(float(centered.squares)), float(centered.trace)
     whole = float(kernel.diagonal(x).sum())
     if trace <= 0 or whole <= 0:  # a constant: nothing is left after centring
-        return _Side(x, kernel, sums.rows, norm, x.new_zeros((n, 0)), 0.0)
-    most = min(max(n // 8, 64), 512)
-    factor, share = pivoted_cholesky(kernel, x, tolerance=TOLERANCE * trace / whole, max_rank=most)
-    left_out = share * whole
-    if left_out > 2 * TOLERANCE * trace:
-        return _Side(x, kernel, sums.rows, norm, None, 0.0)
+        return _Side(gram, sums.rows, norm, x.new_zeros((n, 0)), 0.0)
+    factor, left_out = gram.factor, 0.0
+    if factor is None:
+        most = min(max(n // 8, 64), 512)
+        factor, share = pivoted_cholesky(kernel, x, tolerance=TOLERANCE * trace / whole, max_rank=most)
+        left_out = share * whole
+        if left_out > 2 * TOLERANCE * trace:
+            return _Side(gram, sums.rows, norm, None, 0.0)
     factor = factor - factor.mean(dim=0)
     # the same matrix in fewer columns: turn to principal axes, and drop the last ones up to the tolerance
     values, axes = torch.linalg.eigh(factor.mT @ factor)
     dropped = values.clamp_min(0).cumsum(0)
     kept = dropped > TOLERANCE * trace
     left_out += float(torch.where(kept, 0, dropped).max())
-    return _Side(x, kernel, sums.rows, norm, factor @ axes[:, kept], left_out)
+    return _Side(gram, sums.rows, norm, factor @ axes[:, kept], left_out)
 
 
 def _by_factors(a: Tensor, b: Tensor, error: float) -> Permuted:
@@ -137,19 +138,17 @@ def _by_one_factor(known: _Side, other: _Side, *, inverted: bool) -> Permuted:
 
 
 def _by_entries(z: _Side, s: _Side) -> Permuted:
-    n = len(z.x)
-    dense = s.kernel.shifted(s.x, s.x) if n <= DENSE_ROWS else None
+    gram = s.gram
+    dense = gram.tile(slice(None), slice(None)) if gram.n <= DENSE_ROWS else None
     tiles = _Tiles(z, centered=True)
 
     def statistics(order: Tensor) -> Tensor:
-        total = z.x.new_zeros(len(order))
+        total = gram.x.new_zeros(len(order))
+        moved = [gram if dense is not None else replace(gram, x=gram.x[p]) for p in order]
         for rows, columns, tile in tiles:
             for b, p in enumerate(order):
-                if dense is None:
-                    moved = s.kernel.shifted(s.x[p[rows]], s.x[p[columns]])
-                else:
-                    moved = dense[p[rows]][:, p[columns]]
-                total[b] += (1 if rows == columns else 2) * torch.dot(tile.reshape(-1), moved.reshape(-1))
+                entries = moved[b].tile(rows, columns) if dense is None else dense[p[rows]][:, p[columns]]
+                total[b] += (1 if rows == columns else 2) * torch.dot(tile.reshape(-1), entries.reshape(-1))
         return total
 
     return Permuted(statistics, 64, 0.0)
@@ -160,15 +159,15 @@ class _Tiles:
 
     def __init__(self, side: _Side, *, centered: bool = False) -> None:
         self.side, self.centered = side, centered
-        self.kept = list(self._made()) if len(side.x) <= DENSE_ROWS else None
+        self.kept = list(self._made()) if side.gram.n <= DENSE_ROWS else None
 
     def __iter__(self) -> Iterator[tuple[slice, slice, Tensor]]:
         return iter(self.kept) if self.kept is not None else self._made()
 
     def _made(self) -> Iterator[tuple[slice, slice, Tensor]]:
-        x, kernel = self.side.x, self.side.kernel
-        for rows, columns in pairs(len(x), x.device):
+        gram = self.side.gram
+        for rows, columns in pairs(gram.n, gram.x.device):
             if self.centered:
-                yield rows, columns, centered_tile(x, kernel, self.side.row_sums, rows, columns)
+                yield rows, columns, gram.centered_tile(self.side.row_sums, rows, columns)
             else:
-                yield rows, columns, kernel.shifted(x[rows], x[columns])
+                yield rows, columns, gram.tile(rows, columns)

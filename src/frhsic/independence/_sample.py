@@ -8,34 +8,36 @@ from typing import Any
 
 import torch
 from scipy.special import ndtr
-from torch import Tensor
 
 from frhsic.dependence._sample import kernel_or_median, paired_rows
 from frhsic.dependence._tiles import working_copy
-from frhsic.dependence.moments import PairSums, centered_products, pair_sums
+from frhsic.dependence.moments import Gram, PairSums, centered_products, pair_sums
 from frhsic.independence.null_moments import permutation_mean_variance
 from frhsic.kernels import Kernel, PerColumn, Product, Sum
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows in float64, their kernels, and the sums of one pass over the pairs."""
+    """The Gram matrices of z and s, and the sums of one pass over the pairs."""
 
-    z: Tensor
-    s: Tensor
-    kernel_z: Kernel
-    kernel_s: Kernel
+    k: Gram
+    l: Gram
     sums: PairSums
 
     @property
     def n(self) -> int:
         """Rows that are tested."""
-        return len(self.z)
+        return self.k.n
 
     @property
     def statistic(self) -> float:
         """Biased HSIC."""
         return float(self.sums.centered_joint) / self.n**2
+
+    @property
+    def kernels(self) -> tuple[Kernel, Kernel]:
+        """The kernels on z and on s."""
+        return self.k.kernel, self.l.kernel
 
     @property
     def magnitude(self) -> float:
@@ -69,7 +71,7 @@ class Sample:
         """
         if epsilon is None:
             return None, None
-        rows, _ = centered_products(self.z, self.s, self.kernel_z, self.kernel_s, self.sums)
+        rows, _ = centered_products(self.k, self.l, self.sums)
         error = float(2 * (rows / self.n).std()) / math.sqrt(self.n)
         excess = float(self.sums.unbiased) - epsilon
         if error == 0:
@@ -90,9 +92,9 @@ def sample(
 ) -> Sample:
     """Return the sample that a test works on."""
     z, s = paired_rows(z, s, where=where, device=device, least=least, what=what)
-    k, l = kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
-    x, y = working_copy(z, k), working_copy(s, l)
-    return Sample(x, y, k, l, pair_sums(x, y, k, l))
+    kernel_z, kernel_s = kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
+    k, l = Gram.of(working_copy(z, kernel_z), kernel_z), Gram.of(working_copy(s, kernel_s), kernel_s)
+    return Sample(k, l, pair_sums(k, l))
 
 
 def bandwidths(kernel: Kernel) -> tuple[float, ...]:

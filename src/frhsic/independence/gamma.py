@@ -128,10 +128,10 @@ def gamma_test_published(
     require_level(level, None)
     data = sample(z, s, kernel_z, kernel_s, where=where, device=device, least=LEAST_ROWS, what="the gamma test")
     n, parts = data.n, []
-    for sums, kernel in ((data.sums.k, data.kernel_z), (data.sums.l, data.kernel_s)):
+    for sums, c in ((data.sums.k, data.k.offset), (data.sums.l, data.l.offset)):
         total = float((sums.rows - sums.diagonal).sum())  # off the diagonal, less the offset
         squares = float(sums.squares - sums.diagonal.square().sum())
-        pairs, c = n * (n - 1), kernel.offset
+        pairs = n * (n - 1)
         parts.append((total + pairs * c, squares + 2 * c * total + pairs * c * c))
     mean, variance = published_moments(parts[0], parts[1], n)
     method = "gamma, published moments (wrong level)"
@@ -139,15 +139,18 @@ def gamma_test_published(
 
 
 def _gretton(data: Sample) -> tuple[float, float]:
-    for name, kernel in (("z", data.kernel_z), ("s", data.kernel_s)):
+    for name, kernel in zip(("z", "s"), data.kernels):
         if not kernel.unit_diagonal:
             raise ValueError(
                 f"moments='gretton' needs kernels with k(x, x) = 1, and kernel_{name} is {kernel!r}: the formula of "
                 "the null mean, (1 - mean of K)(1 - mean of L) / n, has those ones in it. Use moments='permutation'."
             )
     n = data.n
-    means = [1 + float((g.rows - g.diagonal).sum()) / (n * (n - 1)) for g in (data.sums.k, data.sums.l)]
-    _, squares = centered_products(data.z, data.s, data.kernel_z, data.kernel_s, data.sums)
+    means = [
+        gram.offset + float((sums.rows - sums.diagonal).sum()) / (n * (n - 1))
+        for gram, sums in ((data.k, data.sums.k), (data.l, data.sums.l))
+    ]
+    _, squares = centered_products(data.k, data.l, data.sums)
     return gretton_moments(means[0], means[1], float(squares), n)
 
 
@@ -156,11 +159,8 @@ def _skewness(data: Sample, mean: float, variance: float) -> float:
     if _degenerate(mean, variance):
         return 0.0
     lists = []
-    for x, kernel, sums, (t, t2, s2) in zip(
-        (data.z, data.s), (data.kernel_z, data.kernel_s), (data.sums.k, data.sums.l), data.invariants
-    ):
-        cubes = cubic_sums(x, kernel, sums)
-        lists.append([t**3, t * t2, t * s2, *(float(value) for value in cubes)])
+    for gram, sums, (t, t2, s2) in zip((data.k, data.l), (data.sums.k, data.sums.l), data.invariants):
+        lists.append([t**3, t * t2, t * s2, *(float(value) for value in cubic_sums(gram, sums))])
     raw = permutation_third_moment(lists[0], lists[1], data.n) / data.n**6
     return (raw - 3 * mean * variance - mean**3) / (variance * math.sqrt(variance))
 
@@ -191,8 +191,8 @@ def _result(
         level=level,
         method=method,
         n=data.n,
-        kernels=(repr(data.kernel_z), repr(data.kernel_s)),
-        bandwidths=(bandwidths(data.kernel_z), bandwidths(data.kernel_s)),
+        kernels=(repr(data.k.kernel), repr(data.l.kernel)),
+        bandwidths=(bandwidths(data.k.kernel), bandwidths(data.l.kernel)),
         effect_size=data.effect(statistic),
         effect_size_null=data.effect(null_mean),
         null_mean=mean,

@@ -79,7 +79,7 @@ def permutation_test(
     n, draw = data.n, _arrays.generator(random_state)
     seed = draw.initial_seed()
     way = permuted(data)
-    home = data.z.device
+    home = data.k.x.device
     observed = float(way.statistics(torch.arange(n, device=home)[None]))
     null = torch.cat([way.statistics(p.to(home)) for p in permutations(n, int(resamples), way.block, draw)])
     # of the summed terms, not of their difference: ties are exact there, but for what thin factors leave out
@@ -94,8 +94,8 @@ def permutation_test(
         level=level,
         method="permutation",
         n=n,
-        kernels=(repr(data.kernel_z), repr(data.kernel_s)),
-        bandwidths=(bandwidths(data.kernel_z), bandwidths(data.kernel_s)),
+        kernels=(repr(data.k.kernel), repr(data.l.kernel)),
+        bandwidths=(bandwidths(data.k.kernel), bandwidths(data.l.kernel)),
         effect_size=data.effect(data.statistic),
         effect_size_null=data.effect(mean),
         null_mean=mean,
