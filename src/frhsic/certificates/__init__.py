@@ -16,7 +16,7 @@ from frhsic.certificates.contrasts import (
     localized_contrast,
     smoothed_contrast,
 )
-from frhsic.certificates.directions import NumericalRank, SensitiveDirections, VarianceShare
+from frhsic.certificates.directions import DirectionRule, NumericalRank, SensitiveDirections, VarianceShare
 from frhsic.certificates.encoders import LinearEncoders, MLPEncoders, SingleEncoder
 from frhsic.certificates.equivalence import (
     conditional_gaps,
@@ -29,15 +29,17 @@ from frhsic.certificates.equivalence import (
 )
 from frhsic.certificates.finite import FiniteLaw
 from frhsic.certificates.gap import GapCertificate, gdp_certificate
-from frhsic.certificates.heads import AffineHead, DeployedHead, KernelExpansion, UnknownHead
+from frhsic.certificates.heads import AffineHead, DeployedHead, Head, KernelExpansion, UnknownHead
 from frhsic.certificates.khgr import khgr_bound
 
 __all__ = [
     "AffineHead",
     "Certificate",
     "DeployedHead",
+    "DirectionRule",
     "FiniteLaw",
     "GapCertificate",
+    "Head",
     "KernelExpansion",
     "LinearEncoders",
     "MLPEncoders",
