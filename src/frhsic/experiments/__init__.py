@@ -1,0 +1,1 @@
+"""The paper's experiments, and those that it leaves open, as data; tables and figures as functions of records."""

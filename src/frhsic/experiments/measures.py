@@ -1,0 +1,134 @@
+"""What is measured on every model of a fleet, all models at once.
+
+The same quantities under every convention side by side: a protocol picks the column that it reads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from frhsic.datasets import Part, Split
+from frhsic.fleet import Fleet
+from frhsic.parity.smoothing import evaluation_points, gdp_value
+
+__all__ = ["measured", "probe_r2"]
+
+PUBLISHED_BANDWIDTH = 0.1
+"""Of the published evaluator, on S scaled to [0, 1] by the training rows."""
+
+PROBE_ROWS = 6000
+"""Training rows that a probe is fitted on."""
+
+RANDOM_FEATURES = 300
+"""Cosines of the probe that is not linear."""
+
+RIDGE = 1e-4
+
+
+def measured(fleet: Fleet, splits: Sequence[Split], task: str) -> list[dict[str, float]]:
+    """Return, for each model, performance and dependence on the test rows, and on validation rows where there are any.
+
+    Keys of the validation rows begin with ``validation_``. The probes are fitted on training rows and scored on test
+    rows: `probe_r2_linear` by ridge regression on Z, `probe_r2_cosines` by ridge regression on random cosines of Z.
+    """
+    results: list[dict[str, float]] = [{} for _ in fleet.members]
+    for split, indices in _by_split(fleet).items():
+        part, of = splits[split], fleet.select(indices)
+        columns = _on_part(of, part.test, task)
+        if part.validation is not None:
+            held_out = _on_part(of, part.validation, task)
+            columns |= {f"validation_{name}": values for name, values in held_out.items()}
+        columns |= _leaks(of, part)
+        for row, index in enumerate(indices):
+            results[index] = {name: float(values[row]) for name, values in columns.items()}
+    return results
+
+
+def probe_r2(z_train: Tensor, s_train: Tensor, z_test: Tensor, s_test: Tensor) -> Tensor:
+    r"""Share of the variance of s that ridge regression on z recovers on unseen rows, for each model.
+
+    :math:`R^2 = 1 - \sum_i (s_i - \hat s_i)^2 / \sum_i (s_i - \bar s)^2`; z (M, n, d), s (n,). Coordinates are
+    standardised by the training rows first.
+    """
+    mean, spread = z_train.mean(1, keepdim=True), z_train.std(1, keepdim=True)
+    spread = spread + 1e-8 * spread.mean(2, keepdim=True) + 1e-30
+    a, b = ((z_train - mean) / spread).double(), ((z_test - mean) / spread).double()
+    target = (s_train.double() - s_train.double().mean())[None, :, None]
+    gram = a.mT @ a / a.shape[1] + RIDGE * torch.eye(a.shape[2], dtype=a.dtype, device=a.device)
+    coefficients = torch.linalg.solve(gram, a.mT @ target / a.shape[1])
+    predicted = (b @ coefficients)[..., 0] + s_train.double().mean()
+    residual = ((s_test.double() - predicted) ** 2).mean(1)
+    return 1 - residual / s_test.double().var(correction=0)
+
+
+def _by_split(fleet: Fleet) -> dict[int, list[int]]:
+    groups: dict[int, list[int]] = {}
+    for index, member in enumerate(fleet.members):
+        groups.setdefault(member.split, []).append(index)
+    return groups
+
+
+def _on_part(fleet: Fleet, part: Part, task: str) -> dict[str, Tensor]:
+    x, y, s = part.to(fleet.device)
+    scores = fleet.scores(x)[..., 0].double()  # (M, n)
+    y, s = y.double(), s.double().reshape(len(s), -1)[:, 0]
+    range_of_s = float(s.max() - s.min())
+    columns: dict[str, Tensor] = {}
+    kinds = {"logit": scores} if task == "regression" else {"logit": scores, "probability": torch.sigmoid(scores)}
+    if task == "regression":
+        columns["performance"] = ((scores - y) ** 2).mean(1)
+        kinds["probability"] = scores  # a regression's output is in the target's unit already
+    else:
+        decisions = (scores > 0).double()
+        columns["performance"] = (decisions == y).double().mean(1)
+        kinds["decision"] = decisions
+    for name, values in kinds.items():
+        columns[f"gdp_{name}"] = _gdp(values, s, 0.1 * range_of_s, "population")
+    columns["gdp_logit_uniform"] = _gdp(scores, s, PUBLISHED_BANDWIDTH, "uniform")
+    columns["gdp_probability_uniform"] = _gdp(kinds["probability"], s, PUBLISHED_BANDWIDTH, "uniform")
+    spread = scores.std(1, correction=0)
+    tiny = 1e-9 * scores.abs().mean(1) + 1e-30
+    columns["gdp_standardized"] = columns["gdp_logit"] / (spread + tiny)
+    columns["score_sd"] = spread
+    return columns
+
+
+def _gdp(scores: Tensor, s: Tensor, bandwidth: float, weighting: str) -> Tensor:
+    grid, weights = evaluation_points(s, bandwidth, "uniform" if weighting == "uniform" else "population")
+    return gdp_value(scores, s, bandwidth, grid, weights)
+
+
+def _leaks(fleet: Fleet, split: Split) -> dict[str, Tensor]:
+    x, _, s = split.train.to(fleet.device)
+    x, s = x[:PROBE_ROWS], s.reshape(len(s), -1)[:PROBE_ROWS, 0]
+    x_test, _, s_test = split.test.to(fleet.device)
+    s_test = s_test.reshape(len(s_test), -1)[:, 0]
+    z, z_test = fleet.transform(x), fleet.transform(x_test)
+    directions, phases = _cosines(z.shape[2], z)
+    mean, spread = z.mean(1, keepdim=True), z.std(1, keepdim=True)
+    spread = spread + 1e-3 * spread.mean(2, keepdim=True) + 1e-30
+
+    def lifted(values: Tensor) -> Tensor:
+        return torch.cos((values - mean) / spread @ directions + phases)
+
+    return {
+        "z_scale": (2 * z_test.var(1, correction=0).sum(1)).sqrt(),
+        "probe_r2_linear": probe_r2(z, s, z_test, s_test),
+        "probe_r2_cosines": torch.cat(
+            [
+                probe_r2(part, s, part_test, s_test)
+                for part, part_test in zip(lifted(z).split(16), lifted(z_test).split(16))
+            ]
+        ),
+    }
+
+
+def _cosines(width: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    directions = torch.randn(width, RANDOM_FEATURES, generator=generator) / math.sqrt(width)
+    phases = torch.rand(RANDOM_FEATURES, generator=generator) * 2 * math.pi
+    return directions.to(like), phases.to(like)
