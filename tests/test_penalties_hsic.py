@@ -341,6 +341,16 @@ def test_minority_weights_of_a_batch_are_those_of_the_sample_it_was_prepared_on(
     assert penalty(z, s).item() == approx(expected.item(), rel=1e-9)
 
 
+def test_minority_weights_and_equal_opportunity_go_together():
+    z, s, f = batch(m=40)
+    s = s**3
+    y = (torch.arange(40) % 3 > 0).double()
+    plain, restricted = (HSIC(minority_clip=(0.1, 10.0), condition=c) for c in ("all", "positive"))
+    kept = y == 1
+    expected = prepared(plain, s)(z[kept], s[kept], scores=f[kept]).item()
+    assert prepared(restricted, s)(z, s, scores=f, y=y).item() == approx(expected, rel=1e-10)
+
+
 def test_minority_protection_sees_dependence_among_rare_values_more():
     source = torch.Generator().manual_seed(0)
     s = torch.cat([0.1 * torch.rand(450, generator=source), torch.rand(50, generator=source)])
