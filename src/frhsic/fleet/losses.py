@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -29,8 +30,8 @@ Task = Literal["binary", "multiclass", "regression", "reconstruction"]
 
 
 def _binary(scores: Tensor, y: Tensor, x: Tensor) -> Tensor:
-    f = scores[:, 0]
-    return functional.softplus(f, threshold=SOFTPLUS_LINEAR) - y * f
+    # log(1 + e^f) - yf is log(1 + e^-f) where y = 1: one sign, and fewer passes forward and backward
+    return functional.softplus(torch.rsub(y, 1, alpha=2) * scores.squeeze(-1), threshold=SOFTPLUS_LINEAR)
 
 
 def _multiclass(scores: Tensor, y: Tensor, x: Tensor) -> Tensor:
@@ -38,7 +39,7 @@ def _multiclass(scores: Tensor, y: Tensor, x: Tensor) -> Tensor:
 
 
 def _regression(scores: Tensor, y: Tensor, x: Tensor) -> Tensor:
-    return (scores[:, 0] - y).square()
+    return (scores.squeeze(-1) - y).square()
 
 
 def _reconstruction(scores: Tensor, y: Tensor, x: Tensor) -> Tensor:
@@ -59,7 +60,6 @@ def row_losses(task: Task, scores: Tensor, y: Tensor, x: Tensor) -> Tensor:
 
     Examples
     --------
-    >>> import torch
     >>> row_losses("regression", torch.tensor([[1.0], [3.0]]), torch.tensor([0.0, 1.0]), torch.empty(2, 1))
     tensor([1., 4.])
     """

@@ -50,8 +50,8 @@ class Record:
     def close(self, epoch: int) -> None:
         """Write down an epoch that has been launched."""
         self.history[epoch].copy_(self.state.sums / self.rows, non_blocking=True)
+        self.state.settle()
         self.alive[epoch].copy_(self.state.alive, non_blocking=True)
-        self.state.sums.zero_()
         self.closed = epoch + 1
         if not self.state.flat.is_cuda:
             self.seen = self.closed
@@ -137,7 +137,7 @@ def warn_of_divergence(fleet: Fleet) -> None:
     warnings.warn(
         f"{len(stopped)} of {len(fleet)} models were stopped because their loss or gradient was not finite: "
         f"{said}{more}. "
-        "Their parameters are those before that step; a lower weight or learning rate may help.",
+        "Their parameters are those before that epoch; a lower weight or learning rate may help.",
         DivergenceWarning,
         stacklevel=3,
     )

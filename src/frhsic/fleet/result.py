@@ -42,10 +42,10 @@ class Fleet:
     history : History
         Task loss and penalty of every model in every epoch.
     epochs_done : Tensor
-        Whole epochs that each model was trained for, (M,).
+        Whole epochs that each model was trained for, (M,); its parameters are those at their end.
     diverged : Tensor
-        Epoch in which a model's loss or gradient ceased to be finite, −1 where it never did, (M,). Such a
-        model keeps the parameters it had before that step.
+        Epoch in which a model's loss or parameters ceased to be finite, −1 where they never did, (M,). Such a
+        model keeps the parameters it had before that epoch.
     seconds : float
         Wall-clock time of training.
     interrupted : bool

@@ -20,7 +20,7 @@ from frhsic.penalties.base import NoPenalty, Penalty
 
 __all__ = ["CPU_BUDGET", "Run"]
 
-CPU_BUDGET = 16 * 2**20
+CPU_BUDGET = 64 * 2**20
 """Bytes that the models trained at once on a CPU take: what stays in cache, since more is slower per model."""
 
 CUDA_SHARE = 0.8

@@ -128,12 +128,14 @@ class State:
     own: dict[str, Tensor]  # (M, ...) what else a model owns: buffers, penalty state that adapts
     shared: dict[str, Tensor]  # (G, ...) what its group shares: penalty state fixed before training
     weight: Tensor  # (M,) λ
-    alive: Tensor  # (M,) False once the loss or a gradient was not finite
+    alive: Tensor  # (M,) False once an epoch ended with a loss or parameters that are not finite
     sums: Tensor  # (2, M) task loss and penalty, summed over the rows of the epoch so far
     sizes: list[int] = field(init=False)
+    kept: list[Tensor] = field(init=False)  # parameters and `own` after the last whole epoch
 
     def __post_init__(self) -> None:
         self.sizes = [shape.numel() for shape in self.shapes]
+        self.kept = [tensor.detach().clone() for tensor in (self.flat, *self.own.values())]
 
     def parameters(self, *lead: int) -> dict[str, Tensor]:
         """Return the trained parameters as views of `flat`, each (*lead, *shape); lead is (M,), (G, K), or nothing."""
@@ -142,7 +144,29 @@ class State:
 
     def mutable(self) -> list[Tensor]:
         """Return every tensor that a step changes."""
-        return [self.flat, self.first, self.second, self.steps, *self.own.values(), self.alive, self.sums]
+        return [self.flat, self.first, self.second, self.steps, *self.own.values(), self.sums]
+
+    @torch.no_grad()
+    def settle(self) -> None:
+        """End an epoch: keep what every model has become, except those that went astray in it, or before.
+
+        A gradient that is not finite spoils Adam's means and with them the parameters for good, so that a look at
+        the end of an epoch misses nothing, and costs the steps nothing. A penalty of weight 0 has no say.
+        """
+        task, penalty = self.sums
+        found = self.flat.sum(1) + task + torch.where(self.weight != 0, penalty, 0)
+        self.alive.logical_and_(torch.isfinite(found))
+        for tensor, kept in zip((self.flat, *self.own.values()), self.kept):
+            running = self.alive.view(-1, *[1] * (tensor.ndim - 1))
+            kept.copy_(torch.where(running, tensor, kept))
+        self.restore()
+        self.sums.zero_()
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        """Go back to the end of the last whole epoch."""
+        for tensor, kept in zip((self.flat, *self.own.values()), self.kept):
+            tensor.copy_(kept)
 
 
 def template_of(

@@ -86,7 +86,7 @@ class Adam:
 class Stepper:
     """Takes the steps of a part of a fleet.
 
-    The order of an epoch lies on the device and a counter there says which rows come next, so that a step is
+    The order of an epoch lies on the device and a pointer there says which rows come next, so that a step is
     the same work every time: on a GPU it is captured as a graph for each (batch size, does the penalty adapt)
     and replayed, and the host does nothing but launch.
     """
@@ -113,10 +113,10 @@ class Stepper:
         full, rest = divmod(rows, batch_size)
         self.sizes = [batch_size] * full + [rest] * (rest > 0)
         self.order = torch.zeros(state.layout.groups, rows, dtype=torch.int64, device=device)
-        self.cursor = torch.zeros((), dtype=torch.int64, device=device)
-        self.offsets = torch.arange(self.sizes[0], device=device)
+        self.first = torch.arange(self.sizes[0], device=device)
+        self.coming = self.first.clone()  # where the next batch stands in the order
+        self.ones = torch.ones_like(state.weight)
         self._steps: dict[tuple[int, bool], Callable[[], object]] = {}
-        self._losses = losses
         self._compiled: Callable[..., Losses] | None = None
 
     def begin(self, epoch: int) -> None:
@@ -129,7 +129,7 @@ class Stepper:
         if self.order.is_cuda:
             drawn = drawn.pin_memory()  # the copy below then waits for nothing
         self.order.copy_(drawn, non_blocking=True)
-        self.cursor.zero_()
+        self.coming.copy_(self.first)
 
     def epoch(self, epoch: int) -> None:
         """Take every step of an epoch."""
@@ -148,17 +148,13 @@ class Stepper:
     def _take(self, size: int, epoch: int | None, find: Callable[..., Losses]) -> None:
         state = self.state
         with torch.no_grad():
-            at = self.order.index_select(1, self.offsets[:size] + self.cursor)  # (G, m)
+            at = self.order.index_select(1, self.coming[:size])  # (G, m)
             batch = self.table.index_select(0, at.flatten()).view(*at.shape, -1)  # (G, m, columns)
-            self.cursor.add_(size)
+            self.coming.add_(size)
         total, task, penalty = find(state, batch, epoch, self.guarded)
-        (gradient,) = torch.autograd.grad(total.sum(), state.flat)  # (M, P)
+        (gradient,) = torch.autograd.grad(total, state.flat, self.ones)  # (M, P)
         with torch.no_grad():
-            # a model whose loss or gradient is not finite stays where it was, from this step on
-            found = total.detach() + gradient.sum(1)
-            state.alive.logical_and_(found * 0 == 0)
-            running = state.alive[:, None]
-            self.adam.step(_quiet(state, running), torch.where(running, gradient, 0))
+            self.adam.step(state, gradient)
             state.sums.add_(torch.stack([task.detach(), penalty.detach()]), alpha=size)
 
     def _prepare(self, size: int, epoch: int | None) -> Callable[[], object]:
@@ -178,7 +174,7 @@ class Stepper:
 
     def _captured(self, step: Callable[[], None]) -> Callable[[], object]:
         """Capture a step as a CUDA graph; the steps that this takes to warm up are undone."""
-        changed = [*self.state.mutable(), self.cursor]
+        changed = [*self.state.mutable(), self.coming]
         kept = [tensor.detach().clone() for tensor in changed]
 
         def restore() -> None:
@@ -192,7 +188,7 @@ class Stepper:
             with torch.cuda.stream(side):
                 for _ in range(3):
                     step()
-                    self.cursor.zero_()
+                    self.coming.copy_(self.first)
             torch.cuda.current_stream().wait_stream(side)
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
@@ -216,9 +212,3 @@ class Stepper:
 
             self._compiled = or_plain
         return self._compiled
-
-
-def _quiet(state: State, running: Tensor) -> State:
-    """Take the momentum from models that stopped: with a gradient of zero Adam then leaves them exactly alone."""
-    state.first.mul_(running)
-    return state

@@ -129,6 +129,7 @@ def train(
                         break
             except KeyboardInterrupt:
                 interrupted = True
+                stepper.state.restore()
             finished.append(record.finish(pace))
             pace.passed(len(part))
     seconds = time.perf_counter() - started

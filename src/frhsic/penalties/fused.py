@@ -36,27 +36,28 @@ class _GaussianInner(torch.autograd.Function):
     """Written for leading batch dimensions, so that vmap costs no more than one call on stacked tensors."""
 
     @staticmethod
-    def forward(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        w = _weighted(z, g)
+    def forward(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        centred = _centred(z)
+        w = _weighted(centred, g)
         rows = w.sum(-1)
-        return rows.sum(-1), w, rows
+        return rows.sum(-1), w, rows, centred
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor, Tensor]) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, ...]) -> None:
         ctx.mark_non_differentiable(*output[1:])
         ctx.set_materialize_grads(False)  # or a matrix of zeros is made for W, only to be ignored
         ctx.save_for_backward(*inputs, *output[1:])
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-        z, g, w, rows = ctx.saved_tensors
+        z, g, w, rows, centred = ctx.saved_tensors
         if upstream is None:
             return None, None
         if torch.is_grad_enabled():  # a second derivative may be asked for: W must be a function of z again
-            w = _weighted(z, g)
+            centred = _centred(z)
+            w = _weighted(centred, g)
             rows = w.sum(-1)
-        z = z - z.detach().mean(-2, keepdim=True)  # only differences matter, and far from zero they would lose digits
-        slope = (w @ z - rows[..., None] * z) * (2 * upstream)[..., None, None]
+        slope = (w @ centred - rows[..., None] * centred) * (2 * upstream)[..., None, None]
         if not ctx.needs_input_grad[1]:
             return slope, None
         return slope, (upstream[..., None, None] * Gaussian(1.0)(z, z)).sum_to_size(g.shape)
@@ -68,12 +69,16 @@ class _GaussianInner(torch.autograd.Function):
         if in_dims[1] is not None:
             g = g.movedim(in_dims[1], 0)
             g = g[(slice(None), *[None] * (z.ndim - g.ndim))]
-        return _GaussianInner.apply(z, g), (0, 0, 0)  # type: ignore[no-untyped-call]  # torch gives apply no types
+        return _GaussianInner.apply(z, g), (0, 0, 0, 0)  # type: ignore[no-untyped-call]  # torch gives apply no types
+
+
+def _centred(z: Tensor) -> Tensor:
+    """Return z moved by its mean: only differences matter, and far from zero they would lose digits."""
+    return z - z.detach().mean(-2, keepdim=True)
 
 
 def _weighted(z: Tensor, g: Tensor) -> Tensor:
-    """Return W: the exponent z·z' − |z|²/2 − |z'|²/2 as one product, after z is moved by its mean."""
-    z = z - z.detach().mean(-2, keepdim=True)
+    """Return W: the exponent z·z' − |z|²/2 − |z'|²/2 is one product."""
     half, one = (z * z).sum(-1, keepdim=True) / -2, torch.ones_like(z[..., :1])
     exponent = torch.cat([z, half, one], dim=-1) @ torch.cat([z, one, half], dim=-1).mT
     if torch.is_grad_enabled():

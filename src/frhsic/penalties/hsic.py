@@ -214,7 +214,8 @@ class HSIC(ScaledPenalty):
             terms.append(_times(self.head_weight, (f * (centred @ f)).sum()))
         if self.representation_weight > 0:
             assert isinstance(self.kernel_z, Gaussian)
-            z = self._measured(batch) / self.kernel_z.bandwidth
+            z, bandwidth = self._measured(batch), self.kernel_z.bandwidth
+            z = z if isinstance(bandwidth, float) and bandwidth == 1 else z / bandwidth
             terms.append(_times(self.representation_weight, gaussian_inner(z, centred)))
         return terms[0] if len(terms) == 1 else terms[0] + terms[1]
 
