@@ -49,7 +49,11 @@ def gram_times(
     if b.shape[0] != other.shape[0]:
         raise ValueError(f"b has {b.shape[0]} rows for {other.shape[0]} columns of the Gram matrix.")
     step = max(1, TILE_ENTRIES // other.shape[0])
-    return torch.cat([kernel(rows, other) @ b for rows in torch.split(x, step)])
+    # written in place: small results kept between large tiles would leave the heap full of holes
+    product = b.new_empty((x.shape[0], *b.shape[1:]))
+    for i in range(0, x.shape[0], step):
+        product[i : i + step] = kernel(x[i : i + step], other) @ b
+    return product
 
 
 def pivoted_cholesky(
