@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -335,3 +337,23 @@ def test_bad_input_is_refused(arguments: dict, error: type[Exception], match: st
 def test_bad_rules_are_refused(make) -> None:
     with pytest.raises(ValueError, match="pass"):
         make()
+
+
+@pytest.mark.slow
+def test_no_matrix_of_all_pairs_is_held() -> None:
+    """7,000 rows in a process of its own: their Gram matrix alone would take 392 MB."""
+    code = (
+        "import resource, torch\n"
+        "from frhsic.certificates import DeployedHead, gdp_certificate\n"
+        "from frhsic.kernels import Gaussian\n"
+        "torch.set_num_threads(1)\n"
+        "z, s = torch.randn(7000, 2), torch.randn(7000)\n"
+        "used = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024\n"
+        "options = dict(kernel_z=Gaussian(1.0), kernel_s=Gaussian(1.0))\n"
+        "gdp_certificate(z[:500], s[:500], **options)\n"
+        "before = used()\n"
+        "gdp_certificate(z, s, head=DeployedHead(z[:, 0]), **options)\n"
+        "print(used() - before)\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(found.stdout) < 200
