@@ -171,10 +171,11 @@ def test_the_order_of_rows_does_not_matter(name):
 
 
 @every_penalty
-def test_a_batch_of_one_row_gives_a_finite_value_and_gradient(name, dtype):
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_a_batch_of_few_rows_gives_a_finite_value_and_gradient(name, m, dtype):
     penalty = prepared(name, 0, 1, dtype)
     penalty.adapt(*draw(24, 1, 0, dtype)[:2], 0)
-    z, s, f, y = draw(1, 1, 1, dtype)
+    z, s, f, y = draw(m, 1, 1, dtype)
     z.requires_grad_()
     f.requires_grad_()
     penalty.adapt(z, s, 0)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased, hsic_weighted
-from frhsic.kernels import Gaussian, Kernel, PerColumn, median_bandwidth
+from frhsic.kernels import Gaussian, Kernel, Linear, PerColumn, Sum, median_bandwidth
 from frhsic.penalties.base import Batch, Condition, nothing, one_of, positive
 from frhsic.penalties.fused import gaussian_inner
 from frhsic.penalties.scales import (
@@ -30,6 +30,9 @@ Estimator = Literal["biased", "unbiased"]
 
 PUBLISHED_ROWS = 1000
 """The published bandwidth of S is the median distance over the first so many training rows."""
+
+AFFINE_AND_ANY = Linear() + Gaussian(1.0)
+"""The default kernel on Z: the linear part holds every affine head, the Gaussian one makes it characteristic."""
 
 DENSITY_ROWS = 512
 """Training rows on which the density of S rests when minorities are protected."""
@@ -51,7 +54,8 @@ class HSIC(ScaledPenalty):
     Parameters
     ----------
     kernel_z, scale_z, refresh_every
-        :math:`\kappa_Z` and :math:`\sigma_Z`: any kernel, and ``"normalised"``, ``"standardised"``, ``"step"``,
+        :math:`\kappa_Z` and :math:`\sigma_Z`: any kernel (by default ``Linear() + Gaussian(1.0)``; None is
+        ``Gaussian(1.0)``), and ``"normalised"``, ``"standardised"``, ``"step"``,
         ``"published"`` or a number; see :class:`~frhsic.penalties.scales.ScaledPenalty`.
     kernel_s
         :math:`\kappa_S`, any kernel, its bandwidth in units of `scale_s`; None is ``Gaussian(1.0)``.
@@ -103,13 +107,13 @@ class HSIC(ScaledPenalty):
 
     def __init__(
         self,
-        kernel_z: Kernel | None = None,
+        kernel_z: Kernel | None = AFFINE_AND_ANY,
         kernel_s: Kernel | None = None,
         *,
-        scale_z: ScaleZ | float = "normalised",
+        scale_z: ScaleZ | float = "standardised",
         scale_s: ScaleS | float | tuple[float, ...] = "median",
         head_weight: float = 1.0,
-        representation_weight: float = 1.0,
+        representation_weight: float = 10.0,
         standardise_scores: bool = False,
         estimator: Estimator = "biased",
         attributes: Attributes = "joint",
@@ -136,6 +140,7 @@ class HSIC(ScaledPenalty):
                 f"minority_clip={minority_clip!r}; pass two positive numbers around 1, such as (0.1, 10.0)."
             )
         self.kernel_s = kernel_or_unit("kernel_s", kernel_s)
+        self._simple = _simple_terms(self.kernel_z)
         self.scale_s = _policy(scale_s)
         self.head_weight = float(head_weight)
         self.representation_weight = float(representation_weight)
@@ -163,9 +168,11 @@ class HSIC(ScaledPenalty):
         """
         medians = condition == "all"
         return cls(
+            Gaussian(1.0),
             scale_z="published" if medians else 1.0,
             scale_s="published" if medians else 1.0,
             head_weight=0.0,
+            representation_weight=1.0,
             attributes=attributes,
             condition=condition,
         )
@@ -199,25 +206,27 @@ class HSIC(ScaledPenalty):
         l = self._gram_s(batch.s)
         if self.minority_clip is not None:
             batch = self._protected(batch, self.minority_clip)
-        if self.estimator == "biased" and batch.chosen is None and type(self.kernel_z) is Gaussian:
-            return self._without_gram(batch, centered(l)) / batch.rows**2
+        if self.estimator == "biased" and batch.chosen is None and self._simple is not None:
+            return self._without_gram(batch, centered(l), self._simple) / batch.rows**2
         k = self._gram(batch)  # L comes first below because the first is centred, and L has no gradient
         if self.estimator == "unbiased":
             return hsic_unbiased(l, k)
         return hsic_biased(l, k) if batch.chosen is None else hsic_weighted(l, k, batch.weights)
 
-    def _without_gram(self, batch: Batch, centred: Tensor) -> Tensor:
+    def _without_gram(self, batch: Batch, centred: Tensor, simple: tuple[Linear | Gaussian, ...]) -> Tensor:
         """Return Σ K ∘ HLH, which is m² times the biased HSIC, term by term: the same number in fewer passes."""
         terms = []
         if batch.scores is not None:
-            f = self._head(batch, batch.scores)
-            terms.append(_times(self.head_weight, (f * (centred @ f)).sum()))
+            terms.append(_times(self.head_weight, _linear_inner(self._head(batch, batch.scores), centred)))
         if self.representation_weight > 0:
-            assert isinstance(self.kernel_z, Gaussian)
-            z, bandwidth = self._measured(batch), self.kernel_z.bandwidth
-            z = z if isinstance(bandwidth, float) and bandwidth == 1 else z / bandwidth
-            terms.append(_times(self.representation_weight, gaussian_inner(z, centred)))
-        return terms[0] if len(terms) == 1 else terms[0] + terms[1]
+            z = self._measured(batch)
+            for kernel in simple:
+                if isinstance(kernel, Gaussian):
+                    inner = gaussian_inner(z / kernel.bandwidth, centred)
+                else:
+                    inner = _linear_inner(z, centred)
+                terms.append(_times(self.representation_weight, inner))
+        return sum(terms[1:], start=terms[0])
 
     def _head(self, batch: Batch, scores: Tensor) -> Tensor:
         return standardised(scores, batch.weights) if self.standardise_scores else scores
@@ -255,6 +264,21 @@ class HSIC(ScaledPenalty):
             return PerColumn((self.kernel_s,) * s.shape[1])(s, s)
         grams = [self.kernel_s(part, part) for part in _apart(s)]
         return grams[0] if len(grams) == 1 else torch.stack(grams).sum(0)
+
+
+def _simple_terms(kernel: Kernel) -> tuple[Linear | Gaussian, ...] | None:
+    """Return the linear and Gaussian kernels that a kernel is the sum of, or None if it is not such a sum."""
+    if isinstance(kernel, (Linear, Gaussian)):
+        return (kernel,)
+    if isinstance(kernel, Sum):
+        a, b = _simple_terms(kernel.a), _simple_terms(kernel.b)
+        return None if a is None or b is None else a + b
+    return None
+
+
+def _linear_inner(x: Tensor, centred: Tensor) -> Tensor:
+    """Return Σ (x xᵀ) ∘ HLH."""
+    return (x * (centred @ x)).sum()
 
 
 def _apart(s: Tensor) -> list[Tensor]:

@@ -97,6 +97,8 @@ class ScaledPenalty(Penalty):
     def _measured(self, batch: Batch) -> Tensor:
         """Return z in units of its scale."""
         z = batch.z
+        if self.kernel_z.centring_safe and not self.kernel_z.shift_invariant:
+            z = z - batch.weights @ z  # a linear part sees the origin, dependence does not: keep the digits
         if isinstance(self.scale_z, (int, float)):
             return z if self.scale_z == 1 else z / self.scale_z
         if self.scale_z == "normalised":
