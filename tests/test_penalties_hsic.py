@@ -20,6 +20,11 @@ from frhsic.penalties.scales import median_distance
 Z_SCALES = ("normalised", "standardised", "step", "published", 1.7)
 
 
+def plain(kernel_z=None, kernel_s=None, **options):
+    """One Gaussian on z in units of its root mean square distance, as heavy as the head."""
+    return HSIC(kernel_z, kernel_s, **{"scale_z": "normalised", "representation_weight": 1.0} | options)
+
+
 def batch(m: int = 7, d: int = 3, q: int = 1, dtype: torch.dtype = torch.float64, seed: int = 0) -> tuple[Tensor, ...]:
     source = torch.Generator().manual_seed(seed)
     s = torch.rand(m, q, generator=source, dtype=torch.float64)
@@ -66,9 +71,21 @@ def test_published_is_the_definition_with_gaussians_at_lower_medians_plus_1e_5(d
     assert penalty(z, s).item() == approx(by_definition(k, l), **tolerance(dtype))
 
 
-def test_default_is_head_plus_gaussian_at_the_root_mean_square_distance(dtype):
+def test_default_is_head_plus_ten_times_linear_and_gaussian_on_standardised_coordinates(dtype):
     z, s, f = batch(dtype=dtype)
     penalty = prepared(HSIC(), s)
+    scores = f.double().flatten().tolist()
+    wide = z.double()
+    unit = (wide - wide.mean(0)) / wide.std(0, correction=0) / math.sqrt(2 * z.shape[1])
+    linear, gauss = (unit @ unit.T).tolist(), gaussians(unit, 1.0)
+    k = [[scores[i] * scores[j] + 10 * (linear[i][j] + gauss[i][j]) for j in range(7)] for i in range(7)]
+    expected = by_definition(k, gaussians(s, median_bandwidth(s)))
+    assert penalty(z, s, scores=f).item() == approx(expected, **tolerance(dtype))
+
+
+def test_head_plus_gaussian_at_the_root_mean_square_distance(dtype):
+    z, s, f = batch(dtype=dtype)
+    penalty = prepared(HSIC(None, scale_z="normalised", representation_weight=1.0), s)
     rows, scores = z.double().tolist(), f.double().flatten().tolist()
     rms = math.sqrt(sum(math.dist(a, b) ** 2 for a in rows for b in rows) / len(rows) ** 2)
     gauss = gaussians(z, rms)
@@ -80,7 +97,7 @@ def test_default_is_head_plus_gaussian_at_the_root_mean_square_distance(dtype):
 def test_standardised_divides_each_coordinate_by_its_deviation_times_root_2d(dtype):
     z, s, _ = batch(dtype=dtype)
     z = z * torch.tensor([1.0, 10.0, 0.1], dtype=dtype)
-    penalty = HSIC(scale_z="standardised", scale_s=0.3, head_weight=0.0)
+    penalty = plain(scale_z="standardised", scale_s=0.3, head_weight=0.0)
     unit = (z.double() - z.double().mean(0)) / z.double().std(0, correction=0) / math.sqrt(6)
     expected = by_definition(gaussians(unit, 1.0), gaussians(s, 0.3))
     assert penalty(z, s).item() == approx(expected, **tolerance(dtype))
@@ -88,7 +105,7 @@ def test_standardised_divides_each_coordinate_by_its_deviation_times_root_2d(dty
 
 def test_a_kernels_bandwidth_is_in_units_of_the_scale(dtype):
     z, s, _ = batch(dtype=dtype)
-    half = HSIC(Gaussian(0.5), Gaussian(2.0), scale_z=3.0, scale_s=0.25, head_weight=0.0)
+    half = plain(Gaussian(0.5), Gaussian(2.0), scale_z=3.0, scale_s=0.25, head_weight=0.0)
     expected = by_definition(gaussians(z, 1.5), gaussians(s, 0.5))
     assert half(z, s).item() == approx(expected, **tolerance(dtype))
 
@@ -96,7 +113,7 @@ def test_a_kernels_bandwidth_is_in_units_of_the_scale(dtype):
 @pytest.mark.parametrize("kernel", [Laplacian(1.0), InverseMultiquadric(1.0), Linear()])
 def test_any_kernel_goes_with_any_scale(kernel, dtype):
     z, s, _ = batch(dtype=dtype)
-    penalty = HSIC(kernel, kernel, scale_z=2.0, scale_s=0.5, head_weight=0.0)
+    penalty = plain(kernel, kernel, scale_z=2.0, scale_s=0.5, head_weight=0.0)
     k = kernel(z.double() / 2, z.double() / 2).tolist()
     l = kernel(s.double() / 0.5, s.double() / 0.5).tolist()
     assert penalty(z, s).item() == approx(by_definition(k, l), **tolerance(dtype))
@@ -112,9 +129,9 @@ def test_a_sum_of_kernels_gives_the_sum_of_penalties(dtype):
 
 def test_it_is_head_weight_times_the_head_term_plus_representation_weight_times_the_other(dtype):
     z, s, f = batch(dtype=dtype)
-    head = prepared(HSIC(representation_weight=0.0), s)(z, s, scores=f).item()
-    representation = prepared(HSIC(head_weight=0.0), s)(z, s).item()
-    both = prepared(HSIC(head_weight=0.25, representation_weight=3.0), s)(z, s, scores=f).item()
+    head = prepared(plain(representation_weight=0.0), s)(z, s, scores=f).item()
+    representation = prepared(plain(head_weight=0.0), s)(z, s).item()
+    both = prepared(plain(head_weight=0.25, representation_weight=3.0), s)(z, s, scores=f).item()
     assert both == approx(0.25 * head + 3 * representation, **tolerance(dtype))
 
 
@@ -136,7 +153,7 @@ def test_standardised_scores_make_it_the_squared_correlation(dtype):
 
 def test_unbiased_is_the_mean_over_distinct_quadruples(dtype):
     z, s, _ = batch(m=6, dtype=dtype)
-    penalty = HSIC(scale_z=1.5, scale_s=0.4, head_weight=0.0, estimator="unbiased")
+    penalty = plain(scale_z=1.5, scale_s=0.4, head_weight=0.0, estimator="unbiased")
     k, l = gaussians(z, 1.5), gaussians(s, 0.4)
     distinct = [
         k[i][j] * (l[i][j] + l[a][b] - 2 * l[i][a])
@@ -173,7 +190,7 @@ def test_joint_is_the_product_of_gaussians_at_each_columns_median(dtype):
     s = s * torch.tensor([1.0, 100.0], dtype=dtype)
     first, second = (gaussians(s[:, [c]], median_bandwidth(s[:, c])) for c in (0, 1))
     l = [[first[i][j] * second[i][j] for j in range(7)] for i in range(7)]
-    penalty = prepared(HSIC(scale_z=1.0, head_weight=0.0), s)
+    penalty = prepared(plain(scale_z=1.0, head_weight=0.0), s)
     assert penalty(z, s).item() == approx(by_definition(gaussians(z, 1.0), l), **tolerance(dtype))
 
 
@@ -332,7 +349,7 @@ def test_minority_weights_of_a_batch_are_those_of_the_sample_it_was_prepared_on(
     source = torch.Generator().manual_seed(0)
     s = torch.randn(60, 2, generator=source, dtype=torch.float64) ** 3
     z = torch.randn(60, 2, generator=source, dtype=torch.float64) + s[:, :1]
-    penalty = prepared(HSIC(scale_z=1.0, head_weight=0.0, minority_clip=(0.1, 10.0)), s)
+    penalty = prepared(plain(scale_z=1.0, head_weight=0.0, minority_clip=(0.1, 10.0)), s)
     w = minority_weights(s)
     assert w.max() > 3 * w.min()
     k, l = torch.exp(-(torch.cdist(z, z) ** 2) / 2), penalty._gram_s(s)
