@@ -7,16 +7,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import torch
 from torch import Tensor
+
+
+def _polars(x: np.ndarray) -> Any:
+    polars = pytest.importorskip("polars")
+    return polars.DataFrame(x) if x.ndim == 2 else polars.Series("age", x)
+
 
 KINDS: dict[str, Callable[[np.ndarray], Any]] = {
     "lists": lambda x: x.tolist(),
     "numpy": lambda x: x,
     "pandas": lambda x: pd.DataFrame(x) if x.ndim == 2 else pd.Series(x, name="age"),
-    "polars": lambda x: pl.DataFrame(x) if x.ndim == 2 else pl.Series("age", x),
+    "polars": _polars,
     "torch": torch.from_numpy,
 }
 

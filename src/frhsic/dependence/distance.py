@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
@@ -236,10 +237,14 @@ def _sums(
     n = z.shape[0]
     with torch.no_grad():
         r_z, r_s = centring.offsets(_row_sums(z)), centring.offsets(_row_sums(s))
+    # One split rather than many slices: the gradient of a slice is as long as z, that of a split as long as a part.
+    starts = sorted({i.start for i, _ in _tiles.pairs(n, z.device)})
+    lengths = [stop - start for start, stop in pairwise([*starts, n])]
+    z_part, s_part = (dict(zip(starts, torch.split(x, lengths))) for x in (z, s))
     total = z.new_zeros(3)
     for i, j in _tiles.pairs(n, z.device):
-        offsets = (r_z[i], r_z[j], r_s[i], r_s[j])
-        tile = recomputed(partial(_tile, same=i == j), z[i], z[j], s[i], s[j], *offsets)
+        rows = (z_part[i.start], z_part[j.start], s_part[i.start], s_part[j.start])
+        tile = recomputed(partial(_tile, same=i == j), *rows, r_z[i], r_z[j], r_s[i], r_s[j])
         total = total + (tile if i == j else 2 * tile)
     on_diagonal = 4 * torch.stack([(r_z * r_s).sum(), (r_z * r_z).sum(), (r_s * r_s).sum()])
     total = (total - (1 - centring.diagonal) * on_diagonal) / centring.divisor(n)
