@@ -1,3 +1,59 @@
-"""Representations independent of a continuous sensitive attribute."""
+"""Representations independent of a continuous sensitive attribute: learn them, measure what is left.
+
+The names below are imported when they are first used, so that ``import frhsic`` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from frhsic.auditing import audit
+    from frhsic.datasets import load_dataset
+    from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor
+    from frhsic.frontier import Frontier
+    from frhsic.persistence import load, save
+    from frhsic.selection import select_weight
+    from frhsic.transferring import transfer
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Frontier",
+    "ParityClassifier",
+    "ParityEncoder",
+    "ParityRegressor",
+    "__version__",
+    "audit",
+    "load",
+    "load_dataset",
+    "save",
+    "select_weight",
+    "transfer",
+]
+
+_HOMES = {
+    "Frontier": "frontier",
+    "ParityClassifier": "estimators",
+    "ParityEncoder": "estimators",
+    "ParityRegressor": "estimators",
+    "audit": "auditing",
+    "load": "persistence",
+    "load_dataset": "datasets",
+    "save": "persistence",
+    "select_weight": "selection",
+    "transfer": "transferring",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'frhsic' has no attribute {name!r}")
+    value = getattr(import_module(f"frhsic.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,20 @@
+"""scikit-learn's face: estimators that learn representations independent of continuous sensitive attributes."""
+
+from frhsic.estimators.base import MissingSensitiveFeaturesWarning, fit_path
+from frhsic.estimators.classifier import ParityClassifier
+from frhsic.estimators.encoder import ParityEncoder
+from frhsic.estimators.names import PENALTY_NAMES, PenaltyName, penalty_named
+from frhsic.estimators.regressor import ParityRegressor
+from frhsic.estimators.tables import TableEncoding
+
+__all__ = [
+    "PENALTY_NAMES",
+    "MissingSensitiveFeaturesWarning",
+    "ParityClassifier",
+    "ParityEncoder",
+    "ParityRegressor",
+    "PenaltyName",
+    "TableEncoding",
+    "fit_path",
+    "penalty_named",
+]

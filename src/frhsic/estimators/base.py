@@ -1,0 +1,399 @@
+"""What the three estimators have in common: constructor, checks, training as a fleet, representations."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from frhsic import _arrays
+from frhsic.estimators.continued import Continued
+from frhsic.estimators.names import penalty_named
+from frhsic.estimators.storage import set_state, write
+from frhsic.estimators.tables import Number, TableEncoding
+from frhsic.fleet import Fleet, Member, TrainingData, affine_head, mlp_encoder, train
+from frhsic.fleet.losses import Task
+from frhsic.penalties import NoPenalty, Penalty
+
+__all__ = ["MissingSensitiveFeaturesWarning", "ParityBase", "Target", "fit_path"]
+
+CHUNK_ROWS = 65_536
+"""Rows that are encoded at once."""
+
+
+class MissingSensitiveFeaturesWarning(UserWarning):
+    """An estimator with `penalty_weight` above 0 was fitted without `sensitive_features`, hence without penalty.
+
+    To make it an error: ``warnings.simplefilter("error", MissingSensitiveFeaturesWarning)``.
+    """
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target as training takes it: values (n,) or None, the task, and how many outputs the head has."""
+
+    values: np.ndarray | None
+    task: Task
+    outputs: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Everything that training needs, apart from the weight of the penalty."""
+
+    data: TrainingData
+    task: Task
+    encoder: Callable[[], nn.Module]
+    head: Callable[[], nn.Module]
+    penalty: Penalty
+    seed: int
+
+
+class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped
+    """Constructor and training of the three estimators; their documentation stands there."""
+
+    encoder_: nn.Module
+    head_: nn.Module
+    penalty_: Penalty
+    feature_encoding_: TableEncoding
+    sensitive_encoding_: TableEncoding
+    sensitive_names_in_: np.ndarray
+    classes_: np.ndarray
+    representation_size_: int
+    random_seed_: int
+    n_fits_: int
+
+    def __init__(
+        self,
+        penalty: str | Penalty = "hsic",
+        penalty_weight: float = 10.0,
+        encoder: nn.Module | Callable[[int], nn.Module] | None = None,
+        *,
+        hidden_layer_sizes: Sequence[int] = (50,),
+        representation_size: int = 50,
+        epochs: int = 200,
+        batch_size: int = 256,
+        learning_rate: float = 1e-3,
+        handle_unknown: str = "error",
+        feature_encoding: TableEncoding | None = None,
+        sensitive_encoding: TableEncoding | None = None,
+        warm_start: bool = False,
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.penalty = penalty
+        self.penalty_weight = penalty_weight
+        self.encoder = encoder
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.representation_size = representation_size
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.handle_unknown = handle_unknown
+        self.feature_encoding = feature_encoding
+        self.sensitive_encoding = sensitive_encoding
+        self.warm_start = warm_start
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the representation Z = h(X), of shape (n, representation size), float64."""
+        check_is_fitted(self)
+        return self._evaluated(self._features(X), with_head=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one file; :func:`frhsic.load` reads it. See :mod:`frhsic.persistence`."""
+        write(self, path)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "encoder_")
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.representation_size_)
+
+    def _target(self, y: Any, *, fresh: bool, classes: Any = None) -> Target:
+        """Check y and turn it into what training takes; remember how when `fresh`."""
+        raise TypeError(f"{type(self).__name__} has no target.")
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sensitive_features: Any,
+        sample_weight: Any,
+        *,
+        fresh: bool,
+        epochs: int | None = None,
+        classes: Any = None,
+    ) -> Self:
+        before = dict(vars(self))
+        try:
+            problem = self._problem(X, y, sensitive_features, sample_weight, fresh=fresh, classes=classes)
+            weight = 0.0 if isinstance(problem.penalty, NoPenalty) else float(self.penalty_weight)
+            fleet = self._trained(problem, [weight], self.epochs if epochs is None else epochs)
+            self._adopt(fleet, 0)
+        except BaseException:  # a model that was fitted before stays whole
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        self.n_fits_ = 1 if fresh else self.n_fits_ + 1
+        return self
+
+    def _problem(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, fresh: bool, classes: Any = None
+    ) -> Problem:
+        """Check everything that came before anything is trained."""
+        self._check_parameters()
+        x = self._features(X, reset=fresh)
+        target = self._target(y, fresh=fresh, classes=classes)
+        if target.values is not None and len(target.values) != len(x):
+            raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target.values)}.")
+        weighted = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
+        if fresh:
+            self.random_seed_ = _seed(self.random_state)
+        s = self._sensitive(sensitive_features, len(x), fresh=fresh)
+        data = TrainingData.of(x, target.values, np.zeros((len(x), 1)) if s is None else s, sample_weight=weighted)
+        encoder = self._encoder_factory(x.shape[1], fresh=fresh)
+        size = _width(encoder, x.shape[1])
+        if fresh:
+            self.representation_size_ = size
+        return Problem(
+            data,
+            target.task,
+            encoder,
+            partial(affine_head, size, target.outputs) if fresh else partial(copy.deepcopy, self.head_),
+            self._penalty(target.task, size, fresh=fresh) if s is not None else NoPenalty(),
+            self.random_seed_ if fresh else _derived(self.random_seed_, self.n_fits_),
+        )
+
+    def _trained(self, problem: Problem, weights: Sequence[float], epochs: int, *, sequential: bool = False) -> Fleet:
+        return train(
+            problem.data,
+            [Member(weight, problem.seed) for weight in weights],
+            task=problem.task,
+            penalty=problem.penalty,
+            encoder=problem.encoder,
+            head=problem.head,
+            epochs=epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            device=self.device,
+            progress=bool(self.verbose),
+            sequential=sequential,
+        )
+
+    def _adopt(self, fleet: Fleet, index: int) -> None:
+        """Take over one model of a fleet."""
+        encoder, head = fleet.module(index)
+        self.encoder_, self.head_ = encoder.cpu(), head.cpu()
+        penalty = copy.deepcopy(fleet.penalty)
+        set_state(penalty, {name: values[index].detach().clone() for name, values in fleet.penalty_state.items()})
+        penalty = penalty.cpu()
+        self.penalty_ = penalty.inner if isinstance(penalty, Continued) else penalty
+        self.loss_curve_ = _arrays.to_numpy(fleet.history.task_loss[index])
+        self.penalty_curve_ = _arrays.to_numpy(fleet.history.penalty[index])
+
+    def _check_parameters(self) -> None:
+        weight = self.penalty_weight
+        if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
+            raise ValueError(f"penalty_weight={weight!r}; pass a finite number, zero or more.")
+        if not isinstance(self.penalty, (str, Penalty)):
+            raise TypeError(
+                f"penalty is {type(self.penalty).__name__}; pass a name such as 'hsic', or an object of "
+                "frhsic.penalties."
+            )
+        if isinstance(self.penalty, str):
+            penalty_named(self.penalty)
+        if self.handle_unknown not in ("error", "ignore"):
+            raise ValueError(f"handle_unknown={self.handle_unknown!r}; pass 'error' or 'ignore'.")
+        for name in ("feature_encoding", "sensitive_encoding"):
+            given = getattr(self, name)
+            if given is not None and not isinstance(given, TableEncoding):
+                raise TypeError(f"{name} is {type(given).__name__}; pass TableEncoding.fit(table), or None.")
+        if self.encoder is not None and not callable(self.encoder):
+            raise TypeError(
+                f"encoder is {type(self.encoder).__name__}; pass a module, a function that makes one from the number "
+                "of columns, or None."
+            )
+        _arrays.resolve_device(self.device)
+
+    def _features(self, X: Any, *, reset: bool = False) -> np.ndarray:
+        """Return X encoded, float64 (n, width), after scikit-learn's checks of columns and their names."""
+        if hasattr(X, "columns") and hasattr(X, "dtypes"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        else:
+            X = validate_data(self, X, reset=reset, dtype="numeric")
+        if reset:
+            self.feature_encoding_ = self.feature_encoding or TableEncoding.fit(X)
+        return self.feature_encoding_(X, "ignore" if self.handle_unknown == "ignore" else "error")
+
+    def _sensitive(self, values: Any, rows: int, *, fresh: bool) -> np.ndarray | None:
+        """Return the sensitive attributes scaled, (n, q), or None where there is no penalty to train with."""
+        off = self.penalty_weight == 0 or self.penalty == "none" or isinstance(self.penalty, NoPenalty)
+        if values is None:
+            if not off:
+                warnings.warn(
+                    f"{type(self).__name__} was given no sensitive_features, so it is trained without penalty although "
+                    f"penalty_weight={self.penalty_weight:g}. Pass sensitive_features=..., or penalty_weight=0.",
+                    MissingSensitiveFeaturesWarning,
+                    stacklevel=5,
+                )
+            return None
+        s = _arrays.to_numpy(_arrays.matrix(values, "sensitive_features")).astype(np.float64)
+        if len(s) != rows:
+            raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(s)}.")
+        names = _arrays.column_names(values, "sensitive", s.shape[1])
+        if fresh or not hasattr(self, "sensitive_encoding_"):
+            found = TableEncoding(tuple(Number(n, float(c.min()), float(c.max())) for n, c in zip(names, s.T)))
+            self.sensitive_encoding_ = self.sensitive_encoding or found
+            self.sensitive_names_in_ = np.array(names, dtype=object)
+            for column in self.sensitive_encoding_.columns:
+                if isinstance(column, Number) and column.low == column.high:
+                    raise ValueError(
+                        f"sensitive attribute {column.name!r} is {column.low:g} in every row; nothing can depend on "
+                        "it. Leave it out."
+                    )
+        scaled = self.sensitive_encoding_(s, name="sensitive_features")
+        return None if off else scaled
+
+    def _encoder_factory(self, columns: int, *, fresh: bool) -> Callable[[], nn.Module]:
+        if not fresh:
+            return partial(copy.deepcopy, self.encoder_)
+        if self.encoder is None:
+            return partial(mlp_encoder, columns, list(self.hidden_layer_sizes), self.representation_size)
+        if isinstance(self.encoder, nn.Module):
+            return partial(copy.deepcopy, self.encoder)
+        return partial(self.encoder, columns)
+
+    def _penalty(self, task: Task, size: int, *, fresh: bool) -> Penalty:
+        if not fresh and not isinstance(self.penalty_, NoPenalty):
+            return Continued(self.penalty_)
+        if isinstance(self.penalty, str):
+            return penalty_named(self.penalty, size, head=task != "reconstruction")
+        if self.penalty.condition == "positive" and task != "binary":
+            raise ValueError(
+                f"the penalty is for Equal Opportunity (condition='positive'), which needs two classes; the task is "
+                f"{task}. Pass condition='all'."
+            )
+        return copy.deepcopy(self.penalty)
+
+    def _evaluated(self, x: np.ndarray, *, with_head: bool) -> np.ndarray:
+        """Return Z, or the head's raw output, of encoded rows: float64.
+
+        The library's own encoder runs in float64, in which a row's result does not depend on the rows beside it; an
+        encoder of the user's runs in float32, in which it was trained.
+        """
+        width = torch.float64 if self.encoder is None else torch.float32
+        place = _arrays.resolve_device(self.device)
+        modules = [self.encoder_, self.head_] if with_head else [self.encoder_]
+        model = copy.deepcopy(nn.Sequential(*modules)).to(device=place, dtype=width).eval()
+        rows = torch.from_numpy(x)
+        with torch.no_grad():
+            parts = [
+                model(rows[i : i + CHUNK_ROWS].to(device=place, dtype=width)).to(torch.float64).cpu()
+                for i in range(0, len(rows), CHUNK_ROWS)
+            ]
+        return _arrays.to_numpy(torch.cat(parts))
+
+
+def fit_path(
+    estimator: ParityBase,
+    X: Any,
+    y: Any = None,
+    *,
+    weights: Sequence[float],
+    sensitive_features: Any,
+    sample_weight: Any = None,
+    sequential: bool = False,
+) -> list[Any]:
+    """Fit one copy of an estimator for each weight of the penalty, all at once, as one fleet.
+
+    Each copy has the same initial weights and sees the same batches, and agrees with the same estimator fitted alone
+    up to the rounding of sums in another order.
+
+    Parameters
+    ----------
+    estimator : ParityClassifier, ParityRegressor or ParityEncoder
+        What to fit; it is not changed itself.
+    X, y, sensitive_features, sample_weight
+        As in its ``fit``.
+    weights : sequence of float
+        One `penalty_weight` for each copy.
+    sequential : bool
+        Train one after another, for encoders that cannot be stacked, such as those with dropout.
+
+    Returns
+    -------
+    list of fitted estimators, in the order of `weights`
+
+    Examples
+    --------
+    >>> from frhsic.estimators import ParityRegressor
+    >>> s = np.linspace(0, 1, 40)
+    >>> path = fit_path(ParityRegressor(epochs=1, random_state=0), s[:, None], s, weights=[0, 1], sensitive_features=s)
+    >>> [model.penalty_weight for model in path]
+    [0.0, 1.0]
+    """
+    from sklearn.base import clone
+
+    if not isinstance(estimator, ParityBase):
+        raise TypeError(f"estimator is {type(estimator).__name__}; pass a ParityClassifier, Regressor or Encoder.")
+    grid = [float(weight) for weight in weights]
+    if not grid:
+        raise ValueError("weights is empty; pass at least one.")
+    if sensitive_features is None:
+        raise ValueError("sensitive_features is None: without it every weight gives the same model.")
+    lead = clone(estimator).set_params(penalty_weight=max(grid), warm_start=False)
+    problem = lead._problem(X, y, sensitive_features, sample_weight, fresh=True)
+    fleet = lead._trained(problem, grid, lead.epochs, sequential=sequential)
+    fitted = []
+    for i, weight in enumerate(grid):
+        model = clone(estimator).set_params(penalty_weight=weight)
+        learned = {name: value for name, value in vars(lead).items() if name.endswith("_") and not name.endswith("__")}
+        model.__dict__.update(learned, n_fits_=1)
+        model._adopt(fleet, i)
+        fitted.append(model)
+    return fitted
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, (np.random.Generator, torch.Generator)):
+        return _arrays.generator(random_state).initial_seed() % 2**32
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        return _arrays.generator(int(random_state)).initial_seed()
+    if random_state is None:
+        return _arrays.generator(None).initial_seed() % 2**32
+    return int(check_random_state(random_state).randint(2**31))
+
+
+def _derived(seed: int, call: int) -> int:
+    """Return the seed of a later call: other batches than those of the calls before it."""
+    return int(np.random.SeedSequence([seed, call]).generate_state(1)[0])
+
+
+def _width(encoder: Callable[[], nn.Module], columns: int) -> int:
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        made = encoder()
+        if not isinstance(made, nn.Module):
+            raise TypeError(f"encoder made {type(made).__name__}; it must make a torch.nn.Module.")
+        try:
+            z: Tensor = copy.deepcopy(made).float().eval()(torch.zeros(2, columns))
+        except RuntimeError as error:
+            raise ValueError(f"the encoder does not take rows of {columns} columns: {error}") from error
+    if z.ndim != 2 or len(z) != 2:
+        raise ValueError(f"the encoder turned 2 rows into shape {tuple(z.shape)}; it must give (rows, size).")
+    return int(z.shape[1])

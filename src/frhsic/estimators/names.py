@@ -1,0 +1,88 @@
+"""Names of penalties, turned into objects: the only place where a word such as "hsic" means a formula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+from frhsic.kernels import Gaussian, Linear
+from frhsic.penalties import (
+    EIPM,
+    GDP,
+    HSIC,
+    Adversary,
+    BinnedAdversary,
+    BinnedMMD,
+    DistanceCovariance,
+    NoPenalty,
+    Penalty,
+)
+from frhsic.penalties.base import Condition
+
+__all__ = ["PENALTY_NAMES", "PenaltyName", "penalty_named"]
+
+PenaltyName = Literal["hsic", "frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr", "dcor", "none"]
+
+PENALTY_NAMES: tuple[str, ...] = get_args(PenaltyName)
+"""Every name that :func:`penalty_named` knows."""
+
+
+def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: Condition = "all") -> Penalty:
+    r"""Return the penalty of a name.
+
+    ============  =====================================================================================
+    ``hsic``      this library's own: :class:`~frhsic.penalties.HSIC` with the head in the kernel,
+                  :math:`k(z, z') = f(z) f(z') + \text{Gaussian}(z, z')`
+    ``frhsic``    the paper's to the letter: Gaussians at median bandwidths on Z and S
+    ``frem``      :class:`~frhsic.penalties.EIPM`
+    ``reg-gdp``   :class:`~frhsic.penalties.GDP` on the head's raw output
+    ``adv``       :class:`~frhsic.penalties.Adversary`, a regression of S on Z
+    ``mmd``       :class:`~frhsic.penalties.BinnedMMD`, differences of means over ten quantile bins
+    ``laftr``     :class:`~frhsic.penalties.BinnedAdversary`, a classification of four quantile bins
+    ``dcor``      :class:`~frhsic.penalties.DistanceCovariance`
+    ``none``      nothing
+    ============  =====================================================================================
+
+    All but the first are the penalties that the published numbers were made with; variants are had by passing an
+    object in place of a name. Several attributes: ``hsic`` takes the product of one kernel per attribute.
+
+    Parameters
+    ----------
+    name
+        One of the above.
+    z_dim
+        Columns of Z, which an adversary must know.
+    head
+        Whether there is a head to be deployed. Where there is none (an encoder trained on reconstruction), ``hsic``
+        puts a linear kernel on Z in the head's place: every linear head lies in its RKHS.
+    condition
+        ``"positive"`` for Equal Opportunity, see :class:`~frhsic.penalties.Penalty`; not for adversaries.
+
+    Examples
+    --------
+    >>> penalty_named("hsic").needs_scores, penalty_named("frhsic").needs_scores
+    (True, False)
+    >>> penalty_named("adv", z_dim=8).z_dim
+    8
+    """
+    makers: dict[str, Callable[[], Penalty]] = {
+        "hsic": lambda: HSIC(condition=condition) if head else _without_head(condition),
+        "frhsic": lambda: HSIC.published(condition=condition),
+        "frem": lambda: EIPM(condition=condition),
+        "reg-gdp": lambda: GDP(condition=condition),
+        "adv": lambda: Adversary(z_dim),
+        "mmd": lambda: BinnedMMD("mean-difference", scale_z=1.0, edges="quantile", condition=condition),
+        "laftr": lambda: BinnedAdversary(z_dim),
+        "dcor": lambda: DistanceCovariance(condition=condition),
+        "none": NoPenalty,
+    }
+    if name not in makers:
+        raise ValueError(f"penalty={name!r} is not known; pass one of {', '.join(map(repr, makers))}, or an object.")
+    made = makers[name]()
+    if made.condition != condition and name != "none":
+        raise ValueError(f"penalty={name!r} has no form for Equal Opportunity; choose another, or condition='all'.")
+    return made
+
+
+def _without_head(condition: Condition) -> HSIC:
+    return HSIC(Linear() + Gaussian(1.0), head_weight=0.0, condition=condition)

@@ -1,0 +1,84 @@
+"""Regression with a penalty on the dependence of the representation on sensitive attributes."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from frhsic.estimators.base import ParityBase, Target
+
+__all__ = ["ParityRegressor"]
+
+
+class ParityRegressor(RegressorMixin, ParityBase):  # type: ignore[misc]  # scikit-learn is untyped
+    r"""Regressor whose representation is trained to be independent of continuous sensitive attributes.
+
+    .. math:: \min_{h, f} \; \frac1n \sum_i (f(h(x_i)) - \tilde y_i)^2 + \lambda \cdot \text{penalty}(h(x), s),
+        \qquad \tilde y = (y - \bar y) / \mathrm{sd}(y).
+
+    The target is standardised by the training rows and predictions are given in its own unit, so that λ means the same
+    whatever the unit of y is: the head's raw output, which penalties see, has unit scale.
+
+    Parameters
+    ----------
+    penalty, penalty_weight, encoder, hidden_layer_sizes, representation_size, epochs, batch_size, learning_rate, \
+handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
+        As in :class:`ParityClassifier`.
+
+    Attributes
+    ----------
+    target_mean_, target_scale_ : float
+        Mean and standard deviation of y in the training rows.
+    encoder_, head_, penalty_, feature_encoding_, sensitive_encoding_, loss_curve_, penalty_curve_, n_features_in_, \
+feature_names_in_, sensitive_names_in_
+        As in :class:`ParityClassifier`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.uniform(size=200)
+    >>> X = np.column_stack([s + 0.1 * rng.normal(size=200), rng.normal(size=200)])
+    >>> y = 1000 + 50 * X[:, 1]
+    >>> model = ParityRegressor(penalty_weight=1.0, epochs=100, random_state=0).fit(X, y, sensitive_features=s)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+        """Fit encoder and head.
+
+        Parameters
+        ----------
+        X, sensitive_features, sample_weight
+            As in :meth:`ParityClassifier.fit`.
+        y : array of shape (n,)
+            Numbers.
+        """
+        fresh = not self.warm_start or not self.__sklearn_is_fitted__()
+        return self._fit(X, y, sensitive_features, sample_weight, fresh=fresh)
+
+    def partial_fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+        """Train for one epoch on a part of the data; see :meth:`ParityClassifier.partial_fit`.
+
+        Mean and scale of y are those of the first call.
+        """
+        fresh = not self.__sklearn_is_fitted__()
+        return self._fit(X, y, sensitive_features, sample_weight, fresh=fresh, epochs=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the prediction of each row, in the unit of y."""
+        check_is_fitted(self)
+        raw = self._evaluated(self._features(X), with_head=True)[:, 0]
+        return np.asarray(self.target_mean_ + self.target_scale_ * raw)
+
+    def _target(self, y: Any, *, fresh: bool, classes: Any = None) -> Target:
+        checked = validate_data(self, X="no_validation", y=y, y_numeric=True)
+        values = column_or_1d(checked, warn=True).astype(np.float64)
+        if fresh:
+            self.target_mean_ = float(values.mean())
+            spread = float(values.std())
+            self.target_scale_ = spread if spread > 0 else 1.0
+        return Target((values - self.target_mean_) / self.target_scale_, "regression", 1)

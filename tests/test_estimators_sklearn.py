@@ -1,0 +1,29 @@
+"""scikit-learn's own checks, for each of the three estimators."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from frhsic.estimators import MissingSensitiveFeaturesWarning, ParityClassifier, ParityEncoder, ParityRegressor
+
+SMALL = {"epochs": 25, "batch_size": 64, "learning_rate": 0.01, "representation_size": 8, "hidden_layer_sizes": (16,)}
+
+BATCHES = "rows are drawn into mini-batches, so weight 2 or 0 is not the same as a row twice or not at all"
+
+
+def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
+    return {"check_sample_weight_equivalence_on_dense_data": BATCHES}
+
+
+@parametrize_with_checks(
+    [ParityClassifier(**SMALL), ParityRegressor(**SMALL), ParityEncoder(**SMALL)],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_finds_an_estimator(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingSensitiveFeaturesWarning)
+        check(estimator)
