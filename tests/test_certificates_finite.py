@@ -298,6 +298,12 @@ def test_gaps_of_a_sample_are_group_means_less_the_mean() -> None:
     assert conditional_gaps(scores, s).tolist() == approx(expected)
 
 
+def test_too_many_conditional_laws_are_refused_before_they_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("frhsic.certificates.finite.CONTRAST_ENTRIES", 7)
+    with pytest.raises(ValueError, match="too many conditional laws"):
+        FiniteLaw.from_sample([1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 1.0, 1.0])
+
+
 GOOD = ([[0.5, 0.0], [0.0, 0.5]], [[1.0, 0.5], [0.5, 1.0]], [[1.0, 0.5], [0.5, 1.0]])
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import math
 import subprocess
 import sys
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -304,8 +307,10 @@ def test_a_certificate_is_a_number_with_its_assumptions() -> None:
     assert certificate.confidence == 1
     assert certificate.assumes
     assert certificate.details["root"] == approx(math.sqrt(certificate.value))
-    with pytest.raises(TypeError):
-        certificate.details["n"] = 4  # type: ignore[index]  # that it is read-only is the claim
+    with pytest.raises(FrozenInstanceError):
+        certificate.value = 0.0  # type: ignore[misc]  # that it is frozen is the claim
+    assert json.loads(json.dumps(dict(certificate.details)))["n"] == 3
+    assert copy.deepcopy(certificate).value == certificate.value
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 __all__ = ["Certificate", "Detail"]
 
@@ -53,9 +52,6 @@ class Certificate:
     trivial: float | None = None
     trivial_because: str = ""
     details: Mapping[str, Detail] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
 
     def __float__(self) -> float:
         return self.value

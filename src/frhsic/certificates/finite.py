@@ -22,6 +22,9 @@ from frhsic.kernels import Kernel, gaussian_at_median
 
 __all__ = ["FiniteLaw", "Spectrum", "probability_table"]
 
+CONTRAST_ENTRIES = 100_000_000
+"""Rows times distinct values of s, at most: the matrix of conditional weights is held."""
+
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
@@ -114,6 +117,11 @@ class FiniteLaw:
             raise ValueError(
                 f"s has {values.shape[0]} distinct values in {s.shape[0]} rows; its conditional laws are single rows. "
                 "Round or bin s, or use gdp_certificate and localized_contrast, which need no conditional law."
+            )
+        if values.shape[0] * s.shape[0] > CONTRAST_ENTRIES:
+            raise ValueError(
+                f"{values.shape[0]} distinct values of s in {s.shape[0]} rows are too many conditional laws to hold. "
+                "Round or bin s, or take fewer rows."
             )
         n, weights = z.shape[0], counts.to(torch.float64) / z.shape[0]
         contrast = torch.nn.functional.one_hot(group, values.shape[0]).to(z.dtype) / counts - 1 / n
