@@ -69,8 +69,8 @@ def find(wanted: str, names: Sequence[str], path: Path) -> str:
         return wanted
     folded = {name.strip().casefold(): name for name in names}
     near = [folded[wanted.strip().casefold()]] if wanted.strip().casefold() in folded else []
-    near = near or difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
-    hint = f" Did you mean {' or '.join(repr(name) for name in near)}?" if near else ""
+    near = near or difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
     shown = ", ".join(repr(name) for name in names[:12]) + (", ..." if len(names) > 12 else "")
     raise ValueError(f"{path.name} has no column {wanted!r}.{hint} Its columns: {shown}.")
 

@@ -1,0 +1,471 @@
+"""The audit: its numbers are those of the library, its plain form loses nothing, its words follow its numbers."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import report_samples as samples
+from frhsic.auditing import Audit, Curve, Histogram, Number, Settings, _codec, audit, wording
+from frhsic.auditing.measures import LABELS, Rows, _contrast
+from frhsic.auditing.probes import cross_fitted_scores, probe
+from frhsic.auditing.resampling import jackknife, shuffled_mean, subsample
+from frhsic.certificates import DeployedHead, VarianceShare, gdp_certificate, localized_contrast
+from frhsic.dependence import distance_correlation, eipm, hsic, kernel_hgr, mutual_information
+from frhsic.independence import gamma_test
+from frhsic.kernels import gaussian_at_median
+from frhsic.parity import gdp, gdp_curve, standardized_gdp
+
+QUICK = Settings(resamples=60, groups=5, shuffles=2, max_rows=400, probe_rows=200)
+
+
+def table(n=700, d=1, strength=1.0, seed=0, dtype=np.float64):
+    random = np.random.default_rng(seed)
+    age = np.round(np.clip(18 + random.gamma(4, 6, n), 18, 90))
+    z = random.standard_normal((n, d))
+    z[:, 0] += strength * (age - 42) / 12
+    y = (random.random(n) < 1 / (1 + np.exp(-z[:, 0]))).astype(float)
+    return z.astype(dtype), pd.Series(age.astype(dtype), name="age"), y
+
+
+@pytest.fixture(scope="module")
+def scored():
+    z, age, y = table()
+    return z, age, y, audit(z, age, y, at=[30, 60], settings=QUICK, name="risk", target_name="repaid")
+
+
+@pytest.fixture(scope="module")
+def embedded():
+    z, age, y = table(d=6)
+    hours = pd.Series(np.random.default_rng(5).normal(40, 8, len(z)), name="hours")
+    return z, age, hours, y, audit(z, pd.concat([age, hours], axis=1), y, settings=QUICK, target_name="repaid")
+
+
+def test_every_number_is_the_one_that_the_library_gives(scored):
+    z, age, _, found = scored
+    got = found["age"].everyone
+    common = {"bootstrap": 60, "permutations": 60, "random_state": 0}
+    for key, function in (("gdp", gdp), ("standardized_gdp", standardized_gdp)):
+        expected = function(z, age, **common)
+        assert got[key].value == expected.value
+        assert (got[key].interval.low, got[key].interval.high) == expected.interval
+        assert got[key].under_independence == expected.expected_under_independence
+        assert got[key].pvalue == expected.pvalue
+    rows = subsample(len(z), 400, QUICK.generator(1))
+    a, b = torch.from_numpy(z[rows]), torch.from_numpy(age.to_numpy()[rows])[:, None]
+    k, l = gaussian_at_median(a), gaussian_at_median(b)
+    test = gamma_test(a, b, k, l)
+    assert got["hsic"].value == test.statistic == pytest.approx(float(hsic(a, b, k, l)), rel=1e-12)
+    assert (got["hsic"].pvalue, got["hsic_effect"].value) == (test.pvalue, test.effect_size)
+    assert got["kernel_hgr"].value == float(kernel_hgr(a, b, k, l))
+    assert got["eipm"].value == float(eipm(a, b, k))
+    assert got["distance_correlation"].value == float(distance_correlation(a, b))
+    assert got["mutual_information"].value == float(mutual_information(a, b))
+    assert {number.key for number in got.numbers} == set(LABELS)
+
+
+def test_the_curve_is_the_librarys_and_is_marked_where_rows_are_few(scored):
+    z, age, _, found = scored
+    expected = gdp_curve(z, age, points=121, bootstrap=60, permutations=0)
+    curve = found["age"].everyone.curve
+    assert curve.mean == tuple(expected.mean)
+    assert curve.low == tuple(expected.lower)
+    assert curve.sparse == tuple(expected.effective_rows < 30)
+    assert any(curve.sparse)
+    assert not all(curve.sparse)
+    for region in found["age"].sparse_regions:
+        inside = age.between(region.low, region.high).sum()
+        assert (region.rows, region.share) == (inside, inside / len(age))
+    marked = sum(r.low <= s <= r.high for s in curve.grid for r in found["age"].sparse_regions)
+    assert marked == sum(curve.sparse)
+
+
+def test_equal_opportunity_is_the_same_on_the_rows_with_y_1(scored):
+    z, age, y, found = scored
+    positives = found["age"].positives
+    expected = gdp(z, age, where=y == 1, bootstrap=60, permutations=60)
+    assert positives.rows == int(y.sum())
+    assert positives["gdp"].value == expected.value
+    assert positives["gdp"].interval.low == expected.interval[0]
+    assert positives.name == "rows with repaid = 1"
+
+
+def test_every_number_has_an_interval_around_it_or_a_reason(scored, embedded):
+    for found in (scored[-1], embedded[-1]):
+        for attribute in found.attributes:
+            for population in (attribute.everyone, attribute.positives):
+                for number in population.numbers:
+                    assert number.sentence.endswith(".")
+                    assert (number.interval is None) != (number.no_interval is None)
+                    if number.interval is not None:
+                        assert number.interval.low <= number.value <= number.interval.high
+
+
+def test_hsic_never_stands_without_a_probe(scored, embedded):
+    for found in (scored[-1], embedded[-1]):
+        for attribute in found.attributes:
+            for population in (attribute.everyone, attribute.positives):
+                keys = {number.key for number in population.numbers}
+                assert {"hsic", "probe_linear", "probe_trees"} <= keys
+
+
+def test_certificates_carry_their_assumptions_and_bound_what_is_observed(scored):
+    z, age, _, found = scored
+    rows = subsample(len(z), 400, QUICK.generator(1))
+    a, b = torch.from_numpy(z[rows]), torch.from_numpy(age.to_numpy()[rows])[:, None]
+    by_key = {row.key: row for row in found["age"].certificates}
+    head = gdp_certificate(a, b, head=DeployedHead(a[:, 0]), directions=VarianceShare(0.95))
+    assert by_key["gap_of_these_scores"].value == pytest.approx(math.sqrt(head.value), rel=1e-12)
+    near = localized_contrast(a, b, 30.0)
+    assert by_key["contrast_at_30"].value == pytest.approx(math.sqrt(near.value), rel=1e-12)
+    assert {"gap_of_every_head", "population_hsic", "contrast_at_60"} <= set(by_key)
+    for row in by_key.values():
+        assert row.assumes
+        assert row.observed <= row.value * (1 + 1e-9)
+        assert row.vacuous == ("says nothing" in row.sentence)
+
+
+def test_a_contrast_is_the_smoothed_mean_less_the_mean_with_the_right_error():
+    """Repeated samples: the interval covers the mean of the estimates 95 times in 100, within 4 standard errors."""
+    estimates, covered, truth = [], [], None
+    for seed in range(300):
+        z, age, _ = table(300, seed=seed)
+        width = 0.1 * np.ptp(np.array([18.0, 90.0]))
+        rows = Rows(z, age.to_numpy(copy=True)[:, None], z[:, 0], width, "z", "z", "age")
+        one = _contrast(rows, 35.0, float(z.mean()), Settings())
+        estimates.append(one)
+    truth = np.mean([one.value for one in estimates])
+    covered = np.mean([one.interval.low <= truth <= one.interval.high for one in estimates])
+    assert abs(covered - 0.95) < 4 * math.sqrt(0.95 * 0.05 / 300)
+    z, age, _ = table(300)
+    weights = np.exp(-((age - 35.0) ** 2) / (2 * 7.2**2))
+    assert estimates[0].value == pytest.approx(float(weights @ z[:, 0] / weights.sum() - z.mean()), rel=1e-9)
+    assert estimates[0].rows == pytest.approx(weights.sum() ** 2 / (weights**2).sum(), rel=1e-9)
+
+
+def test_a_contrast_where_rows_are_few_has_no_interval():
+    z, age, _ = table(60)
+    one = _contrast(
+        Rows(z, age.to_numpy(copy=True)[:, None], z[:, 0], 1.0, "z", "z", "age"), 80.0, float(z.mean()), Settings()
+    )
+    assert one.sparse
+    assert one.interval is None
+    assert "fewer than 30" in one.no_interval
+
+
+def test_independent_data_are_called_independent():
+    z, age, _ = table(900, strength=0.0, seed=3)
+    found = audit(z, age, settings=QUICK, name="risk")
+    got = found["age"].everyone
+    assert got["hsic"].pvalue > 0.05
+    assert got["probe_linear"].value < 0.02
+    assert got["gdp"].value < 2 * got["gdp"].under_independence
+    assert "is not seen to move with age" in found["age"].finding
+    assert "finds no dependence" in found["age"].finding
+    assert "Neither a linear model nor boosted trees" in found["age"].finding
+
+
+def test_dependent_data_are_called_dependent(scored):
+    finding = scored[-1]["age"].finding
+    assert "The score risk moves with age" in finding
+    assert "dependent (HSIC test, p < 0.001)" in finding
+
+
+def test_a_representation_that_was_shrunk_is_still_given_away_by_the_probe():
+    """HSIC under a fixed bandwidth falls when Z shrinks; the audit's does not, and the probe never did."""
+    z, age, _ = table(600, d=3)
+    wide, narrow = (audit(scale * z, age, settings=QUICK)["age"].everyone for scale in (1.0, 1e-4))
+    fixed = gaussian_at_median(torch.from_numpy(z))
+    s = torch.from_numpy(age.to_numpy())
+    assert float(hsic(1e-4 * z, s, fixed)) < 1e-6 * float(hsic(z, s, fixed))
+    assert narrow["hsic"].value == pytest.approx(wide["hsic"].value, rel=1e-6)
+    assert narrow["probe_linear"].value == pytest.approx(wide["probe_linear"].value, abs=1e-6)
+
+
+def test_several_attributes_are_measured_one_by_one_and_together(embedded):
+    found = embedded[-1]
+    assert [attribute.name for attribute in found.attributes] == ["age", "hours"]
+    assert found["age"].everyone["hsic"].pvalue < 1e-6 < found["hours"].everyone["hsic"].pvalue
+    assert found.joint.name == "age and hours"
+    assert found.joint["hsic"].pvalue < 1e-6
+    assert "gdp" not in {number.key for number in found.joint.numbers}
+
+
+def test_the_head_of_a_representation_is_fitted_out_of_fold(embedded):
+    z, age, _, y, found = embedded
+    scores = cross_fitted_scores(z, y)
+    assert found.score_name == "the out-of-fold linear head for repaid"
+    assert found["age"].everyone["gdp"].value == gdp(scores, age, bootstrap=0, permutations=0).value
+    noise = np.random.default_rng(0).standard_normal((200, 60))
+    labels = np.random.default_rng(1).integers(0, 2, 200).astype(float)
+    fitted = cross_fitted_scores(noise, labels)
+    correlation = np.corrcoef(fitted, labels)[0, 1]
+    assert correlation < 0.3  # in sample, 60 columns would reach above 0.5 on pure noise
+
+
+def test_without_scores_or_target_the_gap_is_left_out_and_says_why():
+    z, age, _ = table(300, d=4)
+    found = audit(z, age, settings=QUICK)
+    assert found["age"].everyone.curve is None
+    assert {missing.key for missing in found["age"].everyone.omitted} == {"gdp", "standardized_gdp"}
+    with pytest.raises(KeyError, match="there are no scores"):
+        found["age"].everyone["gdp"]
+    assert found["age"].no_positives == "no target was given."
+
+
+def test_scores_beside_a_representation_are_what_the_gap_is_of():
+    z, age, _ = table(300, d=4)
+    scores = pd.Series(z[:, 0] ** 2, name="risk")
+    found = audit(z, age, scores=scores, settings=QUICK)
+    assert found.score_name == "risk"
+    assert found["age"].everyone["gdp"].value == gdp(scores, age, bootstrap=0, permutations=0).value
+
+
+def test_the_costly_numbers_say_how_many_rows_they_used(scored):
+    found = scored[-1]
+    assert found.rows.subsample == 400
+    assert {n.key: n.rows for n in found["age"].everyone.numbers}["hsic"] == 400
+    assert found["age"].everyone["gdp"].rows == 700
+    assert found["age"].everyone["probe_trees"].rows == 200
+
+
+def test_the_same_seed_gives_the_same_audit_and_another_does_not():
+    z, age, y = table(300)
+    first, again, other = (audit(z, age, y, settings=replace(QUICK, seed=seed, max_rows=200)) for seed in (0, 0, 1))
+    assert first == again
+    assert first != other
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_both_widths_give_the_same_numbers(dtype):
+    z, age, _ = table(250, dtype=dtype)
+    wide, _, _ = table(250)
+    got, expected = (audit(x, age, settings=QUICK)["age"].everyone for x in (z, wide))
+    for number in expected.numbers:
+        assert got[number.key].value == pytest.approx(number.value, rel=2e-3, abs=2e-4)
+
+
+# plain data ---------------------------------------------------------------------------------------------------
+
+
+def test_an_audit_survives_json(scored, embedded):
+    for found in (scored[-1], embedded[-1], samples.audit()):
+        text = found.to_json()
+        assert Audit.from_json(text) == found
+        assert json.loads(text) == found.to_dict()
+        assert "NaN" not in text
+        assert "Infinity" not in text
+
+
+def test_a_document_that_is_wrong_says_where():
+    plain = samples.audit().to_dict()
+    for change, message in (
+        ({"format": 2}, "format is 2; this version reads 1"),
+        ({"titel": "x"}, r"'titel', which is not a field of Audit. Did you mean 'title'\?"),
+        ({"title": 3}, r"Audit.title is int '3'; str was expected"),
+        ({"rows": []}, "Audit.rows is list; an object was expected"),
+        ({"rows": {"given": 1}}, "Audit.rows lacks 'dropped'"),
+        ({"attributes": {}}, "Audit.attributes is dict; a list was expected"),
+        ({"settings": {"a": None}}, "Audit.settings.a is null"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Audit.from_dict(plain | change)
+    deep = json.loads(json.dumps(plain))
+    deep["attributes"][0]["everyone"]["numbers"][0]["value"] = "high"
+    with pytest.raises(ValueError, match=r"Audit.attributes\[0\].everyone.numbers\[0\].value is str 'high'"):
+        Audit.from_dict(deep)
+    with pytest.raises(ValueError, match="format is None"):
+        Audit.from_dict([])
+
+
+def test_a_number_that_is_not_finite_is_not_written():
+    bad = replace(samples.audit().attributes[0].everyone.numbers[0], value=math.nan)
+    with pytest.raises(ValueError, match="nan cannot be written"):
+        _codec.to_plain(bad)
+    with pytest.raises(TypeError, match="ndarray cannot be written"):
+        _codec.to_plain({"a": np.zeros(2)})
+
+
+def test_parts_that_do_not_fit_together_are_refused():
+    with pytest.raises(ValueError, match="either an interval or the reason"):
+        Number("gdp", "GDP", 0.1, "x.", 10, "parity")
+    with pytest.raises(ValueError, match="mean has 1 points, the grid has 2"):
+        Curve((0.0, 1.0), (0.5,), 0.5, 0.1)
+    with pytest.raises(ValueError, match="low and high"):
+        Curve((0.0,), (0.5,), 0.5, 0.1, low=(0.4,))
+    with pytest.raises(ValueError, match="2 counts need 3 edges"):
+        Histogram((0.0, 1.0), (1, 2))
+
+
+def test_looking_up_what_is_not_there_says_what_is(scored):
+    with pytest.raises(KeyError, match="'height' was not audited; this audit holds age"):
+        scored[-1]["height"]
+    with pytest.raises(KeyError, match="which holds gdp"):
+        scored[-1]["age"].everyone["nonsense"]
+
+
+# pieces -------------------------------------------------------------------------------------------------------
+
+
+def test_the_jackknife_of_hsic_covers_the_population_value():
+    """Jointly Gaussian, correlation 0.5, bandwidths 1: HSIC is 0.0107633 in the population, plus (1-μ)²/n of bias."""
+    from frhsic.kernels import Gaussian
+
+    one, covered, runs = Gaussian(1.0), 0, 40
+
+    def statistic(a, b):
+        return float(hsic(a, b, one, one))
+
+    for seed in range(runs):
+        g = torch.Generator().manual_seed(seed)
+        z = torch.randn(400, 1, generator=g, dtype=torch.float64)
+        s = 0.5 * z + math.sqrt(0.75) * torch.randn(400, 1, generator=g, dtype=torch.float64)
+        found = jackknife(statistic, z, s, statistic(z, s), groups=10, level=0.95, random=np.random.default_rng(seed))
+        bias = (1 - 1 / math.sqrt(3)) ** 2 / 400
+        covered += found.low <= 0.0107633 + bias <= found.high
+    assert covered / runs > 0.95 - 4 * math.sqrt(0.95 * 0.05 / runs)
+
+
+def test_the_jackknife_is_cut_at_the_range_of_the_statistic():
+    z = torch.randn(40, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    found = jackknife(
+        lambda a, b: float(a.mean()),
+        z,
+        z,
+        0.0,
+        groups=4,
+        level=0.95,
+        random=np.random.default_rng(0),
+        least=0.0,
+        most=0.01,
+    )
+    assert (found.low, found.high) == (0.0, 0.01)
+
+
+def test_the_shuffled_mean_of_the_squared_covariance_is_known():
+    """Over all orders, E cov² = var(z) var(s) / (n - 1)."""
+    random = np.random.default_rng(0)
+    z, s = (torch.from_numpy(random.standard_normal(50)) for _ in range(2))
+
+    def covariance(a, b):
+        return float(((a - a.mean()) * (b - b.mean())).mean())
+
+    def squared(a, b):
+        return covariance(a, b) ** 2
+
+    draws = [shuffled_mean(squared, z, s, shuffles=1, random=np.random.default_rng(i)) for i in range(2000)]
+    expected = covariance(z, z) * covariance(s, s) / 49
+    assert abs(np.mean(draws) - expected) < 4 * np.std(draws) / math.sqrt(2000)
+
+
+def test_a_probe_recovers_what_is_there_and_nothing_else():
+    random = np.random.default_rng(0)
+    z = random.standard_normal((1500, 3))
+    noise = random.standard_normal(1500)
+    line = z[:, 0] + noise  # R² is one half
+    found = probe(z, line, "linear")
+    assert abs(found.r2 - 0.5) < 4 * 0.02
+    assert found.low < 0.5 < found.high
+    square = z[:, 0] ** 2
+    assert probe(z, square, "linear").r2 < 0.03
+    assert probe(z, square, "trees").r2 > 0.9
+    for kind in ("linear", "trees"):
+        assert probe(z, noise, kind).r2 < 0.01
+    with pytest.raises(ValueError, match="constant"):
+        probe(z, np.ones(1500), "linear")
+
+
+@pytest.mark.slow
+def test_the_interval_of_a_probe_covers_its_value_in_the_population():
+    covered, runs = 0, 60
+    for seed in range(runs):
+        random = np.random.default_rng(seed)
+        z = random.standard_normal((400, 1))
+        found = probe(z, z[:, 0] + random.standard_normal(400), "linear", seed=seed)
+        covered += found.low <= 0.5 <= found.high
+    assert covered / runs > 0.95 - 4 * math.sqrt(0.95 * 0.05 / runs)
+
+
+def test_a_sentence_says_nothing_is_recovered_where_r2_is_negative():
+    assert "recovers nothing" in wording.sentence("probe_linear", -0.01, z="the score", s="age")
+    assert "recover nothing" in wording.sentence("probe_trees", -0.01, z="the score", s="age")
+
+
+def test_the_notes_say_that_hsic_zero_is_not_sufficient():
+    titles = [note.title for note in wording.limits(target=True, embedding=True, several=True)]
+    assert "HSIC = 0 is necessary, not sufficient, for counterfactual fairness" in titles
+
+
+# bad input ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"z": np.zeros((699, 1))}, "lengths differ"),
+        ({"y": np.zeros(10)}, "y has 10 rows"),
+        ({"scores": np.zeros(10)}, "scores has 10 rows"),
+        ({"s": np.full(700, 3.0)}, "s is constant"),
+        ({"at": [30, 200]}, "at=200 lies outside the data: age runs from 20 to"),
+        ({"at": {"height": [1]}}, "at names 'height', which is not audited"),
+        ({"s": pd.Series(["a"] * 700, name="group")}, "text or categories"),
+        ({"s": [math.nan] * 700}, "700 values that are NaN"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_computed(change, message):
+    z, age, y = table()
+    given = {"z": z, "s": age, "y": y} | change
+    with pytest.raises((ValueError, TypeError), match=message):
+        audit(given.pop("z"), given.pop("s"), given.pop("y"), **given)
+
+
+def test_too_few_rows_are_refused():
+    with pytest.raises(ValueError, match="an audit needs at least 20 rows; 19 came"):
+        audit(np.arange(19.0), np.arange(19.0))
+
+
+def test_settings_are_checked():
+    for change in ({"level": 1.5}, {"max_rows": 5}, {"resamples": 1.5}, {"groups": True}):
+        with pytest.raises(ValueError, match=next(iter(change))):
+            Settings(**change)
+
+
+def test_an_attribute_with_a_zero_median_distance_leaves_out_the_kernels_and_says_why():
+    z, _, _ = table(400)
+    s = np.zeros(400)
+    s[:60] = np.arange(60)
+    found = audit(z, s, settings=QUICK)
+    missing = {one.key: one.reason for one in found["s"].everyone.omitted}
+    assert {"hsic", "hsic_effect", "eipm", "kernel_hgr"} <= set(missing)
+    assert "median distance" in missing["hsic"]
+    assert found["s"].everyone["probe_linear"].value is not None
+    assert found["s"].certificates == ()
+
+
+def test_scores_that_are_constant_have_a_gap_of_zero_and_no_scaled_one():
+    _, age, _ = table(300)
+    found = audit(np.full(300, 0.4), age, settings=QUICK)
+    assert found["age"].everyone["gdp"].value == 0
+    assert "standardized_gdp" in {one.key for one in found["age"].everyone.omitted}
+
+
+def test_a_target_that_is_not_binary_or_has_few_ones_leaves_equal_opportunity_out():
+    z, age, _ = table(300)
+    assert "has 300 values" in audit(z, age, np.arange(300.0), settings=QUICK)["age"].no_positives
+    few = np.zeros(300)
+    few[:7] = 1
+    assert "only 7 rows" in audit(z, age, few, settings=QUICK)["age"].no_positives
+
+
+def test_a_careful_reader_is_warned():
+    z, age, _ = table(300)
+    found = audit(z, (age > 40).astype(float), settings=QUICK, dropped=100)
+    said = " ".join(found.warnings)
+    assert "25 % of the rows were dropped" in said
+    assert "takes only 2 values" in said
+    assert "only 300 rows" in said
+    assert found.rows.given == 400

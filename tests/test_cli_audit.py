@@ -1,0 +1,329 @@
+"""`frhsic audit` as a user meets it: what it reads, what it refuses, what it prints, how it exits."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from frhsic.auditing import Audit
+from frhsic.cli import _tables, app
+from frhsic.dependence import distance_correlation
+from frhsic.parity import gdp
+
+run = CliRunner().invoke
+
+
+def frame(n=240, seed=0):
+    random = np.random.default_rng(seed)
+    age = np.round(random.uniform(20, 70, n))
+    score = np.clip(0.3 + 0.006 * (age - 45) + 0.1 * random.standard_normal(n), 0, 1)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "hours": random.normal(40, 5, n),
+            "score": score,
+            "z_1": score + 0.1 * random.standard_normal(n),
+            "z_2": random.standard_normal(n),
+            "income": np.where(random.random(n) < score, ">50K", "<=50K"),
+            "repaid": (random.random(n) < 0.5).astype(int),
+            "sex": np.where(random.random(n) < 0.5, "Male", "Female"),
+            "empty": np.nan,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("tables")
+    data = frame()
+    data.to_csv(place / "people.csv", index=False)
+    data.to_csv(place / "people.tsv", index=False, sep="\t")
+    data.to_parquet(place / "people.parquet")
+    table = pa.Table.from_pandas(data)
+    with pa.OSFile(str(place / "people.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=100)
+    with pa.OSFile(str(place / "stream.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=100)
+    (place / "empty.csv").write_text("")
+    (place / "header.csv").write_text("age,score\n")
+    (place / "one.csv").write_text("age,score\n30,0.5\n")
+    (place / "ragged.csv").write_text('age,score\n1,2\n"3,4,5,6\n')
+    (place / "people.xlsx").write_bytes(b"PK")
+    (place / "broken.parquet").write_bytes(b"not parquet at all")
+    return place
+
+
+@pytest.fixture(scope="module")
+def audited(folder):
+    """One full run, with its report; several tests read it."""
+    out = folder / "report.html"
+    asked = ["-s", "age", "--score", "score", "--target", "repaid", "--at", "30", "--at", "age=60", "--json"]
+    result = run(app, ["audit", str(folder / "people.csv"), *asked, "-o", str(out)])
+    assert result.exit_code == 0, result.output
+    return Audit.from_json(result.stdout), out
+
+
+def test_the_numbers_are_those_of_the_python_api(audited):
+    found, _ = audited
+    data = frame()
+    expected = gdp(data["score"], data["age"], bootstrap=0, permutations=0).value
+    assert found["age"].everyone["gdp"].value == pytest.approx(expected, rel=1e-9)
+    expected = float(distance_correlation(data["score"], data["age"]))
+    assert found["age"].everyone["distance_correlation"].value == pytest.approx(expected, rel=1e-9)
+    assert [contrast.at for contrast in found["age"].everyone.contrasts] == [30, 60]
+    assert found["age"].positives.rows == int(data["repaid"].sum())
+    assert (found.source, found.subject_name, found.target_name) == ("people.csv", "score", "repaid")
+
+
+def test_the_report_holds_the_same_audit_as_the_json(audited):
+    import re
+
+    found, out = audited
+    text = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(1)
+    assert Audit.from_dict(json.loads(text)["audit"]) == found
+
+
+def read(path, names=("age", "score"), **options):
+    roles = dict.fromkeys(names, "score")
+    return _tables.read(path, list(names), roles=roles, **options)
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.tsv", "people.parquet", "people.arrow", "stream.arrow"])
+def test_every_kind_of_table_gives_the_same_columns(folder, name):
+    data = frame()
+    assert _tables.column_names(folder / name) == list(data.columns)
+    got = read(folder / name)
+    assert (got.given, got.dropped, got.sampled) == (240, 0, False)
+    for column in ("age", "score"):
+        np.testing.assert_allclose(got.columns[column], data[column], rtol=1e-12)
+
+
+def test_pieces_are_put_together_in_order(folder, monkeypatch):
+    monkeypatch.setattr(_tables, "CHUNK_ROWS", 17)
+    np.testing.assert_allclose(read(folder / "people.csv").columns["age"], frame()["age"])
+    np.testing.assert_allclose(read(folder / "people.parquet").columns["age"], frame()["age"])
+
+
+def test_of_a_long_table_a_uniform_sample_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(_tables, "CHUNK_ROWS", 500)
+    monkeypatch.setattr(_tables, "KEPT_ROWS", 1000)
+    path = tmp_path / "long.csv"
+    pd.DataFrame({"a": np.arange(20_000), "b": np.arange(20_000) % 7}).to_csv(path, index=False)
+    got = read(path, ("a", "b"), seed=1)
+    kept = got.columns["a"]
+    assert (got.given, got.rows, got.sampled) == (20_000, 1000, True)
+    assert len(set(kept)) == 1000
+    assert np.array_equal(kept, np.sort(kept))
+    assert np.array_equal(got.columns["b"], kept % 7)
+    assert abs(kept.mean() - 9999.5) < 4 * 20_000 / np.sqrt(12 * 1000)
+    counts = np.histogram(kept, bins=10, range=(0, 20_000))[0]
+    assert ((counts - 100) ** 2 / 100).sum() < 30  # χ² with 9 degrees of freedom, p < 0.0005
+    assert np.array_equal(read(path, ("a", "b"), seed=1).columns["a"], kept)
+    assert not np.array_equal(read(path, ("a", "b"), seed=2).columns["a"], kept)
+
+
+def test_only_the_columns_that_are_asked_for_are_read(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text("age,note,score\n" + "".join(f"{i},anything {{}} at all,0.{i}\n" for i in range(30)))
+    assert set(read(path).columns) == {"age", "score"}
+
+
+def test_rows_with_a_missing_value_are_dropped_and_counted(tmp_path):
+    path = tmp_path / "holes.csv"
+    path.write_text("age,score\n30,0.1\n,0.2\n40,?\n50,0.4\nNA,NA\n")
+    got = read(path)
+    assert (got.given, got.dropped) == (5, 3)
+    assert got.columns["age"].tolist() == [30, 50]
+
+
+def test_a_text_target_becomes_0_and_1_by_its_positive_value(folder):
+    got = _tables.read(
+        folder / "people.csv",
+        ["age", "income"],
+        roles={"age": "x", "income": "target"},
+        target="income",
+        positive=">50K",
+    )
+    assert np.array_equal(got.columns["income"], (frame()["income"] == ">50K").astype(float))
+    got = _tables.read(folder / "people.csv", ["repaid"], roles={"repaid": "target"}, target="repaid", positive="0")
+    assert np.array_equal(got.columns["repaid"], 1.0 - frame()["repaid"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["people.csv", "-s", "agee", "--score", "score"], "no column 'agee'. Did you mean 'age'?"),
+        (["people.csv", "-s", "AGE", "--score", "score"], "Did you mean 'age'?"),
+        (["people.csv", "-s", "age", "--score", "scroe"], "no column 'scroe'. Did you mean 'score'?"),
+        (["people.csv", "-s", "age", "--score", "score", "--target", "incom"], "Did you mean 'income'?"),
+        (["people.csv", "-s", "age", "--embedding", "y_*"], "no column of people.csv matches 'y_*'"),
+        (["people.csv", "-s", "age", "--embedding", "age"], "nothing is left to audit"),
+        (["people.csv", "-s", "sex", "--score", "score"], "not numeric: it holds"),
+        (["people.csv", "-s", "sex", "--score", "score"], "write its values as numbers"),
+        (["people.csv", "-s", "age", "--score", "score", "--target", "income"], "--positive VALUE"),
+        (["people.csv", "-s", "empty", "--score", "score"], "has no value in any of the 240 rows"),
+        (["empty.csv", "-s", "age", "--score", "score"], "not even a header"),
+        (["header.csv", "-s", "age", "--score", "score"], "a header and no rows"),
+        (["one.csv", "-s", "age", "--score", "score"], "needs at least 20 rows; 1 came"),
+        (["ragged.csv", "-s", "age", "--score", "score"], "cannot be read as CSV"),
+        (["broken.parquet", "-s", "age", "--score", "score"], "cannot be read as Parquet"),
+        (["people.xlsx", "-s", "age", "--score", "score"], "ends in .xlsx"),
+        (["peopel.csv", "-s", "age", "--score", "score"], "Did you mean 'people.csv'?"),
+        (["people.csv", "-s", "age"], "say what to audit"),
+        (["people.csv", "-s", "age", "--score", "score", "--model", "m"], "brings its own scores"),
+        (["people.csv", "-s", "age", "--score", "score", "--positive", "1"], "pass --target too"),
+        (["people.csv", "-s", "age", "--score", "score", "--at", "x"], "pass a number, or NAME=NUMBER"),
+        (["people.csv", "-s", "age", "--score", "score", "--at", "agee=30"], "Did you mean 'age'?"),
+        (["people.csv", "-s", "age", "--score", "score", "--at", "300"], "at=300 lies outside the data"),
+        (["people.csv", "-s", "age", "--score", "score", "--fail-above", "gdp"], "pass NAME=NUMBER"),
+        (["people.csv", "-s", "age", "--score", "score", "--fail-above", "gpd=1"], "Did you mean 'gdp'?"),
+        (["people.csv", "-s", "age", "--score", "score", "-o", "none/report.html"], "the folder"),
+        (["people.csv", "-s", "age", "--score", "score", "--level", "95"], "level is 95"),
+        (["people.csv", "-s", "age", "--model", "nowhere"], "there is no saved model"),
+    ],
+)
+def test_bad_input_exits_with_2_and_one_message(folder, monkeypatch, arguments, message):
+    monkeypatch.chdir(folder)
+    result = run(app, ["audit", *arguments])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.startswith("frhsic audit: ")
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+    assert not (folder / "frhsic-report.html").exists()
+
+
+def test_a_finding_above_its_limit_exits_with_1_and_says_which(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    arguments = ["audit", "people.csv", "-s", "age", "--score", "score", "--json", "--max-rows", "100"]
+    result = run(app, [*arguments, "--fail-above", "gdp=0.01", "--fail-above", "kernel_hgr=1"])
+    assert result.exit_code == 1
+    assert result.stderr.count("above the limit") == 1
+    assert "gdp of age" in result.stderr
+    assert Audit.from_json(result.stdout)["age"].everyone["gdp"].value > 0.01
+
+
+def test_off_a_terminal_the_path_of_the_report_is_all_that_is_printed(folder, tmp_path):
+    code = "from frhsic.cli import main; main()"
+    arguments = [
+        "audit",
+        str(folder / "people.csv"),
+        "-s",
+        "age",
+        "--score",
+        "score",
+        "--max-rows",
+        "100",
+        "--fail-above",
+        "gdp=1",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=240
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "frhsic-report.html\n", "")
+    assert (tmp_path / "frhsic-report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_an_embedding_with_two_attributes_and_a_head(folder):
+    asked = ["-s", "age", "-s", "hours", "--embedding", "z_*", "--target", "income", "--positive", ">50K"]
+    result = run(
+        app, ["audit", str(folder / "people.parquet"), *asked, "--at", "hours=40", "--max-rows", "100", "--json"]
+    )
+    assert result.exit_code == 0, result.stderr
+    found = Audit.from_json(result.stdout)
+    assert (found.subject, found.subject_name, found.dimensions) == ("embedding", "z_*", 2)
+    assert found.score_name == "the out-of-fold linear head for [income = >50K]"
+    assert found.joint.name == "age and hours"
+    assert [c.at for c in found["hours"].everyone.contrasts] == [40]
+    assert found["age"].everyone.contrasts == ()
+
+
+def test_a_saved_model_is_applied_to_the_table(folder, monkeypatch):
+    """The model is found by the columns that it was fitted on; its probability is the score, its transform is Z."""
+
+    class Model:
+        feature_names_in_ = np.array(["z_2", "z_1"])
+
+        def transform(self, X):
+            assert list(X.columns) == ["z_2", "z_1"]
+            return X.to_numpy() * 2
+
+        def predict_proba(self, X):
+            p = 1 / (1 + np.exp(-X["z_1"].to_numpy()))
+            return np.column_stack([1 - p, p])
+
+    module = ModuleType("frhsic.persistence")
+    module.load = lambda path: Model()
+    monkeypatch.setitem(sys.modules, "frhsic.persistence", module)
+    saved = folder / "saved"
+    saved.write_text("")
+    arguments = ["audit", str(folder / "people.csv"), "-s", "age", "--model", str(saved), "--max-rows", "100", "--json"]
+    result = run(app, arguments)
+    assert result.exit_code == 0, result.stderr
+    found, data = Audit.from_json(result.stdout), frame()
+    expected = gdp(1 / (1 + np.exp(-data["z_1"])), data["age"], bootstrap=0, permutations=0).value
+    assert found["age"].everyone["gdp"].value == pytest.approx(expected, rel=1e-9)
+    assert found.dimensions == 2
+    module.load = lambda path: SimpleNamespace()
+    assert "without column names" in run(app, arguments).stderr
+
+
+def test_help_teaches_with_examples():
+    text = run(app, ["audit", "--help"]).output
+    assert "Examples" in text
+    assert "Exit codes" in text
+    assert text.count("frhsic audit") >= 4
+
+
+MEMORY = """
+import sys, resource
+from pathlib import Path
+from frhsic.cli import _tables
+got = _tables.read(Path(sys.argv[1]), ["age", "score"], roles={"age": "sensitive attribute", "score": "score"})
+print(got.given, got.rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def peak(path: Path) -> tuple[int, int, int]:
+    done = subprocess.run([sys.executable, "-c", MEMORY, str(path)], capture_output=True, text=True, check=True)
+    given, rows, megabytes = (int(x) for x in done.stdout.split())
+    return given, rows, megabytes
+
+
+@pytest.mark.slow
+def test_a_csv_of_two_gigabytes_is_read_within_two_gigabytes_of_memory(tmp_path):
+    random = np.random.default_rng(0)
+    n = 100_000
+    data = pd.DataFrame({"age": random.integers(18, 90, n), "score": random.random(n), "note": ["x" * 60] * n})
+    block = data.to_csv(index=False, header=False).encode()
+    path = tmp_path / "big.csv"
+    blocks = 2 * 2**30 // len(block) + 1
+    with path.open("wb") as file:
+        file.write(b"age,score,note\n")
+        for _ in range(blocks):
+            file.write(block)
+    try:
+        given, rows, megabytes = peak(path)
+    finally:
+        path.unlink()
+    assert given == blocks * n
+    assert rows == _tables.KEPT_ROWS
+    assert megabytes < 2048
+
+
+def test_parquet_is_read_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(_tables, "CHUNK_ROWS", 1000)
+    path = tmp_path / "long.parquet"
+    pq.write_table(pa.table({"age": np.arange(5000.0), "score": np.arange(5000.0)}), path, row_group_size=2500)
+    seen = []
+    got = read(path, watch=seen.append)
+    assert got.given == 5000
+    assert len(seen) >= 5
