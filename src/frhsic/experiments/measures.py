@@ -62,7 +62,8 @@ def probe_r2(z_train: Tensor, s_train: Tensor, z_test: Tensor, s_test: Tensor) -
     coefficients = torch.linalg.solve(gram, a.mT @ target / a.shape[1])
     predicted = (b @ coefficients)[..., 0] + s_train.double().mean()
     residual = ((s_test.double() - predicted) ** 2).mean(1)
-    return 1 - residual / s_test.double().var(correction=0)
+    r2: Tensor = 1 - residual / s_test.double().var(correction=0)
+    return r2
 
 
 def _by_split(fleet: Fleet) -> dict[int, list[int]]:
@@ -75,7 +76,8 @@ def _by_split(fleet: Fleet) -> dict[int, list[int]]:
 def _on_part(fleet: Fleet, part: Part, task: str) -> dict[str, Tensor]:
     x, y, s = part.to(fleet.device)
     scores = fleet.scores(x)[..., 0].double()  # (M, n)
-    y, s = y.double(), s.double().reshape(len(s), -1)[:, 0]
+    y, attributes = y.double(), s.double().reshape(len(s), -1)
+    s = attributes[:, 0]
     range_of_s = float(s.max() - s.min())
     columns: dict[str, Tensor] = {}
     kinds = {"logit": scores} if task == "regression" else {"logit": scores, "probability": torch.sigmoid(scores)}
@@ -90,6 +92,17 @@ def _on_part(fleet: Fleet, part: Part, task: str) -> dict[str, Tensor]:
         columns[f"gdp_{name}"] = _gdp(values, s, 0.1 * range_of_s, "population")
     columns["gdp_logit_uniform"] = _gdp(scores, s, PUBLISHED_BANDWIDTH, "uniform")
     columns["gdp_probability_uniform"] = _gdp(kinds["probability"], s, PUBLISHED_BANDWIDTH, "uniform")
+    for number, other in enumerate(attributes.T[1:], start=2):
+        columns[f"gdp_probability_{number}"] = _gdp(
+            kinds["probability"], other, 0.1 * float(other.max() - other.min()), "population"
+        )
+        columns[f"gdp_logit_uniform_{number}"] = _gdp(scores, other, PUBLISHED_BANDWIDTH, "uniform")
+    if task != "regression":
+        positive = y == 1
+        s_positive = s[positive]
+        width = 0.1 * float(s_positive.max() - s_positive.min())
+        columns["eo_gdp_probability"] = _gdp(kinds["probability"][:, positive], s_positive, width, "population")
+        columns["eo_gdp_logit_uniform"] = _gdp(scores[:, positive], s_positive, PUBLISHED_BANDWIDTH, "uniform")
     spread = scores.std(1, correction=0)
     tiny = 1e-9 * scores.abs().mean(1) + 1e-30
     columns["gdp_standardized"] = columns["gdp_logit"] / (spread + tiny)
@@ -112,16 +125,16 @@ def _leaks(fleet: Fleet, split: Split) -> dict[str, Tensor]:
     mean, spread = z.mean(1, keepdim=True), z.std(1, keepdim=True)
     spread = spread + 1e-3 * spread.mean(2, keepdim=True) + 1e-30
 
-    def lifted(values: Tensor) -> Tensor:
-        return torch.cos((values - mean) / spread @ directions + phases)
+    def lifted(models: slice, values: Tensor) -> Tensor:
+        return torch.cos((values[models] - mean[models]) / spread[models] @ directions + phases)
 
     return {
         "z_scale": (2 * z_test.var(1, correction=0).sum(1)).sqrt(),
         "probe_r2_linear": probe_r2(z, s, z_test, s_test),
         "probe_r2_cosines": torch.cat(
             [
-                probe_r2(part, s, part_test, s_test)
-                for part, part_test in zip(lifted(z).split(16), lifted(z_test).split(16))
+                probe_r2(lifted(slice(i, i + 16), z), s, lifted(slice(i, i + 16), z_test), s_test)
+                for i in range(0, len(z), 16)
             ]
         ),
     }

@@ -1,21 +1,25 @@
-"""The trade-off sweep: every method, weight and split of a dataset, one fleet for each method."""
+"""A grid of models: datasets × methods × weights × repeats, one fleet for each dataset and method."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from torch import nn
+
 from frhsic.datasets import Dataset, Split, load_dataset
-from frhsic.estimators import penalty_named
+from frhsic.estimators.names import penalty_named
 from frhsic.experiments import records
 from frhsic.experiments.measures import measured
 from frhsic.experiments.protocol import BASELINE, Protocol
 from frhsic.experiments.records import Record, Unit
-from frhsic.fleet import Fleet, Member, TrainingData, train
+from frhsic.fleet import Fleet, Member, TrainingData, affine_head, train
+from frhsic.penalties import Penalty
 
-__all__ = ["FIRST_SEED", "Grid", "run", "splits_of", "training_data"]
+__all__ = ["FIRST_SEED", "Grid", "Method", "by_name", "held_out_splits", "loaded", "run", "training_data"]
 
 FIRST_SEED = 42
 """Seed of the first repeat; the published splits are 42 to 46."""
@@ -23,26 +27,76 @@ FIRST_SEED = 42
 REPRESENTATION = 50
 
 Watch = Callable[[str], None]
+Keep = Callable[[str, str, Fleet, Sequence[Split], list[Record]], None]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A penalty under a name; `weights` stand in for those of the grid."""
+
+    name: str
+    make: Callable[[], Penalty]
+    weights: tuple[float, ...] | None = None
+
+
+def by_name(*names: str, z_dim: int = REPRESENTATION) -> tuple[Method, ...]:
+    """Return methods by the names of the estimators."""
+    return tuple(Method(name, partial(penalty_named, name, z_dim=z_dim)) for name in names)
+
+
+def loaded(name: str, protocol: Protocol) -> Dataset:
+    """Load a dataset in the protocol's variant."""
+    return load_dataset(name, variant=protocol.variant)
+
+
+def held_out_splits(data: Dataset, protocol: Protocol, repeats: int) -> list[Split]:
+    """Return the splits of the repeats, those of the published seeds first, with the protocol's validation rows."""
+    return [data.split(FIRST_SEED + r, validation=protocol.validation) for r in range(repeats)]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Datasets × methods × weights × repeats, under one protocol."""
+    """Models to train under one protocol, and how.
+
+    Attributes
+    ----------
+    name, datasets, methods, weights, repeats
+        What is crossed with what; the unpenalised model of each dataset comes first.
+    epochs, batch_size
+        Of the training; a batch size of None takes all training rows at once.
+    encoder
+        Makes the encoder from the number of features; None for the paper's.
+    source, splits
+        Where a dataset comes from, and how it is split.
+    """
 
     name: str
     datasets: tuple[str, ...]
-    methods: tuple[str, ...]
+    methods: tuple[Method, ...]
     weights: tuple[float, ...]
     repeats: int
     epochs: int = 200
+    batch_size: int | None = 256
+    encoder: Callable[[int], nn.Module] | None = None
+    z_dim: int = REPRESENTATION
+    source: Callable[[str, Protocol], Dataset] = loaded
+    splits: Callable[[Dataset, Protocol, int], list[Split]] = held_out_splits
 
     def units(self) -> list[Unit]:
         """What is trained together: a dataset and a method, the unpenalised one first."""
-        return [(dataset, method) for dataset in self.datasets for method in (BASELINE, *self.methods)]
+        names = (BASELINE, *(method.name for method in self.methods))
+        return [(self.name, dataset, name) for dataset in self.datasets for name in names]
 
-    def weights_of(self, method: str) -> tuple[float, ...]:
-        """Weights of a method: the unpenalised one has a single one, 0."""
-        return (0.0,) if method == BASELINE else self.weights
+    def method(self, name: str) -> Method:
+        """Return the method of a name, the unpenalised one included."""
+        if name == BASELINE:
+            return Method(BASELINE, partial(penalty_named, BASELINE), (0.0,))
+        return next(method for method in self.methods if method.name == name)
+
+    def weights_of(self, name: str) -> tuple[float, ...]:
+        """Weights of a method: its own, or the grid's."""
+        own = self.method(name).weights
+        return self.weights if own is None else own
 
 
 def run(
@@ -52,74 +106,65 @@ def run(
     *,
     device: str = "auto",
     watch: Watch | None = None,
-    load: Callable[[str, Protocol], Dataset] | None = None,
-    inspect: Callable[[str, str, Fleet, list[Split]], None] | None = None,
+    keep: Keep | None = None,
 ) -> list[Record]:
     """Train what is not yet in the file, append it, and return all records of the grid.
 
-    `inspect` is called with dataset, method, fleet and splits when a fleet is trained, for what a record cannot hold.
+    `keep` is called with dataset, method, fleet, splits and records when a fleet is trained, before its records are
+    written, for what a record cannot hold.
     """
-    load = _loaded if load is None else load
-    sizes = {unit: grid.repeats * len(grid.weights_of(unit[1])) for unit in grid.units()}
-    open_units = records.resume(path, grid.units(), _unit, sizes)
+    sizes = {unit: grid.repeats * len(grid.weights_of(unit[2])) for unit in grid.units()}
     ready: tuple[str, Dataset, list[Split], TrainingData] | None = None
-    for dataset, method in open_units:
+    for _, dataset, name in records.resume(path, grid.units(), _unit, sizes):
         if ready is None or ready[0] != dataset:
-            data = load(dataset, protocol)
-            splits = splits_of(data, protocol, grid.repeats)
+            data = grid.source(dataset, protocol)
+            splits = grid.splits(data, protocol, grid.repeats)
             ready = (dataset, data, splits, training_data(splits))
         _, data, splits, rows = ready
         started = time.perf_counter()
-        weights = grid.weights_of(method)
-        members = [Member(weight, FIRST_SEED + r, r) for r in range(grid.repeats) for weight in weights]
-        fleet = train(
-            rows,
-            members,
-            task=data.task,
-            penalty=penalty_named(method, z_dim=REPRESENTATION),
-            epochs=grid.epochs,
-            device=device,
-        )
-        results = measured(fleet, splits, data.task)
-        seconds = time.perf_counter() - started
-        records.append(path, _records(protocol, dataset, method, fleet, results, fleet.seconds))
-        if inspect is not None:
-            inspect(dataset, method, fleet, splits)
+        fleet = _trained(grid, grid.method(name), data, rows, device)
+        found = _records(grid, protocol, dataset, name, fleet, measured(fleet, splits, data.task))
+        if keep is not None:
+            keep(dataset, name, fleet, splits, found)
+        records.append(path, found)
         if watch is not None:
-            watch(f"{protocol.name} {dataset} {method}: {len(members)} models in {seconds:.1f} s")
+            seconds = time.perf_counter() - started
+            watch(f"{protocol.name} {grid.name} {dataset} {name}: {len(fleet)} models in {seconds:.1f} s")
     wanted = set(grid.units())
     return [record for record in records.read(path) if _unit(record) in wanted]
 
 
-def splits_of(data: Dataset, protocol: Protocol, repeats: int) -> list[Split]:
-    """Return the splits of the repeats, those of the published seeds first."""
-    return [data.split(FIRST_SEED + r, validation=protocol.validation) for r in range(repeats)]
-
-
 def training_data(splits: Sequence[Split]) -> TrainingData:
     """Return the training rows of some splits, stacked."""
-    return TrainingData.stacked([TrainingData.of(*_of(split)) for split in splits])
+    return TrainingData.stacked([TrainingData.of(s.train.x, s.train.y, s.train.s) for s in splits])
 
 
-def _of(split: Split) -> tuple[object, object, object]:
-    x, y, s = split.train
-    return x, y, s
-
-
-def _loaded(name: str, protocol: Protocol) -> Dataset:
-    return load_dataset(name, variant=protocol.variant)
+def _trained(grid: Grid, method: Method, data: Dataset, rows: TrainingData, device: str) -> Fleet:
+    encoder = None if grid.encoder is None else partial(grid.encoder, rows.columns)
+    return train(
+        rows,
+        [Member(weight, FIRST_SEED + r, r) for r in range(grid.repeats) for weight in grid.weights_of(method.name)],
+        task=data.task,
+        penalty=method.make,
+        encoder=encoder,
+        head=None if encoder is None else partial(affine_head, grid.z_dim, 1),
+        epochs=grid.epochs,
+        batch_size=rows.rows if grid.batch_size is None else grid.batch_size,
+        device=device,
+    )
 
 
 def _unit(record: Record) -> Unit:
-    return (record["dataset"], record["method"])
+    return (record["experiment"], record["dataset"], record["method"])
 
 
 def _records(
-    protocol: Protocol, dataset: str, method: str, fleet: Fleet, results: list[dict[str, float]], seconds: float
+    grid: Grid, protocol: Protocol, dataset: str, method: str, fleet: Fleet, results: list[dict[str, float]]
 ) -> list[Record]:
     stopped = fleet.diverged.tolist()
     return [
         {
+            "experiment": grid.name,
             "protocol": protocol.name,
             "dataset": dataset,
             "method": method,
@@ -127,7 +172,7 @@ def _records(
             "repeat": member.split,
             "diverged": stopped[index] >= 0,
             **results[index],
-            "seconds": seconds,
+            "seconds": fleet.seconds,
         }
         for index, member in enumerate(fleet.members)
     ]
