@@ -3,6 +3,7 @@
 from frhsic.estimators.base import MissingSensitiveFeaturesWarning, fit_path
 from frhsic.estimators.classifier import ParityClassifier
 from frhsic.estimators.encoder import ParityEncoder
+from frhsic.estimators.metrics import equal_opportunity_gdp, gdp_difference, standardized_gdp_difference
 from frhsic.estimators.names import PENALTY_NAMES, PenaltyName, penalty_named
 from frhsic.estimators.regressor import ParityRegressor
 from frhsic.estimators.tables import TableEncoding
@@ -15,6 +16,9 @@ __all__ = [
     "ParityRegressor",
     "PenaltyName",
     "TableEncoding",
+    "equal_opportunity_gdp",
     "fit_path",
+    "gdp_difference",
     "penalty_named",
+    "standardized_gdp_difference",
 ]

@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 from torch import Tensor, nn
 
 from frhsic import _arrays
@@ -26,7 +26,7 @@ from frhsic.fleet import Fleet, Member, TrainingData, affine_head, mlp_encoder, 
 from frhsic.fleet.losses import Task
 from frhsic.penalties import NoPenalty, Penalty
 
-__all__ = ["MissingSensitiveFeaturesWarning", "ParityBase", "Target", "fit_path"]
+__all__ = ["MissingSensitiveFeaturesWarning", "ParityBase", "Target", "fit_path", "target_column"]
 
 CHUNK_ROWS = 65_536
 """Rows that are encoded at once."""
@@ -368,6 +368,17 @@ def fit_path(
         model._adopt(fleet, i)
         fitted.append(model)
     return fitted
+
+
+def target_column(estimator: ParityBase, y: Any) -> np.ndarray:
+    """Return y as one column without missing values; scikit-learn's own checks, apart from those of X."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    values = column_or_1d(y, warn=True)
+    assert_all_finite(values, input_name="y", estimator_name=type(estimator).__name__)
+    if np.iscomplexobj(values):
+        raise ValueError("Complex data not supported: y is complex; pass its real part.")
+    return np.asarray(values)
 
 
 def _seed(random_state: Any) -> int:

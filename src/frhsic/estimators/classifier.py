@@ -8,9 +8,9 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from frhsic.estimators.base import ParityBase, Target
+from frhsic.estimators.base import ParityBase, Target, target_column
 
 __all__ = ["ParityClassifier"]
 
@@ -144,7 +144,7 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         return np.asarray(self.classes_[at])
 
     def _target(self, y: Any, *, fresh: bool, classes: Any = None) -> Target:
-        labels = column_or_1d(validate_data(self, X="no_validation", y=y), warn=True)
+        labels = target_column(self, y)
         check_classification_targets(labels)
         found = unique_labels(labels)
         if fresh:

@@ -6,9 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.multiclass import type_of_target, unique_labels
-from sklearn.utils.validation import column_or_1d, validate_data
 
-from frhsic.estimators.base import ParityBase, Target
+from frhsic.estimators.base import ParityBase, Target, target_column
 
 __all__ = ["ParityEncoder"]
 
@@ -62,7 +61,7 @@ feature_names_in_, sensitive_names_in_
         if y is None:
             target = Target(None, "reconstruction", self.feature_encoding_.width)
         else:
-            target = self._supervised(column_or_1d(validate_data(self, X="no_validation", y=y), warn=True), fresh)
+            target = self._supervised(target_column(self, y), fresh)
         if fresh:
             self.task_ = target.task
         elif target.task != self.task_:

@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from frhsic.estimators.base import ParityBase, Target
+from frhsic.estimators.base import ParityBase, Target, target_column
 
 __all__ = ["ParityRegressor"]
 
@@ -75,8 +75,7 @@ feature_names_in_, sensitive_names_in_
         return np.asarray(self.target_mean_ + self.target_scale_ * raw)
 
     def _target(self, y: Any, *, fresh: bool, classes: Any = None) -> Target:
-        checked = validate_data(self, X="no_validation", y=y, y_numeric=True)
-        values = column_or_1d(checked, warn=True).astype(np.float64)
+        values = target_column(self, y).astype(np.float64)
         if fresh:
             self.target_mean_ = float(values.mean())
             spread = float(values.std())

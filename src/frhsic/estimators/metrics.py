@@ -1,0 +1,72 @@
+"""GDP as a metric of predictions, ``f(y_true, y_pred, *, sensitive_features)``, for scikit-learn and fairlearn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from frhsic import _arrays
+from frhsic.parity import gdp, standardized_gdp
+
+__all__ = ["equal_opportunity_gdp", "gdp_difference", "standardized_gdp_difference"]
+
+
+def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any, bandwidth: float | None = None) -> float:
+    r"""Mean distance of the conditional mean prediction from the mean, :math:`E_S |E[f | S] - E f|`; worst attribute.
+
+    Zero when the mean prediction does not depend on s; positive on any sample. A number alone, for scorers and
+    searches: :func:`frhsic.parity.gdp` gives it with its interval and its value under independence.
+
+    Parameters
+    ----------
+    y_true
+        Not used; it stands there because metrics are called with it.
+    y_pred
+        Probabilities, decisions 0/1, or predictions; of several columns the worst.
+    sensitive_features
+        One or several numeric attributes.
+    bandwidth
+        In units of s; None is a tenth of its range.
+
+    Examples
+    --------
+    >>> round(gdp_difference(None, [0.1, 0.2, 0.3, 0.6], sensitive_features=[0.0, 0.0, 0.0, 1.0]), 4)
+    0.15
+
+    A scorer for a search, better when smaller:
+
+    >>> from sklearn.metrics import make_scorer
+    >>> scorer = make_scorer(gdp_difference, greater_is_better=False, response_method="predict_proba")
+    """
+    s = _arrays.matrix(sensitive_features, "sensitive_features")
+    return max(float(gdp(y_pred, column, bandwidth=bandwidth, bootstrap=0, permutations=0)) for column in s.mT)
+
+
+def standardized_gdp_difference(
+    y_true: Any, y_pred: Any, *, sensitive_features: Any, bandwidth: float | None = None
+) -> float:
+    r"""As :func:`gdp_difference`, in standard deviations of the predictions, which shrinking them does not lower.
+
+    Examples
+    --------
+    >>> round(standardized_gdp_difference(None, [0.2, 0.2, 0.6, 0.6], sensitive_features=[0.0, 0.0, 1.0, 1.0]), 4)
+    1.0
+    """
+    s = _arrays.matrix(sensitive_features, "sensitive_features")
+    found = (standardized_gdp(y_pred, column, bandwidth=bandwidth, bootstrap=0, permutations=0) for column in s.mT)
+    return max(map(float, found))
+
+
+def equal_opportunity_gdp(
+    y_true: Any, y_pred: Any, *, sensitive_features: Any, bandwidth: float | None = None
+) -> float:
+    r"""As :func:`gdp_difference`, among the rows with y = 1: :math:`E |E[f | S, Y=1] - E[f | Y=1]|`.
+
+    Examples
+    --------
+    >>> s, y = [0.0, 0.0, 1.0, 1.0], [1, 1, 1, 0]
+    >>> round(equal_opportunity_gdp(y, [0.2, 0.2, 0.8, 0.0], sensitive_features=s), 4)
+    0.2667
+    """
+    s = _arrays.matrix(sensitive_features, "sensitive_features")
+    found = (gdp(y_pred, column, where=y_true, bandwidth=bandwidth, bootstrap=0, permutations=0) for column in s.mT)
+    return max(map(float, found))

@@ -1,0 +1,437 @@
+"""Choosing the weight of the penalty: on validation rows, from one fleet, by a rule that is said."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+from scipy.stats import norm
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import train_test_split
+
+from frhsic import _arrays
+from frhsic.estimators import ParityClassifier, ParityRegressor, fit_path
+from frhsic.frontier import Frontier, Run
+from frhsic.independence import IndependenceResult, gamma_test
+from frhsic.kernels import Gaussian, per_column_gaussians
+from frhsic.parity import ParityResult, gdp
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "WEIGHTS",
+    "Candidate",
+    "Evaluation",
+    "IndependenceRule",
+    "PerformanceRule",
+    "Rule",
+    "Selection",
+    "TargetRule",
+    "UnmetTargetWarning",
+    "select_weight",
+]
+
+WEIGHTS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+"""The grid that is trained unless another is given; 0 is the unpenalised model."""
+
+TEST_ROWS = 2000
+"""Validation rows that HSIC and its test use at most; with more, a test rejects dependence of no consequence."""
+
+
+class UnmetTargetWarning(UserWarning):
+    """No weight of the grid does what the rule asks for; the nearest one was taken."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One weight of the grid, measured on validation rows.
+
+    Attributes
+    ----------
+    weight
+        λ.
+    performance
+        Accuracy or mean squared error, or what `scoring` says.
+    gdp, gdp_upper
+        GDP of the scores for the worst attribute, in probabilities or in the unit of y, and its one-sided upper
+        confidence bound.
+    hsic, hsic_upper
+        Biased HSIC of what the rule looks at (Z, or the scores) and the attributes, Gaussians at median bandwidths,
+        and its upper bound, NaN where the rule does not ask for HSIC.
+    pvalue
+        Of the gamma test of independence.
+    accepted
+        Whether the rule admits this weight.
+    """
+
+    weight: float
+    performance: float
+    gdp: float
+    gdp_upper: float
+    hsic: float
+    hsic_upper: float
+    pvalue: float
+    accepted: bool = False
+
+
+class Rule(Protocol):
+    """How a weight is chosen among candidates, which come by increasing weight."""
+
+    @property
+    def of(self) -> Literal["representation", "scores"]:
+        """What HSIC is measured on."""
+
+    @property
+    def confidence(self) -> float:
+        """Confidence of the upper bounds."""
+
+    @property
+    def epsilon(self) -> float | None:
+        """HSIC that the candidates' is held against, or None."""
+
+    def choose(self, candidates: Sequence[Candidate], higher_is_better: bool) -> tuple[list[bool], int, str]:
+        """Return which candidates are admitted, the index of the one to take, and why."""
+
+
+@dataclass(frozen=True)
+class IndependenceRule:
+    r"""The paper's: the smallest λ at which independence is not rejected, or HSIC is below ε.
+
+    Parameters
+    ----------
+    level
+        Of the test.
+    epsilon
+        HSIC below which dependence counts as negligible, or None. With many rows a test rejects anything; ε says
+        what matters.
+    of
+        ``"representation"``: Z, for any head; ``"scores"``: the deployed head's alone.
+    """
+
+    level: float = 0.05
+    epsilon: float | None = None
+    of: Literal["representation", "scores"] = "representation"
+    confidence: float = 0.95
+
+    def choose(self, candidates: Sequence[Candidate], higher_is_better: bool) -> tuple[list[bool], int, str]:
+        """Take the smallest weight that is not rejected."""
+        admitted = [c.pvalue > self.level or (self.epsilon is not None and c.hsic < self.epsilon) for c in candidates]
+        if True in admitted:
+            at = admitted.index(True)
+            why = f"not rejected at level {self.level:g} (p = {candidates[at].pvalue:.3g})"
+            if candidates[at].pvalue <= self.level:
+                why = f"HSIC {candidates[at].hsic:.3g} is below epsilon = {self.epsilon:g}"
+            return admitted, at, f"the smallest weight at which independence of the {self.of} holds: {why}"
+        at = int(np.argmin([c.hsic for c in candidates]))
+        return admitted, at, f"independence of the {self.of} is rejected at every weight; this one has the least HSIC"
+
+
+@dataclass(frozen=True)
+class TargetRule:
+    r"""The best performance subject to a limit on dependence, GDP ≤ target or HSIC ≤ target.
+
+    Parameters
+    ----------
+    target
+        The limit: GDP in probabilities (or in the unit of y), or HSIC.
+    measure
+        ``"gdp"`` of the scores or ``"hsic"`` of what `of` says.
+    confidence
+        What must keep the limit is the one-sided upper bound of this confidence on the validation rows, because the
+        best of a grid that keeps it by a hair there is as likely as not to miss it on other rows. 0.5 is no margin.
+    of
+        What HSIC is measured on: ``"representation"`` or ``"scores"``.
+    """
+
+    target: float
+    measure: Literal["gdp", "hsic"] = "gdp"
+    confidence: float = 0.95
+    of: Literal["representation", "scores"] = "representation"
+
+    @property
+    def epsilon(self) -> float | None:
+        """The target, where it is one of HSIC."""
+        return self.target if self.measure == "hsic" else None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.target < np.inf:
+            raise ValueError(f"target={self.target!r}; pass a positive number.")
+        if self.measure not in ("gdp", "hsic"):
+            raise ValueError(f"measure={self.measure!r}; pass 'gdp' or 'hsic'.")
+
+    def choose(self, candidates: Sequence[Candidate], higher_is_better: bool) -> tuple[list[bool], int, str]:
+        """Take the best performance among those within the limit."""
+        bounds = [c.gdp_upper if self.measure == "gdp" else c.hsic_upper for c in candidates]
+        admitted = [bound <= self.target for bound in bounds]
+        if True not in admitted:
+            at = int(np.argmin(bounds))
+            why = (
+                f"no weight keeps {self.measure} at {self.target:g} with confidence {self.confidence:g}; this one "
+                f"has the least upper bound, {bounds[at]:.4g}"
+            )
+            return admitted, at, why
+        at = _best([i for i, ok in enumerate(admitted) if ok], candidates, higher_is_better)
+        why = (
+            f"the best performance among weights whose {self.measure} is at most {self.target:g} with confidence "
+            f"{self.confidence:g} (upper bound {bounds[at]:.4g})"
+        )
+        return admitted, at, why
+
+
+@dataclass(frozen=True)
+class PerformanceRule:
+    r"""The least GDP within a loss of performance, relative to the unpenalised model.
+
+    Parameters
+    ----------
+    loss
+        Share of the unpenalised performance that may be given up: accuracy at least (1 − loss) times it, or an error
+        at most (1 + loss) times it.
+    """
+
+    loss: float = 0.01
+    of: Literal["representation", "scores"] = "representation"
+    confidence: float = 0.95
+    epsilon: None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.loss < 1:
+            raise ValueError(f"loss={self.loss!r}; pass a share from 0 to 1, such as 0.01 for 1 %.")
+
+    def choose(self, candidates: Sequence[Candidate], higher_is_better: bool) -> tuple[list[bool], int, str]:
+        """Take the least GDP among those within the loss."""
+        base = candidates[0].performance
+        floor = base * (1 - self.loss) if higher_is_better else base * (1 + self.loss)
+        admitted = [c.performance >= floor if higher_is_better else c.performance <= floor for c in candidates]
+        at = min((i for i, ok in enumerate(admitted) if ok), key=lambda i: candidates[i].gdp)
+        return admitted, at, f"the least GDP with performance within {self.loss:.1%} of {base:.4g}, that of weight 0"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The chosen model on rows that neither trained nor chose it."""
+
+    performance: float
+    gdp: dict[str, ParityResult]
+    independence: IndependenceResult
+    rows: int
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The chosen weight, its model, and what it was chosen among.
+
+    Attributes
+    ----------
+    weight
+        λ.
+    estimator
+        The model at that weight, fitted on the training part; the validation rows have no part in it.
+    satisfied
+        Whether it does what the rule asks for.
+    reason
+        Why it was chosen, in a sentence.
+    candidates
+        Every weight of the grid, on the validation rows.
+    frontier
+        The same as a :class:`~frhsic.frontier.Frontier` of performance and GDP, to plot.
+    rule
+        The rule.
+    validation_rows
+        How many rows chose.
+    """
+
+    weight: float
+    estimator: Any
+    satisfied: bool
+    reason: str
+    candidates: tuple[Candidate, ...]
+    frontier: Frontier
+    rule: Rule
+    scoring: str
+    validation_rows: int
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the candidates as a DataFrame, with a column `chosen`."""
+        import pandas as pd
+
+        rows = [{**asdict(candidate), "chosen": candidate.weight == self.weight} for candidate in self.candidates]
+        return pd.DataFrame(rows)
+
+    def evaluate(self, X: Any, y: Any, *, sensitive_features: Any) -> Evaluation:
+        """Measure the chosen model on other rows: the numbers to report."""
+        model = self.estimator
+        s = _arrays.matrix(sensitive_features, "sensitive_features")
+        names = _arrays.column_names(sensitive_features, "sensitive", s.shape[1])
+        scores = _scores(model, X)
+        return Evaluation(
+            _performance(model, X, y, self.scoring),
+            {name: gdp(scores, column) for name, column in zip(names, s.T)},
+            _tested(model, X, s, self.rule, 0),
+            len(s),
+        )
+
+
+def select_weight(
+    estimator: ParityClassifier | ParityRegressor,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any,
+    rule: Rule | None = None,
+    weights: Sequence[float] = WEIGHTS,
+    validation: float | tuple[Any, Any, Any] = 0.2,
+    scoring: str | None = None,
+    sample_weight: Any = None,
+    sequential: bool = False,
+    random_state: _arrays.RandomState = 0,
+) -> Selection:
+    r"""Choose λ on validation rows, from models of the whole grid trained at once.
+
+    .. math:: \hat\lambda = \text{rule}\bigl(\{(\text{performance}_\lambda, \text{GDP}_\lambda, \text{HSIC}_\lambda,
+        p_\lambda)\}_{\lambda \in \text{grid}}\bigr), \quad \text{each measured on rows that were not trained on.}
+
+    The numbers of the chosen model on the validation rows are those of the best of many, hence too good; report
+    :meth:`Selection.evaluate` on test rows.
+
+    Parameters
+    ----------
+    estimator : ParityClassifier or ParityRegressor
+        Its `penalty_weight` is not used, and it is not changed.
+    X, y, sensitive_features, sample_weight
+        As in its ``fit``.
+    rule : IndependenceRule, TargetRule or PerformanceRule
+        None is ``PerformanceRule(0.01)``: the least GDP within 1 % of the unpenalised performance.
+    weights : sequence of float
+        The grid; 0 is added, for it is the reference.
+    validation : float or (X, y, sensitive_features)
+        Share of the rows, drawn at random, that are kept from training to choose on; or such rows themselves.
+    scoring : str, optional
+        Name of a scikit-learn scorer; accuracy, or for a regressor mean squared error.
+    sequential : bool
+        Train one model after another, for encoders that cannot be stacked, such as those with dropout.
+    random_state
+        Of the split and of the rows that the test uses; that of the training is the estimator's.
+
+    References
+    ----------
+    The paper, section on the choice of λ: increasing grid, held-out split, independence test, practical significance.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.uniform(size=400)
+    >>> X = np.column_stack([s, rng.normal(size=400)])
+    >>> y = 2 * s + X[:, 1] > 1
+    >>> model = ParityClassifier(epochs=50, random_state=0)
+    >>> chosen = select_weight(model, X, y, sensitive_features=s, rule=TargetRule(0.1), weights=[10, 100])
+    >>> chosen.satisfied, chosen.weight > 0
+    (True, True)
+    """
+    if not isinstance(estimator, (ParityClassifier, ParityRegressor)):
+        raise TypeError(
+            f"estimator is {type(estimator).__name__}; a weight is chosen by performance and dependence, so pass a "
+            "ParityClassifier or ParityRegressor (its transform gives Z)."
+        )
+    by: Rule = PerformanceRule() if rule is None else rule
+    scoring = scoring or ("accuracy" if isinstance(estimator, ParityClassifier) else "neg_mean_squared_error")
+    get_scorer(scoring)
+    seed = _arrays.generator(random_state).initial_seed() % 2**32
+    grid = sorted({0.0, *(float(weight) for weight in weights)})
+    fit_on, check_on = _parts(X, y, sensitive_features, sample_weight, validation, seed)
+    models = fit_path(
+        estimator,
+        fit_on[0],
+        fit_on[1],
+        weights=grid,
+        sensitive_features=fit_on[2],
+        sample_weight=fit_on[3],
+        sequential=sequential,
+    )
+    found = [_candidate(model, check_on, by, scoring, seed) for model in models]
+    higher = not scoring.startswith("neg_")
+    admitted, at, reason = by.choose(found, higher)
+    candidates = tuple(replace(c, accepted=ok) for c, ok in zip(found, admitted))
+    if not admitted[at]:
+        warnings.warn(f"{reason}. Try larger weights, or another penalty.", UnmetTargetWarning, stacklevel=2)
+    runs = tuple(Run("none" if c.weight == 0 else "penalised", c.weight, 0, c.performance, c.gdp) for c in candidates)
+    return Selection(
+        weight=candidates[at].weight,
+        estimator=models[at],
+        satisfied=admitted[at],
+        reason=reason,
+        candidates=candidates,
+        frontier=Frontier(runs, higher_is_better=higher),
+        rule=by,
+        scoring=scoring,
+        validation_rows=len(check_on[1]),
+    )
+
+
+def _parts(
+    X: Any, y: Any, s: Any, sample_weight: Any, validation: float | tuple[Any, Any, Any], seed: int
+) -> tuple[tuple[Any, Any, Any, Any], tuple[Any, Any, Any]]:
+    if s is None:
+        raise ValueError("sensitive_features is None: without it there is no dependence to choose by.")
+    if not isinstance(validation, (int, float)):
+        X_check, y_check, s_check = validation
+        return (X, y, s, sample_weight), (X_check, y_check, s_check)
+    if not 0 < validation < 1:
+        raise ValueError(f"validation={validation}; pass a share of the rows between 0 and 1, or (X, y, s).")
+    arrays = [X, y, s] + ([] if sample_weight is None else [sample_weight])
+    cut = train_test_split(*arrays, test_size=float(validation), random_state=seed)
+    return (cut[0], cut[2], cut[4], cut[6] if sample_weight is not None else None), (cut[1], cut[3], cut[5])
+
+
+def _candidate(model: Any, rows: tuple[Any, Any, Any], rule: Rule, scoring: str, seed: int) -> Candidate:
+    X, y, s = rows
+    columns = _arrays.matrix(s, "sensitive_features")
+    scores = _scores(model, X)
+    two_sided = max(2 * rule.confidence - 1, 0.01)  # both ends of an interval leave out as much
+    gaps = [gdp(scores, column, confidence=two_sided, permutations=0, random_state=seed) for column in columns.T]
+    test = _tested(model, X, columns, rule, seed)
+    error = np.nan if test.standard_error is None else test.standard_error
+    return Candidate(
+        weight=float(model.penalty_weight),
+        performance=_performance(model, X, y, scoring),
+        gdp=max(float(gap) for gap in gaps),
+        gdp_upper=max(gap.value if rule.confidence <= 0.5 else max(gap.interval[1], gap.value) for gap in gaps),
+        hsic=test.statistic,
+        hsic_upper=test.statistic + float(norm.ppf(rule.confidence)) * error,
+        pvalue=test.pvalue,
+    )
+
+
+def _tested(model: Any, X: Any, s: Any, rule: Rule, seed: int) -> IndependenceResult:
+    """Test what the rule looks at against all attributes jointly, on at most `TEST_ROWS` rows."""
+    seen = model.transform(X) if rule.of == "representation" else _scores(model, X)
+    values = _arrays.to_numpy(s)
+    if len(values) > TEST_ROWS:
+        rows = np.random.default_rng(seed).choice(len(values), TEST_ROWS, replace=False)
+        seen, values = seen[rows], values[rows]
+    kernel_s = per_column_gaussians(values) if values.shape[1] > 1 else None
+    kernel_z = Gaussian(1.0) if np.ptp(seen, axis=0).max() == 0 else None  # a collapsed Z has no median distance
+    return gamma_test(seen, values, kernel_z, kernel_s, epsilon=rule.epsilon)
+
+
+def _scores(model: Any, X: Any) -> np.ndarray:
+    """Probabilities (of the second of two classes), or predictions."""
+    if not hasattr(model, "predict_proba"):
+        return np.asarray(model.predict(X))
+    probabilities = np.asarray(model.predict_proba(X))
+    return probabilities[:, 1] if probabilities.shape[1] == 2 else probabilities
+
+
+def _performance(model: Any, X: Any, y: Any, scoring: str) -> float:
+    score = float(get_scorer(scoring)(model, X, y))
+    return -score if scoring.startswith("neg_") else score
+
+
+def _best(among: list[int], candidates: Sequence[Candidate], higher_is_better: bool) -> int:
+    """Return the best performance's index; of equal ones the least GDP's."""
+    sign = 1 if higher_is_better else -1
+    return max(among, key=lambda i: (sign * candidates[i].performance, -candidates[i].gdp))
