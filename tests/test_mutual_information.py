@@ -11,7 +11,7 @@ from pytest import approx
 from scipy.special import digamma
 
 from dependence_samples import KINDS, check_bad_pairs, gaussian_pair, waves, within
-from frhsic.dependence import mutual_information, mutual_information_published
+from frhsic.dependence import information, mutual_information, mutual_information_published
 
 
 def ksg_by_definition(z, s, k, inside):
@@ -167,3 +167,15 @@ def test_more_components_than_columns_are_refused():
     z, s = gaussian_pair(20, 0.5, 0, columns=2)
     with pytest.raises(ValueError, match="components is 3; pass from 1 to 2"):
         mutual_information(z, s, components=3)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_all_pairs_and_trees_count_the_same_rows(strict, monkeypatch):
+    monkeypatch.setattr(information, "TILE_ENTRIES", 1000)  # several tiles
+    draw = np.random.default_rng(3)
+    s = np.round(draw.random((150, 1)) * 12)  # tied, as ages are
+    z = np.round(draw.standard_normal((150, 3)) + s, 1)
+    by_trees = information._counts_by_trees(z, s, 4, strict)
+    among_pairs = information._counts_among_pairs(torch.from_numpy(z), torch.from_numpy(s), 4, strict)
+    for tree, pairs in zip(by_trees, among_pairs):
+        np.testing.assert_array_equal(tree, pairs)

@@ -27,10 +27,14 @@ from frhsic.dependence._sample import paired_rows, require_varying
 __all__ = ["mutual_information", "mutual_information_published"]
 
 Matrix = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 MAX_COMPONENTS = 5
 VARIANCE_SHARE = 0.95
 JITTER = 1e-10
+
+TILE_ENTRIES = 1 << 26
+"""Distances that are held at once on a GPU."""
 
 
 def mutual_information(
@@ -41,6 +45,7 @@ def mutual_information(
     components: int | None = None,
     random_state: _arrays.RandomState = 0,
     where: Any = None,
+    device: torch.device | str | None = None,
 ) -> Tensor:
     r"""Mutual information in nats by nearest neighbours, with strict marginal counts.
 
@@ -64,6 +69,9 @@ def mutual_information(
         Decides the jitter, of relative size 1e-10, that tells tied rows apart.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
+    device
+        Where neighbours are sought: on the CPU, which is the default, by trees; on a GPU among all pairs, by tiles. The
+        counts are the same.
 
     Returns
     -------
@@ -88,9 +96,7 @@ def mutual_information(
     noise = _arrays.numpy_generator(random_state)
     z = z + JITTER * noise.standard_normal(z.shape)
     s = s + JITTER * noise.standard_normal(s.shape)
-    radius = _neighbour_distance(z, s, neighbours)
-    inside = np.nextafter(radius, 0)  # the tree counts what is at most this far: less than the radius
-    return torch.tensor(_ksg(z, s, neighbours, inside), dtype=width)
+    return torch.tensor(_ksg(z, s, neighbours, strict=True, device=device), dtype=width)
 
 
 def mutual_information_published(
@@ -99,6 +105,7 @@ def mutual_information_published(
     *,
     neighbours: int = 5,
     where: Any = None,
+    device: torch.device | str | None = None,
 ) -> Tensor:
     r"""Mutual information as the published numbers were made: inclusive counts, unscaled, clipped at zero.
 
@@ -110,7 +117,7 @@ def mutual_information_published(
 
     Parameters
     ----------
-    z, s, neighbours, where
+    z, s, neighbours, where, device
         As in :func:`mutual_information`.
 
     Examples
@@ -122,8 +129,7 @@ def mutual_information_published(
     """
     z, s, width = _rows(z, s, where, neighbours)
     z = _principal_components(z, None, least=2)
-    radius = _neighbour_distance(z, s, neighbours)
-    return torch.tensor(max(_ksg(z, s, neighbours, radius), 0.0), dtype=width)
+    return torch.tensor(max(_ksg(z, s, neighbours, strict=False, device=device), 0.0), dtype=width)
 
 
 def _rows(z: Any, s: Any, where: Any, neighbours: int) -> tuple[Matrix, Matrix, torch.dtype]:
@@ -157,14 +163,39 @@ def _principal_components(x: Matrix, components: int | None, *, least: int) -> M
     return np.asarray(centred @ directions[:, ::-1][:, :components])
 
 
-def _neighbour_distance(z: Matrix, s: Matrix, neighbours: int) -> NDArray[np.float64]:
+def _ksg(z: Matrix, s: Matrix, neighbours: int, *, strict: bool, device: torch.device | str | None) -> float:
+    place = torch.device("cpu") if device is None else _arrays.resolve_device(device)
+    if place.type == "cpu":
+        within = _counts_by_trees(z, s, neighbours, strict)
+    else:
+        within = _counts_among_pairs(torch.from_numpy(z).to(place), torch.from_numpy(s).to(place), neighbours, strict)
+    # counts include the row itself, which is the +1 of the formula
+    return float(digamma(neighbours) + digamma(len(z)) - sum(digamma(count).mean() for count in within))
+
+
+def _counts_by_trees(z: Matrix, s: Matrix, neighbours: int, strict: bool) -> list[Counts]:
+    """Rows within the distance of the k-th neighbour, in z and in s; with `strict`, nearer than it."""
     joint = np.hstack([z, s])
     distances, _ = cKDTree(joint).query(joint, k=[neighbours + 1], p=np.inf)  # the nearest is the row itself
-    return np.asarray(distances[:, 0])
+    radius = np.nextafter(distances[:, 0], 0) if strict else distances[:, 0]  # the tree counts what is at most as far
+    return [cKDTree(x).query_ball_point(x, radius, p=np.inf, return_length=True) for x in (z, s)]
 
 
-def _ksg(z: Matrix, s: Matrix, neighbours: int, radius: NDArray[np.float64]) -> float:
-    n = z.shape[0]
-    # counts include the row itself, which is the +1 of the formula
-    within = [cKDTree(x).query_ball_point(x, radius, p=np.inf, return_length=True) for x in (z, s)]
-    return float(digamma(neighbours) + digamma(n) - sum(digamma(count).mean() for count in within))
+def _counts_among_pairs(z: Tensor, s: Tensor, neighbours: int, strict: bool) -> list[Counts]:
+    """Return the same counts from the distances of all pairs, a few rows at a time."""
+    counts = []
+    for rows in torch.split(torch.arange(len(z), device=z.device), max(1, TILE_ENTRIES // len(z))):
+        apart = [_largest_difference(x[rows], x) for x in (z, s)]
+        radius = torch.maximum(*apart).kthvalue(neighbours + 1, dim=1, keepdim=True).values
+        if strict:
+            radius = torch.nextafter(radius, torch.zeros_like(radius))
+        counts.append(torch.stack([(x <= radius).sum(1) for x in apart]))
+    return list(_arrays.to_numpy(torch.cat(counts, dim=1)))
+
+
+def _largest_difference(x: Tensor, y: Tensor) -> Tensor:
+    """Return distances in the maximum norm, one column at a time."""
+    largest = (x[:, None, 0] - y[None, :, 0]).abs()
+    for column in range(1, x.shape[1]):
+        largest = torch.maximum(largest, (x[:, None, column] - y[None, :, column]).abs())
+    return largest
