@@ -16,7 +16,14 @@ from torch import Tensor
 
 from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased
 from frhsic.dependence.moments import Gram, centered_products, cubic_sums, pair_sums
-from frhsic.independence import IndependenceResult, _permuted, gamma_test, gamma_test_published, permutation_test
+from frhsic.independence import (
+    IndependenceResult,
+    _permuted,
+    aggregated_test,
+    gamma_test,
+    gamma_test_published,
+    permutation_test,
+)
 from frhsic.independence._sample import sample
 from frhsic.independence.null_moments import permutation_mean_variance, permutation_third_moment
 from frhsic.kernels import (
@@ -297,7 +304,7 @@ def test_ties_are_counted(scale: float) -> None:
 
 
 def test_threshold_and_pvalue_say_the_same() -> None:
-    for seed in range(60):
+    for seed in range(25):
         z, s = rows(30, 1, seed), rows(30, 1, 1000 + seed)
         for result in (
             gamma_test(z, s, level=0.3),
@@ -305,8 +312,53 @@ def test_threshold_and_pvalue_say_the_same() -> None:
             gamma_test(z, s, level=0.3, moments="pearson"),
             gamma_test_published(z, s, level=0.3),
             permutation_test(z, s, level=0.3, resamples=99, random_state=seed),
+            aggregated_test(z, s, level=0.3, resamples=99, random_state=seed),
         ):
             assert result.rejected == (result.statistic > result.threshold)
+
+
+def test_the_aggregated_test_is_the_largest_standardised_value_over_the_same_permutations() -> None:
+    """By whole Gram matrices, and standardised by enumeration of all permutations rather than by the formula."""
+    n, resamples = 6, 99
+    z, s = rows(n, 1, 2), rows(n, 1, 3)
+    pairs = [(Gaussian(1.0), Gaussian(0.5)), (Laplacian(2.0), Gaussian(1.0)), (Linear(), Linear())]
+    draw = torch.Generator().manual_seed(7)
+    orders = [torch.randperm(n, generator=draw) for _ in range(resamples)]
+    observed, null, moments = [], [], []
+    for k, l in pairs:
+        k_gram, l_gram = grams(z, s, k, l)
+        every = all_permuted(k_gram, l_gram)
+        moments.append((every.mean(), every.std()))
+        observed.append((float(hsic_biased(k_gram, l_gram)) - every.mean()) / every.std())
+        permuted = np.array([float(hsic_biased(k_gram, l_gram[p][:, p])) for p in orders])
+        null.append((permuted - every.mean()) / every.std())
+    largest, best = np.max(null, axis=0), int(np.argmax(observed))
+    result = aggregated_test(z, s, pairs, resamples=resamples, random_state=7)
+    assert result.pvalue == (1 + (largest >= observed[best] - 1e-9).sum()) / 100
+    assert result.kernels == (repr(pairs[best][0]), repr(pairs[best][1]))
+    mean, deviation = moments[best]
+    assert result.threshold == approx(mean + deviation * np.sort(largest)[-5], rel=1e-8)
+
+
+def test_the_aggregated_test_of_one_pair_is_the_permutation_test() -> None:
+    for seed in range(5):
+        z, s = rows(40, 2, seed), rows(40, 1, 50 + seed)
+        k, l = gaussian_at_median(z), gaussian_at_median(s)
+        one = aggregated_test(z, s, [(k, l)], resamples=199, random_state=seed)
+        plain = permutation_test(z, s, k, l, resamples=199, random_state=seed)
+        assert (one.pvalue, one.statistic) == (plain.pvalue, plain.statistic)
+        assert one.threshold == approx(plain.threshold, rel=1e-10)
+
+
+def test_the_aggregated_test_sees_what_one_bandwidth_does_not() -> None:
+    """A fast wave: nothing at the median bandwidth, plain at a quarter of it."""
+    z = rows(200, 1, 0)
+    s = torch.cos(8 * z) + 0.2 * rows(200, 1, 1)
+    narrow = [(Gaussian(c * 0.95), Gaussian(c * 0.95)) for c in (0.1, 0.3, 1.0)]
+    assert aggregated_test(z, s, narrow, resamples=199, random_state=0).rejected
+    assert not permutation_test(z, s, resamples=199, random_state=0).rejected
+    with pytest.raises(ValueError, match="kernels is empty"):
+        aggregated_test(z, s, [])
 
 
 def test_too_few_resamples_never_reject() -> None:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.independence._permuted import permutations, permuted
-from frhsic.independence._sample import bandwidths, sample
+from frhsic.independence._permuted import Permuted, permutations, permuted
+from frhsic.independence._sample import Sample, bandwidths, sample
 from frhsic.independence.result import IndependenceResult, require_level
 from frhsic.kernels import Kernel
 
@@ -73,8 +73,7 @@ def permutation_test(
     (27.5625, 0.01)
     """
     require_level(level, epsilon)
-    if isinstance(resamples, bool) or resamples != int(resamples) or resamples < 1:
-        raise ValueError(f"resamples is {resamples}; pass a positive whole number of permutations.")
+    require_resamples(resamples)
     data = sample(z, s, kernel_z, kernel_s, where=where, device=device, least=4, what="the permutation test")
     n, draw = data.n, _arrays.generator(random_state)
     seed = draw.initial_seed()
@@ -82,15 +81,13 @@ def permutation_test(
     home = data.k.x.device
     observed = float(way.statistics(torch.arange(n, device=home)[None]))
     null = torch.cat([way.statistics(p.to(home)) for p in permutations(n, int(resamples), way.block, draw)])
-    # of the summed terms, not of their difference: ties are exact there, but for what thin factors leave out
-    slack = 100 * torch.finfo(torch.float64).eps * data.magnitude + way.error
-    pvalue = (1 + int((null >= observed - slack).sum())) / (1 + resamples)
+    pvalue = (1 + int((null >= observed - tie_slack(data, way)).sum())) / (1 + resamples)
     pvalue_epsilon, error = data.against(epsilon, pvalue)
     mean, variance = data.permutation_mean_variance()
     return IndependenceResult(
         statistic=data.statistic,
         pvalue=pvalue,
-        threshold=_threshold(null, level) / n**2,
+        threshold=critical_value(null, level) / n**2,
         level=level,
         method="permutation",
         n=n,
@@ -108,7 +105,21 @@ def permutation_test(
     )
 
 
-def _threshold(null: Tensor, level: float) -> float:
+def tie_slack(data: Sample, way: Permuted) -> float:
+    """Return the difference up to which two statistics are tied.
+
+    Rounding of the summed terms, not of their difference: ties are exact there, but for what thin factors leave out.
+    """
+    return 100 * torch.finfo(torch.float64).eps * data.magnitude + way.error
+
+
+def critical_value(null: Tensor, level: float) -> float:
     """Return the value that an observed statistic must exceed for p <= level: the m-th largest, m = ⌊level (1 + B)⌋."""
     m = math.floor(level * (1 + len(null)) * (1 + 1e-12))  # .05 · 200 must give 10 in floating point
     return math.inf if m == 0 else float(null.topk(m).values[-1])
+
+
+def require_resamples(resamples: int) -> None:
+    """Raise unless resamples is a positive whole number."""
+    if isinstance(resamples, bool) or resamples != int(resamples) or resamples < 1:
+        raise ValueError(f"resamples is {resamples}; pass a positive whole number of permutations.")
