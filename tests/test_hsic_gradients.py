@@ -117,5 +117,5 @@ def test_a_second_derivative_is_refused_and_not_silently_wrong():
     z, s = dependent(10)
     z.requires_grad_()
     (gradient,) = torch.autograd.grad(hsic(z, s, Gaussian(1.0), JOINT), z, create_graph=True)
-    with pytest.raises(RuntimeError, match="differentiable once. For second derivatives apply"):
+    with pytest.raises(RuntimeError, match=r"differentiable once\. For second derivatives apply"):
         (gradient.square().sum() + z.square().sum()).backward()

@@ -231,6 +231,17 @@ def test_median_bandwidth_is_the_lower_median_off_the_diagonal(n, dtype):
     assert median_bandwidth(x) == approx(lower_median(x.double().numpy()), rel=1e-12)
 
 
+@pytest.mark.parametrize("columns", [1, 2, 50])
+@pytest.mark.parametrize("far", [0.0, 1e3, 1e6])
+def test_median_bandwidth_holds_its_digits_over_blocks_far_clusters_and_offsets(columns, far):
+    # Two tight clusters, far apart: most pairs are close together beside the size of the data.
+    x = sample(300, torch.float64, columns=columns)
+    x[:40] += far
+    exact = lower_median(x.numpy())
+    assert median_bandwidth(x) == approx(exact, rel=1e-12)
+    assert median_bandwidth(x + 1024) == approx(lower_median((x + 1024).numpy()), rel=1e-12)
+
+
 def test_median_bandwidth_takes_the_smaller_of_two_middle_values():
     assert median_bandwidth([0.0, 1.0, 3.0, 7.0]) == 3.0  # of 1, 2, 3, 4, 6, 7
 
@@ -260,11 +271,11 @@ def test_median_bandwidth_of_many_rows_is_that_of_a_fixed_subsample(monkeypatch)
 
 
 def test_median_bandwidth_is_exact_up_to_its_limit():
-    assert kernels.MEDIAN_ROWS == 4096
-    x = torch.arange(4096, dtype=torch.float64)
+    assert kernels.MEDIAN_ROWS == 2048
+    x = torch.arange(2048, dtype=torch.float64)
     # n - d pairs lie at distance d: the lower median is the least d with at least half of them below or at it
-    counts = torch.cumsum(torch.arange(4095, 0, -1), 0)
-    pairs = 4096 * 4095 // 2
+    counts = torch.cumsum(torch.arange(2047, 0, -1), 0)
+    pairs = 2048 * 2047 // 2
     assert median_bandwidth(x) == 1 + int(torch.searchsorted(counts, (pairs + 1) // 2))
 
 
@@ -275,7 +286,8 @@ def test_median_bandwidth_needs_two_rows():
 
 def test_none_means_one_gaussian_for_all_columns_and_the_product_is_asked_for_by_name():
     x = sample(20, torch.float64)
-    assert gaussian_at_median(x) == Gaussian(lower_median(x.numpy()))
-    assert per_column_gaussians(x).kernels == tuple(Gaussian(lower_median(c.numpy())) for c in x.mT[:, :, None])
+    assert gaussian_at_median(x).bandwidth == approx(lower_median(x.numpy()), rel=1e-12)
+    columns = [lower_median(c.numpy()) for c in x.mT[:, :, None]]
+    assert [k.bandwidth for k in per_column_gaussians(x).kernels] == approx(columns, rel=1e-12)
     with pytest.raises(ValueError, match="median distance of s_2"):
         per_column_gaussians(np.array([[1.0, 1.0], [2.0, 1.0]]), name="s")

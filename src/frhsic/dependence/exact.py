@@ -251,7 +251,8 @@ class _TiledHSIC(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, s: Tensor, kernel_z: Kernel, kernel_s: Kernel, w: Tensor, form: _Form) -> Tensor:
         x, y = _tiles.working_copy(z, kernel_z), _tiles.working_copy(s, kernel_s)
-        joint, a, b = _tiles.sums(x, y, kernel_z, kernel_s, w, skip_diagonal=form.skip_diagonal)
+        k, l = _tiles.entries(x, kernel_z), _tiles.entries(y, kernel_s)
+        joint, a, b = _tiles.sums(x, y, k, l, w, skip_diagonal=form.skip_diagonal)
         ctx.save_for_backward(z, s, w, a, b)
         ctx.kernels, ctx.form = (kernel_z, kernel_s), form
         value = form.joint * joint - 2 * form.cross * (w * a) @ b + form.product * (w @ a) * (w @ b)
@@ -262,12 +263,13 @@ class _TiledHSIC(torch.autograd.Function):
         z, s, w, a, b = ctx.saved_tensors
         (kernel_z, kernel_s), form = ctx.kernels, ctx.form
         x, y = _tiles.working_copy(z, kernel_z), _tiles.working_copy(s, kernel_s)
+        k, l = _tiles.entries(x, kernel_z), _tiles.entries(y, kernel_s)
         to_z = to_s = None
         with torch.no_grad():
             if ctx.needs_input_grad[0]:
-                to_z = upstream * _gradient(x, kernel_z, y, kernel_s, b, w, form).to(z.dtype)
+                to_z = upstream * _gradient(x, k, y, l, b, w, form).to(z.dtype)
             if ctx.needs_input_grad[1]:
-                to_s = upstream * _gradient(y, kernel_s, x, kernel_z, a, w, form).to(s.dtype)
+                to_s = upstream * _gradient(y, l, x, k, a, w, form).to(s.dtype)
         if torch.is_grad_enabled():  # create_graph=True: the graph must not pretend that it goes on
             to_z, to_s = (_ends_here(gradient, z, s, upstream) for gradient in (to_z, to_s))
         return to_z, to_s, None, None, None, None
@@ -295,13 +297,13 @@ def _ends_here(gradient: Tensor | None, *depends_on: Tensor) -> Tensor | None:
     return ended
 
 
-def _gradient(x: Tensor, k: Kernel, y: Tensor, l: Kernel, b: Tensor, w: Tensor, form: _Form) -> Tensor:
+def _gradient(x: Tensor, k: _tiles.Entries, y: Tensor, l: _tiles.Entries, b: Tensor, w: Tensor, form: _Form) -> Tensor:
     """Gradient with respect to x, given the row sums b of the other variable's kernel."""
     total = form.product * (w @ b)
     cross = form.cross * b
 
     def cotangent(rows: slice, columns: slice) -> Tensor:
-        outer = form.joint * l.shifted(y[rows], y[columns])
+        outer = form.joint * l(y[rows], y[columns])
         outer = outer.sub_(cross[rows, None]).sub_(cross[columns] - total)
         outer = outer.mul_(w[rows, None]).mul_(w[columns])
         return outer.fill_diagonal_(0) if form.skip_diagonal and rows == columns else outer
