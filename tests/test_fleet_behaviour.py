@@ -125,6 +125,27 @@ def test_interrupt_returns_what_is_finished(budget, monkeypatch):
     assert bool(torch.isfinite(fleet.scores(data.x)).all())
 
 
+def test_fleet_that_runs_out_of_memory_is_halved_until_it_fits(monkeypatch, caplog):
+    data, members = sample(), grid([0.0, 1.0, 3.0, 5.0, 7.0], [0])
+    whole = binary(data, members, penalty=HSIC)
+    epoch_of, tried = Stepper.epoch, []
+
+    def short_of_memory(self, epoch):
+        tried.append(len(self.state.layout.members))
+        if tried[-1] > 2:
+            raise torch.OutOfMemoryError
+        epoch_of(self, epoch)
+
+    monkeypatch.setattr(Stepper, "epoch", short_of_memory)
+    with caplog.at_level(logging.WARNING, logger="frhsic.fleet"):
+        fleet = binary(data, members, penalty=HSIC)
+    assert tried == [5, 2, 2, 2, 3, 1, 1, 1, 2, 2, 2]
+    assert "5 models at once do not fit into memory" in caplog.text
+    assert fleet.members == whole.members
+    for index in range(5):
+        assert gap(whole, index, {name: values[index] for name, values in fleet.parameters.items()}) < 1e-6
+
+
 def batch_normed() -> nn.Module:
     # no bias before the normalisation: it would have no gradient but rounding, which Adam makes a whole step of
     return nn.Sequential(nn.Linear(4, 8, bias=False), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 5))

@@ -17,6 +17,12 @@ __all__ = ["Stepper", "losses"]
 
 log = logging.getLogger(__name__)
 
+PIECES = 32
+"""Pieces of the parameters that the optimiser's one kernel on a GPU is given; it takes 36 at once."""
+
+RECOMPILE_LIMIT = 256
+"""Kinds of step (batch size, penalty, number of models) that one process compiles before it gives up."""
+
 Stacked = dict[str, Tensor]
 Losses = tuple[Tensor, Tensor, Tensor]
 
@@ -65,14 +71,15 @@ class Adam:
 
     def step(self, state: State, gradient: Tensor) -> None:
         """Step every model in place, in one pass over the stacked parameters."""
+        flat = _pieces(state.flat.detach())
         state.steps.add_(1)
         torch._fused_adam_(  # what torch.optim.Adam(fused=True) calls, without its bookkeeping in Python
-            [state.flat],
-            [gradient],
-            [state.first],
-            [state.second],
+            flat,
+            _pieces(gradient),
+            _pieces(state.first),
+            _pieces(state.second),
             [],
-            [state.steps],
+            [state.steps] * len(flat),
             lr=self.learning_rate,
             beta1=self.beta1,
             beta2=self.beta2,
@@ -81,6 +88,14 @@ class Adam:
             amsgrad=False,
             maximize=False,
         )
+
+
+def _pieces(tensor: Tensor) -> list[Tensor]:
+    """Cut a tensor for the optimiser's kernel, which on a GPU gives each piece to a few threads only."""
+    if not tensor.is_cuda:
+        return [tensor]
+    length = 1024 * -(-tensor.numel() // (1024 * PIECES))  # whole multiples, so that pieces stay aligned
+    return list(torch.split(tensor.reshape(-1), length))
 
 
 class Stepper:
@@ -117,6 +132,7 @@ class Stepper:
         self.coming = self.first.clone()  # where the next batch stands in the order
         self.ones = torch.ones_like(state.weight)
         self._steps: dict[tuple[int, bool], Callable[[], object]] = {}
+        self._pool = torch.cuda.graph_pool_handle() if capture else None  # graphs replay in turn: one memory for all
         self._compiled: Callable[..., Losses] | None = None
 
     def begin(self, epoch: int) -> None:
@@ -167,6 +183,8 @@ class Stepper:
             return plain
         try:
             return self._captured(plain)
+        except torch.OutOfMemoryError:
+            raise
         except RuntimeError as error:
             log.warning("the step could not be captured as a CUDA graph and runs uncaptured: %s", error)
             self.capture = False
@@ -191,7 +209,7 @@ class Stepper:
                     self.coming.copy_(self.first)
             torch.cuda.current_stream().wait_stream(side)
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+            with torch.cuda.graph(graph, pool=self._pool):
                 step()
         finally:
             restore()
@@ -203,7 +221,8 @@ class Stepper:
 
             def or_plain(state: State, batch: Tensor, epoch: int | None, guarded: bool) -> Losses:
                 try:
-                    found: Losses = compiled(state, batch, epoch, guarded)
+                    with torch._dynamo.config.patch(recompile_limit=RECOMPILE_LIMIT):
+                        found: Losses = compiled(state, batch, epoch, guarded)
                     return found
                 except torch._dynamo.exc.TorchDynamoException as error:
                     log.warning("the step could not be compiled and runs uncompiled: %s", error)

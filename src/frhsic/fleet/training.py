@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
@@ -21,6 +23,8 @@ from frhsic.fleet.streams import Purpose, stream_seed
 from frhsic.penalties.base import Penalty
 
 __all__ = ["train"]
+
+log = logging.getLogger(__name__)
 
 
 def train(
@@ -113,11 +117,12 @@ def train(
     )
     order = sorted(range(len(members)), key=lambda i: (members[i].seed, members[i].split))
     sharers = [members[i] for i in order]
-    parts = [[member] for member in sharers] if sequential else run.parts(sharers, memory_budget)
+    parts = deque([[member] for member in sharers] if sequential else run.parts(sharers, memory_budget))
     finished, interrupted = [], False
     with watching(progress) as watch, _settings(place, threads, precision):
         pace = Pace(watch, len(members), epochs)
-        for part in parts:
+        while parts:
+            part = parts.popleft()
             torch.manual_seed(stream_seed(part[0].seed, part[0].split, Purpose.TRAINING))
             stepper = run.stepper(part)
             record = Record(epochs, stepper.state, data.rows)
@@ -130,6 +135,12 @@ def train(
             except KeyboardInterrupt:
                 interrupted = True
                 stepper.state.restore()
+            except torch.OutOfMemoryError:
+                if len(part) == 1:
+                    raise
+                log.warning("%d models at once do not fit into memory; training them in two halves", len(part))
+                parts.extendleft([part[len(part) // 2 :], part[: len(part) // 2]])
+                continue
             finished.append(record.finish(pace))
             pace.passed(len(part))
     seconds = time.perf_counter() - started
