@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 from frhsic.datasets import Part, Split
+from frhsic.dependence.grams import hsic_biased
 from frhsic.fleet import Fleet
+from frhsic.kernels import Gaussian
 from frhsic.parity.smoothing import evaluation_points, gdp_value
 
 __all__ = ["measured", "probe_r2"]
@@ -22,6 +24,9 @@ PUBLISHED_BANDWIDTH = 0.1
 
 PROBE_ROWS = 6000
 """Training rows that a probe is fitted on."""
+
+HSIC_ROWS = 1000
+"""Test rows on which HSIC is taken."""
 
 RANDOM_FEATURES = 300
 """Cosines of the probe that is not linear."""
@@ -130,6 +135,7 @@ def _leaks(fleet: Fleet, split: Split) -> dict[str, Tensor]:
 
     return {
         "z_scale": (2 * z_test.var(1, correction=0).sum(1)).sqrt(),
+        "hsic_unit": _unit_hsic(z_test[:, :HSIC_ROWS], s_test[:HSIC_ROWS]),
         "probe_r2_linear": probe_r2(z, s, z_test, s_test),
         "probe_r2_cosines": torch.cat(
             [
@@ -138,6 +144,14 @@ def _leaks(fleet: Fleet, split: Split) -> dict[str, Tensor]:
             ]
         ),
     }
+
+
+def _unit_hsic(z: Tensor, s: Tensor) -> Tensor:
+    """HSIC with Gaussians of bandwidth 1 on both sides, for each model: a yardstick that no training moved."""
+    kernel = Gaussian(1.0)
+    l = kernel.shifted(s[:, None], s[:, None])
+    parts = [hsic_biased(kernel.shifted(z[i : i + 16], z[i : i + 16]), l) for i in range(0, len(z), 16)]
+    return torch.cat(parts)
 
 
 def _cosines(width: int, like: Tensor) -> tuple[Tensor, Tensor]:
