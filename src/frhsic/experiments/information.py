@@ -7,3 +7,54 @@ Records (`mutual-information-{protocol}.jsonl`), one for each model of the first
 ``mi``            nearest neighbours with strict counts, standardised; may be negative
 ``mi_published``  inclusive counts, unscaled, clipped at zero
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from torch import Tensor
+
+from frhsic.datasets import Split
+from frhsic.dependence import mutual_information, mutual_information_published
+from frhsic.experiments import records
+from frhsic.experiments.records import Record, Unit
+from frhsic.fleet import Fleet
+
+__all__ = ["NAME", "REPEATS", "informer"]
+
+NAME = "mutual-information"
+
+REPEATS = 5
+
+
+def informer(path: Path) -> Callable[[str, str, Fleet, Sequence[Split], list[Record]], None]:
+    """Return a callback of a sweep that measures mutual information and writes records of its own.
+
+    Those that the file had of the same dataset and method are replaced: the fleet was trained again.
+    """
+
+    def keep(dataset: str, method: str, fleet: Fleet, splits: Sequence[Split], found: list[Record]) -> None:
+        made = []
+        for repeat in range(min(REPEATS, len(splits))):
+            own = [i for i, record in enumerate(found) if record["repeat"] == repeat]
+            x, _, s = splits[repeat].test
+            z = fleet.select(own).transform(x.to(fleet.device))
+            made += [_record(found[i], z[row], s, fleet) for row, i in enumerate(own)]
+        records.replace_unit(path, made, _unit)
+
+    return keep
+
+
+def _record(model: Record, z: Tensor, s: Tensor, fleet: Fleet) -> Record:
+    shared = {name: model[name] for name in ("protocol", "dataset", "method", "weight", "repeat", "performance")}
+    return {
+        "experiment": NAME,
+        **shared,
+        "mi": float(mutual_information(z, s, device=fleet.device)),
+        "mi_published": float(mutual_information_published(z, s, device=fleet.device)),
+    }
+
+
+def _unit(record: Record) -> Unit:
+    return (record["dataset"], record["method"])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Record", "Unit", "append", "keep_complete", "read", "resume"]
+__all__ = ["Record", "Unit", "append", "keep_complete", "read", "replace_unit", "resume"]
 
 Record = dict[str, Any]
 Unit = tuple[Any, ...]
@@ -55,16 +55,25 @@ def resume(
     """Return the units still to run, after dropping from the file those that are not whole.
 
     A unit is what is trained together, and its numbers are only the same to the last bit when it is trained
-    together again: so a unit of which some records are there is run anew.
+    together again: so a unit of which some records are there is run anew. More than asked for are enough: a unit of
+    more repeats holds those of fewer.
     """
     records = read(path)
     counts: dict[Unit, int] = {}
     for record in records:
         unit = unit_of(record)
         counts[unit] = counts.get(unit, 0) + 1
-    whole = {unit for unit in units if counts.get(unit, 0) == sizes[unit]}
+    whole = {unit for unit in units if counts.get(unit, 0) >= sizes[unit]}
     keep_complete(path, records, [r for r in records if unit_of(r) in whole or unit_of(r) not in sizes])
     return [unit for unit in units if unit not in whole]
+
+
+def replace_unit(path: Path, fresh: Sequence[Record], unit_of: Callable[[Record], Unit]) -> None:
+    """Append records, after dropping from the file those of the same units."""
+    units = {unit_of(record) for record in fresh}
+    before = read(path)
+    keep_complete(path, before, [record for record in before if unit_of(record) not in units])
+    append(path, fresh)
 
 
 def keep_complete(path: Path, before: Sequence[Record], after: Sequence[Record]) -> None:

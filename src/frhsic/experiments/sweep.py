@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
+from joblib import Parallel, delayed
 from torch import nn
 
 from frhsic.datasets import Dataset, Split, load_dataset
@@ -17,9 +20,10 @@ from frhsic.experiments.measures import measured
 from frhsic.experiments.protocol import BASELINE, Protocol
 from frhsic.experiments.records import Record, Unit
 from frhsic.fleet import Fleet, Member, TrainingData, affine_head, train
+from frhsic.fleet.losses import Task
 from frhsic.penalties import Penalty
 
-__all__ = ["FIRST_SEED", "Grid", "Method", "by_name", "held_out_splits", "loaded", "run", "training_data"]
+__all__ = ["FIRST_SEED", "Grid", "Keep", "Method", "by_name", "held_out_splits", "loaded", "run", "training_data"]
 
 FIRST_SEED = 42
 """Seed of the first repeat; the published splits are 42 to 46."""
@@ -107,31 +111,53 @@ def run(
     device: str = "auto",
     watch: Watch | None = None,
     keep: Keep | None = None,
+    workers: int = 1,
 ) -> list[Record]:
     """Train what is not yet in the file, append it, and return all records of the grid.
 
     `keep` is called with dataset, method, fleet, splits and records when a fleet is trained, before its records are
-    written, for what a record cannot hold.
+    written, for what a record cannot hold. With several `workers`, which pays on a CPU, fleets are trained in as many
+    processes; records come in the same order.
     """
     sizes = {unit: grid.repeats * len(grid.weights_of(unit[2])) for unit in grid.units()}
-    ready: tuple[str, Dataset, list[Split], TrainingData] | None = None
-    for _, dataset, name in records.resume(path, grid.units(), _unit, sizes):
-        if ready is None or ready[0] != dataset:
-            data = grid.source(dataset, protocol)
-            splits = grid.splits(data, protocol, grid.repeats)
-            ready = (dataset, data, splits, training_data(splits))
-        _, data, splits, rows = ready
+    missing = records.resume(path, grid.units(), _unit, sizes)
+    for dataset, group in groupby(missing, key=itemgetter(1)):
+        data = grid.source(dataset, protocol)
+        splits = grid.splits(data, protocol, grid.repeats)
+        names = [unit[2] for unit in group]
         started = time.perf_counter()
-        fleet = _trained(grid, grid.method(name), data, rows, device)
-        found = _records(grid, protocol, dataset, name, fleet, measured(fleet, splits, data.task))
-        if keep is not None:
-            keep(dataset, name, fleet, splits, found)
-        records.append(path, found)
-        if watch is not None:
-            seconds = time.perf_counter() - started
-            watch(f"{protocol.name} {grid.name} {dataset} {name}: {len(fleet)} models in {seconds:.1f} s")
+        for name, (fleet, results) in zip(names, _fleets(grid, names, data, splits, device, workers)):
+            found = _records(grid, protocol, dataset, name, fleet, results)
+            if keep is not None:
+                keep(dataset, name, fleet, splits, found)
+            records.append(path, found)
+            if watch is not None:
+                seconds = time.perf_counter() - started
+                watch(f"{protocol.name} {grid.name} {dataset} {name}: {len(fleet)} models in {seconds:.1f} s")
+            started = time.perf_counter()
     wanted = set(grid.units())
     return [record for record in records.read(path) if _unit(record) in wanted]
+
+
+def _fleets(
+    grid: Grid, names: Sequence[str], data: Dataset, splits: Sequence[Split], device: str, workers: int
+) -> Iterator[tuple[Fleet, list[dict[str, float]]]]:
+    """Return the trained fleets of some methods on one dataset, with what was measured on them, in this order."""
+    rows = training_data(splits)
+    if workers == 1 or len(names) == 1:
+        for name in names:
+            yield _trained_and_measured(grid, grid.method(name), data.task, rows, splits, device)
+        return
+    yield from Parallel(n_jobs=workers, return_as="generator", pre_dispatch=workers)(
+        delayed(_trained_and_measured)(grid, grid.method(name), data.task, rows, splits, device) for name in names
+    )
+
+
+def _trained_and_measured(
+    grid: Grid, method: Method, task: Task, rows: TrainingData, splits: Sequence[Split], device: str
+) -> tuple[Fleet, list[dict[str, float]]]:
+    fleet = _trained(grid, method, task, rows, device)
+    return fleet, measured(fleet, splits, task)
 
 
 def training_data(splits: Sequence[Split]) -> TrainingData:
@@ -139,12 +165,12 @@ def training_data(splits: Sequence[Split]) -> TrainingData:
     return TrainingData.stacked([TrainingData.of(s.train.x, s.train.y, s.train.s) for s in splits])
 
 
-def _trained(grid: Grid, method: Method, data: Dataset, rows: TrainingData, device: str) -> Fleet:
+def _trained(grid: Grid, method: Method, task: Task, rows: TrainingData, device: str) -> Fleet:
     encoder = None if grid.encoder is None else partial(grid.encoder, rows.columns)
     return train(
         rows,
         [Member(weight, FIRST_SEED + r, r) for r in range(grid.repeats) for weight in grid.weights_of(method.name)],
-        task=data.task,
+        task=task,
         penalty=method.make,
         encoder=encoder,
         head=None if encoder is None else partial(affine_head, grid.z_dim, 1),
