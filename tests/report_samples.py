@@ -110,8 +110,11 @@ def attribute(name: str = "age", strength: float = 1.0) -> AttributeAudit:
     return AttributeAudit(
         name=name,
         finding=(
-            f"The mean score moves with {name}: on average over people it is 0.091 away from the overall mean "
-            "(95 % interval 0.087 to 0.095); were the two independent, 0.004 would be expected."
+            f"The score “score” moves with {name}: on average over the rows it is 0.091 away from its mean of 0.300."
+        ),
+        evidence=(
+            "The 95 % interval for this gap (GDP) is 0.087 to 0.095; chance alone would show about 0.004.",
+            f"From the score “score” alone, boosted trees can recover 29 % of the variance of {name}.",
         ),
         histogram=Histogram(edges, tuple(int(2000 * math.exp(-((((a + 0.9) - 36) / 17) ** 2))) for a in edges[:-1])),
         everyone=population(strength),

@@ -165,14 +165,15 @@ def test_independent_data_are_called_independent():
     assert got["probe_linear"].value < 0.02
     assert got["gdp"].value < 2 * got["gdp"].under_independence
     assert "is not seen to move with age" in found["age"].finding
-    assert "finds no dependence" in found["age"].finding
-    assert "Neither a linear model nor boosted trees" in found["age"].finding
+    said = " ".join(found["age"].evidence)
+    assert "finds no dependence" in said
+    assert "Neither a linear model nor boosted trees" in said
 
 
 def test_dependent_data_are_called_dependent(scored):
-    finding = scored[-1]["age"].finding
-    assert "The score risk moves with age" in finding
-    assert "dependent (HSIC test, p < 0.001)" in finding
+    found = scored[-1]["age"]
+    assert found.finding.startswith("The score “risk” moves with age: ")
+    assert "dependent (HSIC test, p < 0.001)" in " ".join(found.evidence)
 
 
 def test_a_representation_that_was_shrunk_is_still_given_away_by_the_probe():
@@ -180,7 +181,7 @@ def test_a_representation_that_was_shrunk_is_still_given_away_by_the_probe():
     z, age, _ = table(600, d=3)
     wide, narrow = (audit(scale * z, age, settings=QUICK)["age"].everyone for scale in (1.0, 1e-4))
     fixed = gaussian_at_median(torch.from_numpy(z))
-    s = torch.from_numpy(age.to_numpy())
+    s = torch.from_numpy(age.to_numpy(copy=True))
     assert float(hsic(1e-4 * z, s, fixed)) < 1e-6 * float(hsic(z, s, fixed))
     assert narrow["hsic"].value == pytest.approx(wide["hsic"].value, rel=1e-6)
     assert narrow["probe_linear"].value == pytest.approx(wide["probe_linear"].value, abs=1e-6)
@@ -198,7 +199,7 @@ def test_several_attributes_are_measured_one_by_one_and_together(embedded):
 def test_the_head_of_a_representation_is_fitted_out_of_fold(embedded):
     z, age, _, y, found = embedded
     scores = cross_fitted_scores(z, y)
-    assert found.score_name == "the out-of-fold linear head for repaid"
+    assert found.score_name == "out-of-fold linear head for repaid"
     assert found["age"].everyone["gdp"].value == gdp(scores, age, bootstrap=0, permutations=0).value
     noise = np.random.default_rng(0).standard_normal((200, 60))
     labels = np.random.default_rng(1).integers(0, 2, 200).astype(float)

@@ -112,8 +112,9 @@ def audit(
     name = name or _arrays.array_name(z, "score" if values.shape[1] == 1 else "z")
     embedding = values.shape[1] > 1
     f, score_name = _scores(scores, score_name, values, target, target_name, name, settings)
-    z_said = f"the representation {name}" if embedding else f"the score {name}"
-    f_said = score_name if score_name is not None and score_name.startswith("the ") else f"the score {score_name}"
+    fitted = scores is None and embedding
+    z_said = f"the representation “{name}”" if embedding else f"the score “{name}”"
+    f_said = f"the {score_name}" if fitted else f"the score “{score_name}”"
     wanted = _wanted(at, names, attributes)
 
     def rows_of(columns: list[int], said: str) -> Rows:
@@ -160,12 +161,14 @@ def _attribute(
     tell: Watch,
 ) -> AttributeAudit:
     everyone = measure(rows, "all rows", at, settings, tell)
+    finding, evidence = wording.finding(everyone, z=rows.z_said, f=None if rows.scores is None else rows.f_said, s=name)
     positives, why = _positives(rows, at, target, target_name, settings, tell)
     values = rows.s[:, 0]
     counts, edges = np.histogram(values, bins=_edges(values))
     return AttributeAudit(
         name=name,
-        finding=wording.finding(everyone, z=rows.z_said, f=None if rows.scores is None else rows.f_said, s=name),
+        finding=finding,
+        evidence=evidence,
         histogram=Histogram(tuple(edges.tolist()), tuple(counts.tolist())),
         everyone=everyone,
         positives=positives,
@@ -222,7 +225,7 @@ def _scores(
         return values[:, 0], score_name or name
     if target is None or float(np.ptp(target)) == 0:
         return None, None
-    return cross_fitted_scores(values, target, seed=settings.seed), f"the out-of-fold linear head for {target_name}"
+    return cross_fitted_scores(values, target, seed=settings.seed), f"out-of-fold linear head for {target_name}"
 
 
 def _target(y: Any, n: int, target_name: str | None) -> tuple[np.ndarray | None, str | None]:

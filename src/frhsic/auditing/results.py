@@ -209,12 +209,13 @@ class Population:
 
 @dataclass(frozen=True)
 class AttributeAudit:
-    """Everything about one sensitive attribute."""
+    """Everything about one sensitive attribute: the finding in one sentence, what it rests on, and the numbers."""
 
     name: str
     finding: str
     histogram: Histogram
     everyone: Population
+    evidence: tuple[str, ...] = ()
     positives: Population | None = None
     no_positives: str | None = None
     certificates: tuple[CertificateRow, ...] = ()

@@ -43,18 +43,18 @@ def sentence(key: str, value: float, *, z: str, s: str, null: float | None = Non
     return texts[key]
 
 
-def finding(population: Population, *, z: str, f: str | None, s: str) -> str:
-    """Return what an attribute comes to, in two or three sentences for a reader who reads no further."""
+def finding(population: Population, *, z: str, f: str | None, s: str) -> tuple[str, tuple[str, ...]]:
+    """Return what an attribute comes to in one sentence, and what that rests on."""
     numbers = {number.key: number for number in population.numbers}
-    parts = []
-    if f is not None and "gdp" in numbers and population.curve is not None:
-        parts.append(_gap(numbers["gdp"], population.curve.overall, f, s))
-    if "hsic" in numbers:
-        test = numbers["hsic"]
-        if test.pvalue is not None and test.pvalue <= 0.05:
-            parts.append(f"{_capital(z)} and {s} are dependent (HSIC test, p {_chance(test.pvalue)}).")
-        elif test.pvalue is not None:
-            parts.append(
+    said = []
+    if f is not None and population.curve is not None and "gdp" in numbers:
+        said += _gap(numbers["gdp"], population.curve.overall, f, s)
+    test = numbers.get("hsic")
+    if test is not None and test.pvalue is not None:
+        if test.pvalue <= 0.05:
+            said.append(f"{_capital(z)} and {s} are dependent (HSIC test, p {_chance(test.pvalue)}).")
+        else:
+            said.append(
                 f"The HSIC test finds no dependence between {z} and {s} in {test.rows:,} rows "
                 f"(p {_chance(test.pvalue)})."
             )
@@ -63,10 +63,10 @@ def finding(population: Population, *, z: str, f: str | None, s: str) -> str:
         best = max(probes, key=lambda number: number.value)
         who = "a linear model" if best.key == "probe_linear" else "boosted trees"
         if best.value < 0.01:
-            parts.append(f"Neither a linear model nor boosted trees recover {s} from {z}.")
+            said.append(f"Neither a linear model nor boosted trees recover {s} from {z}.")
         else:
-            parts.append(f"From {z} alone, {who} can recover {percent(best.value)} of the variance of {s}.")
-    return " ".join(parts)
+            said.append(f"From {z} alone, {who} can recover {percent(best.value)} of the variance of {s}.")
+    return said[0], tuple(said[1:])
 
 
 def limits(*, target: bool, embedding: bool, several: bool) -> tuple[Note, ...]:
@@ -124,19 +124,17 @@ def contrast_sentence(at: float, value: float, overall: float, f: str, s: str, s
     return text + (" Too few rows are near to trust this." if sparse else "")
 
 
-def _gap(number: Number, overall: float, f: str, s: str) -> str:
-    interval = number.interval
-    null = number.under_independence
-    between = (
-        ""
-        if interval is None
-        else f", {percent(interval.level)} interval {figure(interval.low)} to {figure(interval.high)}"
-    )
-    chance = "" if null is None else f"; shuffled, {figure(null)}"
-    size = f"on average it is {figure(number.value)} away from its mean of {figure(overall)}{between}{chance}"
-    if number.pvalue is not None and number.pvalue <= 0.05:
-        return f"{_capital(f)} moves with {s}: {size}."
-    return f"The mean of {f} is not seen to move with {s}: {size}."
+def _gap(number: Number, overall: float, f: str, s: str) -> list[str]:
+    interval, null = number.interval, number.under_independence
+    size = f"on average over the rows it is {figure(number.value)} away from its overall mean of {figure(overall)}."
+    moves = number.pvalue is not None and number.pvalue <= 0.05
+    said = [f"{_capital(f)} moves with {s}: {size}" if moves else f"{_capital(f)} is not seen to move with {s}: {size}"]
+    if interval is not None and null is not None:
+        said.append(
+            f"The {percent(interval.level)} interval for this gap (GDP) is {figure(interval.low)} to "
+            f"{figure(interval.high)}; if {s} made no difference, chance alone would show about {figure(null)}."
+        )
+    return said
 
 
 def _recovers(value: float) -> str:

@@ -55,6 +55,18 @@ const Figures = (() => {
     }
   }
 
+  /* Beside the line of the overall mean, at the end and on the side where the curves are farther away. */
+  function labelMean(ctx, curves, overall, y) {
+    const { plane, x, width, margin } = ctx, span = x.domain[1] - x.domain[0];
+    const room = (low, high, side) => {
+      const gaps = curves.flatMap((c) => c.grid.map((s, i) => (s >= low && s <= high ? side * (y(overall) - y(c.mean[i])) : Infinity)).filter((g) => g > -4));
+      return Math.min(60, ...gaps);
+    };
+    const places = [[x.domain[1] - 0.22 * span, x.domain[1], 1], [x.domain[0], x.domain[0] + 0.22 * span, 1], [x.domain[1] - 0.22 * span, x.domain[1], -1], [x.domain[0], x.domain[0] + 0.22 * span, -1]];
+    const scores = places.map((place) => room(...place)), best = scores.indexOf(Math.max(...scores)), right = best % 2 === 0;
+    svg("text", { class: "halo", x: right ? width - margin.right : margin.left + 4, y: y(overall) + (best < 2 ? -6 : 15), "text-anchor": right ? "end" : "start" }, plane, "overall mean " + figure(overall));
+  }
+
   function reading(curve, i, said) {
     const lines = [said + " " + figure(curve.mean[i])];
     if (curve.low.length) lines.push("between " + figure(curve.low[i]) + " and " + figure(curve.high[i]));
@@ -88,7 +100,7 @@ const Figures = (() => {
         hatchSparse(ctx, main, 22, floor);
         svg("line", { class: "mean", x1: margin.left, x2: ctx.width - margin.right, y1: y(main.overall), y2: y(main.overall) }, plane);
         for (const one of shown.slice().reverse()) if (one.on) drawCurve(ctx, one.curve, y, one.name, ctx.clipped(22, bottom + 4));
-        svg("text", { class: "halo", x: ctx.width - margin.right, y: y(main.overall) - 6, "text-anchor": "end" }, plane, "overall mean " + figure(main.overall));
+        labelMean(ctx, shown.filter((one) => one.on).map((one) => one.curve), main.overall, y);
         for (const contrast of attribute.everyone.contrasts) {
           const left = x(contrast.at), top = y(main.overall + contrast.value);
           if (contrast.at < x.domain[0] || contrast.at > x.domain[1]) continue;
