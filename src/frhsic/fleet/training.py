@@ -6,7 +6,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Literal
 
 import torch
@@ -169,7 +169,8 @@ def _settings(device: torch.device, threads: int | None, precision: str) -> Iter
         if device.type == "cpu" and threads is not None:
             torch.set_num_threads(threads)
         torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        on_gpu = device.type == "cuda"
+        with torch.random.fork_rng([device] if on_gpu else []), torch.cuda.device(device) if on_gpu else nullcontext():
             yield
     finally:
         torch.set_num_threads(before)

@@ -1,0 +1,61 @@
+"""On a GPU: the captured step is the step, and the models are those that a CPU trains."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+import pytest
+import torch
+
+from fleet_samples import BATCH, ENCODER, PENALTIES, gap, sample
+from frhsic.fleet import DivergenceWarning, grid, train
+from frhsic.penalties import HSIC
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+binary = partial(train, task="binary", encoder=ENCODER, epochs=3, batch_size=BATCH)
+MEMBERS = grid([0.0, 1.0, 5.0], [1, 2], [0, 1])
+
+
+def of(fleet, index):
+    return {name: values[index] for name, values in fleet.parameters.items()}
+
+
+@pytest.mark.parametrize("members", [MEMBERS, MEMBERS[2:3], MEMBERS[:3], MEMBERS[::3]], ids=["G×K", "1", "K", "G"])
+@pytest.mark.parametrize("name", PENALTIES)
+def test_captured_step_is_the_step_and_agrees_with_the_cpu(name, members, caplog):
+    data = sample()
+    with caplog.at_level(logging.WARNING, logger="frhsic.fleet"):
+        captured = binary(data, members, penalty=PENALTIES[name], device="cuda")
+    assert not caplog.records
+    plain = binary(data, members, penalty=PENALTIES[name], device="cuda", capture=False)
+    on_cpu = binary(data, members, penalty=PENALTIES[name], device="cpu")
+    for index in range(len(members)):
+        assert gap(captured, index, of(plain, index)) < 1e-6
+        assert gap(captured, index, {n: v.cuda() for n, v in of(on_cpu, index).items()}) < 1e-4
+    assert torch.allclose(captured.history.task_loss, on_cpu.history.task_loss, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["frhsic", "head and gaussian", "adv", "frem"])
+def test_same_call_gives_the_same_numbers_bit_for_bit_on_a_gpu(name):
+    data = sample()
+    first, second = (binary(data, MEMBERS, penalty=PENALTIES[name], device="cuda") for _ in range(2))
+    assert all(torch.equal(first.parameters[n], second.parameters[n]) for n in first.parameters)
+
+
+def test_model_that_diverges_is_stopped_on_a_gpu():
+    with pytest.warns(DivergenceWarning):
+        fleet = binary(sample(), MEMBERS, penalty=HSIC, device="cuda", learning_rate=1e38)
+    assert all(bool(torch.isfinite(values).all()) for values in fleet.parameters.values())
+
+
+@pytest.mark.slow
+def test_compiled_step_agrees_on_a_gpu(caplog):
+    data = sample()
+    plain = binary(data, MEMBERS, penalty=HSIC, device="cuda")
+    with caplog.at_level(logging.WARNING, logger="frhsic.fleet"):
+        fused = binary(data, MEMBERS, penalty=HSIC, device="cuda", compile=True)
+    assert not caplog.records
+    for index in range(len(MEMBERS)):
+        assert gap(plain, index, of(fused, index)) < 1e-5
