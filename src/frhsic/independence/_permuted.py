@@ -72,10 +72,10 @@ def permuted(data: Sample) -> Permuted:
         # a residual R is positive semi-definite, so 0 <= tr(RL) <= tr R · ‖L‖
         error = z.left_out * s.norm + s.left_out * z.norm
         return _by_factors(z.factor, s.factor, error)
-    if by_one <= by_entries:
-        if z.columns < s.columns:
-            return _by_one_factor(z, s, inverted=True)
-        return _by_one_factor(s, z, inverted=False)
+    if z.factor is not None and by_one <= by_entries and z.columns < s.columns:
+        return _by_one_factor(z.factor, s, z.left_out * s.norm, inverted=True)
+    if s.factor is not None and by_one <= by_entries:
+        return _by_one_factor(s.factor, z, s.left_out * z.norm, inverted=False)
     return _by_entries(z, s)
 
 
@@ -119,9 +119,7 @@ def _by_factors(a: Tensor, b: Tensor, error: float) -> Permuted:
     return Permuted(statistics, max(1, BLOCK_ENTRIES // size), error)
 
 
-def _by_one_factor(known: _Side, other: _Side, *, inverted: bool) -> Permuted:
-    factor = known.factor
-    assert factor is not None
+def _by_one_factor(factor: Tensor, other: _Side, error: float, *, inverted: bool) -> Permuted:
     n, r = factor.shape
     tiles = _Tiles(other)
 
@@ -134,7 +132,7 @@ def _by_one_factor(known: _Side, other: _Side, *, inverted: bool) -> Permuted:
             total += product if rows == columns else 2 * product
         return total
 
-    return Permuted(statistics, max(1, BLOCK_ENTRIES // max(n * r, 1)), known.left_out * other.norm)
+    return Permuted(statistics, max(1, BLOCK_ENTRIES // max(n * r, 1)), error)
 
 
 def _by_entries(z: _Side, s: _Side) -> Permuted:
