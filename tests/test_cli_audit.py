@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -246,34 +245,62 @@ def test_an_embedding_with_two_attributes_and_a_head(folder):
     assert found["age"].everyone.contrasts == ()
 
 
-def test_a_saved_model_is_applied_to_the_table(folder, monkeypatch):
-    """The model is found by the columns that it was fitted on; its probability is the score, its transform is Z."""
+@pytest.fixture(scope="module")
+def fitted():
+    from frhsic.estimators import ParityClassifier
 
-    class Model:
-        feature_names_in_ = np.array(["z_2", "z_1"])
+    data = frame()
+    X = data[["hours", "sex", "z_1"]]
+    model = ParityClassifier(epochs=2, representation_size=3, random_state=0, device="cpu")
+    return model.fit(X, data["income"], sensitive_features=data["age"]), X
 
-        def transform(self, X):
-            assert list(X.columns) == ["z_2", "z_1"]
-            return X.to_numpy() * 2
 
-        def predict_proba(self, X):
-            p = 1 / (1 + np.exp(-X["z_1"].to_numpy()))
-            return np.column_stack([1 - p, p])
-
-    module = ModuleType("frhsic.persistence")
-    module.load = lambda path: Model()
-    monkeypatch.setitem(sys.modules, "frhsic.persistence", module)
-    saved = folder / "saved"
-    saved.write_text("")
-    arguments = ["audit", str(folder / "people.csv"), "-s", "age", "--model", str(saved), "--max-rows", "100", "--json"]
-    result = run(app, arguments)
+def test_a_saved_model_is_applied_to_the_table_piece_by_piece(folder, fitted, monkeypatch):
+    """Text columns and all: its probability is the score, its representation is Z."""
+    model, X = fitted
+    model.save(folder / "model.frhsic")
+    monkeypatch.setattr(_tables, "CHUNK_ROWS", 50)
+    asked = ["audit", str(folder / "people.csv"), "-s", "age", "--model", str(folder / "model.frhsic")]
+    result = run(app, [*asked, "--max-rows", "100", "--json"])
     assert result.exit_code == 0, result.stderr
-    found, data = Audit.from_json(result.stdout), frame()
-    expected = gdp(1 / (1 + np.exp(-data["z_1"])), data["age"], bootstrap=0, permutations=0).value
-    assert found["age"].everyone["gdp"].value == pytest.approx(expected, rel=1e-9)
-    assert found.dimensions == 2
-    module.load = lambda path: SimpleNamespace()
-    assert "without column names" in run(app, arguments).stderr
+    found = Audit.from_json(result.stdout)
+    expected = gdp(model.predict_proba(X)[:, 1], frame()["age"], bootstrap=0, permutations=0).value
+    assert found["age"].everyone["gdp"].value == pytest.approx(expected, rel=1e-5)
+    assert (found.dimensions, found.subject_name) == (3, "Z of model.frhsic")
+    assert found.score_name == "score of model.frhsic"
+
+
+def test_rows_that_lack_a_feature_of_the_model_are_dropped_and_none_is_a_level(tmp_path):
+    path = tmp_path / "levels.csv"
+    path.write_text("age,job\n30,none\n40,cook\n50,\n?,cook\n")
+    seen = []
+
+    def make(rows):
+        seen.extend(rows["job"])
+        return np.ones((len(rows), 2))
+
+    got = _tables.read(path, ["age"], roles={"age": "x"}, derived=_tables.Derived(("job",), 2, make))
+    assert seen == ["none", "cook"]
+    assert got.derived.shape == (2, 2)
+    assert (got.given, got.dropped) == (4, 2)
+
+
+def test_a_model_that_cannot_be_applied_says_why(folder, fitted, monkeypatch):
+    from frhsic.estimators import ParityEncoder, ParityRegressor
+
+    _, X = fitted
+    asked = ["audit", "people.csv", "-s", "age", "--model", "other.frhsic"]
+    monkeypatch.chdir(folder)
+    data = frame()
+    nameless = ParityRegressor(penalty_weight=0, epochs=1, random_state=0).fit(data[["z_1"]].to_numpy(), data["score"])
+    nameless.save(folder / "other.frhsic")
+    assert "without column names" in run(app, asked).stderr
+    elsewhere = X.rename(columns={"hours": "hoursx"})
+    encoder = ParityEncoder(epochs=1, random_state=0).fit(elsewhere, sensitive_features=data["age"])
+    encoder.save(folder / "other.frhsic")
+    assert "no column 'hoursx'. Did you mean 'hours'?" in run(app, asked).stderr
+    (folder / "other.frhsic").write_bytes(b"nonsense")
+    assert run(app, asked).exit_code == 2
 
 
 def test_help_teaches_with_examples():

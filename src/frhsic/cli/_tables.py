@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["KEPT_BYTES", "KEPT_ROWS", "Table", "column_names", "expand", "find", "read"]
+__all__ = ["KEPT_BYTES", "KEPT_ROWS", "Derived", "Table", "column_names", "expand", "find", "read"]
 
 CHUNK_ROWS = 100_000
 KEPT_ROWS = 1_000_000
@@ -29,10 +29,23 @@ ARROW = {".arrow", ".feather", ".ipc"}
 
 
 @dataclass(frozen=True)
+class Derived:
+    """Numbers made from the rows as they are read, such as what a model makes of them.
+
+    `make` takes a frame with `columns`, text and all, without missing values, and returns `width` columns.
+    """
+
+    columns: tuple[str, ...]
+    width: int
+    make: Callable[[pd.DataFrame], np.ndarray]
+
+
+@dataclass(frozen=True)
 class Table:
     """The columns that were read, as float64 without missing values, and what became of the rows."""
 
     columns: dict[str, np.ndarray]
+    derived: np.ndarray
     given: int
     dropped: int
     sampled: bool
@@ -95,6 +108,7 @@ def read(
     roles: dict[str, str],
     target: str | None = None,
     positive: str | None = None,
+    derived: Derived | None = None,
     seed: int = 0,
     watch: Callable[[int], None] | None = None,
 ) -> Table:
@@ -110,23 +124,29 @@ def read(
         For messages: what each column is, such as "sensitive attribute".
     target, positive
         The column whose value `positive` becomes 1 and any other 0; without `positive` it must be numeric.
+    derived
+        Further numbers, made piece by piece from columns of any kind.
     seed
         Of the sample that is kept from a long table.
     watch
         Called with the number of rows read so far.
     """
     columns = list(dict.fromkeys(columns))
-    keep = max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * len(columns))))
-    reservoir = _Reservoir(keep, len(columns), seed)
+    derived = derived or Derived((), 0, lambda frame: np.empty((len(frame), 0)))
+    raw = list(derived.columns)
+    width = len(columns) + derived.width
+    reservoir = _Reservoir(max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * width))), width, seed)
     given = 0
     present = np.zeros(len(columns), dtype=np.int64)
-    for frame in _pieces(path, columns):
+    for frame in _pieces(path, list(dict.fromkeys([*columns, *raw])), columns):
         values = np.empty((len(frame), len(columns)))
         for i, name in enumerate(columns):
             values[:, i] = _numbers(frame[name], name, roles[name], given, positive if name == target else None)
         present += (~np.isnan(values)).sum(axis=0)
         given += len(frame)
-        reservoir.add(values[~np.isnan(values).any(axis=1)])
+        whole = ~np.isnan(values).any(axis=1) & frame[raw].notna().all(axis=1).to_numpy()
+        if whole.any():
+            reservoir.add(np.concatenate([values[whole], derived.make(frame.loc[whole, raw])], axis=1))
         if watch is not None:
             watch(given)
     if given == 0:
@@ -140,10 +160,11 @@ def read(
     rows = reservoir.rows()
     if len(rows) == 0:
         raise ValueError(
-            f"every row of {path.name} lacks a value in one of {', '.join(map(repr, columns))}; none is left."
+            f"every row of {path.name} lacks a value in one of {', '.join(map(repr, [*columns, *raw]))}; none is left."
         )
     return Table(
         columns={name: np.ascontiguousarray(rows[:, i]) for i, name in enumerate(columns)},
+        derived=np.ascontiguousarray(rows[:, len(columns) :]),
         given=given,
         dropped=given - reservoir.seen,
         sampled=reservoir.seen > len(rows),
@@ -186,10 +207,10 @@ class _Reservoir:
         self._held = len(rows)
 
 
-def _pieces(path: Path, columns: list[str]) -> Iterator[pd.DataFrame]:
+def _pieces(path: Path, columns: list[str], numeric: list[str]) -> Iterator[pd.DataFrame]:
     kind = _kind(path)
     if kind == "csv":
-        yield from _csv_pieces(path, columns)
+        yield from _csv_pieces(path, columns, numeric)
     elif kind == "parquet":
         import pyarrow.parquet as pq
 
@@ -203,10 +224,11 @@ def _pieces(path: Path, columns: list[str]) -> Iterator[pd.DataFrame]:
             reader = _arrow_reader(source)
             indexed = hasattr(reader, "num_record_batches")
             for batch in (reader.get_batch(i) for i in range(reader.num_record_batches)) if indexed else reader:
-                yield batch.select(columns).to_pandas()
+                for start in range(0, batch.num_rows, CHUNK_ROWS):
+                    yield batch.slice(start, CHUNK_ROWS).select(columns).to_pandas()
 
 
-def _csv_pieces(path: Path, columns: list[str]) -> Iterator[pd.DataFrame]:
+def _csv_pieces(path: Path, columns: list[str], numeric: list[str]) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
     try:
@@ -216,7 +238,7 @@ def _csv_pieces(path: Path, columns: list[str]) -> Iterator[pd.DataFrame]:
             chunksize=CHUNK_ROWS,
             sep=_separator(path),
             skipinitialspace=True,
-            na_values=list(MISSING),
+            na_values={name: list(MISSING) for name in numeric},  # in a column of text "none" may be a level
             low_memory=False,
         ) as reader:
             yield from reader

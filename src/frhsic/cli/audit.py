@@ -192,13 +192,14 @@ def _subject(request: _Request, names: list[str], roles: dict[str, str], watch: 
     """Read what is audited from the table, or from the model that is applied to it."""
     from frhsic.cli import _tables
 
-    def read(roles: dict[str, str]) -> Table:
+    def read(roles: dict[str, str], derived: _tables.Derived | None = None) -> Table:
         return _tables.read(
             request.path,
             list(roles),
             roles=roles,
             target=request.target,
             positive=request.positive,
+            derived=derived,
             seed=request.seed,
             watch=lambda rows: watch(f"reading {request.path.name}: {rows:,} rows"),
         )
@@ -207,10 +208,11 @@ def _subject(request: _Request, names: list[str], roles: dict[str, str], watch: 
         from frhsic.cli import _models
 
         model = _models.Saved.open(request.model)
-        features = [_tables.find(name, names, request.path) for name in model.features]
-        table = read(roles | {name: "feature" for name in features if name not in roles})
-        z, predicted = model.apply(_matrix(table, features))
-        return _Subject(table, z, predicted, f"Z of {request.model.name}", f"score of {request.model.name}")
+        for name in model.features:
+            _tables.find(name, names, request.path)
+        table = read(roles, _tables.Derived(model.features, model.width, model.apply))
+        z, scores = (table.derived[:, :-1], table.derived[:, -1]) if model.scores else (table.derived, None)
+        return _Subject(table, z, scores, f"Z of {request.model.name}", f"score of {request.model.name}")
     parts = [name for pattern in request.patterns for name in _tables.expand(pattern, names, request.path)]
     parts = [name for name in dict.fromkeys(parts) if name not in roles]
     if request.patterns and not parts:
