@@ -58,14 +58,17 @@ feature_names_in_, sensitive_names_in_
         return self._fit(X, y, sensitive_features, sample_weight, fresh=fresh, epochs=1)
 
     def _target(self, y: Any, *, fresh: bool, classes: Any = None) -> Target:
+        if not fresh and (y is None) != (self.task_ == "reconstruction"):
+            raise ValueError(
+                f"the first call was for {self.task_}, this one has {'no y' if y is None else 'a y'}; "
+                "fit a new encoder."
+            )
         if y is None:
             target = Target(None, "reconstruction", self.feature_encoding_.width)
         else:
             target = self._supervised(target_column(self, y), fresh)
         if fresh:
             self.task_ = target.task
-        elif target.task != self.task_:
-            raise ValueError(f"the first call was for {self.task_}, this y is for {target.task}; fit a new encoder.")
         return target
 
     def _supervised(self, y: np.ndarray, fresh: bool) -> Target:

@@ -53,6 +53,8 @@ def recipe(value: Any) -> Any:
         name = type(value).__name__
         asked = [p for p in inspect.signature(type(value).__init__).parameters if p != "self"]
         arguments = {p: recipe(getattr(value, RENAMED.get((name, p), p))) for p in asked}
+        if isinstance(value, penalties.BinnedMMD) and value.kind == "mean-difference":
+            arguments["kernel_z"] = None  # it keeps one that it does not use, and takes none
         return _made("penalty", value, arguments)
     return _custom(value)
 

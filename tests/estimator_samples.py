@@ -1,0 +1,43 @@
+"""Samples for the estimators: a target that depends on a sensitive attribute and on something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+QUICK: dict[str, Any] = {
+    "epochs": 40,
+    "batch_size": 64,
+    "learning_rate": 0.01,
+    "representation_size": 8,
+    "hidden_layer_sizes": (16,),
+    "random_state": 0,
+    "device": "cpu",
+}
+
+
+def biased(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """X (n, 3) with X[:, 0] close to s, a binary y that depends on X[:, 0] and X[:, 1], and s."""
+    rng = np.random.default_rng(seed)
+    s = rng.uniform(20, 70, size=n)
+    X = np.column_stack([s + 5 * rng.normal(size=n), rng.normal(size=n), rng.normal(size=n)])
+    y = (0.06 * (X[:, 0] - 45) + X[:, 1] + 0.2 * rng.normal(size=n) > 0).astype(int)
+    return X, y, s
+
+
+def people(n: int = 200, seed: int = 0) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
+    """A DataFrame with numbers, text, categories and booleans, a target and an age."""
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(20, 70, size=n)
+    frame = pd.DataFrame(
+        {
+            "hours": rng.integers(10, 60, size=n),
+            "job": rng.choice(["clerk", "cook", "nurse"], size=n),
+            "owner": rng.random(n) < 0.5,
+            "size": pd.Categorical(rng.choice(["s", "m"], size=n), categories=["s", "m"]),
+        }
+    )
+    paid = frame["hours"] + 0.5 * age + 5 * (frame["job"] == "nurse") > 58
+    return frame, paid.rename("paid"), pd.Series(age, name="age")
