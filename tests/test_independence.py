@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -367,6 +368,31 @@ def test_too_few_resamples_never_reject() -> None:
     result = permutation_test(z, z, resamples=18, random_state=0)
     assert (result.threshold, result.rejected) == (math.inf, False)
     assert permutation_test(z, z, resamples=19, random_state=0).rejected
+
+
+class Watched(Gaussian):
+    """A Gaussian kernel that remembers the largest block it was asked for."""
+
+    largest: ClassVar[int] = 0
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        Watched.largest = max(Watched.largest, x.shape[0] * y.shape[0])
+        return super().__call__(x, y)
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        Watched.largest = max(Watched.largest, x.shape[0] * y.shape[0])
+        return super().shifted(x, y)
+
+
+@pytest.mark.parametrize("d", [1, 20])
+def test_no_block_grows_with_the_square_of_n(d: int) -> None:
+    n = 2500
+    z, s = rows(n, d, 0), rows(n, d, 1)
+    for test in (gamma_test, lambda *a: permutation_test(*a, resamples=1, random_state=0)):
+        Watched.largest = 0
+        result = test(z, s, Watched(math.sqrt(d)), Watched(math.sqrt(d)))
+        assert 0 < Watched.largest <= 512**2
+        assert result.n == n
 
 
 # ---------------------------------------------------------------- what the result carries
