@@ -1,0 +1,144 @@
+"""Inside Pipeline, GridSearchCV and cross_validate, with the attribute routed to who asks for it; and the package."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import frhsic
+from estimator_samples import QUICK, biased
+from frhsic.estimators import (
+    MissingSensitiveFeaturesWarning,
+    ParityClassifier,
+    ParityEncoder,
+    ParityRegressor,
+    gdp_difference,
+)
+
+SHORT = {**QUICK, "epochs": 6}
+
+
+@pytest.fixture
+def routing() -> Iterator[None]:
+    with config_context(enable_metadata_routing=True):
+        yield
+
+
+def gap_scorer() -> object:
+    made = make_scorer(gdp_difference, greater_is_better=False, response_method="predict_proba")
+    return made.set_score_request(sensitive_features=True)
+
+
+@pytest.mark.usefixtures("routing")
+def test_a_pipeline_routes_the_attribute_to_its_last_step():
+    X, y, s = biased(150)
+    scaled = StandardScaler().fit_transform(X)
+    alone = ParityClassifier(**SHORT).fit(scaled, y, sensitive_features=s)
+    last = ParityClassifier(**SHORT).set_fit_request(sensitive_features=True)
+    pipeline = make_pipeline(StandardScaler(), last).fit(X, y, sensitive_features=s)
+    np.testing.assert_array_equal(pipeline.predict_proba(X), alone.predict_proba(scaled))
+
+
+@pytest.mark.usefixtures("routing")
+def test_an_encoder_is_a_step_before_any_classifier():
+    X, y, s = biased(150)
+    encoder = ParityEncoder(**SHORT).set_fit_request(sensitive_features=True)
+    pipeline = Pipeline([("z", encoder), ("head", LogisticRegression())]).fit(X, y, sensitive_features=s)
+    z = ParityEncoder(**SHORT).fit(X, y, sensitive_features=s).transform(X)
+    np.testing.assert_allclose(pipeline.predict_proba(X), LogisticRegression().fit(z, y).predict_proba(z), atol=1e-10)
+
+
+def test_without_routing_a_pipeline_takes_the_attribute_by_the_step_s_name():
+    X, y, s = biased(80)
+    pipeline = Pipeline([("model", ParityClassifier(**SHORT))]).fit(X, y, model__sensitive_features=s)
+    np.testing.assert_array_equal(
+        pipeline.predict_proba(X), ParityClassifier(**SHORT).fit(X, y, sensitive_features=s).predict_proba(X)
+    )
+
+
+@pytest.mark.usefixtures("routing")
+def test_a_grid_search_gives_each_fold_its_rows_of_the_attribute():
+    X, y, s = biased(150)
+    folds = KFold(2)
+    search = GridSearchCV(
+        ParityClassifier(**SHORT).set_fit_request(sensitive_features=True),
+        {"penalty_weight": [0.0, 100.0]},
+        scoring={"accuracy": "accuracy", "gap": gap_scorer()},
+        refit="gap",
+        cv=folds,
+    ).fit(X, y, sensitive_features=s)
+    fit_on, check_on = next(iter(folds.split(X)))
+    strong = ParityClassifier(penalty_weight=100.0, **SHORT).fit(X[fit_on], y[fit_on], sensitive_features=s[fit_on])
+    gap = gdp_difference(None, strong.predict_proba(X[check_on])[:, 1], sensitive_features=s[check_on])
+    assert search.cv_results_["split0_test_gap"][1] == pytest.approx(-gap)
+    assert search.best_params_ == {"penalty_weight": 100.0}
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("estimator", [ParityClassifier, ParityRegressor])
+def test_cross_validation_passes_the_attribute_on(estimator: type):
+    X, y, s = biased(100)
+    model = estimator(**{**SHORT, "epochs": 2}).set_fit_request(sensitive_features=True)
+    scores = cross_validate(model, X, y, params={"sensitive_features": s}, cv=2, error_score="raise")
+    assert np.isfinite(scores["test_score"]).all()
+
+
+@pytest.mark.usefixtures("routing")
+def test_an_attribute_that_was_not_asked_for_is_not_dropped_in_silence():
+    from sklearn.exceptions import UnsetMetadataPassedError
+
+    X, y, s = biased(60)
+    with pytest.raises(UnsetMetadataPassedError, match="sensitive_features"):
+        make_pipeline(StandardScaler(), ParityClassifier(**SHORT)).fit(X, y, sensitive_features=s)
+    with pytest.warns(MissingSensitiveFeaturesWarning):
+        make_pipeline(StandardScaler(), ParityClassifier(**{**SHORT, "epochs": 1})).fit(X, y)
+
+
+# the package
+
+
+def test_every_promised_name_is_there_and_comes_when_it_is_asked_for():
+    for name in frhsic.__all__:
+        assert getattr(frhsic, name) is not None
+    assert set(frhsic.__all__) <= set(dir(frhsic))
+    with pytest.raises(AttributeError, match="no attribute 'fairness'"):
+        frhsic.fairness  # noqa: B018  # the access is the test
+
+
+def test_names_are_functions_after_every_module_was_imported():
+    for module in ("transferring", "auditing", "selection", "persistence", "frontier"):
+        importlib.import_module(f"frhsic.{module}")
+    for name in ("transfer", "audit", "select_weight", "load", "save", "load_dataset"):
+        assert isinstance(getattr(frhsic, name), types.FunctionType)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "order",
+    [
+        "from frhsic import transfer",
+        "import frhsic.transferring; from frhsic import transfer",
+        "from frhsic.transferring import transfer as first; import frhsic; transfer = frhsic.transfer",
+        "import frhsic.auditing, frhsic.selection; from frhsic import audit as transfer",
+    ],
+)
+def test_a_function_and_not_a_module_is_had_in_any_order_of_imports(order: str):
+    code = f"{order}; import types; assert isinstance(transfer, types.FunctionType), transfer"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = "import sys, frhsic; assert not {'torch', 'sklearn', 'pandas'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

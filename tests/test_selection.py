@@ -1,0 +1,168 @@
+"""The weight that is chosen is the one that the rule describes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.model_selection import train_test_split
+
+from estimator_samples import QUICK, biased
+from frhsic import select_weight
+from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor
+from frhsic.parity import gdp
+from frhsic.selection import (
+    Candidate,
+    IndependenceRule,
+    PerformanceRule,
+    Selection,
+    TargetRule,
+    UnmetTargetWarning,
+)
+
+
+def candidate(weight: float, performance: float, gap: float, hsic: float = 0.1, pvalue: float = 0.0) -> Candidate:
+    return Candidate(weight, performance, gap, gap + 0.01, hsic, hsic + 0.01, pvalue)
+
+
+GRID = [
+    candidate(0, 0.90, 0.20, hsic=0.30, pvalue=0.001),
+    candidate(1, 0.91, 0.12, hsic=0.20, pvalue=0.001),
+    candidate(10, 0.88, 0.05, hsic=0.04, pvalue=0.03),
+    candidate(100, 0.80, 0.02, hsic=0.01, pvalue=0.4),
+]
+
+
+def test_the_paper_s_rule_takes_the_smallest_weight_that_is_not_rejected():
+    admitted, at, why = IndependenceRule(0.05).choose(GRID, True)
+    assert admitted == [False, False, False, True]
+    assert at == 3
+    assert "p = 0.4" in why
+    assert IndependenceRule(0.01).choose(GRID, True)[1] == 2
+
+
+def test_practical_significance_admits_what_is_rejected_but_below_epsilon():
+    _, at, why = IndependenceRule(0.05, epsilon=0.05).choose(GRID, True)
+    assert at == 2
+    assert "HSIC 0.04 is below epsilon = 0.05" in why
+
+
+def test_a_target_takes_the_best_performance_within_it_by_the_upper_bound():
+    assert TargetRule(0.13).choose(GRID, True)[:2] == ([False, True, True, True], 1)
+    assert TargetRule(0.125).choose(GRID, True)[1] == 2  # 0.12 keeps it, its upper bound 0.13 does not
+    assert TargetRule(0.06, measure="hsic").choose(GRID, True)[1] == 2
+    admitted, at, why = TargetRule(0.001).choose(GRID, True)
+    assert not any(admitted)
+    assert at == 3
+    assert "no weight keeps gdp at 0.001" in why
+
+
+def test_within_a_loss_of_performance_the_least_gap_is_taken():
+    assert PerformanceRule(0.03).choose(GRID, True)[:2] == ([True, True, True, False], 2)
+    assert PerformanceRule(0.0).choose(GRID, True)[1] == 1
+    errors = [candidate(0, 2.0, 0.2), candidate(1, 2.01, 0.1), candidate(10, 2.5, 0.05)]
+    assert PerformanceRule(0.01).choose(errors, False)[:2] == ([True, True, False], 1)
+
+
+def test_of_equal_performances_the_least_gap_is_taken():
+    assert TargetRule(0.5).choose([candidate(0, 0.9, 0.2), candidate(1, 0.9, 0.1)], True)[1] == 1
+
+
+@pytest.fixture(scope="module")
+def chosen() -> Selection:
+    X, y, s = biased(600)
+    model = ParityClassifier(**QUICK)
+    return select_weight(
+        model, X, y, sensitive_features=s, rule=TargetRule(0.1), weights=[1.0, 10.0, 100.0], random_state=3
+    )
+
+
+def test_the_grid_has_the_unpenalised_model_and_each_number_is_that_of_the_validation_rows(chosen: Selection):
+    assert [c.weight for c in chosen.candidates] == [0.0, 1.0, 10.0, 100.0]
+    X, y, s = biased(600)
+    _, X_check, _, y_check, _, s_check = train_test_split(X, y, s, test_size=0.2, random_state=3)
+    found = next(c for c in chosen.candidates if c.weight == chosen.weight)
+    scores = chosen.estimator.predict_proba(X_check)[:, 1]
+    assert found.performance == pytest.approx(chosen.estimator.score(X_check, y_check))
+    assert found.gdp == pytest.approx(float(gdp(scores, s_check)))
+    assert found.gdp_upper == pytest.approx(gdp(scores, s_check, confidence=0.9, random_state=3).interval[1])
+    assert chosen.validation_rows == 120
+
+
+def test_the_chosen_model_keeps_the_target_and_others_that_do_have_no_better_performance(chosen: Selection):
+    assert chosen.satisfied
+    table = chosen.to_frame()
+    assert table["chosen"].sum() == 1
+    within = table[table["gdp_upper"] <= 0.1]
+    assert table.loc[table["chosen"], "performance"].item() == within["performance"].max()
+    assert not table.loc[table["weight"] == 0, "accepted"].item()
+    assert chosen.estimator.penalty_weight == chosen.weight
+
+
+def test_the_numbers_to_report_are_those_of_other_rows(chosen: Selection):
+    X, y, s = biased(400, seed=1)
+    found = chosen.evaluate(X, y, sensitive_features=s)
+    assert found.performance == pytest.approx(chosen.estimator.score(X, y))
+    assert found.gdp["sensitive"].value == pytest.approx(float(gdp(chosen.estimator.predict_proba(X)[:, 1], s)))
+    assert found.rows == 400
+    assert 0 <= found.independence.pvalue <= 1
+
+
+def test_the_frontier_has_the_candidates_and_the_unpenalised_model_as_its_baseline(chosen: Selection):
+    assert chosen.frontier.baseline == "none"
+    assert [p.weight for p in chosen.frontier.of("penalised")] == [1.0, 10.0, 100.0]
+
+
+def test_a_target_that_no_weight_meets_is_said_to_be_unmet():
+    X, y, s = biased(150)
+    model = ParityClassifier(**{**QUICK, "epochs": 2})
+    with pytest.warns(UnmetTargetWarning, match="no weight keeps gdp at 1e-06"):
+        found = select_weight(model, X, y, sensitive_features=s, rule=TargetRule(1e-6), weights=[1.0])
+    assert not found.satisfied
+
+
+def test_a_regressor_is_chosen_by_its_error_on_rows_that_were_given_with_two_attributes():
+    X, _, s = biased(300)
+    y, both = X[:, 1] + 0.05 * X[:, 0], np.column_stack([s, X[:, 2]])
+    found = select_weight(
+        ParityRegressor(**{**QUICK, "epochs": 15}),
+        X[:200],
+        y[:200],
+        sensitive_features=both[:200],
+        rule=PerformanceRule(0.5),
+        weights=[1.0, 30.0],
+        validation=(X[200:], y[200:], both[200:]),
+    )
+    base = found.candidates[0]
+    error = np.mean((found.estimator.predict(X[200:]) - y[200:]) ** 2)
+    assert next(c for c in found.candidates if c.weight == found.weight).performance == pytest.approx(error)
+    assert error <= 1.5 * base.performance
+    assert found.frontier.higher_is_better is False
+
+
+def test_a_collapsed_representation_counts_as_independent():
+    class Constant(ParityClassifier):
+        def transform(self, X: Any) -> np.ndarray:
+            return np.zeros((len(X), 2))
+
+    X, y, s = biased(100)
+    rule = IndependenceRule()
+    found = select_weight(
+        Constant(**{**QUICK, "epochs": 1}), X, y, sensitive_features=s, rule=rule, weights=[1.0], validation=0.5
+    )
+    assert found.weight == 0
+    assert found.candidates[0].pvalue == 1
+
+
+def test_bad_input_is_refused():
+    X, y, s = biased(40)
+    with pytest.raises(TypeError, match="pass a ParityClassifier or ParityRegressor"):
+        select_weight(ParityEncoder(), X, y, sensitive_features=s)
+    with pytest.raises(ValueError, match="no dependence to choose by"):
+        select_weight(ParityClassifier(), X, y, sensitive_features=None)
+    with pytest.raises(ValueError, match=r"validation=1\.5"):
+        select_weight(ParityClassifier(), X, y, sensitive_features=s, validation=1.5)
+    for wrong in (lambda: TargetRule(-1.0), lambda: TargetRule(0.1, measure="mi"), lambda: PerformanceRule(2.0)):
+        with pytest.raises(ValueError, match="pass"):
+            wrong()

@@ -1,0 +1,136 @@
+"""Fresh heads on frozen representations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from estimator_samples import QUICK, biased
+from frhsic import transfer
+from frhsic.estimators import ParityEncoder
+from frhsic.parity import gdp
+from frhsic.transferring import HEADS, SVM_ROWS
+
+
+def known(n: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Z with one column that is s and one that is not, and a target of both."""
+    rng = np.random.default_rng(seed)
+    s = rng.uniform(-1, 1, size=n)
+    z = np.column_stack([s, rng.normal(size=n)])
+    return z, (z.sum(1) > 0).astype(int), s
+
+
+def test_every_head_s_gap_is_in_probabilities_and_a_probe_recovers_the_attribute():
+    z, y, s = known()
+    found = transfer(None, z, y, sensitive_features=s)
+    assert [h.head for h in found.heads] == list(HEADS)
+    assert found.unit == "probability"
+    assert all(0.05 < h.gdp < 0.5 for h in found.heads)
+    assert all(h.low <= h.gdp <= h.high for h in found.heads)
+    assert found.worst.gdp == max(h.gdp for h in found.heads) == float(found)
+    assert found.spread == pytest.approx(np.std([h.gdp for h in found.heads]))
+    (probe,) = found.probes
+    assert probe.linear_r2 == pytest.approx(1, abs=1e-3)
+    assert probe.trees_r2 > 0.95
+    assert probe.mutual_information > 1
+    assert (found.train_rows, found.test_rows) == (450, 150)
+
+
+def test_where_nothing_of_the_attribute_is_left_no_head_finds_it():
+    z, y, s = known()
+    found = transfer(lambda rows: rows[:, 1:], z, z[:, 1] > 0, sensitive_features=s, heads=["linear", "boosting"])
+    for head in found.heads:
+        assert head.low < head.expected_under_independence
+        assert head.gdp < 3 * head.expected_under_independence
+    assert found.probes[0].linear_r2 < 0.05
+    assert abs(found.probes[0].mutual_information) < 0.15
+    assert y.size == 600
+
+
+def test_a_head_s_gap_is_that_of_its_own_probabilities_on_the_test_rows():
+    z, y, s = known()
+    z_test, y_test, s_test = known(seed=1)
+    head = LogisticRegression()
+    found = transfer(None, z, y, sensitive_features=s, test=(z_test, y_test, s_test), heads={"mine": head})
+    scores = head.fit(z, y).predict_proba(z_test)[:, 1]
+    assert found.heads[0].head == "mine"
+    assert found.heads[0].gdp == pytest.approx(float(gdp(scores, s_test)))
+    assert found.heads[0].performance == pytest.approx(head.score(z_test, y_test))
+
+
+def test_a_regression_has_gaps_in_the_unit_of_its_target():
+    z, _, s = known(300)
+    y = 1000 * z.sum(1)
+    one = transfer(None, z, y, sensitive_features=s, heads=["linear", "mlp", "svm"])
+    other = transfer(None, z, 2 * y, sensitive_features=s, heads=["linear", "mlp", "svm"])
+    assert one.unit == "unit of y"
+    for a, b in zip(one.heads, other.heads):
+        assert b.gdp == pytest.approx(2 * a.gdp, rel=1e-3)
+        assert b.standardized_gdp == pytest.approx(a.standardized_gdp, rel=1e-3)
+        assert a.gdp > 100
+
+
+def test_several_attributes_are_measured_one_by_one():
+    z, y, s = known()
+    both = pd.DataFrame({"age": s, "noise": np.random.default_rng(5).normal(size=len(s))})
+    found = transfer(None, z, y, sensitive_features=both, heads=["linear"])
+    table = found.to_frame().set_index("attribute")
+    assert list(table.index) == ["age", "noise"]
+    assert table.loc["age", "gdp"] > 3 * table.loc["noise", "gdp"]
+    assert table.loc["age", "linear_r2"] > 0.9 > table.loc["noise", "linear_r2"]
+    assert found.worst.attribute == "age"
+
+
+def test_an_encoder_s_own_representation_is_what_heads_see():
+    X, y, s = biased(300)
+    plain = ParityEncoder(penalty_weight=0, **QUICK).fit(X, y)
+    strong = ParityEncoder(penalty_weight=100, **QUICK).fit(X, y, sensitive_features=s)
+    X, y, s = biased(400, seed=1)
+    before, after = (
+        transfer(model, X, y, sensitive_features=s, heads=["linear", "forest"]) for model in (plain, strong)
+    )
+    assert after.worst.gdp < before.worst.gdp
+    assert after.probes[0].linear_r2 < before.probes[0].linear_r2 - 0.2
+
+
+def test_a_support_vector_machine_is_given_at_most_so_many_rows(monkeypatch: pytest.MonkeyPatch):
+    assert SVM_ROWS == 5000
+    monkeypatch.setattr("frhsic.transferring.SVM_ROWS", 100)
+    z, y, s = known(300)
+    found = transfer(None, z, y, sensitive_features=s, heads=["svm", "linear"])
+    assert [h.train_rows for h in found.heads] == [100, 225]
+
+
+def test_the_seed_repeats_it():
+    z, y, s = known(200)
+    heads = ["mlp", "forest"]
+    assert transfer(None, z, y, sensitive_features=s, heads=heads, random_state=4) == transfer(
+        None, z, y, sensitive_features=s, heads=heads, random_state=4
+    )
+
+
+def test_three_classes_are_measured_by_the_worst():
+    z, _, s = known(400)
+    y = np.digitize(z.sum(1), [-0.7, 0.7])
+    found = transfer(None, z, y, sensitive_features=s, heads=["linear"])
+    assert 0.02 < found.worst.gdp < 0.5
+
+
+def test_bad_input_is_refused():
+    z, y, s = known(60)
+    for heads in ("linear", ["perceptron"], [], {}):
+        with pytest.raises(ValueError, match="heads"):
+            transfer(None, z, y, sensitive_features=s, heads=heads)
+    with pytest.raises(TypeError, match="no probabilities"):
+        transfer(None, z, y, sensitive_features=s, heads={"svc": LinearSVC()})
+    with pytest.raises(TypeError, match="something with a transform"):
+        transfer(3, z, y, sensitive_features=s)
+    with pytest.raises(ValueError, match=r"test=2"):
+        transfer(None, z, y, sensitive_features=s, test=2.0)
+    with pytest.raises(ValueError, match="lengths differ: X has 60 rows, y has 59"):
+        transfer(None, z, y[:-1], sensitive_features=s, test=(z, y, s))
+    with pytest.raises(ValueError, match="the test rows have 2 attributes"):
+        transfer(None, z, y, sensitive_features=s, test=(z, y, z))
