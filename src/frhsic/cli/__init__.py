@@ -7,7 +7,7 @@ import sys
 import typer
 
 from frhsic import __version__
-from frhsic.cli import audit, datasets
+from frhsic.cli import audit, datasets, reproduce
 
 __all__ = ["app", "main"]
 
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.add_typer(datasets.app, name="datasets")
 app.command(epilog=audit.EPILOG)(audit.audit)
+app.command(epilog=reproduce.EPILOG)(reproduce.reproduce)
 
 
 def _version(asked: bool) -> None:

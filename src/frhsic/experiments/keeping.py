@@ -6,20 +6,33 @@ r"""Parameters of trained models that later measures need, in one safetensors fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from frhsic.datasets import Split
+from frhsic.datasets import Dataset, Split
 from frhsic.experiments import records
-from frhsic.experiments.protocol import BASELINE
+from frhsic.experiments.protocol import BASELINE, Protocol
 from frhsic.experiments.records import Record
+from frhsic.experiments.sweep import Grid
 from frhsic.fleet import Fleet, affine_head, mlp_encoder
 
-__all__ = ["Key", "all_models", "chosen_on_validation", "keeper", "kept", "model_file", "modules", "store"]
+__all__ = [
+    "Key",
+    "all_models",
+    "chosen_on_validation",
+    "encoded",
+    "groups",
+    "keeper",
+    "kept",
+    "model_file",
+    "modules",
+    "store",
+]
 
 PERFORMANCE_SLACK = 0.01
 """Share of the unpenalised model's performance that a chosen model may give away."""
@@ -153,6 +166,25 @@ def kept(path: Path, datasets: Iterable[str] | None = None) -> dict[Key, dict[st
         if wanted is None or key.dataset in wanted:
             models.setdefault(key, {})[parameter] = value
     return models
+
+
+def groups(
+    grid: Grid, protocol: Protocol, path: Path, wanted: Sequence[Key] | None = None
+) -> Iterator[tuple[Dataset, list[Split], dict[Key, dict[str, Tensor]]]]:
+    """Yield each dataset of a grid with its splits and its kept models; those that are `wanted`, if that is said."""
+    models = kept(path, grid.datasets)
+    for name in grid.datasets:
+        own = {key: state for key, state in models.items() if key.dataset == name and (wanted is None or key in wanted)}
+        if own:
+            data = grid.source(name, protocol)
+            yield data, grid.splits(data, protocol, 1 + max(key.repeat for key in own)), own
+
+
+def encoded(state: Mapping[str, Tensor], x: Tensor) -> Tensor:
+    """Return the representation of some rows."""
+    with torch.no_grad():
+        z: Tensor = modules(state)[0](x)
+    return z
 
 
 def modules(state: Mapping[str, Tensor]) -> tuple[nn.Module, nn.Module]:

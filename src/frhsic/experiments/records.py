@@ -104,4 +104,6 @@ def _rounded(value: Any) -> Any:
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
     if isinstance(value, (list, tuple)):
         return [_rounded(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _rounded(item) for key, item in value.items()}
     return value
