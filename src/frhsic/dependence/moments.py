@@ -218,22 +218,31 @@ def cubic_sums(k: Gram, sums: GramSums) -> CubicSums:
     time. With a thin factor that, too, is O(n), and the rest one pass over the pairs.
     """
     d = _centered(sums).diagonal
-    trace, entries, weighted, quadratic = (k.x.new_zeros(()) for _ in range(4))
-    panels = [slice(i, min(i + PANEL, k.n)) for i in range(0, k.n, PANEL)]
-    everything = slice(0, k.n)
-    for first, rows in enumerate(panels):
-        left = k.centered_tile(sums.rows, rows, everything)
-        entries += _inner(left * left, left)
-        weighted += d[rows] @ left.square().sum(1)
-        quadratic += d[rows] @ (left @ d)
-        for columns in panels[first:] if k.factor is None else ():
-            right = left if columns == rows else k.centered_tile(sums.rows, columns, everything)
-            trace += (1 if columns == rows else 2) * _inner(left @ right.mT, left[:, columns])
+    entries, weighted, quadratic = (k.x.new_zeros(()) for _ in range(3))
+    for rows, columns in pairs(k.n, k.x.device):
+        tile = k.centered_tile(sums.rows, rows, columns)
+        squares, times = tile * tile, 1 if rows == columns else 2
+        entries += times * _inner(squares, tile)
+        weighted += d[rows] @ squares.sum(1)
+        if rows != columns:
+            weighted += squares.sum(0) @ d[columns]
+        quadratic += times * (d[rows] @ (tile @ d[columns]))
+    return CubicSums(_trace_of_cube(k, sums), entries, (d * d) @ d, weighted, quadratic)
+
+
+def _trace_of_cube(k: Gram, sums: GramSums) -> Tensor:
     if k.factor is not None:
         centred = k.factor - k.factor.mean(dim=0)
         small = centred.mT @ centred
-        trace = _inner(small @ small, small)
-    return CubicSums(trace, entries, (d * d) @ d, weighted, quadratic)
+        return _inner(small @ small, small)
+    trace = k.x.new_zeros(())
+    panels = [slice(i, min(i + PANEL, k.n)) for i in range(0, k.n, PANEL)]
+    for first, rows in enumerate(panels):
+        left = k.centered_tile(sums.rows, rows, slice(0, k.n))
+        for columns in panels[first:]:
+            right = left if columns == rows else k.centered_tile(sums.rows, columns, slice(0, k.n))
+            trace += (1 if columns == rows else 2) * _inner(left @ right.mT, left[:, columns])
+    return trace
 
 
 def _centered(sums: GramSums) -> CenteredGram:
