@@ -233,7 +233,7 @@ def test_hover_reads_the_value_under_the_pointer(visit):
     s = float(re.match(r"age = ([\d.]+)", tip.inner_text()).group(1))
     curve = samples.curve(0.2)
     i = min(range(len(curve.grid)), key=lambda k: abs(curve.grid[k] - s))
-    assert f"mean {curve.mean[i]:.3f}" in tip.inner_text()
+    assert f"mean: {curve.mean[i]:.3f}" in tip.inner_text()
     page.mouse.move(5, 5)
     assert not tip.is_visible()
 

@@ -68,9 +68,8 @@ const Figures = (() => {
   }
 
   function reading(curve, i, said) {
-    const lines = [said + " " + figure(curve.mean[i])];
-    if (curve.low.length) lines.push("between " + figure(curve.low[i]) + " and " + figure(curve.high[i]));
-    return lines;
+    const band = curve.low.length ? " (" + figure(curve.low[i]) + " to " + figure(curve.high[i]) + ")" : "";
+    return said + ": " + figure(curve.mean[i]) + band;
   }
 
   /* E[f | S = s] for everyone, for the positives and for the model before, over the histogram of S. */
@@ -114,7 +113,7 @@ const Figures = (() => {
           if (!one.on) continue;
           let k = one === shown[0] ? i : one.curve.grid.findIndex((g) => g >= s - 1e-12);
           if (k < 0) continue;
-          lines.push(...reading(one.curve, k, one.said));
+          lines.push(reading(one.curve, k, one.said));
           marks.push({ class: "dot " + one.name, y: y(one.curve.mean[k]) });
         }
         const bin = bins.counts.findIndex((_, b) => s <= bins.edges[b + 1]);

@@ -27,12 +27,14 @@
   if (map) Figures.tradeoff(map, document.querySelector('[data-figure="tradeoff-curve"]'), report.tradeoff, names);
 
   const links = new Map(Array.from(document.querySelectorAll("nav a"), (link) => [link.hash.slice(1), link]));
-  const watch = new IntersectionObserver((entries) => {
-    const entry = entries.find((e) => e.isIntersecting);
-    if (!entry || !links.has(entry.target.id)) return;
-    links.forEach((link) => link.removeAttribute("aria-current"));
-    links.get(entry.target.id).setAttribute("aria-current", "true");
-  }, { rootMargin: "-15% 0px -75% 0px" });
-  document.querySelectorAll("main > section").forEach((section) => watch.observe(section));
+  const sections = Array.from(document.querySelectorAll("main > section"));
+  let asked = false;
+  function mark() {
+    asked = false;
+    const reached = sections.filter((section) => section.getBoundingClientRect().top <= innerHeight * 0.3), now = (reached.pop() || sections[0]).id;
+    links.forEach((link, id) => (id === now ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current")));
+  }
+  addEventListener("scroll", () => { if (!asked) { asked = true; requestAnimationFrame(mark); } }, { passive: true });
+  mark();
   document.documentElement.dataset.ready = "yes";
 })();
