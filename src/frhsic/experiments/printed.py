@@ -33,6 +33,8 @@ DATASET_NAMES = {
     "meps": "MEPS",
     "crime": "Crime",
     "compas": "COMPAS",
+    "bank": "Bank",
+    "credit": "Credit",
     "synthetic": "synthetic",
 }
 

@@ -10,7 +10,15 @@ import numpy as np
 from frhsic.experiments.printed import DATASET_NAMES, METHOD_NAMES
 from frhsic.experiments.protocol import BASELINE, METHODS
 from frhsic.experiments.records import Record
-from frhsic.experiments.tables.frontiers import chosen, datasets_of, finite, frontier, methods_of
+from frhsic.experiments.tables.frontiers import (
+    chosen,
+    datasets_of,
+    finite,
+    frontier,
+    in_print,
+    methods_of,
+    printed_name,
+)
 from frhsic.experiments.tables.table import Cell, Column, Spread, Table
 
 __all__ = [
@@ -78,7 +86,9 @@ def paired_matched(records: Sequence[Record], dataset: str, gdp: str, first: str
     picks = chosen(records, dataset, gdp)
     common = set.intersection(*({r["repeat"] for r, _ in rows} for rows in picks.values()))
     values = {
-        m: np.array([r[gdp] for r, _ in rows if r["repeat"] in common]) for m, rows in picks.items() if m != BASELINE
+        method: np.array([r[gdp] for r, _ in picks[method] if r["repeat"] in common])
+        for method in methods_of(records)
+        if method in picks
     }
     return _pairs(dataset, values, first, larger_is_better=False)
 
@@ -122,7 +132,7 @@ def summary_of_areas(compared: Mapping[str, Sequence[Paired]], against: Sequence
         (
             Column("dataset"),
             Column("closest of the paper's"),
-            Column("difference to it ± SE", 3),
+            Column("ours less it ± SE", 3),
             Column("p", None),
             Column("p, Holm", None),
             Column("nowhere worse by more than one SE"),
@@ -142,8 +152,9 @@ def leak_table(records: Sequence[Record]) -> Table:
         for number, method in enumerate((BASELINE, *methods_of(of))):
             mine = [r for r in of if r["method"] == method]
             if mine:
-                cells = tuple(_spread([r[c] for r in mine if r.get(c) is not None]) for c in columns)
-                rows.append((DATASET_NAMES[dataset] if number == 0 else "", METHOD_NAMES.get(method, method), *cells))
+                cells = [_spread([r[c] for r in mine if r.get(c) is not None]) for c in columns]
+                cells[0] = in_print(cells[0], dataset)
+                rows.append((printed_name(dataset) if number == 0 else "", METHOD_NAMES.get(method, method), *cells))
     return Table(
         (
             Column("dataset"),
@@ -168,9 +179,9 @@ def probe_table(records: Sequence[Record], gdp: str) -> Table:
             of = [r for r, _ in picks[method]]
             rows.append(
                 (
-                    DATASET_NAMES[dataset] if number == 0 else "",
+                    printed_name(dataset) if number == 0 else "",
                     METHOD_NAMES.get(method, method),
-                    _spread([r["performance"] for r in of]),
+                    in_print(_spread([r["performance"] for r in of]), dataset),
                     _spread([r[gdp] for r in of]),
                     _spread([r["probe_r2_linear"] for r in of if r.get("probe_r2_linear") is not None]),
                     _spread([r["probe_r2_cosines"] for r in of if r.get("probe_r2_cosines") is not None]),

@@ -21,12 +21,14 @@ __all__ = [
     "datasets_of",
     "finite",
     "frontier",
+    "in_print",
     "matched",
     "matched_table",
     "methods_of",
     "metrics_table",
     "nearly",
     "pareto_summary",
+    "printed_name",
     "rounded",
 ]
 
@@ -144,16 +146,15 @@ def matched_table(records: Sequence[Record], protocol: Protocol, gdp: str | None
         penalised = [p for p in points if p.method != BASELINE]
         least = min((p.gdp.mean for p in penalised if p.gdp is not None), default=None)
         largest = max((p.naup for p in penalised if p.naup is not None), default=None)
-        factor = 100.0 if dataset in REGRESSION else 1.0
         for p in points:
             gdp_cell = None if p.gdp is None else replace(p.gdp, bold=p.gdp.mean == least and p.method != BASELINE)
             area = None if p.naup is None else Spread(p.naup, None, p.naup == largest)
             rows.append(
                 (
-                    f"{DATASET_NAMES[dataset]}{' (MSE × 100)' if factor > 1 else ''}" if p is points[0] else "",
+                    printed_name(dataset) if p is points[0] else "",
                     METHOD_NAMES.get(p.method, p.method),
                     p.weight if p.weight is None else f"{p.weight:g}",
-                    None if p.performance is None else _times(p.performance, factor),
+                    in_print(p.performance, dataset),
                     gdp_cell,
                     area,
                     p.inside if protocol.validation else None,
@@ -174,13 +175,14 @@ def pareto_summary(records: Sequence[Record], protocol: Protocol) -> Table:
         cells: list[Cell] = [METHOD_NAMES.get(method, method)]
         for dataset in datasets:
             p = points.get((dataset, method))
-            if p is None or p.performance is None or p.gdp is None:
-                cells.append(None)
-            else:
-                factor = 100.0 if dataset in REGRESSION else 1.0
-                cells.append(f"({p.performance.mean * factor:.3f}, {p.gdp.mean:.3f})")
+            performance = None if p is None else in_print(p.performance, dataset)
+            cells.append(
+                None
+                if p is None or performance is None or p.gdp is None
+                else f"({performance.mean:.3f}, {p.gdp.mean:.3f})"
+            )
         rows.append(tuple(cells))
-    return Table((Column("method"), *(Column(DATASET_NAMES[d]) for d in datasets)), tuple(rows))
+    return Table((Column("method"), *(Column(printed_name(d)) for d in datasets)), tuple(rows))
 
 
 def metrics_table(records: Sequence[Record], dataset: str) -> Table:
@@ -211,9 +213,17 @@ def nearly(values: dict[str, float], name: str) -> tuple[int, float]:
     return 1 + sum(v > values[name] for v in values.values()), max(values.values()) - values[name]
 
 
-def _times(value: Spread, factor: float) -> Spread:
-    deviation = None if value.deviation is None else value.deviation * factor
-    return Spread(value.mean * factor, deviation, value.bold)
+def printed_name(dataset: str) -> str:
+    """Return the name of a dataset, with the unit of its performance where that is not accuracy."""
+    return f"{DATASET_NAMES[dataset]}{' (MSE × 100)' if dataset in REGRESSION else ''}"
+
+
+def in_print(performance: Spread | None, dataset: str) -> Spread | None:
+    """Return a performance in the unit that tables print: an error times 100, as the paper has it."""
+    if performance is None or dataset not in REGRESSION:
+        return performance
+    deviation = None if performance.deviation is None else 100 * performance.deviation
+    return Spread(100 * performance.mean, deviation, performance.bold)
 
 
 def _on_test_means(full: Frontier, dataset: str, method: str, protocol: Protocol, areas: dict[str, float]) -> Matched:

@@ -1,0 +1,1 @@
+"""Figures as functions of records; nothing here is drawn on a screen."""
