@@ -37,7 +37,8 @@ def main() -> None:
         what, n = options.measure
         print(json.dumps(measure(what, int(n), options.columns, options.repeats)))
         return
-    print(f"d = {options.columns}, {options.threads} threads, best of {options.repeats}; memory above the inputs\n")
+    print(f"d = {options.columns}, {options.threads} threads, best of {options.repeats}; memory above the inputs.")
+    print("The last three columns are multiples of ours.\n")
     compare(options)
     if not options.only_peers:
         large(options)
@@ -186,9 +187,7 @@ def in_own_process(what: str, n: int, options: argparse.Namespace) -> dict[str, 
 
 
 def compare(options: argparse.Namespace) -> None:
-    print(
-        f"{'n':>7}  {'statistic':<30} {'seconds':>8} {'CPU s':>8} {'MiB':>7} {'time':>8} {'CPU':>8} {'memory':>8}  over ours"
-    )
+    print(f"{'n':>7}  {'statistic':<30} {'seconds':>8} {'CPU s':>8} {'MiB':>7} {'time':>8} {'CPU':>8} {'memory':>8}")
     for n in options.sizes:
         reference: dict[str, float] | None = None
         for what, (_, needs) in SUBJECTS.items():

@@ -9,7 +9,7 @@ import pytest
 import torch
 from pytest import approx
 
-from frhsic.dependence import hsic, hsic_unbiased
+from frhsic.dependence import _tiles, hsic, hsic_unbiased
 from frhsic.kernels import (
     Column,
     Gaussian,
@@ -140,6 +140,39 @@ def test_hsic_agrees_where_kernels_are_all_but_flat(n, name, dtype):
     tolerance = 1e-4 if dtype == torch.float32 else 1e-7
     assert hsic(z, s, kernel, FLAT).item() == approx(k.hsic(l), rel=tolerance)
     assert hsic_unbiased(z, s, kernel, FLAT).item() == approx(k.unbiased(l), rel=tolerance)
+
+
+@pytest.fixture
+def _threads():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("_threads")
+def test_threads_share_the_tiles_and_change_nothing(dtype):
+    z, s = rounded(1400, dtype)
+    found = {}
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        own = z.clone().requires_grad_()
+        value = hsic(own, s, Gaussian(1.5), JOINT)
+        value.backward()
+        found[threads] = value.item(), hsic_unbiased(z, s, Gaussian(1.5), JOINT).item(), own.grad
+        assert torch.get_num_threads() == threads
+        assert hsic(z, s, Gaussian(1.5), JOINT).item() == value.item()
+    for threads in (2, 3):
+        assert found[threads][:2] == approx(found[1][:2], rel=1e-6 if dtype == torch.float32 else 1e-11)
+        torch.testing.assert_close(found[threads][2], found[1][2])
+
+
+@pytest.mark.usefixtures("_threads")
+def test_an_error_in_a_thread_comes_out_and_leaves_the_threads_as_they_were():
+    torch.set_num_threads(2)
+    z, _ = rounded(1400, torch.float64)
+    with pytest.raises(ValueError, match="1 kernels for 3 columns"):
+        _tiles.row_sums(z, PerColumn((Gaussian(1.0),)))
+    assert torch.get_num_threads() == 2
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ float64: the terms of HSIC nearly cancel, and float32 sums of a million of them 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from frhsic.kernels import Kernel
 
-__all__ = ["Entries", "Sums", "entries", "pairs", "pull_back", "row_sums", "sums", "working_copy"]
+__all__ = ["Entries", "Sums", "entries", "over_tiles", "pairs", "pull_back", "row_sums", "sums", "working_copy"]
 
 Entries = Callable[[Tensor, Tensor], Tensor]
 """A kernel as a function of two blocks of rows, up to a constant that HSIC does not notice."""
@@ -54,16 +55,46 @@ def entries(x: Tensor, kernel: Kernel) -> Entries:
 
 
 def pairs(n: int, device: torch.device) -> Iterator[tuple[slice, slice]]:
-    """Yield the tiles on and above the diagonal, as (rows, columns)."""
-    size = CUDA_TILE if device.type == "cuda" else _cpu_tile(torch.get_num_threads())
+    """Yield the tiles on and above the diagonal, as (rows, columns), for all threads to work on one at a time.
+
+    Where threads share a tile each gets twice what one alone would, because they wait at every step.
+    """
+    threads = torch.get_num_threads()
+    cpu = CPU_TILE if threads == 1 else int(CPU_TILE * (2 * threads) ** 0.5)
+    yield from _grid(n, CUDA_TILE if device.type == "cuda" else cpu)
+
+
+def _grid(n: int, size: int) -> Iterator[tuple[slice, slice]]:
     for i in range(0, n, size):
         for j in range(i, n, size):
             yield slice(i, min(i + size, n)), slice(j, min(j + size, n))
 
 
-def _cpu_tile(threads: int) -> int:
-    """Rows of a tile such that each of several threads gets twice what fits one: threads wait at every step."""
-    return CPU_TILE if threads == 1 else int(CPU_TILE * (2 * threads) ** 0.5)
+def over_tiles(
+    n: int, device: torch.device, start: Callable[[], tuple[Tensor, ...]], add: Callable[..., None]
+) -> tuple[Tensor, ...]:
+    """Return what `add(rows, columns, *totals)` adds in place, over all tiles on and above the diagonal.
+
+    On a CPU each thread takes a fixed share of the tiles, with totals of its own that are added up in the
+    end: threads meet once, and not at every step of every tile, where on a busy machine they mostly wait.
+    """
+    threads = torch.get_num_threads() if device.type == "cpu" else 1
+    tiles = list(_grid(n, CUDA_TILE if device.type == "cuda" else CPU_TILE))
+
+    def share(first: int, step: int) -> tuple[Tensor, ...]:
+        totals = start()
+        for rows, columns in tiles[first::step]:
+            add(rows, columns, *totals)
+        return totals
+
+    if threads == 1 or len(tiles) < 4 * threads:
+        return share(0, 1)
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            parts = list(pool.map(share, range(threads), [threads] * threads))
+    finally:
+        torch.set_num_threads(threads)  # the pool's threads set theirs to one, and with it the default of new ones
+    return tuple(torch.stack(total).sum(0) for total in zip(*parts))
 
 
 def sums(x: Tensor, y: Tensor, k: Entries, l: Entries, w: Tensor, *, skip_diagonal: bool) -> Sums:
@@ -80,10 +111,12 @@ def sums(x: Tensor, y: Tensor, k: Entries, l: Entries, w: Tensor, *, skip_diagon
     skip_diagonal
         Leave out the pairs (i, i), as U-statistics do.
     """
-    joint, k_rows, l_rows = w.new_zeros(()), torch.zeros_like(w), torch.zeros_like(w)
-    for rows, columns in pairs(len(w), w.device):
-        k_tile = k(x[rows], x[columns])
-        l_tile = l(y[rows], y[columns])
+
+    def start() -> tuple[Tensor, ...]:
+        return w.new_zeros(()), torch.zeros_like(w), torch.zeros_like(w)
+
+    def add(rows: slice, columns: slice, joint: Tensor, k_rows: Tensor, l_rows: Tensor) -> None:
+        k_tile, l_tile = k(x[rows], x[columns]), l(y[rows], y[columns])
         if rows == columns:
             if skip_diagonal:
                 k_tile.fill_diagonal_(0)
@@ -95,18 +128,20 @@ def sums(x: Tensor, y: Tensor, k: Entries, l: Entries, w: Tensor, *, skip_diagon
         l_rows[rows] += l_tile @ w[columns]
         once = w[rows] @ ((k_tile * l_tile) @ w[columns])
         joint += once if rows == columns else 2 * once
-    return Sums(joint, k_rows, l_rows)
+
+    return Sums(*over_tiles(len(w), w.device, start, add))
 
 
 def row_sums(x: Tensor, k: Kernel) -> Tensor:
     """Return the sums over j of k(x_i, x_j), of shape (n,), in float64."""
-    total = x.new_zeros(len(x))
-    for rows, columns in pairs(len(x), x.device):
+
+    def add(rows: slice, columns: slice, total: Tensor) -> None:
         tile = k(x[rows], x[columns])
         total[rows] += tile.sum(1)
         if rows != columns:
             total[columns] += tile.sum(0)
-    return total
+
+    return over_tiles(len(x), x.device, lambda: (x.new_zeros(len(x)),), add)[0]
 
 
 def pull_back(x: Tensor, k: Entries, cotangent: Callable[[slice, slice], Tensor]) -> Tensor:
@@ -115,8 +150,8 @@ def pull_back(x: Tensor, k: Entries, cotangent: Callable[[slice, slice], Tensor]
     `cotangent(rows, columns)` gives that tile of the function's gradient with respect to K. The tile of
     K is computed anew and differentiated by itself, so memory stays O(n) and one tile.
     """
-    gradient = torch.zeros_like(x)
-    for rows, columns in pairs(len(x), x.device):
+
+    def add(rows: slice, columns: slice, gradient: Tensor) -> None:
         outer = cotangent(rows, columns)
         with torch.enable_grad():
             left, right = x[rows].requires_grad_(), x[columns].requires_grad_()
@@ -125,4 +160,5 @@ def pull_back(x: Tensor, k: Entries, cotangent: Callable[[slice, slice], Tensor]
         factor = 1 if rows == columns else 2  # the tile and its mirror image
         gradient[rows] += factor * to_left
         gradient[columns] += factor * to_right
-    return gradient
+
+    return over_tiles(len(x), x.device, lambda: (torch.zeros_like(x),), add)[0]
