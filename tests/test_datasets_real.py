@@ -50,6 +50,8 @@ PINNED = {
     ("compas", "corrected"): (
         6172, 14, 2809, 213147, {"priors_count": 20037, "sex=Female": 1175, "c_charge_degree=F": 3970},
     ),
+    ("bank", "corrected"): (41188, 61, 4640, 1648511, {"campaign": 105754, "pdays": 39642439, "poutcome=success": 1373}),
+    ("credit", "corrected"): (30000, 32, 6636, 1064565, {"LIMIT_BAL": 5024529680, "PAY_0": -501, "MARRIAGE=3": 323}),
 }  # fmt: skip
 
 
@@ -71,7 +73,9 @@ def test_the_table_of_the_documentation_has_the_same_shapes_and_checksums():
     for one in ENTRIES.values():
         row = next(line for line in said.splitlines() if line.startswith(f"| `{one.name}`"))
         cells = [cell.strip() for cell in row.split("|")]
-        assert cells[2:4] == [f"{n:,} × {d}" for n, d in (one.corrected, one.published)]
+        assert cells[2:4] == [
+            "–" if shape is None else f"{shape[0]:,} × {shape[1]}" for shape in (one.corrected, one.published)
+        ]
         assert all(checksum in said for file in one.files for checksum in file.sha256)
 
 
@@ -230,3 +234,9 @@ def test_a_name_is_text():
 def test_a_value_outside_the_levels_given_is_an_error():
     with pytest.raises(ValueError, match=r"the values \[9\], which are not among"):
         encoded(pd.DataFrame({"COW": [1, 9]}), [], {"COW": [1, 2]})
+
+
+@pytest.mark.parametrize("name", ["bank", "credit"])
+def test_a_dataset_that_the_paper_does_not_use_has_no_published_variant(name):
+    with pytest.raises(ValueError, match="does not use"):
+        load_dataset(name, variant="published")

@@ -39,7 +39,7 @@ def list_datasets(
             "name": one.name,
             "title": one.title,
             "corrected": list(one.corrected),
-            "published": list(one.published),
+            "published": None if one.published is None else list(one.published),
             "sensitive": one.sensitive,
             "source": one.owner,
             "licence": one.licence,
@@ -55,11 +55,11 @@ def list_datasets(
 
     table = Table("name", "n × d", "n × d as published", "sensitive", "source", "licence", "here")
     for one in ENTRIES.values():
-        (n, d), (published_n, published_d) = one.corrected, one.published
+        n, d = one.corrected
         table.add_row(
             one.name,
             f"{n:,} × {d}",
-            f"{published_n:,} × {published_d}",
+            "–" if one.published is None else f"{one.published[0]:,} × {one.published[1]}",
             one.sensitive,
             one.owner,
             one.licence,

@@ -19,7 +19,10 @@ Variant = Literal["corrected", "published"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A dataset on offer: its files in order of preference and its shape (n, d) in either variant."""
+    """A dataset on offer: its files in order of preference and its shape (n, d) in either variant.
+
+    `published` is None for a dataset that the paper does not use.
+    """
 
     name: str
     title: str
@@ -28,7 +31,7 @@ class Entry:
     licence: str
     sensitive: str
     corrected: tuple[int, int]
-    published: tuple[int, int]
+    published: tuple[int, int] | None
     build: Callable[[Obtained, Variant], Dataset]
 
 

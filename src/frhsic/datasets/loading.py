@@ -7,7 +7,9 @@ from pathlib import Path
 
 from frhsic.datasets._acs_income import ACS_INCOME
 from frhsic.datasets._adult import ADULT
+from frhsic.datasets._bank import BANK
 from frhsic.datasets._compas import COMPAS
+from frhsic.datasets._credit import CREDIT
 from frhsic.datasets._crime import CRIME
 from frhsic.datasets._dataset import Dataset, nearest
 from frhsic.datasets._entry import Entry, Variant
@@ -16,7 +18,7 @@ from frhsic.datasets.sources import Watch, WheelShelf, local_place, obtain
 
 __all__ = ["ENTRIES", "Fetched", "entry", "fetch", "load_dataset", "place"]
 
-ENTRIES: dict[str, Entry] = {e.name: e for e in (ADULT, ACS_INCOME, MEPS, CRIME, COMPAS)}
+ENTRIES: dict[str, Entry] = {e.name: e for e in (ADULT, ACS_INCOME, MEPS, CRIME, COMPAS, BANK, CREDIT)}
 ALIASES = {"communities": "crime"}
 
 
@@ -42,7 +44,8 @@ def load_dataset(name: str, variant: Variant = "corrected", *, cache: Path | str
     Parameters
     ----------
     name : str
-        "adult", "acs_income", "meps", "crime" (also "communities") or "compas".
+        "adult", "acs_income", "meps", "crime" (also "communities") or "compas", which are the paper's; "bank" or
+        "credit", which it does not use.
     variant : "corrected" or "published"
         "published" has the rows, columns and sensitive attribute that the paper's printed numbers were made
         with, mistakes included; "corrected" has what the paper's text describes.
@@ -66,6 +69,8 @@ def load_dataset(name: str, variant: Variant = "corrected", *, cache: Path | str
     chosen = entry(name)
     if variant not in ("corrected", "published"):
         raise ValueError(f"variant={variant!r}; pass 'corrected' or 'published'.")
+    if variant == "published" and chosen.published is None:
+        raise ValueError(f"the paper does not use {chosen.name}, so it has no published variant; pass 'corrected'.")
     obtained = obtain(chosen.files, cache=None if cache is None else Path(cache))
     return chosen.build(obtained, variant)
 

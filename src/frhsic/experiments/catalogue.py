@@ -259,6 +259,13 @@ def _kernels_on_z(protocol: Protocol) -> Grid:
     return Grid("kernels-on-z", ("crime", "compas"), methods, PAPER_WEIGHTS, 5)
 
 
+def _untuned(protocol: Protocol) -> Grid:
+    """Two datasets on which nothing was tuned, 10,000 rows of each."""
+    return Grid(
+        "untuned", ("bank", "credit"), by_name(*METHODS, OWN), PAPER_WEIGHTS, 10, source=partial(small_table, 10_000)
+    )
+
+
 def _full_batch(protocol: Protocol) -> Grid:
     methods = (*by_name("frhsic", OWN), Method("frem, all anchors", partial(EIPM, anchors=None)))
     return Grid("full-batch", ("crime",), methods, PAPER_WEIGHTS, 5, epochs=1000, batch_size=None)
@@ -281,6 +288,7 @@ GRIDS: dict[str, Callable[[Protocol], Grid]] = {
     "frem-anchors": _frem_anchors,
     "bandwidth-sensitivity": _bandwidths,
     "kernels-on-z": _kernels_on_z,
+    "untuned": _untuned,
     "full-batch": _full_batch,
     "leaky-scaling": _leaky,
 }
