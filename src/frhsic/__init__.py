@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from frhsic._version import __version__
+
 if TYPE_CHECKING:
     from frhsic.auditing import audit
     from frhsic.datasets import load_dataset
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from frhsic.persistence import load, save
     from frhsic.selection import select_weight
     from frhsic.transferring import transfer
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Frontier",
@@ -46,8 +46,15 @@ _HOMES = {
     "transfer": "transferring",
 }
 
+_MODULES = frozenset(
+    "auditing certificates datasets dependence estimators experiments fleet frontier independence kernels parity "
+    "penalties persistence report selection transferring".split()
+)
+
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"frhsic.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'frhsic' has no attribute {name!r}")
     value = getattr(import_module(f"frhsic.{_HOMES[name]}"), name)
@@ -56,4 +63,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

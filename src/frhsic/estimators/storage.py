@@ -23,7 +23,7 @@ from safetensors.torch import save
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-import frhsic
+from frhsic._version import __version__
 from frhsic.estimators.recipes import built, is_custom, recipe
 from frhsic.fleet import affine_head, mlp_encoder
 from frhsic.penalties import NoPenalty, Penalty
@@ -64,7 +64,7 @@ def write(estimator: ParityBase, path: str | Path) -> None:
         learned["classes_"] = _labels(estimator.classes_)
     header = {
         "layout": LAYOUT,
-        "versions": {"frhsic": frhsic.__version__, "torch": torch.__version__, "scikit-learn": sklearn.__version__},
+        "versions": {"frhsic": __version__, "torch": torch.__version__, "scikit-learn": sklearn.__version__},
         "estimator": type(estimator).__name__,
         "parameters": parameters,
         "architecture": _architecture(estimator),
@@ -104,7 +104,7 @@ def header_of(path: str | Path) -> dict[str, Any]:
     if not isinstance(layout, int) or not 1 <= layout <= LAYOUT:
         raise ValueError(
             f"{file.name} has layout {layout!r}, written by frhsic {header.get('versions', {}).get('frhsic', '?')}; "
-            f"this is frhsic {frhsic.__version__}, which reads layouts up to {LAYOUT}. Load it with a newer version."
+            f"this is frhsic {__version__}, which reads layouts up to {LAYOUT}. Load it with a newer version."
         )
     return dict(header)
 
