@@ -32,6 +32,7 @@ __all__ = [
     "Selection",
     "TargetRule",
     "UnmetTargetWarning",
+    "scores_of",
     "select_weight",
 ]
 
@@ -237,6 +238,8 @@ class Selection:
         Why it was chosen, in a sentence.
     candidates
         Every weight of the grid, on the validation rows.
+    models
+        The fitted model of each candidate, in their order.
     frontier
         The same as a :class:`~frhsic.frontier.Frontier` of performance and GDP, to plot.
     rule
@@ -250,6 +253,7 @@ class Selection:
     satisfied: bool
     reason: str
     candidates: tuple[Candidate, ...]
+    models: tuple[Any, ...]
     frontier: Frontier
     rule: Rule
     scoring: str
@@ -267,7 +271,7 @@ class Selection:
         model = self.estimator
         s = _arrays.matrix(sensitive_features, "sensitive_features")
         names = _arrays.column_names(sensitive_features, "sensitive", s.shape[1])
-        scores = _scores(model, X)
+        scores = scores_of(model, X)
         return Evaluation(
             _performance(model, X, y, self.scoring),
             {name: gdp(scores, column) for name, column in zip(names, s.T)},
@@ -365,6 +369,7 @@ def select_weight(
         satisfied=admitted[at],
         reason=reason,
         candidates=candidates,
+        models=tuple(models),
         frontier=Frontier(runs, higher_is_better=higher),
         rule=by,
         scoring=scoring,
@@ -390,7 +395,7 @@ def _parts(
 def _candidate(model: Any, rows: tuple[Any, Any, Any], rule: Rule, scoring: str, seed: int) -> Candidate:
     X, y, s = rows
     columns = _arrays.matrix(s, "sensitive_features")
-    scores = _scores(model, X)
+    scores = scores_of(model, X)
     two_sided = max(2 * rule.confidence - 1, 0.01)  # both ends of an interval leave out as much
     gaps = [gdp(scores, column, confidence=two_sided, permutations=0, random_state=seed) for column in columns.T]
     test = _tested(model, X, columns, rule, seed)
@@ -408,7 +413,7 @@ def _candidate(model: Any, rows: tuple[Any, Any, Any], rule: Rule, scoring: str,
 
 def _tested(model: Any, X: Any, s: Any, rule: Rule, seed: int) -> IndependenceResult:
     """Test what the rule looks at against all attributes jointly, on at most `TEST_ROWS` rows."""
-    seen = model.transform(X) if rule.of == "representation" else _scores(model, X)
+    seen = model.transform(X) if rule.of == "representation" else scores_of(model, X)
     values = _arrays.to_numpy(s)
     if len(values) > TEST_ROWS:
         rows = np.random.default_rng(seed).choice(len(values), TEST_ROWS, replace=False)
@@ -418,8 +423,8 @@ def _tested(model: Any, X: Any, s: Any, rule: Rule, seed: int) -> IndependenceRe
     return gamma_test(seen, values, kernel_z, kernel_s, epsilon=rule.epsilon)
 
 
-def _scores(model: Any, X: Any) -> np.ndarray:
-    """Probabilities (of the second of two classes), or predictions."""
+def scores_of(model: Any, X: Any) -> np.ndarray:
+    """Return probabilities (of the second of two classes), or predictions."""
     if not hasattr(model, "predict_proba"):
         return np.asarray(model.predict(X))
     probabilities = np.asarray(model.predict_proba(X))

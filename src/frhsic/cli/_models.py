@@ -17,10 +17,11 @@ __all__ = ["Saved"]
 
 @dataclass(frozen=True)
 class Saved:
-    """A model that was loaded, the columns that it was fitted on, and whether it has a head."""
+    """A model that was loaded, the columns that it was fitted on, those of numbers, and whether it has a head."""
 
     model: Any
     features: tuple[str, ...]
+    numeric: tuple[str, ...]
     width: int
     scores: bool
 
@@ -44,7 +45,8 @@ class Saved:
             )
         head = classes is not None or hasattr(model, "predict")
         width = int(model.representation_size_) + (1 if head else 0)
-        return cls(model, tuple(str(name) for name in features), width, head)
+        numeric = [column.name for column in model.feature_encoding_.columns if not hasattr(column, "levels")]
+        return cls(model, tuple(str(name) for name in features), tuple(numeric), width, head)
 
     def apply(self, rows: pd.DataFrame) -> np.ndarray:
         """Return Z and, in the last column, the score: the probability of the second class, or the prediction."""

@@ -7,14 +7,29 @@ import fnmatch
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["KEPT_BYTES", "KEPT_ROWS", "Derived", "Table", "column_names", "expand", "find", "read"]
+Piece = TypeVar("Piece", "np.ndarray", "pd.DataFrame")
+
+__all__ = [
+    "KEPT_BYTES",
+    "KEPT_ROWS",
+    "MISSING",
+    "Derived",
+    "Reservoir",
+    "Table",
+    "column_names",
+    "expand",
+    "find",
+    "numbers",
+    "pieces",
+    "read",
+]
 
 CHUNK_ROWS = 100_000
 KEPT_ROWS = 1_000_000
@@ -32,12 +47,14 @@ ARROW = {".arrow", ".feather", ".ipc"}
 class Derived:
     """Numbers made from the rows as they are read, such as what a model makes of them.
 
-    `make` takes a frame with `columns`, text and all, without missing values, and returns `width` columns.
+    `make` takes a frame with `columns`, text and all, without missing values, and returns `width` columns. Those
+    named in `numeric` are numbers, so that marks such as "?" are missing values there.
     """
 
     columns: tuple[str, ...]
     width: int
     make: Callable[[pd.DataFrame], np.ndarray]
+    numeric: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,13 +152,13 @@ def read(
     derived = derived or Derived((), 0, lambda frame: np.empty((len(frame), 0)))
     raw = list(derived.columns)
     width = len(columns) + derived.width
-    reservoir = _Reservoir(max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * width))), width, seed)
+    reservoir = Reservoir[np.ndarray](width, np.concatenate, seed)
     given = 0
     present = np.zeros(len(columns), dtype=np.int64)
-    for frame in _pieces(path, list(dict.fromkeys([*columns, *raw])), columns):
+    for frame in pieces(path, list(dict.fromkeys([*columns, *raw])), [*columns, *derived.numeric]):
         values = np.empty((len(frame), len(columns)))
         for i, name in enumerate(columns):
-            values[:, i] = _numbers(frame[name], name, roles[name], given, positive if name == target else None)
+            values[:, i] = numbers(frame[name], name, roles[name], given, positive if name == target else None)
         present += (~np.isnan(values)).sum(axis=0)
         given += len(frame)
         whole = ~np.isnan(values).any(axis=1) & frame[raw].notna().all(axis=1).to_numpy()
@@ -157,11 +174,11 @@ def read(
                 f"column {name!r} ({roles[name]}) has no value in any of the {given:,} rows of {path.name}; "
                 "choose another column or fill it."
             )
-    rows = reservoir.rows()
-    if len(rows) == 0:
+    if reservoir.seen == 0:
         raise ValueError(
             f"every row of {path.name} lacks a value in one of {', '.join(map(repr, [*columns, *raw]))}; none is left."
         )
+    rows = reservoir.rows()
     return Table(
         columns={name: np.ascontiguousarray(rows[:, i]) for i, name in enumerate(columns)},
         derived=np.ascontiguousarray(rows[:, len(columns) :]),
@@ -171,18 +188,22 @@ def read(
     )
 
 
-class _Reservoir:
-    """A uniform sample without replacement of rows that come in pieces: those with the smallest random keys."""
+class Reservoir(Generic[Piece]):
+    """A uniform sample without replacement of rows that come in pieces: those with the smallest random keys.
 
-    def __init__(self, keep: int, columns: int, seed: int) -> None:
-        self.keep, self.seen = keep, 0
+    Pieces are arrays or frames, which `join` puts together; `width` columns of them fit into memory.
+    """
+
+    def __init__(self, width: int, join: Callable[[list[Piece]], Piece], seed: int) -> None:
+        self.keep, self.seen = max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * width))), 0
+        self._join: Callable[[list[Piece]], Piece] = join
         self._random = np.random.default_rng(seed)
-        self._pieces: list[np.ndarray] = []
+        self._pieces: list[Piece] = []
         self._keys: list[np.ndarray] = []
         self._held = 0
-        self._columns = columns
 
-    def add(self, rows: np.ndarray) -> None:
+    def add(self, rows: Piece) -> None:
+        """Take in more rows."""
         self._pieces.append(rows)
         self._keys.append(self._random.random(len(rows)))
         self.seen += len(rows)
@@ -190,9 +211,8 @@ class _Reservoir:
         if self._held > self.keep + max(CHUNK_ROWS, self.keep // 2):
             self._shrink()
 
-    def rows(self) -> np.ndarray:
-        if not self._pieces:
-            return np.empty((0, self._columns))
+    def rows(self) -> Piece:
+        """Return the sample, in the order of the table; at least one row must have come."""
         if self._held > self.keep or len(self._pieces) > 1:
             self._shrink()
         return self._pieces[0]
@@ -202,12 +222,13 @@ class _Reservoir:
         chosen = np.arange(len(keys))
         if len(keys) > self.keep:
             chosen = np.sort(np.argpartition(keys, self.keep)[: self.keep])
-        rows = np.concatenate(self._pieces)[chosen]
+        rows = self._join(self._pieces).take(chosen, axis=0)
         self._pieces, self._keys = [rows], [keys[chosen]]
         self._held = len(rows)
 
 
-def _pieces(path: Path, columns: list[str], numeric: list[str]) -> Iterator[pd.DataFrame]:
+def pieces(path: Path, columns: list[str], numeric: list[str]) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a table piece by piece; in the columns `numeric`, marks such as "?" are missing values."""
     kind = _kind(path)
     if kind == "csv":
         yield from _csv_pieces(path, columns, numeric)
@@ -248,7 +269,7 @@ def _csv_pieces(path: Path, columns: list[str], numeric: list[str]) -> Iterator[
         raise ValueError(f"{path.name} cannot be read as CSV: {error}.") from error
 
 
-def _numbers(column: pd.Series[Any], name: str, role: str, offset: int, positive: str | None) -> np.ndarray:
+def numbers(column: pd.Series[Any], name: str, role: str, offset: int, positive: str | None) -> np.ndarray:
     """A piece of a column as float64, missing values as NaN; text and dates raise and say what to do."""
     import pandas as pd
 

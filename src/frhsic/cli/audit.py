@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from frhsic.cli import _limits, _terminal
+from frhsic.cli._terminal import ABOVE, BAD_INPUT, Watch
+
 if TYPE_CHECKING:
     import numpy as np
-    from rich.console import Console
 
     from frhsic.auditing import Audit
     from frhsic.cli._tables import Table
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["audit"]
 
 DEFAULT_OUT = Path("frhsic-report.html")
-Watch = Callable[[str], None]
-
-BAD_INPUT = 2
-ABOVE = 1
 
 EPILOG = """
 [bold]Examples[/bold]
@@ -112,9 +109,9 @@ def audit(
         seed=seed,
     )
     try:
-        limits = _limits(request.limits)
+        limits = _limits.parsed(request.limits)
         result = _run(request)
-        above = _exceeded(result, limits)
+        above = _limits.exceeded(result, limits)
     except (ValueError, TypeError, OSError) as error:
         typer.echo(f"frhsic audit: {error}", err=True)
         raise typer.Exit(BAD_INPUT) from None
@@ -176,7 +173,7 @@ def _run(request: _Request) -> Audit:
     at = _wanted(request.at, list(roles))
     if request.target is not None:
         roles.setdefault(_tables.find(request.target, names, request.path), "target")
-    with _progress() as watch:
+    with _terminal.progress() as watch:
         watch(f"reading {request.path.name}")
         subject = _subject(request, names, roles, watch)
         found = _measure(request, subject, at, watch)
@@ -210,7 +207,7 @@ def _subject(request: _Request, names: list[str], roles: dict[str, str], watch: 
         model = _models.Saved.open(request.model)
         for name in model.features:
             _tables.find(name, names, request.path)
-        table = read(roles, _tables.Derived(model.features, model.width, model.apply))
+        table = read(roles, _tables.Derived(model.features, model.width, model.apply, model.numeric))
         z, scores = (table.derived[:, :-1], table.derived[:, -1]) if model.scores else (table.derived, None)
         return _Subject(table, z, scores, f"Z of {request.model.name}", f"score of {request.model.name}")
     parts = [name for pattern in request.patterns for name in _tables.expand(pattern, names, request.path)]
@@ -271,47 +268,6 @@ def _common(parts: Sequence[str]) -> str:
     return f"{shared}*" if shared else "z"
 
 
-def _limits(texts: Sequence[str]) -> dict[str, float]:
-    from frhsic.auditing.measures import LABELS
-
-    limits = {}
-    for text in texts:
-        key, equals, number = text.partition("=")
-        key = key.strip()
-        try:
-            limit = float(number)
-        except ValueError:
-            equals = ""
-            limit = 0.0
-        if not equals:
-            raise ValueError(f"--fail-above is {text!r}; pass NAME=NUMBER, such as gdp=0.1.")
-        if key not in LABELS:
-            near = difflib.get_close_matches(key, LABELS, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"--fail-above names {key!r}, which no audit has.{hint} Names: {', '.join(LABELS)}.")
-        limits[key] = limit
-    return limits
-
-
-def _exceeded(result: Audit, limits: dict[str, float]) -> list[str]:
-    from frhsic.auditing._format import figure
-
-    lines = []
-    for key, limit in limits.items():
-        for attribute in result.attributes:
-            try:
-                number = attribute.everyone[key]
-            except KeyError as error:
-                raise ValueError(
-                    f"--fail-above {key}={limit:g} cannot be checked for {attribute.name}: {error.args[0]}"
-                ) from None
-            if number.value > limit:
-                lines.append(
-                    f"above the limit: {key} of {attribute.name} is {figure(number.value)}, more than {limit:g}."
-                )
-    return lines
-
-
 def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float]] | list[float]:
     """Values for contrasts: for every attribute that holds them, or by name once one of them has a name."""
     named: dict[str, list[float]] = {}
@@ -339,15 +295,9 @@ def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float
     return named
 
 
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console()
-
-
 def _show(result: Audit, where: Path | None) -> None:
     """On a terminal the finding and the main numbers; elsewhere the path of the report alone."""
-    console = _console()
+    console = _terminal.console()
     if not console.is_terminal:
         if where is not None:
             typer.echo(str(where))
@@ -372,18 +322,3 @@ def _show(result: Audit, where: Path | None) -> None:
         console.print(Text(f"note: {warning}", style="yellow"))
     if where is not None:
         console.print(Text(f"report: {where}"))
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[Watch]:
-    """Say what is being done, on a terminal only; the line goes to standard error and leaves nothing behind."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda step: None
-        return
-    from rich.markup import escape
-
-    with console.status("starting") as status:
-        yield lambda step: status.update(escape(step))
