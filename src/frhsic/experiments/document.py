@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from frhsic.experiments.claims import CLAIMS, Claim, Finding
-from frhsic.experiments.claims.claim import VERDICTS
+from frhsic.experiments.claims.claim import NOT_RUN, VERDICTS
 from frhsic.experiments.figures.style import save
 from frhsic.experiments.penalty_tables import penalty_tables
 from frhsic.experiments.results import Results
@@ -138,7 +138,8 @@ def _claim(claim: Claim, finding: Finding) -> str:
         (Column("printed"), Column("ours, published protocol"), Column("ours, corrected protocol")),
         ((claim.printed, finding.published, finding.corrected),),
     ).markdown()
-    reason = "It was not run." if finding.verdict == "cannot be judged" else finding.reason
+    silent = finding.verdict == "cannot be judged" and NOT_RUN.text in (finding.published, finding.corrected)
+    reason = "It was not run." if silent else finding.reason
     sign = f"{SIGNS[finding.verdict]} {finding.verdict[0].upper()}{finding.verdict[1:]}"
     return f'<a id="{claim.name}"></a>\n**{claim.statement}** ({claim.place})\n\n{told}\n\n**{sign}.** {reason}\n'
 

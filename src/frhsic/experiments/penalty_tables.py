@@ -21,7 +21,7 @@ from frhsic.experiments.tables.comparisons import (
     summary_of_areas,
     variants_table,
 )
-from frhsic.experiments.tables.frontiers import CONVENTIONS, datasets_of
+from frhsic.experiments.tables.frontiers import CONVENTIONS, datasets_of, swept
 
 __all__ = ["penalty_tables"]
 
@@ -75,11 +75,11 @@ def _all_measures(records: Sequence[Record], deeper: str = "") -> list[str]:
 
 
 def _areas(records: Sequence[Record], gdp: str) -> dict[str, list[Paired]]:
-    return {d: paired_areas(records, d, gdp, OWN) for d in datasets_of(records)}
+    return {d: paired_areas(records, d, gdp, OWN) for d in swept(records)}
 
 
 def _matched(records: Sequence[Record], gdp: str) -> dict[str, list[Paired]]:
-    return {d: paired_matched(records, d, gdp, OWN) for d in datasets_of(records)}
+    return {d: paired_matched(records, d, gdp, OWN) for d in swept(records)}
 
 
 def _compared(

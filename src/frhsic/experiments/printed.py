@@ -9,7 +9,16 @@ from typing import Any
 
 from frhsic.experiments.records import Record
 
-__all__ = ["DATASET_NAMES", "METHOD_NAMES", "PRINTED_SIX", "cached", "printed", "printed_sweeps"]
+__all__ = [
+    "DATASET_NAMES",
+    "METHOD_NAMES",
+    "PRINTED_SIX",
+    "VARIANT_NAMES",
+    "cached",
+    "method_name",
+    "printed",
+    "printed_sweeps",
+]
 
 METHOD_NAMES = {
     "none": "Unfair",
@@ -23,6 +32,9 @@ METHOD_NAMES = {
     "hsic": "HSIC with the head",
 }
 """Names of the methods as a reader sees them; the last is this package's own."""
+
+VARIANT_NAMES = {"head Joint": "Joint, head in the kernel", "head EO": "EO, head in the kernel"}
+"""Names of variants that need explaining; others speak for themselves."""
 
 PRINTED_SIX = ("frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr")
 """The methods of the paper's main table, in its order; its areas are normalised over these and Unfair."""
@@ -47,6 +59,17 @@ _COLUMNS = {
     "gdp_mean": "gdp",
     "accuracy": "performance",
 }
+
+
+def method_name(name: str) -> str:
+    """Return the name of a method or variant as a reader sees it.
+
+    Examples
+    --------
+    >>> method_name("mmd"), method_name("head EO"), method_name("8 anchors")
+    ('MMD (binned)', 'EO, head in the kernel', '8 anchors')
+    """
+    return METHOD_NAMES.get(name, VARIANT_NAMES.get(name, name))
 
 
 def printed(table: str) -> list[Record]:

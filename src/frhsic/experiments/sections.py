@@ -14,7 +14,7 @@ from frhsic.experiments.records import Record
 from frhsic.experiments.results import Results
 from frhsic.experiments.tables import Table, appendix, comparisons, theory
 from frhsic.experiments.tables import agreement as agree
-from frhsic.experiments.tables.frontiers import datasets_of, matched_table, metrics_table, pareto_summary
+from frhsic.experiments.tables.frontiers import matched_table, metrics_table, pareto_summary, swept
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,7 +95,7 @@ def _nothing(results: Results) -> list[Drawn]:
 def _tradeoff_tables(results: Results) -> list[Listed]:
     listed = _each(results, "tradeoff", "Matched performance", matched_table)
     listed += _each(results, "tradeoff", "Pareto summary (performance, GDP)", pareto_summary)
-    for dataset in datasets_of(results.of("tradeoff", "corrected")):
+    for dataset in swept(results.of("tradeoff", "corrected")):
         table = metrics_table(results.of("tradeoff", "corrected"), dataset)
         listed.append(
             Listed(f"{DATASET_NAMES[dataset]} under every convention of GDP, corrected protocol", table, True)
@@ -107,7 +107,7 @@ def _tradeoff_figures(results: Results) -> list[Drawn]:
     figures = _drawn(results, "tradeoff", "pareto", "Frontiers on the classification datasets", draw.pareto)
     for name, protocol in PROTOCOLS.items():
         records = results.of("tradeoff", name)
-        if "crime" in datasets_of(records):
+        if "crime" in swept(records):
             figure = draw.pareto(records, protocol, regression=True)
             figures.append(Drawn(f"pareto-crime-{name}", f"Frontier on Crime, {NAMES[name]}", figure))
     corrected = results.of("tradeoff", "corrected")

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from frhsic.experiments.claims.claim import CORRECTED_ONLY, NOT_RUN, Claim, Finding, Outcome, by_protocol, verdict
+from frhsic.experiments.claims.claim import CORRECTED_ONLY, NOT_RUN, Claim, Finding, Outcome, by_protocol, told, verdict
 from frhsic.experiments.printed import DATASET_NAMES
 from frhsic.experiments.protocol import Protocol
 from frhsic.experiments.records import Record
@@ -91,19 +91,19 @@ def _bound_tightens(results: Results) -> Finding:
 
 def _spectrum_slope(results: Results) -> Finding:
     def judge(records: Sequence[Record], protocol: Protocol) -> Outcome:
-        told, parts = [], []
+        good, parts = [], []
         for dataset in (d for d in ("adult", "crime") if any(r["dataset"] == d for r in records)):
             of = sorted((r for r in records if r["dataset"] == dataset), key=lambda r: r["sigma"])
             slope = scaling_slope(of, dataset)
             stuck = sum(r["smallest"] < 10 * r["floor"] for r in of) if protocol.name == "published" else 0
             monotone = all(b["smallest"] <= a["smallest"] for a, b in pairwise(of))
-            told.append(monotone and stuck < 2)
+            good.append(monotone and stuck < 2)
             parts.append(
                 f"{DATASET_NAMES[dataset]} slope {slope:.2f}"
                 + (f", {stuck} of {len(of)} values within 10× of the cut-off" if stuck else "")
                 + ("" if monotone else ", not monotone")
             )
-        return Outcome(sum(told) / len(told), "; ".join(parts)) if told else NOT_RUN
+        return Outcome(sum(good) / len(good), "; ".join(parts)) if good else NOT_RUN
 
     outcomes = by_protocol(results, "bandwidth-scaling", judge)
     return Finding(
@@ -111,8 +111,9 @@ def _spectrum_slope(results: Results) -> Finding:
         outcomes[1].text,
         verdict(*outcomes),
         "By the published rule λ̂_S is the first eigenvalue above 1e-6 of the largest, in float32: it follows the "
-        "largest eigenvalue, "
-        "about Var(S)/σ², whatever the smallest one does. In double precision there is no polynomial.",
+        "largest "
+        "eigenvalue, about Var(S)/σ², whatever the smallest one does. In double precision it falls by many orders of "
+        "magnitude over a small range of σ, then follows that precision's own cut-off.",
     )
 
 
@@ -149,12 +150,12 @@ def _selected(
         keys = [k for k in found if k[0] in ("crime", "compas")]
         if not keys:
             return NOT_RUN
-        told, parts = [], []
+        good, parts = [], []
         for key in sorted(keys):
-            good, text = judge_one(found[key], least[key], key[0])
-            told.append(good)
+            fine, text = judge_one(found[key], least[key], key[0])
+            good.append(fine)
             parts.append(f"{DATASET_NAMES[key[0]]} {text}")
-        return Outcome(sum(told) / len(told), "; ".join(parts))
+        return Outcome(sum(good) / len(good), "; ".join(parts))
 
     return by_protocol(results, "weight-tests", judge)
 
@@ -170,8 +171,8 @@ def _selection_range(results: Results) -> Finding:
 
     outcomes = _selected(results, TESTS, one)
     return Finding(
-        f"λ by split: {outcomes[0].text}",
-        f"λ by split: {outcomes[1].text}",
+        told("λ by split", outcomes[0]),
+        told("λ by split", outcomes[1]),
         verdict(*outcomes),
         "Published: a null mean and variance that are not those of the statistic. Corrected: exact moments of the "
         "permutation null.",

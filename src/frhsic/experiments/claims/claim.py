@@ -19,6 +19,7 @@ __all__ = [
     "Outcome",
     "Verdict",
     "by_protocol",
+    "told",
     "verdict",
 ]
 
@@ -81,6 +82,11 @@ class Claim:
     judge: Callable[[Results], Finding]
 
 
+def told(what: str, outcome: Outcome) -> str:
+    """Return the numbers of an outcome, led in by what they are, if there are any."""
+    return outcome.text if outcome.true is None else f"{what}: {outcome.text}"
+
+
 def verdict(*outcomes: Outcome) -> Verdict:
     """Return what several outcomes say together.
 
@@ -93,12 +99,12 @@ def verdict(*outcomes: Outcome) -> Verdict:
     >>> verdict(Outcome(0.6, ""))
     'holds in part'
     """
-    told = [float(outcome.true) for outcome in outcomes if outcome.true is not None]
-    if not told:
+    values = [float(outcome.true) for outcome in outcomes if outcome.true is not None]
+    if not values:
         return "cannot be judged"
-    if all(value == 1.0 for value in told):
+    if all(value == 1.0 for value in values):
         return "holds"
-    return "does not hold" if all(value == 0.0 for value in told) else "holds in part"
+    return "does not hold" if all(value == 0.0 for value in values) else "holds in part"
 
 
 def by_protocol(

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from frhsic.experiments.claims.claim import CORRECTED_ONLY, NOT_RUN, Claim, Finding, Outcome, by_protocol, verdict
-from frhsic.experiments.printed import DATASET_NAMES, METHOD_NAMES
+from frhsic.experiments.claims.claim import CORRECTED_ONLY, NOT_RUN, Claim, Finding, Outcome, by_protocol, told, verdict
+from frhsic.experiments.printed import DATASET_NAMES, method_name
 from frhsic.experiments.protocol import BASELINE, Protocol
 from frhsic.experiments.records import Record
 from frhsic.experiments.results import Results
 from frhsic.experiments.tables.appendix import head_deviation, mean_of
-from frhsic.experiments.tables.frontiers import datasets_of, finite, frontier
+from frhsic.experiments.tables.frontiers import datasets_of, finite, frontier, swept
 
 __all__ = ["CLAIMS"]
 
@@ -30,7 +30,7 @@ def _deviations(records: Sequence[Record], dataset: str, weight: float) -> dict[
 
 
 def _listed(values: dict[str, float], digits: int = 3) -> str:
-    return ", ".join(f"{METHOD_NAMES.get(m, m)} {v:.{digits}f}" for m, v in values.items())
+    return ", ".join(f"{method_name(m)} {v:.{digits}f}" for m, v in values.items())
 
 
 def _transfer_below_unfair(results: Results) -> Finding:
@@ -120,13 +120,13 @@ def _any_head(results: Results) -> Finding:
     of = [r for r in records if r["method"] == "frhsic"]
     if not of:
         return Finding("—", NOT_RUN.text, "cannot be judged", "The experiment has no records.")
-    told, parts = [], []
+    good, parts = [], []
     for dataset in datasets_of(of):
         mine = [r for r in of if r["dataset"] == dataset]
         own, worst, probe = (float(np.mean([r[c] for r in mine])) for c in ("gdp", "worst_gdp", "best_probe_r2"))
-        told.append(probe < 0.02)
+        good.append(probe < 0.02)
         parts.append(f"{DATASET_NAMES[dataset]} {own:.3f} → {worst:.3f}, R² {probe:.2f}")
-    outcome = Outcome(sum(told) / len(told), "; ".join(parts))
+    outcome = Outcome(sum(good) / len(good), "; ".join(parts))
     return Finding(
         CORRECTED_ONLY.text,
         f"GDP of its own head → of the worst of five fresh heads, and R² of a probe for S: {outcome.text}",
@@ -140,21 +140,21 @@ def _any_head(results: Results) -> Finding:
 def _information(results: Results) -> Finding:
     def judge(records: Sequence[Record], protocol: Protocol) -> Outcome:
         column = "mi_published" if protocol.name == "published" else "mi"
-        told, parts = [], []
-        for dataset in (d for d in datasets_of(records) if d != "compas"):
+        good, parts = [], []
+        for dataset in (d for d in swept(records) if d != "compas"):
             of = [r for r in finite(records, column, "performance") if r["dataset"] == dataset]
             full = frontier(of, dataset, column)
             if full.of(BASELINE)[0].dependence <= 0 or not {"frhsic", "reg-gdp"} <= set(full.methods):
                 continue
             areas = full.naup()
-            told.append(areas["frhsic"] > areas["reg-gdp"])
+            good.append(areas["frhsic"] > areas["reg-gdp"])
             parts.append(f"{DATASET_NAMES[dataset]} {areas['frhsic']:.3f} and {areas['reg-gdp']:.3f}")
-        return Outcome(sum(told) / len(told), "; ".join(parts)) if told else NOT_RUN
+        return Outcome(sum(good) / len(good), "; ".join(parts)) if good else NOT_RUN
 
     outcomes = by_protocol(results, "mutual-information", judge)
     return Finding(
-        f"areas of FRHSIC and Reg-GDP: {outcomes[0].text}",
-        f"the same: {outcomes[1].text}",
+        told("areas of FRHSIC and Reg-GDP", outcomes[0]),
+        told("areas of FRHSIC and Reg-GDP", outcomes[1]),
         verdict(*outcomes),
         "nAUP with mutual information in the place of GDP, which compares at every performance at once. As "
         "published, marginal counts "

@@ -31,9 +31,9 @@ def _hsic_rate(results: Results) -> Finding:
         outcomes[0].text,
         outcomes[1].text,
         verdict(*outcomes),
-        "Slope with a bootstrap 95 % interval; it holds where the interval reaches −1/2. Against the exact value the "
-        "slope is steeper at these n, for the bias of the V-statistic falls as 1/n; as published, errors are taken "
-        "against one draw of 20,000 rows, itself 5 % off.",
+        "Slope with a bootstrap 95 % interval; it holds where the interval reaches −1/2. As published, errors are "
+        "taken "
+        "against one draw of 20,000 rows, itself 5 % off the exact value; corrected, against the exact one.",
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frhsic.experiments.printed import METHOD_NAMES
+from frhsic.experiments.printed import method_name
 from frhsic.frontier import Frontier, Point
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def draw_frontier(ax: Axes, frontier: Frontier, methods: tuple[str, ...]) -> Non
             line,
             color=hue,
             marker=marker,
-            label=METHOD_NAMES.get(method, method),
+            label=method_name(method),
             zorder=4 if method == "hsic" else 3,
         )
     base = frontier.of(frontier.baseline)

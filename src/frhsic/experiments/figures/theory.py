@@ -33,6 +33,7 @@ RUNTIME_COLOURS = {
 def convergence(records: Sequence[Record]) -> Figure:
     """Mean absolute error against n, with fitted slopes and lines of slope −1/2 and −2/5 for the eye."""
     fitted = slopes(records)
+    guide, top = np.array([1.0]), 1.0
     with styled():
         figure, (ax,) = panels(1, 1, 5.0, 3.4)
         for index, name in enumerate(fitted):
@@ -41,15 +42,11 @@ def convergence(records: Sequence[Record]) -> Figure:
             errors = np.array([np.mean([r["error"] for r in of if r["n"] == n]) for n in sizes])
             slope = fitted[name]
             label = f"{STATISTICS[name]}: {slope.value:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
-            ax.loglog(sizes, errors, marker="os^"[index % 3], color=colour("", index), label=label)
+            ax.loglog(sizes, errors, marker="os^"[index % 3], color=colour("", index), label=label.replace("-", "−"))
             if index == 0:
-                top = errors[0] * 1.6
-                ax.loglog(
-                    sizes, top * (sizes / sizes[0]) ** -0.5, "--", color="#888888", linewidth=1, label="slope −1/2"
-                )
-                ax.loglog(
-                    sizes, top * (sizes / sizes[0]) ** -0.4, ":", color="#888888", linewidth=1, label="slope −2/5"
-                )
+                guide, top = sizes, errors[0] * 1.6
+        for power, style, name in ((-0.5, "--", "slope −1/2"), (-0.4, ":", "slope −2/5")):
+            ax.loglog(guide, top * (guide / guide[0]) ** power, style, color="#888888", linewidth=1, label=name)
         ax.set_xlabel("n")
         ax.set_ylabel("mean absolute error")
         ax.legend(fontsize=7)
@@ -151,11 +148,11 @@ def bandwidth_scaling(by_protocol: dict[str, Sequence[Record]]) -> Figure:
                 [r["sigma"] for r in distinct], [max(r["last"], 1e-18) for r in distinct], marker="o", color="#D55E00"
             )
             ax.axhline(1 / distinct[0]["n"], color="#888888", linestyle="--", linewidth=1, label="1/n")
-            ax.set_title(f"limits, {distinct[0]['n']} distinct values")
+            ax.set_title(f"{distinct[0]['n']} distinct values (0 drawn at 1e-18)")
             ax.legend()
         for ax in axes:
             ax.set_xlabel("σ of the kernel on S")
-            ax.set_ylabel("λ̂_S")
+            ax.set_ylabel(r"$\hat\lambda_S$")
         legend_below(figure, axes[:-1], 4)
     return figure
 

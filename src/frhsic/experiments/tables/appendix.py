@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from frhsic.experiments.printed import DATASET_NAMES, METHOD_NAMES, printed
+from frhsic.experiments.printed import DATASET_NAMES, METHOD_NAMES, method_name, printed
 from frhsic.experiments.protocol import BASELINE, Protocol
 from frhsic.experiments.records import Record
 from frhsic.experiments.tables.frontiers import datasets_of, finite
@@ -59,7 +59,7 @@ def equal_opportunity_table(records: Sequence[Record], protocol: Protocol) -> Ta
                 (
                     DATASET_NAMES[dataset] if method == BASELINE else "",
                     f"{weight:g}",
-                    {"none": "Unfair", "head EO": "EO, head in the kernel"}.get(method, method),
+                    method_name(method),
                     row.get("performance"),
                     row.get("eo_gdp"),
                     mean_of(records, "performance", dataset=dataset, method=method, weight=weight),
@@ -92,7 +92,7 @@ def multi_attribute_table(records: Sequence[Record], protocol: Protocol) -> Tabl
         row = paper.get((method, weight), {})
         rows.append(
             (
-                {"none": "Unfair", "head Joint": "Joint, head in the kernel"}.get(method, method),
+                method_name(method),
                 f"{weight:g}",
                 row.get("performance"),
                 row.get("gdp_age"),

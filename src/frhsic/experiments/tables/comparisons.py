@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from frhsic.experiments.printed import DATASET_NAMES, METHOD_NAMES
+from frhsic.experiments.printed import DATASET_NAMES, method_name
 from frhsic.experiments.protocol import BASELINE, METHODS
 from frhsic.experiments.records import Record
 from frhsic.experiments.tables.frontiers import (
@@ -18,6 +18,7 @@ from frhsic.experiments.tables.frontiers import (
     in_print,
     methods_of,
     printed_name,
+    swept,
 )
 from frhsic.experiments.tables.table import Cell, Column, Spread, Table
 
@@ -95,7 +96,7 @@ def paired_matched(records: Sequence[Record], dataset: str, gdp: str, first: str
 
 def area_rows(records: Sequence[Record], gdp: str, first: str) -> dict[str, list[Paired]]:
     """Return the comparisons of areas of every dataset."""
-    return {d: paired_areas(records, d, gdp, first) for d in datasets_of(records)}
+    return {d: paired_areas(records, d, gdp, first) for d in swept(records)}
 
 
 def area_table(compared: Mapping[str, Sequence[Paired]]) -> Table:
@@ -119,7 +120,7 @@ def summary_of_areas(compared: Mapping[str, Sequence[Paired]], against: Sequence
         rows.append(
             (
                 DATASET_NAMES[dataset],
-                METHOD_NAMES.get(hardest.second, hardest.second),
+                method_name(hardest.second),
                 Spread(hardest.difference.mean, hardest.difference.deviation),
                 hardest.pvalue,
                 hardest.adjusted,
@@ -154,7 +155,7 @@ def leak_table(records: Sequence[Record]) -> Table:
             if mine:
                 cells = [_spread([r[c] for r in mine if r.get(c) is not None]) for c in columns]
                 cells[0] = in_print(cells[0], dataset)
-                rows.append((printed_name(dataset) if number == 0 else "", METHOD_NAMES.get(method, method), *cells))
+                rows.append((printed_name(dataset) if number == 0 else "", method_name(method), *cells))
     return Table(
         (
             Column("dataset"),
@@ -173,14 +174,14 @@ def leak_table(records: Sequence[Record]) -> Table:
 def probe_table(records: Sequence[Record], gdp: str) -> Table:
     """R² of probes for S on the chosen models of every split."""
     rows: list[tuple[Cell, ...]] = []
-    for dataset in datasets_of(records):
+    for dataset in swept(records):
         picks = chosen(records, dataset, gdp)
         for number, method in enumerate(m for m in (BASELINE, *methods_of(records)) if m in picks):
             of = [r for r, _ in picks[method]]
             rows.append(
                 (
                     printed_name(dataset) if number == 0 else "",
-                    METHOD_NAMES.get(method, method),
+                    method_name(method),
                     in_print(_spread([r["performance"] for r in of]), dataset),
                     _spread([r[gdp] for r in of]),
                     _spread([r["probe_r2_linear"] for r in of if r.get("probe_r2_linear") is not None]),
@@ -202,11 +203,11 @@ def probe_table(records: Sequence[Record], gdp: str) -> Table:
 
 def variants_table(records: Sequence[Record], gdp: str) -> Table:
     """Areas of the variants of one experiment, variants by datasets, with standard errors over its splits."""
-    datasets = datasets_of(records)
+    datasets = swept(records)
     areas = {d: _aligned(records, d, gdp) for d in datasets}
     rows: list[tuple[Cell, ...]] = []
     for method in methods_of(records):
-        cells: list[Cell] = [METHOD_NAMES.get(method, method)]
+        cells: list[Cell] = [method_name(method)]
         for dataset in datasets:
             values = areas[dataset].get(method)
             if values is None:
@@ -278,11 +279,9 @@ def _compared_table(compared: Mapping[str, Sequence[Paired]], heading: str) -> T
     datasets = [d for d in compared if compared[d]]
     first = compared[datasets[0]][0].first if datasets else ""
     seconds = list(dict.fromkeys(p.second for d in datasets for p in compared[d]))
-    rows: list[tuple[Cell, ...]] = [
-        (METHOD_NAMES.get(first, first), *(_text(compared[d][0].first_mean) for d in datasets))
-    ]
+    rows: list[tuple[Cell, ...]] = [(method_name(first), *(_text(compared[d][0].first_mean) for d in datasets))]
     for second in seconds:
-        cells: list[Cell] = [METHOD_NAMES.get(second, second)]
+        cells: list[Cell] = [method_name(second)]
         for dataset in datasets:
             pair = next((p for p in compared[dataset] if p.second == second), None)
             cells.append(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from frhsic.experiments.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX
+from frhsic.experiments.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, method_name
 from frhsic.experiments.protocol import BASELINE, Protocol
 from frhsic.experiments.records import Record
 from frhsic.experiments.tables.table import Cell, Column, Spread, Table
@@ -30,6 +30,7 @@ __all__ = [
     "pareto_summary",
     "printed_name",
     "rounded",
+    "swept",
 ]
 
 BAND = 0.01
@@ -69,6 +70,11 @@ def datasets_of(records: Iterable[Record]) -> tuple[str, ...]:
     """Return the datasets of some records, in the order of the paper."""
     present = {r["dataset"] for r in records}
     return tuple(name for name in DATASET_NAMES if name in present)
+
+
+def swept(records: Iterable[Record]) -> tuple[str, ...]:
+    """Return the datasets on which the unpenalised model is there to be compared with."""
+    return datasets_of(r for r in records if r["method"] == BASELINE)
 
 
 def methods_of(records: Iterable[Record]) -> tuple[str, ...]:
@@ -141,7 +147,7 @@ def matched(records: Sequence[Record], dataset: str, protocol: Protocol, gdp: st
 def matched_table(records: Sequence[Record], protocol: Protocol, gdp: str | None = None) -> Table:
     """Table of matched performance, all datasets one below the other; the best method of a column in bold."""
     rows: list[tuple[Cell, ...]] = []
-    for dataset in datasets_of(records):
+    for dataset in swept(records):
         points = matched(records, dataset, protocol, gdp)
         penalised = [p for p in points if p.method != BASELINE]
         least = min((p.gdp.mean for p in penalised if p.gdp is not None), default=None)
@@ -152,7 +158,7 @@ def matched_table(records: Sequence[Record], protocol: Protocol, gdp: str | None
             rows.append(
                 (
                     printed_name(dataset) if p is points[0] else "",
-                    METHOD_NAMES.get(p.method, p.method),
+                    method_name(p.method),
                     p.weight if p.weight is None else f"{p.weight:g}",
                     in_print(p.performance, dataset),
                     gdp_cell,
@@ -168,11 +174,11 @@ def matched_table(records: Sequence[Record], protocol: Protocol, gdp: str | None
 
 def pareto_summary(records: Sequence[Record], protocol: Protocol) -> Table:
     """Pairs of performance and GDP at the matched point, methods by datasets."""
-    datasets = datasets_of(records)
+    datasets = swept(records)
     points = {(p.dataset, p.method): p for d in datasets for p in matched(records, d, protocol)}
     rows: list[tuple[Cell, ...]] = []
     for method in (BASELINE, *methods_of(records)):
-        cells: list[Cell] = [METHOD_NAMES.get(method, method)]
+        cells: list[Cell] = [method_name(method)]
         for dataset in datasets:
             p = points.get((dataset, method))
             performance = None if p is None else in_print(p.performance, dataset)
@@ -194,7 +200,7 @@ def metrics_table(records: Sequence[Record], dataset: str) -> Table:
     methods = methods_of(r for r in records if r["dataset"] == dataset)
     rows: list[tuple[Cell, ...]] = []
     for method in methods:
-        cells: list[Cell] = [METHOD_NAMES.get(method, method)]
+        cells: list[Cell] = [method_name(method)]
         for column in present:
             value = areas[column].get(method)
             cells.append(None if value is None else Spread(value, None, value == max(areas[column].values())))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from frhsic.experiments.convergence import slopes
-from frhsic.experiments.printed import DATASET_NAMES, METHOD_NAMES, cached, printed
+from frhsic.experiments.printed import DATASET_NAMES, METHOD_NAMES, cached, method_name, printed
 from frhsic.experiments.protocol import Protocol
 from frhsic.experiments.records import Record
 from frhsic.experiments.tables.table import Cell, Column, Spread, Table
@@ -227,12 +227,12 @@ def selection_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 def information_table(records: Sequence[Record], column: str) -> Table:
     """Mutual information of each method at the largest λ within 1 % of the best performance, by dataset."""
-    from frhsic.experiments.tables.frontiers import REGRESSION, datasets_of, methods_of
+    from frhsic.experiments.tables.frontiers import REGRESSION, methods_of, swept
 
     rows: list[tuple[Cell, ...]] = []
-    datasets = datasets_of(records)
+    datasets = swept(records)
     for method in ("none", *methods_of(records)):
-        cells: list[Cell] = [METHOD_NAMES.get(method, method)]
+        cells: list[Cell] = [method_name(method)]
         for dataset in datasets:
             of = [r for r in records if r["dataset"] == dataset and r.get(column) is not None]
             base = np.mean([r["performance"] for r in of if r["method"] == "none"])
