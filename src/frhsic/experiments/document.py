@@ -101,7 +101,9 @@ def _cost(results: Results) -> str:
 
 def _counts(findings: dict[str, Finding]) -> str:
     counts = Counter(finding.verdict for finding in findings.values())
-    return "; ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v]) + f", of {len(findings)}.\n"
+    plural = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
+    told = ", ".join(f"{counts[v]} {plural.get(v, v)}" for v in VERDICTS if counts[v])
+    return f"Of {len(findings)} claims, {told}.\n"
 
 
 def _overview(findings: dict[str, Finding]) -> str:

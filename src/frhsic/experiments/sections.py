@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING
 from frhsic.experiments.figures import sweeps as draw
 from frhsic.experiments.figures import theory as plot
 from frhsic.experiments.printed import DATASET_NAMES
-from frhsic.experiments.protocol import CORRECTED, PROTOCOLS, Protocol
+from frhsic.experiments.protocol import CORRECTED, PROTOCOLS, PUBLISHED, Protocol
 from frhsic.experiments.records import Record
 from frhsic.experiments.results import Results
 from frhsic.experiments.tables import Table, appendix, comparisons, theory
 from frhsic.experiments.tables import agreement as agree
-from frhsic.experiments.tables.frontiers import matched_table, metrics_table, pareto_summary, swept
+from frhsic.experiments.tables.frontiers import (
+    matched_beside_printed,
+    matched_table,
+    metrics_table,
+    pareto_summary,
+    swept,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,7 +99,13 @@ def _nothing(results: Results) -> list[Drawn]:
 
 
 def _tradeoff_tables(results: Results) -> list[Listed]:
-    listed = _each(results, "tradeoff", "Matched performance", matched_table)
+    listed = []
+    if results.of("tradeoff", "published"):
+        table = matched_beside_printed(results.of("tradeoff", "published"), PUBLISHED)
+        listed.append(Listed("Matched performance beside the printed table, published protocol", table))
+    if results.of("tradeoff", "corrected"):
+        table = matched_table(results.of("tradeoff", "corrected"), CORRECTED)
+        listed.append(Listed("Matched performance, corrected protocol", table))
     listed += _each(results, "tradeoff", "Pareto summary (performance, GDP)", pareto_summary)
     for dataset in swept(results.of("tradeoff", "corrected")):
         table = metrics_table(results.of("tradeoff", "corrected"), dataset)
@@ -287,10 +299,11 @@ SECTIONS: tuple[Section, ...] = (
         "significance",
         "Paired comparison over splits",
         "What the paper leaves for later: nAUP of each split's own envelope on one shared scale, means with standard "
-        "errors, two-sided "
-        "paired Wilcoxon tests. “worse” and “better” (p < .05) are said of the row's method; “=” is within one "
-        "standard error, “–” "
-        "beyond it but not significant.",
+        "errors, two-sided paired Wilcoxon tests of the first row against the others. “worse” and “better” (p < .05) "
+        "are "
+        "said of the method of the row; otherwise “=” where the first is at least as good within one standard error "
+        "of the "
+        "difference, “–” where it is behind by more.",
         _significance_tables,
         _nothing,
     ),
@@ -322,7 +335,7 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "mutual-information",
         "Mutual information of representation and attribute",
-        "Nearest-neighbour estimates on test rows of the sweep, first five splits.",
+        "Nearest-neighbour estimates on test rows of the first splits of the sweep.",
         _information_tables,
         _information_figures,
     ),

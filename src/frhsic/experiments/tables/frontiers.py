@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from frhsic.experiments.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, method_name
+from frhsic.experiments.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, method_name, printed
 from frhsic.experiments.protocol import BASELINE, Protocol
 from frhsic.experiments.records import Record
 from frhsic.experiments.tables.table import Cell, Column, Spread, Table
@@ -23,6 +23,7 @@ __all__ = [
     "frontier",
     "in_print",
     "matched",
+    "matched_beside_printed",
     "matched_table",
     "methods_of",
     "metrics_table",
@@ -166,10 +167,52 @@ def matched_table(records: Sequence[Record], protocol: Protocol, gdp: str | None
                     p.inside if protocol.validation else None,
                 )
             )
-    columns = (Column("dataset"), Column("method"), Column("λ"), Column("performance"), Column("GDP"), Column("nAUP"))
+    columns = (
+        Column("dataset"),
+        Column("method"),
+        Column("λ"),
+        Column("performance"),
+        Column("GDP", 4),
+        Column("nAUP"),
+    )
     if protocol.validation:
         return Table((*columns, Column("splits inside the band", 2)), tuple(rows))
     return Table(columns, tuple(row[:-1] for row in rows))
+
+
+def matched_beside_printed(records: Sequence[Record], protocol: Protocol) -> Table:
+    """Matched points of the published protocol beside those of the paper's main table (dCor: of its summary)."""
+    ours = {(p.dataset, p.method): p for d in swept(records) for p in matched(records, d, protocol)}
+    theirs = {(r["dataset"], r["method"]): r for r in (*printed("pareto_summary"), *printed("matched_performance"))}
+    rows: list[tuple[Cell, ...]] = []
+    for (dataset, method), p in ours.items():
+        row = theirs.get((dataset, method), {})
+        performance = None if row.get("performance") is None else in_print(Spread(row["performance"]), dataset)
+        rows.append(
+            (
+                printed_name(dataset) if method == BASELINE else "",
+                method_name(method),
+                performance,
+                row.get("gdp"),
+                row.get("naup"),
+                None if p.weight is None else f"{p.weight:g}",
+                in_print(p.performance, dataset),
+                p.gdp,
+                p.naup,
+            )
+        )
+    names = (
+        "dataset",
+        "method",
+        "printed performance",
+        "printed GDP",
+        "printed nAUP",
+        "λ",
+        "performance",
+        "GDP",
+        "nAUP",
+    )
+    return Table(tuple(Column(name) for name in names), tuple(rows))
 
 
 def pareto_summary(records: Sequence[Record], protocol: Protocol) -> Table:
