@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 QUICK: dict[str, Any] = {
-    "epochs": 40,
+    "epochs": 25,
     "batch_size": 64,
-    "learning_rate": 0.01,
+    "learning_rate": 0.02,
     "representation_size": 8,
     "hidden_layer_sizes": (16,),
     "random_state": 0,

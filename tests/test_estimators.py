@@ -50,16 +50,16 @@ def test_a_classifier_is_a_fleet_of_one_on_columns_scaled_by_the_training_rows()
         penalty=HSIC(),
         encoder=lambda: mlp_encoder(3, (16,), 8),
         head=lambda: affine_head(8),
-        epochs=40,
+        epochs=25,
         batch_size=64,
-        learning_rate=0.01,
+        learning_rate=0.02,
         device="cpu",
     )
     rows = torch.from_numpy(scaled(X)).float()
     np.testing.assert_allclose(model.transform(X), fleet.transform(rows)[0].numpy(), atol=1e-5)
     np.testing.assert_allclose(model.decision_function(X), fleet.scores(rows)[0, :, 0].numpy(), atol=1e-5)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], expit(model.decision_function(X)), rtol=1e-12)
-    assert model.loss_curve_.shape == (40,)
+    assert model.loss_curve_.shape == (25,)
     np.testing.assert_allclose(model.penalty_curve_, fleet.history.penalty[0].numpy())
 
 

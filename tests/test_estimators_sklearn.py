@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from frhsic.estimators import MissingSensitiveFeaturesWarning, ParityClassifier, ParityEncoder, ParityRegressor
 
-SMALL = {"epochs": 25, "batch_size": 64, "learning_rate": 0.01, "representation_size": 8, "hidden_layer_sizes": (16,)}
+SMALL = {"epochs": 15, "batch_size": 64, "learning_rate": 0.03, "representation_size": 8, "hidden_layer_sizes": (16,)}
 
 BATCHES = "rows are drawn into mini-batches, so weight 2 or 0 is not the same as a row twice or not at all"
 

@@ -47,8 +47,24 @@ _HOMES = {
 }
 
 _MODULES = frozenset(
-    "auditing certificates datasets dependence estimators experiments fleet frontier independence kernels parity "
-    "penalties persistence report selection transferring".split()
+    [
+        "auditing",
+        "certificates",
+        "datasets",
+        "dependence",
+        "estimators",
+        "experiments",
+        "fleet",
+        "frontier",
+        "independence",
+        "kernels",
+        "parity",
+        "penalties",
+        "persistence",
+        "report",
+        "selection",
+        "transferring",
+    ]
 )
 
 
