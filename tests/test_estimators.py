@@ -207,6 +207,13 @@ def test_encodings_of_parts_join_to_that_of_the_whole():
         TableEncoding.fit(frame) | TableEncoding.fit(frame[["hours"]])
 
 
+def test_an_encoding_of_another_table_is_refused():
+    frame, y, age = people()
+    encoding = TableEncoding.fit(frame[["job", "hours", "owner", "size"]])
+    with pytest.raises(ValueError, match="the encoding is of the columns"):
+        ParityClassifier(feature_encoding=encoding, **QUICK).fit(frame, y, sensitive_features=age)
+
+
 @pytest.mark.parametrize(
     ("column", "kind", "said"),
     [
@@ -300,6 +307,20 @@ def test_a_fit_that_fails_leaves_the_fitted_model_whole():
     before = model.predict_proba(X)
     with pytest.raises(ValueError, match="one class only"):
         model.fit(2 * X[:, :2], np.ones(60), sensitive_features=s)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+def test_an_interrupted_fit_leaves_the_fitted_model_whole(monkeypatch: pytest.MonkeyPatch):
+    X, y, s = biased(60)
+    model = ParityClassifier(**{**QUICK, "epochs": 1}).fit(X, y, sensitive_features=s)
+    before = model.predict_proba(X)
+
+    def interrupted(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("frhsic.fleet.step.Stepper.epoch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y, sensitive_features=s)
     np.testing.assert_array_equal(model.predict_proba(X), before)
 
 

@@ -11,6 +11,7 @@ from sklearn.model_selection import train_test_split
 from estimator_samples import QUICK, biased
 from frhsic import select_weight
 from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor
+from frhsic.independence import gamma_test
 from frhsic.parity import gdp
 from frhsic.selection import (
     Candidate,
@@ -120,6 +121,28 @@ def test_a_target_that_no_weight_meets_is_said_to_be_unmet():
     with pytest.warns(UnmetTargetWarning, match="no weight keeps gdp at 1e-06"):
         found = select_weight(model, X, y, sensitive_features=s, rule=TargetRule(1e-6), weights=[1.0])
     assert not found.satisfied
+
+
+@pytest.mark.parametrize("of", ["representation", "scores"])
+def test_a_limit_on_hsic_is_one_on_what_the_rule_looks_at(of: str):
+    X, y, s = biased(200)
+    rule = TargetRule(1.0, measure="hsic", of=of)
+    found = select_weight(
+        ParityClassifier(**{**QUICK, "epochs": 2}),
+        X[:100],
+        y[:100],
+        sensitive_features=s[:100],
+        rule=rule,
+        weights=[1.0],
+        validation=(X[100:], y[100:], s[100:]),
+    )
+    model = found.estimator
+    seen = model.transform(X[100:]) if of == "representation" else model.predict_proba(X[100:])[:, 1]
+    test = gamma_test(seen, s[100:], epsilon=1.0)
+    taken = next(c for c in found.candidates if c.weight == found.weight)
+    assert taken.hsic == pytest.approx(test.statistic)
+    assert taken.hsic_upper == pytest.approx(test.statistic + 1.6448536 * test.standard_error)
+    assert taken.pvalue == pytest.approx(test.pvalue)
 
 
 def test_a_regressor_is_chosen_by_its_error_on_rows_that_were_given_with_two_attributes():

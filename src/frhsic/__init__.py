@@ -46,25 +46,23 @@ _HOMES = {
     "transfer": "transferring",
 }
 
-_MODULES = frozenset(
-    [
-        "auditing",
-        "certificates",
-        "datasets",
-        "dependence",
-        "estimators",
-        "experiments",
-        "fleet",
-        "frontier",
-        "independence",
-        "kernels",
-        "parity",
-        "penalties",
-        "persistence",
-        "report",
-        "selection",
-        "transferring",
-    ]
+_MODULES = (
+    "auditing",
+    "certificates",
+    "datasets",
+    "dependence",
+    "estimators",
+    "experiments",
+    "fleet",
+    "frontier",
+    "independence",
+    "kernels",
+    "parity",
+    "penalties",
+    "persistence",
+    "report",
+    "selection",
+    "transferring",
 )
 
 

@@ -181,7 +181,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
 
     def _trained(self, problem: Problem, weights: Sequence[float], epochs: int, *, sequential: bool = False) -> Fleet:
-        return train(
+        fleet = train(
             problem.data,
             [Member(weight, problem.seed) for weight in weights],
             task=problem.task,
@@ -195,6 +195,9 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             progress=bool(self.verbose),
             sequential=sequential,
         )
+        if fleet.interrupted:
+            raise KeyboardInterrupt
+        return fleet
 
     def _adopt(self, fleet: Fleet, index: int) -> None:
         """Take over one model of a fleet."""
@@ -235,6 +238,8 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Return X encoded, float64 (n, width), after scikit-learn's checks of columns and their names."""
         if hasattr(X, "columns") and hasattr(X, "dtypes"):
             validate_data(self, X, reset=reset, skip_check_array=True)
+            if reset and self.feature_encoding is not None:
+                self.feature_encoding.check_names(X)
         else:
             X = validate_data(self, X, reset=reset, dtype="numeric")
         if reset:

@@ -128,6 +128,12 @@ class TableEncoding:
             parts.append(column(values, unknown))
         return np.concatenate(parts, axis=1)
 
+    def check_names(self, table: Any) -> None:
+        """Raise unless a DataFrame has the columns that this encoding is of, in their order."""
+        names, own = [str(name) for name in table.columns], [column.name for column in self.columns]
+        if names != own:
+            raise ValueError(f"the encoding is of the columns {own}, the table has {names}; fit one to this table.")
+
     def __or__(self, other: TableEncoding) -> TableEncoding:
         if [column.name for column in self.columns] != [column.name for column in other.columns]:
             raise ValueError("the two encodings are of different columns; join encodings of parts of one table.")
