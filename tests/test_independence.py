@@ -11,7 +11,6 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
-from pytest import approx
 from scipy import stats
 from torch import Tensor
 
@@ -37,6 +36,12 @@ from frhsic.kernels import (
     gaussian_at_median,
     per_column_gaussians,
 )
+
+
+def approx(expected: float, **tolerance: float) -> object:
+    """Compare relatively: pytest's own absolute slack of 1e-12 would hide errors in small numbers."""
+    return pytest.approx(expected, **{"rel": 1e-9, "abs": 0.0} | tolerance)
+
 
 KERNELS: list[tuple[Kernel, Kernel]] = [
     (Gaussian(1.0), Gaussian(0.3)),
@@ -279,6 +284,15 @@ def test_the_seed_in_the_result_repeats_it() -> None:
     z, s = rows(50, 1, 0), rows(50, 1, 1)
     first = permutation_test(z, s, resamples=99)
     assert permutation_test(z, s, resamples=99, random_state=first.seed) == first
+
+
+@pytest.mark.parametrize("test", [permutation_test, aggregated_test])
+@pytest.mark.parametrize("make", [lambda: torch.Generator().manual_seed(5), lambda: np.random.default_rng(5)])
+def test_a_generator_that_was_used_before_gives_a_seed_that_repeats_the_result(test, make) -> None:
+    z, s, used = rows(50, 1, 0), rows(50, 1, 1), make()
+    first, second = (test(z, s, resamples=99, random_state=used) for _ in range(2))
+    assert first.threshold != second.threshold
+    assert test(z, s, resamples=99, random_state=second.seed) == second
 
 
 @pytest.mark.parametrize("scale", [1.0, 1 / 3, 1e-3, 1e5])

@@ -20,14 +20,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from frhsic.dependence._tiles import pairs
+from frhsic.dependence._tiles import entries, over_tiles, pairs
 from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.kernels import Kernel
 
 __all__ = ["CenteredGram", "Gram", "GramSums", "PairSums", "centered_products", "cubic_sums", "pair_sums"]
-
-FLAT = 0.05
-"""Mean of 1 − k below which a kernel counts as flat: at .05 three digits of sixteen are lost, and no more."""
 
 THIN = 64
 """Most columns of a factor that stands for its Gram matrix."""
@@ -65,8 +62,7 @@ class Gram:
     @classmethod
     def of(cls, x: Tensor, kernel: Kernel) -> Gram:
         """Return the Gram matrix of the rows of x, which are in float64 and off the graph."""
-        some = x[:: max(1, len(x) // 64)]
-        flat = float(kernel.shifted(some, some).abs().mean()) < FLAT * kernel.offset
+        flat = entries(x, kernel) is not kernel
         return cls(x, kernel, flat, None if flat or len(x) <= FEW_ROWS else _thin_factor(x, kernel))
 
     @property
@@ -167,15 +163,22 @@ def pair_sums(k: Gram, l: Gram) -> PairSums:
     if k.factor is not None:
         joint, l_sums = _sums_beside_factor(l, k.factor)
         return PairSums(joint, _sums_of_factor(k, k.factor), l_sums)
-    joint, k_squares, l_squares = (k.x.new_zeros(()) for _ in range(3))
-    k_rows, l_rows = k.x.new_zeros(k.n), k.x.new_zeros(k.n)
-    for rows, columns in pairs(k.n, k.x.device):
+
+    def start() -> tuple[Tensor, ...]:
+        zero, rows = k.x.new_zeros(()), k.x.new_zeros(k.n)
+        return zero, zero.clone(), zero.clone(), rows, rows.clone()
+
+    def add(
+        rows: slice, columns: slice, joint: Tensor, k_squares: Tensor, l_squares: Tensor, k_rows: Tensor, l_rows: Tensor
+    ) -> None:
         k_tile, l_tile = k.tile(rows, columns), l.tile(rows, columns)
         times = _add_rows(k_rows, k_tile, rows, columns)
         _add_rows(l_rows, l_tile, rows, columns)
         joint += times * _inner(k_tile, l_tile)
         k_squares += times * _inner(k_tile, k_tile)
         l_squares += times * _inner(l_tile, l_tile)
+
+    joint, k_squares, l_squares, k_rows, l_rows = over_tiles(k.n, k.x.device, start, add)
     return PairSums(joint, GramSums(k_rows, k.diagonal(), k_squares), GramSums(l_rows, l.diagonal(), l_squares))
 
 
@@ -185,15 +188,15 @@ def centered_products(k: Gram, l: Gram, sums: PairSums) -> tuple[Tensor, Tensor]
     The first is of shape (n,), the other 0-d. This is the second pass over the pairs: both matrices are centred tile
     by tile, by the row sums of the first.
     """
-    of_rows, squares = k.x.new_zeros(k.n), k.x.new_zeros(())
-    for rows, columns in pairs(k.n, k.x.device):
+
+    def add(rows: slice, columns: slice, of_rows: Tensor, squares: Tensor) -> None:
         product = k.centered_tile(sums.k.rows, rows, columns) * l.centered_tile(sums.l.rows, rows, columns)
-        of_rows[rows] += product.sum(1)
+        times = _add_rows(of_rows, product, rows, columns)
+        squares += times * _inner(product, product)
         if rows == columns:
-            squares += _inner(product, product) - product.diagonal().square().sum()
-        else:
-            of_rows[columns] += product.sum(0)
-            squares += 2 * _inner(product, product)
+            squares -= product.diagonal().square().sum()
+
+    of_rows, squares = over_tiles(k.n, k.x.device, lambda: (k.x.new_zeros(k.n), k.x.new_zeros(())), add)
     return of_rows, squares
 
 
@@ -218,16 +221,16 @@ def cubic_sums(k: Gram, sums: GramSums) -> CubicSums:
     time. With a thin factor that, too, is O(n), and the rest one pass over the pairs.
     """
     d = _centered(sums).diagonal
-    entries, weighted, quadratic = (k.x.new_zeros(()) for _ in range(3))
+    cubes, weighted, quadratic = (k.x.new_zeros(()) for _ in range(3))
     for rows, columns in pairs(k.n, k.x.device):
         tile = k.centered_tile(sums.rows, rows, columns)
         squares, times = tile * tile, 1 if rows == columns else 2
-        entries += times * _inner(squares, tile)
+        cubes += times * _inner(squares, tile)
         weighted += d[rows] @ squares.sum(1)
         if rows != columns:
             weighted += squares.sum(0) @ d[columns]
         quadratic += times * (d[rows] @ (tile @ d[columns]))
-    return CubicSums(_trace_of_cube(k, sums), entries, (d * d) @ d, weighted, quadratic)
+    return CubicSums(_trace_of_cube(k, sums), cubes, (d * d) @ d, weighted, quadratic)
 
 
 def _trace_of_cube(k: Gram, sums: GramSums) -> Tensor:
@@ -269,12 +272,17 @@ def _sums_of_factor(gram: Gram, factor: Tensor) -> GramSums:
 
 def _sums_beside_factor(gram: Gram, factor: Tensor) -> tuple[Tensor, GramSums]:
     r"""Return :math:`\sum_{ij} K_{ij} (FF^\top)_{ij} = \sum_c f_c^\top K f_c` and the sums of K."""
-    joint, squares, of_rows = gram.x.new_zeros(()), gram.x.new_zeros(()), gram.x.new_zeros(gram.n)
-    for rows, columns in pairs(gram.n, gram.x.device):
+
+    def start() -> tuple[Tensor, ...]:
+        return gram.x.new_zeros(()), gram.x.new_zeros(()), gram.x.new_zeros(gram.n)
+
+    def add(rows: slice, columns: slice, joint: Tensor, squares: Tensor, of_rows: Tensor) -> None:
         tile = gram.tile(rows, columns)
         times = _add_rows(of_rows, tile, rows, columns)
         joint += times * _inner(tile @ factor[columns], factor[rows])
         squares += times * _inner(tile, tile)
+
+    joint, squares, of_rows = over_tiles(gram.n, gram.x.device, start, add)
     return joint, GramSums(of_rows, gram.diagonal(), squares)
 
 
