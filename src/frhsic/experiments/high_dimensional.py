@@ -17,7 +17,6 @@ of "error": ``statistic`` ("hsic", "hsic-unbiased", "eipm"), ``n``, ``repeat``, 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -34,7 +33,7 @@ from frhsic.experiments.options import Options
 from frhsic.experiments.protocol import Protocol
 from frhsic.experiments.records import Record, Unit
 from frhsic.experiments.sweep import FIRST_SEED, loaded
-from frhsic.experiments.timing import Loop, LoopedEIPM, device_name, one_thread, synchronised_clock
+from frhsic.experiments.timing import Loop, LoopedEIPM, device_name, one_thread, plain_clock, synchronised_clock
 from frhsic.fleet import affine_head, mlp_encoder
 from frhsic.kernels import Gaussian
 from frhsic.penalties import EIPM, HSIC, Penalty
@@ -77,7 +76,7 @@ def run_time(protocol: Protocol, options: Options) -> list[Record]:
             with one_thread(device):
                 loop = Loop.start(encoder, head, _penalty(method), WEIGHT, rows)
                 if published:  # all epochs in one, the first among them
-                    seconds = [float(np.mean(loop.epochs(PUBLISHED_EPOCHS, time.perf_counter)))]
+                    seconds = [float(np.mean(loop.epochs(PUBLISHED_EPOCHS, plain_clock(device))))]
                 else:
                     seconds = loop.epochs(1 + CORRECTED_EPOCHS, synchronised_clock(device))[1:]
             shared = {
@@ -157,7 +156,12 @@ def true_hsic(dim_s: int) -> float:
     return first * float((dim_s / (dim_s + 2)) ** ((dim_s - 1) / 2))
 
 
-def run_error(protocol: Protocol, options: Options) -> list[Record]:
+def run_error(
+    protocol: Protocol,
+    options: Options,
+    dimensions: tuple[int, ...] = ERROR_DIMENSIONS,
+    sizes: tuple[int, ...] = ERROR_SIZES,
+) -> list[Record]:
     r"""Estimate HSIC and EIPM of the Gaussian model over the number of columns of S, at fixed n; "corrected" only.
 
     Given S only its first column speaks of Z, so the true EIPM is the same for every number of columns. Bandwidths: 1
@@ -166,7 +170,7 @@ def run_error(protocol: Protocol, options: Options) -> list[Record]:
     if protocol.name == "published":
         return []
     path = options.file(NAME, protocol)
-    units: list[Unit] = [("error", d, n) for d in ERROR_DIMENSIONS for n in ERROR_SIZES]
+    units: list[Unit] = [("error", d, n) for d in dimensions for n in sizes]
     statistics = 3
     repeats = ERROR_REPEATS if options.repeats is None else min(options.repeats, ERROR_REPEATS)
     for unit in records.resume(path, units, _unit, dict.fromkeys(units, repeats * statistics)):

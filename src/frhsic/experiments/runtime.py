@@ -13,7 +13,6 @@ Records (`runtime-{protocol}.jsonl`), one for each device, method, n and repeat:
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import torch
@@ -25,7 +24,7 @@ from frhsic.experiments import records
 from frhsic.experiments.options import Options
 from frhsic.experiments.protocol import Protocol
 from frhsic.experiments.records import Record, Unit
-from frhsic.experiments.timing import Loop, LoopedEIPM, device_name, one_thread, synchronised_clock
+from frhsic.experiments.timing import Loop, LoopedEIPM, device_name, one_thread, plain_clock, synchronised_clock
 from frhsic.fleet import affine_head, mlp_encoder
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.penalties import EIPM, GDP, HSIC, NoPenalty, Penalty
@@ -77,7 +76,8 @@ def run(protocol: Protocol, options: Options, sizes: tuple[int, ...] = SIZES) ->
 
 def _first_epochs(method: str, n: int, device: torch.device) -> list[float]:
     """Time the first epoch of fresh models, without warm-up or synchronisation, as published."""
-    return [_loop(method, n, device).epochs(1, time.perf_counter)[0] for _ in range(PUBLISHED_REPEATS)]
+    clock = plain_clock(device)
+    return [_loop(method, n, device).epochs(1, clock)[0] for _ in range(PUBLISHED_REPEATS)]
 
 
 def _later_epochs(method: str, n: int, device: torch.device) -> list[float]:
