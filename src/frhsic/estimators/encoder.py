@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.multiclass import type_of_target, unique_labels
 
 from frhsic.estimators.base import ParityBase, Target, target_column
+from frhsic.fleet.losses import Task
 
 __all__ = ["ParityEncoder"]
 
@@ -26,8 +27,7 @@ class ParityEncoder(ParityBase):
     ----------
     penalty, penalty_weight, encoder, hidden_layer_sizes, representation_size, epochs, batch_size, learning_rate, \
 handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
-        As in :class:`ParityClassifier`. Without y there is no head to protect, and "hsic" has a linear kernel on Z in
-        its place.
+        As in :class:`ParityClassifier`. Without y there is no head to protect, and "hsic" leaves out its term.
 
     Attributes
     ----------
@@ -46,6 +46,10 @@ feature_names_in_, sensitive_names_in_
     >>> encoder.fit_transform(X, sensitive_features=s).shape
     (100, 2)
     """
+
+    task_: Task
+    target_mean_: float
+    target_scale_: float
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit the encoder; see :meth:`ParityClassifier.fit`."""

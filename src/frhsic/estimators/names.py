@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, get_args
 
-from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import (
     EIPM,
     GDP,
@@ -31,8 +30,8 @@ def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: C
     r"""Return the penalty of a name.
 
     ============  =====================================================================================
-    ``hsic``      this library's own: :class:`~frhsic.penalties.HSIC` with the head in the kernel,
-                  :math:`k(z, z') = f(z) f(z') + \text{Gaussian}(z, z')`
+    ``hsic``      this library's own, the defaults of :class:`~frhsic.penalties.HSIC`: the head, every affine head
+                  and a Gaussian in the kernel on Z
     ``frhsic``    the paper's to the letter: Gaussians at median bandwidths on Z and S
     ``frem``      :class:`~frhsic.penalties.EIPM`
     ``reg-gdp``   :class:`~frhsic.penalties.GDP` on the head's raw output
@@ -54,7 +53,7 @@ def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: C
         Columns of Z, which an adversary must know.
     head
         Whether there is a head to be deployed. Where there is none (an encoder trained on reconstruction), ``hsic``
-        puts a linear kernel on Z in the head's place: every linear head lies in its RKHS.
+        leaves out the head's own term; the linear part of its kernel on Z holds every affine head.
     condition
         ``"positive"`` for Equal Opportunity, see :class:`~frhsic.penalties.Penalty`; not for adversaries.
 
@@ -66,7 +65,7 @@ def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: C
     8
     """
     makers: dict[str, Callable[[], Penalty]] = {
-        "hsic": lambda: HSIC(condition=condition) if head else _without_head(condition),
+        "hsic": lambda: HSIC(condition=condition) if head else HSIC(head_weight=0.0, condition=condition),
         "frhsic": lambda: HSIC.published(condition=condition),
         "frem": lambda: EIPM(condition=condition),
         "reg-gdp": lambda: GDP(condition=condition),
@@ -82,7 +81,3 @@ def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: C
     if made.condition != condition and name != "none":
         raise ValueError(f"penalty={name!r} has no form for Equal Opportunity; choose another, or condition='all'.")
     return made
-
-
-def _without_head(condition: Condition) -> HSIC:
-    return HSIC(Linear() + Gaussian(1.0), head_weight=0.0, condition=condition)
