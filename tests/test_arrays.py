@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
+from scipy import sparse
 
 from frhsic import _arrays
 
@@ -27,6 +28,7 @@ MAKERS = {
     "pandas, one name twice": lambda: pd.DataFrame(VALUES, columns=["a", "a"]),
     "polars": lambda: pl.DataFrame({"a": [1.0, 3.0, 5.0], "b": [2, 4, 6]}),
     "torch": lambda: torch.tensor(VALUES, dtype=torch.float64),
+    "masked, nothing missing": lambda: np.ma.array(VALUES),
     "list of tensors": lambda: [torch.tensor(row, dtype=torch.float64) for row in VALUES],
 }
 
@@ -68,6 +70,8 @@ def test_integers_and_booleans_of_one_column_become_float64(column):
         (torch.ones(2, 1, dtype=torch.bfloat16), torch.float32),
         (torch.ones(2, 1), torch.float32),
         (pd.DataFrame({"a": [1.0, 2.0]}, dtype="Float32"), torch.float32),
+        (pd.DataFrame({"a": [1.0, 2.0]}, dtype="float[pyarrow]"), torch.float32),
+        (np.ma.array([1.0, 2.0], dtype=np.float32), torch.float32),
         (pl.DataFrame({"a": pl.Series([1.0, 2.0], dtype=pl.Float32)}), torch.float32),
     ],
 )
@@ -138,6 +142,13 @@ REFUSED = {
     "NaN in a tensor": (torch.tensor([float("nan")]), ValueError, r"first is NaN, at row 0"),
     "pandas missing": (pd.Series([1, None], dtype="Int64"), ValueError, r"s holds 1 values .*at row 1"),
     "polars missing": (pl.Series([1.0, None]), ValueError, r"s holds 1 values .*at row 1"),
+    "polars enum": (pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"])), TypeError, TEXT),
+    "polars dates": (pl.Series(["2020-01-01"]).str.to_date(), TypeError, r"s holds dates"),
+    "polars times": (pl.Series(["2020-01-01 10:00"]).str.to_datetime(), TypeError, r"s holds dates"),
+    "a lazy frame": (pl.LazyFrame({"a": [1.0]}), TypeError, r"s is a polars LazyFrame.*pass s\.collect\(\)"),
+    "sparse": (sparse.csr_matrix(np.eye(2)), TypeError, r"s is sparse \(csr_matrix\); .*toarray"),
+    "masked": (np.ma.array([1.0, 2.0], mask=[False, True]), ValueError, r"s holds 1 values .*NaN, at row 1"),
+    "masked integers": (np.ma.array([1, 2], mask=[True, False]), ValueError, r"s holds 1 values .*NaN, at row 0"),
     "polars missing booleans": (pl.Series([None, True]), ValueError, r"s holds 1 values .*at row 0"),
 }
 
@@ -206,6 +217,17 @@ def test_numpy_generators_come_from_the_same_kinds_of_state():
     first = _arrays.numpy_generator(torch_own).random()
     assert first != _arrays.numpy_generator(torch_own).random()
     assert first == _arrays.numpy_generator(torch.Generator().manual_seed(1)).random()
+
+
+def test_a_seed_is_the_integer_that_came_or_a_new_one_that_any_door_admits():
+    assert _arrays.seed_of(2**32 - 1) == 2**32 - 1
+    assert _arrays.seed_of(None) != _arrays.seed_of(None)
+    for make in (lambda: torch.Generator().manual_seed(1), lambda: np.random.default_rng(1)):
+        own, twin = make(), make()
+        seeds = [_arrays.seed_of(own) for _ in range(20)]
+        assert len(set(seeds)) == 20  # it advances
+        assert seeds == [_arrays.seed_of(twin) for _ in range(20)]
+        assert all(0 <= seed < 2**32 for seed in seeds)
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,21 @@ def test_binning_many_values_changes_the_fourth_digit_at_most(weighting):
     assert float(gdp(f, s, bandwidth=h, weighting=weighting, **QUICK)) == approx(exact, rel=1e-4)
 
 
+def test_a_small_bandwidth_is_binned_more_coarsely_and_stays_within_what_is_said():
+    f, s = sample(20_000, 22)
+    h = 1 / 1000  # at 64 nodes to the bandwidth there would be 64,000
+    nodes, _ = evaluation_points(s, h)
+    spacing = nodes.diff().min().item()
+    assert len(nodes) <= 4096
+    assert h / 64 < spacing <= h / 4
+    at = torch.from_numpy(s[:200])
+    exact = gdp_value(torch.from_numpy(f), torch.from_numpy(s), h, at, torch.full((200,), 1 / 200, dtype=torch.float64))
+    reduced = _nodes.reduced(s, h)
+    smoother = reduced.smoother(s[:200], h)
+    means = smoother @ reduced.totals(f) / (smoother @ reduced.counts)
+    assert np.abs(means - f.mean()).mean() == approx(exact.item(), abs=0, rel=0.02)
+
+
 def test_an_outlier_takes_one_node_and_a_hopeless_bandwidth_is_refused():
     f, s = sample(3000, 5)
     s[0] = 1e6
@@ -259,6 +274,9 @@ def test_the_seed_reproduces_the_result():
     assert gdp(f, s, random_state=1).interval != gdp(f, s, random_state=2).interval
     torch_first = gdp(f, s, random_state=torch.Generator().manual_seed(3))
     assert torch_first == gdp(f, s, random_state=torch.Generator().manual_seed(3))
+    assert torch_first == gdp(f, s, random_state=torch_first.seed)
+    by = gdp_by_attribute(f, np.stack([s, s**2], 1), random_state=torch.Generator().manual_seed(3))
+    assert by["s_1"] == torch_first
 
 
 def test_without_resamples_there_is_no_interval():

@@ -22,6 +22,7 @@ __all__ = [
     "paired",
     "require_rows",
     "resolve_device",
+    "seed_of",
     "subset_mask",
     "to_numpy",
     "vector",
@@ -145,6 +146,21 @@ def numpy_generator(random_state: RandomState) -> np.random.Generator:
     return np.random.default_rng(generator(random_state).initial_seed())
 
 
+def seed_of(random_state: RandomState) -> int:
+    """Return the seed of what follows, below 2**32: the integer that came, or one drawn, and a generator advances.
+
+    A result that carries it can be repeated by passing it as `random_state`, whatever came in its place.
+
+    Examples
+    --------
+    >>> seed_of(7)
+    7
+    """
+    if isinstance(random_state, torch.Generator):
+        return int(torch.randint(2**32, (1,), generator=random_state, device=random_state.device))
+    return generator(random_state).initial_seed()
+
+
 def to_numpy(x: Tensor) -> np.ndarray:
     """Return a tensor's values as a NumPy array, off the graph and off the GPU."""
     return x.detach().cpu().numpy()
@@ -185,6 +201,11 @@ def _numeric(x: Any, name: str) -> np.ndarray:
         x = _from_pandas(x, name)
     elif module == "polars":
         x = _from_polars(x, name)
+    elif module == "scipy":
+        raise TypeError(f"{name} is sparse ({type(x).__name__}); pass a dense array, such as x.toarray().")
+    elif isinstance(x, np.ma.MaskedArray) and x.dtype.kind in "biuf":
+        missing = np.ma.getmaskarray(x)
+        x = np.where(missing, np.nan, x.data) if missing.any() else x.data
     elif isinstance(x, Sequence) and any(isinstance(item, Tensor) for item in x):
         x = np.stack([to_numpy(item) if isinstance(item, Tensor) else np.asarray(item) for item in x])
     try:
@@ -202,14 +223,15 @@ def _numeric(x: Any, name: str) -> np.ndarray:
 
 def _not_numeric(dtype: Any, name: str) -> TypeError:
     kind = getattr(dtype, "kind", "O")
-    if kind in "US" or str(dtype) in {"str", "string", "String", "category", "Categorical", "Enum"}:
+    family = str(dtype).partition("(")[0]  # polars writes Enum(categories=...), Datetime(time_unit=...)
+    if kind in "US" or family in {"str", "string", "String", "category", "Categorical", "Enum"}:
         return TypeError(
             f"{name} holds text or categories ({dtype}), not numbers. Encode it (one column per category) "
             "or map its levels to numbers."
         )
     if kind == "c":
         return TypeError(f"{name} is complex ({dtype}); pass its real and imaginary parts as columns.")
-    if kind in "mM":
+    if kind in "mM" or family in {"Date", "Datetime", "Duration", "Time"}:
         return TypeError(f"{name} holds dates ({dtype}); convert it to a number such as days since a reference.")
     return TypeError(f"{name} has dtype {dtype}; convert it to float64 first, for instance with astype(float).")
 
@@ -226,7 +248,7 @@ def _from_pandas(x: Any, name: str) -> np.ndarray:
         if column.dtype.kind not in "biuf":
             raise _not_numeric(column.dtype, where)
         native = isinstance(column.dtype, np.dtype)
-        width = np.float32 if "32" in str(column.dtype).lower() and column.dtype.kind == "f" else np.float64
+        width = np.float32 if column.dtype.kind == "f" and column.dtype.itemsize <= 4 else np.float64
         arrays.append(column.to_numpy() if native else column.to_numpy(dtype=width, na_value=np.nan))
     if not arrays:
         raise ValueError(f"{name} has no columns.")
@@ -235,6 +257,8 @@ def _from_pandas(x: Any, name: str) -> np.ndarray:
 
 def _from_polars(x: Any, name: str) -> np.ndarray:
     columns = x.get_columns() if hasattr(x, "get_columns") else [x]
+    if not all(hasattr(column, "to_numpy") for column in columns):
+        raise TypeError(f"{name} is a polars {type(x).__name__}, which holds no values yet; pass {name}.collect().")
     arrays = []
     for column in columns:
         where = f"{name}[{column.name!r}]" if hasattr(x, "get_columns") else name

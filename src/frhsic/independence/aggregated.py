@@ -78,13 +78,12 @@ def aggregated_test(
     chosen = _default_kernels(z, s) if kernels is None else list(kernels)
     if not chosen:
         raise ValueError("kernels is empty; pass at least one pair (kernel on z, kernel on s), or None.")
-    draw = _arrays.generator(random_state)
-    seed, state = draw.initial_seed(), draw.get_state()
+    seed = _arrays.seed_of(random_state)
     samples, observed, null, slack = [], [], [], 0.0
     for kernel_z, kernel_s in chosen:
         data = sample(z, s, kernel_z, kernel_s, where=None, device=None, least=4, what="the aggregated test")
-        draw.set_state(state)  # the same permutations for every pair
-        first, rest, loose = _standardised(data, resamples, draw)
+        # from the same seed: the same permutations for every pair
+        first, rest, loose = _standardised(data, resamples, _arrays.generator(seed))
         samples.append(data)
         observed.append(first)
         null.append(rest)

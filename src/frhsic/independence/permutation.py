@@ -75,8 +75,8 @@ def permutation_test(
     require_level(level, epsilon)
     require_resamples(resamples)
     data = sample(z, s, kernel_z, kernel_s, where=where, device=device, least=4, what="the permutation test")
-    n, draw = data.n, _arrays.generator(random_state)
-    seed = draw.initial_seed()
+    n, seed = data.n, _arrays.seed_of(random_state)
+    draw = _arrays.generator(seed)
     way = permuted(data)
     home = data.k.x.device
     observed = float(way.statistics(torch.arange(n, device=home)[None]))

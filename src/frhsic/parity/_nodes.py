@@ -3,7 +3,8 @@ r"""A sample of s reduced to few values, so that every resample is a product of 
 Few distinct values are kept as they are and the reduction is exact. Many are replaced by equispaced nodes, and each
 row is shared out between the two around it in proportion (linear binning), so that a Gaussian weight
 :math:`\exp(-u^2/2h^2)` becomes its linear interpolation: with nodes :math:`\delta` apart the weight is off by at
-most :math:`(\delta/h)^2/8`, here :math:`3 \cdot 10^{-5}`.
+most :math:`(\delta/h)^2/8`, which is :math:`3 \cdot 10^{-5}` at 64 nodes to the bandwidth and 0.8 % at four, the
+fewest that are admitted.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ EXACT_VALUES = 1024
 NODES_PER_BANDWIDTH = 64
 MAX_NODES = 4096
 COARSEST = 4
+"""Where more than the most nodes would be needed they are spread out, to this many in a bandwidth and no fewer."""
 
 CHUNK_ENTRIES = 1 << 22
 """Entries of the matrix of resampled rows that are held at once."""

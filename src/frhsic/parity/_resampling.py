@@ -150,13 +150,6 @@ class Gaps:
         return max(0.0, value - float(np.quantile(most, 1 - tail))), value - float(np.quantile(least, tail))
 
 
-def seed_of(random_state: _arrays.RandomState) -> int:
-    """Return a number that reproduces the draws: the one passed, or one drawn from what was passed."""
-    if isinstance(random_state, torch.Generator):
-        return int(_arrays.numpy_generator(random_state).integers(2**63 - 1))
-    return _arrays.generator(random_state).initial_seed()
-
-
 def check_resampling(confidence: float, bootstrap: int, permutations: int) -> None:
     """Raise unless the settings of the resampling make sense."""
     if not 0 < confidence < 1:

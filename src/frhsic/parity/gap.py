@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from frhsic import _arrays
-from frhsic.parity._resampling import Gaps, Scale, check_resampling, sample, seed_of, spread, unscaled
+from frhsic.parity._resampling import Gaps, Scale, check_resampling, sample, spread, unscaled
 from frhsic.parity.smoothing import Weighting, check_weighting
 
 __all__ = ["ParityResult", "gdp", "gdp_by_attribute", "standardized_gdp"]
@@ -107,7 +107,9 @@ def gdp(
     Notes
     -----
     More than 1,024 distinct values of s are binned linearly onto nodes a 64th of the bandwidth apart, which changes
-    each kernel weight by at most 3e-5; memory is O(n) and no resample costs more than O(n).
+    each kernel weight by at most 3e-5; memory is O(n) and no resample costs more than O(n). Where that would take
+    more than 4,096 nodes, because the bandwidth is below a 64th of the range, they lie wider apart, up to a
+    quarter of the bandwidth (0.8 % of a weight); a bandwidth too small even for that is refused.
 
     The gap is not differentiable where the conditional mean meets the mean, so percentiles of the bootstrap would
     not cover. The interval uses the directional derivative: where the gap at a point is within
@@ -209,7 +211,7 @@ def gdp_by_attribute(
     names = _arrays.column_names(s, "s", columns.shape[1])
     if len(set(names)) < len(names):
         raise ValueError(f"the columns of s are named {names}; give each its own name.")
-    seed = seed_of(random_state)
+    seed = _arrays.seed_of(random_state)
     return {
         name: gdp(
             scores,
@@ -244,7 +246,7 @@ def _measured(
     data = sample(scores, s, bandwidth, where)
     if scale is spread and bool((data.scores == data.scores[0]).all(axis=0).any()):
         raise ValueError("scores are constant: their standard deviation is 0. Use gdp, whose value is then 0.")
-    seed = seed_of(random_state)
+    seed = _arrays.seed_of(random_state)
     gaps = Gaps(data, weighting, scale)
     values = gaps.values
     column = int(values.argmax())
