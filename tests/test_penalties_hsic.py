@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.func import grad, vmap
 
 from frhsic.dependence import minority_weights
-from frhsic.dependence.grams import centered
+from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear, median_bandwidth
 from frhsic.penalties import HSIC
 from frhsic.penalties.fused import gaussian_inner
@@ -294,10 +294,27 @@ def test_the_published_scale_of_s_is_over_the_first_thousand_training_rows():
     assert penalty.scale_s_now.item() == approx(median_bandwidth(s[:1000]) + 1e-5, rel=1e-6)
 
 
+@pytest.mark.parametrize("options", [{}, {"condition": "positive"}, {"estimator": "unbiased"}])
+def test_the_head_term_does_not_notice_where_the_scores_lie(options, dtype):
+    """Targets of 1e4, such as prices, are met in float32: f fᵀ alone would lose every digit of the dependence."""
+    z, s, f = batch(64, dtype=dtype)
+    f = f + 1e4
+    exact = HSIC(representation_weight=0.0, scale_s=0.3, **options)
+    y = (torch.arange(64) % 3 > 0).to(dtype)
+    kept = slice(None) if "condition" not in options else y == 1
+    centred = (f.double() - f.double()[kept].mean())[kept]
+    l = Gaussian(0.3)(s.double()[kept], s.double()[kept])
+    by_hand = (hsic_unbiased if "estimator" in options else hsic_biased)(l, centred @ centred.mT)
+    value = exact(z, s, scores=f, y=y)
+    assert value.item() == approx(by_hand.item(), abs=0, rel=1e-5 if dtype == torch.float32 else 1e-9)
+
+
 def test_a_median_of_zero_raises_except_under_the_published_rule():
     s = torch.tensor([0.0, 0.0, 0.0, 0.0, 1.0])
-    with pytest.raises(ValueError, match="median distance of s_train"):
+    with pytest.raises(ValueError, match=r"median distance of s_train is 0: .* Pass scale_s as a number"):
         prepared(HSIC(), s)
+    with pytest.raises(ValueError, match=r"needs at least 2 rows; 1 came"):
+        prepared(HSIC(), s[:1])
     assert prepared(HSIC.published(), s).scale_s_now.item() == approx(1e-5)
 
 

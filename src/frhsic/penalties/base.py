@@ -94,10 +94,12 @@ class Penalty(nn.Module, ABC):
     def prepare(self, s_train: Tensor, generator: torch.Generator) -> None:
         """Fix what depends on the training rows of S, once, before the first step.
 
-        The state is made on the device and in the dtype of `s_train`, which are those of the batches to
-        come. `generator` is used by penalties with parameters of their own; others leave it untouched.
+        The state is made on the device and in the dtype of `s_train` (the default one, of integers), which are
+        those of the batches to come. `generator` is used by penalties with parameters of their own; others leave
+        it untouched.
         """
         s = columns(s_train, "s_train")
+        s = s if s.is_floating_point() else s.to(torch.get_default_dtype())  # a scale of whole numbers is not one
         if not bool(torch.isfinite(s).all()):
             raise ValueError("s_train holds values that are NaN or infinite; drop those rows or impute them.")
         self.attributes_seen = s.shape[1]
@@ -143,6 +145,7 @@ class Penalty(nn.Module, ABC):
 
     def _door(self, z: Tensor, s: Tensor, scores: Tensor | None, y: Tensor | None) -> Batch:
         """Check shapes, and only shapes: values may be batched, or on a GPU that must not be waited for."""
+        _require_tensor(z, "z")
         if z.ndim != 2:
             raise ValueError(
                 f"z has shape {tuple(z.shape)}; a penalty takes one batch, one row per observation: (m, d)."
@@ -191,11 +194,17 @@ def nothing(z: Tensor) -> Tensor:
 
 def columns(x: Tensor, name: str, rows: int | None = None) -> Tensor:
     """Return a vector as one column and a matrix as it is, after checking its shape."""
+    _require_tensor(x, name)
     if x.ndim not in (1, 2) or x.numel() == 0:
         raise ValueError(f"{name} has shape {tuple(x.shape)}; pass one row per observation: (m,) or (m, columns).")
     if rows is not None and x.shape[0] != rows:
         raise ValueError(f"lengths differ: z has {rows} rows, {name} has {x.shape[0]}. Pass rows of one batch.")
     return x[:, None] if x.ndim == 1 else x
+
+
+def _require_tensor(x: object, name: str) -> None:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} is {type(x).__name__}; a penalty works on tensors. Pass torch.as_tensor({name}).")
 
 
 def single(x: Tensor, name: str, rows: int | None = None) -> Tensor:

@@ -229,7 +229,10 @@ class HSIC(ScaledPenalty):
         return sum(terms[1:], start=terms[0])
 
     def _head(self, batch: Batch, scores: Tensor) -> Tensor:
-        return standardised(scores, batch.weights) if self.standardise_scores else scores
+        """Return the scores about their mean, which HSIC does not notice: far from zero float32 would lose them."""
+        if self.standardise_scores:
+            return standardised(scores, batch.weights)
+        return scores - batch.weights @ scores
 
     def _protected(self, batch: Batch, clip: tuple[float, float]) -> Batch:
         """Let each row count by the reciprocal of its density, clipped about that of a row of median density."""
@@ -304,4 +307,12 @@ def _published_scale(s: Tensor) -> Tensor:
 
 
 def _median_scale(s: Tensor) -> Tensor:
-    return torch.tensor(median_bandwidth(s, name="s_train"), dtype=torch.float64)
+    try:
+        return torch.tensor(median_bandwidth(s, name="s_train"), dtype=torch.float64)
+    except ValueError as error:
+        if len(s) < 2:
+            raise
+        raise ValueError(
+            "the median distance of s_train is 0: half or more of the pairs of an attribute coincide, so it gives no "
+            "scale. Pass scale_s as a number, or one per attribute, in units of s."
+        ) from error
