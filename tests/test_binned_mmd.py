@@ -161,6 +161,14 @@ def test_the_batch_cores_run_under_vmap_with_edges_of_their_own():
     torch.testing.assert_close(loop[0][0], binned_mmd(z[0], s[0], Gaussian(1.0), bins=4))
 
 
+@pytest.mark.parametrize("kernel", [*KERNELS, Linear() + Gaussian(1.0)], ids=repr)
+def test_float32_keeps_its_digits_under_an_offset(kernel):
+    z, s = (x.float() for x in gaussian_pair(200, 0.5, 8, columns=3))
+    z = z + 1e3
+    exact = binned_mmd(z.double(), s.double(), kernel)  # the same rounded inputs
+    assert binned_mmd(z, s, kernel).item() == approx(exact.item(), abs=0, rel=1e-5)
+
+
 def test_a_batch_whose_bins_are_too_small_counts_as_zero_in_the_core():
     z = torch.randn(3, 2)
     m = bin_membership(torch.tensor([0.0, 1.0, 2.0]), torch.tensor([0.5, 1.5]))

@@ -144,6 +144,20 @@ def test_float32_keeps_its_digits_under_an_offset():
         assert statistic(z, s).item() == approx(statistic(z.double(), s.double()).item(), rel=1e-6)
 
 
+@pytest.mark.parametrize("scale", [1e-15, 1e-11, 1e15])
+def test_correlations_do_not_notice_the_unit_in_float32(scale):
+    z, s = (x.float() for x in gaussian_pair(60, 0.5, 8, columns=2))
+    for statistic in (distance_correlation, distance_correlation_unbiased):
+        got = statistic((z * scale), (s * scale)).item()
+        assert got == approx(statistic(z, s).item(), abs=0, rel=1e-6)
+
+
+def test_what_is_not_finite_stays_so():
+    a = torch.tensor([[0.0, math.nan], [math.nan, 0.0]])
+    assert math.isnan(distance_correlation_from_distances(a, torch.ones(2, 2) - torch.eye(2)).item())
+    assert bool(euclidean_distances(torch.tensor([[0.0, 1.0], [math.nan, 1.0]]))[0, 1].isnan())
+
+
 @named
 def test_gradcheck_across_tiles(statistic, monkeypatch):
     monkeypatch.setattr(_tiles, "CPU_TILE", 4)

@@ -143,6 +143,23 @@ def test_the_bandwidth_that_is_not_given_shrinks_as_scott_says():
     assert smoothing_bandwidth(torch.stack([s, 3 * s], 1)).tolist() == approx([32 ** (-1 / 6), 3 * 32 ** (-1 / 6)])
 
 
+def test_a_constant_column_beside_one_that_varies_changes_nothing_but_the_rate(dtype):
+    z, s = (x.to(dtype) for x in gaussian_pair(60, 0.5, 10))
+    both = torch.cat([s, torch.full_like(s, 40.1)], 1)
+    width = smoothing_bandwidth(both)
+    assert width[1].item() == 1
+    one = eipm(z, s, Gaussian(1.0), bandwidth=width[0].item()).item()
+    assert eipm(z, both, Gaussian(1.0)).item() == approx(one, abs=0, rel=1e-4 if dtype == torch.float32 else 1e-9)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_float32_keeps_its_digits_under_an_offset(kernel):
+    z, s = (x.float() for x in gaussian_pair(200, 0.5, 11, columns=3))
+    z = z + 1e3
+    exact = eipm(z.double(), s.double(), kernel, bandwidth=0.5)  # the same rounded inputs
+    assert eipm(z, s, kernel, bandwidth=0.5).item() == approx(exact.item(), abs=0, rel=1e-5)
+
+
 def test_tiles_give_the_same_value_and_gradient(monkeypatch, dtype):
     z, s = (x.to(dtype) for x in gaussian_pair(97, 0.5, 5, columns=4))
     results = []

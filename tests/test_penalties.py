@@ -254,6 +254,37 @@ def test_prepare_refuses_missing_values_and_bad_shapes():
         NoPenalty()(torch.ones(3, 2, dtype=torch.int64), torch.rand(3))
 
 
+@every_penalty
+def test_integers_of_s_train_give_the_state_of_the_same_numbers(name):
+    s = torch.arange(60) % 7
+    whole, real = MAKERS[name](), MAKERS[name]()
+    whole.prepare(s, torch.Generator().manual_seed(0))
+    real.prepare(s.float(), torch.Generator().manual_seed(0))
+    for (key, state), (_, expected) in zip(whole.named_buffers(), real.named_buffers()):
+        torch.testing.assert_close(state, expected, rtol=0, atol=0, equal_nan=True, msg=key)
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if name != "none"])
+def test_a_representation_that_is_not_finite_is_not_taken_for_independence(name):
+    penalty = prepared(name, 0, 1, torch.float64)
+    z, s, f, _ = draw(24, 1, 0, torch.float64)
+    penalty.adapt(z, s, 0)
+    z[3], f[3] = math.nan, math.nan
+    assert math.isnan(penalty(z, s, scores=f, y=torch.ones(24)).item())
+
+
+@every_penalty
+def test_what_is_no_tensor_is_refused_with_a_remedy(name):
+    penalty = prepared(name, 0, 1, torch.float64)
+    z, s, f, y = draw(24, 1, 0, torch.float64)
+    with pytest.raises(TypeError, match=r"s_train is ndarray; .*Pass torch\.as_tensor\(s_train\)"):
+        penalty.prepare(s.numpy(), torch.Generator())
+    with pytest.raises(TypeError, match=r"z is ndarray; a penalty works on tensors"):
+        penalty(z.numpy(), s, scores=f, y=y)
+    with pytest.raises(TypeError, match=r"s is list; a penalty works on tensors"):
+        penalty(z, s.tolist(), scores=f, y=y)
+
+
 def test_every_public_name_is_a_penalty():
     assert set(penalties.__all__) >= {
         *("HSIC", "EIPM", "GDP", "BinnedMMD", "DistanceCovariance", "DistanceCorrelation"),

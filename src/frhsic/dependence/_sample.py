@@ -51,6 +51,11 @@ def require_positive(value: float, name: str) -> None:
         raise ValueError(f"{name} is {value}; pass a positive, finite number.")
 
 
+def recentred(x: Tensor, kernel: Kernel) -> Tensor:
+    """Return x moved to mean zero where the kernel's HSIC and MMD do not notice: products then keep their digits."""
+    return x - x.detach().mean(dim=0) if kernel.centring_safe else x
+
+
 def recomputed(function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
     """Call `function`, and call it again in the backward pass rather than keep what it computed.
 
@@ -83,6 +88,6 @@ class _Recomputed(torch.autograd.Function):
 
 
 def safe_sqrt(x: Tensor) -> Tensor:
-    """Square root of x where it is positive, else 0; the gradient is 0 there and not infinite."""
-    positive = x > 0
-    return torch.where(positive, torch.where(positive, x, 1).sqrt(), 0)
+    """Square root of x, 0 with a gradient of 0 where x is 0 or, by rounding, below; NaN stays NaN."""
+    vanishes = x <= 0
+    return torch.where(vanishes, 0, torch.where(vanishes, 1, x).sqrt())

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from frhsic.dependence._sample import recentred
 from frhsic.kernels import Kernel
 
 __all__ = ["Entries", "Sums", "entries", "over_tiles", "pairs", "pull_back", "row_sums", "sums", "working_copy"]
@@ -39,8 +40,7 @@ class Sums(NamedTuple):
 
 def working_copy(x: Tensor, kernel: Kernel) -> Tensor:
     """Return x off the graph in float64, moved to mean zero where the kernel's HSIC does not notice."""
-    x = x.detach().to(torch.float64)
-    return x - x.mean(dim=0) if kernel.centring_safe else x
+    return recentred(x.detach().to(torch.float64), kernel)
 
 
 def entries(x: Tensor, kernel: Kernel) -> Entries:

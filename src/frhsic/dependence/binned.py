@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence._sample import kernel_or_median, paired_rows, recomputed, require_varying
+from frhsic.dependence._sample import kernel_or_median, paired_rows, recentred, recomputed, require_varying
 from frhsic.kernels import Kernel
 
 __all__ = [
@@ -185,6 +185,7 @@ def binned_mmd(
     """
     z, member = _binned(z, s, bins, edges, where, device)
     kernel = kernel_or_median(kernel_z, z, "z")
+    z = recentred(z, kernel)
     sizes = member.sum(0)
     # A constant added to the kernel drops out of every pair; without it flat kernels keep their digits.
 

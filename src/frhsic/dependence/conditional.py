@@ -17,6 +17,7 @@ from frhsic import _arrays
 from frhsic.dependence._sample import (
     kernel_or_median,
     paired_rows,
+    recentred,
     recomputed,
     require_positive,
     require_varying,
@@ -34,7 +35,8 @@ def smoothing_bandwidth(s: Any) -> Tensor:
     r"""Bandwidth of each column by Scott's rule, :math:`\gamma_c = \mathrm{sd}(s_c)\, n^{-1/(4+q)}` for q columns.
 
     For one attribute it is :math:`\mathrm{sd}(s)\, n^{-1/5}`, which balances the smoothing bias against the
-    variance. The standard deviation divides by n.
+    variance. The standard deviation divides by n. A column that is constant beside others that vary gets 1: its rows
+    are all equally near.
 
     Examples
     --------
@@ -44,9 +46,9 @@ def smoothing_bandwidth(s: Any) -> Tensor:
     rows = _arrays.matrix(s, "s")
     require_varying(rows, "s")
     n, q = rows.shape
-    spread = rows.detach().std(dim=0, correction=0).clamp_min(torch.finfo(rows.dtype).tiny)
+    rows = rows.detach()
     rate: float = n ** (-1 / (4 + q))
-    return spread * rate
+    return torch.where((rows == rows[:1]).all(dim=0), 1, rows.std(dim=0, correction=0) * rate)
 
 
 def leave_one_out_weights(s: Tensor, bandwidth: float | Tensor, anchors: Tensor | None = None) -> Tensor:
@@ -188,6 +190,7 @@ def eipm(
     if not floor >= 0:
         raise ValueError(f"floor is {floor}; pass a number that is not negative.")
     n = z.shape[0]
+    z = recentred(z, kernel)
     chosen = _chosen_anchors(n, anchors, random_state).to(z.device)
     step = max(1, TILE_ENTRIES // n)
     squares = torch.cat([_squared_mmd(z, s, kernel, width, part, step) for part in torch.split(chosen, step)])

@@ -38,6 +38,7 @@ __all__ = [
     "distance_covariance_from_distances",
     "distance_covariance_unbiased",
     "euclidean_distances",
+    "ratio",
 ]
 
 
@@ -82,7 +83,22 @@ def distance_correlation_from_distances(a: Tensor, b: Tensor) -> Tensor:
     >>> distance_correlation_from_distances(a, 3 * a)
     tensor(1.)
     """
-    return _ratio(grams.hsic_biased(a, b), grams.hsic_biased(a, a), grams.hsic_biased(b, b))
+    return ratio(grams.hsic_biased(a, b), grams.hsic_biased(a, a), grams.hsic_biased(b, b))
+
+
+def ratio(zs: Tensor, zz: Tensor, ss: Tensor) -> Tensor:
+    r"""A correlation from three inner products, :math:`\langle z, s \rangle / \|z\| \|s\|`; 0 where either norm is.
+
+    Pure, and safe under ``vmap``. The roots are taken one by one: the product of the squares may be out of range.
+
+    Examples
+    --------
+    >>> ratio(torch.tensor(3.0), torch.tensor(4.0), torch.tensor(9.0))
+    tensor(0.5000)
+    """
+    scale = safe_sqrt(zz) * safe_sqrt(ss)
+    vanishes = scale == 0
+    return torch.where(vanishes, 0, zs / torch.where(vanishes, 1, scale))
 
 
 def distance_covariance(z: Any, s: Any, *, where: Any = None, device: torch.device | str | None = None) -> Tensor:
@@ -111,7 +127,8 @@ def distance_covariance(z: Any, s: Any, *, where: Any = None, device: torch.devi
     >>> distance_covariance([0.0, 1.0], [0.0, 1.0])
     tensor(0.5000, dtype=torch.float64)
     """
-    return _root(_sums(z, s, where, device, _double_centring, least=2, what="distance covariance").zs)
+    sums = _sums(z, s, where, device, _double_centring, least=2, what="distance covariance")
+    return _root(sums.zs).to(sums.width)
 
 
 def distance_correlation(z: Any, s: Any, *, where: Any = None, device: torch.device | str | None = None) -> Tensor:
@@ -134,10 +151,10 @@ def distance_correlation(z: Any, s: Any, *, where: Any = None, device: torch.dev
     Examples
     --------
     >>> distance_correlation([0.0, 1.0, 5.0], [3.0, 1.0, -7.0])
-    tensor(1., dtype=torch.float64)
+    tensor(1..., dtype=torch.float64)
     """
     sums = _sums(z, s, where, device, _double_centring, least=2, what="distance correlation")
-    return _root(_ratio(sums.zs, sums.zz, sums.ss))
+    return _root(ratio(sums.zs, sums.zz, sums.ss)).to(sums.width)
 
 
 def distance_covariance_unbiased(
@@ -162,7 +179,8 @@ def distance_covariance_unbiased(
     tensor(0.6667, dtype=torch.float64)
     """
     what = "unbiased distance covariance"
-    return _sums(z, s, where, device, _unbiased_centring, least=4, what=what).zs
+    sums = _sums(z, s, where, device, _unbiased_centring, least=4, what=what)
+    return sums.zs.to(sums.width)
 
 
 def distance_correlation_unbiased(
@@ -180,11 +198,11 @@ def distance_correlation_unbiased(
     Examples
     --------
     >>> distance_correlation_unbiased([0.0, 1.0, 5.0, 6.0], [3.0, 1.0, -7.0, -9.0])
-    tensor(1., dtype=torch.float64)
+    tensor(1..., dtype=torch.float64)
     """
     what = "unbiased distance correlation"
     sums = _sums(z, s, where, device, _unbiased_centring, least=4, what=what)
-    return _ratio(sums.zs, sums.zz, sums.ss)
+    return ratio(sums.zs, sums.zz, sums.ss).to(sums.width)
 
 
 class _Centring(NamedTuple):
@@ -208,11 +226,12 @@ _unbiased_centring = _Centring(
 
 
 class _Sums(NamedTuple):
-    """Inner products of the centred distances of z and s."""
+    """Inner products of the centred distances of z and s, in float64, and the dtype of the inputs."""
 
     zs: Tensor
     zz: Tensor
     ss: Tensor
+    width: torch.dtype
 
 
 def _sums(
@@ -248,7 +267,8 @@ def _sums(
         total = total + (tile if i == j else 2 * tile)
     on_diagonal = 4 * torch.stack([(r_z * r_s).sum(), (r_z * r_z).sum(), (r_s * r_s).sum()])
     total = (total - (1 - centring.diagonal) * on_diagonal) / centring.divisor(n)
-    return _Sums(*total.to(width))
+    zs, zz, ss = total
+    return _Sums(zs, zz, ss, width)
 
 
 def _tile(
@@ -286,12 +306,6 @@ def _distances(x: Tensor, y: Tensor, *, same: bool) -> Tensor:
         return euclidean_distances(x)
     squares = squared_distances(x, y)
     return safe_sqrt(squares) if squares.requires_grad else squares.sqrt_()
-
-
-def _ratio(zs: Tensor, zz: Tensor, ss: Tensor) -> Tensor:
-    scale = safe_sqrt(zz * ss)
-    positive = scale > 0
-    return torch.where(positive, zs / torch.where(positive, scale, 1), 0)
 
 
 def _root(square: Tensor) -> Tensor:

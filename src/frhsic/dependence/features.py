@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence._sample import kernel_or_median, paired_rows, require_varying
+from frhsic.dependence._sample import kernel_or_median, paired_rows, recentred, require_varying
 from frhsic.kernels import (
     Column,
     Gaussian,
@@ -211,9 +211,7 @@ def hsic_features(
         kernel_z, kernel_s, z.shape[1], s.shape[1], features=features, blocks=blocks, random_state=random_state
     )
     # Neither HSIC nor its features' law notices the shift; digits do.
-    z = z.detach() - z.detach().mean(dim=0) if kernel_z.centring_safe else z
-    s = s.detach() - s.detach().mean(dim=0) if kernel_s.centring_safe else s
-    return maps.estimate(maps.sums(z, s))
+    return maps.estimate(maps.sums(recentred(z.detach(), kernel_z), recentred(s.detach(), kernel_s)))
 
 
 def draw_feature_maps(

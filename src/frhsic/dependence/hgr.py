@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from frhsic.dependence._sample import kernel_or_median, paired_rows, require_positive, require_varying
+from frhsic.dependence._tiles import working_copy
 from frhsic.dependence.grams import centered
 from frhsic.dependence.operators import gram_times, pivoted_cholesky
 from frhsic.kernels import Kernel
@@ -112,7 +113,7 @@ def kernel_hgr(
         return torch.zeros((), dtype=z.dtype, device=z.device)
     k, l = kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
     width = z.dtype
-    z, s = (_recentred(x.detach().to(torch.float64), kernel) for x, kernel in ((z, k), (s, l)))
+    z, s = working_copy(z, k), working_copy(s, l)
     n = z.shape[0]
     b = _factor(l, s, tolerance * ridge_s / 2, max_rank) / math.sqrt(n)
     # bᵀ R(A) b = bᵀb - η bᵀ(A + ηI)⁻¹b, and R(B) = b (bᵀb + ηI)⁻¹ bᵀ
@@ -122,10 +123,6 @@ def kernel_hgr(
     half = torch.linalg.solve_triangular(inner, form, upper=False)
     square: Tensor = torch.linalg.eigvalsh(torch.linalg.solve_triangular(inner, half.mT, upper=False))[-1]
     return square.clamp(0, 1).sqrt().to(width)
-
-
-def _recentred(x: Tensor, kernel: Kernel) -> Tensor:
-    return x - x.mean(dim=0) if kernel.centring_safe else x
 
 
 def _centred(x: Tensor) -> Tensor:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-import torch
 from torch import Tensor
 
-from frhsic.dependence.distance import euclidean_distances
+from frhsic.dependence.distance import euclidean_distances, ratio
 from frhsic.dependence.grams import hsic_biased, hsic_unbiased, hsic_weighted
 from frhsic.penalties.base import Batch, Condition, Penalty, nothing, one_of
 
@@ -39,6 +38,7 @@ class DistanceCovariance(Penalty):
     --------
     Two rows one apart: A = B = [[-1/2, 1/2], [1/2, -1/2]].
 
+    >>> import torch
     >>> DistanceCovariance()(torch.tensor([[0.0], [1.0]]), torch.tensor([0.0, 1.0]))
     tensor(0.2500)
     """
@@ -88,15 +88,13 @@ class DistanceCorrelation(DistanceCovariance):
 
     Examples
     --------
+    >>> import torch
     >>> DistanceCorrelation()(torch.tensor([[0.0], [1.0], [5.0]]), torch.tensor([3.0, 1.0, -7.0]))
-    tensor(1.)
+    tensor(1...)
     """
 
     def _value(self, batch: Batch) -> Tensor:
         if batch.rows < self._least:
             return nothing(batch.z)
         a, b = euclidean_distances(batch.s), euclidean_distances(batch.z)
-        square = self._product(a, a, batch) * self._product(b, b, batch)
-        known = square > 0
-        # the inner where keeps the root of 0, and its infinite slope, out of the gradient
-        return torch.where(known, self._product(a, b, batch) / torch.where(known, square, 1).sqrt(), 0)
+        return ratio(self._product(a, b, batch), self._product(a, a, batch), self._product(b, b, batch))
