@@ -319,6 +319,22 @@ REFUSED = {
     "negative weights": (lambda: hsic(Z, S, weights=[1, 1, 1, 1, 1, -1]), ValueError, r"1 of the weights are negative"),
     "zero weights": (lambda: hsic(Z, S, weights=np.zeros(6)), ValueError, r"all weights are zero"),
     "weights of other length": (lambda: hsic(Z, S, weights=[1, 1]), ValueError, r"weights has 2 rows, z has 6"),
+    "weights of the rows that are kept": (
+        lambda: hsic(Z, S, where=[1, 1, 1, 1, 0, 0], weights=np.ones(4)),
+        ValueError,
+        r"weights has 4 rows, z has 6\. Pass one weight per row of z, those that `where` leaves out too",
+    ),
+    "one kernel for all columns": (
+        lambda: hsic_summed(Z, S, None, Gaussian(1.0)),
+        TypeError,
+        r"kernels_s is one kernel, Gaussian\(bandwidth=1\.0\); pass a list",
+    ),
+    "a constant column, no kernels": (
+        lambda: hsic_summed(Z, np.stack([S, np.ones(6)], 1)),
+        ValueError,
+        r"s_2 is constant",
+    ),
+    "no kernel": (lambda: hsic_summed(Z, S, None, ["gaussian"]), TypeError, r"kernel_s is str; pass a kernel"),
     "a mask of other length": (lambda: hsic(Z, S, where=[1, 1]), ValueError, r"where has 2 rows"),
     "clip without one": (lambda: minority_weights(S, clip=(2.0, 3.0)), ValueError, r"clip=\(2\.0, 3\.0\); pass two"),
     "a density of a constant": (lambda: minority_weights(np.ones(6)), ValueError, r"s is constant"),
@@ -336,6 +352,12 @@ def test_bad_input_is_refused_with_its_name_and_a_remedy(kind):
     call, error, words = REFUSED[kind]
     with pytest.raises(error, match=words):
         call()
+
+
+def test_a_summed_kernel_left_none_is_at_the_median_of_its_column():
+    z, s = dependent(20)
+    mixed = hsic_summed(z, s, None, [None, Gaussian(2.0)])
+    assert torch.equal(mixed, hsic_summed(z, s, None, [gaussian_at_median(s[:, 0]), Gaussian(2.0)]))
 
 
 def test_inputs_of_mixed_kinds_and_widths_meet_in_the_wider():

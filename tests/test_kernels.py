@@ -12,6 +12,7 @@ from pytest import approx
 
 from frhsic import kernels
 from frhsic.kernels import (
+    Column,
     Gaussian,
     InverseMultiquadric,
     Laplacian,
@@ -277,6 +278,19 @@ def test_median_bandwidth_is_exact_up_to_its_limit():
     counts = torch.cumsum(torch.arange(2047, 0, -1), 0)
     pairs = 2048 * 2047 // 2
     assert median_bandwidth(x) == 1 + int(torch.searchsorted(counts, (pairs + 1) // 2))
+
+
+@pytest.mark.parametrize("index", [-1, COLUMNS])
+def test_a_kernel_on_a_column_that_is_not_there_is_refused(index):
+    x = sample(5, torch.float64)
+    with pytest.raises(ValueError, match=rf"there is no column {index} among {COLUMNS}"):
+        Column(Gaussian(1.0), index)(x, x)
+
+
+def test_offsets_add_and_multiply_as_kernels_do():
+    assert (Gaussian(1.0) + Laplacian(2.0)).offset == 2
+    assert (Gaussian(1.0) + Linear()).offset == 1
+    assert (Gaussian(1.0) * Linear()).offset == 0
 
 
 def test_median_bandwidth_needs_two_rows():

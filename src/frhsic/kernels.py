@@ -76,7 +76,10 @@ class Kernel(ABC):
     @property
     @abstractmethod
     def offset(self) -> float:
-        """The constant that :meth:`shifted` takes off: 1 for kernels with unit diagonal, else 0."""
+        """The constant that :meth:`shifted` takes off: 1 for a radial kernel, 0 for the linear one.
+
+        Offsets add and multiply as the kernels do.
+        """
 
     @abstractmethod
     def diagonal(self, x: Tensor) -> Tensor:
@@ -429,6 +432,8 @@ class Column(Kernel):
     index: int
 
     def _of(self, x: Tensor) -> Tensor:
+        if not 0 <= self.index < x.shape[-1]:  # a slice would be empty, and every distance 0
+            raise ValueError(f"there is no column {self.index} among {x.shape[-1]}; columns are counted from 0.")
         return x[..., self.index : self.index + 1]
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
@@ -474,7 +479,7 @@ def median_bandwidth(x: Any, *, name: str = "x") -> float:
     Raises
     ------
     ValueError
-        If the median is zero: more than half of the pairs coincide, and no kernel can be scaled by it.
+        If the median is zero: half or more of the pairs coincide, and no kernel can be scaled by it.
 
     Examples
     --------

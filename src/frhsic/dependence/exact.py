@@ -21,7 +21,7 @@ from torch import Tensor
 from frhsic import _arrays
 from frhsic.dependence import _tiles
 from frhsic.dependence._sample import kernel_or_median, paired_rows, require_positive, require_varying
-from frhsic.kernels import Column, Gaussian, Kernel, Sum, gaussian_at_median
+from frhsic.kernels import Column, Gaussian, Kernel, Sum
 
 __all__ = ["hsic", "hsic_summed", "hsic_unbiased", "minority_weights"]
 
@@ -130,7 +130,7 @@ def hsic_summed(
     z: Any,
     s: Any,
     kernel_z: Kernel | None = None,
-    kernels_s: Sequence[Kernel] | None = None,
+    kernels_s: Sequence[Kernel | None] | None = None,
     *,
     where: Any = None,
     weights: Any = None,
@@ -145,7 +145,7 @@ def hsic_summed(
     Parameters
     ----------
     kernels_s
-        One kernel for each column of s; None is a Gaussian at that column's median distance.
+        One kernel for each column of s; None, for all or for one, is a Gaussian at that column's median distance.
     z, s, kernel_z, where, weights, device
         As for :func:`hsic`.
 
@@ -163,13 +163,17 @@ def hsic_summed(
     rows = _arrays.matrix(s, "s")
     names = _arrays.column_names(s, "s", rows.shape[1])
     inside = rows if where is None else rows[_arrays.subset_mask(where, len(rows)).to(rows.device)]
-    if kernels_s is None:
-        kernels_s = [gaussian_at_median(inside[:, i], name=names[i]) for i in range(rows.shape[1])]
-    if len(kernels_s) != rows.shape[1]:
-        raise ValueError(f"{len(kernels_s)} kernels came for the {rows.shape[1]} columns of s; pass one for each.")
-    for index, name in enumerate(names):
-        require_varying(inside[:, index : index + 1], name)
-    columns: list[Kernel] = [Column(kernel, index) for index, kernel in enumerate(kernels_s)]
+    if isinstance(kernels_s, Kernel):
+        raise TypeError(f"kernels_s is one kernel, {kernels_s!r}; pass a list with one for each column of s.")
+    given: Sequence[Kernel | None] = [None] * rows.shape[1] if kernels_s is None else kernels_s
+    if len(given) != rows.shape[1]:
+        raise ValueError(f"{len(given)} kernels came for the {rows.shape[1]} columns of s; pass one for each.")
+    columns: list[Kernel] = []
+    for index, (name, kernel) in enumerate(zip(names, given)):
+        column = inside[:, index : index + 1]
+        _arrays.require_rows(len(column), 2, "HSIC")
+        require_varying(column, name)
+        columns.append(Column(kernel_or_median(kernel, column, name), index))
     return hsic(z, rows, kernel_z, reduce(Sum, columns), where=where, weights=weights, device=device)
 
 
@@ -342,10 +346,13 @@ def _tensors(kernel: Kernel) -> Iterator[Tensor]:
 def _weights(weights: Any, where: Any, n: int) -> Tensor:
     """Return the weights of the n rows that `where` keeps, summing to one."""
     w = _arrays.vector(weights, "weights").detach().to(torch.float64)
-    kept = _arrays.subset_mask(where, len(w)).to(w.device) if where is not None else None
-    w = w if kept is None else w[kept]
-    if len(w) != n:
-        raise ValueError(f"lengths differ: weights has {len(w)} rows, z has {n}. Pass one weight per row of z.")
+    rows = n if where is None else len(_arrays.vector(where, "where"))
+    if len(w) != rows:
+        before = "" if where is None else ", those that `where` leaves out too"
+        raise ValueError(
+            f"lengths differ: weights has {len(w)} rows, z has {rows}. Pass one weight per row of z{before}."
+        )
+    w = w if where is None else w[_arrays.subset_mask(where, rows).to(w.device)]
     if bool((w < 0).any()):
         raise ValueError(f"{int((w < 0).sum())} of the weights are negative; pass weights of zero or more.")
     if not bool(w.sum() > 0):
