@@ -13,9 +13,8 @@ import time
 import warnings
 from typing import Any
 
-import frhsic.selection
 from frhsic import ParityClassifier, load_dataset
-from frhsic.selection import IndependenceRule, PerformanceRule, Rule, Selection, TargetRule, UnmetTargetWarning
+from frhsic.selection import IndependenceRule, PerformanceRule, Rule, Selection, TargetRule, UnmetTargetWarning, select
 
 TARGETS = (0.01, 0.02, 0.03)
 SEEDS = range(42, 47)
@@ -25,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--dataset", default="adult")
     parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--weights", default=",".join(f"{weight:g}" for weight in frhsic.selection.WEIGHTS))
+    parser.add_argument("--weights", default=",".join(f"{weight:g}" for weight in select.WEIGHTS))
     arguments = parser.parse_args()
     weights = [float(weight) for weight in arguments.weights.split(",")]
     warnings.simplefilter("ignore", UnmetTargetWarning)
@@ -38,10 +37,10 @@ def main() -> None:
     rules |= {"within 1 %": PerformanceRule(0.01), "test of Z": IndependenceRule()}
     found: dict[str, list[tuple[Selection, float, float]]] = {name: [] for name in rules}
     plain = []
-    train = frhsic.selection.fit_path
+    train = select.fit_path
     started = time.process_time()
     for seed in SEEDS:
-        frhsic.selection.fit_path = once(train)  # every rule chooses among the models of one training
+        select.fit_path = once(train)  # every rule chooses among the models of one training
         split = data.split(seed)
         parts = [
             (data.X.iloc[part.rows], data.y.iloc[part.rows], data.s.iloc[part.rows])
@@ -50,7 +49,7 @@ def main() -> None:
         (X, y, s), (X_test, y_test, s_test) = parts
         model = ParityClassifier(epochs=arguments.epochs, random_state=seed, device="cpu")
         for name, rule in rules.items():
-            chosen = frhsic.selection.select_weight(
+            chosen = select.select_weight(
                 model, X, y, sensitive_features=s, rule=rule, weights=weights, random_state=seed
             )
             test = chosen.evaluate(X_test, y_test, sensitive_features=s_test)

@@ -1,10 +1,11 @@
 """scikit-learn's face: estimators that learn representations independent of continuous sensitive attributes."""
 
-from frhsic.estimators.base import MissingSensitiveFeaturesWarning, fit_path
+from frhsic.estimators.base import MissingSensitiveFeaturesWarning
 from frhsic.estimators.classifier import ParityClassifier
 from frhsic.estimators.encoder import ParityEncoder
 from frhsic.estimators.metrics import equal_opportunity_gdp, gdp_difference, standardized_gdp_difference
 from frhsic.estimators.names import PENALTY_NAMES, PenaltyName, penalty_named
+from frhsic.estimators.path import fit_path
 from frhsic.estimators.regressor import ParityRegressor
 from frhsic.estimators.tables import TableEncoding
 
