@@ -195,7 +195,7 @@ def transfer(
     >>> found.worst.gdp > 0.2, round(found.probes[0].linear_r2, 2)
     (True, 1.0)
     """
-    seed = _arrays.generator(random_state).initial_seed() % 2**32
+    seed = _arrays.seed_of(random_state)
     (X, y, s), (X_test, y_test, s_test) = _parts(X, y, sensitive_features, test, seed)
     s, s_test = _attributes(s), _attributes(s_test)
     names = _arrays.column_names(sensitive_features, "sensitive", s.shape[1])
