@@ -1,0 +1,29 @@
+"""Small stand-ins for the datasets of the experiments."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from frhsic.datasets import Column, Dataset
+
+ADULT_NUMBERS = ("fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week", "first level")
+
+
+def toy_dataset(name: str, variant: str = "corrected", n: int = 2000) -> Dataset:
+    """Return a table whose features know of s and y: a regression under the name of crime, else two classes."""
+    draw = np.random.default_rng(len(name))
+    s = np.round(20 + 60 * draw.random(n))
+    x = draw.standard_normal((n, len(ADULT_NUMBERS))) + (s[:, None] - 50) / 30
+    signal = x[:, 1] + 0.5 * x[:, 4] + 0.5 * draw.standard_normal(n)
+    regression = name == "crime"
+    y = 1 / (1 + np.exp(-signal)) if regression else (signal > np.median(signal)).astype(np.float64)
+    return Dataset(
+        name,
+        variant,
+        pd.DataFrame(x, columns=list(ADULT_NUMBERS)),
+        pd.Series(y, name="y"),
+        pd.Series(s, name="age"),
+        tuple(map(Column.numeric, ADULT_NUMBERS)),
+        "regression" if regression else "binary",
+    )
