@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
@@ -110,6 +111,13 @@ def test_the_seed_repeats_it():
     assert transfer(None, z, y, sensitive_features=s, heads=heads, random_state=4) == transfer(
         None, z, y, sensitive_features=s, heads=heads, random_state=4
     )
+
+
+def test_a_generator_moves_on():
+    z, y, s = known(200)
+    used = torch.Generator().manual_seed(4)
+    first, second = (transfer(None, z, y, sensitive_features=s, heads=["linear"], random_state=used) for _ in range(2))
+    assert first.worst.gdp != second.worst.gdp  # another split
 
 
 def test_three_classes_are_measured_by_the_worst():
