@@ -328,7 +328,7 @@ def target_column(estimator: ParityBase, y: Any) -> np.ndarray:
 
 def _seed(random_state: Any) -> int:
     if isinstance(random_state, (np.random.Generator, torch.Generator)):
-        return _arrays.generator(random_state).initial_seed() % 2**32
+        return _arrays.seed_of(random_state) % 2**32
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         return _arrays.generator(int(random_state)).initial_seed()
     if random_state is None:

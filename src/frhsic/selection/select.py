@@ -169,7 +169,7 @@ def select_weight(
     by: Rule = PerformanceRule() if rule is None else rule
     scoring = scoring or ("accuracy" if isinstance(estimator, ParityClassifier) else "neg_mean_squared_error")
     get_scorer(scoring)
-    seed = _arrays.generator(random_state).initial_seed() % 2**32
+    seed = _arrays.seed_of(random_state) % 2**32
     grid = sorted({0.0, *(float(weight) for weight in weights)})
     fit_on, check_on = _parts(X, y, sensitive_features, sample_weight, validation, seed)
     models = fit_path(
