@@ -7,7 +7,7 @@ import sys
 import typer
 
 from frhsic import __version__
-from frhsic.cli import audit, datasets, reproduce
+from frhsic.cli import audit, datasets, demo, reproduce, sweep, train
 
 __all__ = ["app", "main"]
 
@@ -18,7 +18,10 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.add_typer(datasets.app, name="datasets")
+app.command(epilog=demo.EPILOG)(demo.demo)
 app.command(epilog=audit.EPILOG)(audit.audit)
+app.command(epilog=train.EPILOG)(train.train)
+app.command(epilog=sweep.EPILOG)(sweep.sweep)
 app.command(epilog=reproduce.EPILOG)(reproduce.reproduce)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["ABOVE", "BAD_INPUT", "Watch", "console", "progress"]
+__all__ = ["ABOVE", "BAD_INPUT", "Watch", "console", "progress", "refusing", "require_writable"]
 
 ABOVE = 1
 BAD_INPUT = 2
@@ -36,3 +39,29 @@ def progress() -> Iterator[Watch]:
 
     with console.status("starting") as status:
         yield lambda step: status.update(escape(step))
+
+
+@contextlib.contextmanager
+def refusing(command: str) -> Iterator[None]:
+    """Turn what a user can put right into one message on standard error and exit code 2."""
+    try:
+        yield
+    except (ValueError, TypeError, OSError) as error:
+        typer.echo(f"frhsic {command}: {error}", err=True)
+        raise typer.Exit(BAD_INPUT) from None
+
+
+def require_writable(files: dict[str, Path], table: Path | None = None) -> None:
+    """Raise before anything is trained whose outcome could not be kept, or that would overwrite the table."""
+    seen: dict[Path, str] = {}
+    for kind, path in files.items():
+        whole = path.resolve()
+        if not whole.parent.is_dir():
+            raise ValueError(f"the folder {str(path.parent)!r} of the {kind} is not there; make it first.")
+        if whole.is_dir():
+            raise ValueError(f"the {kind} is to be written to {str(path)!r}, which is a folder; name a file in it.")
+        if table is not None and whole == table.resolve():
+            raise ValueError(f"the {kind} would overwrite the table {str(table)!r}; choose another path.")
+        if whole in seen:
+            raise ValueError(f"{seen[whole]} and {kind} would be the same file, {str(path)!r}; choose another path.")
+        seen[whole] = kind

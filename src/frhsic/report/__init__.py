@@ -2,5 +2,6 @@
 
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
 from frhsic.report.page import render, write
+from frhsic.report.trained import trained_report
 
-__all__ = ["Report", "TradeOff", "TradeOffPoint", "render", "write"]
+__all__ = ["Report", "TradeOff", "TradeOffPoint", "render", "trained_report", "write"]

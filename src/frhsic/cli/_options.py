@@ -1,0 +1,67 @@
+"""Options that `train` and `sweep` share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "AsJson",
+    "BatchSize",
+    "Device",
+    "Drop",
+    "Epochs",
+    "FailAbove",
+    "Features",
+    "HeldOut",
+    "LearningRate",
+    "MaxRows",
+    "Penalty",
+    "Positive",
+    "Seed",
+    "Sensitive",
+    "Table",
+    "Target",
+    "Title",
+]
+
+Table = Annotated[
+    Path, typer.Argument(help="CSV, TSV, Parquet or Arrow. Rows that lack a value are dropped and counted.")
+]
+Target = Annotated[
+    str, typer.Option("--target", "-t", help="Column to predict. Two values are classes, other numbers a regression.")
+]
+Sensitive = Annotated[
+    list[str],
+    typer.Option(
+        "--sensitive",
+        "-s",
+        help="Numeric column that the prediction is not to depend on; may be repeated. It is needed to train, not to "
+        "predict.",
+    ),
+]
+Positive = Annotated[str | None, typer.Option(help="Value of the target that counts as 1; any other is 0.")]
+Features = Annotated[
+    list[str] | None,
+    typer.Option(help='Columns to predict from, as names or a pattern such as "x_*"; all others if not given.'),
+]
+Drop = Annotated[list[str] | None, typer.Option(help="Columns to leave out, such as identifiers; may be repeated.")]
+Penalty = Annotated[
+    str,
+    typer.Option(help="hsic, frhsic, frem, reg-gdp, adv, mmd, laftr, dcor or none. See docs/train.md."),
+]
+Epochs = Annotated[int, typer.Option(help="Passes over the training rows.")]
+BatchSize = Annotated[int, typer.Option(help="Rows in a step.")]
+LearningRate = Annotated[float, typer.Option(help="Of Adam.")]
+HeldOut = Annotated[float, typer.Option("--test-share", help="Share of the rows kept for the report alone.")]
+Title = Annotated[str | None, typer.Option(help="Title of the report.")]
+MaxRows = Annotated[int, typer.Option(help="Rows that the costly statistics of the audits use at most.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Seed = Annotated[int, typer.Option(help="Of the split, of training, and of everything that is drawn.")]
+FailAbove = Annotated[
+    list[str] | None,
+    typer.Option(help="Limit such as gdp=0.1: exit code 1 if the chosen model's number is above it; may be repeated."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print weight, files and report as JSON.")]

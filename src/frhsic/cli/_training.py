@@ -1,0 +1,268 @@
+"""What `train`, `sweep` and `demo` share: from rows to models, a choice, two audits, a report, and its telling."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from frhsic.cli import _limits, _terminal
+
+if TYPE_CHECKING:
+    from frhsic.auditing import Settings
+    from frhsic.cli._training_table import Part, Prepared
+    from frhsic.report import Report
+    from frhsic.selection import Rule, Selection
+
+__all__ = ["INTERRUPTED", "Outcome", "Recipe", "finish", "swept", "trained"]
+
+INTERRUPTED = 130
+SHOWN = ("gdp", "standardized_gdp", "hsic_effect", "probe_linear", "probe_trees")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How models are trained."""
+
+    penalty: str = "hsic"
+    epochs: int = 200
+    batch_size: int = 256
+    learning_rate: float = 1e-3
+    device: str = "auto"
+    seed: int = 0
+
+    def estimator(self, binary: bool) -> Any:
+        """Return the estimator for the kind of target; levels that no training row has are no level."""
+        from frhsic.estimators import ParityClassifier, ParityRegressor
+
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"--{name.replace('_', '-')} is {getattr(self, name)}; pass 1 or more.")
+        if not 0 < self.learning_rate < float("inf"):
+            raise ValueError(f"--learning-rate is {self.learning_rate:g}; pass a positive number, such as 0.001.")
+        made = ParityClassifier if binary else ParityRegressor
+        return made(
+            self.penalty,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            handle_unknown="ignore",
+            device=self.device,
+            random_state=self.seed,
+            verbose=True,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came of a training: the models, which of them is the one, and the report."""
+
+    models: tuple[Any, ...]
+    at: int
+    report: Report
+    notes: tuple[str, ...]
+    selection: Selection | None = None
+
+    @property
+    def model(self) -> Any:
+        """The model of the chosen weight."""
+        return self.models[self.at]
+
+    @property
+    def unmet(self) -> str | None:
+        """Why the choice does not do what was asked for, or None."""
+        return None if self.selection is None or self.selection.satisfied else self.selection.reason
+
+
+def trained(
+    data: Prepared, recipe: Recipe, weight: float, *, held_out: float, settings: Settings, title: str | None = None
+) -> Outcome:
+    """Train with one weight of the penalty, and without; report on the rows that were held out."""
+    from frhsic.estimators import fit_path
+
+    (X, y, s), test = data.cut([held_out], recipe.seed)
+    weights = sorted({0.0, 0.0 if recipe.penalty == "none" else weight})
+    with _noting() as notes:
+        models = fit_path(recipe.estimator(data.binary), X, y, weights=weights, sensitive_features=s)
+    _require_whole(models, notes)
+    reason = f"Trained on {len(y):,} rows and measured on {len(test[1]):,} others."
+    return _reported(data, models, len(models) - 1, test, notes, reason, None, settings, title)
+
+
+def swept(
+    data: Prepared,
+    recipe: Recipe,
+    weights: Sequence[float],
+    rule: Rule,
+    *,
+    validation: float,
+    held_out: float,
+    settings: Settings,
+    title: str | None = None,
+) -> Outcome:
+    """Train every weight at once, choose one on validation rows, and report on rows that did neither."""
+    from frhsic.selection import PerformanceRule, UnmetTargetWarning, select_weight
+
+    (X, y, s), check, test = data.cut([validation, held_out], recipe.seed)
+    with _noting(UnmetTargetWarning) as notes:
+        selection = select_weight(
+            recipe.estimator(data.binary),
+            X,
+            y,
+            sensitive_features=s,
+            rule=rule,
+            weights=weights,
+            validation=check,
+            random_state=recipe.seed,
+        )
+    _require_whole(selection.models, notes)
+    at = [candidate.weight for candidate in selection.candidates].index(selection.weight)
+    reason = (
+        f"λ = {selection.weight:g} was chosen on {selection.validation_rows:,} validation rows: {selection.reason}. "
+        f"Points and curves are of {len(test[1]):,} test rows, which had no part in training or choice."
+    )
+    kept = None
+    if isinstance(rule, PerformanceRule):
+        kept = (1 - rule.loss) if data.binary else (1 + rule.loss)
+    made = _reported(data, selection.models, at, test, notes, reason, kept, settings, title)
+    return replace(made, selection=selection)
+
+
+def _reported(
+    data: Prepared,
+    models: Sequence[Any],
+    at: int,
+    test: Part,
+    notes: list[str],
+    reason: str,
+    kept: float | None,
+    settings: Settings,
+    title: str | None,
+) -> Outcome:
+    from frhsic.report import trained_report
+
+    notes = [*data.notes, *notes]
+    with _terminal.progress() as watch:
+        report = trained_report(
+            models,
+            at,
+            test[0],
+            test[1],
+            sensitive_features=test[2],
+            target_name=data.target_name,
+            reason=reason,
+            settings=settings,
+            title=title,
+            source=data.name,
+            notes=notes,
+            dropped=data.dropped,
+            watch=watch,
+        )
+    tradeoff = report.tradeoff
+    if kept is not None and tradeoff is not None:  # the floor that held on validation rows, as it is on these
+        report = replace(report, tradeoff=replace(tradeoff, floor=kept * tradeoff.points[0].performance))
+    return Outcome(tuple(models), at, report, tuple(notes))
+
+
+@contextmanager
+def _noting(*told_otherwise: type[Warning]) -> Iterator[list[str]]:
+    """Collect what is warned of, to be said in the report and at the end, where it is seen."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield notes
+    notes += [str(one.message) for one in caught if not issubclass(one.category, told_otherwise)]
+
+
+def _require_whole(models: Sequence[Any], notes: list[str]) -> None:
+    """Training ends early when it is interrupted from the keyboard; then nothing is measured or written."""
+    import numpy as np
+
+    if not notes and any(np.isnan(model.loss_curve_[-1]) for model in models):
+        typer.echo("interrupted in training; nothing was written.", err=True)
+        raise typer.Exit(INTERRUPTED)
+    for model in models:
+        model.verbose = False  # the bar was for this training
+
+
+def finish(
+    outcome: Outcome,
+    files: dict[str, Path],
+    *,
+    as_json: bool,
+    limits: dict[str, float],
+    tell: Callable[[Outcome, dict[str, Path]], None] | None = None,
+) -> None:
+    """Say what came out, as JSON or for people, and exit with 1 if a limit or the asked for choice is not kept."""
+    if as_json:
+        typer.echo(json.dumps(_plain(outcome, files), allow_nan=False, ensure_ascii=False, indent=1))
+    else:
+        (tell or show)(outcome, files)
+    above = _limits.exceeded(outcome.report.audit, limits)
+    if outcome.unmet is not None:
+        above.insert(0, f"not met: {outcome.unmet}.")
+    for line in above:
+        typer.echo(line, err=True)
+    if above:
+        raise typer.Exit(_terminal.ABOVE)
+
+
+def _plain(outcome: Outcome, files: dict[str, Path]) -> dict[str, Any]:
+    selection = outcome.selection
+    chosen: dict[str, Any] = {"weight": float(outcome.model.penalty_weight), "summary": outcome.report.summary}
+    if selection is not None:
+        candidates = [
+            {key: None if value != value else value for key, value in asdict(one).items()}
+            for one in selection.candidates
+        ]
+        chosen |= {"satisfied": selection.satisfied, "reason": selection.reason, "validation": candidates}
+    return {
+        **chosen,
+        "notes": list(outcome.notes),
+        "files": {kind: str(path) for kind, path in files.items()},
+        "report": outcome.report.to_dict(),
+    }
+
+
+def show(outcome: Outcome, files: dict[str, Path]) -> None:
+    """On a terminal the finding, the trade-off and the main numbers; elsewhere the paths of the files alone."""
+    console = _terminal.console()
+    if not console.is_terminal:
+        for path in files.values():
+            typer.echo(str(path))
+        return
+    from rich.markup import escape
+    from rich.table import Table
+    from rich.text import Text
+
+    from frhsic.auditing._format import figure, plain
+
+    report = outcome.report
+    tradeoff = report.tradeoff
+    if tradeoff is not None and len(tradeoff.points) > 2:
+        shown = Table("λ", tradeoff.performance_name, escape(f"GDP of {tradeoff.attribute}"), "HSIC", "")
+        for point in tradeoff.points:
+            said = "chosen" if point.chosen else point.label
+            row = (plain(point.weight), figure(point.performance), figure(point.gdp), figure(point.hsic))
+            shown.add_row(*row, Text(said), style="bold" if point.chosen else None)
+        console.print(shown)
+        console.print(Text(tradeoff.reason))
+    for attribute in report.audit.attributes:
+        numbers = Table(escape(attribute.name), "without a penalty", f"λ = {plain(outcome.model.penalty_weight)}")
+        old = {} if report.before is None else {n.key: n for n in report.before[attribute.name].everyone.numbers}
+        for number in attribute.everyone.numbers:
+            if number.key in SHOWN:
+                before = old.get(number.key)
+                numbers.add_row(Text(number.label), figure(before.value if before else None), figure(number.value))
+        console.print(numbers)
+    console.print(Text(report.summary, style="bold"))
+    for note in outcome.notes:
+        console.print(Text(f"note: {note}", style="yellow"))
+    for kind, path in files.items():
+        console.print(Text(f"{kind}: {path}"), soft_wrap=True)

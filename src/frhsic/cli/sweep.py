@@ -1,0 +1,173 @@
+"""`frhsic sweep`: every weight of the penalty at once, a choice among them, and what each costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from frhsic.cli import _limits, _options, _terminal
+
+if TYPE_CHECKING:
+    from frhsic.cli._training import Outcome
+    from frhsic.selection import Rule
+
+__all__ = ["EPILOG", "sweep"]
+
+DEFAULT_FOLDER = Path("frhsic-sweep")
+
+EPILOG = """
+[bold]Examples[/bold]
+
+[cyan]frhsic sweep people.csv --target approved --sensitive age[/cyan]
+
+Ten weights; the least dependence within 1 % of the unpenalised accuracy; all of it in the folder frhsic-sweep.
+
+[cyan]frhsic sweep people.csv -t approved -s age --target-gdp 0.02 --out age-sweep[/cyan]
+
+The best accuracy among models whose GDP is at most 0.02, with a margin for chance.
+
+[cyan]frhsic sweep people.csv -t wage -s age --test --weights 1,10,100,1000 --epochs 50[/cyan]
+
+The smallest weight at which a test does not reject that the representation is independent of age.
+
+[bold]What the folder holds[/bold]
+
+report.html: the trade-off (pick a λ, see its curve), the audits before and after. model.safetensors: the chosen model.
+frontier.csv: every weight, on validation and on test rows. models/: every model, with --all-models.
+
+[bold]Exit codes[/bold]
+
+0 done; 1 no weight does what was asked for, or a number is above its --fail-above limit (all is written
+nevertheless); 2 bad input; 130 interrupted in training.
+"""
+
+
+def sweep(
+    table: _options.Table,
+    target: _options.Target,
+    sensitive: _options.Sensitive,
+    positive: _options.Positive = None,
+    features: _options.Features = None,
+    drop: _options.Drop = None,
+    penalty: _options.Penalty = "hsic",
+    weights: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Weights λ, such as 1,10,100; may be repeated. 0 is always among them. By default 0.1 to 1000."
+        ),
+    ] = None,
+    within: Annotated[
+        str | None, typer.Option(help="Choose the least GDP within this loss of performance. The default, at 1%.")
+    ] = None,
+    target_gdp: Annotated[
+        float | None, typer.Option(help="Choose the best performance among models whose GDP is at most this.")
+    ] = None,
+    test: Annotated[
+        bool, typer.Option("--test", help="Choose the smallest weight at which independence is not rejected at 5 %.")
+    ] = False,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for report, model and frontier.")] = DEFAULT_FOLDER,
+    all_models: Annotated[bool, typer.Option("--all-models", help="Write the model of every weight.")] = False,
+    epochs: _options.Epochs = 200,
+    batch_size: _options.BatchSize = 256,
+    learning_rate: _options.LearningRate = 1e-3,
+    validation_share: Annotated[float, typer.Option(help="Share of the rows that the choice is made on.")] = 0.2,
+    test_share: _options.HeldOut = 0.2,
+    fail_above: _options.FailAbove = None,
+    title: _options.Title = None,
+    max_rows: _options.MaxRows = 2000,
+    device: _options.Device = "auto",
+    seed: _options.Seed = 0,
+    as_json: _options.AsJson = False,
+) -> None:
+    """Train a model for every weight of the penalty, choose one, and report what independence costs.
+
+    Rows are dealt into three parts: one trains, one chooses the weight, one is for the report. All weights are trained
+    at once.
+    """
+    with _terminal.refusing("sweep"):
+        from frhsic.auditing import Settings
+        from frhsic.cli import _training
+        from frhsic.cli._training_table import Columns, prepare
+        from frhsic.persistence import save
+        from frhsic.report import write
+
+        limits = _limits.parsed(fail_above or ())
+        rule, grid = _rule(within, target_gdp, test), _grid(weights)
+        files = {"model": out / "model.safetensors", "frontier": out / "frontier.csv", "report": out / "report.html"}
+        settings = Settings(max_rows=max_rows, seed=seed)
+        recipe = _training.Recipe(penalty, epochs, batch_size, learning_rate, device, seed)
+        if penalty == "none":
+            raise ValueError("--penalty none makes every weight the same; choose a penalty to sweep over.")
+        columns = Columns(table, target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))
+        with _terminal.progress() as watch:
+            data = prepare(columns, seed, watch)
+        out.mkdir(parents=True, exist_ok=True)
+        _terminal.require_writable(files, table)
+        outcome = _training.swept(
+            data, recipe, grid, rule, validation=validation_share, held_out=test_share, settings=settings, title=title
+        )
+        save(outcome.model, files["model"])
+        _write_frontier(outcome, files["frontier"])
+        write(outcome.report, files["report"])
+        if all_models:
+            (out / "models").mkdir(exist_ok=True)
+            for model in outcome.models:
+                save(model, out / "models" / f"weight-{model.penalty_weight:g}.safetensors")
+        _training.finish(outcome, files, as_json=as_json, limits=limits)
+
+
+def _rule(within: str | None, target_gdp: float | None, test: bool) -> Rule:
+    from frhsic.selection import IndependenceRule, PerformanceRule, TargetRule
+
+    given = [name for name, on in (("--within", within), ("--target-gdp", target_gdp), ("--test", test)) if on]
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)} are different ways to choose; pass one of them.")
+    if test:
+        return IndependenceRule()
+    if target_gdp is not None:
+        if not 0 < target_gdp < math.inf:
+            raise ValueError(f"--target-gdp is {target_gdp:g}; pass a positive number, such as 0.02.")
+        return TargetRule(target_gdp)
+    return PerformanceRule(0.01 if within is None else _share(within))
+
+
+def _share(text: str) -> float:
+    number = text.strip()
+    try:
+        share = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share < 1:
+        raise ValueError(f"--within is {text!r}; pass a share of the performance such as 1% or 0.01.")
+    return share
+
+
+def _grid(texts: Sequence[str] | None) -> tuple[float, ...]:
+    from frhsic.selection import WEIGHTS
+
+    if not texts:
+        return WEIGHTS
+    parts = [part for text in texts for part in text.replace(",", " ").split()]
+    try:
+        grid = tuple(sorted({float(part) for part in parts}))
+    except ValueError:
+        grid = (math.nan,)
+    if not all(0 <= weight < math.inf for weight in grid) or max(grid, default=0.0) == 0:
+        raise ValueError(f"--weights is {', '.join(texts)!r}; pass numbers above 0, such as 1,10,100.")
+    return grid
+
+
+def _write_frontier(outcome: Outcome, path: Path) -> None:
+    """One row for each weight: what the choice saw on validation rows, and what the report shows on test rows."""
+    assert outcome.selection is not None
+    assert outcome.report.tradeoff is not None
+    frame = outcome.selection.to_frame()
+    seen = frame.columns.difference(["weight", "accepted", "chosen"])
+    frame = frame.rename(columns={name: f"validation_{name}" for name in seen})
+    for name in ("performance", "gdp", "hsic"):
+        frame[f"test_{name}"] = [getattr(point, name) for point in outcome.report.tradeoff.points]
+    frame.to_csv(path, index=False)

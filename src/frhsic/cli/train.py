@@ -1,0 +1,98 @@
+"""`frhsic train`: from a table to a model, with the audit before and after."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from frhsic.cli import _limits, _options, _terminal
+
+__all__ = ["EPILOG", "train"]
+
+DEFAULT_MODEL = Path("frhsic-model.safetensors")
+DEFAULT_REPORT = Path("frhsic-report.html")
+
+EPILOG = """
+[bold]Examples[/bold]
+
+[cyan]frhsic train people.csv --target approved --sensitive age[/cyan]
+
+The model lands in frhsic-model.safetensors, the audits before and after in frhsic-report.html.
+
+[cyan]frhsic train people.parquet -t income --positive ">50K" -s age -s hours --drop id --weight 30[/cyan]
+
+Two attributes; income = ">50K" against the rest; a column that identifies rows is left out.
+
+[cyan]frhsic train people.csv -t approved -s age --penalty frhsic --epochs 50 --json --fail-above gdp=0.05[/cyan]
+
+For a pipeline: JSON on standard output, exit code 1 if GDP is above its limit on the held out rows.
+
+[cyan]frhsic audit new.csv --model frhsic-model.safetensors -s age[/cyan]
+
+Later, the same model on other rows. Which weight to take: see [bold]frhsic sweep[/bold].
+
+[bold]Exit codes[/bold]
+
+0 done; 1 a number is above its --fail-above limit; 2 bad input; 130 interrupted in training.
+"""
+
+
+def train(
+    table: _options.Table,
+    target: _options.Target,
+    sensitive: _options.Sensitive,
+    positive: _options.Positive = None,
+    features: _options.Features = None,
+    drop: _options.Drop = None,
+    penalty: _options.Penalty = "hsic",
+    weight: Annotated[
+        float,
+        typer.Option("--weight", "-w", help="Weight λ of the penalty; a larger one leaves less dependence."),
+    ] = 10.0,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")] = DEFAULT_MODEL,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", "-r", help=f"Where the report goes; {DEFAULT_REPORT} if not given, none with --json."),
+    ] = None,
+    epochs: _options.Epochs = 200,
+    batch_size: _options.BatchSize = 256,
+    learning_rate: _options.LearningRate = 1e-3,
+    test_share: _options.HeldOut = 0.2,
+    fail_above: _options.FailAbove = None,
+    title: _options.Title = None,
+    max_rows: _options.MaxRows = 2000,
+    device: _options.Device = "auto",
+    seed: _options.Seed = 0,
+    as_json: _options.AsJson = False,
+) -> None:
+    """Train a model whose representation is penalised for depending on the attributes; audit it before and after.
+
+    Two models are trained on the same rows, without the penalty and with it, and both are audited on rows that were
+    held out. The second is written.
+    """
+    with _terminal.refusing("train"):
+        from frhsic.auditing import Settings
+        from frhsic.cli import _training
+        from frhsic.cli._training_table import Columns, prepare
+        from frhsic.persistence import save
+        from frhsic.report import write
+
+        limits = _limits.parsed(fail_above or ())
+        page = report if report is not None else (None if as_json else DEFAULT_REPORT)
+        files = {"model": out} | ({} if page is None else {"report": page})
+        _terminal.require_writable(files, table)
+        settings = Settings(max_rows=max_rows, seed=seed)
+        recipe = _training.Recipe(penalty, epochs, batch_size, learning_rate, device, seed)
+        if not 0 <= weight < math.inf:
+            raise ValueError(f"--weight is {weight:g}; pass zero or more.")
+        columns = Columns(table, target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))
+        with _terminal.progress() as watch:
+            data = prepare(columns, seed, watch)
+        outcome = _training.trained(data, recipe, weight, held_out=test_share, settings=settings, title=title)
+        save(outcome.model, out)
+        if page is not None:
+            write(outcome.report, page)
+        _training.finish(outcome, files, as_json=as_json, limits=limits)
