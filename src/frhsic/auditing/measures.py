@@ -19,7 +19,7 @@ from frhsic.independence import gamma_test
 from frhsic.kernels import Kernel, gaussian_at_median, per_column_gaussians
 from frhsic.parity import ParityResult, gdp_curve, nadaraya_watson_weights, standardized_gdp
 
-__all__ = ["LABELS", "Rows", "Settings", "dependence", "measure"]
+__all__ = ["LABELS", "Rows", "Settings", "dependence", "measure", "score_curve"]
 
 LABELS = {
     "gdp": "Generalised demographic parity (GDP)",
@@ -170,17 +170,18 @@ def _kernel_s(s: Tensor, said: str) -> Kernel:
     return gaussian_at_median(s, name=said) if s.shape[1] == 1 else per_column_gaussians(s, name=said)
 
 
-def _parity(rows: Rows, settings: Settings, omitted: list[Omitted]) -> tuple[Curve, list[Number]]:
-    assert rows.scores is not None
-    f, s = rows.scores, rows.s
+def score_curve(
+    f: np.ndarray, s: np.ndarray, bandwidth: float, settings: Settings, *, permutations: int = 0
+) -> tuple[Curve, ParityResult]:
+    """Return the curve of the mean score along one attribute, with its band, and the gap that it sums up to."""
     found = gdp_curve(
         f,
         s,
         points=CURVE_POINTS,
-        bandwidth=rows.bandwidth,
+        bandwidth=bandwidth,
         confidence=settings.level,
         bootstrap=settings.resamples,
-        permutations=settings.resamples,
+        permutations=permutations,
         random_state=settings.seed,
     )
     curve = Curve(
@@ -195,7 +196,14 @@ def _parity(rows: Rows, settings: Settings, omitted: list[Omitted]) -> tuple[Cur
         level=settings.level,
         resamples=settings.resamples,
     )
-    numbers = [_gap("gdp", found.parity, rows)]
+    return curve, found.parity
+
+
+def _parity(rows: Rows, settings: Settings, omitted: list[Omitted]) -> tuple[Curve, list[Number]]:
+    assert rows.scores is not None
+    f, s = rows.scores, rows.s
+    curve, gap = score_curve(f, s, rows.bandwidth, settings, permutations=settings.resamples)
+    numbers = [_gap("gdp", gap, rows)]
     if float(np.ptp(f)) == 0:
         omitted.append(Omitted("standardized_gdp", LABELS["standardized_gdp"], "the scores are constant."))
         return curve, numbers

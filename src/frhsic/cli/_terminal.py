@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["ABOVE", "BAD_INPUT", "Watch", "console", "progress", "refusing", "require_writable"]
+__all__ = ["ABOVE", "BAD_INPUT", "Watch", "console", "one_thread", "progress", "refusing", "require_writable"]
 
 ABOVE = 1
 BAD_INPUT = 2
@@ -49,6 +49,19 @@ def refusing(command: str) -> Iterator[None]:
     except (ValueError, TypeError, OSError) as error:
         typer.echo(f"frhsic {command}: {error}", err=True)
         raise typer.Exit(BAD_INPUT) from None
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread: blocks are small, a second thread gains little and loses much where cores are busy."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def require_writable(files: dict[str, Path], table: Path | None = None) -> None:

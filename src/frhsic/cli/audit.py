@@ -173,7 +173,7 @@ def _run(request: _Request) -> Audit:
     at = _wanted(request.at, list(roles))
     if request.target is not None:
         roles.setdefault(_tables.find(request.target, names, request.path), "target")
-    with _terminal.progress() as watch:
+    with _terminal.progress() as watch, _terminal.one_thread():
         watch(f"reading {request.path.name}")
         subject = _subject(request, names, roles, watch)
         found = _measure(request, subject, at, watch)

@@ -88,7 +88,7 @@ def sweep(
     Rows are dealt into three parts: one trains, one chooses the weight, one is for the report. All weights are trained
     at once.
     """
-    with _terminal.refusing("sweep"):
+    with _terminal.refusing("sweep"), _terminal.one_thread():
         from frhsic.auditing import Settings
         from frhsic.cli import _training
         from frhsic.cli._training_table import Columns, prepare

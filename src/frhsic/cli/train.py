@@ -73,7 +73,7 @@ def train(
     Two models are trained on the same rows, without the penalty and with it, and both are audited on rows that were
     held out. The second is written.
     """
-    with _terminal.refusing("train"):
+    with _terminal.refusing("train"), _terminal.one_thread():
         from frhsic.auditing import Settings
         from frhsic.cli import _training
         from frhsic.cli._training_table import Columns, prepare
