@@ -46,9 +46,7 @@ RULE = VarianceShare(0.95)
 
 
 def run(protocol: Protocol, options: Options) -> list[Record]:
-    """Measure the kept models of the sweep that are not in the records yet; "corrected" only."""
-    if protocol.name == "published":
-        return []
+    """Measure the kept models of the sweep that are not in the records yet."""
     path, grid = options.file(NAME, protocol), options.applied(grid_of(GRID, protocol))
     models = keeping.model_file(options.out, GRID, protocol.name)
     units: list[Unit] = list(keeping.kept(models, grid.datasets))
