@@ -132,7 +132,7 @@ def smoothed_eipm(bandwidth: float) -> float:
     Examples
     --------
     >>> round(smoothed_eipm(1.0), 4), round(smoothed_eipm(1e-6), 4)
-    (0.0977, 0.1995)
+    (0.0976, 0.1995)
     """
     square, shrink = CORRELATION**2, 1 + bandwidth**2
     v = 1 - square + square * bandwidth**2 / shrink
