@@ -254,12 +254,13 @@ def show(outcome: Outcome, files: dict[str, Path]) -> None:
         console.print(shown)
         console.print(Text(tradeoff.reason))
     for attribute in report.audit.attributes:
-        numbers = Table(escape(attribute.name), "without a penalty", f"λ = {plain(outcome.model.penalty_weight)}")
-        old = {} if report.before is None else {n.key: n for n in report.before[attribute.name].everyone.numbers}
+        audits = [a for a in (report.before, report.audit) if a is not None]
+        weight = plain(outcome.model.penalty_weight)
+        numbers = Table(escape(attribute.name), *(["λ = 0"] if report.before else []), f"λ = {weight}")
         for number in attribute.everyone.numbers:
             if number.key in SHOWN:
-                before = old.get(number.key)
-                numbers.add_row(Text(number.label), figure(before.value if before else None), figure(number.value))
+                values = [{n.key: n.value for n in a[attribute.name].everyone.numbers}.get(number.key) for a in audits]
+                numbers.add_row(Text(number.label), *map(figure, values))
         console.print(numbers)
     console.print(Text(report.summary, style="bold"))
     for note in outcome.notes:

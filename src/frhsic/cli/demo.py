@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["EPILOG", "demo"]
 
 DEFAULT_REPORT = Path("frhsic-report.html")
+ADULT = "Adult census data"
 WEIGHTS = (0.0, 0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
 
 EPILOG = """
@@ -84,6 +85,7 @@ def demo(
             PerformanceRule(0.01),
             validation=0.2,
             held_out=0.2,
+            title="Adult: income above 50,000 dollars, and age" if data.name == ADULT else None,
             settings=Settings(max_rows=scale.audit_rows, resamples=scale.resamples, groups=scale.groups, seed=seed),
         )
         write(outcome.report, out)
@@ -100,7 +102,7 @@ def _data(rows: int | None, epochs: int, seed: int) -> Prepared:
 
     notes = []
     try:
-        data, name = load_dataset("adult"), "Adult census data"
+        data, name = load_dataset("adult"), ADULT
     except DatasetUnavailableError:
         data, name = synthetic_task(20_000, random_state=seed).dataset(), "the paper's synthetic task"
         notes.append(

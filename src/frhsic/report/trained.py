@@ -120,8 +120,8 @@ def trained_report(
         )
 
     after = audited(models[chosen], "of the chosen model")
-    after = replace(after, title=title or f"{rows.score_name} against {' and '.join(rows.names)}")
-    after = replace(after, warnings=(*notes, *after.warnings))
+    said = f"{rows.score_name[:1].upper()}{rows.score_name[1:]} against {' and '.join(rows.names)}"
+    after = replace(after, title=title or said, warnings=(*notes, *after.warnings))
     free = [model for i, model in enumerate(models) if i != chosen and model.penalty_weight == 0]
     before = audited(free[0], "without a penalty") if free and models[chosen].penalty_weight > 0 else None
     return Report(after, before=before, tradeoff=shown, summary=_summary(after, before, shown))
@@ -216,19 +216,19 @@ def _summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
     """Say in two sentences what the chosen weight changed, whichever way it went."""
     chosen = next(point for point in tradeoff.points if point.chosen)
     held = f"On {after.rows.used:,} rows that were not trained on"
-    name, gap = tradeoff.performance_name.lower(), "the gap in mean scores along {} (GDP)"
+    name, gap = tradeoff.performance_name.lower(), "gap in mean scores along {} (GDP)"
 
     def achieved(value: float) -> str:
-        return f"{100 * value:.1f} %" if tradeoff.higher_is_better else figure(value)
+        return f"{100 * value:.1f}\u00a0%" if tradeoff.higher_is_better else figure(value)
 
     if before is None:
-        gaps = " and ".join(f"{gap.format(a.name)} is {figure(a.everyone['gdp'].value)}" for a in after.attributes)
-        said = f"λ = {plain(chosen.weight)}" if chosen.weight else "no penalty"
-        return f"{held}, with {said}, {gaps}; {name} is {achieved(chosen.performance)}."
+        gaps = " and ".join(f"a {gap.format(a.name)} of {figure(a.everyone['gdp'].value)}" for a in after.attributes)
+        said = f"of weight λ = {plain(chosen.weight)}" if chosen.weight else "without a penalty"
+        return f"{held}, the model {said} leaves {gaps}; {name} is {achieved(chosen.performance)}."
     changes = []
     for attribute in after.attributes:
         new, old = attribute.everyone["gdp"].value, before[attribute.name].everyone["gdp"].value
-        said = gap.format(attribute.name)
+        said = f"the {gap.format(attribute.name)}"
         if new < old:
             changes.append(f"lowers {said} from {figure(old)} to {figure(new)}")
         else:
@@ -250,4 +250,4 @@ def _summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
 
 def _recovered(found: Audit, attribute: str) -> str | None:
     probes = [n.value for n in found[attribute].everyone.numbers if n.key in ("probe_linear", "probe_trees")]
-    return None if not probes else "nothing" if max(probes) <= 0 else percent(max(probes))
+    return None if not probes else "nothing" if max(probes) <= 0 else percent(max(probes)).replace(" ", "\u00a0")

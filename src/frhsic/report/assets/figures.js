@@ -188,6 +188,7 @@ const Figures = (() => {
     const slider = document.getElementById("weight"), said = document.getElementById("weight-said");
     const rows = Array.from(document.querySelectorAll("tr[data-point]"));
     let selected = Math.max(0, points.findIndex((p) => p.chosen)), drawn = null, moving = 0, mapY = null;
+    const within = (interval) => (interval ? " (" + figure(interval.low) + " to " + figure(interval.high) + ")" : "");
     const tell = (p) => "λ = " + plain(p.weight) + ": " + data.performance_name + " " + figure(p.performance) + ", GDP " + figure(p.gdp) + (p.chosen ? " (chosen)" : "");
 
     const map = Chart.frame(holder, {
@@ -205,7 +206,7 @@ const Figures = (() => {
         horizontal(ctx, floor, "GDP (lower is better)");
         if (data.floor !== null) {
           svg("line", { class: "floor", x1: margin.left, x2: ctx.width - margin.right, y1: y(data.floor), y2: y(data.floor) }, plane);
-          svg("text", { class: "floor-said halo", x: ctx.width - margin.right, y: y(data.floor) - 6, "text-anchor": "end" }, plane, "to be kept: " + plain(data.floor));
+          svg("text", { class: "floor-said halo", x: margin.left + 4, y: y(data.floor) - 6 }, plane, "to be kept: " + plain(data.floor));
         }
         const layer = svg("g", { "clip-path": clip }, plane);
         svg("path", { class: "path", d: path(points.map((p) => [x(p.gdp), y(p.performance)])) }, layer);
@@ -221,7 +222,7 @@ const Figures = (() => {
           svg("circle", { class: "hit", cx, cy, r: 16 }, group);
         });
       },
-      read: (i) => ({ x: gdps[i], top: mapY(marks[i]), lines: ["λ = " + plain(points[i].weight), data.performance_name + " " + figure(marks[i]), "GDP " + figure(gdps[i])].concat(points[i].hsic === null ? [] : ["HSIC " + figure(points[i].hsic)]) }),
+      read: (i) => ({ x: gdps[i], top: mapY(marks[i]), lines: ["λ = " + plain(points[i].weight), data.performance_name + " " + figure(marks[i]) + within(points[i].performance_interval), "GDP " + figure(gdps[i]) + within(points[i].gdp_interval)].concat(points[i].hsic === null ? [] : ["HSIC " + figure(points[i].hsic)]) }),
     });
     map.root.addEventListener("click", (event) => {
       const point = event.target.closest("[data-point]");
