@@ -203,7 +203,8 @@ def compare(options: argparse.Namespace) -> None:
                 reference = got
             line = f"{n:>7}  {what:<30} {got['seconds']:>8.3f} {got['cpu']:>8.3f} {got['mebibytes']:>7.0f}"
             if reference is not None and reference is not got:
-                ratio = {key: got[key] / max(reference[key], 1e-9) for key in got}
+                least = {"seconds": 1e-6, "cpu": 1e-6, "mebibytes": 1.0}  # below a mebibyte a page more or less decides
+                ratio = {key: got[key] / max(reference[key], least[key]) for key in got}
                 line += f" {ratio['seconds']:>7.1f}x {ratio['cpu']:>7.1f}x {ratio['mebibytes']:>7.1f}x"
             print(line, flush=True)
 
