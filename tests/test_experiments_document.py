@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -179,3 +180,15 @@ def test_results_are_read_by_experiment_and_protocol(tmp_path):
 def test_seconds_of_a_fleet_are_counted_once():
     results = Results({("tradeoff", "published"): sweep("tradeoff", "published", ("compas",), ("frhsic",))})
     assert results.seconds("tradeoff", "published", lambda r: (r["dataset"], r["method"])) == 4.0
+
+
+@pytest.mark.slow
+def test_the_document_in_the_repository_is_what_its_records_give():
+    root = Path(__file__).parents[1]
+    results = Results.read(root / "results")
+    if not results.files:
+        pytest.skip("the records are not here")
+    drawn = {section.experiment: section.figures(results) for section in SECTIONS}
+    again = "run `frhsic reproduce all --docs`"
+    assert (root / "docs" / "reproduction.md").read_text() == reproduction(results, drawn), again
+    assert (root / "docs" / "penalty_tables.md").read_text() == penalty_tables(results), again

@@ -335,7 +335,8 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "mutual-information",
         "Mutual information of representation and attribute",
-        "Nearest-neighbour estimates on test rows of the first splits of the sweep.",
+        "Nearest-neighbour estimates on test rows of the first splits of the sweep. They see the two to five leading "
+        "principal components of Z alone: a low value does not say that S is gone, see the probes above.",
         _information_tables,
         _information_figures,
     ),

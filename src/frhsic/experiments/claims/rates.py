@@ -15,6 +15,8 @@ from frhsic.experiments.tables.theory import RUNTIME_NAMES, median_seconds
 
 __all__ = ["CLAIMS"]
 
+DIMENSION_NAMES = {"hsic": "HSIC", "hsic-unbiased": "unbiased HSIC", "eipm": "EIPM"}
+
 VACUOUS = 0.25
 """Largest variance of a function with values in [0, 1], such as k(z₀, ·): a bound above it says nothing."""
 
@@ -167,10 +169,13 @@ def _dimension_error(results: Results) -> Finding:
     errors = [r for r in results.of("high-dimensional", "corrected") if r["part"] == "error"]
     if not errors:
         return Finding(CORRECTED_ONLY.text, NOT_RUN.text, "cannot be judged", "The experiment has no records.")
-    n = max(r["n"] for r in errors)
     dimensions = sorted({r["dim_s"] for r in errors})
+    whole = [n for n in {r["n"] for r in errors} if {r["dim_s"] for r in errors if r["n"] == n} == set(dimensions)]
+    if not whole:
+        return Finding(CORRECTED_ONLY.text, NOT_RUN.text, "cannot be judged", "No n has every number of columns.")
+    n = max(whole)
     ends = {}
-    for statistic in ("hsic", "eipm"):
+    for statistic in (s for s in DIMENSION_NAMES if any(r["statistic"] == s for r in errors)):
         ends[statistic] = [
             float(
                 np.mean(
@@ -179,7 +184,7 @@ def _dimension_error(results: Results) -> Finding:
             )
             for d in (dimensions[0], dimensions[-1])
         ]
-    text = "; ".join(f"{name.upper()} {a:.3f} → {b:.3f}" for name, (a, b) in ends.items())
+    text = "; ".join(f"{DIMENSION_NAMES[name]} {a:.3f} → {b:.3f}" for name, (a, b) in ends.items())
     outcome = Outcome(
         ends["hsic"][1] < ends["eipm"][1],
         f"relative error, {dimensions[0]} to {dimensions[-1]} columns, n = {n:,}: {text}",
@@ -188,9 +193,11 @@ def _dimension_error(results: Results) -> Finding:
         CORRECTED_ONLY.text,
         outcome.text,
         verdict(outcome),
-        "The paper only times it. On a Gaussian model with known answers; it holds where HSIC has the smaller "
-        "relative error at the "
-        "largest number of columns.",
+        "The paper only times it. Mean relative error of estimates on a Gaussian model with known answers, in which "
+        "only the "
+        "first column of S speaks of Z; it holds where HSIC has the smaller error at the largest number of columns. "
+        "With one to "
+        "three columns EIPM's two biases, of smoothing and of small samples, partly cancel.",
     )
 
 

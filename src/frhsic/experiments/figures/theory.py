@@ -83,7 +83,7 @@ def bound(records: Sequence[Record]) -> Figure:
             for index, rule in enumerate(rules):
                 rows = sorted((r for r in here if r.get("rule", "") == rule), key=lambda r: float(r["weight"]))
                 weights = [float(r["weight"]) for r in rows]
-                name = f", m by {rule}" if rule else ""
+                name = f", {_resolution(rule)}" if rule else ""
                 ax.loglog(
                     weights,
                     [r["rhs"] for r in rows],
@@ -105,9 +105,13 @@ def bound(records: Sequence[Record]) -> Figure:
             )
             ax.set_title(DATASET_NAMES[dataset])
             ax.set_xlabel("λ")
-            ax.set_ylabel("mean-square gap of a head of norm 1")
+            ax.set_ylabel("mean-square gap, norm 1")
         legend_below(figure, axes, 3)
     return figure
+
+
+def _resolution(rule: str) -> str:
+    return f"eigenvalues above {rule}" if "e" in rule else f"m = {rule}"
 
 
 def bandwidth_scaling(by_protocol: dict[str, Sequence[Record]]) -> Figure:
@@ -159,6 +163,8 @@ def bandwidth_scaling(by_protocol: dict[str, Sequence[Record]]) -> Figure:
 
 def high_dimensional(records: Sequence[Record]) -> Figure:
     """Seconds of an epoch, and relative errors of the estimates, against the number of sensitive columns."""
+    from matplotlib.ticker import MaxNLocator
+
     times = [r for r in records if r["part"] == "time"]
     errors = [r for r in records if r["part"] == "error"]
     with styled():
@@ -173,7 +179,7 @@ def high_dimensional(records: Sequence[Record]) -> Figure:
                 axes[0].semilogy(dimensions, seconds, style, marker="o", color=RUNTIME_COLOURS[method], label=label)
         axes[0].set_ylabel("seconds of an epoch")
         if errors:
-            n = max(r["n"] for r in errors)
+            n = _largest_whole(errors)
             for index, statistic in enumerate(dict.fromkeys(r["statistic"] for r in errors)):
                 of = [r for r in errors if r["statistic"] == statistic and r["n"] == n]
                 dimensions = sorted({r["dim_s"] for r in of})
@@ -183,8 +189,17 @@ def high_dimensional(records: Sequence[Record]) -> Figure:
             axes[1].set_ylabel(f"relative error at n = {n:,}")
         for ax in axes:
             ax.set_xlabel("number of sensitive columns")
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
             ax.legend(fontsize=7)
     return figure
+
+
+def _largest_whole(errors: Sequence[Record]) -> int:
+    """Return the largest n that has every number of columns, or the least n where none has."""
+    every = {r["dim_s"] for r in errors}
+    sizes = sorted({r["n"] for r in errors})
+    whole = [n for n in sizes if {r["dim_s"] for r in errors if r["n"] == n} == every]
+    return int(whole[-1] if whole else sizes[0])
 
 
 def weight_selection(records: Sequence[Record]) -> Figure:
