@@ -102,7 +102,10 @@ def resolve_device(device: torch.device | str | None) -> torch.device:
     """Turn "auto", None, a name or a device into a torch device that is there."""
     if device is None or device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    resolved = torch.device(device)
+    try:
+        resolved = torch.device(device)
+    except RuntimeError as error:  # torch's word for a name that it does not know
+        raise ValueError(f"device={str(device)!r} is not known; pass 'auto', 'cpu' or 'cuda'.") from error
     if resolved.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(
             f"device={str(device)!r} was asked for, but PyTorch sees no GPU here. Pass device='cpu' or 'auto'."

@@ -12,10 +12,21 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["ABOVE", "BAD_INPUT", "Watch", "console", "one_thread", "progress", "refusing", "require_writable"]
+__all__ = [
+    "ABOVE",
+    "BAD_INPUT",
+    "INTERRUPTED",
+    "Watch",
+    "console",
+    "one_thread",
+    "progress",
+    "refusing",
+    "require_writable",
+]
 
 ABOVE = 1
 BAD_INPUT = 2
+INTERRUPTED = 130
 Watch = Callable[[str], None]
 
 
@@ -43,12 +54,15 @@ def progress() -> Iterator[Watch]:
 
 @contextlib.contextmanager
 def refusing(command: str) -> Iterator[None]:
-    """Turn what a user can put right into one message on standard error and exit code 2."""
+    """Turn what a user can put right into one message on standard error and exit code 2; an interrupt is 130."""
     try:
         yield
     except (ValueError, TypeError, OSError) as error:
         typer.echo(f"frhsic {command}: {error}", err=True)
         raise typer.Exit(BAD_INPUT) from None
+    except KeyboardInterrupt:
+        typer.echo(f"frhsic {command}: interrupted.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 @contextlib.contextmanager

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from frhsic.report import Report
     from frhsic.selection import Rule, Selection
 
-__all__ = ["INTERRUPTED", "Outcome", "Recipe", "finish", "swept", "trained"]
+__all__ = ["Outcome", "Recipe", "finish", "swept", "trained"]
 
-INTERRUPTED = 130
 SHOWN = ("gdp", "standardized_gdp", "hsic_effect", "probe_linear", "probe_trees")
 
 
@@ -90,7 +89,6 @@ def trained(
     weights = sorted({0.0, 0.0 if recipe.penalty == "none" else weight})
     with _noting() as notes:
         models = fit_path(recipe.estimator(data.binary), X, y, weights=weights, sensitive_features=s)
-    _require_whole(models, notes)
     reason = f"Trained on {len(y):,} rows and measured on {len(test[1]):,} others."
     return _reported(data, models, len(models) - 1, test, notes, reason, None, settings, title)
 
@@ -121,7 +119,6 @@ def swept(
             validation=check,
             random_state=recipe.seed,
         )
-    _require_whole(selection.models, notes)
     at = [candidate.weight for candidate in selection.candidates].index(selection.weight)
     reason = (
         f"λ = {selection.weight:g} was chosen on {selection.validation_rows:,} validation rows: {selection.reason}. "
@@ -148,6 +145,8 @@ def _reported(
     from frhsic.report import trained_report
 
     notes = [*data.notes, *notes]
+    for model in models:
+        model.verbose = False  # the bar was for this training alone
     with _terminal.progress() as watch:
         report = trained_report(
             models,
@@ -178,17 +177,6 @@ def _noting(*told_otherwise: type[Warning]) -> Iterator[list[str]]:
         warnings.simplefilter("always")
         yield notes
     notes += [str(one.message) for one in caught if not issubclass(one.category, told_otherwise)]
-
-
-def _require_whole(models: Sequence[Any], notes: list[str]) -> None:
-    """Training ends early when it is interrupted from the keyboard; then nothing is measured or written."""
-    import numpy as np
-
-    if not notes and any(np.isnan(model.loss_curve_[-1]) for model in models):
-        typer.echo("interrupted in training; nothing was written.", err=True)
-        raise typer.Exit(INTERRUPTED)
-    for model in models:
-        model.verbose = False  # the bar was for this training
 
 
 def finish(

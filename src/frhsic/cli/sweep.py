@@ -42,7 +42,7 @@ frontier.csv: every weight, on validation and on test rows. models/: every model
 [bold]Exit codes[/bold]
 
 0 done; 1 no weight does what was asked for, or a number is above its --fail-above limit (all is written
-nevertheless); 2 bad input; 130 interrupted in training.
+nevertheless); 2 bad input; 130 interrupted.
 """
 
 
