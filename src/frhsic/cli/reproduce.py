@@ -39,7 +39,9 @@ def reproduce(
     phase: Annotated[PhaseName, typer.Option(help="Train, measure what was trained, or both.")] = PhaseName.all,
     device: Annotated[str, typer.Option(help="Of trainings: auto, cpu, cuda.")] = "auto",
     out: Annotated[Path, typer.Option(help="Directory of the records.")] = Path("results"),
-    dataset: Annotated[list[str] | None, typer.Option(help="Only this dataset; may be given again.")] = None,
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="Only this one of the real datasets; may be given again.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Fewer epochs, for a quick look.")] = None,
     repeats: Annotated[int | None, typer.Option(min=1, help="Fewer splits or seeds.")] = None,
     workers: Annotated[
@@ -72,7 +74,7 @@ def reproduce(
     options = Options(
         out if epochs is None else out / f"quick-{epochs}",
         device,
-        tuple(one if one == "synthetic" else entry(one).name for one in dataset) if dataset else None,
+        tuple(entry(one).name for one in dataset) if dataset else None,
         epochs,
         repeats,
         (workers or cpu_count()) if on_cpu else 1,

@@ -11,6 +11,9 @@ from frhsic.experiments.sweep import Grid
 
 __all__ = ["Options"]
 
+MADE = "synthetic"
+"""Name of the data that are made for an experiment."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -23,7 +26,7 @@ class Options:
     device
         Of trainings, "auto" takes a GPU where there is one.
     datasets
-        Only these, where an experiment has them; None is all.
+        Only these of the real ones; None is all. Made data are always in.
     epochs, repeats
         Of trainings, in place of an experiment's own: fewer for a quick look.
     workers
@@ -50,8 +53,14 @@ class Options:
             self.watch(text)
 
     def chosen(self, datasets: tuple[str, ...]) -> tuple[str, ...]:
-        """Return those of an experiment's datasets that are wanted."""
-        return datasets if self.datasets is None else tuple(name for name in datasets if name in self.datasets)
+        """Return those of an experiment's datasets that are wanted.
+
+        Examples
+        --------
+        >>> Options(Path("out"), datasets=("crime",)).chosen(("adult", "crime", "synthetic"))
+        ('crime', 'synthetic')
+        """
+        return tuple(n for n in datasets if self.datasets is None or n in self.datasets or n == MADE)
 
     def applied(self, grid: Grid) -> Grid:
         """Return a grid with what the user said in place of its own."""
