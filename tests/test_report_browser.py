@@ -396,3 +396,62 @@ def test_without_scripts_the_tables_are_still_there(browser, tmp_path):
     assert page.locator("noscript, .notice").count() >= 1
     assert page.locator("tr[data-key=gdp]").first.is_visible()
     context.close()
+
+
+@pytest.fixture(scope="module")
+def swept():
+    """A sweep as the command line makes it, on the synthetic task."""
+    from frhsic.cli import _training, demo
+    from frhsic.selection import PerformanceRule
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("frhsic.datasets.load_dataset", unavailable)
+        data = demo._data(1500, 20, 0)
+    recipe = _training.Recipe(epochs=20, learning_rate=0.01, device="cpu")
+    return _training.swept(
+        data, recipe, (0.1, 1.0, 10.0), PerformanceRule(0.1), validation=0.2, held_out=0.2, settings=QUICK
+    ).report
+
+
+def unavailable(name):
+    from frhsic.datasets import DatasetUnavailableError
+
+    raise DatasetUnavailableError(name)
+
+
+def heights(d):
+    return [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", d)]
+
+
+def test_every_point_of_a_sweep_shows_the_curve_of_its_own_model(visit, swept):
+    page = visit(swept, reduced_motion="reduce").page
+    points = swept.tradeoff.points
+    assert [point.weight for point in points] == [0, 0.1, 1, 10]
+    paths = []
+    for i, point in enumerate(points):
+        page.locator(f"[data-figure=tradeoff] g.point[data-point='{i}'] .hit").click()
+        assert page.locator("#weight-said").inner_text().startswith(f"λ = {point.weight:g}: Accuracy ")
+        assert page.locator("tr.selected").get_attribute("data-point") == str(i)
+        # the pixels of the line are an affine image of the curve's values, the same for every model
+        paths.append(np.array(heights(drawn(page))))
+    pixels, values = np.concatenate(paths), np.concatenate([point.curve.mean for point in points])
+    slope, offset = np.polyfit(values, pixels, 1)
+    assert slope < 0
+    np.testing.assert_allclose(offset + slope * values, pixels, atol=0.2)
+    assert len({tuple(path) for path in paths}) == len(points)
+
+
+def test_a_sweep_compares_before_and_after_line_by_line(visit, swept):
+    page = visit(swept, "phone", "dark", reduced_motion="reduce").page
+    assert swept.before is not None
+    assert page.locator("#finding .lead").inner_text() == swept.summary
+    holder = table(page, f"Before and after: {swept.tradeoff.attribute}")
+    rows = download(page, holder)
+    before = swept.before.attributes[0].everyone
+    for row in rows[1:]:
+        new = next(n for n in swept.audit.attributes[0].everyone.numbers if n.label == row[0])
+        assert (float(row[1]), float(row[2])) == (before[new.key].value, new.value)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert axe_violations(page) == []
+    ARTIFACTS.mkdir(exist_ok=True)
+    page.screenshot(path=ARTIFACTS / "report-sweep-phone.png", full_page=True)
