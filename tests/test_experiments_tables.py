@@ -17,7 +17,15 @@ from frhsic.experiments.tables.appendix import (
     transfer_table,
 )
 from frhsic.experiments.tables.comparisons import holm, paired_areas, paired_matched, summary_of_areas, variants_table
-from frhsic.experiments.tables.frontiers import chosen, frontier, matched, matched_table, metrics_table, pareto_summary
+from frhsic.experiments.tables.frontiers import (
+    chosen,
+    frontier,
+    matched,
+    matched_table,
+    metrics_table,
+    pareto_summary,
+    shared_repeats,
+)
 
 
 def published_records(weights=None):
@@ -251,6 +259,20 @@ def test_a_repeat_that_one_method_lacks_is_left_out_of_the_pairs():
     records = [r for r in splits(repeats=12) if not (r["method"] == "frem" and r["repeat"] == 5)]
     assert {p.splits for p in paired_areas(records, "compas", "gdp_probability", "hsic")} == {11}
     assert {p.splits for p in paired_matched(records, "compas", "gdp_probability", "hsic")} == {11}
+
+
+def test_only_repeats_that_every_method_has_are_compared():
+    records = [
+        {"dataset": "adult", "method": m, "repeat": r}
+        for m, repeats in (("none", 3), ("hsic", 2))
+        for r in range(repeats)
+    ]
+    records += [{"dataset": "crime", "method": "hsic", "repeat": 4}]
+    kept = [(r["dataset"], r["method"], r["repeat"]) for r in shared_repeats(records)]
+    assert kept == [
+        *(("adult", m, r) for m in ("none", "hsic") for r in range(2)),
+        ("crime", "hsic", 4),
+    ]
 
 
 def test_summary_names_the_closest_rival():

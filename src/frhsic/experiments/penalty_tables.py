@@ -21,7 +21,7 @@ from frhsic.experiments.tables.comparisons import (
     summary_of_areas,
     variants_table,
 )
-from frhsic.experiments.tables.frontiers import CONVENTIONS, datasets_of, swept
+from frhsic.experiments.tables.frontiers import CONVENTIONS, datasets_of, shared_repeats, swept
 
 __all__ = ["penalty_tables"]
 
@@ -51,7 +51,7 @@ def penalty_tables(results: Results) -> str:
     if untuned:
         parts += ["## Two datasets on which nothing was tuned\n", *_all_measures(untuned, "#")]
     parts += ["## What is left of S in the representation\n"]
-    leaks = results.of("leak", "corrected")
+    leaks = shared_repeats(results.of("leak", "corrected"))
     if leaks:
         parts += [_leak_counts(leaks), leak_table(leaks).markdown() + "\n"]
     parts += ["Probes over all splits:\n", probe_table(records, "gdp_probability").markdown() + "\n"]

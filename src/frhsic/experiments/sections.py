@@ -19,6 +19,7 @@ from frhsic.experiments.tables.frontiers import (
     matched_table,
     metrics_table,
     pareto_summary,
+    shared_repeats,
     swept,
 )
 
@@ -166,7 +167,7 @@ def _leak_tables(results: Results) -> list[Listed]:
         listed.append(
             Listed(
                 "Heads trained afresh, probes and the worst head",
-                comparisons.leak_table(results.of("leak", "corrected")),
+                comparisons.leak_table(shared_repeats(results.of("leak", "corrected"))),
             )
         )
     if results.of("tradeoff", "corrected"):
@@ -176,7 +177,7 @@ def _leak_tables(results: Results) -> list[Listed]:
 
 
 def _leak_figures(results: Results) -> list[Drawn]:
-    records = results.of("leak", "corrected")
+    records = shared_repeats(results.of("leak", "corrected"))
     caption = "GDP of the deployed and of the worst fresh head against what a probe reads of S, at matched performance"
     return [Drawn("leak", caption, draw.leak(records))] if records else []
 

@@ -31,6 +31,7 @@ __all__ = [
     "pareto_summary",
     "printed_name",
     "rounded",
+    "shared_repeats",
     "swept",
 ]
 
@@ -88,6 +89,15 @@ def methods_of(records: Iterable[Record]) -> tuple[str, ...]:
 def finite(records: Iterable[Record], *columns: str) -> list[Record]:
     """Return the records of models that did not diverge and have all these columns."""
     return [r for r in records if not r.get("diverged") and all(r.get(column) is not None for column in columns)]
+
+
+def shared_repeats(records: Sequence[Record]) -> list[Record]:
+    """Return the records of repeats that all methods of a dataset have: means over others are not comparable."""
+    had: dict[str, dict[str, set[int]]] = {}
+    for r in records:
+        had.setdefault(r["dataset"], {}).setdefault(r["method"], set()).add(r["repeat"])
+    common = {dataset: set.intersection(*methods.values()) for dataset, methods in had.items()}
+    return [r for r in records if r["repeat"] in common[r["dataset"]]]
 
 
 def frontier(records: Iterable[Record], dataset: str, gdp: str) -> Frontier:
