@@ -39,8 +39,8 @@ def three_way_splits(data: Dataset, protocol: Protocol, repeats: int) -> list[Sp
 
 
 def leaky_splits(data: Dataset, protocol: Protocol, repeats: int) -> list[Split]:
-    """Return two-way splits whose scales see the test rows."""
-    return [data.split(FIRST_SEED + r, scaling="all") for r in range(repeats)]
+    """Return the splits of the sweep with scales that see the test rows: nothing else differs."""
+    return [data.split(FIRST_SEED + r, validation=protocol.validation, scaling="all") for r in range(repeats)]
 
 
 def first_rows_train(data: Dataset, protocol: Protocol, repeats: int) -> list[Split]:

@@ -13,7 +13,6 @@ from frhsic.experiments.results import Results
 __all__ = [
     "CORRECTED_ONLY",
     "NOT_RUN",
-    "PUBLISHED_ONLY",
     "Claim",
     "Finding",
     "Outcome",
@@ -40,7 +39,6 @@ class Outcome:
 
 
 NOT_RUN = Outcome(None, "not run")
-PUBLISHED_ONLY = Outcome(None, "as published only")
 CORRECTED_ONLY = Outcome(None, "not measured there")
 
 
