@@ -9,7 +9,7 @@ Sections:
 
 `forms`   Adult and Crime, test rows, an encoder trained without a penalty: the published, the trace and the tight
           form of the finite-sample theorem for several numbers of directions, for heads of norm 1.
-`models`  Adult, COMPAS and Crime, test rows: FRHSIC as published, the default penalty (head + linear + Gaussian), and none. The worst
+`models`  Adult, COMPAS and Crime, test rows: FRHSIC as published, the default penalty, and none. The worst
           head's gap under one common kernel, what it would be with s shuffled, kernel-ridge heads of known norm
           below it, five other fresh heads beside it, and the factor by which training lowered it.
 

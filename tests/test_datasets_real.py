@@ -50,7 +50,7 @@ PINNED = {
     ("compas", "corrected"): (
         6172, 14, 2809, 213147, {"priors_count": 20037, "sex=Female": 1175, "c_charge_degree=F": 3970},
     ),
-    ("bank", "corrected"): (41188, 61, 4640, 1648511, {"campaign": 105754, "pdays": 39642439, "poutcome=success": 1373}),
+    ("bank", "corrected"): (41188, 61, 4640, 1648511, {"campaign": 105754, "poutcome=success": 1373}),
     ("credit", "corrected"): (30000, 32, 6636, 1064565, {"LIMIT_BAL": 5024529680, "PAY_0": -501, "MARRIAGE=3": 323}),
 }  # fmt: skip
 
