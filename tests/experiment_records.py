@@ -69,7 +69,7 @@ def every_experiment():
         "ablation-kernel": (("synthetic",), ("Gaussian Gaussian", "Laplacian Gaussian")),
         "frem-anchors": (("crime",), ("8 anchors", "32 anchors")),
         "bandwidth-sensitivity": (("crime",), ("FREM γ=0.1", "FREM γ=0.5")),
-        "kernels-on-z": (("compas",), ("Gaussian", "linear", "hsic")),
+        "kernels-on-z": (("compas",), ("Gaussian", "linear", "head + linear + Gaussian")),
         "full-batch": (("crime",), ("frhsic", "hsic")),
         "leaky-scaling": (("crime", "compas"), METHODS),
         "transfer": (("adult", "crime"), ("frhsic", "reg-gdp", "frem", "adv")),
@@ -81,6 +81,7 @@ def every_experiment():
             weights = (10.0, 100.0) if name == "transfer" else (0.1, 5.0, 50.0)
             files[name, protocol] = sweep(name, protocol, datasets, methods, weights, 2)
         files.update(_others(protocol))
+    files["decayed", "corrected"] = sweep("decayed", "corrected", DATASETS, (*METHODS, "hsic"))
     files["untuned", "corrected"] = sweep("untuned", "corrected", ("bank", "credit"), (*METHODS, "hsic"))
     return files
 

@@ -85,6 +85,7 @@ def by_hand(
     batch: int = BATCH,
     outputs: int = 1,
     encoder: Callable[[], nn.Module] = ENCODER,
+    weight_decay: float = 0.0,
 ) -> dict[str, Tensor]:
     """Train one model in an ordinary loop with torch.optim.Adam; return its parameters as the fleet names them."""
     torch.manual_seed(stream_seed(member.seed, member.split, Purpose.WEIGHTS))
@@ -94,7 +95,9 @@ def by_hand(
     y = None if data.y is None else data.y[member.split]
     weights = torch.ones(len(x)) if data.sample_weight is None else data.sample_weight[member.split]
     penalty.prepare(s, stream(member.seed, member.split, Purpose.PENALTY))
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+    matrices = [p for p in model["encoder"].parameters() if p.ndim > 1]
+    others = [*(p for p in model["encoder"].parameters() if p.ndim == 1), *model["head"].parameters()]
+    optimiser = torch.optim.Adam([{"params": matrices, "weight_decay": weight_decay}, {"params": others}], lr=1e-3)
     for epoch in range(epochs):
         for rows in batch_order(member.seed, member.split, epoch, len(x)).split(batch):
             z = model["encoder"](x[rows])

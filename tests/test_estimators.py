@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -53,6 +54,7 @@ def test_a_classifier_is_a_fleet_of_one_on_columns_scaled_by_the_training_rows()
         epochs=25,
         batch_size=64,
         learning_rate=0.02,
+        weight_decay=1e-3,
         device="cpu",
     )
     rows = torch.from_numpy(scaled(X)).float()
@@ -239,6 +241,30 @@ def test_names_of_the_representation_s_columns_and_pandas_output():
     assert list(model.get_feature_names_out())[:2] == ["parityencoder0", "parityencoder1"]
     out = model.set_output(transform="pandas").transform(frame)
     assert out.shape == (200, 8)
+
+
+# weight decay
+
+
+def test_the_default_decays_the_encoder_and_the_paper_s_methods_do_not():
+    X, y, s = biased(80)
+    settings = {**QUICK, "epochs": 3}
+
+    def weights(**asked: Any) -> np.ndarray:
+        model = ParityClassifier(**settings, **asked).fit(X, y, sensitive_features=s)
+        return np.concatenate([p.detach().numpy().ravel() for p in model.encoder_.parameters()])
+
+    assert np.array_equal(weights(), weights(weight_decay=1e-3))
+    assert not np.array_equal(weights(), weights(weight_decay=0.0))
+    assert np.array_equal(weights(penalty="frhsic"), weights(penalty="frhsic", weight_decay=0.0))
+    assert np.array_equal(weights(penalty=HSIC()), weights())
+
+
+@pytest.mark.parametrize(("asked", "error"), [(-1.0, ValueError), (float("inf"), ValueError), ("1", TypeError)])
+def test_a_weight_decay_that_is_none_is_refused(asked: Any, error: type):
+    X, y, s = biased(40)
+    with pytest.raises(error, match="weight_decay"):
+        ParityClassifier(weight_decay=asked, **QUICK).fit(X, y, sensitive_features=s)
 
 
 # bad input

@@ -9,12 +9,14 @@ import pytest
 import torch
 from pytest import approx
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import StandardScaler
 
 from experiment_samples import ADULT_NUMBERS, toy_dataset
 from frhsic.datasets.synthetic import gaussian_pair
 from frhsic.dependence import eipm, hsic, hsic_unbiased, mutual_information, mutual_information_published
 from frhsic.dependence.grams import centered
-from frhsic.experiments import convergence, high_dimensional, information, records, runtime, spectrum
+from frhsic.experiments import convergence, high_dimensional, information, measures, records, runtime, spectrum
 from frhsic.experiments.bound_measure import RULES, corrected_sides, published_sides
 from frhsic.experiments.keeping import Key
 from frhsic.experiments.options import Options
@@ -29,6 +31,23 @@ from frhsic.independence import gamma_test, permutation_test
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.parity import gdp
 from frhsic.penalties import EIPM, NoPenalty
+
+# --- probes
+
+
+def test_probes_are_ridge_regressions_of_scikit_learn_and_a_model_that_diverged_has_none():
+    generator = torch.Generator().manual_seed(0)
+    z, z_test = (torch.randn(3, rows, 40, generator=generator, dtype=torch.float64) for rows in (300, 200))
+    s, s_test = z[0, :, 0] + z[1, :, 1] ** 2, z_test[0, :, 0] + z_test[1, :, 1] ** 2
+    z[2, 5, 5] = math.nan
+    found = measures.probe_r2(z, s, z_test, s_test)
+    for model in range(2):
+        scaler = StandardScaler().fit(z[model])
+        spread = math.sqrt(299 / 300)  # by n − 1 there, by n here
+        probe = Ridge(alpha=1e-4 * 300).fit(spread * scaler.transform(z[model]), s)
+        assert float(found[model]) == approx(probe.score(spread * scaler.transform(z_test[model]), s_test), abs=1e-6)
+    assert math.isnan(found[2])
+
 
 # --- convergence: every published draw and its error are known
 

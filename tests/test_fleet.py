@@ -55,6 +55,14 @@ def test_every_task_trains_as_the_ordinary_loop_does(task, outputs):
         assert gap(fleet, index, by_hand(data, member, HSIC, task=task, outputs=outputs)) < 1e-5
 
 
+def test_weight_decay_is_that_of_adam_on_the_matrices_of_the_encoder():
+    data, members = sample(dtype=torch.float64), grid([0.0, 2.0], [3, 4], [1, 0])
+    fleet = binary(data, members, penalty=HSIC, weight_decay=0.1)
+    for index, member in enumerate(members):
+        assert gap(fleet, index, by_hand(data, member, HSIC, weight_decay=0.1)) < 1e-9
+        assert gap(fleet, index, by_hand(data, member, HSIC)) > 1e-4
+
+
 def test_sample_weights_enter_the_task_loss_alone():
     weights = torch.rand(150, generator=torch.Generator().manual_seed(1))
     base = sample(splits=1)

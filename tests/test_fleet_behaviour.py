@@ -244,6 +244,8 @@ def test_threads_and_precision_are_restored_even_after_an_error(monkeypatch):
         ({"batch_size": 2.5}, "batch_size is 2.5"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0"),
         ({"learning_rate": float("nan")}, "learning_rate is nan"),
+        ({"weight_decay": -1.0}, "weight_decay is -1.0"),
+        ({"weight_decay": float("nan")}, "weight_decay is nan"),
         ({"task": "ranking"}, "'ranking'; choose one of binary"),
         ({"task": "multiclass", "data": sample(task="regression")}, "class numbers"),
         ({"data": sample(task="regression")}, "needs y in {0, 1}"),

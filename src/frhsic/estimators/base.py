@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from frhsic import _arrays
 from frhsic.estimators.continued import Continued
-from frhsic.estimators.names import penalty_named
+from frhsic.estimators.names import penalty_named, weight_decay_of
 from frhsic.estimators.storage import set_state, write
 from frhsic.estimators.tables import Number, TableEncoding
 from frhsic.fleet import Fleet, Member, TrainingData, affine_head, mlp_encoder, train
@@ -85,6 +85,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         epochs: int = 200,
         batch_size: int = 256,
         learning_rate: float = 1e-3,
+        weight_decay: float | None = None,
         handle_unknown: str = "error",
         feature_encoding: TableEncoding | None = None,
         sensitive_encoding: TableEncoding | None = None,
@@ -101,6 +102,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
         self.handle_unknown = handle_unknown
         self.feature_encoding = feature_encoding
         self.sensitive_encoding = sensitive_encoding
@@ -181,6 +183,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
 
     def _trained(self, problem: Problem, weights: Sequence[float], epochs: int, *, sequential: bool = False) -> Fleet:
+        decay = weight_decay_of(self.penalty, problem.task) if self.weight_decay is None else self.weight_decay
         fleet = train(
             problem.data,
             [Member(weight, problem.seed) for weight in weights],
@@ -191,6 +194,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             epochs=epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
+            weight_decay=decay,
             device=self.device,
             progress=bool(self.verbose),
             sequential=sequential,
@@ -214,6 +218,11 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         weight = self.penalty_weight
         if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
             raise ValueError(f"penalty_weight={weight!r}; pass a finite number, zero or more.")
+        decay = self.weight_decay
+        if decay is not None and (isinstance(decay, bool) or not isinstance(decay, (int, float, np.number))):
+            raise TypeError(f"weight_decay is {type(decay).__name__}; pass a number, zero or more, or None.")
+        if decay is not None and not 0 <= decay < np.inf:
+            raise ValueError(f"weight_decay={decay!r}; pass a finite number, zero or more, or None.")
         if not isinstance(self.penalty, (str, Penalty)):
             raise TypeError(
                 f"penalty is {type(self.penalty).__name__}; pass a name such as 'hsic', or an object of "

@@ -40,6 +40,10 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
     epochs, batch_size, learning_rate
         Of Adam; the defaults are the paper's. The last, smaller batch of an epoch is kept, so fewer rows than
         `batch_size` are one batch.
+    weight_decay : float, optional
+        w adds :math:`\tfrac w2 \|W\|^2` over the weight matrices of the encoder to what is minimised. None is 1e-3,
+        and 0 for the paper's methods by name, which are trained as the paper did; see
+        :func:`frhsic.estimators.weight_decay_of`.
     handle_unknown : {"error", "ignore"}
         A category at predict that no training row has: an error that names it, or a row without level.
     feature_encoding, sensitive_encoding : TableEncoding, optional

@@ -26,7 +26,7 @@ class ParityEncoder(ParityBase):
     Parameters
     ----------
     penalty, penalty_weight, encoder, hidden_layer_sizes, representation_size, epochs, batch_size, learning_rate, \
-handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
+weight_decay, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
         As in :class:`ParityClassifier`. Without y there is no head to protect, and "hsic" leaves out its term.
 
     Attributes

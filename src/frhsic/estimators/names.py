@@ -18,12 +18,32 @@ from frhsic.penalties import (
 )
 from frhsic.penalties.base import Condition
 
-__all__ = ["PENALTY_NAMES", "PenaltyName", "penalty_named"]
+__all__ = ["PENALTY_NAMES", "PenaltyName", "penalty_named", "weight_decay_of"]
 
 PenaltyName = Literal["hsic", "frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr", "dcor", "none"]
 
 PENALTY_NAMES: tuple[str, ...] = get_args(PenaltyName)
 """Every name that :func:`penalty_named` knows."""
+
+
+WEIGHT_DECAY = 1e-3
+"""Weight decay of the encoder under this library's own penalty."""
+
+
+def weight_decay_of(penalty: str | Penalty, task: str = "binary") -> float:
+    """Return the weight decay of the encoder that goes with a penalty: 1e-3, and none for the paper's methods.
+
+    A penalty that is blind to the scale of Z leaves overfitting alone, which the paper's methods hold down in part by
+    shrinking Z; a decay does it for all weights λ alike. The paper trained without, and its methods by their names are
+    trained so. Without a target (the task ``"reconstruction"``) there is nothing to overfit to, and none either.
+
+    Examples
+    --------
+    >>> weight_decay_of("hsic"), weight_decay_of("frhsic"), weight_decay_of(HSIC(condition="positive"))
+    (0.001, 0.0, 0.001)
+    """
+    papers = isinstance(penalty, str) and penalty != "hsic"
+    return 0.0 if papers or task == "reconstruction" else WEIGHT_DECAY
 
 
 def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: Condition = "all") -> Penalty:

@@ -25,7 +25,7 @@ class ParityRegressor(RegressorMixin, ParityBase):  # type: ignore[misc]  # scik
     Parameters
     ----------
     penalty, penalty_weight, encoder, hidden_layer_sizes, representation_size, epochs, batch_size, learning_rate, \
-handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
+weight_decay, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
         As in :class:`ParityClassifier`.
 
     Attributes

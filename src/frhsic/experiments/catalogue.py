@@ -10,6 +10,7 @@ from torch import nn
 
 from frhsic.datasets import Dataset, Split
 from frhsic.datasets.synthetic import synthetic_task
+from frhsic.estimators.names import weight_decay_of
 from frhsic.experiments.protocol import DATASETS, METHODS, PAPER_WEIGHTS, Protocol
 from frhsic.experiments.sweep import FIRST_SEED, Grid, Method, by_name, loaded
 from frhsic.fleet import mlp_encoder
@@ -254,7 +255,7 @@ def _kernels_on_z(protocol: Protocol) -> Grid:
         Method("head alone", partial(HSIC, representation_weight=0.0)),
         Method("head, standardised", partial(HSIC, representation_weight=0.0, standardise_scores=True)),
         Method("head + Gaussian", partial(HSIC, None, representation_weight=1.0, scale_z="normalised")),
-        *by_name(OWN),
+        Method("head + linear + Gaussian", HSIC),
     )
     return Grid("kernels-on-z", ("crime", "compas"), methods, PAPER_WEIGHTS, 5)
 
@@ -264,6 +265,11 @@ def _untuned(protocol: Protocol) -> Grid:
     return Grid(
         "untuned", ("bank", "credit"), by_name(*METHODS, OWN), PAPER_WEIGHTS, 10, source=partial(small_table, 10_000)
     )
+
+
+def _decayed(protocol: Protocol) -> Grid:
+    """The sweep with the weight decay of this library's own method for every method, to tell it from the penalty."""
+    return Grid("decayed", DATASETS, by_name(*METHODS, OWN), PAPER_WEIGHTS, 10, weight_decay=weight_decay_of(OWN))
 
 
 def _full_batch(protocol: Protocol) -> Grid:
@@ -289,6 +295,7 @@ GRIDS: dict[str, Callable[[Protocol], Grid]] = {
     "bandwidth-sensitivity": _bandwidths,
     "kernels-on-z": _kernels_on_z,
     "untuned": _untuned,
+    "decayed": _decayed,
     "full-batch": _full_batch,
     "leaky-scaling": _leaky,
 }

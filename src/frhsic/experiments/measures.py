@@ -64,7 +64,10 @@ def probe_r2(z_train: Tensor, s_train: Tensor, z_test: Tensor, s_test: Tensor) -
     a, b = ((z_train - mean) / spread).double(), ((z_test - mean) / spread).double()
     target = (s_train.double() - s_train.double().mean())[None, :, None]
     gram = a.mT @ a / a.shape[1] + RIDGE * torch.eye(a.shape[2], dtype=a.dtype, device=a.device)
-    coefficients = torch.linalg.solve(gram, a.mT @ target / a.shape[1])
+    # By Cholesky: batched LU (torch.linalg.solve) hangs under some builds of MKL with more than one thread.
+    factor, failed = torch.linalg.cholesky_ex(gram)
+    coefficients = torch.cholesky_solve(a.mT @ target / a.shape[1], factor)
+    coefficients[failed > 0] = math.nan  # a model that diverged has no probe
     predicted = (b @ coefficients)[..., 0] + s_train.double().mean()
     residual = ((s_test.double() - predicted) ** 2).mean(1)
     r2: Tensor = 1 - residual / s_test.double().var(correction=0)

@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 from torch import nn
 
 from frhsic.datasets import Dataset, Split, load_dataset
-from frhsic.estimators.names import penalty_named
+from frhsic.estimators.names import penalty_named, weight_decay_of
 from frhsic.experiments import records
 from frhsic.experiments.measures import measured
 from frhsic.experiments.protocol import BASELINE, Protocol
@@ -36,16 +36,19 @@ Keep = Callable[[str, str, Fleet, Sequence[Split], list[Record]], None]
 
 @dataclass(frozen=True)
 class Method:
-    """A penalty under a name; `weights` stand in for those of the grid."""
+    """A penalty under a name; `weights` stand in for those of the grid, `weight_decay` is that of the encoder."""
 
     name: str
     make: Callable[[], Penalty]
     weights: tuple[float, ...] | None = None
+    weight_decay: float = 0.0
 
 
 def by_name(*names: str, z_dim: int = REPRESENTATION) -> tuple[Method, ...]:
-    """Return methods by the names of the estimators."""
-    return tuple(Method(name, partial(penalty_named, name, z_dim=z_dim)) for name in names)
+    """Return methods by the names of the estimators, with the weight decay that each has there."""
+    return tuple(
+        Method(name, partial(penalty_named, name, z_dim=z_dim), weight_decay=weight_decay_of(name)) for name in names
+    )
 
 
 def loaded(name: str, protocol: Protocol) -> Dataset:
@@ -70,6 +73,8 @@ class Grid:
         Of the training; a batch size of None takes all training rows at once.
     encoder
         Makes the encoder from the number of features; None for the paper's.
+    weight_decay
+        Of all methods, the unpenalised one included; None leaves each its own.
     source, splits
         Where a dataset comes from, and how it is split.
     """
@@ -83,6 +88,7 @@ class Grid:
     batch_size: int | None = 256
     encoder: Callable[[int], nn.Module] | None = None
     z_dim: int = REPRESENTATION
+    weight_decay: float | None = None
     source: Callable[[str, Protocol], Dataset] = loaded
     splits: Callable[[Dataset, Protocol, int], list[Split]] = held_out_splits
 
@@ -177,6 +183,7 @@ def _trained(grid: Grid, method: Method, task: Task, rows: TrainingData, device:
         epochs=grid.epochs,
         batch_size=rows.rows if grid.batch_size is None else grid.batch_size,
         device=device,
+        weight_decay=method.weight_decay if grid.weight_decay is None else grid.weight_decay,
     )
 
 

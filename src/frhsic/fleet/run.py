@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -57,6 +58,7 @@ class Run:
         device: torch.device,
         capture: bool,
         compile: bool,
+        weight_decay: float = 0.0,
     ) -> Run:
         """Check what came, probe the first member's model, and move the data to the device."""
         check_target(task, data)
@@ -65,6 +67,8 @@ class Run:
                 raise ValueError(f"{name} is {value!r}; pass an integer of at least 1.")
         if not learning_rate > 0:
             raise ValueError(f"learning_rate is {learning_rate}; pass a positive number.")
+        if not 0 <= weight_decay < math.inf:
+            raise ValueError(f"weight_decay is {weight_decay}; pass a finite number that is not negative.")
         columns = Columns.of(data)
         outputs = outputs_of(task, data)
         encoder = encoder or partial(mlp_encoder, data.columns)
@@ -88,7 +92,7 @@ class Run:
             build,
             found,
             batch_size,
-            Adam(learning_rate),
+            Adam(learning_rate, weight_decay),
             capture and device.type == "cuda",
             compile,
             device,

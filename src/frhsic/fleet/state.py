@@ -122,6 +122,7 @@ class State:
     names: tuple[str, ...]  # trained parameters, in the order of `flat`
     shapes: tuple[torch.Size, ...]
     flat: Tensor  # (M, P) trained parameters, side by side
+    decayed: Tensor  # (P,) 1 for weights of the encoder, which decay, 0 for biases and the head
     first: Tensor  # (M, P) Adam's running mean of the gradient
     second: Tensor  # (M, P) and of its square
     steps: Tensor  # () steps taken
@@ -209,12 +210,14 @@ def build_state(
     flat = torch.stack([torch.cat([s[name].detach().reshape(-1) for name in trained]) for s in states])
     flat = flat.repeat_interleave(k, dim=0).to(device).contiguous()
     count = len(layout.members)
+    decays = [torch.full((states[0][name].numel(),), float(_decays(name, states[0][name]))) for name in trained]
     return State(
         layout=layout,
         model=template.to(device),
         names=tuple(trained),
         shapes=tuple(states[0][name].shape for name in trained),
         flat=flat.requires_grad_(),
+        decayed=torch.cat(decays).to(flat.detach()),
         first=torch.zeros_like(flat, requires_grad=False),
         second=torch.zeros_like(flat, requires_grad=False),
         steps=torch.zeros((), dtype=torch.float32, device=device),
@@ -224,6 +227,10 @@ def build_state(
         alive=torch.ones(count, dtype=torch.bool, device=device),
         sums=torch.zeros(2, count, dtype=flat.dtype, device=device),
     )
+
+
+def _decays(name: str, parameter: Tensor) -> bool:
+    return name.startswith("encoder.") and parameter.ndim > 1
 
 
 def is_trained(name: str, parameter: nn.Parameter) -> bool:

@@ -62,15 +62,22 @@ def _flat(found: Losses) -> Losses:
 
 @dataclass
 class Adam:
-    """Adam (Kingma and Ba 2015) without decay, one step of all models at once."""
+    r"""Adam (Kingma and Ba 2015), one step of all models at once.
+
+    `weight_decay` w adds :math:`\tfrac w2 \|W\|^2` to what is minimised, over the weight matrices of the
+    encoder: not over its biases, nor over the head, whose scale the loss alone decides.
+    """
 
     learning_rate: float
+    weight_decay: float = 0.0
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
 
     def step(self, state: State, gradient: Tensor) -> None:
         """Step every model in place, in one pass over the stacked parameters."""
+        if self.weight_decay > 0:
+            gradient.add_(state.flat.detach() * state.decayed, alpha=self.weight_decay)
         flat = _pieces(state.flat.detach())
         state.steps.add_(1)
         torch._fused_adam_(  # what torch.optim.Adam(fused=True) calls, without its bookkeeping in Python

@@ -38,6 +38,7 @@ def train(
     epochs: int = 200,
     batch_size: int = 256,
     learning_rate: float = 1e-3,
+    weight_decay: float = 0.0,
     device: torch.device | str = "auto",
     progress: bool | Watch | None = None,
     sequential: bool = False,
@@ -70,6 +71,9 @@ def train(
         A penalty, copied for every (seed, split), or a function that makes one. None trains without.
     encoder, head : callable, optional
         Functions that make a module; by default the paper's, :func:`mlp_encoder` and :func:`affine_head`.
+    weight_decay : float
+        w adds :math:`\tfrac w2 \|W\|^2` to the loss of every model, whatever its λ, over the weight matrices W of
+        the encoder.
     progress : bool or callable
         True shows a bar on a terminal; a function is called with a :class:`Tick` about twice a second.
     sequential : bool
@@ -111,6 +115,7 @@ def train(
         epochs=epochs,
         batch_size=batch_size,
         learning_rate=learning_rate,
+        weight_decay=weight_decay,
         device=place,
         capture=capture,
         compile=compile,
