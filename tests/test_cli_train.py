@@ -307,6 +307,7 @@ BAD = [
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--penalty", "hsci"], "penalty='hsci' is not known"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--epochs", "0"], "--epochs is 0"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--learning-rate", "-1"], "--learning-rate is -1"),
+    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--weight-decay", "-1"], "--weight-decay is -1"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--device", "gpu"], "device"),
     (["people.csv", "-t", "approved", "-s", "age", "--fail-above", "gpd=1"], "Did you mean 'gdp'?"),
     (["empty.csv", "-t", "approved", "-s", "age"], "not even a header"),

@@ -160,6 +160,19 @@ def test_float32_keeps_its_digits_under_an_offset(kernel):
     assert eipm(z, s, kernel, bandwidth=0.5).item() == approx(exact.item(), abs=0, rel=1e-5)
 
 
+def test_a_distance_that_three_sums_in_float32_lose_is_kept():
+    # The published training code takes three sums of order one from each other, so that its FREM stops short of a
+    # constant model at large weights.
+    z, s = gaussian_pair(256, 0.5, seed=3)
+    small, w = 1e-3 * z, leave_one_out_weights(s, 0.5)
+    exact = float(eipm_from_gram(Gaussian(1.0)(small, small), w))
+    k, w32 = Gaussian(1.0)(small.float(), small.float()), w.float()
+    u = torch.full((256,), 1 / 256)
+    sums = ((w32 @ k) * w32).sum(-1) - 2 * (w32 @ k @ u) + u @ k @ u
+    assert float(eipm_from_gram(k, w32)) == approx(exact, rel=0.1)
+    assert abs(float(sums.clamp_min(0).sqrt().mean()) - exact) > 0.5 * exact
+
+
 def test_tiles_give_the_same_value_and_gradient(monkeypatch, dtype):
     z, s = (x.to(dtype) for x in gaussian_pair(97, 0.5, 5, columns=4))
     results = []

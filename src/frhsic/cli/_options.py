@@ -25,6 +25,7 @@ __all__ = [
     "Table",
     "Target",
     "Title",
+    "WeightDecay",
 ]
 
 Table = Annotated[
@@ -55,6 +56,10 @@ Penalty = Annotated[
 Epochs = Annotated[int, typer.Option(help="Passes over the training rows.")]
 BatchSize = Annotated[int, typer.Option(help="Rows in a step.")]
 LearningRate = Annotated[float, typer.Option(help="Of Adam.")]
+WeightDecay = Annotated[
+    float | None,
+    typer.Option(help="Of the encoder's weights; by default 0.001 with hsic, and 0 with the paper's methods."),
+]
 HeldOut = Annotated[float, typer.Option("--test-share", help="Share of the rows kept for the report alone.")]
 Title = Annotated[str | None, typer.Option(help="Title of the report.")]
 MaxRows = Annotated[int, typer.Option(help="Rows that the costly statistics of the audits use at most.")]

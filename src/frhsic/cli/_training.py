@@ -33,6 +33,7 @@ class Recipe:
     epochs: int = 200
     batch_size: int = 256
     learning_rate: float = 1e-3
+    weight_decay: float | None = None
     device: str = "auto"
     seed: int = 0
 
@@ -45,12 +46,15 @@ class Recipe:
                 raise ValueError(f"--{name.replace('_', '-')} is {getattr(self, name)}; pass 1 or more.")
         if not 0 < self.learning_rate < float("inf"):
             raise ValueError(f"--learning-rate is {self.learning_rate:g}; pass a positive number, such as 0.001.")
+        if self.weight_decay is not None and not 0 <= self.weight_decay < float("inf"):
+            raise ValueError(f"--weight-decay is {self.weight_decay:g}; pass zero or more, such as 0.001.")
         made = ParityClassifier if binary else ParityRegressor
         return made(
             self.penalty,
             epochs=self.epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
             handle_unknown="ignore",
             device=self.device,
             random_state=self.seed,

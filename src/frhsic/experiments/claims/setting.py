@@ -110,7 +110,7 @@ def _leak_free(results: Results) -> Finding:
         if not good:
             return NOT_RUN
         share = sum(good) / len(good)
-        text = f"{share:.0%} of {len(good)} cells within one combined deviation"
+        text = f"{sum(good)} of {len(good)} cells within one combined deviation"
         return Outcome(1.0 if share >= 0.9 else share, text)
 
     outcomes = by_protocol(results, "leaky-scaling", judge)
