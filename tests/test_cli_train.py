@@ -85,6 +85,11 @@ def trained(folder):
     return json.loads(result.stdout), model, page, result.stderr
 
 
+@pytest.mark.parametrize("asked", [None, 0.0, 0.5])
+def test_the_recipe_hands_its_weight_decay_on(asked):
+    assert _training.Recipe(weight_decay=asked).estimator(binary=True).weight_decay == asked
+
+
 def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained):
     said, path, _, _ = trained
     (X, y, s), (X_test, y_test, s_test) = prepare(columns(folder / "people.csv"), 0, silent).cut([0.2], 0)

@@ -258,10 +258,25 @@ def test_the_default_decays_the_encoder_and_the_paper_s_methods_do_not():
     assert not np.array_equal(weights(), weights(weight_decay=0.0))
     assert np.array_equal(weights(penalty="frhsic"), weights(penalty="frhsic", weight_decay=0.0))
     assert np.array_equal(weights(penalty=HSIC()), weights())
+    for name, made in (("frhsic", HSIC.published()), ("frem", EIPM()), ("none", NoPenalty())):
+        assert np.array_equal(weights(penalty=made), weights(penalty=name))
 
 
-@pytest.mark.parametrize(("asked", "error"), [(-1.0, ValueError), (float("inf"), ValueError), ("1", TypeError)])
-def test_a_weight_decay_that_is_none_is_refused(asked: Any, error: type):
+def test_without_a_target_nothing_decays():
+    X, _, s = biased(80)
+
+    def weights(**asked: Any) -> np.ndarray:
+        model = ParityEncoder(**{**QUICK, "epochs": 3}, **asked).fit(X, sensitive_features=s)
+        return np.concatenate([p.detach().numpy().ravel() for p in model.encoder_.parameters()])
+
+    assert np.array_equal(weights(), weights(weight_decay=0.0))
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [(-1.0, ValueError), (float("inf"), ValueError), (float("nan"), ValueError), ("1", TypeError), (True, TypeError)],
+)
+def test_a_weight_decay_that_is_no_finite_number_is_refused(asked: Any, error: type):
     X, y, s = biased(40)
     with pytest.raises(error, match="weight_decay"):
         ParityClassifier(weight_decay=asked, **QUICK).fit(X, y, sensitive_features=s)

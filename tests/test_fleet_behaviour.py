@@ -364,7 +364,7 @@ def test_parts_hold_every_member_once_and_no_more_than_fit(at_once):
     members = sorted(grid(range(5), [0, 1]) + grid(range(3), [2]), key=lambda m: m.seed)
     run = Run.of(
         sample(), members[0], task="binary", penalty=HSIC, encoder=ENCODER, head=None, epochs=1, batch_size=BATCH,
-        learning_rate=1e-3, device=torch.device("cpu"), capture=False, compile=False,
+        learning_rate=1e-3, weight_decay=0.0, device=torch.device("cpu"), capture=False, compile=False,
     )  # fmt: skip
     parts = run.parts(members, at_once * run.found.bytes_per_model)
     assert [member for part in parts for member in part] == members
@@ -376,7 +376,8 @@ def test_only_state_that_adapts_is_kept_for_every_model():
     def shared(name):
         run = Run.of(
             sample(), Member(1.0), task="binary", penalty=PENALTIES[name], encoder=ENCODER, head=None, epochs=3,
-            batch_size=BATCH, learning_rate=1e-3, device=torch.device("cpu"), capture=False, compile=False,
+            batch_size=BATCH, learning_rate=1e-3, weight_decay=0.0, device=torch.device("cpu"), capture=False,
+            compile=False,
         )  # fmt: skip
         return {n for n in run.found.shared if run.stepper([Member(1.0), Member(2.0)]).state.shared[n].shape[0] == 1}
 

@@ -37,6 +37,14 @@ def test_captured_step_is_the_step_and_agrees_with_the_cpu(name, members, caplog
     assert torch.allclose(captured.history.task_loss, on_cpu.history.task_loss, atol=1e-4)
 
 
+def test_captured_step_decays_as_the_step_does():
+    data = sample()
+    captured = binary(data, MEMBERS, penalty=HSIC, weight_decay=0.1, device="cuda")
+    on_cpu = binary(data, MEMBERS, penalty=HSIC, weight_decay=0.1, device="cpu")
+    for index in range(len(MEMBERS)):
+        assert gap(captured, index, {n: v.cuda() for n, v in of(on_cpu, index).items()}) < 1e-4
+
+
 @pytest.mark.parametrize("name", ["frhsic", "head and gaussian", "adv", "frem"])
 def test_same_call_gives_the_same_numbers_bit_for_bit_on_a_gpu(name):
     data = sample()

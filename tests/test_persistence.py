@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from estimator_samples import QUICK, biased, people
 from frhsic import load, save
-from frhsic.estimators import PENALTY_NAMES, ParityClassifier, ParityEncoder, ParityRegressor, penalty_named
+from frhsic.estimators import PENALTY_NAMES, ParityClassifier, ParityEncoder, ParityRegressor, penalty_named, storage
 from frhsic.estimators.recipes import built, recipe
 from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.penalties import EIPM, GDP, HSIC, BinnedMMD, DistanceCorrelation, Penalty
@@ -157,6 +157,14 @@ def test_no_pickle_is_in_the_file(saved: Path):
 
 
 # refusals
+
+
+def test_a_file_from_before_there_was_a_weight_decay_goes_on_without(saved: Path):
+    header = metadata(saved)
+    del header["parameters"]["weight_decay"]
+    header["checksum"] = storage._checksum(header, load_file(saved))
+    rewritten(saved, header)
+    assert load(saved).weight_decay == 0.0
 
 
 def test_a_file_of_a_newer_layout_is_refused(saved: Path):

@@ -18,12 +18,13 @@ __all__ = ["ParityClassifier"]
 class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # scikit-learn is untyped
     r"""Classifier whose representation is trained to be independent of continuous sensitive attributes.
 
-    .. math:: \min_{h, f} \; \frac1n \sum_i \ell(f(h(x_i)), y_i) + \lambda \cdot \text{penalty}(h(x), s),
+    .. math:: \min_{h, f} \; \frac1n \sum_i \ell(f(h(x_i)), y_i) + \lambda \cdot \text{penalty}(h(x), s)
+        + \tfrac w2 \|W\|^2,
 
-    with an encoder h, an affine head f, the cross-entropy :math:`\ell`, and λ the `penalty_weight`. Larger λ leaves
-    less dependence and costs accuracy; :func:`frhsic.select_weight` chooses it. The attributes are needed to fit, not
-    to predict. What is left of the dependence is to be measured on rows that were not trained on:
-    :func:`frhsic.audit`.
+    with an encoder h, an affine head f, the cross-entropy :math:`\ell`, λ the `penalty_weight` and w the `weight_decay`
+    of the encoder's weights W. Larger λ leaves less dependence and costs accuracy; :func:`frhsic.select_weight` chooses
+    it. The attributes are needed to fit, not to predict. What is left of the dependence is to be measured on rows that
+    were not trained on: :func:`frhsic.audit`.
 
     Parameters
     ----------
@@ -41,8 +42,8 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         Of Adam; the defaults are the paper's. The last, smaller batch of an epoch is kept, so fewer rows than
         `batch_size` are one batch.
     weight_decay : float, optional
-        w adds :math:`\tfrac w2 \|W\|^2` over the weight matrices of the encoder to what is minimised. None is 1e-3,
-        and 0 for the paper's methods by name, which are trained as the paper did; see
+        w, of the encoder's weight matrices W. None is 1e-3 with the default penalty and its variants, and 0 with the
+        paper's methods, which are trained as the paper did, and without y; see
         :func:`frhsic.estimators.weight_decay_of`.
     handle_unknown : {"error", "ignore"}
         A category at predict that no training row has: an error that names it, or a row without level.

@@ -16,7 +16,8 @@ __all__ = ["ParityEncoder"]
 class ParityEncoder(ParityBase):
     r"""Transformer: a representation Z = h(X) trained to be independent of continuous sensitive attributes.
 
-    .. math:: \min_{h, f} \; \frac1n \sum_i \ell(f(h(x_i)), y_i) + \lambda \cdot \text{penalty}(h(x), s).
+    .. math:: \min_{h, f} \; \frac1n \sum_i \ell(f(h(x_i)), y_i) + \lambda \cdot \text{penalty}(h(x), s)
+        + \tfrac w2 \|W\|^2.
 
     Without y the head f reconstructs the scaled columns, :math:`\ell = \frac1d \|f(z) - x\|^2`. With y it predicts y:
     classes by cross-entropy where y holds labels, a standardised number by squared error where it is continuous (as

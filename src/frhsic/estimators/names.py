@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, get_args
 
+from frhsic.fleet.losses import Task
 from frhsic.penalties import (
     EIPM,
     GDP,
@@ -30,20 +31,23 @@ WEIGHT_DECAY = 1e-3
 """Weight decay of the encoder under this library's own penalty."""
 
 
-def weight_decay_of(penalty: str | Penalty, task: str = "binary") -> float:
-    """Return the weight decay of the encoder that goes with a penalty: 1e-3, and none for the paper's methods.
+def weight_decay_of(penalty: str | Penalty, task: Task = "binary") -> float:
+    """Return the weight decay of the encoder that goes with a penalty: 1e-3 with HSIC of standardised Z, else none.
 
-    A penalty that is blind to the scale of Z leaves overfitting alone, which the paper's methods hold down in part by
-    shrinking Z; a decay does it for all weights λ alike. The paper trained without, and its methods by their names are
-    trained so. Without a target (the task ``"reconstruction"``) there is nothing to overfit to, and none either.
+    A penalty that is blind to the scale of Z leaves overfitting alone, which others hold down in part by shrinking Z; a
+    decay does it for all weights λ alike. The paper trained without, and so are its methods here, by name or as
+    objects. Without a target (the task ``"reconstruction"``) there is none either.
 
     Examples
     --------
-    >>> weight_decay_of("hsic"), weight_decay_of("frhsic"), weight_decay_of(HSIC(condition="positive"))
-    (0.001, 0.0, 0.001)
+    >>> weight_decay_of("hsic"), weight_decay_of(HSIC(condition="positive"))
+    (0.001, 0.001)
+    >>> weight_decay_of("frhsic"), weight_decay_of(HSIC.published())
+    (0.0, 0.0)
     """
-    papers = isinstance(penalty, str) and penalty != "hsic"
-    return 0.0 if papers or task == "reconstruction" else WEIGHT_DECAY
+    made = penalty_named(penalty) if isinstance(penalty, str) else penalty
+    scale_blind = isinstance(made, HSIC) and made.scale_z == "standardised"
+    return WEIGHT_DECAY if scale_blind and task != "reconstruction" else 0.0
 
 
 def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: Condition = "all") -> Penalty:

@@ -16,8 +16,8 @@ __all__ = ["ParityRegressor"]
 class ParityRegressor(RegressorMixin, ParityBase):  # type: ignore[misc]  # scikit-learn is untyped
     r"""Regressor whose representation is trained to be independent of continuous sensitive attributes.
 
-    .. math:: \min_{h, f} \; \frac1n \sum_i (f(h(x_i)) - \tilde y_i)^2 + \lambda \cdot \text{penalty}(h(x), s),
-        \qquad \tilde y = (y - \bar y) / \mathrm{sd}(y).
+    .. math:: \min_{h, f} \; \frac1n \sum_i (f(h(x_i)) - \tilde y_i)^2 + \lambda \cdot \text{penalty}(h(x), s)
+        + \tfrac w2 \|W\|^2, \qquad \tilde y = (y - \bar y) / \mathrm{sd}(y).
 
     The target is standardised by the training rows and predictions are given in its own unit, so that λ means the same
     whatever the unit of y is: the head's raw output, which penalties see, has unit scale.

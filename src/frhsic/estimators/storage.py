@@ -129,7 +129,7 @@ def restore(
 ) -> None:
     """Give an unfitted estimator of the right class the parameters and the state of a file."""
     given = {"encoder": encoder, "penalty": penalty}
-    parameters = {}
+    parameters: dict[str, Any] = {"weight_decay": 0.0}  # files from before there was one were trained without
     for name, value in header["parameters"].items():
         if given.get(name) is not None:
             parameters[name] = given[name]

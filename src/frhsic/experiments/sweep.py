@@ -103,6 +103,14 @@ class Grid:
             return Method(BASELINE, partial(penalty_named, BASELINE), (0.0,))
         return next(method for method in self.methods if method.name == name)
 
+    def decay_of(self, name: str) -> float:
+        """Weight decay of a method: the grid's, or its own."""
+        return self.method(name).weight_decay if self.weight_decay is None else self.weight_decay
+
+    def is_stale(self, record: Record) -> bool:
+        """Return whether a record is of this grid, but of a model that was trained with another weight decay."""
+        return _unit(record) in self.units() and record.get("weight_decay", 0.0) != self.decay_of(record["method"])
+
     def weights_of(self, name: str) -> tuple[float, ...]:
         """Weights of a method: its own, or the grid's."""
         own = self.method(name).weights
@@ -125,6 +133,8 @@ def run(
     written, for what a record cannot hold. With several `workers`, which pays on a CPU, fleets are trained in as many
     processes; records come in the same order.
     """
+    before = records.read(path)
+    records.keep_complete(path, before, [r for r in before if not grid.is_stale(r)])
     sizes = {unit: grid.repeats * len(grid.weights_of(unit[2])) for unit in grid.units()}
     missing = records.resume(path, grid.units(), _unit, sizes)
     for dataset, group in groupby(missing, key=itemgetter(1)):
@@ -183,7 +193,7 @@ def _trained(grid: Grid, method: Method, task: Task, rows: TrainingData, device:
         epochs=grid.epochs,
         batch_size=rows.rows if grid.batch_size is None else grid.batch_size,
         device=device,
-        weight_decay=method.weight_decay if grid.weight_decay is None else grid.weight_decay,
+        weight_decay=grid.decay_of(method.name),
     )
 
 
@@ -203,6 +213,7 @@ def _records(
             "method": method,
             "weight": member.weight,
             "repeat": member.split,
+            **({"weight_decay": grid.decay_of(method)} if grid.decay_of(method) else {}),
             "diverged": stopped[index] >= 0,
             **results[index],
             "seconds": fleet.seconds,

@@ -55,10 +55,10 @@ class Run:
         epochs: int,
         batch_size: int,
         learning_rate: float,
+        weight_decay: float,
         device: torch.device,
         capture: bool,
         compile: bool,
-        weight_decay: float = 0.0,
     ) -> Run:
         """Check what came, probe the first member's model, and move the data to the device."""
         check_target(task, data)

@@ -115,7 +115,7 @@ class Layout:
 
 @dataclass
 class State:
-    """Everything that a step reads or changes, each tensor with a leading axis of M or G."""
+    """Everything that a step reads or changes, each tensor with a leading axis of M or G unless all models share it."""
 
     layout: Layout
     model: Model

@@ -77,7 +77,7 @@ class Adam:
     def step(self, state: State, gradient: Tensor) -> None:
         """Step every model in place, in one pass over the stacked parameters."""
         if self.weight_decay > 0:
-            gradient.add_(state.flat.detach() * state.decayed, alpha=self.weight_decay)
+            gradient.addcmul_(state.flat.detach(), state.decayed, value=self.weight_decay)
         flat = _pieces(state.flat.detach())
         state.steps.add_(1)
         torch._fused_adam_(  # what torch.optim.Adam(fused=True) calls, without its bookkeeping in Python

@@ -10,7 +10,7 @@ import numpy as np
 from frhsic.experiments.printed import DATASET_NAMES, METHOD_NAMES, printed_sweeps
 from frhsic.experiments.protocol import BASELINE, PAPER_WEIGHTS, PUBLISHED
 from frhsic.experiments.records import Record
-from frhsic.experiments.tables.frontiers import finite
+from frhsic.experiments.tables.frontiers import REGRESSION, finite
 from frhsic.experiments.tables.table import Cell, Column, Table
 
 __all__ = ["Agreement", "agreement", "agreement_table", "disagreements_table", "share"]
@@ -152,10 +152,11 @@ def _cause(
         return "another draw of the survey's rows"
     if method in ADVERSARIAL:
         return "an adversary's objective has no lower bound: where it ends depends on the order of the batches"
-    if method == "frem" and float(values.mean()) < theirs and weight >= ROUNDED_FROM:
+    collapsed = (float(values.mean()) - theirs) * (-1 if quantity == "gdp" or dataset not in REGRESSION else 1) > 0
+    if method == "frem" and collapsed and weight >= ROUNDED_FROM:
         return (
             "the published code takes the distance as a difference of three sums in float32, which rounds it away "
-            "where it is small, so that Z does not collapse; computed so, ours is .033 (COMPAS, λ = 100, GDP)"
+            "where it is small, so that Z does not collapse (`benchmarks/frem_rounding.py`)"
         )
     near = (
         [w for w in PAPER_WEIGHTS if abs(PAPER_WEIGHTS.index(w) - PAPER_WEIGHTS.index(weight)) == 1] if weight else []
