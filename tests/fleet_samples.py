@@ -34,6 +34,7 @@ PENALTIES: dict[str, Callable[[], Penalty]] = {
     "frhsic": HSIC.published,
     "head and gaussian": HSIC,
     "standardised": partial(HSIC, scale_z="standardised", standardise_scores=True),
+    "whitened": partial(HSIC, scale_z="whitened"),
     "every step": partial(HSIC, scale_z="step", head_weight=0.0),
     "unbiased": partial(HSIC, estimator="unbiased"),
     "sum of kernels": partial(HSIC, Gaussian(0.5) + Linear(), scale_z=1.0),

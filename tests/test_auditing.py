@@ -363,6 +363,13 @@ def test_the_shuffled_mean_of_the_squared_covariance_is_known():
     assert abs(np.mean(draws) - expected) < 4 * np.std(draws) / math.sqrt(2000)
 
 
+def test_a_linear_probe_finds_what_hides_in_a_direction_of_little_variance():
+    random = np.random.default_rng(0)
+    s = random.standard_normal(1500)
+    first = random.standard_normal(1500)
+    assert probe(np.column_stack([first, first + 1e-4 * s]), s, "linear").r2 > 0.99
+
+
 def test_a_probe_recovers_what_is_there_and_nothing_else():
     random = np.random.default_rng(0)
     z = random.standard_normal((1500, 3))

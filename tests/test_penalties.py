@@ -34,6 +34,7 @@ MAKERS: dict[str, Callable[[], Penalty]] = {
     "published-eo": lambda: HSIC.published(condition="positive"),
     "step": lambda: HSIC(scale_z="step"),
     "standardised": lambda: HSIC(Laplacian(1.0), scale_z="standardised", standardise_scores=True, attributes="sum"),
+    "whitened": lambda: HSIC(scale_z="whitened"),
     "unbiased": lambda: HSIC(estimator="unbiased", scale_s=0.3, attributes="isotropic"),
     "linear": lambda: HSIC(Linear(), scale_z=1.0, head_weight=0.0),
     "head": lambda: HSIC(representation_weight=0.0),

@@ -17,7 +17,7 @@ from frhsic.penalties import HSIC
 from frhsic.penalties.fused import gaussian_inner
 from frhsic.penalties.scales import median_distance
 
-Z_SCALES = ("normalised", "standardised", "step", "published", 1.7)
+Z_SCALES = ("normalised", "standardised", "whitened", "step", "published", 1.7)
 
 
 def plain(kernel_z=None, kernel_s=None, **options):
@@ -226,7 +226,7 @@ def test_median_distance_is_the_lower_median_with_ties_and_for_even_and_odd_coun
     assert median_distance(tied).item() == median_bandwidth(tied)
 
 
-@pytest.mark.parametrize("scale", ["normalised", "standardised"])
+@pytest.mark.parametrize("scale", ["normalised", "standardised", "whitened"])
 @pytest.mark.parametrize("condition", ["all", "positive"])
 def test_shrinking_or_growing_z_changes_nothing_where_z_is_normalised(scale, condition, dtype):
     z, s, _ = batch(m=30, dtype=dtype)
@@ -251,6 +251,35 @@ def test_a_standardised_coordinate_cannot_hide_by_being_small():
     seen = {name: prepared(HSIC(head_weight=0.0, scale_z=name), s) for name in ("normalised", "standardised")}
     assert seen["standardised"](small, s).item() == approx(seen["standardised"](large, s).item(), rel=1e-9)
     assert seen["normalised"](small, s) < seen["normalised"](large, s) / 2
+
+
+def test_whitening_measures_distances_by_the_inverse_of_the_covariance(dtype):
+    z, s, _ = batch(m=40, dtype=dtype)
+    d = z.shape[1]
+    centred = (z - z.mean(0)).double()
+    covariance = centred.T @ centred / 40
+    covariance += 1e-4 * covariance.diagonal().mean() * torch.eye(d, dtype=torch.float64)
+    inner = centred @ torch.linalg.inv(covariance) @ centred.T / (2 * d)
+    away = inner.diagonal()[:, None] + inner.diagonal() - 2 * inner
+    penalty = prepared(HSIC(head_weight=0.0, scale_z="whitened"), s)
+    l = torch.exp(-((s.double() - s.double().T) ** 2) / (2 * float(penalty.scale_s_now) ** 2))
+    expected = 10 * hsic_biased(l, inner + torch.exp(-away / 2)).item()
+    assert penalty(z, s).item() == approx(expected, rel=1e-9 if dtype == torch.float64 else 1e-4)
+
+
+def test_a_direction_cannot_hide_by_being_small_where_z_is_whitened():
+    _, s, _ = batch(m=60)
+    noise = torch.randn(60, 2, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    hidden = torch.cat([noise[:, :1], noise[:, :1] + 0.1 * s, noise[:, 1:]], 1)  # a difference of two is small
+    seen = {name: prepared(HSIC(Linear(), head_weight=0.0, scale_z=name), s) for name in ("standardised", "whitened")}
+    assert seen["whitened"](hidden, s) > 5 * seen["standardised"](hidden, s)
+
+
+def test_affine_maps_of_whitened_z_change_nothing_but_by_the_ridge():
+    z, s, _ = batch(m=60)
+    mixed = z @ torch.tensor([[2.0, -1.0, 0.5], [0.0, 3.0, 1.0], [0.3, 0.0, -0.7]], dtype=torch.float64) + 5
+    penalty = prepared(HSIC(head_weight=0.0, scale_z="whitened"), s)
+    assert penalty(mixed, s).item() == approx(penalty(z, s).item(), rel=2e-3)
 
 
 def test_the_published_scale_is_refreshed_on_every_batch_of_epochs_0_20_40_and_kept_between(dtype):
@@ -332,7 +361,7 @@ def test_a_collapsed_representation_gives_zero_with_a_finite_gradient(scale, dty
 # --- Equal Opportunity and minorities -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", ["normalised", "standardised", 1.3])
+@pytest.mark.parametrize("scale", ["normalised", "standardised", "whitened", 1.3])
 def test_equal_opportunity_is_the_penalty_of_the_positive_rows(scale, dtype):
     z, s, f = batch(m=40, dtype=dtype)
     y = (torch.arange(40) % 3 > 0).to(dtype)

@@ -17,6 +17,10 @@ __all__ = ["Probe", "cross_fitted_scores", "probe"]
 FOLDS = 5
 RESAMPLES = 500
 
+RIDGES = np.logspace(-8, 4, 13)
+"""Candidates for the ridge, of which the leave-one-out error chooses: the small ones find what hides in directions of Z
+that have hardly any variance."""
+
 
 @dataclass(frozen=True)
 class Probe:
@@ -72,7 +76,7 @@ def probe(
     folds = min(FOLDS, len(s) // 2)
     model: Any
     if kind == "linear":
-        model = make_pipeline(StandardScaler(), RidgeCV(alphas=np.logspace(-2, 4, 7)))
+        model = make_pipeline(StandardScaler(), RidgeCV(alphas=RIDGES))
     else:
         model = HistGradientBoostingRegressor(max_iter=100, early_stopping=False, random_state=seed)
     split = KFold(folds, shuffle=True, random_state=seed)
@@ -98,5 +102,5 @@ def cross_fitted_scores(z: np.ndarray, y: np.ndarray, *, seed: int = 0) -> np.nd
         model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         split: Any = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
         return np.asarray(cross_val_predict(model, z, y.astype(int), cv=split, method="predict_proba")[:, 1])
-    model = make_pipeline(StandardScaler(), RidgeCV(alphas=np.logspace(-2, 4, 7)))
+    model = make_pipeline(StandardScaler(), RidgeCV(alphas=RIDGES))
     return np.asarray(cross_val_predict(model, z, y, cv=KFold(FOLDS, shuffle=True, random_state=seed)))

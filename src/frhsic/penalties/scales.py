@@ -16,15 +16,19 @@ from torch import Tensor
 from frhsic.kernels import Gaussian, Kernel, squared_distances
 from frhsic.penalties.base import Batch, Condition, Penalty, one_of, positive, whole
 
-__all__ = ["ScaleZ", "ScaledPenalty", "median_distance", "root_mean_square_distance", "standardised"]
+__all__ = ["ScaleZ", "ScaledPenalty", "median_distance", "root_mean_square_distance", "standardised", "whitened"]
 
-ScaleZ = Literal["normalised", "standardised", "step", "published"]
+ScaleZ = Literal["normalised", "standardised", "whitened", "step", "published"]
 
 SLACK = 1e-5
 """What the published runs add to a median distance, so that it is never zero."""
 
 SMALLEST = 1e-6
 """Below this spread a representation counts as collapsed, and is divided by this instead."""
+
+
+WHITENING_RIDGE = 1e-4
+"""Variance, as a share of the mean one, that a direction is taken to have at least when z is whitened."""
 
 
 class ScaledPenalty(Penalty):
@@ -46,6 +50,9 @@ class ScaledPenalty(Penalty):
         - ``"standardised"``: each coordinate is divided by its own standard deviation times
           :math:`\sqrt{2d}`, with gradient; the root mean square distance is again one, and no coordinate
           can hide by being small.
+        - ``"whitened"``: z is mapped by the inverse root of its covariance (plus 1e-4 of the mean variance) and divided
+          by :math:`\sqrt{2d}`, with gradient; up to that ridge no affine map of z changes anything, and no direction
+          can hide by being small. Costs a Cholesky factor of d × d in every step.
         - ``"step"``: the batch's median distance + 1e-5 in every step, without gradient.
         - ``"published"``: the same, but only in epochs 0, 20, 40, ... (`refresh_every`); the value of the last
           batch of such an epoch is kept until the next. Before the first :meth:`adapt` it is NaN.
@@ -105,6 +112,8 @@ class ScaledPenalty(Penalty):
             return z / root_mean_square_distance(z, batch.weights)
         if self.scale_z == "standardised":
             return standardised(z, batch.weights) / math.sqrt(2 * z.shape[1])
+        if self.scale_z == "whitened":
+            return whitened(z, batch.weights) / math.sqrt(2 * z.shape[1])
         assert self.scale_z_now is not None
         return z / self.scale_z_now.to(z)
 
@@ -163,3 +172,26 @@ def standardised(z: Tensor, w: Tensor) -> Tensor:
     """
     centred = z - w @ z
     return centred / (w @ (centred * centred)).clamp_min(SMALLEST**2).sqrt()
+
+
+def whitened(z: Tensor, w: Tensor) -> Tensor:
+    r"""Columns of mean 0, uncorrelated and of variance 1 under the weights, up to the ridge.
+
+    :math:`(z - \bar z) L^{-\top}` with :math:`L L^\top = C + \varepsilon \bar c I`, C the covariance and
+    :math:`\bar c` the mean of its diagonal: the root does not matter to kernels of distances and inner products.
+
+    Examples
+    --------
+    >>> z = torch.tensor([[0.0, 0.0], [2.0, 0.0], [0.0, 0.2], [2.0, 0.2]])
+    >>> whitened(z, torch.full((4,), 0.25)).abs()
+    tensor([[1.0000, 0.9975],
+            [1.0000, 0.9975],
+            [1.0000, 0.9975],
+            [1.0000, 0.9975]])
+    """
+    centred = z - w @ z
+    covariance = (w[:, None] * centred).mT @ centred
+    least = (WHITENING_RIDGE * covariance.diagonal().mean()).clamp_min(SMALLEST**2)
+    eye = torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
+    factor, _ = torch.linalg.cholesky_ex(covariance + least * eye)  # the one that does not wait for a GPU
+    return torch.linalg.solve_triangular(factor, centred.mT, upper=False).mT
