@@ -32,7 +32,7 @@ WEIGHT_DECAY = 1e-3
 
 
 def weight_decay_of(penalty: str | Penalty, task: Task = "binary") -> float:
-    """Return the weight decay of the encoder that goes with a penalty: 1e-3 with HSIC of standardised Z, else none.
+    """Return the weight decay of the encoder that goes with a penalty: 1e-3 if that is blind to the scale of Z, else 0.
 
     A penalty that is blind to the scale of Z leaves overfitting alone, which others hold down in part by shrinking Z; a
     decay does it for all weights λ alike. The paper trained without, and so are its methods here, by name or as
@@ -46,7 +46,7 @@ def weight_decay_of(penalty: str | Penalty, task: Task = "binary") -> float:
     (0.0, 0.0)
     """
     made = penalty_named(penalty) if isinstance(penalty, str) else penalty
-    scale_blind = isinstance(made, HSIC) and made.scale_z == "standardised"
+    scale_blind = isinstance(made, HSIC) and made.scale_z in ("standardised", "whitened")
     return WEIGHT_DECAY if scale_blind and task != "reconstruction" else 0.0
 
 

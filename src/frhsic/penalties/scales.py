@@ -194,4 +194,5 @@ def whitened(z: Tensor, w: Tensor) -> Tensor:
     least = (WHITENING_RIDGE * covariance.diagonal().mean()).clamp_min(SMALLEST**2)
     eye = torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
     factor, _ = torch.linalg.cholesky_ex(covariance + least * eye)  # the one that does not wait for a GPU
-    return torch.linalg.solve_triangular(factor, centred.mT, upper=False).mT
+    white: Tensor = torch.linalg.solve_triangular(factor, centred.mT, upper=False).mT
+    return white

@@ -39,7 +39,7 @@ def _transfer_below_unfair(results: Results) -> Finding:
         if not {"frhsic", BASELINE} <= set(values):
             return NOT_RUN
         change = 1 - values["frhsic"] / values[BASELINE]
-        return Outcome(change > 0, f"{_listed(values)} ({change:+.0%} less for FRHSIC)")
+        return Outcome(change > 0, f"{_listed(values)} ({change:.0%} less for FRHSIC)")
 
     outcomes = by_protocol(results, "transfer-heads", judge)
     return Finding(
