@@ -55,8 +55,8 @@ class HSIC(ScaledPenalty):
     ----------
     kernel_z, scale_z, refresh_every
         :math:`\kappa_Z` and :math:`\sigma_Z`: any kernel (by default ``Linear() + Gaussian(1.0)``; None is
-        ``Gaussian(1.0)``), and ``"normalised"``, ``"standardised"``, ``"step"``,
-        ``"published"`` or a number; see :class:`~frhsic.penalties.scales.ScaledPenalty`.
+        ``Gaussian(1.0)``), and ``"normalised"``, ``"standardised"``, ``"whitened"``,
+        ``"step"``, ``"published"`` or a number; see :class:`~frhsic.penalties.scales.ScaledPenalty`.
     kernel_s
         :math:`\kappa_S`, any kernel, its bandwidth in units of `scale_s`; None is ``Gaussian(1.0)``.
     scale_s
