@@ -69,7 +69,7 @@ def test_an_unknown_name_stops_before_anything_is_fetched_and_without_a_tracebac
     monkeypatch.setattr(sys, "argv", ["frhsic", "datasets", "fetch", "adult", "compass"])
     with pytest.raises(SystemExit) as stop:
         main()
-    assert stop.value.code == 1
+    assert stop.value.code == 2
     assert capsys.readouterr().err == "frhsic: there is no dataset 'compass'. Did you mean 'compas'?\n"
     assert not (empty / "cache").exists()
 

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from frhsic import __version__
-from frhsic.cli import audit, datasets, demo, reproduce, sweep, train
+from frhsic.cli import _terminal, audit, datasets, demo, reproduce, sweep, train
 
 __all__ = ["app", "main"]
 
@@ -44,4 +44,4 @@ def main() -> None:
         app()
     except (ValueError, OSError) as error:
         typer.echo(f"frhsic: {error}", err=True)
-        sys.exit(1)
+        sys.exit(_terminal.BAD_INPUT)
