@@ -10,7 +10,6 @@ import pytest
 import torch
 from pytest import approx
 
-from frhsic import kernels
 from frhsic.kernels import (
     Column,
     Gaussian,
@@ -18,6 +17,7 @@ from frhsic.kernels import (
     Laplacian,
     Linear,
     PerColumn,
+    bandwidth,
     gaussian_at_median,
     median_bandwidth,
     per_column_gaussians,
@@ -264,7 +264,7 @@ def test_median_of_coinciding_rows_is_zero_exactly_in_many_columns(dtype):
 def test_median_bandwidth_of_many_rows_is_that_of_a_fixed_subsample(monkeypatch):
     x = sample(300, torch.float64)
     exact = median_bandwidth(x)
-    monkeypatch.setattr(kernels, "MEDIAN_ROWS", 200)
+    monkeypatch.setattr(bandwidth, "MEDIAN_ROWS", 200)
     chosen = torch.randperm(300, generator=torch.Generator().manual_seed(0))[:200]
     assert median_bandwidth(x) == median_bandwidth(x) == approx(lower_median(x[chosen].numpy()), abs=0, rel=1e-12)
     assert median_bandwidth(x) == approx(exact, abs=0, rel=0.1)
@@ -272,7 +272,7 @@ def test_median_bandwidth_of_many_rows_is_that_of_a_fixed_subsample(monkeypatch)
 
 
 def test_median_bandwidth_is_exact_up_to_its_limit():
-    assert kernels.MEDIAN_ROWS == 2048
+    assert bandwidth.MEDIAN_ROWS == 2048
     x = torch.arange(2048, dtype=torch.float64)
     # n - d pairs lie at distance d: the lower median is the least d with at least half of them below or at it
     counts = torch.cumsum(torch.arange(2047, 0, -1), 0)

@@ -7,11 +7,14 @@ import difflib
 import math
 import types
 import typing
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = ["from_plain", "to_plain"]
 
-T = TypeVar("T")
+T = TypeVar("T", bound="DataclassInstance")
 
 
 def to_plain(value: Any) -> Any:
@@ -41,7 +44,7 @@ def from_plain(kind: type[T], value: Any, where: str = "") -> T:
     if not isinstance(value, dict):
         raise ValueError(f"{where} is {_said(value)}; an object was expected.")
     hints = typing.get_type_hints(kind)
-    fields = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]  # kind is a dataclass by contract
+    fields = {f.name: f for f in dataclasses.fields(kind)}
     for key in value:
         if key not in fields:
             near = difflib.get_close_matches(str(key), fields, n=1)

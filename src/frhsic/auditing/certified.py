@@ -73,6 +73,8 @@ def certificates(
         fixed_z = gaussian_at_median(rows.z[rest], name=rows.z_said)
         fixed_s = gaussian_at_median(rows.s[rest], name=rows.s_said)
         population = held_out_bound(z, s, fixed_z, fixed_s, delta=1 - settings.level)
+        observed = population.details["hsic"]
+        assert isinstance(observed, float)
         found.append(
             _row(
                 "population_hsic",
@@ -81,7 +83,7 @@ def certificates(
                 len(z),
                 f"With probability {percent(population.confidence)} HSIC of the population that these rows were drawn "
                 f"from is at most {figure(population.value)}.",
-                observed=float(population.details["hsic"]),  # type: ignore[arg-type]  # a number in this certificate
+                observed=observed,
             )
         )
     for value in at:

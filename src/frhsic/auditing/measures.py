@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from frhsic.auditing import wording
-from frhsic.auditing.probes import probe
+from frhsic.auditing.probes import ProbeKind, probe
 from frhsic.auditing.resampling import jackknife, shuffled_mean, subsample
 from frhsic.auditing.results import Contrast, Curve, Interval, Number, Omitted, Population, Setting
 from frhsic.dependence import distance_correlation, eipm, hsic, kernel_hgr, mutual_information
@@ -352,9 +352,10 @@ def _resampled(
 def _probes(rows: Rows, settings: Settings, tell: Callable[[str], None]) -> Iterator[Number]:
     chosen = subsample(rows.count, settings.probe_rows, settings.generator(4))
     z, s = rows.z[chosen], rows.s[chosen, 0]
-    for key, kind in (("probe_linear", "linear"), ("probe_trees", "trees")):
+    kinds: dict[str, ProbeKind] = {"probe_linear": "linear", "probe_trees": "trees"}
+    for key, kind in kinds.items():
         tell(f"{kind} probe")
-        found = probe(z, s, kind, level=settings.level, seed=settings.seed)  # type: ignore[arg-type]  # both are kinds
+        found = probe(z, s, kind, level=settings.level, seed=settings.seed)
         yield Number(
             key=key,
             label=LABELS[key],

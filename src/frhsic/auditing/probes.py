@@ -12,7 +12,9 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-__all__ = ["Probe", "cross_fitted_scores", "probe"]
+__all__ = ["Probe", "ProbeKind", "cross_fitted_scores", "probe"]
+
+ProbeKind = Literal["linear", "trees"]
 
 FOLDS = 5
 RESAMPLES = 500
@@ -39,7 +41,7 @@ class Probe:
 def probe(
     z: np.ndarray,
     s: np.ndarray,
-    kind: Literal["linear", "trees"],
+    kind: ProbeKind,
     *,
     level: float = 0.95,
     seed: int = 0,

@@ -297,7 +297,7 @@ class _EndOfGraph(torch.autograd.Function):
 def _ends_here(gradient: Tensor | None, *depends_on: Tensor) -> Tensor | None:
     if gradient is None:
         return None
-    ended: Tensor = _EndOfGraph.apply(gradient, *depends_on)  # type: ignore[no-untyped-call] # torch's
+    ended: Tensor = _EndOfGraph.apply(gradient, *depends_on)  # type: ignore[no-untyped-call]  # untyped in torch
     return ended
 
 
@@ -316,7 +316,7 @@ def _gradient(x: Tensor, k: _tiles.Entries, y: Tensor, l: _tiles.Entries, b: Ten
 
 
 def _hsic(z: Tensor, s: Tensor, kernel_z: Kernel, kernel_s: Kernel, w: Tensor, form: _Form) -> Tensor:
-    value: Tensor = _TiledHSIC.apply(z, s, kernel_z, kernel_s, w, form)  # type: ignore[no-untyped-call] # torch's
+    value: Tensor = _TiledHSIC.apply(z, s, kernel_z, kernel_s, w, form)  # type: ignore[no-untyped-call]  # untyped in torch
     return value
 
 

@@ -60,7 +60,7 @@ class Problem:
     seed: int
 
 
-class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped
+class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
     """Constructor and training of the three estimators; their documentation stands there."""
 
     encoder_: nn.Module

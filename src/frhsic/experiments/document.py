@@ -8,10 +8,11 @@ from pathlib import Path
 
 from frhsic.experiments.claims import CLAIMS, Claim, Finding
 from frhsic.experiments.claims.claim import NOT_RUN, VERDICTS
+from frhsic.experiments.contents import Drawn, Listed
 from frhsic.experiments.figures.style import save
 from frhsic.experiments.penalty_tables import penalty_tables
 from frhsic.experiments.results import Results
-from frhsic.experiments.sections import SECTIONS, Drawn, Listed, Section
+from frhsic.experiments.sections import SECTIONS, Section
 from frhsic.experiments.tables import Column, Table
 
 __all__ = ["reproduction", "write"]

@@ -1,0 +1,31 @@
+r"""Kernels, their algebra, and the median bandwidth.
+
+A kernel is an immutable callable :math:`(x, y) \mapsto k(x, y)` on the rows of two matrices, whose
+docstring is its formula. Each variable has its own kernel and its own bandwidth. Kernels add and
+multiply, and each knows what the theorems ask of it: an upper bound of :math:`k(x, x)`, whether it is
+invariant to a common shift, and whether it is characteristic.
+
+References
+----------
+Ni and Huo, *A Joint-Distribution Route to Fair Representations with Continuous Sensitive Attributes*.
+"""
+
+from frhsic.kernels.bandwidth import gaussian_at_median, median_bandwidth, per_column_gaussians
+from frhsic.kernels.families import Gaussian, InverseMultiquadric, Laplacian, Linear, squared_distances
+from frhsic.kernels.kernel import Column, Kernel, PerColumn, Product, Sum
+
+__all__ = [
+    "Column",
+    "Gaussian",
+    "InverseMultiquadric",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "PerColumn",
+    "Product",
+    "Sum",
+    "gaussian_at_median",
+    "median_bandwidth",
+    "per_column_gaussians",
+    "squared_distances",
+]

@@ -1,0 +1,85 @@
+"""The bandwidth that goes by the median distance, and what kernel `None` means."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from frhsic import _arrays
+from frhsic.kernels.families import Gaussian, squared_distances
+from frhsic.kernels.kernel import PerColumn
+
+__all__ = ["gaussian_at_median", "median_bandwidth", "per_column_gaussians"]
+
+MEDIAN_ROWS = 2048
+"""Above this many rows :func:`median_bandwidth` takes the median over a subsample of so many."""
+
+
+def median_bandwidth(x: Any, *, name: str = "x") -> float:
+    r"""Lower median of the off-diagonal Euclidean distances between rows, :math:`\mathrm{med}_{i<j} \|x_i - x_j\|`.
+
+    Of an even count the smaller of the two middle values. Exact up to 2,048 rows; above that, over 2,048
+    rows drawn without replacement by a generator of fixed seed, so that the same data give the same number.
+
+    Raises
+    ------
+    ValueError
+        If the median is zero: half or more of the pairs coincide, and no kernel can be scaled by it.
+
+    Examples
+    --------
+    >>> median_bandwidth([0.0, 1.0, 3.0])
+    2.0
+    """
+    rows = _arrays.matrix(x, name).detach().to(torch.float64)
+    _arrays.require_rows(rows.shape[0], 2, f"the median distance of {name}")
+    if rows.shape[0] > MEDIAN_ROWS:
+        chosen = torch.randperm(rows.shape[0], generator=torch.Generator().manual_seed(0))[:MEDIAN_ROWS]
+        rows = rows[chosen.to(rows.device)]
+    value = _lower_median_distance(rows)
+    if value == 0:
+        raise ValueError(
+            f"median distance of {name}, of shape {tuple(x.shape) if hasattr(x, 'shape') else (len(x),)}, is 0: "
+            f"half or more of its pairs coincide. Pass a kernel with a bandwidth, such as Gaussian(bandwidth=...), "
+            f"for {name}."
+        )
+    return value
+
+
+def _lower_median_distance(rows: Tensor) -> float:
+    """Lower median of the distances between rows of float64, to twelve digits, and 0 where it is 0 exactly."""
+    n, columns = rows.shape
+    count = n * (n - 1) // 2
+    middle = (count - 1) // 2
+    if columns > 1:
+        centred = rows - rows.mean(dim=0)
+        parts = []
+        for start in range(0, n, 512):  # a block of rows against itself and all rows after it
+            block = squared_distances(centred[start : start + 512], centred[start:])
+            size = len(block)
+            i, j = torch.triu_indices(size, size, 1, device=rows.device)
+            parts += [block[i, j], block[:, size:].flatten()]
+        squares = _arrays.to_numpy(torch.cat(parts))
+        squares.partition(middle)
+        # Products lose the digits of distances far below the rows' own size; those are taken from differences.
+        if squares[middle] > 1e-3 * float(centred.square().sum(1).max()):
+            return math.sqrt(squares[middle])
+    # pdist subtracts before it squares: coinciding rows are at distance 0 exactly
+    distances = _arrays.to_numpy(torch.nn.functional.pdist(rows))
+    distances.partition(middle)
+    return float(distances[middle])
+
+
+def gaussian_at_median(x: Any, *, name: str = "x") -> Gaussian:
+    """Return the Gaussian kernel at the median distance of x, which is what `None` means everywhere."""
+    return Gaussian(median_bandwidth(x, name=name))
+
+
+def per_column_gaussians(x: Any, *, name: str = "x") -> PerColumn:
+    """Return the product of Gaussians, one per column, each at that column's own median distance."""
+    rows = _arrays.matrix(x, name)
+    names = _arrays.column_names(x, name, rows.shape[1])
+    return PerColumn(tuple(gaussian_at_median(rows[:, i], name=names[i]) for i in range(rows.shape[1])))

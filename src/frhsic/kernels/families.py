@@ -1,0 +1,182 @@
+"""Families of kernels: of the distance alone, with a bandwidth, and the linear one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from frhsic.kernels.kernel import Kernel
+
+__all__ = ["Gaussian", "InverseMultiquadric", "Laplacian", "Linear", "squared_distances"]
+
+
+def squared_distances(x: Tensor, y: Tensor) -> Tensor:
+    r"""Squared Euclidean distances, :math:`\|x_i - y_j\|^2`, of shape (..., n, m).
+
+    One column is subtracted directly. More go through one matrix product, of :math:`(x, \|x\|^2, 1)` with
+    :math:`(-2y, 1, \|y\|^2)`, after both sides are moved by the mean of `y`, because
+    :math:`\|x\|^2 + \|y\|^2 - 2 x^\top y` loses digits when both are far from zero.
+    """
+    if x.shape[-1] == 1:
+        return (x - y.mT) ** 2
+    centre = y.detach().mean(dim=-2, keepdim=True)
+    x, y = x - centre, y - centre
+    left = torch.cat([x, (x * x).sum(-1, keepdim=True), torch.ones_like(x[..., :1])], dim=-1)
+    right = torch.cat([-2 * y, torch.ones_like(y[..., :1]), (y * y).sum(-1, keepdim=True)], dim=-1)
+    return torch.relu(left @ right.mT)  # relu rather than clamp_min: one pass less in the backward of every step
+
+
+class _Radial(Kernel):
+    """A kernel of the distance alone, with unit diagonal, bounded by one and characteristic."""
+
+    bandwidth: float | Tensor
+
+    def __post_init__(self) -> None:
+        value = self.bandwidth
+        if isinstance(value, Tensor):
+            if value.ndim != 0:
+                raise ValueError(f"bandwidth has shape {tuple(value.shape)}; pass a number or a 0-d tensor.")
+            return  # its value is not looked at: it may be batched under vmap or live on a GPU
+        if isinstance(value, bool) or (not isinstance(value, (int, float)) and not hasattr(value, "__float__")):
+            raise TypeError(f"bandwidth is {type(value).__name__}; pass a positive number or a 0-d tensor.")
+        if not (math.isfinite(float(value)) and float(value) > 0):
+            raise ValueError(f"bandwidth is {float(value)}; pass a positive, finite number.")
+
+    @property
+    def offset(self) -> float:
+        return 1.0
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        return torch.ones(x.shape[:-1], dtype=x.dtype, device=x.device)
+
+    @property
+    def bound(self) -> float:
+        return 1.0
+
+    @property
+    def unit_diagonal(self) -> bool:
+        return True
+
+    @property
+    def shift_invariant(self) -> bool:
+        return True
+
+    @property
+    def centring_safe(self) -> bool:
+        return True
+
+    @property
+    def characteristic(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Gaussian(_Radial):
+    r"""Gaussian kernel, :math:`k(x, y) = \exp(-\|x - y\|^2 / 2\sigma^2)`.
+
+    Examples
+    --------
+    >>> Gaussian(1.0)(torch.zeros(1, 1), torch.ones(1, 1))
+    tensor([[0.6065]])
+    """
+
+    bandwidth: float | Tensor
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.exp(squared_distances(x, y) * (-0.5 / self.bandwidth**2))
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.expm1(squared_distances(x, y) * (-0.5 / self.bandwidth**2))
+
+
+@dataclass(frozen=True)
+class Laplacian(_Radial):
+    r"""Laplacian kernel, :math:`k(x, y) = \exp(-\|x - y\|_1 / \sigma)`.
+
+    Examples
+    --------
+    >>> Laplacian(1.0)(torch.zeros(1, 2), torch.ones(1, 2))
+    tensor([[0.1353]])
+    """
+
+    bandwidth: float | Tensor
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.exp(-_absolute_distances(x, y) / self.bandwidth)
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.expm1(-_absolute_distances(x, y) / self.bandwidth)
+
+
+@dataclass(frozen=True)
+class InverseMultiquadric(_Radial):
+    r"""Inverse multiquadric kernel, :math:`k(x, y) = (1 + \|x - y\|^2 / \sigma^2)^{-1/2}`.
+
+    Examples
+    --------
+    >>> InverseMultiquadric(1.0)(torch.zeros(1, 1), torch.ones(1, 1))
+    tensor([[0.7071]])
+    """
+
+    bandwidth: float | Tensor
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.rsqrt(1 + squared_distances(x, y) / self.bandwidth**2)
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.expm1(-torch.log1p(squared_distances(x, y) / self.bandwidth**2) / 2)
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    r"""Linear kernel, :math:`k(x, y) = x^\top y`. Unbounded, and blind to all but means.
+
+    Examples
+    --------
+    >>> Linear()(torch.tensor([[2.0, 1.0]]), torch.tensor([[3.0, 5.0]]))
+    tensor([[11.]])
+    """
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        return x @ y.mT
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        return x @ y.mT
+
+    @property
+    def offset(self) -> float:
+        return 0.0
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        return (x * x).sum(-1)
+
+    @property
+    def bound(self) -> float:
+        return math.inf
+
+    @property
+    def unit_diagonal(self) -> bool:
+        return False
+
+    @property
+    def shift_invariant(self) -> bool:
+        return False
+
+    @property
+    def centring_safe(self) -> bool:
+        return True
+
+    @property
+    def characteristic(self) -> bool:
+        return False
+
+
+def _absolute_distances(x: Tensor, y: Tensor) -> Tensor:
+    """Sum over columns of |x_i − y_j|, one column at a time: no (n, m, d) block is ever held."""
+    total = (x[..., :, None, 0] - y[..., None, :, 0]).abs()
+    for column in range(1, x.shape[-1]):
+        total = total + (x[..., :, None, column] - y[..., None, :, column]).abs()
+    return total
