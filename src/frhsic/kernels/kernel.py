@@ -174,6 +174,7 @@ class PerColumn(Kernel):
 
     Examples
     --------
+    >>> import torch
     >>> from frhsic.kernels import Gaussian
     >>> both = PerColumn((Gaussian(1.0), Gaussian(10.0)))
     >>> both(torch.zeros(1, 2), torch.tensor([[1.0, 10.0]]))

@@ -31,10 +31,8 @@ def _bound_valid(results: Results) -> Finding:
         return Outcome(good == len(of) or good / len(of), f"in {good} of {len(of)} cases")
 
     outcomes = by_protocol(results, "bound-sides", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "Published: variance over the full sample, which is not the theorem's left side once directions are cut off. "
         "Corrected: the "
         "projected variance at several resolutions, in double precision.",
@@ -55,10 +53,8 @@ def _bound_vacuous(results: Results) -> Finding:
         )
 
     outcomes = by_protocol(results, "bound-sides", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         f"The left side is a variance of a function in [0, 1] and never above {VACUOUS}, so a right side above that "
         "says nothing. "
         "At full resolution, all directions above 1e-6 of the largest.",
@@ -106,10 +102,8 @@ def _spectrum_slope(results: Results) -> Finding:
         return Outcome(sum(good) / len(good), "; ".join(parts)) if good else NOT_RUN
 
     outcomes = by_protocol(results, "bandwidth-scaling", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "By the published rule λ̂_S is the first eigenvalue above 1e-6 of the largest, in float32: it follows the "
         "largest "
         "eigenvalue, about Var(S)/σ², whatever the smallest one does. In double precision it falls by many orders of "
@@ -188,10 +182,8 @@ def _selection_performance(results: Results) -> Finding:
         return good, f"{b:.4f} → {a:.4f}" if dataset in REGRESSION else f"{b:.3f} → {a:.3f}"
 
     outcomes = _selected(results, TESTS, one)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "Performance at the least λ → at the selected one, test rows; preserved is read as within 5 %. The paper's "
         "own files lose more "
         "in four of six splits.",
@@ -215,10 +207,8 @@ def _adult_rejects(results: Results) -> Finding:
 
     outcomes = by_protocol(results, "weight-tests", judge)
     rows = {r["n"] for name in TESTS for r in results.of("weight-tests", name) if r["dataset"] == "adult"}
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "Two parts: every λ is rejected, and GDP at λ = 500 is near zero (5 % of that at the least λ). The sample "
         "is not large: the test "
         f"sees {max(rows) if rows else 1000:,} validation rows.",

@@ -51,6 +51,12 @@ class Finding:
     verdict: Verdict
     reason: str
 
+    @classmethod
+    def of(cls, outcomes: Sequence[Outcome], reason: str) -> Finding:
+        """Return the finding of a published and a corrected outcome, which together give the verdict."""
+        published, corrected = outcomes
+        return cls(published.text, corrected.text, verdict(published, corrected), reason)
+
 
 @dataclass(frozen=True)
 class Claim:

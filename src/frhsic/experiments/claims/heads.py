@@ -42,10 +42,8 @@ def _transfer_below_unfair(results: Results) -> Finding:
         return Outcome(change > 0, f"{_listed(values)} ({change:.0%} less for FRHSIC)")
 
     outcomes = by_protocol(results, "transfer-heads", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "As published, GDP is on logits for two heads and on hard labels for the other two: the deviation is mostly "
         "the distance "
         "between the units. Corrected, all heads give probabilities.",
@@ -61,10 +59,8 @@ def _transfer_crime(results: Results) -> Finding:
         return Outcome(all(values["frhsic"] <= values[m] * 1.05 for m in rivals), _listed(values, 4))
 
     outcomes = by_protocol(results, "transfer-heads", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "One split and four heads: a difference of .001 is no evidence.",
     )
 
@@ -91,10 +87,8 @@ def _transfer_most_consistent(results: Results) -> Finding:
         return Outcome(least == "frhsic", f"within 1 % of accuracy {base.mean:.3f}: {_listed(kept)}")
 
     outcomes = by_protocol(results, "transfer-heads", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "Methods of the paper whose own head keeps 99 % of Unfair's accuracy on Adult, λ = 10.",
     )
 
@@ -112,7 +106,7 @@ def _reg_gdp_transfer(results: Results) -> Finding:
         return Outcome(collapsed and values["reg-gdp"] < values["frhsic"], text)
 
     outcomes = by_protocol(results, "transfer-heads", judge)
-    return Finding(outcomes[0].text, outcomes[1].text, verdict(*outcomes), "Reg-GDP at λ = 10 on Adult, its own head.")
+    return Finding.of(outcomes, "Reg-GDP at λ = 10 on Adult, its own head.")
 
 
 def _any_head(results: Results) -> Finding:
@@ -177,10 +171,8 @@ def _adversaries_zero(results: Results) -> Finding:
         )
 
     outcomes = by_protocol(results, "mutual-information", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "The zero comes from counting neighbours inclusively on unscaled Z and from clipping, not from manifolds: "
         "with strict counts "
         "on standardised coordinates the same models carry information.",

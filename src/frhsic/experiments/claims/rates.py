@@ -29,10 +29,8 @@ def _hsic_rate(results: Results) -> Finding:
         return Outcome(slope.low <= -0.5 <= slope.high, f"{slope.value:.3f} [{slope.low:.2f}, {slope.high:.2f}]")
 
     outcomes = by_protocol(results, "convergence", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "Slope with a bootstrap 95 % interval; it holds where the interval contains −1/2. As published, errors are "
         "taken "
         "against one draw of 20,000 rows, itself 5 % off the exact value; corrected, against the exact one.",
@@ -53,10 +51,8 @@ def _eipm_rate(results: Results) -> Finding:
         return Outcome(slope.low <= -0.4 <= slope.high and slope.low > rival.high, text)
 
     outcomes = by_protocol(results, "convergence", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "It holds where the interval contains −2/5 and lies above HSIC's. With γ fixed, as in the published run, EIPM "
         "estimates a smoothed "
         "quantity (.0977, not .1996) at the same rate as HSIC; with a bandwidth that shrinks, against the true "
@@ -76,10 +72,8 @@ def _speedup(results: Results) -> Finding:
         return Outcome(max(ratios.values()) >= 18, text)
 
     outcomes = by_protocol(results, "runtime", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "Seconds of FREM over those of FRHSIC at n = 20,000; it holds from half of the printed 36 on. The published "
         "factor is that of a "
         "Python loop over the rows of a batch; the same numbers computed at once cost about as much as HSIC.",
@@ -95,9 +89,7 @@ def _reg_gdp_faster(results: Results) -> Finding:
         return Outcome(sum(v < 1 for v in ratios.values()) / len(ratios), text)
 
     outcomes = by_protocol(results, "runtime", judge)
-    return Finding(
-        outcomes[0].text, outcomes[1].text, verdict(*outcomes), "Seconds of Reg-GDP over those of FRHSIC at n = 20,000."
-    )
+    return Finding.of(outcomes, "Seconds of Reg-GDP over those of FRHSIC at n = 20,000.")
 
 
 def _anchors_linear(results: Results) -> Finding:
@@ -155,10 +147,8 @@ def _dimension_time(results: Results) -> Finding:
         return Outcome(inside / len(ratios), f"{RUNTIME_NAMES[method]}: {'; '.join(parts)}")
 
     outcomes = by_protocol(results, "high-dimensional", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "Seconds of FREM over those of FRHSIC for 1 to 5 sensitive columns; 2–3× is read as 1.5–3.5×. The published "
         "files give "
         "2.0, 5.0, 4.8, 4.6, 4.6.",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from frhsic.experiments.claims.claim import NOT_RUN, Claim, Finding, Outcome, by_protocol, verdict
+from frhsic.experiments.claims.claim import NOT_RUN, Claim, Finding, Outcome, by_protocol
 from frhsic.experiments.claims.tradeoff import TEXT_WEIGHTS, printed_area
 from frhsic.experiments.printed import DATASET_NAMES, METHOD_NAMES, printed, printed_sweeps
 from frhsic.experiments.protocol import BASELINE, DATASETS, METHODS, PAPER_WEIGHTS, PUBLISHED, Protocol
@@ -114,10 +114,8 @@ def _leak_free(results: Results) -> Finding:
         return Outcome(1.0 if share >= 0.9 else share, text)
 
     outcomes = by_protocol(results, "leaky-scaling", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "Crime and COMPAS, the same splits with scales fitted on all rows and on training rows; essentially every is "
         "read as nine "
         f"in ten. Cells outside are of: {', '.join(sorted(far)) or 'none'}.",

@@ -57,10 +57,8 @@ def _place(areas: dict[str, float], method: str = "frhsic") -> str:
 
 def _best_on_compas(results: Results) -> Finding:
     outcomes = _ranked(results, ["compas"], lambda a: nearly(a, "frhsic")[0] == 1, _place)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "The printed area rests on 18 weights for FRHSIC against 9 for the others; here every method has the same "
         "nine. "
         f"From the published sweeps themselves: {printed_area('compas', None)} with 18, "
@@ -71,10 +69,8 @@ def _best_on_compas(results: Results) -> Finding:
 
 def _close_on_crime(results: Results) -> Finding:
     outcomes = _ranked(results, ["crime"], lambda a: nearly(a, "frhsic")[1] <= 0.004, _place)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         f"In the published sweeps: {printed_area('crime', None)} with 18 weights, "
         f"{printed_area('crime', PAPER_WEIGHTS)} on "
         "the shared nine. The published attribute is household size; the corrected runs protect the share of black "
@@ -84,10 +80,8 @@ def _close_on_crime(results: Results) -> Finding:
 
 def _mid_pack(results: Results) -> Finding:
     outcomes = _ranked(results, ["adult", "acs_income", "meps"], lambda a: 1 < nearly(a, "frhsic")[0] < len(a), _place)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "Mid-pack is read as neither first nor last of six. The paper's own table has FRHSIC last on MEPS (.464).",
     )
 
@@ -111,10 +105,8 @@ def _comparable(results: Results) -> Finding:
         return Outcome(sum(good) / len(good), "; ".join(parts)) if good else NOT_RUN
 
     outcomes = by_protocol(results, "tradeoff", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "Difference of nAUP, FRHSIC less the stronger of FREM and Reg-GDP, all on nine weights. Over five splits "
         "comparable means "
         f"at most {COMPARABLE} behind; over twenty, not significantly behind (paired Wilcoxon, p < .05).",
@@ -131,10 +123,8 @@ def _none_dominates(results: Results) -> Finding:
         return Outcome(len(set(first.values())) > 1, f"largest nAUP: {text}")
 
     outcomes = by_protocol(results, "tradeoff", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "Among the paper's six methods; HSIC with the head in the kernel, which the paper does not have, is compared "
         "below.",
     )
@@ -142,19 +132,15 @@ def _none_dominates(results: Results) -> Finding:
 
 def _laftr_weak(results: Results) -> Finding:
     outcomes = _ranked(results, DATASETS, lambda a: nearly(a, "laftr")[0] >= 5, lambda a: _place(a, "laftr"))
-    return Finding(
-        outcomes[0].text, outcomes[1].text, verdict(*outcomes), "Among the weakest is read as fifth or sixth of six."
-    )
+    return Finding.of(outcomes, "Among the weakest is read as fifth or sixth of six.")
 
 
 def _mmd_competitive(results: Results) -> Finding:
     outcomes = _ranked(
         results, ["adult", "acs_income"], lambda a: nearly(a, "mmd")[1] <= COMPARABLE, lambda a: _place(a, "mmd")
     )
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         f"Competitive is read as within {COMPARABLE} of the best of six. The penalty that was run is a sum of "
         "squared mean "
         "differences over ten quantile bins, not MMD on quartiles.",
@@ -185,10 +171,8 @@ def _reg_gdp_collapses(results: Results) -> Finding:
 
     outcomes = by_protocol(results, "tradeoff", judge)
     others = ", ".join(METHOD_NAMES[m] for m in METHOD_NAMES if m in reach and m != "reg-gdp")
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "Near zero is read as 5 % of the unpenalised GDP, the lowest point of Reg-GDP is shown. Inside the 1 % band "
         "it is "
         + (

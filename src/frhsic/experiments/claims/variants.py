@@ -9,7 +9,7 @@ from statistics import fmean
 
 import numpy as np
 
-from frhsic.experiments.claims.claim import NOT_RUN, Claim, Finding, Outcome, by_protocol, verdict
+from frhsic.experiments.claims.claim import NOT_RUN, Claim, Finding, Outcome, by_protocol
 from frhsic.experiments.protocol import BASELINE, Protocol
 from frhsic.experiments.records import Record
 from frhsic.experiments.results import Results
@@ -27,10 +27,8 @@ def _eo_compas(results: Results) -> Finding:
         return _eo(records, protocol, "compas", lambda dp, eo: dp <= 1.1 * eo)
 
     outcomes = by_protocol(results, "equal-opportunity", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "EO-GDP of DP and of EO at each λ; comparable is at most a tenth larger.",
     )
 
@@ -40,10 +38,8 @@ def _eo_adult(results: Results) -> Finding:
         return _eo([r for r in records if float(r["weight"]) == 50], protocol, "adult", lambda dp, eo: eo < dp)
 
     outcomes = by_protocol(results, "equal-opportunity", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "As published, DP uses median bandwidths and EO bandwidth 1, so the two differ by more than the rows; "
         "corrected, both use medians.",
     )
@@ -68,10 +64,8 @@ def _eo_full(results: Results) -> Finding:
         return Outcome(ends[1].mean < 0.5 * ends[0].mean, f"{ends[0].mean:.3f} → {ends[1].mean:.3f}")
 
     outcomes = by_protocol(results, "equal-opportunity", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "GDP of all test rows at λ = 0.1 and λ = 50; at least halved.",
     )
 
@@ -92,10 +86,8 @@ def _multi_reduce(results: Results) -> Finding:
         return Outcome(sum(told) / 2, "; ".join(parts) + f" (Unfair {unfair})")
 
     outcomes = by_protocol(results, "multi-attribute", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "λ = 50 against the unpenalised model; preserved is within 1 % of its accuracy.",
     )
 
@@ -112,10 +104,8 @@ def _joint_below_sum(results: Results) -> Finding:
         return Outcome(sum(told) / 2, "; ".join(parts))
 
     outcomes = by_protocol(results, "multi-attribute", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "The published “product kernel” is one isotropic Gaussian on both columns. The paper's own files have the "
         "reverse of its table "
         "at λ = 50: Sum .142 and .177 against Joint .314 and .511.",
@@ -155,10 +145,8 @@ def _synthetic_monotone(results: Results) -> Finding:
         return _judged(values, lambda: not any(_below(a, b) for a, b in pairwise(values)))
 
     outcomes = by_protocol(results, "synthetic", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "GDP over λ = 0, 0.1, 0.5, 1, 5, 10, 50. A rise counts if it exceeds two standard errors over paired splits; "
         "one seed cannot tell. The paper's own files rise from .192 to .204 between .1 and .5.",
     )
@@ -178,10 +166,8 @@ def _synthetic_accuracy(results: Results) -> Finding:
         return Outcome(0.5 if constant else True, text)
 
     outcomes = by_protocol(results, "synthetic", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "Accuracy is stable because there is next to nothing to lose: the best classifier there is reaches .629, a "
         "constant one .618. "
         "Where the scores are constant, so is everything.",
@@ -204,10 +190,8 @@ def _kernels_comparable(results: Results) -> Finding:
         return Outcome(0.5 if constant > len(means) / 2 else max(means) - min(means) < 0.01, text)
 
     outcomes = by_protocol(results, "ablation-kernel", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "Most of the classifiers compared at λ = 5 are constant, so they cannot differ; the table at λ = 0.5 can tell "
         "kernels apart.",
     )
@@ -232,10 +216,8 @@ def _gaussian_better(results: Results) -> Finding:
         return Outcome(rank <= 2, text)
 
     outcomes = by_protocol(results, "ablation-kernel", judge)
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "In the printed table itself four pairs have a lower GDP than Gaussian with Gaussian.",
     )
 
@@ -254,10 +236,8 @@ def _dimension(results: Results) -> Finding:
             weight = min((float(r["weight"]) for r in records if r["method"] != BASELINE), default=5.0)
             values.append(_by_repeat(records, protocol_gdp, "frhsic", weight))
         outcomes.append(_judged(values, partial(_growing, values)))
-    return Finding(
-        outcomes[0].text,
-        outcomes[1].text,
-        verdict(*outcomes),
+    return Finding.of(
+        outcomes,
         "GDP over dimensions 2, 8, 32, 64. It grows if the last is above the first and no step falls, each by more "
         "than two standard errors over paired splits; one seed cannot tell. Published: λ = 5, one seed, where "
         "classifiers are all but constant. Corrected: λ = 0.5, five splits.",
