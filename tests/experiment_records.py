@@ -81,7 +81,8 @@ def every_experiment():
             weights = (10.0, 100.0) if name == "transfer" else (0.1, 5.0, 50.0)
             files[name, protocol] = sweep(name, protocol, datasets, methods, weights, 2)
         files.update(_others(protocol))
-    files["decayed", "corrected"] = sweep("decayed", "corrected", DATASETS, (*METHODS, "hsic"))
+    files["dense", "corrected"] = sweep("dense", "corrected", DATASETS, (*METHODS, "hsic"))
+    files["same-terms", "corrected"] = sweep("same-terms", "corrected", DATASETS, (*METHODS, "hsic"))
     files["untuned", "corrected"] = sweep("untuned", "corrected", ("bank", "credit"), (*METHODS, "hsic"))
     return files
 

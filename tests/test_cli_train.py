@@ -86,8 +86,9 @@ def trained(folder):
 
 
 @pytest.mark.parametrize("asked", [None, 0.0, 0.5])
-def test_the_recipe_hands_its_weight_decay_on(asked):
-    assert _training.Recipe(weight_decay=asked).estimator(binary=True).weight_decay == asked
+def test_the_recipe_hands_its_weight_decay_and_variance_floor_on(asked):
+    made = _training.Recipe(weight_decay=asked, variance_floor=asked).estimator(binary=True)
+    assert (made.weight_decay, made.variance_floor) == (asked, asked)
 
 
 def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained):
@@ -313,6 +314,7 @@ BAD = [
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--epochs", "0"], "--epochs is 0"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--learning-rate", "-1"], "--learning-rate is -1"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--weight-decay", "-1"], "--weight-decay is -1"),
+    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--variance-floor", "1"], "--variance-floor is 1"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--device", "gpu"], "device"),
     (["people.csv", "-t", "approved", "-s", "age", "--fail-above", "gpd=1"], "Did you mean 'gdp'?"),
     (["empty.csv", "-t", "approved", "-s", "age"], "not even a header"),

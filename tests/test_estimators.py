@@ -55,6 +55,7 @@ def test_a_classifier_is_a_fleet_of_one_on_columns_scaled_by_the_training_rows()
         batch_size=64,
         learning_rate=0.02,
         weight_decay=1e-3,
+        variance_floor=0.01,
         device="cpu",
     )
     rows = torch.from_numpy(scaled(X)).float()
@@ -272,14 +273,66 @@ def test_without_a_target_nothing_decays():
     assert np.array_equal(weights(), weights(weight_decay=0.0))
 
 
+@pytest.mark.parametrize("name", ["weight_decay", "variance_floor"])
 @pytest.mark.parametrize(
     ("asked", "error"),
     [(-1.0, ValueError), (float("inf"), ValueError), (float("nan"), ValueError), ("1", TypeError), (True, TypeError)],
 )
-def test_a_weight_decay_that_is_no_finite_number_is_refused(asked: Any, error: type):
+def test_a_weight_decay_or_variance_floor_that_is_no_finite_number_is_refused(name: str, asked: Any, error: type):
     X, y, s = biased(40)
-    with pytest.raises(error, match="weight_decay"):
-        ParityClassifier(weight_decay=asked, **QUICK).fit(X, y, sensitive_features=s)
+    with pytest.raises(error, match=name):
+        ParityClassifier(**{name: asked}, **QUICK).fit(X, y, sensitive_features=s)
+
+
+# the floor under the variance of Z
+
+
+def least_squares_r2(z: np.ndarray, s: np.ndarray) -> float:
+    """Share of s that an ordinary regression on z recovers, without ridge, on the other half of the rows."""
+    half = len(z) // 2
+    a = np.column_stack([np.ones(len(z)), z])
+    fitted = np.linalg.lstsq(a[:half], s[:half], rcond=None)[0]
+    return float(1 - np.mean((s[half:] - a[half:] @ fitted) ** 2) / np.var(s[half:]))
+
+
+def test_what_no_direction_of_variance_holds_is_not_in_z_for_any_regression():
+    X, y, s = biased(2000)
+    settings = {**QUICK, "epochs": 60, "penalty_weight": 30.0}
+    whole = ParityClassifier(variance_floor=0.0, **settings).fit(X, y, sensitive_features=s)
+    cut = ParityClassifier(**settings).fit(X, y, sensitive_features=s)
+    X, y, s = biased(2000, seed=1)
+    z = cut.transform(X)
+    assert whole.representation_rank_ == 8 > cut.representation_rank_
+    assert np.linalg.matrix_rank(z - z.mean(0)) == cut.representation_rank_
+    assert least_squares_r2(whole.transform(X), s) > 0.3
+    assert least_squares_r2(z, s) < 0.1
+    assert cut.score(X, y) > whole.score(X, y) - 0.02
+
+
+def test_the_default_cuts_and_the_paper_s_methods_do_not():
+    X, y, s = biased(200)
+
+    def rank(**asked: Any) -> int:
+        return ParityClassifier(**{**QUICK, "epochs": 3}, **asked).fit(X, y, sensitive_features=s).representation_rank_
+
+    assert rank() == rank(variance_floor=0.01) < 8
+    assert rank(variance_floor=0.9) < rank()
+    assert rank(penalty="frhsic") == rank(penalty=HSIC.published()) == rank(variance_floor=0.0) == 8
+    assert rank(penalty_weight=0) == 8
+
+
+def test_a_later_call_cuts_anew_and_keeps_the_cut_where_its_rows_are_too_few_to_tell():
+    X, y, s = biased(300)
+    model = ParityClassifier(**{**QUICK, "epochs": 10}).fit(X, y, sensitive_features=s)
+    first = model.encoder_[1].inward.clone()
+    before = model.encoder_[0][0].weight.clone()
+    model.partial_fit(X[:20], y[:20], sensitive_features=s[:20])
+    assert torch.equal(model.encoder_[1].inward, first)
+    assert not torch.equal(model.encoder_[0][0].weight, before)
+    model.partial_fit(X, y, sensitive_features=s)
+    assert not torch.equal(model.encoder_[1].inward, first)
+    model.fit(X[:20], y[:20], sensitive_features=s[:20])
+    assert model.representation_rank_ == 8
 
 
 # bad input
@@ -481,8 +534,8 @@ def test_an_encoder_of_one_s_own_is_a_function_of_the_number_of_columns_or_a_mod
     module = Doubling(3)
     start = {name: values.clone() for name, values in module.state_dict().items()}
     copied = ParityClassifier(encoder=module, **settings).fit(X, y, sensitive_features=s)
-    assert isinstance(copied.encoder_, Doubling)
-    assert not torch.equal(copied.encoder_.layer.weight, start["layer.weight"])
+    assert isinstance(copied.encoder_[0], Doubling)
+    assert not torch.equal(copied.encoder_[0].layer.weight, start["layer.weight"])
     torch.testing.assert_close(module.state_dict(), start)
     with pytest.raises(ValueError, match="does not take rows of 3 columns"):
         ParityClassifier(encoder=nn.Linear(4, 2), **settings).fit(X, y, sensitive_features=s)

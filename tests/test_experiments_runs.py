@@ -108,17 +108,20 @@ def test_processes_give_the_records_of_one(tmp_path):
     assert without_times(found) == without_times(expected)
 
 
-def test_records_say_their_weight_decay_and_those_of_another_are_trained_again(tmp_path):
+def test_records_say_how_they_were_trained_and_those_of_other_terms_are_trained_again(tmp_path):
     grid = replace(GRID, datasets=("a",), methods=by_name("frhsic", "hsic"), weights=(0.1,), repeats=1)
     path = tmp_path / "small.jsonl"
     found = run(grid, CORRECTED, path, device="cpu")
     assert {r["method"]: r.get("weight_decay") for r in found} == {"none": None, "frhsic": None, "hsic": 0.001}
+    assert {r["method"]: r.get("variance_floor") for r in found} == {"none": None, "frhsic": None, "hsic": 0.01}
     told = []
-    run(replace(grid, weight_decay=0.5), CORRECTED, path, device="cpu", watch=told.append)
+    run(replace(grid, like="hsic"), CORRECTED, path, device="cpu", watch=told.append)
     again = records.read(path)
-    assert len(told) == 3
-    assert [r["weight_decay"] for r in again] == [0.5, 0.5, 0.5]
-    assert all(a["performance"] != b["performance"] or a["gdp_logit"] != b["gdp_logit"] for a, b in zip(found, again))
+    assert len(told) == 2
+    assert {(r["weight_decay"], r["variance_floor"]) for r in again} == {(0.001, 0.01)}
+    changed = {r["method"]: r["gdp_logit"] for r in found if r not in again}
+    assert set(changed) == {"none", "frhsic"}
+    assert all(changed[r["method"]] != r["gdp_logit"] for r in again if r["method"] in changed)
 
 
 def test_a_finished_file_is_left_alone_also_by_a_run_of_fewer_repeats(tmp_path):

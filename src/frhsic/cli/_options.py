@@ -25,6 +25,7 @@ __all__ = [
     "Table",
     "Target",
     "Title",
+    "VarianceFloor",
     "WeightDecay",
 ]
 
@@ -59,6 +60,10 @@ LearningRate = Annotated[float, typer.Option(help="Of Adam.")]
 WeightDecay = Annotated[
     float | None,
     typer.Option(help="Of the encoder's weights; by default 0.001 with hsic, and 0 with the paper's methods."),
+]
+VarianceFloor = Annotated[
+    float | None,
+    typer.Option(help="Directions of Z with less variance are cut; by default 0.01 with hsic, else 0."),
 ]
 HeldOut = Annotated[float, typer.Option("--test-share", help="Share of the rows kept for the report alone.")]
 Title = Annotated[str | None, typer.Option(help="Title of the report.")]

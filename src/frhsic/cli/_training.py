@@ -34,6 +34,7 @@ class Recipe:
     batch_size: int = 256
     learning_rate: float = 1e-3
     weight_decay: float | None = None
+    variance_floor: float | None = None
     device: str = "auto"
     seed: int = 0
 
@@ -48,6 +49,8 @@ class Recipe:
             raise ValueError(f"--learning-rate is {self.learning_rate:g}; pass a positive number, such as 0.001.")
         if self.weight_decay is not None and not 0 <= self.weight_decay < float("inf"):
             raise ValueError(f"--weight-decay is {self.weight_decay:g}; pass zero or more, such as 0.001.")
+        if self.variance_floor is not None and not 0 <= self.variance_floor < 1:
+            raise ValueError(f"--variance-floor is {self.variance_floor:g}; pass 0 or more and below 1, such as 0.01.")
         made = ParityClassifier if binary else ParityRegressor
         return made(
             self.penalty,
@@ -55,6 +58,7 @@ class Recipe:
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
+            variance_floor=self.variance_floor,
             handle_unknown="ignore",
             device=self.device,
             random_state=self.seed,

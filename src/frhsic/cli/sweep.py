@@ -75,6 +75,7 @@ def sweep(
     batch_size: _options.BatchSize = 256,
     learning_rate: _options.LearningRate = 1e-3,
     weight_decay: _options.WeightDecay = None,
+    variance_floor: _options.VarianceFloor = None,
     validation_share: Annotated[float, typer.Option(help="Share of the rows that the choice is made on.")] = 0.2,
     test_share: _options.HeldOut = 0.2,
     fail_above: _options.FailAbove = None,
@@ -100,7 +101,9 @@ def sweep(
         rule, grid = _rule(within, target_gdp, test), _grid(weights)
         files = {"model": out / "model.safetensors", "frontier": out / "frontier.csv", "report": out / "report.html"}
         settings = Settings(max_rows=max_rows, seed=seed)
-        recipe = _training.Recipe(penalty, epochs, batch_size, learning_rate, weight_decay, device, seed)
+        recipe = _training.Recipe(
+            penalty, epochs, batch_size, learning_rate, weight_decay, variance_floor, device, seed
+        )
         if penalty == "none":
             raise ValueError("--penalty none makes every weight the same; choose a penalty to sweep over.")
         columns = Columns(table, target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))

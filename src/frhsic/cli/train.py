@@ -61,6 +61,7 @@ def train(
     batch_size: _options.BatchSize = 256,
     learning_rate: _options.LearningRate = 1e-3,
     weight_decay: _options.WeightDecay = None,
+    variance_floor: _options.VarianceFloor = None,
     test_share: _options.HeldOut = 0.2,
     fail_above: _options.FailAbove = None,
     title: _options.Title = None,
@@ -86,7 +87,9 @@ def train(
         files = {"model": out} | ({} if page is None else {"report": page})
         _terminal.require_writable(files, table)
         settings = Settings(max_rows=max_rows, seed=seed)
-        recipe = _training.Recipe(penalty, epochs, batch_size, learning_rate, weight_decay, device, seed)
+        recipe = _training.Recipe(
+            penalty, epochs, batch_size, learning_rate, weight_decay, variance_floor, device, seed
+        )
         if not 0 <= weight < math.inf:
             raise ValueError(f"--weight is {weight:g}; pass zero or more.")
         columns = Columns(table, target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))

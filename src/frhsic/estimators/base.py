@@ -19,14 +19,14 @@ from torch import Tensor, nn
 
 from frhsic import _arrays
 from frhsic.estimators.continued import Continued
-from frhsic.estimators.names import penalty_named, weight_decay_of
+from frhsic.estimators.names import penalty_named, variance_floor_of, weight_decay_of
 from frhsic.estimators.storage import set_state, write
 from frhsic.estimators.tables import Number, TableEncoding
-from frhsic.fleet import Fleet, Member, TrainingData, affine_head, mlp_encoder, train
+from frhsic.fleet import Bottleneck, Fleet, Member, TrainingData, affine_head, mlp_encoder, train
 from frhsic.fleet.losses import Task
 from frhsic.penalties import NoPenalty, Penalty
 
-__all__ = ["MissingSensitiveFeaturesWarning", "ParityBase", "Target", "target_column"]
+__all__ = ["MissingSensitiveFeaturesWarning", "ParityBase", "Target", "bottleneck_of", "target_column", "trained_part"]
 
 CHUNK_ROWS = 65_536
 """Rows that are encoded at once."""
@@ -86,6 +86,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         batch_size: int = 256,
         learning_rate: float = 1e-3,
         weight_decay: float | None = None,
+        variance_floor: float | None = None,
         handle_unknown: str = "error",
         feature_encoding: TableEncoding | None = None,
         sensitive_encoding: TableEncoding | None = None,
@@ -103,6 +104,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
+        self.variance_floor = variance_floor
         self.handle_unknown = handle_unknown
         self.feature_encoding = feature_encoding
         self.sensitive_encoding = sensitive_encoding
@@ -122,6 +124,13 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "encoder_")
+
+    @property
+    def representation_rank_(self) -> int:
+        """How many directions of Z are left by the floor under their variance."""
+        check_is_fitted(self)
+        cut = bottleneck_of(self.encoder_)
+        return self.representation_size_ if cut is None else cut.rank
 
     @property
     def _n_features_out(self) -> int:
@@ -147,7 +156,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             problem = self._problem(X, y, sensitive_features, sample_weight, fresh=fresh, classes=classes)
             weight = 0.0 if isinstance(problem.penalty, NoPenalty) else float(self.penalty_weight)
             fleet = self._trained(problem, [weight], self.epochs if epochs is None else epochs)
-            self._adopt(fleet, 0)
+            self._adopt(fleet, 0, None if fresh or self._floor() == 0 else bottleneck_of(self.encoder_))
         except BaseException:  # a model that was fitted before stays whole
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -195,6 +204,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             weight_decay=decay,
+            variance_floor=self._floor(),
             device=self.device,
             progress=bool(self.verbose),
             sequential=sequential,
@@ -203,9 +213,14 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise KeyboardInterrupt
         return fleet
 
-    def _adopt(self, fleet: Fleet, index: int) -> None:
-        """Take over one model of a fleet."""
+    def _floor(self) -> float:
+        return variance_floor_of(self.penalty) if self.variance_floor is None else float(self.variance_floor)
+
+    def _adopt(self, fleet: Fleet, index: int, before: Bottleneck | None = None) -> None:
+        """Take over one model of a fleet; with the bottleneck that was before if it has none, for want of rows."""
         encoder, head = fleet.module(index)
+        if fleet.bottleneck is None and before is not None:
+            encoder = nn.Sequential(encoder, before)
         self.encoder_, self.head_ = encoder.cpu(), head.cpu()
         penalty = copy.deepcopy(fleet.penalty)
         set_state(penalty, {name: values[index].detach().clone() for name, values in fleet.penalty_state.items()})
@@ -218,11 +233,13 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         weight = self.penalty_weight
         if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
             raise ValueError(f"penalty_weight={weight!r}; pass a finite number, zero or more.")
-        decay = self.weight_decay
-        if decay is not None and (isinstance(decay, bool) or not isinstance(decay, (int, float, np.number))):
-            raise TypeError(f"weight_decay is {type(decay).__name__}; pass a number, zero or more, or None.")
-        if decay is not None and not 0 <= decay < np.inf:
-            raise ValueError(f"weight_decay={decay!r}; pass a finite number, zero or more, or None.")
+        for name, below in (("weight_decay", np.inf), ("variance_floor", 1)):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float, np.number))):
+                raise TypeError(f"{name} is {type(value).__name__}; pass a number, zero or more, or None.")
+            if value is not None and not 0 <= value < below:
+                most = "finite" if below == np.inf else f"below {below}"
+                raise ValueError(f"{name}={value!r}; pass a number that is zero or more and {most}, or None.")
         if not isinstance(self.penalty, (str, Penalty)):
             raise TypeError(
                 f"penalty is {type(self.penalty).__name__}; pass a name such as 'hsic', or an object of "
@@ -286,7 +303,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _encoder_factory(self, columns: int, *, fresh: bool) -> Callable[[], nn.Module]:
         if not fresh:
-            return partial(copy.deepcopy, self.encoder_)
+            return partial(copy.deepcopy, trained_part(self.encoder_))
         if self.encoder is None:
             return partial(mlp_encoder, columns, list(self.hidden_layer_sizes), self.representation_size)
         if isinstance(self.encoder, nn.Module):
@@ -322,6 +339,18 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 for i in range(0, len(rows), CHUNK_ROWS)
             ]
         return _arrays.to_numpy(torch.cat(parts))
+
+
+def bottleneck_of(encoder: nn.Module | None) -> Bottleneck | None:
+    """Return the part of an encoder that cuts directions of little variance, if it has one."""
+    if isinstance(encoder, nn.Sequential) and len(encoder) == 2 and isinstance(encoder[1], Bottleneck):
+        return encoder[1]
+    return None
+
+
+def trained_part(encoder: nn.Module) -> nn.Module:
+    """Return an encoder without the part that cuts."""
+    return next(encoder.children()) if bottleneck_of(encoder) is not None else encoder
 
 
 def target_column(estimator: ParityBase, y: Any) -> np.ndarray:

@@ -27,15 +27,16 @@ class ParityEncoder(ParityBase):
     Parameters
     ----------
     penalty, penalty_weight, encoder, hidden_layer_sizes, representation_size, epochs, batch_size, learning_rate, \
-weight_decay, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
+weight_decay, variance_floor, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, \
+random_state, verbose
         As in :class:`ParityClassifier`. Without y there is no head to protect, and "hsic" leaves out its term.
 
     Attributes
     ----------
     task_ : str
         "binary", "multiclass", "regression" or "reconstruction".
-    encoder_, head_, penalty_, feature_encoding_, sensitive_encoding_, loss_curve_, penalty_curve_, n_features_in_, \
-feature_names_in_, sensitive_names_in_
+    encoder_, head_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_, loss_curve_, \
+penalty_curve_, n_features_in_, feature_names_in_, sensitive_names_in_
         As in :class:`ParityClassifier`.
 
     Examples

@@ -19,7 +19,7 @@ from frhsic.penalties import (
 )
 from frhsic.penalties.base import Condition
 
-__all__ = ["PENALTY_NAMES", "PenaltyName", "penalty_named", "weight_decay_of"]
+__all__ = ["PENALTY_NAMES", "PenaltyName", "penalty_named", "variance_floor_of", "weight_decay_of"]
 
 PenaltyName = Literal["hsic", "frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr", "dcor", "none"]
 
@@ -29,6 +29,9 @@ PENALTY_NAMES: tuple[str, ...] = get_args(PenaltyName)
 
 WEIGHT_DECAY = 1e-3
 """Weight decay of the encoder under this library's own penalty."""
+
+VARIANCE_FLOOR = 0.01
+"""Variance, in units of that of a coordinate, below which a direction of Z goes under this library's own penalty."""
 
 
 def weight_decay_of(penalty: str | Penalty, task: Task = "binary") -> float:
@@ -45,9 +48,26 @@ def weight_decay_of(penalty: str | Penalty, task: Task = "binary") -> float:
     >>> weight_decay_of("frhsic"), weight_decay_of(HSIC.published())
     (0.0, 0.0)
     """
+    return WEIGHT_DECAY if _is_scale_blind(penalty) and task != "reconstruction" else 0.0
+
+
+def variance_floor_of(penalty: str | Penalty) -> float:
+    """Return the floor under the variance of Z's directions that goes with a penalty: 0.01 as above, else 0.
+
+    Directions that hardly vary are where S is left when a penalty has taken it out of the others; the paper's methods
+    are left as the paper had them. See :func:`frhsic.fleet.train`.
+
+    Examples
+    --------
+    >>> variance_floor_of("hsic"), variance_floor_of("frhsic")
+    (0.01, 0.0)
+    """
+    return VARIANCE_FLOOR if _is_scale_blind(penalty) else 0.0
+
+
+def _is_scale_blind(penalty: str | Penalty) -> bool:
     made = penalty_named(penalty) if isinstance(penalty, str) else penalty
-    scale_blind = isinstance(made, HSIC) and made.scale_z in ("standardised", "whitened")
-    return WEIGHT_DECAY if scale_blind and task != "reconstruction" else 0.0
+    return isinstance(made, HSIC) and made.scale_z in ("standardised", "whitened")
 
 
 def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: Condition = "all") -> Penalty:

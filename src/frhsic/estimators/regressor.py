@@ -25,15 +25,16 @@ class ParityRegressor(RegressorMixin, ParityBase):  # type: ignore[misc]  # scik
     Parameters
     ----------
     penalty, penalty_weight, encoder, hidden_layer_sizes, representation_size, epochs, batch_size, learning_rate, \
-weight_decay, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
+weight_decay, variance_floor, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, \
+random_state, verbose
         As in :class:`ParityClassifier`.
 
     Attributes
     ----------
     target_mean_, target_scale_ : float
         Mean and standard deviation of y in the training rows.
-    encoder_, head_, penalty_, feature_encoding_, sensitive_encoding_, loss_curve_, penalty_curve_, n_features_in_, \
-feature_names_in_, sensitive_names_in_
+    encoder_, head_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_, loss_curve_, \
+penalty_curve_, n_features_in_, feature_names_in_, sensitive_names_in_
         As in :class:`ParityClassifier`.
 
     Examples

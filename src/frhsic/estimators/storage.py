@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from frhsic._version import __version__
 from frhsic.estimators.recipes import built, is_custom, recipe
-from frhsic.fleet import affine_head, mlp_encoder
+from frhsic.fleet import Bottleneck, affine_head, mlp_encoder
 from frhsic.penalties import NoPenalty, Penalty
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LAYOUT", "header_of", "read", "restore", "set_state", "write"]
 
-LAYOUT = 1
-"""Number of the layout that is written; files with a larger one are refused."""
+LAYOUT = 2
+"""Number of the layout that is written; files with a larger one are refused. 2: the encoder may end in a bottleneck."""
 
 KEY = "frhsic"
 NUMBERS = (
@@ -128,7 +128,8 @@ def restore(
 ) -> None:
     """Give an unfitted estimator of the right class the parameters and the state of a file."""
     given = {"encoder": encoder, "penalty": penalty}
-    parameters: dict[str, Any] = {"weight_decay": 0.0}  # files from before there was one were trained without
+    # files from before there were such were trained without
+    parameters: dict[str, Any] = {"weight_decay": 0.0, "variance_floor": 0.0}
     for name, value in header["parameters"].items():
         if given.get(name) is not None:
             parameters[name] = given[name]
@@ -186,16 +187,20 @@ def _architecture(estimator: ParityBase) -> dict[str, Any]:
         "columns": estimator.feature_encoding_.width,
         "hidden": [int(size) for size in estimator.hidden_layer_sizes],
         "head": [head.in_features, head.out_features],
+        "bottleneck": any(isinstance(part, Bottleneck) for part in estimator.encoder_.children()),
     }
 
 
 def _encoder(architecture: dict[str, Any], given: Any) -> nn.Module:
+    size = architecture["head"][0]
+    made: Any
     if given is None:
-        return mlp_encoder(architecture["columns"], architecture["hidden"], architecture["head"][0])
-    made = copy.deepcopy(given) if isinstance(given, nn.Module) else given(architecture["columns"])
+        made = mlp_encoder(architecture["columns"], architecture["hidden"], size)
+    else:
+        made = copy.deepcopy(given) if isinstance(given, nn.Module) else given(architecture["columns"])
     if not isinstance(made, nn.Module):
         raise TypeError(f"encoder made {type(made).__name__}; it must make a torch.nn.Module.")
-    return made
+    return nn.Sequential(made, Bottleneck(size)) if architecture.get("bottleneck", False) else made
 
 
 def _loaded(module: nn.Module, tensors: dict[str, Tensor], prefix: str) -> nn.Module:

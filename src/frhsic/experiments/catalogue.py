@@ -10,7 +10,6 @@ from torch import nn
 
 from frhsic.datasets import Dataset, Split
 from frhsic.datasets.synthetic import synthetic_task
-from frhsic.estimators.names import weight_decay_of
 from frhsic.experiments.protocol import DATASETS, METHODS, PAPER_WEIGHTS, Protocol
 from frhsic.experiments.sweep import FIRST_SEED, Grid, Method, by_name, loaded
 from frhsic.fleet import mlp_encoder
@@ -21,6 +20,9 @@ __all__ = ["GRIDS", "grid_of"]
 
 OWN = "hsic"
 """This library's own penalty, beside the paper's."""
+
+BETWEEN = (0.03, 0.2, 0.7, 2.0, 7.0, 20.0, 70.0, 200.0)
+"""Weights between those of the paper."""
 
 KERNELS: dict[str, type[Gaussian] | type[Laplacian] | type[InverseMultiquadric]] = {
     "Gaussian": Gaussian,
@@ -133,7 +135,7 @@ def _equal_opportunity_grid(protocol: Protocol) -> Grid:
     methods = (
         Method("DP", partial(_equal_opportunity, "all", protocol)),
         Method("EO", partial(_equal_opportunity, "positive", protocol)),
-        Method("head EO", partial(HSIC, condition="positive")),
+        Method.as_estimators_do("head EO", partial(HSIC, condition="positive")),
     )
     repeats = 1 if protocol.name == "published" else 5
     return Grid(
@@ -158,7 +160,7 @@ def _multi_attribute(protocol: Protocol) -> Grid:
     methods = (
         Method("Joint", joint),
         Method("Sum", partial(HSIC.published, attributes="sum")),
-        Method("head Joint", HSIC),
+        Method.as_estimators_do("head Joint", HSIC),
     )
     return Grid(
         "multi-attribute",
@@ -255,7 +257,8 @@ def _kernels_on_z(protocol: Protocol) -> Grid:
         Method("head alone", partial(HSIC, representation_weight=0.0)),
         Method("head, standardised", partial(HSIC, representation_weight=0.0, standardise_scores=True)),
         Method("head + Gaussian", partial(HSIC, None, representation_weight=1.0, scale_z="normalised")),
-        Method("head + linear + Gaussian", HSIC),
+        Method("head + linear + Gaussian", partial(HSIC, scale_z="standardised")),
+        Method("head + linear + Gaussian, whitened", HSIC),
     )
     return Grid("kernels-on-z", ("crime", "compas"), methods, PAPER_WEIGHTS, 5)
 
@@ -267,9 +270,14 @@ def _untuned(protocol: Protocol) -> Grid:
     )
 
 
-def _decayed(protocol: Protocol) -> Grid:
-    """The sweep with the weight decay of this library's own method for every method, to tell it from the penalty."""
-    return Grid("decayed", DATASETS, by_name(*METHODS, OWN), PAPER_WEIGHTS, 10, weight_decay=weight_decay_of(OWN))
+def _same_terms(protocol: Protocol) -> Grid:
+    """The sweep with weight decay and variance floor of this library's own method for all, to tell them from it."""
+    return Grid("same-terms", DATASETS, by_name(*METHODS, OWN), PAPER_WEIGHTS, 10, like=OWN)
+
+
+def _dense(protocol: Protocol) -> Grid:
+    """The sweep with a weight between each two, to see how much of an area is where nine weights happen to lie."""
+    return Grid("dense", DATASETS, by_name(*METHODS, OWN), tuple(sorted((*PAPER_WEIGHTS, *BETWEEN))), 5)
 
 
 def _full_batch(protocol: Protocol) -> Grid:
@@ -295,7 +303,8 @@ GRIDS: dict[str, Callable[[Protocol], Grid]] = {
     "bandwidth-sensitivity": _bandwidths,
     "kernels-on-z": _kernels_on_z,
     "untuned": _untuned,
-    "decayed": _decayed,
+    "same-terms": _same_terms,
+    "dense": _dense,
     "full-batch": _full_batch,
     "leaky-scaling": _leaky,
 }

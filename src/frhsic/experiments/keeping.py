@@ -19,7 +19,7 @@ from frhsic.experiments import records
 from frhsic.experiments.protocol import BASELINE, Protocol
 from frhsic.experiments.records import Record
 from frhsic.experiments.sweep import Grid
-from frhsic.fleet import Fleet, affine_head, mlp_encoder
+from frhsic.fleet import Bottleneck, Fleet, affine_head, mlp_encoder
 
 __all__ = [
     "Key",
@@ -191,7 +191,12 @@ def modules(state: Mapping[str, Tensor]) -> tuple[nn.Module, nn.Module]:
     """Return the paper's encoder and head with these parameters, in evaluation mode."""
     hidden, columns = state["encoder.0.weight"].shape
     outputs, z_dim = state["head.weight"].shape
-    encoder, head = mlp_encoder(columns, hidden, z_dim), affine_head(z_dim, outputs)
-    for name, module in (("encoder.", encoder), ("head.", head)):
+
+    def loaded(name: str, module: nn.Module) -> nn.Module:
         module.load_state_dict({k.removeprefix(name): v for k, v in state.items() if k.startswith(name)})
-    return encoder.eval(), head.eval()
+        return module.eval()
+
+    encoder = loaded("encoder.", mlp_encoder(columns, hidden, z_dim))
+    if "bottleneck.mean" in state:
+        encoder = nn.Sequential(encoder, loaded("bottleneck.", Bottleneck(z_dim)))
+    return encoder, loaded("head.", affine_head(z_dim, outputs))

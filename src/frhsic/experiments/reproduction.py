@@ -152,7 +152,10 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "kernels-on-z": Experiment("HSIC: every kernel on Z", train=(_grid("kernels-on-z"),), published=False),
     "untuned": Experiment("two datasets on which nothing was tuned", train=(_grid("untuned"),), published=False),
-    "decayed": Experiment("every method with the weight decay of ours", train=(_grid("decayed"),), published=False),
+    "same-terms": Experiment(
+        "every method with weight decay and variance floor of ours", train=(_grid("same-terms"),), published=False
+    ),
+    "dense": Experiment("the sweep on a grid twice as dense", train=(_grid("dense"),), published=False),
     "full-batch": Experiment("HSIC and FREM on all rows at once", train=(_grid("full-batch"),), published=False),
     "leaky-scaling": Experiment("scales that see the test rows", train=(_grid("leaky-scaling"),)),
 }

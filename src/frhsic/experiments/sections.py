@@ -146,7 +146,7 @@ SECTIONS: tuple[Section, ...] = (
         "Equal Opportunity",
         "HSIC on all rows (DP) or on those with Y = 1 (EO). Published: one split, other bandwidths for EO than for "
         "DP. Corrected: five "
-        "splits, the same rule for both. The head's variant is the default penalty, here without weight decay.",
+        "splits, the same rule for both. The head's variant is the default.",
         contents.plain_tables("equal-opportunity", "Accuracy and GDP", appendix.equal_opportunity_table),
         contents.nothing,
     ),
@@ -154,7 +154,7 @@ SECTIONS: tuple[Section, ...] = (
         "multi-attribute",
         "Two attributes",
         "Adult, age and hours. Published: Joint is one isotropic Gaussian. Corrected: a product of one Gaussian a "
-        "column, five splits. The head's variant is the default penalty, here without weight decay.",
+        "column, five splits. The head's variant is the default.",
         contents.plain_tables("multi-attribute", "Accuracy and GDP by attribute", appendix.multi_attribute_table),
         contents.plain_figures(
             "multi-attribute", "multi-attribute", "Frontiers for each attribute", draw.multi_attribute

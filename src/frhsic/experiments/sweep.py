@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 from torch import nn
 
 from frhsic.datasets import Dataset, Split, load_dataset
-from frhsic.estimators.names import penalty_named, weight_decay_of
+from frhsic.estimators.names import penalty_named, variance_floor_of, weight_decay_of
 from frhsic.experiments import records
 from frhsic.experiments.measures import measured
 from frhsic.experiments.protocol import BASELINE, Protocol
@@ -36,19 +36,27 @@ Keep = Callable[[str, str, Fleet, Sequence[Split], list[Record]], None]
 
 @dataclass(frozen=True)
 class Method:
-    """A penalty under a name; `weights` stand in for those of the grid, `weight_decay` is that of the encoder."""
+    """A penalty under a name, and how it is trained.
+
+    `weights` stand in for those of the grid; `weight_decay` and `variance_floor` are arguments of training.
+    """
 
     name: str
     make: Callable[[], Penalty]
     weights: tuple[float, ...] | None = None
     weight_decay: float = 0.0
+    variance_floor: float = 0.0
+
+    @classmethod
+    def as_estimators_do(cls, name: str, make: Callable[[], Penalty]) -> Method:
+        """Return a method that trains as an estimator with that penalty does."""
+        made = make()
+        return cls(name, make, weight_decay=weight_decay_of(made), variance_floor=variance_floor_of(made))
 
 
 def by_name(*names: str, z_dim: int = REPRESENTATION) -> tuple[Method, ...]:
-    """Return methods by the names of the estimators, with the weight decay that each has there."""
-    return tuple(
-        Method(name, partial(penalty_named, name, z_dim=z_dim), weight_decay=weight_decay_of(name)) for name in names
-    )
+    """Return methods by the names of the estimators, trained as they are there."""
+    return tuple(Method.as_estimators_do(name, partial(penalty_named, name, z_dim=z_dim)) for name in names)
 
 
 def loaded(name: str, protocol: Protocol) -> Dataset:
@@ -73,8 +81,9 @@ class Grid:
         Of the training; a batch size of None takes all training rows at once.
     encoder
         Makes the encoder from the number of features; None for the paper's.
-    weight_decay
-        Of all methods, the unpenalised one included; None leaves each its own.
+    like
+        The name of a method whose weight decay and variance floor all have, the unpenalised one included; None leaves
+        each its own.
     source, splits
         Where a dataset comes from, and how it is split.
     """
@@ -88,7 +97,7 @@ class Grid:
     batch_size: int | None = 256
     encoder: Callable[[int], nn.Module] | None = None
     z_dim: int = REPRESENTATION
-    weight_decay: float | None = None
+    like: str | None = None
     source: Callable[[str, Protocol], Dataset] = loaded
     splits: Callable[[Dataset, Protocol, int], list[Split]] = held_out_splits
 
@@ -103,13 +112,16 @@ class Grid:
             return Method(BASELINE, partial(penalty_named, BASELINE), (0.0,))
         return next(method for method in self.methods if method.name == name)
 
-    def decay_of(self, name: str) -> float:
-        """Weight decay of a method: the grid's, or its own."""
-        return self.method(name).weight_decay if self.weight_decay is None else self.weight_decay
+    def terms_of(self, name: str) -> dict[str, float]:
+        """Weight decay and variance floor of a method."""
+        method = self.method(self.like or name)
+        return {"weight_decay": method.weight_decay, "variance_floor": method.variance_floor}
 
     def is_stale(self, record: Record) -> bool:
-        """Return whether a record is of this grid, but of a model that was trained with another weight decay."""
-        return _unit(record) in self.units() and record.get("weight_decay", 0.0) != self.decay_of(record["method"])
+        """Return whether a record is of this grid, but of a model with another weight decay or variance floor."""
+        return _unit(record) in self.units() and any(
+            record.get(term, 0.0) != value for term, value in self.terms_of(record["method"]).items()
+        )
 
     def weights_of(self, name: str) -> tuple[float, ...]:
         """Weights of a method: its own, or the grid's."""
@@ -183,6 +195,7 @@ def training_data(splits: Sequence[Split]) -> TrainingData:
 
 def _trained(grid: Grid, method: Method, task: Task, rows: TrainingData, device: str) -> Fleet:
     encoder = None if grid.encoder is None else partial(grid.encoder, rows.columns)
+    terms = grid.terms_of(method.name)
     return train(
         rows,
         [Member(weight, FIRST_SEED + r, r) for r in range(grid.repeats) for weight in grid.weights_of(method.name)],
@@ -193,7 +206,8 @@ def _trained(grid: Grid, method: Method, task: Task, rows: TrainingData, device:
         epochs=grid.epochs,
         batch_size=rows.rows if grid.batch_size is None else grid.batch_size,
         device=device,
-        weight_decay=grid.decay_of(method.name),
+        weight_decay=terms["weight_decay"],
+        variance_floor=terms["variance_floor"],
     )
 
 
@@ -213,7 +227,7 @@ def _records(
             "method": method,
             "weight": member.weight,
             "repeat": member.split,
-            **({"weight_decay": grid.decay_of(method)} if grid.decay_of(method) else {}),
+            **{term: value for term, value in grid.terms_of(method).items() if value},
             "diverged": stopped[index] >= 0,
             **results[index],
             "seconds": fleet.seconds,

@@ -36,7 +36,8 @@ class Fleet:
     members : tuple of Member
         One for each model, in the order that was asked for.
     parameters, buffers : dict of str to Tensor
-        Stacked along the first axis, named as in the modules: ``encoder.0.weight`` is (M, ...).
+        Stacked along the first axis, named as in the modules: ``encoder.0.weight`` is (M, ...). Those of a floor under
+        the variance of Z are ``bottleneck.mean`` and so on.
     penalty_state : dict of str to Tensor
         The penalty's own tensors at the end, stacked likewise.
     history : History
@@ -65,6 +66,7 @@ class Fleet:
     head: nn.Module
     penalty: Penalty
     stackable: bool = True
+    bottleneck: nn.Module | None = None
 
     def __len__(self) -> int:
         return len(self.members)
@@ -83,19 +85,24 @@ class Fleet:
             Rows for every model, (n, d), or one set of rows for each split, (D, n, d), of which a model gets
             its own split's.
         """
-        return self._evaluate(lambda model, rows: model.encoder(rows), x)
+        return self._evaluate(lambda model, rows: model.represented(rows), x)
 
     def scores(self, x: Tensor) -> Tensor:
         """Return the heads' raw outputs of all models, (M, n, c); `x` as in :meth:`transform`."""
-        return self._evaluate(lambda model, rows: model.head(model.encoder(rows)), x)
+        return self._evaluate(lambda model, rows: model.head(model.represented(rows)), x)
 
     def module(self, index: int) -> tuple[nn.Module, nn.Module]:
-        """Return one model as plain modules (encoder, head), in evaluation mode, sharing no memory with the fleet."""
-        pair = _Pair(copy.deepcopy(self.encoder), copy.deepcopy(self.head))
+        """Return one model as plain modules (encoder, head), in evaluation mode, sharing no memory with the fleet.
+
+        With a floor under the variance of Z the encoder is two modules in a row: what was trained, and the
+        :class:`~frhsic.fleet.bottleneck.Bottleneck` that cuts.
+        """
+        pair = copy.deepcopy(_Pair(self.encoder, self.head, self.bottleneck))
         own = {name: values[index].detach().clone() for name, values in (self.parameters | self.buffers).items()}
         pair.load_state_dict(own)
         pair = pair.to(self.device).eval()
-        return pair.encoder, pair.head
+        encoder = pair.encoder if pair.bottleneck is None else nn.Sequential(pair.encoder, pair.bottleneck)
+        return encoder, pair.head
 
     def select(self, indices: Sequence[int]) -> Fleet:
         """Return the fleet of some of the models, in the order given."""
@@ -120,7 +127,7 @@ class Fleet:
 
     def _evaluate(self, of: Callable[[_Pair, Tensor], Tensor], x: Tensor) -> Tensor:
         x = self._checked(x)
-        pair = _Pair(self.encoder, self.head).eval()
+        pair = _Pair(self.encoder, self.head, self.bottleneck).eval()
         stacked = self.parameters | self.buffers
         splits = torch.tensor([m.split for m in self.members], device=self.device)
         width = max([x.shape[-1], *(values.shape[1] for values in self.parameters.values() if values.ndim > 1)])
@@ -163,12 +170,18 @@ class Fleet:
 
 
 class _Pair(nn.Module):
-    """Encoder and head under the names their parameters carry in a fleet."""
+    """Encoder, bottleneck and head under the names their parameters carry in a fleet."""
 
-    def __init__(self, encoder: nn.Module, head: nn.Module) -> None:
+    def __init__(self, encoder: nn.Module, head: nn.Module, bottleneck: nn.Module | None) -> None:
         super().__init__()
         self.encoder = encoder
         self.head = head
+        self.bottleneck = bottleneck
+
+    def represented(self, rows: Tensor) -> Tensor:
+        """Return Z."""
+        z: Tensor = self.encoder(rows)
+        return z if self.bottleneck is None else self.bottleneck(z)
 
 
 class _Applied(nn.Module):

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from frhsic import _arrays
+from frhsic.fleet.bottleneck import floored
 from frhsic.fleet.data import Member, TrainingData
 from frhsic.fleet.losses import Task
 from frhsic.fleet.progress import Pace, Watch, watching
@@ -39,6 +40,7 @@ def train(
     batch_size: int = 256,
     learning_rate: float = 1e-3,
     weight_decay: float = 0.0,
+    variance_floor: float = 0.0,
     device: torch.device | str = "auto",
     progress: bool | Watch | None = None,
     sequential: bool = False,
@@ -74,6 +76,10 @@ def train(
     weight_decay : float
         w adds :math:`\tfrac w2 \|W\|^2` to the loss of every model, whatever its λ, over the weight matrices W of
         the encoder.
+    variance_floor : float
+        After training, take out of Z the principal directions of its standardised coordinates whose variance on the
+        training rows is below this, in units of the variance of a coordinate; see
+        :func:`~frhsic.fleet.bottleneck.floored`. 0 leaves Z as it is.
     progress : bool or callable
         True shows a bar on a terminal; a function is called with a :class:`Tick` about twice a second.
     sequential : bool
@@ -104,6 +110,8 @@ def train(
     """
     started = time.perf_counter()
     members = _checked_members(members, data)
+    if not 0 <= variance_floor < 1:
+        raise ValueError(f"variance_floor is {variance_floor}; pass a number from 0, which cuts nothing, to below 1.")
     place = _arrays.resolve_device(device)
     run = Run.of(
         data,
@@ -151,7 +159,7 @@ def train(
     seconds = time.perf_counter() - started
     fleet = assembled(finished, order, seconds, stackable=not sequential, interrupted=interrupted)
     warn_of_divergence(fleet)
-    return fleet
+    return floored(fleet, data, variance_floor)
 
 
 def _checked_members(members: Sequence[Member], data: TrainingData) -> list[Member]:

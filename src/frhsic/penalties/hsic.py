@@ -110,7 +110,7 @@ class HSIC(ScaledPenalty):
         kernel_z: Kernel | None = AFFINE_AND_ANY,
         kernel_s: Kernel | None = None,
         *,
-        scale_z: ScaleZ | float = "standardised",
+        scale_z: ScaleZ | float = "whitened",
         scale_s: ScaleS | float | tuple[float, ...] = "median",
         head_weight: float = 1.0,
         representation_weight: float = 10.0,

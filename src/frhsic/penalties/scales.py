@@ -27,8 +27,8 @@ SMALLEST = 1e-6
 """Below this spread a representation counts as collapsed, and is divided by this instead."""
 
 
-WHITENING_RIDGE = 1e-4
-"""Variance, as a share of the mean one, that a direction is taken to have at least when z is whitened."""
+WHITENING_RIDGE = 0.1
+"""Added to the variance of each direction when z is whitened, in units of the variance of a coordinate."""
 
 
 class ScaledPenalty(Penalty):
@@ -50,9 +50,9 @@ class ScaledPenalty(Penalty):
         - ``"standardised"``: each coordinate is divided by its own standard deviation times
           :math:`\sqrt{2d}`, with gradient; the root mean square distance is again one, and no coordinate
           can hide by being small.
-        - ``"whitened"``: z is mapped by the inverse root of its covariance (plus 1e-4 of the mean variance) and divided
-          by :math:`\sqrt{2d}`, with gradient; up to that ridge no affine map of z changes anything, and no direction
-          can hide by being small. Costs a Cholesky factor of d × d in every step.
+        - ``"whitened"``: coordinates are standardised, mapped by the inverse root of their correlation matrix plus a
+          tenth of the identity, and divided by :math:`\sqrt{2d}`, with gradient; up to that ridge no affine map of z
+          changes anything, and no direction can hide by being small. Costs a Cholesky factor of d × d in every step.
         - ``"step"``: the batch's median distance + 1e-5 in every step, without gradient.
         - ``"published"``: the same, but only in epochs 0, 20, 40, ... (`refresh_every`); the value of the last
           batch of such an epoch is kept until the next. Before the first :meth:`adapt` it is NaN.
@@ -177,22 +177,21 @@ def standardised(z: Tensor, w: Tensor) -> Tensor:
 def whitened(z: Tensor, w: Tensor) -> Tensor:
     r"""Columns of mean 0, uncorrelated and of variance 1 under the weights, up to the ridge.
 
-    :math:`(z - \bar z) L^{-\top}` with :math:`L L^\top = C + \varepsilon \bar c I`, C the covariance and
-    :math:`\bar c` the mean of its diagonal: the root does not matter to kernels of distances and inner products.
+    :math:`u L^{-\top}` with u standardised and :math:`L L^\top = R + \varepsilon I`, R the correlation matrix: kernels
+    of distances and inner products do not see which root it is. A direction of variance v is left with
+    :math:`v / (v + \varepsilon)`, and with it the noise of a batch in directions that hardly vary is held down.
 
     Examples
     --------
-    >>> z = torch.tensor([[0.0, 0.0], [2.0, 0.0], [0.0, 0.2], [2.0, 0.2]])
-    >>> whitened(z, torch.full((4,), 0.25)).abs()
-    tensor([[1.0000, 0.9975],
-            [1.0000, 0.9975],
-            [1.0000, 0.9975],
-            [1.0000, 0.9975]])
+    Two coordinates that go together, of variance 2 along their mean, and a third.
+
+    >>> z = torch.tensor([[0.0, 0.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 9.0], [2.0, 2.0, 9.0]])
+    >>> white = whitened(z, torch.full((4,), 0.25))
+    >>> (white.mT @ white / 4).trace()  # 2 / 2.1 and 1 / 1.1
+    tensor(1.8615)
     """
-    centred = z - w @ z
-    covariance = (w[:, None] * centred).mT @ centred
-    least = (WHITENING_RIDGE * covariance.diagonal().mean()).clamp_min(SMALLEST**2)
-    eye = torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
-    factor, _ = torch.linalg.cholesky_ex(covariance + least * eye)  # the one that does not wait for a GPU
-    white: Tensor = torch.linalg.solve_triangular(factor, centred.mT, upper=False).mT
+    unit = standardised(z, w)
+    ridge = WHITENING_RIDGE * torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
+    factor, _ = torch.linalg.cholesky_ex((w[:, None] * unit).mT @ unit + ridge)  # the one that waits for no GPU
+    white: Tensor = torch.linalg.solve_triangular(factor, unit.mT, upper=False).mT
     return white

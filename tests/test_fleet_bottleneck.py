@@ -1,0 +1,145 @@
+"""The floor under the variance of Z, against NumPy."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from frhsic.fleet import Bottleneck, Member, TrainingData, bottleneck, train
+from frhsic.fleet.bottleneck import floored
+from frhsic.penalties import HSIC
+
+FLOOR = 0.05
+
+
+def sample(n=400, splits=2, dtype=torch.float64):
+    draw = torch.Generator().manual_seed(0)
+    parts = []
+    for _ in range(splits):
+        x = torch.randn(n, 4, generator=draw, dtype=dtype)
+        s = torch.rand(n, generator=draw, dtype=dtype)
+        x[:, 0] += 2 * s
+        parts.append(TrainingData.of(x, (x[:, 1] > 0).to(dtype), s, dtype=dtype))
+    return TrainingData.stacked(parts)
+
+
+def trained(data, members, floor=0.0, **asked):
+    return train(data, members, task="binary", penalty=HSIC, epochs=3, device="cpu", variance_floor=floor, **asked)
+
+
+def by_numpy(z_train, z, floor):
+    """Project standardised rows onto the eigenvectors of their correlation matrix that are above the floor."""
+    mean, spread = z_train.mean(0), z_train.std(0)
+    values, vectors = np.linalg.eigh(np.corrcoef(z_train.T))
+    kept = vectors[:, values >= floor]
+    return (z - mean) / spread @ kept @ kept.T * spread + mean
+
+
+MEMBERS = [Member(5.0, 1, 0), Member(0.0, 1, 0), Member(1.0, 2, 1)]
+
+
+def test_z_is_that_of_the_principal_directions_above_the_floor_and_the_head_sees_it():
+    data = sample()
+    plain, cut = trained(data, MEMBERS), trained(data, MEMBERS, FLOOR)
+    fresh = torch.randn(30, 4, dtype=torch.float64)
+    z_train, z = plain.transform(data.x).numpy(), plain.transform(fresh).numpy()
+    for i in (0, 2):
+        expected = by_numpy(z_train[i], z[i], FLOOR)
+        assert np.abs(expected - z[i]).max() > 1e-3
+        np.testing.assert_allclose(cut.transform(fresh)[i].numpy(), expected, atol=1e-9)
+        encoder, head = cut.module(i)
+        np.testing.assert_allclose(encoder(fresh).detach().numpy(), expected, atol=1e-9)
+        scores = expected @ head.weight.detach().numpy().T + head.bias.detach().numpy()
+        np.testing.assert_allclose(cut.scores(fresh)[i].numpy(), scores, atol=1e-9)
+    assert torch.equal(cut.transform(fresh)[1], plain.transform(fresh)[1])  # λ = 0
+
+
+def test_nothing_of_what_is_cut_passes_not_even_by_rounding():
+    data = sample(dtype=torch.float32)
+    cut = trained(data, MEMBERS, FLOOR)
+    encoder, _ = cut.module(0)
+    rank = encoder[1].rank
+    assert 1 <= rank < 50
+    z = encoder.double()(data.x[0].double()).detach().numpy()
+    spectrum = np.linalg.svd(z - z.mean(0), compute_uv=False)
+    assert spectrum[rank - 1] > 1e-2 * spectrum[0]
+    assert spectrum[rank] < 1e-13 * spectrum[0]
+
+
+def test_s_in_a_direction_without_variance_is_found_by_least_squares_before_and_not_after():
+    rows = torch.randn(500, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    s = rows[:, 1]
+
+    def hiding():
+        made = nn.Linear(2, 2).double()
+        with torch.no_grad():
+            made.weight.copy_(torch.tensor([[1.0, 0.0], [1.0, 1e-4]]))
+        return made
+
+    data = TrainingData.of(rows, (rows[:, 0] > 0).double(), s, dtype=torch.float64)
+    asked = {"encoder": hiding, "head": lambda: nn.Linear(2, 1).double(), "learning_rate": 1e-12}
+    for floor, recovered in ((0.0, True), (0.01, False)):
+        z = trained(data, [Member(1.0)], floor, **asked).transform(rows)[0].numpy()
+        a = np.column_stack([np.ones(500), z])
+        left = s.numpy() - a @ np.linalg.lstsq(a, s.numpy(), rcond=None)[0]
+        assert (np.var(left) < 1e-6) == recovered
+        if not recovered:
+            assert np.var(left) > 0.9 * np.var(s.numpy())
+
+
+def test_no_floor_no_penalty_or_few_rows_leave_all_as_it_is():
+    data = sample()
+    assert trained(data, MEMBERS).bottleneck is None
+    assert trained(data, [Member(0.0)], FLOOR).bottleneck is None
+    few = TrainingData(data.x[:, :199], data.y[:, :199], data.s[:, :199])
+    assert trained(few, MEMBERS, FLOOR).bottleneck is None
+    enough = TrainingData(data.x[:, :200], data.y[:, :200], data.s[:, :200])
+    assert trained(enough, MEMBERS, FLOOR).bottleneck is not None
+
+
+@pytest.mark.parametrize("floor", [-0.1, 1.0, float("nan")])
+def test_a_floor_out_of_range_is_refused(floor):
+    with pytest.raises(ValueError, match="variance_floor is"):
+        trained(sample(), MEMBERS, floor)
+
+
+def test_pieces_make_no_difference(monkeypatch):
+    data = sample()
+    fleet = trained(data, MEMBERS)
+    whole = floored(fleet, data, FLOOR)
+    monkeypatch.setattr(bottleneck, "CHUNK_BYTES", 8 * 50 * 3 * 7)
+    pieces = floored(fleet, data, FLOOR)
+    torch.testing.assert_close(pieces.transform(data.x), whole.transform(data.x), rtol=1e-9, atol=1e-9)
+
+
+def test_a_constant_coordinate_stays_and_a_model_that_is_not_finite_is_left_alone():
+    data = sample()
+    fleet = trained(data, MEMBERS)
+    weights = fleet.parameters["encoder.2.weight"].clone()
+    weights[0, 7] = 0
+    weights[2] = torch.nan
+    cut = floored(replace(fleet, parameters=fleet.parameters | {"encoder.2.weight": weights}), data, FLOOR)
+    constant = fleet.parameters["encoder.2.bias"][0, 7]
+    torch.testing.assert_close(cut.transform(data.x)[0, :, 7], constant.expand(data.rows))
+    assert cut.transform(data.x)[0].isfinite().all()
+    assert cut.module(2)[0][1].rank == 50
+
+
+def test_selected_models_keep_their_cut():
+    data = sample()
+    cut = trained(data, MEMBERS, FLOOR)
+    torch.testing.assert_close(cut.select([2]).transform(data.x)[0], cut.transform(data.x)[2])
+
+
+def test_models_one_after_another_are_cut_as_those_at_once():
+    data = sample()
+    at_once, in_turn = trained(data, MEMBERS, FLOOR), trained(data, MEMBERS, FLOOR, sequential=True)
+    torch.testing.assert_close(in_turn.transform(data.x), at_once.transform(data.x), rtol=1e-6, atol=1e-6)
+
+
+def test_a_bottleneck_begins_as_the_identity():
+    z = torch.randn(5, 3)
+    assert torch.equal(Bottleneck(3)(z), z)
+    assert Bottleneck(3).rank == 3
