@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.metrics import make_scorer
 from torch import nn
 
 from estimator_samples import QUICK, biased, people
+from frhsic import load
 from frhsic.estimators import (
     PENALTY_NAMES,
     MissingSensitiveFeaturesWarning,
@@ -29,7 +31,7 @@ from frhsic.estimators import (
     penalty_named,
     standardized_gdp_difference,
 )
-from frhsic.fleet import Member, TrainingData, affine_head, mlp_encoder, train
+from frhsic.fleet import Bottleneck, Member, TrainingData, affine_head, mlp_encoder, train
 from frhsic.parity import gdp, standardized_gdp
 from frhsic.penalties import EIPM, GDP, HSIC, Adversary, BinnedAdversary, BinnedMMD, DistanceCovariance, NoPenalty
 
@@ -331,8 +333,44 @@ def test_a_later_call_cuts_anew_and_keeps_the_cut_where_its_rows_are_too_few_to_
     assert not torch.equal(model.encoder_[0][0].weight, before)
     model.partial_fit(X, y, sensitive_features=s)
     assert not torch.equal(model.encoder_[1].inward, first)
+    assert len(model.encoder_) == 2
+    assert not isinstance(model.encoder_[0][-1], Bottleneck)
     model.fit(X[:20], y[:20], sensitive_features=s[:20])
-    assert model.representation_rank_ == 8
+    assert (model.narrowed_, model.representation_rank_) == (False, 8)
+
+
+def test_many_small_calls_learn_through_the_cut_of_the_first():
+    X, y, s = biased(1000)
+    model = ParityClassifier(penalty_weight=1.0, **{**QUICK, "epochs": 5}).fit(X, y, sensitive_features=s)
+    flipped = 1 - y  # the target turns around: what was learnt has to be learnt anew, in small calls
+    assert model.score(X, flipped) < 0.3
+    for _ in range(3):
+        for start in range(0, 1000, 20):
+            rows = slice(start, start + 20)
+            model.partial_fit(X[rows], flipped[rows], sensitive_features=s[rows])
+    assert model.narrowed_
+    assert model.score(X, flipped) > 0.8
+
+
+def test_a_later_call_without_penalty_has_no_cut():
+    X, y, s = biased(300)
+    model = ParityClassifier(warm_start=True, **{**QUICK, "epochs": 5}).fit(X, y, sensitive_features=s)
+    assert model.representation_rank_ < 8
+    model.set_params(penalty_weight=0).fit(X[:20], y[:20], sensitive_features=s[:20])
+    assert (model.narrowed_, model.representation_rank_) == (False, 8)
+
+
+def test_another_s_encoder_with_its_cut_is_an_encoder_of_one_s_own(tmp_path: Path):
+    X, y, s = biased(300)
+    settings = {**QUICK, "epochs": 5}
+    first = ParityClassifier(**settings).fit(X, y, sensitive_features=s)
+    later = ParityClassifier(encoder=first.encoder_, variance_floor=0.0, **settings).fit(X, y, sensitive_features=s)
+    assert not later.narrowed_
+    later.save(tmp_path / "model")
+    again = load(tmp_path / "model", encoder=first.encoder_)
+    np.testing.assert_array_equal(again.transform(X), later.transform(X))
+    later.partial_fit(X, y, sensitive_features=s)
+    assert np.linalg.matrix_rank(later.transform(X) - later.transform(X).mean(0), tol=1e-3) < 8
 
 
 # bad input

@@ -54,6 +54,8 @@ def test_z_is_that_of_the_principal_directions_above_the_floor_and_the_head_sees
         scores = expected @ head.weight.detach().numpy().T + head.bias.detach().numpy()
         np.testing.assert_allclose(cut.scores(fresh)[i].numpy(), scores, atol=1e-9)
     assert torch.equal(cut.transform(fresh)[1], plain.transform(fresh)[1])  # λ = 0
+    assert [cut.cuts(i) for i in range(3)] == [True, False, True]
+    assert len(cut.module(1)[0]) == len(plain.module(1)[0]) == 3
 
 
 def test_nothing_of_what_is_cut_passes_not_even_by_rounding():

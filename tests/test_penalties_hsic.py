@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from pytest import approx
@@ -267,6 +268,42 @@ def test_a_direction_cannot_hide_by_being_small_where_z_is_whitened():
     hidden = torch.cat([noise[:, :1], noise[:, :1] + s, noise[:, 1:]], 1)  # s is in a difference of variance .04
     seen = {name: prepared(HSIC(Linear(), head_weight=0.0, scale_z=name), s) for name in ("standardised", "whitened")}
     assert seen["whitened"](hidden, s) > 3 * seen["standardised"](hidden, s)
+
+
+def test_linear_hsic_of_whitened_z_bounds_what_any_regression_on_its_directions_above_a_floor_recovers():
+    """R² of a function of norm 1 in the RKHS of S ≤ (1 + ridge / floor) · 2d · HSIC / variance, on the sample."""
+    draw = torch.Generator().manual_seed(5)
+    s = torch.rand(300, 1, generator=draw, dtype=torch.float64)
+    noise = torch.randn(300, 3, generator=draw, dtype=torch.float64)
+    z = torch.cat([noise[:, :1], noise[:, :1] + 0.3 * torch.sin(6 * s), noise[:, 1:] + s], 1)
+    penalty = prepared(HSIC(Linear(), head_weight=0.0, representation_weight=1.0), s)
+    value = penalty(z, s).item()
+    unit = (z - z.mean(0)) / z.std(0, correction=0)
+    variances, directions = torch.linalg.eigh(unit.T @ unit / 300)
+    l = torch.tensor(gaussians(s, median_bandwidth(s)), dtype=torch.float64)
+    tightest = 0.0
+    for floor in (0.001, 0.01, 0.1, 0.5):
+        kept = (unit @ directions[:, variances >= floor]).numpy()
+        for _ in range(20):
+            coefficients = torch.randn(300, generator=draw, dtype=torch.float64)
+            coefficients /= (coefficients @ l @ coefficients).sqrt()
+            target = (l @ coefficients).numpy()
+            target -= target.mean()
+            left = target - kept @ np.linalg.lstsq(kept, target, rcond=None)[0]
+            recovered = 1 - (left**2).mean() / (target**2).mean()
+            bound = (1 + 0.1 / floor) * 2 * z.shape[1] * value / (target**2).mean()
+            assert recovered <= bound * (1 + 1e-9)
+            tightest = max(tightest, recovered / bound)
+    assert tightest > 0.1  # a bound that is never near says little
+
+
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+def test_the_default_takes_half_precision(half):
+    z, s, f = batch(m=60, dtype=torch.float32)
+    penalty = prepared(HSIC(), s)
+    value = penalty(z.to(half), s.to(half), scores=f.to(half))
+    assert value.dtype == half
+    assert value.item() == approx(penalty(z, s, scores=f).item(), rel=0.1)
 
 
 def test_affine_maps_of_whitened_z_change_nothing_but_by_the_ridge(monkeypatch):

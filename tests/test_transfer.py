@@ -74,6 +74,14 @@ def test_a_regression_has_gaps_in_the_unit_of_its_target():
         assert a.gdp > 100
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(4))
+def test_a_target_in_float32_whose_zeros_are_rounded_warns_of_nothing(seed: int):
+    z, _, s = known(100)
+    y = np.maximum(np.random.default_rng(seed).normal(size=100), 0).astype(np.float32)
+    transfer(None, z, y, sensitive_features=s, heads=["svm"], test=(z, y, s), random_state=0)
+
+
 def test_several_attributes_are_measured_one_by_one():
     z, y, s = known()
     both = pd.DataFrame({"age": s, "noise": np.random.default_rng(5).normal(size=len(s))})

@@ -22,11 +22,11 @@ from frhsic.estimators.continued import Continued
 from frhsic.estimators.names import penalty_named, variance_floor_of, weight_decay_of
 from frhsic.estimators.storage import set_state, write
 from frhsic.estimators.tables import Number, TableEncoding
-from frhsic.fleet import Bottleneck, Fleet, Member, TrainingData, affine_head, mlp_encoder, train
+from frhsic.fleet import Bottleneck, Fleet, Member, TrainingData, affine_head, enough_rows, mlp_encoder, train
 from frhsic.fleet.losses import Task
 from frhsic.penalties import NoPenalty, Penalty
 
-__all__ = ["MissingSensitiveFeaturesWarning", "ParityBase", "Target", "bottleneck_of", "target_column", "trained_part"]
+__all__ = ["MissingSensitiveFeaturesWarning", "ParityBase", "Target", "target_column"]
 
 CHUNK_ROWS = 65_536
 """Rows that are encoded at once."""
@@ -58,6 +58,8 @@ class Problem:
     head: Callable[[], nn.Module]
     penalty: Penalty
     seed: int
+    narrowed: bool
+    """Whether the encoder starts with the cut of an earlier call, for want of rows for another."""
 
 
 class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
@@ -71,6 +73,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     sensitive_names_in_: np.ndarray
     classes_: np.ndarray
     representation_size_: int
+    narrowed_: bool
     random_seed_: int
     n_fits_: int
 
@@ -129,8 +132,11 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def representation_rank_(self) -> int:
         """How many directions of Z are left by the floor under their variance."""
         check_is_fitted(self)
-        cut = bottleneck_of(self.encoder_)
-        return self.representation_size_ if cut is None else cut.rank
+        if not self.narrowed_:
+            return self.representation_size_
+        *_, cut = self.encoder_.children()
+        assert isinstance(cut, Bottleneck)
+        return cut.rank
 
     @property
     def _n_features_out(self) -> int:
@@ -156,7 +162,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             problem = self._problem(X, y, sensitive_features, sample_weight, fresh=fresh, classes=classes)
             weight = 0.0 if isinstance(problem.penalty, NoPenalty) else float(self.penalty_weight)
             fleet = self._trained(problem, [weight], self.epochs if epochs is None else epochs)
-            self._adopt(fleet, 0, None if fresh or self._floor() == 0 else bottleneck_of(self.encoder_))
+            self._adopt(fleet, 0, narrowed=problem.narrowed)
         except BaseException:  # a model that was fitted before stays whole
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -178,7 +184,14 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self.random_seed_ = _seed(self.random_state)
         s = self._sensitive(sensitive_features, len(x), fresh=fresh)
         data = TrainingData.of(x, target.values, np.zeros((len(x), 1)) if s is None else s, sample_weight=weighted)
-        encoder = self._encoder_factory(x.shape[1], fresh=fresh)
+        narrowed = (
+            not fresh
+            and self.narrowed_
+            and s is not None
+            and self._floor() > 0
+            and not enough_rows(len(x), self.representation_size_)
+        )
+        encoder = self._encoder_factory(x.shape[1], fresh=fresh, narrowed=narrowed)
         size = _width(encoder, x.shape[1])
         if fresh:
             self.representation_size_ = size
@@ -189,6 +202,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             partial(affine_head, size, target.outputs) if fresh else partial(copy.deepcopy, self.head_),
             self._penalty(target.task, size, fresh=fresh) if s is not None else NoPenalty(),
             self.random_seed_ if fresh else _derived(self.random_seed_, self.n_fits_),
+            narrowed,
         )
 
     def _trained(self, problem: Problem, weights: Sequence[float], epochs: int, *, sequential: bool = False) -> Fleet:
@@ -216,11 +230,10 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _floor(self) -> float:
         return variance_floor_of(self.penalty) if self.variance_floor is None else float(self.variance_floor)
 
-    def _adopt(self, fleet: Fleet, index: int, before: Bottleneck | None = None) -> None:
-        """Take over one model of a fleet; with the bottleneck that was before if it has none, for want of rows."""
+    def _adopt(self, fleet: Fleet, index: int, *, narrowed: bool = False) -> None:
+        """Take over one model of a fleet; `narrowed` if it was trained through the cut of an earlier call."""
         encoder, head = fleet.module(index)
-        if fleet.bottleneck is None and before is not None:
-            encoder = nn.Sequential(encoder, before)
+        self.narrowed_ = narrowed or fleet.cuts(index)
         self.encoder_, self.head_ = encoder.cpu(), head.cpu()
         penalty = copy.deepcopy(fleet.penalty)
         set_state(penalty, {name: values[index].detach().clone() for name, values in fleet.penalty_state.items()})
@@ -301,9 +314,10 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         scaled = self.sensitive_encoding_(s, name="sensitive_features")
         return None if off else scaled
 
-    def _encoder_factory(self, columns: int, *, fresh: bool) -> Callable[[], nn.Module]:
+    def _encoder_factory(self, columns: int, *, fresh: bool, narrowed: bool) -> Callable[[], nn.Module]:
         if not fresh:
-            return partial(copy.deepcopy, trained_part(self.encoder_))
+            cut = self.narrowed_ and not narrowed  # a cut is made anew, or not at all
+            return partial(copy.deepcopy, next(self.encoder_.children()) if cut else self.encoder_)
         if self.encoder is None:
             return partial(mlp_encoder, columns, list(self.hidden_layer_sizes), self.representation_size)
         if isinstance(self.encoder, nn.Module):
@@ -339,18 +353,6 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 for i in range(0, len(rows), CHUNK_ROWS)
             ]
         return _arrays.to_numpy(torch.cat(parts))
-
-
-def bottleneck_of(encoder: nn.Module | None) -> Bottleneck | None:
-    """Return the part of an encoder that cuts directions of little variance, if it has one."""
-    if isinstance(encoder, nn.Sequential) and len(encoder) == 2 and isinstance(encoder[1], Bottleneck):
-        return encoder[1]
-    return None
-
-
-def trained_part(encoder: nn.Module) -> nn.Module:
-    """Return an encoder without the part that cuts."""
-    return next(encoder.children()) if bottleneck_of(encoder) is not None else encoder
 
 
 def target_column(estimator: ParityBase, y: Any) -> np.ndarray:

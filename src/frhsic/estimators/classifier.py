@@ -42,15 +42,16 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         Of Adam; the defaults are the paper's. The last, smaller batch of an epoch is kept, so fewer rows than
         `batch_size` are one batch.
     weight_decay : float, optional
-        w, of the encoder's weight matrices W. None is 1e-3 with the default penalty and its variants, and 0 with the
+        w, of the encoder's weight matrices W. None is 1e-3 with the default penalty and its variants (those on
+        standardised or whitened Z), and 0 with the
         paper's methods, which are trained as the paper did, and without y; see
         :func:`frhsic.estimators.weight_decay_of`.
     variance_floor : float, optional
-        After training, directions of Z with less variance than this are taken out of it, in units of the variance of a
-        coordinate: where S is left when the penalty has taken it out of the others. From 0, which leaves Z as it is, to
-        below 1; None is 0.01 with the default penalty and its variants, and 0 with the paper's methods. Nothing is cut
-        with λ = 0, nor where there are fewer than four rows for each coordinate of Z (`partial_fit` then keeps the
-        cut of before).
+        After training, the principal directions of Z with less variance than this are taken out of it, a coordinate's
+        own being 1: where S is left when the penalty has taken it out of the others. From 0, which leaves Z as it is,
+        to below 1; None is 0.01 with the default penalty and its variants, with y or without, and 0 with the paper's
+        methods. The head is not fitted again. Nothing is cut with λ = 0, nor where there are fewer than four rows for
+        each coordinate of Z; a `partial_fit` on so few goes on through the cut of before.
     handle_unknown : {"error", "ignore"}
         A category at predict that no training row has: an error that names it, or a row without level.
     feature_encoding, sensitive_encoding : TableEncoding, optional
@@ -69,9 +70,11 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
     classes_ : ndarray
         Labels of the classes.
     encoder_, head_ : torch.nn.Module
-        The trained modules, on the CPU; `encoder_` ends with the cut, if there is one.
+        The trained modules, on the CPU.
+    narrowed_ : bool
+        Whether directions of Z were cut; `encoder_` then ends with the cut.
     representation_rank_ : int
-        How many directions of Z the cut has left.
+        How many directions of Z are left.
     penalty_ : Penalty
         The penalty as it stood at the end of training.
     feature_encoding_, sensitive_encoding_ : TableEncoding

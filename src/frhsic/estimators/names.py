@@ -48,26 +48,29 @@ def weight_decay_of(penalty: str | Penalty, task: Task = "binary") -> float:
     >>> weight_decay_of("frhsic"), weight_decay_of(HSIC.published())
     (0.0, 0.0)
     """
-    return WEIGHT_DECAY if _is_scale_blind(penalty) and task != "reconstruction" else 0.0
+    made = penalty_named(penalty) if isinstance(penalty, str) else penalty
+    return WEIGHT_DECAY if _is_scale_blind(made) and task != "reconstruction" else 0.0
 
 
 def variance_floor_of(penalty: str | Penalty) -> float:
-    """Return the floor under the variance of Z's directions that goes with a penalty: 0.01 as above, else 0.
+    """Return the floor under the variance of Z's directions that goes with a penalty: 0.01 for our own, else 0.
 
-    Directions that hardly vary are where S is left when a penalty has taken it out of the others; the paper's methods
-    are left as the paper had them. See :func:`frhsic.fleet.train`.
+    Directions that hardly vary are where S is left when a penalty on Z has taken it out of the others; a penalty on the
+    head alone pushes nothing there, and the paper's methods are left as the paper had them. See
+    :func:`frhsic.fleet.train`.
 
     Examples
     --------
-    >>> variance_floor_of("hsic"), variance_floor_of("frhsic")
-    (0.01, 0.0)
+    >>> variance_floor_of("hsic"), variance_floor_of("frhsic"), variance_floor_of(HSIC(representation_weight=0.0))
+    (0.01, 0.0, 0.0)
     """
-    return VARIANCE_FLOOR if _is_scale_blind(penalty) else 0.0
-
-
-def _is_scale_blind(penalty: str | Penalty) -> bool:
     made = penalty_named(penalty) if isinstance(penalty, str) else penalty
-    return isinstance(made, HSIC) and made.scale_z in ("standardised", "whitened")
+    on_z = isinstance(made, HSIC) and made.representation_weight > 0
+    return VARIANCE_FLOOR if on_z and _is_scale_blind(made) else 0.0
+
+
+def _is_scale_blind(penalty: Penalty) -> bool:
+    return isinstance(penalty, HSIC) and penalty.scale_z in ("standardised", "whitened")
 
 
 def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: Condition = "all") -> Penalty:

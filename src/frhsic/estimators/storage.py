@@ -150,6 +150,7 @@ def restore(
         else:
             setattr(made, name, built(value))
     architecture = header["architecture"]
+    made.narrowed_ = architecture.get("bottleneck", False)
     made.encoder_ = _loaded(_encoder(architecture, made.encoder), tensors, "encoder.")
     made.head_ = _loaded(affine_head(*architecture["head"]), tensors, "head.")
     own = made.penalty if is_custom(header["penalty"]) else built(header["penalty"])
@@ -187,7 +188,7 @@ def _architecture(estimator: ParityBase) -> dict[str, Any]:
         "columns": estimator.feature_encoding_.width,
         "hidden": [int(size) for size in estimator.hidden_layer_sizes],
         "head": [head.in_features, head.out_features],
-        "bottleneck": any(isinstance(part, Bottleneck) for part in estimator.encoder_.children()),
+        "bottleneck": estimator.narrowed_,
     }
 
 
@@ -200,7 +201,7 @@ def _encoder(architecture: dict[str, Any], given: Any) -> nn.Module:
         made = copy.deepcopy(given) if isinstance(given, nn.Module) else given(architecture["columns"])
     if not isinstance(made, nn.Module):
         raise TypeError(f"encoder made {type(made).__name__}; it must make a torch.nn.Module.")
-    return nn.Sequential(made, Bottleneck(size)) if architecture.get("bottleneck", False) else made
+    return nn.Sequential(made, Bottleneck(size)) if architecture.get("bottleneck") else made
 
 
 def _loaded(module: nn.Module, tensors: dict[str, Tensor], prefix: str) -> nn.Module:

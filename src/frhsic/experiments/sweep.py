@@ -82,8 +82,8 @@ class Grid:
     encoder
         Makes the encoder from the number of features; None for the paper's.
     like
-        The name of a method whose weight decay and variance floor all have, the unpenalised one included; None leaves
-        each its own.
+        The name of a method whose weight decay and variance floor all have, the unpenalised one included (which has
+        nothing to cut); None leaves each its own.
     source, splits
         Where a dataset comes from, and how it is split.
     """

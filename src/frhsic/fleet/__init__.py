@@ -1,6 +1,6 @@
 """Training: M models (every λ × seed × split) advance in lock-step, and a single model is a fleet of one."""
 
-from frhsic.fleet.bottleneck import Bottleneck
+from frhsic.fleet.bottleneck import Bottleneck, enough_rows
 from frhsic.fleet.data import Member, TrainingData, grid
 from frhsic.fleet.networks import affine_head, mlp_encoder
 from frhsic.fleet.progress import DivergenceWarning, Tick
@@ -16,6 +16,7 @@ __all__ = [
     "Tick",
     "TrainingData",
     "affine_head",
+    "enough_rows",
     "grid",
     "mlp_encoder",
     "train",

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from frhsic.fleet.data import TrainingData
 from frhsic.fleet.result import CHUNK_BYTES, Fleet
 
-__all__ = ["Bottleneck", "floored"]
+__all__ = ["Bottleneck", "enough_rows", "floored"]
 
 ROWS_PER_DIRECTION = 4
 """Below so many rows for each coordinate of z, small variances say more of the sample than of z: nothing is cut."""
@@ -69,9 +69,10 @@ class Bottleneck(nn.Module):
 def floored(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
     r"""Take out of each model's z the principal directions whose variance is below `floor`.
 
-    Coordinates are standardised by the training rows of the model's split first, so that the unit is the variance of a
-    coordinate, and the mean over directions is one. Models of weight 0 keep all of z, since nothing had to hide from a
-    penalty; and all do where there are fewer than four training rows for each coordinate.
+    Coordinates are standardised by the training rows of the model's split first: variances are the eigenvalues of their
+    correlation matrix, of mean one unless a coordinate is constant. The head stays as it was trained. Models of weight
+    0 keep all of z, since nothing had to hide from a penalty; and all do where there are fewer than four training rows
+    for each coordinate.
 
     Examples
     --------
@@ -81,9 +82,10 @@ def floored(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
     >>> floored(fleet, data, 0.01).module(0)[0][1].rank < 50
     True
     """
+    if floor == 0 or all(member.weight == 0 for member in fleet.members):
+        return fleet
     d = fleet.transform(data.x[:, :2]).shape[2]
-    penalised = any(member.weight > 0 for member in fleet.members)
-    if floor == 0 or not penalised or data.rows < ROWS_PER_DIRECTION * d:
+    if not enough_rows(data.rows, d):
         return fleet
     mean, covariance = _moments(fleet, data.x, d)
     eye = torch.eye(d, dtype=covariance.dtype, device=fleet.device)
@@ -105,6 +107,11 @@ def floored(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
     }
     buffers = {f"bottleneck.{name}": values.to(like) for name, values in cut.items()}
     return replace(fleet, bottleneck=Bottleneck(d).to(like), buffers=fleet.buffers | buffers)
+
+
+def enough_rows(rows: int, d: int) -> bool:
+    """Return whether small variances of d coordinates can be told from so many rows."""
+    return rows >= ROWS_PER_DIRECTION * d
 
 
 def _moments(fleet: Fleet, x: Tensor, d: int) -> tuple[Tensor, Tensor]:

@@ -94,15 +94,20 @@ class Fleet:
     def module(self, index: int) -> tuple[nn.Module, nn.Module]:
         """Return one model as plain modules (encoder, head), in evaluation mode, sharing no memory with the fleet.
 
-        With a floor under the variance of Z the encoder is two modules in a row: what was trained, and the
-        :class:`~frhsic.fleet.bottleneck.Bottleneck` that cuts.
+        Where directions of Z were cut (:meth:`cuts`) the encoder is two modules in a row: what was trained, and the
+        :class:`~frhsic.fleet.bottleneck.Bottleneck`.
         """
         pair = copy.deepcopy(_Pair(self.encoder, self.head, self.bottleneck))
         own = {name: values[index].detach().clone() for name, values in (self.parameters | self.buffers).items()}
         pair.load_state_dict(own)
         pair = pair.to(self.device).eval()
-        encoder = pair.encoder if pair.bottleneck is None else nn.Sequential(pair.encoder, pair.bottleneck)
-        return encoder, pair.head
+        if pair.bottleneck is None or not self.cuts(index):
+            return pair.encoder, pair.head
+        return nn.Sequential(pair.encoder, pair.bottleneck), pair.head
+
+    def cuts(self, index: int) -> bool:
+        """Return whether a floor was put under the variance of a model's Z: it was penalised, and had rows enough."""
+        return self.bottleneck is not None and self.members[index].weight > 0
 
     def select(self, indices: Sequence[int]) -> Fleet:
         """Return the fleet of some of the models, in the order given."""

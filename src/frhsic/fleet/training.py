@@ -78,7 +78,7 @@ def train(
         the encoder.
     variance_floor : float
         After training, take out of Z the principal directions of its standardised coordinates whose variance on the
-        training rows is below this, in units of the variance of a coordinate; see
+        training rows, an eigenvalue of their correlation matrix, is below this; see
         :func:`~frhsic.fleet.bottleneck.floored`. 0 leaves Z as it is.
     progress : bool or callable
         True shows a bar on a terminal; a function is called with a :class:`Tick` about twice a second.

@@ -51,8 +51,11 @@ class ScaledPenalty(Penalty):
           :math:`\sqrt{2d}`, with gradient; the root mean square distance is again one, and no coordinate
           can hide by being small.
         - ``"whitened"``: coordinates are standardised, mapped by the inverse root of their correlation matrix plus a
-          tenth of the identity, and divided by :math:`\sqrt{2d}`, with gradient; up to that ridge no affine map of z
-          changes anything, and no direction can hide by being small. Costs a Cholesky factor of d × d in every step.
+          tenth of the identity, and divided by :math:`\sqrt{2d}`, with gradient. A direction counts by v / (v + 0.1), v
+          its variance: all that are well above a tenth alike, small ones less, so that they cannot drive training by
+          their noise. The root mean square distance is that of the share of directions that vary: where Z has come
+          down to few of its d directions it is well below one, and a Gaussian of bandwidth 1 is wide. Costs a Cholesky
+          factor of d × d in every step.
         - ``"step"``: the batch's median distance + 1e-5 in every step, without gradient.
         - ``"published"``: the same, but only in epochs 0, 20, 40, ... (`refresh_every`); the value of the last
           batch of such an epoch is kept until the next. Before the first :meth:`adapt` it is NaN.
@@ -191,7 +194,8 @@ def whitened(z: Tensor, w: Tensor) -> Tensor:
     tensor(1.8615)
     """
     unit = standardised(z, w)
-    ridge = WHITENING_RIDGE * torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
-    factor, _ = torch.linalg.cholesky_ex((w[:, None] * unit).mT @ unit + ridge)  # the one that waits for no GPU
-    white: Tensor = torch.linalg.solve_triangular(factor, unit.mT, upper=False).mT
-    return white
+    wide = unit.to(torch.promote_types(z.dtype, torch.float32))  # there are no factors in half precision
+    ridge = WHITENING_RIDGE * torch.eye(z.shape[1], dtype=wide.dtype, device=z.device)
+    factor, _ = torch.linalg.cholesky_ex((w[:, None].to(wide) * wide).mT @ wide + ridge)  # waits for no GPU
+    white: Tensor = torch.linalg.solve_triangular(factor, wide.mT, upper=False).mT
+    return white.to(z.dtype)
