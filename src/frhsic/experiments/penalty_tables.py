@@ -52,6 +52,7 @@ def penalty_tables(results: Results) -> str:
     untuned = results.of("untuned", "corrected")
     if untuned:
         parts += ["## Two datasets on which nothing was tuned\n", *_all_measures(untuned, "#")]
+        parts += ["Probes:\n", probe_table(untuned, "gdp_probability").markdown() + "\n"]
     same = results.of("same-terms", "corrected")
     if same:
         parts += ["## Every method with the same weight decay and variance floor\n", *_all_measures(same, "#")]
