@@ -105,6 +105,12 @@ def test_every_number_has_an_interval_around_it_or_a_reason(scored, embedded):
                         assert number.interval.low <= number.value <= number.interval.high
 
 
+def test_an_audit_prints_as_its_findings(scored, embedded):
+    for found in (scored[-1], embedded[-1]):
+        assert all(attribute.finding in repr(found) for attribute in found.attributes)
+        assert len(repr(found)) < 1000
+
+
 def test_hsic_never_stands_without_a_probe(scored, embedded):
     for found in (scored[-1], embedded[-1]):
         for attribute in found.attributes:

@@ -360,6 +360,27 @@ def test_a_later_call_without_penalty_has_no_cut():
     assert (model.narrowed_, model.representation_rank_) == (False, 8)
 
 
+def test_a_later_call_with_another_penalty_trains_with_it():
+    X, y, s = biased(200)
+    model = ParityClassifier(warm_start=True, **{**QUICK, "epochs": 3}).fit(X, y, sensitive_features=s)
+    model.set_params(penalty="reg-gdp").fit(X, y, sensitive_features=s)
+    assert (type(model.penalty_), model.narrowed_) == (GDP, False)
+    model.set_params(penalty=HSIC(representation_weight=3.0)).fit(X, y, sensitive_features=s)
+    assert model.penalty_.representation_weight == 3
+    assert model.narrowed_
+
+
+def test_a_later_call_with_other_sensitive_columns_is_refused():
+    X, y, s = biased(100)
+    two = pd.DataFrame({"age": s, "income": 1000 * (1 - s) ** 2})
+    model = ParityClassifier(**{**QUICK, "epochs": 2}).fit(X, y, sensitive_features=two)
+    for other in (two[["income", "age"]], two.rename(columns={"age": "years"})):
+        with pytest.raises(ValueError, match="fitted with age, income, in this order"):
+            model.partial_fit(X, y, sensitive_features=other)
+    model.partial_fit(X, y, sensitive_features=two)
+    model.partial_fit(X, y, sensitive_features=two.to_numpy())
+
+
 def test_another_s_encoder_with_its_cut_is_an_encoder_of_one_s_own(tmp_path: Path):
     X, y, s = biased(300)
     settings = {**QUICK, "epochs": 5}

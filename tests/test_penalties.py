@@ -326,3 +326,14 @@ def test_a_plain_loop_lowers_the_dependence_of_the_scores_on_s(name):
     else:
         assert correlation < 0.15
     assert accuracy > 0.7
+
+
+def test_a_penalty_says_what_it_was_made_with():
+    assert repr(HSIC()) == "HSIC()"
+    assert repr(HSIC(scale_z=2.0, representation_weight=3.0)) == "HSIC(scale_z=2.0, representation_weight=3.0)"
+    assert repr(HSIC.published()) == (
+        "HSIC(kernel_z=Gaussian(bandwidth=1.0), scale_z='published', scale_s='published', head_weight=0.0, "
+        "representation_weight=1.0, attributes='isotropic')"
+    )
+    assert repr(EIPM()) == "EIPM()"
+    assert repr(BinnedMMD("mean-difference", bins=5)).startswith("BinnedMMD(kind='mean-difference', bins=5")

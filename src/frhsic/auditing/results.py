@@ -286,6 +286,11 @@ class Audit:
                 return attribute
         raise KeyError(f"{name!r} was not audited; this audit holds {', '.join(a.name for a in self.attributes)}.")
 
+    def __repr__(self) -> str:
+        """Return the findings alone: the whole is a document."""
+        said = " ".join(attribute.finding for attribute in self.attributes)
+        return f"<Audit of {self.subject_name!r} on {self.rows.used:,} rows: {said}>"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the audit as plain dicts, lists and numbers."""
         plain: dict[str, Any] = _codec.to_plain(self)

@@ -153,6 +153,12 @@ def _reported(
     from frhsic.report import trained_report
 
     notes = [*data.notes, *notes]
+    model = models[at]
+    if model.narrowed_:
+        notes.append(
+            f"The representation keeps {model.representation_rank_} of its {model.representation_size_} directions; "
+            "the others hardly vary, and were cut because a sensitive attribute could be read from them."
+        )
     for model in models:
         model.verbose = False  # the bar was for this training alone
     with _terminal.progress() as watch:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from frhsic import _arrays
 from frhsic.estimators.continued import Continued
 from frhsic.estimators.names import penalty_named, variance_floor_of, weight_decay_of
+from frhsic.estimators.recipes import recipe
 from frhsic.estimators.storage import set_state, write
 from frhsic.estimators.tables import Number, TableEncoding
 from frhsic.fleet import Bottleneck, Fleet, Member, TrainingData, affine_head, enough_rows, mlp_encoder, train
@@ -184,17 +185,14 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self.random_seed_ = _seed(self.random_state)
         s = self._sensitive(sensitive_features, len(x), fresh=fresh)
         data = TrainingData.of(x, target.values, np.zeros((len(x), 1)) if s is None else s, sample_weight=weighted)
-        narrowed = (
-            not fresh
-            and self.narrowed_
-            and s is not None
-            and self._floor() > 0
-            and not enough_rows(len(x), self.representation_size_)
-        )
-        encoder = self._encoder_factory(x.shape[1], fresh=fresh, narrowed=narrowed)
+        encoder = self._encoder_factory(x.shape[1], fresh=fresh)
         size = _width(encoder, x.shape[1])
         if fresh:
             self.representation_size_ = size
+        few = s is not None and self._floor() > 0 and not enough_rows(len(x), size)
+        narrowed = few and not fresh and self.narrowed_
+        if narrowed:
+            encoder = partial(copy.deepcopy, self.encoder_)
         return Problem(
             data,
             target.task,
@@ -301,6 +299,8 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if len(s) != rows:
             raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(s)}.")
         names = _arrays.column_names(values, "sensitive", s.shape[1])
+        if not fresh and hasattr(self, "sensitive_names_in_"):
+            self._check_sensitive_names(names)
         if fresh or not hasattr(self, "sensitive_encoding_"):
             found = TableEncoding(tuple(Number(n, float(c.min()), float(c.max())) for n, c in zip(names, s.T)))
             self.sensitive_encoding_ = self.sensitive_encoding or found
@@ -314,10 +314,19 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         scaled = self.sensitive_encoding_(s, name="sensitive_features")
         return None if off else scaled
 
-    def _encoder_factory(self, columns: int, *, fresh: bool, narrowed: bool) -> Callable[[], nn.Module]:
-        if not fresh:
-            cut = self.narrowed_ and not narrowed  # a cut is made anew, or not at all
-            return partial(copy.deepcopy, next(self.encoder_.children()) if cut else self.encoder_)
+    def _check_sensitive_names(self, names: list[str]) -> None:
+        """Refuse other columns than those of the first call, or these in another order, where both have names."""
+        known = [str(name) for name in self.sensitive_names_in_]
+        nameless = _arrays.column_names(None, "sensitive", len(known))
+        if names != known and nameless not in (names, known):
+            raise ValueError(
+                f"sensitive_features are {', '.join(names)}; this model was fitted with {', '.join(known)}, in this "
+                "order. Pass the same, or fit a fresh model."
+            )
+
+    def _encoder_factory(self, columns: int, *, fresh: bool) -> Callable[[], nn.Module]:
+        if not fresh:  # what was trained, without its cut
+            return partial(copy.deepcopy, next(self.encoder_.children()) if self.narrowed_ else self.encoder_)
         if self.encoder is None:
             return partial(mlp_encoder, columns, list(self.hidden_layer_sizes), self.representation_size)
         if isinstance(self.encoder, nn.Module):
@@ -325,16 +334,17 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return partial(self.encoder, columns)
 
     def _penalty(self, task: Task, size: int, *, fresh: bool) -> Penalty:
-        if not fresh and not isinstance(self.penalty_, NoPenalty):
+        asked = self.penalty
+        if isinstance(asked, str):
+            asked = penalty_named(asked, size, head=task != "reconstruction")
+        if not fresh and type(asked) is type(self.penalty_) and recipe(asked) == recipe(self.penalty_):
             return Continued(self.penalty_)
-        if isinstance(self.penalty, str):
-            return penalty_named(self.penalty, size, head=task != "reconstruction")
-        if self.penalty.condition == "positive" and task != "binary":
+        if asked.condition == "positive" and task != "binary":
             raise ValueError(
                 f"the penalty is for Equal Opportunity (condition='positive'), which needs two classes; the task is "
                 f"{task}. Pass condition='all'."
             )
-        return copy.deepcopy(self.penalty)
+        return copy.deepcopy(asked)
 
     def _evaluated(self, x: np.ndarray, *, with_head: bool) -> np.ndarray:
         """Return Z, or the head's raw output, of encoded rows: float64.

@@ -50,7 +50,8 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         After training, the principal directions of Z with less variance than this are taken out of it, a coordinate's
         own being 1: where S is left when the penalty has taken it out of the others. From 0, which leaves Z as it is,
         to below 1; None is 0.01 with the default penalty and its variants, with y or without, and 0 with the paper's
-        methods. The head is not fitted again. Nothing is cut with λ = 0, nor where there are fewer than four rows for
+        methods and with a penalty on the head alone. Z keeps its number of columns, which are then collinear. The head
+        is not fitted again. Nothing is cut with λ = 0, nor where there are fewer than four rows for
         each coordinate of Z; a `partial_fit` on so few goes on through the cut of before.
     handle_unknown : {"error", "ignore"}
         A category at predict that no training row has: an error that names it, or a row without level.
@@ -72,7 +73,7 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
     encoder_, head_ : torch.nn.Module
         The trained modules, on the CPU.
     narrowed_ : bool
-        Whether directions of Z were cut; `encoder_` then ends with the cut.
+        Whether the floor was put under Z; `encoder_` then ends with the cut.
     representation_rank_ : int
         How many directions of Z are left.
     penalty_ : Penalty

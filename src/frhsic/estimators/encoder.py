@@ -24,6 +24,9 @@ class ParityEncoder(ParityBase):
     scikit-learn's ``type_of_target`` says). The head is thrown away in use: others are fitted on Z. What they may
     still recover is measured by :func:`frhsic.transfer`.
 
+    Without y the loss is small, and λ = 10 leaves little of X: begin with 0.1. With y, Z keeps hardly more than y
+    needs.
+
     Parameters
     ----------
     penalty, penalty_weight, encoder, hidden_layer_sizes, representation_size, epochs, batch_size, learning_rate, \
@@ -35,7 +38,7 @@ random_state, verbose
     ----------
     task_ : str
         "binary", "multiclass", "regression" or "reconstruction".
-    encoder_, head_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_, loss_curve_, \
+    encoder_, head_, narrowed_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_, loss_curve_, \
 penalty_curve_, n_features_in_, feature_names_in_, sensitive_names_in_
         As in :class:`ParityClassifier`.
 

@@ -33,7 +33,7 @@ random_state, verbose
     ----------
     target_mean_, target_scale_ : float
         Mean and standard deviation of y in the training rows.
-    encoder_, head_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_, loss_curve_, \
+    encoder_, head_, narrowed_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_, loss_curve_, \
 penalty_curve_, n_features_in_, feature_names_in_, sensitive_names_in_
         As in :class:`ParityClassifier`.
 

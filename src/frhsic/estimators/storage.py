@@ -135,7 +135,8 @@ def restore(
             parameters[name] = given[name]
         elif is_custom(value):
             raise ValueError(
-                f"the model was made with a {name} of the user's own, {value['custom']}, which a file cannot hold. "
+                f"the model was made with {'an' if name == 'encoder' else 'a'} {name} of the user's own, "
+                f"{value['custom']}, which a file cannot hold. "
                 f"Pass it again: load(path, {name}=...)."
             )
         else:

@@ -19,12 +19,15 @@ no tensor's value into Python, draws nothing at random, and its shapes depend on
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
+
+from frhsic.kernels import Gaussian, Kernel
 
 __all__ = ["Batch", "Condition", "NoPenalty", "Penalty"]
 
@@ -90,6 +93,16 @@ class Penalty(nn.Module, ABC):
         self.fewest = fewest
         self.needs_target = condition == "positive"
         self.attributes_seen: int | None = None
+
+    def extra_repr(self) -> str:
+        """Return the arguments that are not the default ones, for ``repr``."""
+        said = []
+        for name, parameter in inspect.signature(type(self).__init__).parameters.items():
+            value = getattr(self, name, parameter.default)
+            default = Gaussian(1.0) if parameter.default is None and isinstance(value, Kernel) else parameter.default
+            if name != "self" and not isinstance(value, Tensor) and value != default:
+                said.append(f"{name}={value!r}")
+        return ", ".join(said)
 
     def prepare(self, s_train: Tensor, generator: torch.Generator) -> None:
         """Fix what depends on the training rows of S, once, before the first step.
