@@ -336,4 +336,5 @@ def test_a_penalty_says_what_it_was_made_with():
         "representation_weight=1.0, attributes='isotropic')"
     )
     assert repr(EIPM()) == "EIPM()"
-    assert repr(BinnedMMD("mean-difference", bins=5)).startswith("BinnedMMD(kind='mean-difference', bins=5")
+    assert repr(BinnedMMD("mean-difference", bins=5)) == "BinnedMMD(kind='mean-difference', bins=5)"
+    assert repr(BinnedMMD(edges="quantile")) == "BinnedMMD(edges='quantile')"

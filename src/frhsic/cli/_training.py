@@ -153,10 +153,10 @@ def _reported(
     from frhsic.report import trained_report
 
     notes = [*data.notes, *notes]
-    model = models[at]
-    if model.narrowed_:
+    chosen = models[at]
+    if chosen.narrowed_:
         notes.append(
-            f"The representation keeps {model.representation_rank_} of its {model.representation_size_} directions; "
+            f"The representation keeps {chosen.representation_rank_} of its {chosen.representation_size_} directions; "
             "the others hardly vary, and were cut because a sensitive attribute could be read from them."
         )
     for model in models:

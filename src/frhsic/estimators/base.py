@@ -1,4 +1,4 @@
-"""What the three estimators have in common: constructor, checks, training as a fleet, representations."""
+"""What the three estimators have in common: constructor, training as a fleet, representations."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import assert_all_finite, check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
-from torch import Tensor, nn
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from torch import nn
 
 from frhsic import _arrays
+from frhsic.estimators.checks import check_parameters, check_same_names, later_seed, seed_of, width_of
 from frhsic.estimators.continued import Continued
 from frhsic.estimators.names import penalty_named, variance_floor_of, weight_decay_of
 from frhsic.estimators.recipes import recipe
@@ -27,7 +27,7 @@ from frhsic.fleet import Bottleneck, Fleet, Member, TrainingData, affine_head, e
 from frhsic.fleet.losses import Task
 from frhsic.penalties import NoPenalty, Penalty
 
-__all__ = ["MissingSensitiveFeaturesWarning", "ParityBase", "Target", "target_column"]
+__all__ = ["MissingSensitiveFeaturesWarning", "ParityBase", "Target"]
 
 CHUNK_ROWS = 65_536
 """Rows that are encoded at once."""
@@ -175,18 +175,18 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, fresh: bool, classes: Any = None
     ) -> Problem:
         """Check everything that came before anything is trained."""
-        self._check_parameters()
+        check_parameters(self)
         x = self._features(X, reset=fresh)
         target = self._target(y, fresh=fresh, classes=classes)
         if target.values is not None and len(target.values) != len(x):
             raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target.values)}.")
         weighted = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
         if fresh:
-            self.random_seed_ = _seed(self.random_state)
+            self.random_seed_ = seed_of(self.random_state)
         s = self._sensitive(sensitive_features, len(x), fresh=fresh)
         data = TrainingData.of(x, target.values, np.zeros((len(x), 1)) if s is None else s, sample_weight=weighted)
         encoder = self._encoder_factory(x.shape[1], fresh=fresh)
-        size = _width(encoder, x.shape[1])
+        size = width_of(encoder, x.shape[1])
         if fresh:
             self.representation_size_ = size
         few = s is not None and self._floor() > 0 and not enough_rows(len(x), size)
@@ -199,7 +199,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             encoder,
             partial(affine_head, size, target.outputs) if fresh else partial(copy.deepcopy, self.head_),
             self._penalty(target.task, size, fresh=fresh) if s is not None else NoPenalty(),
-            self.random_seed_ if fresh else _derived(self.random_seed_, self.n_fits_),
+            self.random_seed_ if fresh else later_seed(self.random_seed_, self.n_fits_),
             narrowed,
         )
 
@@ -240,37 +240,6 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.loss_curve_ = _arrays.to_numpy(fleet.history.task_loss[index])
         self.penalty_curve_ = _arrays.to_numpy(fleet.history.penalty[index])
 
-    def _check_parameters(self) -> None:
-        weight = self.penalty_weight
-        if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
-            raise ValueError(f"penalty_weight={weight!r}; pass a finite number, zero or more.")
-        for name, below in (("weight_decay", np.inf), ("variance_floor", 1)):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float, np.number))):
-                raise TypeError(f"{name} is {type(value).__name__}; pass a number, zero or more, or None.")
-            if value is not None and not 0 <= value < below:
-                most = "finite" if below == np.inf else f"below {below}"
-                raise ValueError(f"{name}={value!r}; pass a number that is zero or more and {most}, or None.")
-        if not isinstance(self.penalty, (str, Penalty)):
-            raise TypeError(
-                f"penalty is {type(self.penalty).__name__}; pass a name such as 'hsic', or an object of "
-                "frhsic.penalties."
-            )
-        if isinstance(self.penalty, str):
-            penalty_named(self.penalty)
-        if self.handle_unknown not in ("error", "ignore"):
-            raise ValueError(f"handle_unknown={self.handle_unknown!r}; pass 'error' or 'ignore'.")
-        for name in ("feature_encoding", "sensitive_encoding"):
-            given = getattr(self, name)
-            if given is not None and not isinstance(given, TableEncoding):
-                raise TypeError(f"{name} is {type(given).__name__}; pass TableEncoding.fit(table), or None.")
-        if self.encoder is not None and not callable(self.encoder):
-            raise TypeError(
-                f"encoder is {type(self.encoder).__name__}; pass a module, a function that makes one from the number "
-                "of columns, or None."
-            )
-        _arrays.resolve_device(self.device)
-
     def _features(self, X: Any, *, reset: bool = False) -> np.ndarray:
         """Return X encoded, float64 (n, width), after scikit-learn's checks of columns and their names."""
         if hasattr(X, "columns") and hasattr(X, "dtypes"):
@@ -300,7 +269,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(s)}.")
         names = _arrays.column_names(values, "sensitive", s.shape[1])
         if not fresh and hasattr(self, "sensitive_names_in_"):
-            self._check_sensitive_names(names)
+            check_same_names(names, [str(name) for name in self.sensitive_names_in_])
         if fresh or not hasattr(self, "sensitive_encoding_"):
             found = TableEncoding(tuple(Number(n, float(c.min()), float(c.max())) for n, c in zip(names, s.T)))
             self.sensitive_encoding_ = self.sensitive_encoding or found
@@ -313,16 +282,6 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                     )
         scaled = self.sensitive_encoding_(s, name="sensitive_features")
         return None if off else scaled
-
-    def _check_sensitive_names(self, names: list[str]) -> None:
-        """Refuse other columns than those of the first call, or these in another order, where both have names."""
-        known = [str(name) for name in self.sensitive_names_in_]
-        nameless = _arrays.column_names(None, "sensitive", len(known))
-        if names != known and nameless not in (names, known):
-            raise ValueError(
-                f"sensitive_features are {', '.join(names)}; this model was fitted with {', '.join(known)}, in this "
-                "order. Pass the same, or fit a fresh model."
-            )
 
     def _encoder_factory(self, columns: int, *, fresh: bool) -> Callable[[], nn.Module]:
         if not fresh:  # what was trained, without its cut
@@ -363,43 +322,3 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 for i in range(0, len(rows), CHUNK_ROWS)
             ]
         return _arrays.to_numpy(torch.cat(parts))
-
-
-def target_column(estimator: ParityBase, y: Any) -> np.ndarray:
-    """Return y as one column without missing values; scikit-learn's own checks, apart from those of X."""
-    if y is None:
-        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
-    values = column_or_1d(y, warn=True)
-    assert_all_finite(values, input_name="y", estimator_name=type(estimator).__name__)
-    if np.iscomplexobj(values):
-        raise ValueError("Complex data not supported: y is complex; pass its real part.")
-    return np.asarray(values)
-
-
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, (np.random.Generator, torch.Generator)):
-        return _arrays.seed_of(random_state) % 2**32
-    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
-        return _arrays.generator(int(random_state)).initial_seed()
-    if random_state is None:
-        return _arrays.generator(None).initial_seed() % 2**32
-    return int(check_random_state(random_state).randint(2**31))
-
-
-def _derived(seed: int, call: int) -> int:
-    """Return the seed of a later call: other batches than those of the calls before it."""
-    return int(np.random.SeedSequence([seed, call]).generate_state(1)[0])
-
-
-def _width(encoder: Callable[[], nn.Module], columns: int) -> int:
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        made = encoder()
-        if not isinstance(made, nn.Module):
-            raise TypeError(f"encoder made {type(made).__name__}; it must make a torch.nn.Module.")
-        try:
-            z: Tensor = copy.deepcopy(made).float().eval()(torch.zeros(2, columns))
-        except RuntimeError as error:
-            raise ValueError(f"the encoder does not take rows of {columns} columns: {error}") from error
-    if z.ndim != 2 or len(z) != 2:
-        raise ValueError(f"the encoder turned 2 rows into shape {tuple(z.shape)}; it must give (rows, size).")
-    return int(z.shape[1])

@@ -10,7 +10,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from frhsic.estimators.base import ParityBase, Target, target_column
+from frhsic.estimators.base import ParityBase, Target
+from frhsic.estimators.checks import target_column
 
 __all__ = ["ParityClassifier"]
 
@@ -43,16 +44,15 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         `batch_size` are one batch.
     weight_decay : float, optional
         w, of the encoder's weight matrices W. None is 1e-3 with the default penalty and its variants (those on
-        standardised or whitened Z), and 0 with the
-        paper's methods, which are trained as the paper did, and without y; see
-        :func:`frhsic.estimators.weight_decay_of`.
+        standardised or whitened Z), and 0 with the paper's methods, which are trained as the paper did, and without y;
+        see :func:`frhsic.estimators.weight_decay_of`.
     variance_floor : float, optional
         After training, the principal directions of Z with less variance than this are taken out of it, a coordinate's
         own being 1: where S is left when the penalty has taken it out of the others. From 0, which leaves Z as it is,
         to below 1; None is 0.01 with the default penalty and its variants, with y or without, and 0 with the paper's
         methods and with a penalty on the head alone. Z keeps its number of columns, which are then collinear. The head
-        is not fitted again. Nothing is cut with λ = 0, nor where there are fewer than four rows for
-        each coordinate of Z; a `partial_fit` on so few goes on through the cut of before.
+        is not fitted again. Nothing is cut with λ = 0, nor where there are fewer than four rows for each coordinate of
+        Z; a `partial_fit` on so few goes on through the cut of before.
     handle_unknown : {"error", "ignore"}
         A category at predict that no training row has: an error that names it, or a row without level.
     feature_encoding, sensitive_encoding : TableEncoding, optional

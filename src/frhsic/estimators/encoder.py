@@ -7,7 +7,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.multiclass import type_of_target, unique_labels
 
-from frhsic.estimators.base import ParityBase, Target, target_column
+from frhsic.estimators.base import ParityBase, Target
+from frhsic.estimators.checks import target_column
 from frhsic.fleet.losses import Task
 
 __all__ = ["ParityEncoder"]

@@ -48,8 +48,7 @@ def weight_decay_of(penalty: str | Penalty, task: Task = "binary") -> float:
     >>> weight_decay_of("frhsic"), weight_decay_of(HSIC.published())
     (0.0, 0.0)
     """
-    made = penalty_named(penalty) if isinstance(penalty, str) else penalty
-    return WEIGHT_DECAY if _is_scale_blind(made) and task != "reconstruction" else 0.0
+    return WEIGHT_DECAY if _scale_blind(penalty) is not None and task != "reconstruction" else 0.0
 
 
 def variance_floor_of(penalty: str | Penalty) -> float:
@@ -64,13 +63,14 @@ def variance_floor_of(penalty: str | Penalty) -> float:
     >>> variance_floor_of("hsic"), variance_floor_of("frhsic"), variance_floor_of(HSIC(representation_weight=0.0))
     (0.01, 0.0, 0.0)
     """
+    made = _scale_blind(penalty)
+    return VARIANCE_FLOOR if made is not None and made.representation_weight > 0 else 0.0
+
+
+def _scale_blind(penalty: str | Penalty) -> HSIC | None:
+    """Return the penalty, or that of the name, if it is HSIC in units that follow every coordinate of Z."""
     made = penalty_named(penalty) if isinstance(penalty, str) else penalty
-    on_z = isinstance(made, HSIC) and made.representation_weight > 0
-    return VARIANCE_FLOOR if on_z and _is_scale_blind(made) else 0.0
-
-
-def _is_scale_blind(penalty: Penalty) -> bool:
-    return isinstance(penalty, HSIC) and penalty.scale_z in ("standardised", "whitened")
+    return made if isinstance(made, HSIC) and made.scale_z in ("standardised", "whitened") else None
 
 
 def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: Condition = "all") -> Penalty:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -18,8 +17,6 @@ __all__ = ["built", "recipe"]
 
 KERNELS = ("Gaussian", "Laplacian", "InverseMultiquadric", "Linear", "Sum", "Product", "PerColumn", "Column")
 PENALTIES = tuple(name for name in penalties.__all__ if name != "Penalty")
-RENAMED = {("BinnedMMD", "edges"): "edge_rule"}
-"""Arguments that a penalty keeps under another name, its own being that of a buffer."""
 
 
 def recipe(value: Any) -> Any:
@@ -50,12 +47,7 @@ def recipe(value: Any) -> Any:
         arguments = {field.name: recipe(getattr(value, field.name)) for field in fields(value)}
         return _made("kernel", value, arguments)
     if isinstance(value, Penalty) and type(value) is getattr(penalties, type(value).__name__, None):
-        name = type(value).__name__
-        asked = [p for p in inspect.signature(type(value).__init__).parameters if p != "self"]
-        arguments = {p: recipe(getattr(value, RENAMED.get((name, p), p))) for p in asked}
-        if isinstance(value, penalties.BinnedMMD) and value.kind == "mean-difference":
-            arguments["kernel_z"] = None  # it keeps one that it does not use, and takes none
-        return _made("penalty", value, arguments)
+        return _made("penalty", value, {name: recipe(argument) for name, argument in value.arguments().items()})
     return _custom(value)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from frhsic.estimators.base import ParityBase, Target, target_column
+from frhsic.estimators.base import ParityBase, Target
+from frhsic.estimators.checks import target_column
 
 __all__ = ["ParityRegressor"]
 

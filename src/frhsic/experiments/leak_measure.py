@@ -1,7 +1,7 @@
 r"""What is left of S in a representation: probes, the worst of fresh heads, and the worst head there is.
 
 Records (`leak-{protocol}.jsonl`, protocol "corrected"), one for each kept model of "tradeoff", which is for every
-dataset, method and repeat < 3 the model that validation rows choose at 1 % of performance:
+dataset, method and repeat < 5 the model that validation rows choose at 1 % of performance:
 
 ``experiment``        "leak"
 ``protocol``, ``dataset``, ``method``, ``weight``, ``repeat``   as in the sweep

@@ -32,6 +32,7 @@ RANDOM_FEATURES = 300
 """Cosines of the probe that is not linear."""
 
 RIDGE = 1e-4
+"""Of the probes, on standardised columns: they do not see what lies in directions of less variance than this."""
 
 
 def measured(fleet: Fleet, splits: Sequence[Split], task: str) -> list[dict[str, float]]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -94,15 +94,26 @@ class Penalty(nn.Module, ABC):
         self.needs_target = condition == "positive"
         self.attributes_seen: int | None = None
 
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments that would make this penalty again, without what it has learnt, as far as it kept them.
+
+        Examples
+        --------
+        >>> NoPenalty().arguments()
+        {}
+        """
+        asked = inspect.signature(type(self)).parameters
+        return {name: getattr(self, name) for name in asked if hasattr(self, name)}
+
     def extra_repr(self) -> str:
         """Return the arguments that are not the default ones, for ``repr``."""
-        said = []
-        for name, parameter in inspect.signature(type(self).__init__).parameters.items():
-            value = getattr(self, name, parameter.default)
-            default = Gaussian(1.0) if parameter.default is None and isinstance(value, Kernel) else parameter.default
-            if name != "self" and not isinstance(value, Tensor) and value != default:
-                said.append(f"{name}={value!r}")
-        return ", ".join(said)
+        asked = inspect.signature(type(self)).parameters
+
+        def default(name: str, value: Any) -> Any:
+            usual = asked[name].default
+            return Gaussian(1.0) if usual is None and isinstance(value, Kernel) else usual
+
+        return ", ".join(f"{n}={v!r}" for n, v in self.arguments().items() if repr(v) != repr(default(n, v)))
 
     def prepare(self, s_train: Tensor, generator: torch.Generator) -> None:
         """Fix what depends on the training rows of S, once, before the first step.

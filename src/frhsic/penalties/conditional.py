@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -188,6 +188,11 @@ class BinnedMMD(ScaledPenalty):
         'mean-difference'
         """
         return cls("mean-difference", scale_z=1.0, edges="quantile")
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments; the rule for edges is kept apart from the edges, and means have no kernel."""
+        own = {"edges": self.edge_rule} | ({"kernel_z": None} if self.kind == "mean-difference" else {})
+        return super().arguments() | own
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         super()._prepare(s, generator)
