@@ -29,10 +29,10 @@ contract: $(STAMP)
 benchmark: $(STAMP)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[benchmark]'
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml paper/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "frhsic needs Python 3.11 or newer; set PYTHON=... to one")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]' -e paper
 	@touch $@
 
 clean:

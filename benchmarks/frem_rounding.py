@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frhsic.experiments.measures import measured
-from frhsic.experiments.protocol import PUBLISHED
-from frhsic.experiments.sweep import FIRST_SEED, held_out_splits, loaded, training_data
 from frhsic.fleet import grid, train
 from frhsic.penalties import EIPM, conditional
+from frhsic_paper.measures import measured
+from frhsic_paper.protocol import PUBLISHED
+from frhsic_paper.sweep import FIRST_SEED, held_out_splits, loaded, training_data
 
 SPLITS = 5
 

@@ -10,7 +10,7 @@ from pytest import approx
 
 from frhsic.frontier import Frontier, Run, Scale
 
-PUBLISHED = json.loads((files("frhsic.experiments") / "published.json").read_text())
+PUBLISHED = json.loads((files("frhsic_paper") / "published.json").read_text())
 DATASETS = ("adult", "acs_income", "meps", "communities", "compas")
 SIX = ("FRHSIC", "FREM", "Reg-GDP", "ADV", "MMD (binned)", "LAFTR (binned)")
 NINE = (0.01, 0.1, 0.5, 1, 5, 10, 50, 100, 500)

@@ -52,7 +52,6 @@ _MODULES = (
     "datasets",
     "dependence",
     "estimators",
-    "experiments",
     "fleet",
     "frontier",
     "independence",

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from frhsic import __version__
-from frhsic.cli import _terminal, audit, datasets, demo, reproduce, sweep, train
+from frhsic.cli import _plugins, _terminal, audit, datasets, demo, sweep, train
 
 __all__ = ["app", "main"]
 
@@ -22,7 +22,7 @@ app.command(epilog=demo.EPILOG)(demo.demo)
 app.command(epilog=audit.EPILOG)(audit.audit)
 app.command(epilog=train.EPILOG)(train.train)
 app.command(epilog=sweep.EPILOG)(sweep.sweep)
-app.command(epilog=reproduce.EPILOG)(reproduce.reproduce)
+_plugins.add_commands(app)
 
 
 def _version(asked: bool) -> None:

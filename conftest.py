@@ -1,0 +1,12 @@
+"""Fixtures that the tests of both packages share."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+
+@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
+def dtype(request: pytest.FixtureRequest) -> torch.dtype:
+    """Every statistic is tested in both widths."""
+    return request.param

@@ -1,0 +1,109 @@
+"""`frhsic reproduce`: the paper's experiments, and those it leaves open, by name."""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["reproduce"]
+
+
+class ProtocolName(StrEnum):
+    """Which conventions: those behind the printed numbers, the corrected ones, or both."""
+
+    published = "published"
+    corrected = "corrected"
+    both = "both"
+
+
+class PhaseName(StrEnum):
+    """What is done: training, for which a GPU is best; measuring, for which a CPU will do; or both."""
+
+    train = "train"
+    measure = "measure"
+    all = "all"
+
+
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments, or all. None lists them.")] = None,
+    protocol: Annotated[ProtocolName, typer.Option(help="Conventions of the run.")] = ProtocolName.corrected,
+    phase: Annotated[PhaseName, typer.Option(help="Train, measure what was trained, or both.")] = PhaseName.all,
+    device: Annotated[str, typer.Option(help="Of trainings: auto, cpu, cuda.")] = "auto",
+    out: Annotated[Path, typer.Option(help="Directory of the records.")] = Path("results"),
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="Only this one of the real datasets; may be given again.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Fewer epochs, for a quick look.")] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Fewer splits or seeds.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes on a CPU; by default one for each core.")
+    ] = None,
+    docs: Annotated[
+        bool, typer.Option("--docs", help="Run nothing: write document, tables and figures from the records.")
+    ] = False,
+    docs_to: Annotated[Path, typer.Option(help="Directory of the document.")] = Path("docs"),
+) -> None:
+    """Reproduce experiments of the paper under either protocol; records go to OUT, one JSON line a model.
+
+    Records are appended as they come: a run that was cut off goes on where it stopped.
+    """
+    from joblib import cpu_count
+
+    from frhsic._arrays import resolve_device
+    from frhsic.datasets.loading import entry
+    from frhsic_paper.options import Options
+    from frhsic_paper.protocol import PROTOCOLS
+    from frhsic_paper.reproduction import EXPERIMENTS, chosen_experiments, perform
+
+    console = _console()
+    chosen = chosen_experiments(names or [])  # an unknown name stops all before anything is run
+    if docs:
+        _write_documents(console, out, docs_to)
+        return
+    if not chosen:
+        for name, experiment in EXPERIMENTS.items():
+            console.print(f"{name:22} {experiment.about}")
+        return
+    on_cpu = resolve_device(device).type == "cpu"
+    options = Options(
+        out if epochs is None else out / f"quick-{epochs}",
+        device,
+        tuple(entry(one).name for one in dataset) if dataset else None,
+        epochs,
+        repeats,
+        (workers or cpu_count()) if on_cpu else 1,
+        lambda text: console.print(f"  {text}", markup=False),
+    )
+    started = time.perf_counter()
+    for one in PROTOCOLS.values():
+        if protocol not in (ProtocolName.both, ProtocolName(one.name)):
+            continue
+        for name in chosen:
+            at = time.perf_counter()
+            with console.status(f"{one.name} {name}"):
+                perform(name, one, options, phase.value)
+            console.print(f"{one.name} {name}: {time.perf_counter() - at:.1f} s")
+    console.print(f"in all {time.perf_counter() - started:.1f} s; records in {options.out}", markup=False)
+
+
+def _write_documents(console: Console, out: Path, to: Path) -> None:
+    from frhsic_paper.document import write
+
+    for path in write(out, to):
+        console.print(f"wrote {path}", markup=False, soft_wrap=True)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 160  # a pipe or a file has no width to keep to
+    return console

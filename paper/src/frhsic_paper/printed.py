@@ -1,0 +1,118 @@
+"""The paper's printed numbers and the runs behind them, in the names of this package."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from frhsic_paper.records import Record
+
+__all__ = [
+    "DATASET_NAMES",
+    "METHOD_NAMES",
+    "PRINTED_SIX",
+    "VARIANT_NAMES",
+    "cached",
+    "method_name",
+    "printed",
+    "printed_sweeps",
+]
+
+METHOD_NAMES = {
+    "none": "Unfair",
+    "frhsic": "FRHSIC",
+    "frem": "FREM",
+    "reg-gdp": "Reg-GDP",
+    "adv": "ADV",
+    "mmd": "MMD (binned)",
+    "laftr": "LAFTR (binned)",
+    "dcor": "dCor",
+    "hsic": "HSIC with the head",
+}
+"""Names of the methods as a reader sees them; the last is this package's own."""
+
+VARIANT_NAMES = {"head Joint": "Joint, head in the kernel", "head EO": "EO, head in the kernel"}
+"""Names of variants that need explaining; others speak for themselves."""
+
+PRINTED_SIX = ("frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr")
+"""The methods of the paper's main table, in its order; its areas are normalised over these and Unfair."""
+
+DATASET_NAMES = {
+    "adult": "Adult",
+    "acs_income": "ACS Income",
+    "meps": "MEPS",
+    "crime": "Crime",
+    "compas": "COMPAS",
+    "bank": "Bank",
+    "credit": "Credit",
+    "synthetic": "synthetic",
+}
+
+_METHODS = {name: key for key, name in METHOD_NAMES.items()} | {"FRHSIC-Joint": "Joint", "FRHSIC-Sum": "Sum"}
+_DATASETS = {name: key for key, name in DATASET_NAMES.items()} | {"communities": "crime"}
+_COLUMNS = {
+    "lambda": "weight",
+    "perf": "performance",
+    "perf_mean": "performance",
+    "gdp_mean": "gdp",
+    "accuracy": "performance",
+}
+
+
+def method_name(name: str) -> str:
+    """Return the name of a method or variant as a reader sees it.
+
+    Examples
+    --------
+    >>> method_name("mmd"), method_name("head EO"), method_name("8 anchors")
+    ('MMD (binned)', 'EO, head in the kernel', '8 anchors')
+    """
+    return METHOD_NAMES.get(name, VARIANT_NAMES.get(name, name))
+
+
+def printed(table: str) -> list[Record]:
+    """Return the rows of a table of the paper: `matched_performance`, `pareto_summary`, `equal_opportunity`, …
+
+    Examples
+    --------
+    >>> row = printed("convergence_slopes")[0]
+    >>> row["estimator"], row["slope"]
+    ('HSIC', -0.46)
+    """
+    return [_renamed(row) for row in _content()["paper"][table]]
+
+
+def printed_sweeps() -> list[Record]:
+    """Return the means of the published sweeps, with their standard deviations, one row a dataset, method and weight.
+
+    Examples
+    --------
+    >>> first = printed_sweeps()[0]
+    >>> first["dataset"], first["method"], first["performance"], first["gdp"]
+    ('adult', 'none', 0.8492, 0.7488)
+    """
+    return [_renamed(row) for row in _content()["repo_sweeps"]]
+
+
+def cached(name: str) -> Any:
+    """Return numbers that the paper's repository holds of one experiment: `convergence`, `lambda_selection`, …"""
+    found = _content()["repo_json"][name]
+    return [_renamed(row) for row in found] if isinstance(found, list) else found
+
+
+@cache
+def _content() -> dict[str, Any]:
+    text = (files("frhsic_paper") / "published.json").read_text(encoding="utf-8")
+    content: dict[str, Any] = json.loads(text)
+    return content
+
+
+def _renamed(row: Record) -> Record:
+    renamed = {_COLUMNS.get(key, key): value for key, value in row.items()}
+    if "dataset" in renamed:
+        renamed["dataset"] = _DATASETS.get(renamed["dataset"], renamed["dataset"])
+    if "method" in renamed:
+        renamed["method"] = _METHODS.get(renamed["method"], renamed["method"])
+    return renamed

@@ -1,0 +1,362 @@
+"""Experiments that are not grids: their oracles are the published caches, closed forms and definitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from pytest import approx
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import StandardScaler
+
+from frhsic.datasets.synthetic import gaussian_pair
+from frhsic.dependence import eipm, hsic, hsic_unbiased, mutual_information, mutual_information_published
+from frhsic.dependence.grams import centered
+from frhsic.fleet import affine_head, mlp_encoder
+from frhsic.independence import gamma_test, permutation_test
+from frhsic.kernels import Gaussian, median_bandwidth
+from frhsic.parity import gdp
+from frhsic.penalties import EIPM, NoPenalty
+from frhsic_paper import convergence, high_dimensional, information, measures, records, runtime, spectrum
+from frhsic_paper.bound_measure import RULES, corrected_sides, published_sides
+from frhsic_paper.keeping import Key
+from frhsic_paper.options import Options
+from frhsic_paper.printed import cached
+from frhsic_paper.protocol import CORRECTED, PUBLISHED
+from frhsic_paper.sweep import Grid, by_name, run
+from frhsic_paper.timing import Loop, LoopedEIPM
+from frhsic_paper.transfer_measure import _published
+from frhsic_paper.weight_selection_measure import _tests, selected
+from paper_samples import ADULT_NUMBERS, toy_dataset
+
+# --- probes
+
+
+def test_probes_are_ridge_regressions_of_scikit_learn_and_a_model_that_diverged_has_none():
+    generator = torch.Generator().manual_seed(0)
+    z, z_test = (torch.randn(3, rows, 40, generator=generator, dtype=torch.float64) for rows in (300, 200))
+    s, s_test = z[0, :, 0] + z[1, :, 1] ** 2, z_test[0, :, 0] + z_test[1, :, 1] ** 2
+    z[2, 5, 5] = math.nan
+    found = measures.probe_r2(z, s, z_test, s_test)
+    for model in range(2):
+        scaler = StandardScaler().fit(z[model])
+        spread = math.sqrt(299 / 300)  # by n − 1 there, by n here
+        probe = Ridge(alpha=1e-4 * 300).fit(spread * scaler.transform(z[model]), s)
+        assert float(found[model]) == approx(probe.score(spread * scaler.transform(z_test[model]), s_test), abs=1e-6)
+    assert math.isnan(found[2])
+
+
+# --- convergence: every published draw and its error are known
+
+
+@pytest.mark.parametrize("statistic", ["hsic", "eipm"])
+def test_the_published_draws_give_the_published_errors(statistic):
+    content = cached("convergence")
+    for n in (50, 200, 1000):
+        for repeat in (0, 7, 19):
+            estimate = convergence._estimates(*convergence.drawn(n, repeat), (statistic,))[statistic]
+            error = abs(estimate - content[f"{statistic}_true"])
+            # the published run was in float32
+            assert error == approx(content[f"{statistic}_errors"][str(n)][repeat], abs=2e-6)
+
+
+@pytest.mark.slow
+def test_the_published_reference_is_one_draw_of_twenty_thousand_rows():
+    z, s = convergence.drawn(convergence.REFERENCE_ROWS, convergence.REFERENCE_SEED)
+    assert float(hsic(z, s, Gaussian(1.0), Gaussian(1.0))) == approx(cached("convergence")["hsic_true"], abs=1e-7)
+
+
+def test_slopes_of_the_published_errors_are_the_printed_ones():
+    content = cached("convergence")
+    made = [
+        {"statistic": name, "n": int(n), "repeat": repeat, "error": error}
+        for name in ("hsic", "eipm")
+        for n, errors in content[f"{name}_errors"].items()
+        for repeat, error in enumerate(errors)
+    ]
+    found = convergence.slopes(made)
+    assert {name: round(slope.value, 2) for name, slope in found.items()} == {"hsic": -0.46, "eipm": -0.44}
+    for slope in found.values():
+        assert slope.low < slope.value < slope.high
+    assert found["hsic"].high > found["eipm"].low  # the two cannot be told apart
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.3])
+def test_eipm_by_a_factor_is_eipm(gamma):
+    z, s = convergence.drawn(150, 3)
+    expected = float(eipm(z, s, Gaussian(1.0), bandwidth=gamma))
+    assert convergence.eipm_by_factor(z, s, gamma) == approx(expected, rel=1e-9)
+
+
+def test_eipm_at_a_fixed_bandwidth_goes_to_the_smoothed_value_and_not_to_the_true_one():
+    estimates = np.array([convergence.eipm_by_factor(*convergence.drawn(2000, seed), 1.0) for seed in range(8)])
+    error = estimates.std(ddof=1) / math.sqrt(len(estimates))
+    assert abs(estimates.mean() - convergence.smoothed_eipm(1.0)) < 4 * error + 1e-3  # bias of order 1/n under the root
+    assert abs(estimates.mean() - gaussian_pair(2, correlation=0.5, random_state=0).eipm()) > 50 * error
+
+
+def test_convergence_runs_from_end_to_end_and_goes_on(tmp_path):
+    options = Options(tmp_path, "cpu", repeats=3)
+    first = convergence.run(CORRECTED, options, sizes=(50,))
+    found = convergence.run(CORRECTED, options, sizes=(50, 100))
+    assert found[: len(first)] == first
+    assert len(found) == 2 * 3 * 3
+    assert {r["statistic"] for r in found} == {"hsic", "eipm", "eipm-shrinking"}
+    assert all(r["error"] == approx(abs(r["estimate"] - r["truth"]), abs=1e-7) for r in found)
+
+
+# --- spectrum
+
+
+def test_the_spectrum_is_that_of_the_centred_gram_matrix():
+    s = torch.tensor([0.0, 0.1, 0.1, 0.7, 1.0], dtype=torch.float64)
+    gram = np.exp(-((s[:, None] - s).numpy() ** 2) / (2 * 0.3**2))
+    h = np.eye(5) - 1 / 5
+    values = np.linalg.eigvalsh(h @ gram @ h / 5)[::-1]
+    found = spectrum.spectrum(s, 0.3, 1e-6)
+    assert found["distinct"] == 4
+    assert found["kept"] == 3  # four different values, less the constant direction
+    assert found["smallest"] == approx(values[2])
+    assert found["last"] == approx(values[2])
+    assert found["largest"] == approx(values[0])
+
+
+def test_the_smallest_eigenvalue_goes_to_one_over_n_and_to_zero():
+    s = spectrum._distinct_values()
+    narrow, wide = (spectrum.spectrum(s, sigma, 1e-12) for sigma in (1e-5, 1e3))
+    assert narrow["kept"] == len(s) - 1
+    assert narrow["smallest"] == approx(1 / len(s), rel=1e-9)
+    # wide: the largest is Var(S)/σ², the second of order σ⁻⁴
+    assert wide["largest"] == approx(float(s.var(correction=0)) / 1e6, rel=1e-5)
+    assert wide["eigenvalues"][1] < 1e-12
+
+
+def test_in_single_precision_a_wide_kernel_stops_at_the_cut_whatever_the_data():
+    s = spectrum._distinct_values()
+    single = spectrum.spectrum(s.float(), 10.0, 1e-6)
+    double = spectrum.spectrum(s, 10.0, 1e-6)
+    # rounding error fills the spectrum of float32 up to the cut
+    assert single["kept"] > double["kept"]
+    assert single["floor"] <= single["smallest"] < 2 * single["floor"]
+
+
+def test_spectra_of_both_protocols_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("frhsic_paper.sweep.load_dataset", toy_dataset)
+    monkeypatch.setattr(spectrum, "ROWS", 60)
+    options = Options(tmp_path, "cpu", ("crime",))
+    published, corrected = (spectrum.run(protocol, options) for protocol in (PUBLISHED, CORRECTED))
+    assert [r["sigma"] for r in published] == list(spectrum.PUBLISHED_SIGMAS)
+    assert len(corrected) == len(spectrum.CORRECTED_SIGMAS)
+    assert spectrum.scaling_slope(published, "crime") < 0
+
+
+# --- times
+
+
+@pytest.mark.parametrize("anchors", [None, 5])
+def test_frem_as_a_loop_is_frem_with_its_gradient(anchors, dtype):
+    draw = torch.Generator().manual_seed(0)
+    z = torch.randn(20, 3, generator=draw, dtype=dtype, requires_grad=True)
+    s = torch.rand(20, 2, generator=draw, dtype=dtype)
+    both = [
+        penalty(z, s)
+        for penalty in (
+            LoopedEIPM(scale_z=1.5, gamma=0.4, anchors=anchors),
+            EIPM(scale_z=1.5, gamma=0.4, anchors=anchors),
+        )
+    ]
+    gradients = [torch.autograd.grad(value, z)[0] for value in both]
+    torch.testing.assert_close(both[0], both[1])
+    torch.testing.assert_close(*gradients, rtol=1e-4 if dtype is torch.float32 else 1e-9, atol=1e-6)
+
+
+def test_a_timed_loop_trains():
+    torch.manual_seed(0)
+    x = torch.randn(600, 4)
+    y = (x[:, 0] > 0).float()
+    encoder, head = mlp_encoder(4, 16, 8), affine_head(8, 1)
+
+    def loss():
+        with torch.no_grad():
+            return float(torch.nn.functional.binary_cross_entropy_with_logits(head(encoder(x))[:, 0], y))
+
+    before = loss()
+    seconds = Loop.start(encoder, head, NoPenalty(), 0.0, (x, y, x[:, 1])).epochs(60, clock=iter(range(200)).__next__)
+    assert loss() < 0.6 * before
+    assert seconds == [1] * 60  # the clock is read once before and once after an epoch
+
+
+@pytest.mark.parametrize("protocol", [PUBLISHED, CORRECTED], ids=lambda p: p.name)
+def test_times_are_recorded_for_every_method(tmp_path, protocol):
+    found = runtime.run(protocol, Options(tmp_path, "cpu"), sizes=(300,))
+    methods = runtime.PUBLISHED_METHODS if protocol is PUBLISHED else runtime.CORRECTED_METHODS
+    assert [r["method"] for r in found if r["repeat"] == 0] == list(methods)
+    assert all(r["seconds"] >= 0 for r in found)
+
+
+def test_sensitive_columns_are_the_published_ones_and_those_of_the_text(tmp_path, monkeypatch):
+    monkeypatch.setattr("frhsic_paper.sweep.load_dataset", toy_dataset)
+    monkeypatch.setattr(high_dimensional, "ROWS", 300)
+    monkeypatch.setattr(high_dimensional, "PUBLISHED_EPOCHS", 1)
+    monkeypatch.setattr(high_dimensional, "DIMENSIONS", (1, 5))
+    for protocol, expected in (
+        (PUBLISHED, [ADULT_NUMBERS[i] for i in (0, 3, 4, 5)]),
+        (CORRECTED, ["age", "capital-gain", "capital-loss", "hours-per-week"]),
+    ):
+        found = high_dimensional.run_time(protocol, Options(tmp_path, "cpu"))
+        assert {tuple(r["columns"]) for r in found} == {tuple(expected[:1]), (*expected, "noise")}
+        assert {r["dim_s"]: len(r["columns"]) for r in found} == {1: 1, 5: 5}
+
+
+# --- several columns of s: known answers
+
+
+@pytest.mark.parametrize("dim_s", [1, 3, 10])
+def test_hsic_of_the_model_with_several_columns_is_known(dim_s):
+    draw = np.random.default_rng(dim_s)
+    estimates = []
+    for seed in range(12):
+        pair = gaussian_pair(800, correlation=0.5, random_state=seed)
+        s = torch.cat([pair.s[:, None], torch.from_numpy(draw.standard_normal((800, dim_s - 1)))], dim=1)
+        estimates.append(float(hsic_unbiased(pair.z, s, Gaussian(1.0), Gaussian(math.sqrt(dim_s)))))
+    error = np.std(estimates, ddof=1) / math.sqrt(len(estimates))
+    assert abs(np.mean(estimates) - high_dimensional.true_hsic(dim_s)) < 4 * error
+
+
+def test_errors_grow_with_columns_for_eipm_and_hardly_for_hsic(tmp_path):
+    found = high_dimensional.run_error(CORRECTED, Options(tmp_path, repeats=4), dimensions=(1, 10), sizes=(300,))
+    assert len(found) == 2 * 4 * 3
+
+    def mean(statistic, dim_s):
+        own = [r["relative_error"] for r in found if (r["statistic"], r["dim_s"]) == (statistic, dim_s)]
+        return sum(own) / len(own)
+
+    assert mean("eipm", 10) > 2 * mean("eipm", 1)
+    assert high_dimensional.run_error(PUBLISHED, Options(tmp_path)) == []
+
+
+# --- mutual information beside a sweep
+
+
+def test_mutual_information_is_that_of_the_test_rows(tmp_path):
+    def small(name, protocol):
+        return toy_dataset("adult", n=300)
+
+    grid = Grid("tradeoff", ("adult",), by_name("frhsic"), (0.1, 10.0), 2, epochs=1, source=small)
+    seen = {}
+
+    def keep(dataset, method, fleet, splits, found):
+        information.informer(tmp_path / "mi.jsonl")(dataset, method, fleet, splits, found)
+        for i, record in enumerate(found):
+            test = splits[record["repeat"]].test
+            z = fleet.select([i]).transform(test.x)[0]
+            expected = float(mutual_information(z, test.s)), float(mutual_information_published(z, test.s))
+            seen[method, record["weight"], record["repeat"]] = expected
+
+    run(grid, PUBLISHED, tmp_path / "r.jsonl", device="cpu", keep=keep)
+    found = {
+        (r["method"], r["weight"], r["repeat"]): (r["mi"], r["mi_published"])
+        for r in records.read(tmp_path / "mi.jsonl")
+    }
+    assert found.keys() == seen.keys()
+    for key, values in found.items():
+        assert values == approx(seen[key], rel=1e-5, abs=1e-6)
+
+
+# --- bound
+
+
+def sample(n=60):
+    draw = torch.Generator().manual_seed(1)
+    s = torch.rand(n, generator=draw)
+    z = torch.randn(n, 2, generator=draw, dtype=torch.float64)
+    z[:, 0] += 2 * s
+    return z, s
+
+
+def test_the_published_sides_are_their_definitions():
+    z, s = sample()
+    (found,) = published_sides(z, s)
+    k = Gaussian(1.0)(z, z)
+    l = Gaussian(median_bandwidth(s))(s[:, None].double(), s[:, None].double())
+    assert found["hsic"] == approx(float((centered(k) * l).mean()), rel=1e-6)
+    assert found["rhs"] == approx(found["hsic"] / found["lambda_hat"])
+    variances = [float(((row - row.mean()) ** 2).mean()) for row in k]  # 60 rows: every one is an anchor
+    assert found["lhs_mean"] == approx(sum(variances) / len(variances))
+    assert found["lhs_max"] == approx(max(variances))
+
+
+def test_the_corrected_sides_are_projected_and_in_order():
+    z, s = sample()
+    sides = corrected_sides(z, s)
+    assert [side["rule"] for side in sides] == list(RULES)
+    l = centered(Gaussian(median_bandwidth(s))(s[:, None].double(), s[:, None].double())) / len(s)
+    values, vectors = torch.linalg.eigh(l)
+    k = Gaussian(1.0)(z, z)
+    for side in sides:
+        m = side["directions"]
+        assert side["lambda_hat"] == approx(float(values[-m]), rel=1e-6)
+        projected = vectors[:, -m:].T @ (k - k.mean(0))  # of k(z_i, ·), column by column
+        gaps = (projected**2).sum(0) / len(s)
+        assert side["lhs_max"] == approx(float(gaps.max()), rel=1e-6)
+        assert side["lhs_max"] <= side["tight"] <= side["trace"] <= side["rhs"] * (1 + 1e-9)
+    assert [side["lhs_max"] for side in sides[:3]] == sorted(side["lhs_max"] for side in sides[:3])
+
+
+# --- choosing a weight
+
+
+def test_tests_of_a_model_agree_with_a_permutation_test():
+    z, s = sample(200)
+    dependent, independent = _tests(z, s), _tests(z, s[torch.randperm(200, generator=torch.Generator().manual_seed(3))])
+    assert dependent["rejected"]
+    assert dependent["pvalue"] < 1e-3
+    kernel = Gaussian(median_bandwidth(z))
+    assert dependent["n_hsic"] == approx(200 * float(hsic(z, s.double(), kernel, None)), rel=1e-9)
+    shuffled = s[torch.randperm(200, generator=torch.Generator().manual_seed(3))]
+    exact = permutation_test(z, shuffled, kernel, resamples=499, random_state=0).pvalue
+    assert independent["pvalue"] == approx(exact, abs=0.08)  # four standard errors of 499 resamples
+    assert independent["threshold"] == approx(200 * gamma_test(z, shuffled, kernel).threshold)
+
+
+def test_a_representation_that_collapsed_is_not_rejected():
+    _, s = sample(50)
+    found = _tests(torch.zeros(50, 3), s)
+    assert not found["rejected"]
+    assert found["pvalue"] == 1.0
+
+
+def test_the_published_selection_is_the_smallest_weight_whose_statistic_is_below_the_threshold():
+    rows = {"adult": 1000, "crime": 299, "compas": 925}
+    cells = cached("lambda_selection")
+    rejected = [rows[r["dataset"]] * r["hsic_val"] > r["threshold_for_n_times_hsic"] for r in cells]
+    assert rejected == [r["reject"] for r in cells]
+    made = [{**r, "method": "frhsic", "published_rejected": r["reject"]} for r in cells]
+    expected = {(r["dataset"], r["repeat"]): r["selected_lambda"] for r in cells}
+    assert selected(made, "published_rejected") == expected
+
+
+# --- transfer
+
+
+def test_published_heads_are_measured_on_logits_and_on_hard_labels():
+    data = toy_dataset("adult", n=400)
+    split = data.split(42, scaling="all")
+    torch.manual_seed(0)
+    encoder, head = mlp_encoder(data.d, 50, 50), affine_head(50, 1)
+    state = {f"encoder.{k}": v for k, v in encoder.state_dict().items()}
+    state |= {f"head.{k}": v for k, v in head.state_dict().items()}
+    (heads,) = _published({Key("adult", "none", 0.0, 0): state}, split, "binary", 60).values()
+    by_name = {found["head"]: found for found in heads}
+    assert list(by_name) == ["linear", "mlp", "forest", "svm"]
+    assert all(found["performance"] > 0.6 for found in heads)
+    assert max(by_name[name]["gdp"] for name in ("forest", "svm")) <= 1  # labels are 0 or 1
+    # a forest's labels, refitted here
+    with torch.no_grad():
+        z, z_test = encoder(split.train.x).numpy(), encoder(split.test.x).numpy()
+    labels = RandomForestClassifier(100, random_state=42).fit(z, split.train.y.numpy()).predict(z_test)
+    expected = gdp(labels, split.test.s, bandwidth=0.1, weighting="uniform", bootstrap=0, permutations=0)
+    assert by_name["forest"]["gdp"] == approx(float(expected), rel=1e-6)

@@ -1,0 +1,383 @@
+"""Tables are pure functions of records; the published sweeps give the oracle for those of the trade-off."""
+
+import math
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, printed, printed_sweeps
+from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS, PAPER_WEIGHTS, PUBLISHED
+from frhsic_paper.tables import Column, Spread, Table
+from frhsic_paper.tables.agreement import agreement, agreement_table, disagreements_table, share
+from frhsic_paper.tables.appendix import (
+    equal_opportunity_table,
+    head_deviation,
+    multi_attribute_table,
+    transfer_table,
+)
+from frhsic_paper.tables.comparisons import holm, paired_areas, paired_matched, summary_of_areas, variants_table
+from frhsic_paper.tables.frontiers import (
+    chosen,
+    frontier,
+    matched,
+    matched_table,
+    metrics_table,
+    pareto_summary,
+    shared_repeats,
+)
+
+
+def published_records(weights=None):
+    """The published means as records of one repeat."""
+    return [
+        {
+            "dataset": r["dataset"],
+            "method": r["method"],
+            "weight": r["weight"],
+            "repeat": 0,
+            "performance": r["performance"],
+            "gdp_logit_uniform": r["gdp"],
+        }
+        for r in printed_sweeps()
+        if weights is None or r["method"] == "none" or r["weight"] in weights
+    ]
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_matched_rule_on_the_published_sweeps_gives_the_printed_table(dataset):
+    points = {p.method: p for p in matched(published_records(), dataset, PUBLISHED)}
+    rows = [r for r in printed("matched_performance") if r["dataset"] == dataset]
+    assert [r["method"] for r in rows] == ["none", *PRINTED_SIX]
+    for row in rows:
+        point = points[row["method"]]
+        if row["performance"] is None:
+            assert point.performance is None
+            assert point.gdp is None
+        else:
+            # printed with three decimals, Crime's error with four
+            assert point.performance.mean == approx(row["performance"], abs=5.1e-4 if dataset != "crime" else 5.1e-5)
+            assert point.gdp.mean == approx(row["gdp"], abs=5.1e-4)
+        if row["naup"] is not None:
+            assert point.naup == approx(row["naup"], abs=5.1e-4)
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_matched_rule_on_nine_weights_gives_the_printed_pareto_summary(dataset):
+    points = {p.method: p for p in matched(published_records(PAPER_WEIGHTS), dataset, PUBLISHED)}
+    rows = [r for r in printed("pareto_summary") if r["dataset"] == dataset]
+    assert len(rows) == 8
+    for row in rows:
+        point = points[row["method"]]
+        if row["performance"] is None:
+            assert point.performance is None
+        else:
+            assert point.performance.mean == approx(row["performance"], abs=5.1e-4 if dataset != "crime" else 5.1e-5)
+            assert point.gdp.mean == approx(row["gdp"], abs=5.1e-4)
+
+
+def test_summary_table_has_a_row_for_each_method_and_a_dash_where_nothing_is_inside_the_band():
+    text = pareto_summary(published_records(PAPER_WEIGHTS), PUBLISHED).markdown().splitlines()
+    assert len(text) == 2 + 8
+    row = next(line for line in text if line.startswith("| MMD (binned)"))
+    assert row.split("|")[5].strip() == "—"  # Crime: the paper prints a dash there too
+    assert "(0.847, 0.126)" in row  # Adult: GDP .1255 in the file, .126 in print
+
+
+def test_the_published_sweeps_agree_with_themselves_everywhere():
+    records = [
+        {**r, "gdp_logit_uniform": r["gdp_logit_uniform"], "performance": r["performance"]}
+        for r in published_records(PAPER_WEIGHTS)
+    ]
+    cells = agreement(records)
+    # 7 methods × 9 weights and Unfair, performance and GDP, five datasets
+    assert len(cells) == 5 * 2 * (7 * 9 + 1)
+    assert share(cells) == 1.0
+    assert all(cell.cause == "" for cell in cells)
+    assert agreement_table(cells).rows[-1][-1] == f"{4 * 128} of {4 * 128}"
+    assert disagreements_table(cells).rows == ()
+
+
+def test_a_shift_by_more_than_two_floors_is_a_disagreement_with_a_cause():
+    records = published_records(PAPER_WEIGHTS)
+    row = next(r for r in records if r["dataset"] == "meps" and r["method"] == "none")
+    spread = next(r for r in printed_sweeps() if r["dataset"] == "meps" and r["method"] == "none")["perf_std"]
+    assert spread > 0.002  # the floor does not bind: two published deviations decide
+    row["performance"] += 1.9 * spread
+    assert share(agreement(records)) == 1.0
+    row["performance"] += 0.2 * spread
+    cells = agreement(records)
+    assert share(cells) == approx(1 - 1 / 512)
+    (bad,) = [cell for cell in cells if not cell.within]
+    assert (bad.dataset, bad.method, bad.quantity) == ("meps", "none", "performance")
+    assert bad.deviations == approx(2.1)
+    assert bad.cause
+
+
+def test_another_draw_is_listed_and_not_counted():
+    records = published_records(PAPER_WEIGHTS)
+    for r in records:
+        if r["dataset"] == "acs_income":
+            r["performance"] += 0.5
+    cells = agreement(records)
+    assert share(cells) == 1.0
+    assert sum(not cell.within for cell in cells) == 64
+
+
+def splits(repeats=20, advantage=0.1, seed=0, methods=("frhsic", "frem", "hsic")):
+    """A sweep of two weights with validation rows, in which `hsic` has lower GDP by `advantage`."""
+    rng = np.random.default_rng(seed)
+    records = []
+    for repeat in range(repeats):
+        shift = rng.normal(scale=0.005)
+
+        def record(method, weight, performance, gdp, repeat=repeat, shift=shift):
+            noise = rng.normal(scale=0.002, size=4)
+            return {
+                "dataset": "compas",
+                "method": method,
+                "weight": weight,
+                "repeat": repeat,
+                "diverged": False,
+                "performance": performance + shift + noise[0],
+                "validation_performance": performance + shift + noise[1],
+                "gdp_probability": abs(gdp + noise[2]),
+                "validation_gdp_probability": abs(gdp + noise[3]),
+                "probe_r2_linear": 0.1,
+                "probe_r2_cosines": 0.2,
+            }
+
+        records.append(record("none", 0.0, 0.80, 0.50))
+        for method in methods:
+            better = advantage if method == "hsic" else 0.0
+            records.append(record(method, 1.0, 0.80, 0.40 - better))
+            records.append(record(method, 10.0, 0.60, 0.20 - better))
+    return records
+
+
+def test_the_corrected_rule_chooses_on_validation_rows_and_reports_test_rows():
+    records = [
+        {
+            "method": "none",
+            "weight": 0.0,
+            "validation_performance": 0.8,
+            "validation_gdp_probability": 0.5,
+            "gdp_probability": 0.5,
+        },
+        # chosen: inside the band of .792 on validation rows, and the least GDP there
+        {
+            "method": "frem",
+            "weight": 1.0,
+            "validation_performance": 0.795,
+            "validation_gdp_probability": 0.3,
+            "gdp_probability": 0.9,
+        },
+        {
+            "method": "frem",
+            "weight": 2.0,
+            "validation_performance": 0.799,
+            "validation_gdp_probability": 0.4,
+            "gdp_probability": 0.1,
+        },
+        {
+            "method": "frem",
+            "weight": 3.0,
+            "validation_performance": 0.700,
+            "validation_gdp_probability": 0.0,
+            "gdp_probability": 0.0,
+        },
+        # nothing inside the band: the best performance
+        {
+            "method": "adv",
+            "weight": 1.0,
+            "validation_performance": 0.60,
+            "validation_gdp_probability": 0.1,
+            "gdp_probability": 0.2,
+        },
+        {
+            "method": "adv",
+            "weight": 2.0,
+            "validation_performance": 0.70,
+            "validation_gdp_probability": 0.3,
+            "gdp_probability": 0.4,
+        },
+    ]
+    records = [r | {"dataset": "compas", "repeat": 0, "performance": r["validation_performance"]} for r in records]
+    picks = chosen(records, "compas", "gdp_probability")
+    assert [(r["weight"], inside) for r, inside in picks["frem"]] == [(1.0, True)]
+    assert [(r["weight"], inside) for r, inside in picks["adv"]] == [(2.0, False)]
+    point = next(p for p in matched(records, "compas", CORRECTED) if p.method == "frem")
+    assert point.gdp.mean == 0.9  # what the choice costs on test rows is shown, not hidden
+
+
+def test_an_error_is_matched_from_above():
+    records = [
+        {"method": "none", "weight": 0.0, "validation_performance": 1.0, "validation_gdp_probability": 0.5},
+        {"method": "frem", "weight": 1.0, "validation_performance": 1.009, "validation_gdp_probability": 0.3},
+        {"method": "frem", "weight": 2.0, "validation_performance": 1.011, "validation_gdp_probability": 0.1},
+    ]
+    records = [
+        r | {"dataset": "crime", "repeat": 0, "performance": 1.0, "gdp_probability": r["validation_gdp_probability"]}
+        for r in records
+    ]
+    ((record, inside),) = chosen(records, "crime", "gdp_probability")["frem"]
+    assert (record["weight"], inside) == (1.0, True)
+
+
+def test_a_model_that_diverged_is_left_out():
+    records = splits(repeats=3)
+    records.append(records[1] | {"weight": 100.0, "performance": None, "gdp_probability": None, "diverged": True})
+    assert 100.0 not in {run.weight for run in frontier(records, "compas", "gdp_probability").runs}
+
+
+def test_a_constant_advantage_is_found_by_areas_and_by_matched_points():
+    records = splits()
+    for pairs in (
+        paired_areas(records, "compas", "gdp_probability", "hsic"),
+        paired_matched(records, "compas", "gdp_probability", "hsic"),
+    ):
+        assert {p.second for p in pairs} == {"frhsic", "frem"}
+        for pair in pairs:
+            assert pair.better
+            assert pair.not_worse
+            assert pair.wins == pair.splits == 20
+            assert pair.pvalue == approx(2 / 2**20)  # all of 20 signs equal
+            assert pair.adjusted == approx(2 * pair.pvalue)
+    # the matched point is the first weight: its GDP differs by the advantage
+    assert pairs[0].difference.mean == approx(-0.1, abs=4 * pairs[0].difference.deviation + 1e-9)
+
+
+def test_equal_methods_are_not_told_apart():
+    rejected = 0
+    for seed in range(40):
+        pairs = paired_areas(splits(repeats=10, advantage=0.0, seed=seed), "compas", "gdp_probability", "hsic")
+        rejected += any(p.second == "frem" and p.pvalue < 0.05 for p in pairs)
+    assert rejected <= 7  # level .05 of 40: 8 or more has probability below .001
+
+
+def test_a_repeat_that_one_method_lacks_is_left_out_of_the_pairs():
+    records = [r for r in splits(repeats=12) if not (r["method"] == "frem" and r["repeat"] == 5)]
+    assert {p.splits for p in paired_areas(records, "compas", "gdp_probability", "hsic")} == {11}
+    assert {p.splits for p in paired_matched(records, "compas", "gdp_probability", "hsic")} == {11}
+
+
+def test_only_repeats_that_every_method_has_are_compared():
+    records = [
+        {"dataset": "adult", "method": m, "repeat": r}
+        for m, repeats in (("none", 3), ("hsic", 2))
+        for r in range(repeats)
+    ]
+    records += [{"dataset": "crime", "method": "hsic", "repeat": 4}]
+    kept = [(r["dataset"], r["method"], r["repeat"]) for r in shared_repeats(records)]
+    assert kept == [
+        *(("adult", m, r) for m in ("none", "hsic") for r in range(2)),
+        ("crime", "hsic", 4),
+    ]
+
+
+def test_summary_names_the_closest_rival():
+    compared = {"compas": paired_areas(splits(), "compas", "gdp_probability", "hsic")}
+    table = summary_of_areas(compared)
+    assert table.rows[0][0] == "COMPAS"
+    assert table.column("better than each, p < .05") == [True]
+    worse = summary_of_areas({"compas": paired_areas(splits(advantage=-0.1), "compas", "gdp_probability", "hsic")})
+    assert worse.column("nowhere worse by more than one SE") == [False]
+
+
+def test_holm_adjusts_by_rank_and_never_decreases():
+    assert holm([0.5, 0.01, 0.02]) == approx([0.5, 0.03, 0.04])
+    assert holm([0.01, 0.01]) == approx([0.02, 0.02])
+    assert holm([]) == []
+
+
+def test_areas_of_metrics_are_best_in_bold_once_a_column():
+    table = metrics_table(splits(), "compas")
+    assert [c.name for c in table.columns][1:] == ["probabilities, population"]
+    assert sum(cell.bold for cell in table.column("probabilities, population")) == 1
+    bold = next(row for row in table.rows if row[1].bold)
+    assert bold[0] == METHOD_NAMES["hsic"]
+
+
+def test_variants_carry_standard_errors_over_splits():
+    records = splits(repeats=7)
+    cell = variants_table(records, "gdp_probability").rows[0][1]
+    areas = frontier(records, "compas", "gdp_probability").naup_by_repeat()["frhsic"]
+    assert cell.mean == approx(areas.mean())
+    assert cell.deviation == approx(areas.std(ddof=1) / math.sqrt(7))
+
+
+def test_deviation_over_heads_of_the_paper_s_files_is_the_derived_one():
+    from frhsic_paper.printed import cached
+
+    names = {"Linear": "linear", "MLP": "mlp", "RandomForest": "forest", "SVM": "svm"}
+    records = [
+        {
+            "dataset": r["dataset"],
+            "method": r["method"],
+            "weight": r["weight"],
+            "repeat": 0,
+            "head": names[r["head"]],
+            "gdp": r["gdp"],
+        }
+        for r in cached("transfer_lambda10")
+    ]
+    # standard deviations (ddof 0) of the cached GDP over four heads
+    for method, value in (("frhsic", 0.2751903), ("frem", 0.2151128), ("reg-gdp", 0.0201106), ("none", 0.4256649)):
+        weight = next(r["weight"] for r in records if r["dataset"] == "adult" and r["method"] == method)
+        assert head_deviation(records, "adult", method, weight).mean == approx(value, abs=1e-6)
+    assert head_deviation(records[:3], "adult", "frhsic", 10.0) is None  # three of four heads are no table row
+    assert len(transfer_table([r | {"performance": 0.5} for r in records]).rows) == 15
+
+
+def test_printed_cells_stand_beside_ours_for_both_variants():
+    records = [
+        {
+            "dataset": "adult",
+            "method": m,
+            "weight": w,
+            "repeat": 0,
+            "performance": 0.8,
+            "gdp_probability": 0.1,
+            "eo_gdp_probability": 0.2,
+        }
+        for m, w in (("none", 0.0), ("DP", 0.1), ("EO", 0.1))
+    ]
+    table = equal_opportunity_table(records, CORRECTED)
+    row = next(r for r in table.rows if r[2] == "EO")
+    assert row[3:5] == (0.849, 0.406)
+    assert row[6].mean == 0.2
+    records = [
+        {
+            "dataset": "adult",
+            "method": "Sum",
+            "weight": 50.0,
+            "repeat": 0,
+            "performance": 0.8,
+            "gdp_logit_uniform": 0.1,
+            "gdp_logit_uniform_2": 0.3,
+        }
+    ]
+    row = next(r for r in multi_attribute_table(records, PUBLISHED).rows if r[0] == "Sum")
+    assert row[2:5] == (0.849, 0.678, 0.759)
+    assert [float(c) for c in row[5:]] == [0.8, 0.1, 0.3]
+
+
+def test_matched_table_marks_the_least_gdp_of_each_dataset():
+    table = matched_table(published_records(), PUBLISHED)
+    bold = [row for row in table.rows if isinstance(row[4], Spread) and row[4].bold]
+    assert [row[1] for row in bold] == ["Reg-GDP", "MMD (binned)", "FREM", "FREM", "Reg-GDP"]
+    assert len(table.rows) == 5 * 8
+
+
+def test_a_ragged_table_is_refused():
+    with pytest.raises(ValueError, match="2 cells; the table has 1 columns"):
+        Table((Column("a"),), ((1, 2),))
+
+
+def test_a_bar_inside_a_cell_does_not_break_the_table():
+    assert Table((Column("a"),), (("x|y",),)).markdown().splitlines()[-1] == "| x\\|y |"
+
+
+def test_every_method_and_dataset_has_a_name():
+    assert set(METHODS) < set(METHOD_NAMES)
+    assert set(DATASETS) < set(DATASET_NAMES)
