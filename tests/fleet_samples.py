@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from frhsic.fleet import Fleet, Member, TrainingData, affine_head, mlp_encoder
-from frhsic.fleet.streams import Purpose, batch_order, stream, stream_seed
+from frhsic.fleet import Execution, Fleet, Member, Recipe, TrainingData, affine_head, mlp_encoder, train
+from frhsic.fleet.data import Purpose, batch_order, stream, stream_seed
 from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import (
     EIPM,
@@ -112,6 +114,13 @@ def by_hand(
             loss.backward()
             optimiser.step()
     return {name: value.detach() for name, value in model.named_parameters()}
+
+
+def trained(data: TrainingData, members: Sequence[Member], **options: Any) -> Fleet:
+    """Train a fleet; options are those of `train`, and the fields of its recipe and of its execution."""
+    how = {field.name: options.pop(field.name) for field in fields(Execution) if field.name in options}
+    what = {field.name: options.pop(field.name) for field in fields(Recipe) if field.name in options}
+    return train(data, members, Recipe(**what), execution=Execution(**how), **options)
 
 
 def gap(fleet: Fleet, index: int, other: dict[str, Tensor]) -> float:

@@ -360,7 +360,7 @@ def test_bad_input_exits_with_2_and_one_message(folder, monkeypatch, tmp_path, c
 )
 def test_options_that_cannot_be_are_refused_before_anything_is_trained(folder, monkeypatch, arguments, message):
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("frhsic.fleet.training.Run.of", lambda *a, **k: pytest.fail("training began"))
+    monkeypatch.setattr("frhsic.fleet.training.Plan.of", lambda *a, **k: pytest.fail("training began"))
     command, *rest = arguments
     table = [] if command == "demo" else ["people.csv", "-t", "approved", "-s", "age", *FEATURES]
     result = run(app, [command, *table, *rest])
@@ -423,12 +423,12 @@ def test_of_a_long_table_a_sample_is_trained_on_and_the_report_says_so(tmp_path,
 
 
 def test_an_interrupted_training_writes_nothing_and_exits_with_130(folder, monkeypatch, tmp_path):
-    from frhsic.fleet.training import Record
+    from frhsic.fleet.progress import EpochLog
 
     def interrupt(self, pace):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Record, "watch", interrupt)
+    monkeypatch.setattr(EpochLog, "report", interrupt)
     asked = ["train", str(folder / "people.csv"), "-t", "approved", "-s", "age", *FEATURES, *FAST]
     result = run(app, [*asked, "-o", str(tmp_path / "model"), "-r", str(tmp_path / "report.html")])
     assert result.exit_code == 130

@@ -31,7 +31,7 @@ from frhsic.estimators import (
     penalty_named,
     standardized_gdp_difference,
 )
-from frhsic.fleet import Bottleneck, Member, TrainingData, affine_head, mlp_encoder, train
+from frhsic.fleet import Bottleneck, Member, Recipe, TrainingData, affine_head, mlp_encoder, train
 from frhsic.parity import gdp, standardized_gdp
 from frhsic.penalties import EIPM, GDP, HSIC, Adversary, BinnedAdversary, BinnedMMD, DistanceCovariance, NoPenalty
 
@@ -49,15 +49,17 @@ def test_a_classifier_is_a_fleet_of_one_on_columns_scaled_by_the_training_rows()
     fleet = train(
         TrainingData.of(scaled(X), y, scaled(s)),
         [Member(3.0, 0)],
-        task="binary",
-        penalty=HSIC(),
-        encoder=lambda: mlp_encoder(3, (16,), 8),
-        head=lambda: affine_head(8),
-        epochs=25,
-        batch_size=64,
-        learning_rate=0.02,
-        weight_decay=1e-3,
-        variance_floor=0.01,
+        Recipe(
+            "binary",
+            penalty=HSIC(),
+            encoder=lambda: mlp_encoder(3, (16,), 8),
+            head=lambda: affine_head(8),
+            epochs=25,
+            batch_size=64,
+            learning_rate=0.02,
+            weight_decay=1e-3,
+            variance_floor=0.01,
+        ),
         device="cpu",
     )
     rows = torch.from_numpy(scaled(X)).float()
@@ -471,7 +473,7 @@ def test_an_interrupted_fit_leaves_the_fitted_model_whole(monkeypatch: pytest.Mo
     def interrupted(*given: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("frhsic.fleet.step.Stepper.epoch", interrupted)
+    monkeypatch.setattr("frhsic.fleet.training.Trainer.epoch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, sensitive_features=s)
     np.testing.assert_array_equal(model.predict_proba(X), before)

@@ -7,11 +7,11 @@ from functools import partial
 import pytest
 import torch
 
-from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample
-from frhsic.fleet import Member, TrainingData, affine_head, grid, mlp_encoder, train
+from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample, trained
+from frhsic.fleet import Member, Recipe, TrainingData, affine_head, grid, mlp_encoder, train
 from frhsic.penalties import HSIC, NoPenalty
 
-small = partial(train, encoder=ENCODER, epochs=3, batch_size=BATCH, device="cpu")
+small = partial(trained, encoder=ENCODER, epochs=3, batch_size=BATCH, device="cpu")
 binary = partial(small, task="binary")
 
 
@@ -174,7 +174,7 @@ def test_selecting_models_keeps_each_with_its_history():
 
 
 def test_defaults_are_the_papers_architecture():
-    fleet = train(sample(), [Member(0.0)], task="binary", epochs=1, device="cpu")
+    fleet = train(sample(), [Member(0.0)], Recipe("binary", epochs=1), device="cpu")
     assert [tuple(v.shape[1:]) for v in fleet.parameters.values()] == [(50, 4), (50,), (50, 50), (50,), (1, 50), (1,)]
     encoder, _ = fleet.module(0)
     z = fleet.transform(sample().x[0])[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from dataclasses import FrozenInstanceError
 from functools import partial
 from itertools import pairwise
 
@@ -11,16 +12,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample
-from frhsic.fleet import DivergenceWarning, Member, Tick, TrainingData, grid, mlp_encoder, train
-from frhsic.fleet.run import Run
+from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample, trained
+from frhsic.fleet import DivergenceWarning, Execution, Member, Recipe, Tick, TrainingData, grid, mlp_encoder
+from frhsic.fleet.data import Purpose, batch_order, stream_seed
 from frhsic.fleet.state import Layout
-from frhsic.fleet.step import Stepper
-from frhsic.fleet.streams import Purpose, batch_order, stream_seed
+from frhsic.fleet.training import Plan, Trainer
 from frhsic.penalties import HSIC, Penalty
 from frhsic.penalties.base import Batch
 
-binary = partial(train, task="binary", encoder=ENCODER, epochs=3, batch_size=BATCH, device="cpu")
+binary = partial(trained, task="binary", encoder=ENCODER, epochs=3, batch_size=BATCH, device="cpu")
 
 
 class Explosive(Penalty):
@@ -103,7 +103,7 @@ def test_training_ends_when_no_model_is_left():
 def test_interrupt_returns_what_is_finished(budget, monkeypatch):
     data, members = sample(), grid([0.0, 1.0], [0, 1], [0, 1])
     taken = []
-    epoch_of = Stepper.epoch
+    epoch_of = Trainer.epoch
 
     def interrupted(self, epoch):
         taken.append(epoch)
@@ -114,7 +114,7 @@ def test_interrupt_returns_what_is_finished(budget, monkeypatch):
         epoch_of(self, epoch)
 
     whole = binary(data, members, penalty=HSIC, memory_budget=budget, epochs=3 if budget == 1 else 4)
-    monkeypatch.setattr(Stepper, "epoch", interrupted)
+    monkeypatch.setattr(Trainer, "epoch", interrupted)
     fleet = binary(data, members, penalty=HSIC, memory_budget=budget, epochs=3 if budget == 1 else 20)
     assert fleet.interrupted
     assert not whole.interrupted
@@ -128,7 +128,7 @@ def test_interrupt_returns_what_is_finished(budget, monkeypatch):
 def test_fleet_that_runs_out_of_memory_is_halved_until_it_fits(monkeypatch, caplog):
     data, members = sample(), grid([0.0, 1.0, 3.0, 5.0, 7.0], [0])
     whole = binary(data, members, penalty=HSIC)
-    epoch_of, tried = Stepper.epoch, []
+    epoch_of, tried = Trainer.epoch, []
 
     def short_of_memory(self, epoch):
         tried.append(len(self.state.layout.members))
@@ -136,7 +136,7 @@ def test_fleet_that_runs_out_of_memory_is_halved_until_it_fits(monkeypatch, capl
             raise torch.OutOfMemoryError
         epoch_of(self, epoch)
 
-    monkeypatch.setattr(Stepper, "epoch", short_of_memory)
+    monkeypatch.setattr(Trainer, "epoch", short_of_memory)
     with caplog.at_level(logging.WARNING, logger="frhsic.fleet"):
         fleet = binary(data, members, penalty=HSIC)
     assert tried == [5, 2, 2, 2, 3, 1, 1, 1, 2, 2, 2]
@@ -228,7 +228,7 @@ def test_bar_appears_on_a_terminal_only(monkeypatch, capsys):
 
 def test_threads_and_precision_are_restored_even_after_an_error(monkeypatch):
     before = torch.get_num_threads(), torch.get_float32_matmul_precision()
-    monkeypatch.setattr(Stepper, "epoch", lambda self, epoch: 1 / 0)
+    monkeypatch.setattr(Trainer, "epoch", lambda self, epoch: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         binary(sample(), [Member(0.0)], threads=before[0] + 1, precision="tf32")
     assert (torch.get_num_threads(), torch.get_float32_matmul_precision()) == before
@@ -360,26 +360,21 @@ def test_members_that_share_batches_are_laid_out_in_the_widest_even_groups(sizes
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 4, 5, 7, 12, 100])
-def test_parts_hold_every_member_once_and_no_more_than_fit(at_once):
+def test_chunks_hold_every_member_once_and_no_more_than_fit(at_once):
     members = sorted(grid(range(5), [0, 1]) + grid(range(3), [2]), key=lambda m: m.seed)
-    run = Run.of(
-        sample(), members[0], task="binary", penalty=HSIC, encoder=ENCODER, head=None, epochs=1, batch_size=BATCH,
-        learning_rate=1e-3, weight_decay=0.0, device=torch.device("cpu"), capture=False, compile=False,
-    )  # fmt: skip
-    parts = run.parts(members, at_once * run.found.bytes_per_model)
-    assert [member for part in parts for member in part] == members
-    assert max(map(len, parts)) <= at_once
-    assert len(parts) == 1 if at_once >= 13 else len(parts) <= -(-13 // at_once) * 2
+    recipe = Recipe("binary", HSIC, ENCODER, epochs=1, batch_size=BATCH)
+    bytes_per_model = Plan.of(sample(), members, recipe, "cpu", Execution()).bytes_per_model
+    chunks = Plan.of(sample(), members, recipe, "cpu", Execution(memory_budget=at_once * bytes_per_model)).chunks()
+    assert [member for chunk in chunks for member in chunk] == members
+    assert max(map(len, chunks)) <= at_once
+    assert len(chunks) == 1 if at_once >= 13 else len(chunks) <= -(-13 // at_once) * 2
 
 
 def test_only_state_that_adapts_is_kept_for_every_model():
     def shared(name):
-        run = Run.of(
-            sample(), Member(1.0), task="binary", penalty=PENALTIES[name], encoder=ENCODER, head=None, epochs=3,
-            batch_size=BATCH, learning_rate=1e-3, weight_decay=0.0, device=torch.device("cpu"), capture=False,
-            compile=False,
-        )  # fmt: skip
-        return {n for n in run.found.shared if run.stepper([Member(1.0), Member(2.0)]).state.shared[n].shape[0] == 1}
+        recipe = Recipe("binary", PENALTIES[name], ENCODER, epochs=3, batch_size=BATCH)
+        plan = Plan.of(sample(), [Member(1.0), Member(2.0)], recipe, "cpu", Execution())
+        return {n for n in plan.shared if Trainer(plan, plan.members).state.shared[n].shape[0] == 1}
 
     assert shared("frhsic") == {"penalty.scale_s_now"}
     assert shared("laftr") == {"penalty.edges"}
@@ -405,11 +400,44 @@ def test_penalty_object_is_copied_and_stays_as_it_was():
     assert torch.equal(fleet.history.penalty, factory.history.penalty)
 
 
+def test_encoder_is_built_once_for_each_seed_and_split():
+    built = []
+
+    def encoder():
+        built.append(1)
+        return ENCODER()
+
+    binary(sample(), [Member(0.0), Member(1.0), Member(2.0), Member(1.0, 1), Member(2.0, 1)], encoder=encoder)
+    assert len(built) == 2
+
+
+def test_recipe_is_frozen_and_checked_when_it_is_made():
+    with pytest.raises(FrozenInstanceError):
+        Recipe("binary").epochs = 3
+    with pytest.raises(ValueError, match="epochs is True"):
+        Recipe("binary", epochs=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_update_is_adam_of_torch_bit_for_bit(dtype):
+    plan = Plan.of(sample(dtype=dtype), [Member(1.0), Member(2.0)], Recipe("binary"), "cpu", Execution())
+    trainer = Trainer(plan, plan.members)
+    theirs = trainer.state.flat.detach().clone().requires_grad_()
+    optimizer = torch.optim.Adam([theirs], fused=True)
+    draw = torch.Generator().manual_seed(0)
+    for _ in range(5):
+        gradient = torch.randn(theirs.shape, generator=draw, dtype=dtype)
+        theirs.grad = gradient.clone()
+        optimizer.step()
+        trainer._update(gradient)
+    assert torch.equal(trainer.state.flat, theirs)
+
+
 @pytest.mark.slow
 def test_compiled_steps_give_the_same_models(caplog):
     data, members = sample(), grid([0.0, 2.0], [0, 1], [0, 1])
     plain = binary(data, members, penalty=HSIC)
-    with caplog.at_level(logging.WARNING, logger="frhsic.fleet.step"), warnings.catch_warnings():
+    with caplog.at_level(logging.WARNING, logger="frhsic.fleet"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the compiler says about itself
         fused = binary(data, members, penalty=HSIC, compile=True)
     assert not caplog.records

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from frhsic.fleet import Bottleneck, Member, TrainingData, bottleneck, train
+import fleet_samples
+from frhsic.fleet import Bottleneck, Member, TrainingData, bottleneck
 from frhsic.fleet.bottleneck import floored
 from frhsic.penalties import HSIC
 
@@ -26,7 +27,8 @@ def sample(n=400, splits=2, dtype=torch.float64):
 
 
 def trained(data, members, floor=0.0, **asked):
-    return train(data, members, task="binary", penalty=HSIC, epochs=3, device="cpu", variance_floor=floor, **asked)
+    options = {"task": "binary", "penalty": HSIC, "epochs": 3, "device": "cpu", "variance_floor": floor}
+    return fleet_samples.trained(data, members, **options, **asked)
 
 
 def by_numpy(z_train, z, floor):

@@ -8,13 +8,13 @@ from functools import partial
 import pytest
 import torch
 
-from fleet_samples import BATCH, ENCODER, PENALTIES, gap, sample
-from frhsic.fleet import DivergenceWarning, grid, train
+from fleet_samples import BATCH, ENCODER, PENALTIES, gap, sample, trained
+from frhsic.fleet import DivergenceWarning, grid
 from frhsic.penalties import HSIC
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
-binary = partial(train, task="binary", encoder=ENCODER, epochs=3, batch_size=BATCH)
+binary = partial(trained, task="binary", encoder=ENCODER, epochs=3, batch_size=BATCH)
 MEMBERS = grid([0.0, 1.0, 5.0], [1, 2], [0, 1])
 
 

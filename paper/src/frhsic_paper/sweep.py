@@ -15,8 +15,7 @@ from torch import nn
 
 from frhsic.datasets import Dataset, Split, load_dataset
 from frhsic.estimators.names import penalty_named, variance_floor_of, weight_decay_of
-from frhsic.fleet import Fleet, Member, TrainingData, affine_head, train
-from frhsic.fleet.losses import Task
+from frhsic.fleet import Fleet, Member, Recipe, Task, TrainingData, affine_head, train
 from frhsic.penalties import Penalty
 from frhsic_paper import records
 from frhsic_paper.measures import measured
@@ -196,19 +195,19 @@ def training_data(splits: Sequence[Split]) -> TrainingData:
 def _trained(grid: Grid, method: Method, task: Task, rows: TrainingData, device: str) -> Fleet:
     encoder = None if grid.encoder is None else partial(grid.encoder, rows.columns)
     terms = grid.terms_of(method.name)
-    return train(
-        rows,
-        [Member(weight, FIRST_SEED + r, r) for r in range(grid.repeats) for weight in grid.weights_of(method.name)],
-        task=task,
-        penalty=method.make,
-        encoder=encoder,
-        head=None if encoder is None else partial(affine_head, grid.z_dim, 1),
+    recipe = Recipe(
+        task,
+        method.make,
+        encoder,
+        None if encoder is None else partial(affine_head, grid.z_dim, 1),
         epochs=grid.epochs,
         batch_size=rows.rows if grid.batch_size is None else grid.batch_size,
-        device=device,
         weight_decay=terms["weight_decay"],
         variance_floor=terms["variance_floor"],
     )
+    weights = grid.weights_of(method.name)
+    members = [Member(weight, FIRST_SEED + r, r) for r in range(grid.repeats) for weight in weights]
+    return train(rows, members, recipe, device=device)
 
 
 def _unit(record: Record) -> Unit:

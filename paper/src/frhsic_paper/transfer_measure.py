@@ -24,8 +24,7 @@ from sklearn.svm import SVC, SVR
 from torch import Tensor, nn
 
 from frhsic.datasets import Split
-from frhsic.fleet import Member, TrainingData, affine_head, train
-from frhsic.fleet.losses import Task
+from frhsic.fleet import Member, Recipe, Task, TrainingData, affine_head, train
 from frhsic.parity.smoothing import evaluation_points, gdp_value
 from frhsic.transferring import HEADS, Transfer, transfer
 from frhsic_paper import keeping, records
@@ -125,15 +124,11 @@ def _torch_head(
     y, s = split.train.y, split.train.s
     rows = TrainingData.stacked([TrainingData.of(pair[0], y, s) for pair in z.values()])
     width = rows.columns
-    fleet = train(
-        rows,
-        [Member(0.0, HEAD_SEED, i) for i in range(len(z))],
-        task=task,
-        encoder=nn.Identity if hidden is None else partial(_hidden_layer, width, hidden),
-        head=partial(affine_head, width if hidden is None else hidden, 1),
-        epochs=epochs,
-        device="cpu",
+    encoder = nn.Identity if hidden is None else partial(_hidden_layer, width, hidden)
+    recipe = Recipe(
+        task, encoder=encoder, head=partial(affine_head, width if hidden is None else hidden, 1), epochs=epochs
     )
+    fleet = train(rows, [Member(0.0, HEAD_SEED, i) for i in range(len(z))], recipe, device="cpu")
     scores = fleet.scores(torch.stack([pair[1] for pair in z.values()]))[..., 0].double()
     return dict(zip(z, scores))
 

@@ -23,8 +23,19 @@ from frhsic.estimators.names import penalty_named, variance_floor_of, weight_dec
 from frhsic.estimators.recipes import recipe
 from frhsic.estimators.storage import set_state, write
 from frhsic.estimators.tables import Number, TableEncoding
-from frhsic.fleet import Bottleneck, Fleet, Member, TrainingData, affine_head, enough_rows, mlp_encoder, train
-from frhsic.fleet.losses import Task
+from frhsic.fleet import (
+    Bottleneck,
+    Execution,
+    Fleet,
+    Member,
+    Recipe,
+    Task,
+    TrainingData,
+    affine_head,
+    enough_rows,
+    mlp_encoder,
+    train,
+)
 from frhsic.penalties import NoPenalty, Penalty
 
 __all__ = ["MissingSensitiveFeaturesWarning", "ParityBase", "Target"]
@@ -205,21 +216,24 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _trained(self, problem: Problem, weights: Sequence[float], epochs: int, *, sequential: bool = False) -> Fleet:
         decay = weight_decay_of(self.penalty, problem.task) if self.weight_decay is None else self.weight_decay
-        fleet = train(
-            problem.data,
-            [Member(weight, problem.seed) for weight in weights],
-            task=problem.task,
-            penalty=problem.penalty,
-            encoder=problem.encoder,
-            head=problem.head,
+        learned = Recipe(
+            problem.task,
+            problem.penalty,
+            problem.encoder,
+            problem.head,
             epochs=epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             weight_decay=decay,
             variance_floor=self._floor(),
+        )
+        fleet = train(
+            problem.data,
+            [Member(weight, problem.seed) for weight in weights],
+            learned,
             device=self.device,
             progress=bool(self.verbose),
-            sequential=sequential,
+            execution=Execution(sequential=sequential),
         )
         if fleet.interrupted:
             raise KeyboardInterrupt

@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import type_of_target, unique_labels
 
 from frhsic.estimators.base import ParityBase, Target
 from frhsic.estimators.checks import target_column
-from frhsic.fleet.losses import Task
+from frhsic.fleet import Task
 
 __all__ = ["ParityEncoder"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, get_args
 
-from frhsic.fleet.losses import Task
+from frhsic.fleet import Task
 from frhsic.penalties import (
     EIPM,
     GDP,

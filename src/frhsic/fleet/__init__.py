@@ -2,17 +2,21 @@
 
 from frhsic.fleet.bottleneck import Bottleneck, enough_rows
 from frhsic.fleet.data import Member, TrainingData, grid
-from frhsic.fleet.networks import affine_head, mlp_encoder
-from frhsic.fleet.progress import DivergenceWarning, Tick
-from frhsic.fleet.result import Fleet, History
+from frhsic.fleet.execution import Execution
+from frhsic.fleet.progress import Tick
+from frhsic.fleet.recipe import Recipe, Task, affine_head, mlp_encoder
+from frhsic.fleet.result import DivergenceWarning, Fleet, History
 from frhsic.fleet.training import train
 
 __all__ = [
     "Bottleneck",
     "DivergenceWarning",
+    "Execution",
     "Fleet",
     "History",
     "Member",
+    "Recipe",
+    "Task",
     "Tick",
     "TrainingData",
     "affine_head",

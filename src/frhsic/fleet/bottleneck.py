@@ -1,8 +1,8 @@
-r"""A floor under the variance of a representation: directions that hardly vary are taken out of it.
+r"""Floor under the variance of a representation: drop the directions that hardly vary.
 
-A penalty measures dependence in units of z, and a direction without variance has none to speak of: what an encoder
-cannot cancel is left there, too small for a kernel and for a head that learns a task, and a linear map without ridge
-brings it back. Such a direction costs the task nothing, so it goes.
+A penalty measures dependence in units of z and barely sees a direction with almost no variance. S can stay there, too
+small for a kernel or a trained head, yet a linear map without ridge recovers it. The task does not need such
+directions.
 """
 
 from __future__ import annotations
@@ -19,25 +19,24 @@ from frhsic.fleet.result import CHUNK_BYTES, Fleet
 __all__ = ["Bottleneck", "enough_rows", "floored"]
 
 ROWS_PER_DIRECTION = 4
-"""Below so many rows for each coordinate of z, small variances say more of the sample than of z: nothing is cut."""
+"""Least number of rows for each coordinate of z; with fewer, small variances are noise and nothing is cut."""
 
 CONSTANT = 1e-6
-"""A coordinate whose standard deviation is below this share of its size is constant up to rounding."""
+"""Standard deviation, as a share of its size, below which a coordinate counts as constant up to rounding."""
 
 
 class Bottleneck(nn.Module):
-    r"""Map z onto some of its principal directions, in its own coordinates: :math:`\mu + (z - \mu) A B`.
+    r"""Projection of z on some of its principal directions, in its own coordinates: :math:`\mu + (z - \mu) A B`.
 
-    A is (d, d) with a column of zeros for each direction that is left out, so that nothing of it passes, rounding
-    included: not a single matrix of lower rank, whose rounded entries would let through what a linear map with enough
-    digits reads.
+    A is (d, d) with a column of zeros for each dropped direction, so that nothing of it passes, not even by rounding. A
+    single matrix AB of lower rank has rounded entries and would let through a trace that a linear map can read.
 
     Attributes
     ----------
     mean : Tensor
         μ, (d,).
     inward, outward : Tensor
-        A and B, (d, d): to standardised principal coordinates, and back.
+        A and B, (d, d): to standardized principal coordinates, and back.
 
     Examples
     --------
@@ -56,29 +55,28 @@ class Bottleneck(nn.Module):
         self.register_buffer("outward", torch.eye(d))
 
     def forward(self, z: Tensor) -> Tensor:
-        """Return z without the directions that are left out."""
-        passed: Tensor = (z - self.mean) @ self.inward @ self.outward + self.mean
-        return passed
+        """Return z without the dropped directions."""
+        kept: Tensor = (z - self.mean) @ self.inward @ self.outward + self.mean
+        return kept
 
     @property
     def rank(self) -> int:
-        """How many directions pass."""
+        """Number of directions that are kept."""
         return int(self.inward.any(0).sum())
 
 
 def floored(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
-    r"""Take out of each model's z the principal directions whose variance is below `floor`.
+    r"""Drop the principal directions of each model's standardized z whose variance is below `floor`.
 
-    Coordinates are standardised by the training rows of the model's split first: variances are the eigenvalues of their
-    correlation matrix, of mean one unless a coordinate is constant. The head stays as it was trained. Models of weight
-    0 keep all of z, since nothing had to hide from a penalty; and all do where there are fewer than four training rows
-    for each coordinate.
+    Variances are the eigenvalues of the correlation matrix of z on the training rows of the model's split. The head
+    stays as it was trained. Models of weight 0 keep all of z, and so do all models if there are fewer than four
+    training rows for each coordinate.
 
     Examples
     --------
-    >>> from frhsic.fleet import Member, train
+    >>> from frhsic.fleet import Member, Recipe, train
     >>> data = TrainingData.of(torch.randn(256, 3), torch.ones(256), torch.rand(256))
-    >>> fleet = train(data, [Member(1.0)], task="binary", epochs=2, device="cpu")
+    >>> fleet = train(data, [Member(1.0)], Recipe("binary", epochs=2), device="cpu")
     >>> floored(fleet, data, 0.01).module(0)[0][1].rank < 50
     True
     """
@@ -96,8 +94,8 @@ def floored(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
     size = (variance + mean * mean).sqrt()
     spread = torch.where(variance.sqrt() > CONSTANT * size, variance.sqrt(), 0)  # (M, d)
     per_spread = torch.where(spread > 0, 1 / spread, 0)
-    found, directions = torch.linalg.eigh(per_spread[:, :, None] * covariance * per_spread[:, None, :])
-    inward = per_spread[:, :, None] * directions * (found >= floor)[:, None, :]
+    variances, directions = torch.linalg.eigh(per_spread[:, :, None] * covariance * per_spread[:, None, :])
+    inward = per_spread[:, :, None] * directions * (variances >= floor)[:, None, :]
     outward = directions.mT * spread[:, None, :]
     like = next(iter(fleet.parameters.values()))
     cut = {
@@ -110,14 +108,14 @@ def floored(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
 
 
 def enough_rows(rows: int, d: int) -> bool:
-    """Return whether small variances of d coordinates can be told from so many rows."""
+    """Return whether there are enough rows to tell small variances of d coordinates from noise."""
     return rows >= ROWS_PER_DIRECTION * d
 
 
 def _moments(fleet: Fleet, x: Tensor, d: int) -> tuple[Tensor, Tensor]:
     """Return mean (M, d) and covariance (M, d, d) of z over the rows of each model's split, in float64.
 
-    In two passes over the rows, so that a mean far from zero costs no digits, and no more than a piece of z is held.
+    Two passes over the rows keep all digits if the mean is far from zero. Only a piece of z is held at a time.
     """
     rows = max(1, CHUNK_BYTES // (8 * d * len(fleet)))
 

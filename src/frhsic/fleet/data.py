@@ -1,23 +1,31 @@
-"""What a fleet is trained on, and the members it has."""
+"""Training rows, the members of a fleet, and the random streams of a member.
+
+Every random stream is ``numpy.random.SeedSequence([seed, split, purpose, *more])`` with a fixed number for each
+purpose. The weight λ and the method do not enter. Adding one therefore changes no other model, and two methods trained
+on the same (seed, split) start from the same weights and see the same batches, so that their results are paired. Draws
+are made on the CPU, so that a GPU gets the same numbers.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from frhsic import _arrays
 
-__all__ = ["Member", "TrainingData", "grid"]
+__all__ = ["Fields", "Member", "Purpose", "TrainingData", "batch_order", "grid", "stream", "stream_seed"]
 
 
 @dataclass(frozen=True, order=True)
 class Member:
-    """One model of a fleet: the weight λ of its penalty, its seed, and the split it is trained on.
+    """One model of a fleet: weight λ of its penalty, seed, and split it is trained on.
 
     Initial weights, batch order and the penalty's own randomness are functions of (seed, split) alone.
 
@@ -39,9 +47,9 @@ class Member:
 
 
 def grid(weights: Iterable[float], seeds: Iterable[int] = (0,), splits: Iterable[int] | None = None) -> list[Member]:
-    """Return the members of every weight with every (seed, split) pair.
+    """Return one member for each weight and each (seed, split) pair.
 
-    `splits` goes along with `seeds`, one each; left out, every seed trains on split 0.
+    `splits` has one entry for each seed. By default every seed trains on split 0.
 
     Examples
     --------
@@ -49,27 +57,27 @@ def grid(weights: Iterable[float], seeds: Iterable[int] = (0,), splits: Iterable
     [(0.0, 42, 0), (1.0, 42, 0), (0.0, 43, 1), (1.0, 43, 1)]
     """
     seeds = list(seeds)
-    at = [0] * len(seeds) if splits is None else list(splits)
-    if len(at) != len(seeds):
-        raise ValueError(f"{len(seeds)} seeds and {len(at)} splits; pass one split for each seed.")
+    splits = [0] * len(seeds) if splits is None else list(splits)
+    if len(splits) != len(seeds):
+        raise ValueError(f"{len(seeds)} seeds and {len(splits)} splits; pass one split for each seed.")
     weights = list(weights)
-    return [Member(float(w), int(seed), int(split)) for seed, split in zip(seeds, at) for w in weights]
+    return [Member(float(w), int(seed), int(split)) for seed, split in zip(seeds, splits) for w in weights]
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Training rows of D splits of equal length n.
+    """Training rows of D splits, n rows each.
 
     Attributes
     ----------
     x : Tensor
         Features, (D, n, d).
     y : Tensor or None
-        Targets, (D, n): 0/1, class numbers, or real values. None where the task needs none.
+        Targets, (D, n): 0/1, class numbers, or real values. None if the task needs none.
     s : Tensor
         Sensitive attributes, (D, n, q).
     sample_weight : Tensor or None
-        Weights of the rows in the task loss alone, (D, n), of mean one in each split.
+        Weights of the rows in the task loss, (D, n), with mean 1 in each split. The penalty does not use them.
     """
 
     x: Tensor
@@ -81,7 +89,7 @@ class TrainingData:
     def of(
         cls, x: Any, y: Any, s: Any, *, sample_weight: Any = None, dtype: torch.dtype = torch.float32
     ) -> TrainingData:
-        """Return the data of one split, from arrays of any kind.
+        """Convert the arrays of one split: NumPy, pandas, polars, torch or lists.
 
         Examples
         --------
@@ -89,28 +97,24 @@ class TrainingData:
         >>> data.splits, data.rows, data.columns
         (1, 2, 2)
         """
-        arrays = [(x, "x"), (s, "s")]
-        arrays += [(y, "y")] if y is not None else []
-        arrays += [(sample_weight, "sample_weight")] if sample_weight is not None else []
-        _arrays.paired(*arrays)
+        arrays = [(x, "x"), (s, "s"), (y, "y"), (sample_weight, "sample_weight")]
+        _arrays.paired(*((values, name) for values, name in arrays if values is not None))
+        target = None if y is None else _arrays.vector(y, "y").to(dtype)[None]
+        if sample_weight is not None:
+            sample_weight = _normalized(_arrays.vector(sample_weight, "sample_weight").to(dtype))[None]
         return cls(
-            _arrays.matrix(x, "x").to(dtype)[None],
-            None if y is None else _arrays.vector(y, "y").to(dtype)[None],
-            _arrays.matrix(s, "s").to(dtype)[None],
-            None
-            if sample_weight is None
-            else _normalised(_arrays.vector(sample_weight, "sample_weight").to(dtype))[None],
+            _arrays.matrix(x, "x").to(dtype)[None], target, _arrays.matrix(s, "s").to(dtype)[None], sample_weight
         )
 
     @classmethod
     def stacked(cls, parts: Sequence[TrainingData]) -> TrainingData:
-        """Return several splits as one; they must have equal numbers of rows and columns."""
+        """Join several splits, which must have equal numbers of rows and columns."""
         if not parts:
             raise ValueError("no splits came; pass at least one.")
         shapes = {(p.rows, p.columns, p.s.shape[-1], p.y is None, p.sample_weight is None) for p in parts}
         if len(shapes) > 1:
-            said = "; ".join(f"n={p.rows}, d={p.columns}, q={p.s.shape[-1]}" for p in parts)
-            raise ValueError(f"splits differ in shape ({said}). Train each shape as a fleet of its own.")
+            listed = "; ".join(f"n={p.rows}, d={p.columns}, q={p.s.shape[-1]}" for p in parts)
+            raise ValueError(f"splits differ in shape ({listed}). Train each shape as a fleet of its own.")
         y = [p.y for p in parts if p.y is not None]
         weights = [p.sample_weight for p in parts if p.sample_weight is not None]
         return cls(
@@ -132,6 +136,12 @@ class TrainingData:
         if 0 in self.x.shape:
             raise ValueError(f"x is empty: its shape is {tuple(self.x.shape)}.")
 
+    def table(self) -> Tensor:
+        """Return the rows of all splits as one matrix, (D·n, d + q + ...), so that one gather serves a batch."""
+        parts = [self.x, self.s]
+        parts += [values[..., None] for values in (self.y, self.sample_weight) if values is not None]
+        return torch.cat(parts, dim=-1).flatten(0, 1).contiguous()
+
     @property
     def splits(self) -> int:
         """Number D of splits."""
@@ -148,7 +158,68 @@ class TrainingData:
         return self.x.shape[2]
 
 
-def _normalised(weights: Tensor) -> Tensor:
+@dataclass(frozen=True)
+class Fields:
+    """Place of x, s, y and the sample weight in a row of the one table that batches are gathered from."""
+
+    x: int  # number of columns of x
+    s: int  # number of columns of s
+    y: bool
+    weight: bool
+
+    @classmethod
+    def of(cls, data: TrainingData) -> Fields:
+        """Read the places off the data."""
+        return cls(data.columns, data.s.shape[-1], data.y is not None, data.sample_weight is not None)
+
+    def unpack(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+        """Return x (m, d), s (m, q), y (m,) and sample weight (m,) of rows (m, columns)."""
+        after = self.x + self.s
+        y = rows[:, after] if self.y else None
+        weight = rows[:, after + self.y] if self.weight else None
+        return rows[:, : self.x], rows[:, self.x : after], y, weight
+
+
+class Purpose(IntEnum):
+    """Purpose of a random stream. The numbers are part of the derivation and never change."""
+
+    WEIGHTS = 0
+    ORDER = 1
+    PENALTY = 2
+    TRAINING = 3  # randomness inside a module, such as dropout
+
+
+def stream_seed(seed: int, split: int, purpose: Purpose, *more: int) -> int:
+    """Return the 63-bit seed of a stream.
+
+    Examples
+    --------
+    >>> stream_seed(42, 0, Purpose.ORDER) == stream_seed(42, 0, Purpose.ORDER)
+    True
+    >>> stream_seed(42, 0, Purpose.ORDER) == stream_seed(42, 1, Purpose.ORDER)
+    False
+    """
+    entropy = np.random.SeedSequence([seed, split, int(purpose), *more])
+    return int(entropy.generate_state(1, np.uint64)[0] >> 1)
+
+
+def stream(seed: int, split: int, purpose: Purpose, *more: int) -> torch.Generator:
+    """Return a CPU generator at the start of a stream."""
+    return torch.Generator().manual_seed(stream_seed(seed, split, purpose, *more))
+
+
+def batch_order(seed: int, split: int, epoch: int, n: int) -> Tensor:
+    """Return the order of the n rows in an epoch, a permutation that does not depend on earlier epochs.
+
+    Examples
+    --------
+    >>> sorted(batch_order(42, 0, 7, 5).tolist())
+    [0, 1, 2, 3, 4]
+    """
+    return torch.randperm(n, generator=stream(seed, split, Purpose.ORDER, epoch))
+
+
+def _normalized(weights: Tensor) -> Tensor:
     if bool((weights < 0).any()) or not bool(weights.sum() > 0):
         raise ValueError("sample_weight must be zero or more, and not zero everywhere.")
     return weights / weights.mean()

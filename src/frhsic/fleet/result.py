@@ -1,8 +1,9 @@
-"""What training a fleet gives: stacked parameters, their history, and predictions of all models at once."""
+"""A trained fleet: stacked parameters, their history, and predictions of all models at once."""
 
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,17 +12,23 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from frhsic.fleet.data import Member
+from frhsic.fleet.progress import EpochLog
+from frhsic.fleet.state import State
 from frhsic.penalties.base import Penalty
 
-__all__ = ["Fleet", "History"]
+__all__ = ["DivergenceWarning", "Fleet", "History", "assembled", "warn_of_divergence"]
 
 CHUNK_BYTES = 256 * 2**20
-"""Predictions are computed in pieces whose widest layer stays below about this many bytes."""
+"""Bytes, about, of the widest layer in one piece of the predictions."""
+
+
+class DivergenceWarning(RuntimeWarning):
+    """Some models of a fleet met a loss or gradient that is not finite, and were stopped."""
 
 
 @dataclass(frozen=True)
 class History:
-    """Means over the rows of each epoch, per model: (M, epochs). NaN where a model no longer ran."""
+    """Means over the rows of each epoch, per model: (M, epochs). NaN in epochs that a model did not finish."""
 
     task_loss: Tensor
     penalty: Tensor
@@ -36,21 +43,21 @@ class Fleet:
     members : tuple of Member
         One for each model, in the order that was asked for.
     parameters, buffers : dict of str to Tensor
-        Stacked along the first axis, named as in the modules: ``encoder.0.weight`` is (M, ...). Those of a floor under
-        the variance of Z are ``bottleneck.mean`` and so on.
+        Stacked along the first axis and named as in the modules: ``encoder.0.weight`` is (M, ...). The buffers of a
+        floor under the variance of Z are ``bottleneck.mean``, ``bottleneck.inward`` and ``bottleneck.outward``.
     penalty_state : dict of str to Tensor
         The penalty's own tensors at the end, stacked likewise.
     history : History
         Task loss and penalty of every model in every epoch.
     epochs_done : Tensor
-        Whole epochs that each model was trained for, (M,); its parameters are those at their end.
+        Whole epochs that each model was trained for, (M,). Its parameters are those at the end of the last one.
     diverged : Tensor
-        Epoch in which a model's loss or parameters ceased to be finite, −1 where they never did, (M,). Such a
-        model keeps the parameters it had before that epoch.
+        Epoch in which a model's loss or parameters became infinite or NaN, −1 if they never did, (M,). Such a model
+        keeps the parameters that it had before that epoch.
     seconds : float
         Wall-clock time of training.
     interrupted : bool
-        Whether training was stopped from the keyboard.
+        Whether Ctrl-C ended training early; `epochs_done` then says how far each model came.
     """
 
     members: tuple[Member, ...]
@@ -82,22 +89,22 @@ class Fleet:
         Parameters
         ----------
         x : Tensor
-            Rows for every model, (n, d), or one set of rows for each split, (D, n, d), of which a model gets
-            its own split's.
+            Rows for every model, (n, d), or one set of rows for each split, (D, n, d). A model then gets the rows
+            of its own split.
         """
-        return self._evaluate(lambda model, rows: model.represented(rows), x)
+        return self._evaluate(_Encoded(self.encoder, self.head, self.bottleneck), x)
 
     def scores(self, x: Tensor) -> Tensor:
         """Return the heads' raw outputs of all models, (M, n, c); `x` as in :meth:`transform`."""
-        return self._evaluate(lambda model, rows: model.head(model.represented(rows)), x)
+        return self._evaluate(_Scored(self.encoder, self.head, self.bottleneck), x)
 
     def module(self, index: int) -> tuple[nn.Module, nn.Module]:
         """Return one model as plain modules (encoder, head), in evaluation mode, sharing no memory with the fleet.
 
-        Where directions of Z were cut (:meth:`cuts`) the encoder is two modules in a row: what was trained, and the
-        :class:`~frhsic.fleet.bottleneck.Bottleneck`.
+        If directions of Z were cut (:meth:`cuts`), the encoder is a sequence of two modules: the one that was trained,
+        and the :class:`~frhsic.fleet.bottleneck.Bottleneck`.
         """
-        pair = copy.deepcopy(_Pair(self.encoder, self.head, self.bottleneck))
+        pair = copy.deepcopy(_Encoded(self.encoder, self.head, self.bottleneck))
         own = {name: values[index].detach().clone() for name, values in (self.parameters | self.buffers).items()}
         pair.load_state_dict(own)
         pair = pair.to(self.device).eval()
@@ -106,60 +113,60 @@ class Fleet:
         return nn.Sequential(pair.encoder, pair.bottleneck), pair.head
 
     def cuts(self, index: int) -> bool:
-        """Return whether a floor was put under the variance of a model's Z: it was penalised, and had rows enough."""
+        """Return whether directions of a model's Z were cut: it was penalized, and there were enough rows."""
         return self.bottleneck is not None and self.members[index].weight > 0
 
     def select(self, indices: Sequence[int]) -> Fleet:
         """Return the fleet of some of the models, in the order given."""
-        at = list(indices)
-        if not at:
+        places = list(indices)
+        if not places:
             raise ValueError("no indices came; a fleet has at least one model.")
-        where = torch.tensor(at)
+        where = torch.tensor(places)
 
-        def of(stacked: dict[str, Tensor]) -> dict[str, Tensor]:
+        def selected(stacked: dict[str, Tensor]) -> dict[str, Tensor]:
             return {name: values[where.to(values.device)] for name, values in stacked.items()}
 
         return replace(
             self,
-            members=tuple(self.members[i] for i in at),
-            parameters=of(self.parameters),
-            buffers=of(self.buffers),
-            penalty_state=of(self.penalty_state),
+            members=tuple(self.members[i] for i in places),
+            parameters=selected(self.parameters),
+            buffers=selected(self.buffers),
+            penalty_state=selected(self.penalty_state),
             history=History(self.history.task_loss[where], self.history.penalty[where]),
             epochs_done=self.epochs_done[where],
             diverged=self.diverged[where],
         )
 
-    def _evaluate(self, of: Callable[[_Pair, Tensor], Tensor], x: Tensor) -> Tensor:
+    def _evaluate(self, model: nn.Module, x: Tensor) -> Tensor:
         x = self._checked(x)
-        pair = _Pair(self.encoder, self.head, self.bottleneck).eval()
+        model = model.eval()
         stacked = self.parameters | self.buffers
         splits = torch.tensor([m.split for m in self.members], device=self.device)
         width = max([x.shape[-1], *(values.shape[1] for values in self.parameters.values() if values.ndim > 1)])
         row_bytes = 4 * width * x.element_size()
         models = max(1, min(len(self), CHUNK_BYTES // (row_bytes * 1024)))
         rows = max(1, CHUNK_BYTES // (row_bytes * models))
+        at_once = models if self.stackable else 1
 
         def one(state: dict[str, Tensor], part: Tensor) -> Tensor:
-            made: Tensor = functional_call(_Applied(pair, of), {f"pair.{n}": v for n, v in state.items()}, (part,))
-            return made
+            values: Tensor = functional_call(model, state, (part,))
+            return values
 
-        pieces_of_all = []
+        of_models = []
         with torch.no_grad():
-            for i in range(0, len(self), models if self.stackable else 1):
-                j = i + (models if self.stackable else 1)
-                state = {name: values[i:j] for name, values in stacked.items()}
-                pieces = []
+            for i in range(0, len(self), at_once):
+                state = {name: values[i : i + at_once] for name, values in stacked.items()}
+                of_rows = []
                 for a in range(0, x.shape[-2], rows):
                     part = x[..., a : a + rows, :]
-                    own = part[splits[i:j]] if x.ndim == 3 else part
+                    own = part[splits[i : i + at_once]] if x.ndim == 3 else part
                     if self.stackable:
-                        pieces.append(vmap(one, in_dims=(0, 0 if x.ndim == 3 else None))(state, own))
+                        of_rows.append(vmap(one, in_dims=(0, 0 if x.ndim == 3 else None))(state, own))
                     else:
                         only = {name: values[0] for name, values in state.items()}
-                        pieces.append(one(only, own[0] if x.ndim == 3 else own)[None])
-                pieces_of_all.append(torch.cat(pieces, dim=1))
-        return torch.cat(pieces_of_all)
+                        of_rows.append(one(only, own[0] if x.ndim == 3 else own)[None])
+                of_models.append(torch.cat(of_rows, dim=1))
+        return torch.cat(of_models)
 
     def _checked(self, x: Tensor) -> Tensor:
         if not isinstance(x, Tensor) or x.ndim not in (2, 3):
@@ -174,8 +181,8 @@ class Fleet:
         return x.to(device=like.device, dtype=like.dtype)
 
 
-class _Pair(nn.Module):
-    """Encoder, bottleneck and head under the names their parameters carry in a fleet."""
+class _Encoded(nn.Module):
+    """Representation of rows by encoder and bottleneck, under the names that parameters have in a fleet."""
 
     def __init__(self, encoder: nn.Module, head: nn.Module, bottleneck: nn.Module | None) -> None:
         super().__init__()
@@ -183,19 +190,78 @@ class _Pair(nn.Module):
         self.head = head
         self.bottleneck = bottleneck
 
-    def represented(self, rows: Tensor) -> Tensor:
-        """Return Z."""
+    def forward(self, rows: Tensor) -> Tensor:
         z: Tensor = self.encoder(rows)
         return z if self.bottleneck is None else self.bottleneck(z)
 
 
-class _Applied(nn.Module):
-    """A function of a pair as a module, which is what functional_call takes."""
-
-    def __init__(self, pair: _Pair, of: Callable[[_Pair, Tensor], Tensor]) -> None:
-        super().__init__()
-        self.pair = pair
-        self.of = of
+class _Scored(_Encoded):
+    """Raw output of the head for rows."""
 
     def forward(self, rows: Tensor) -> Tensor:
-        return self.of(self.pair, rows)
+        scores: Tensor = self.head(super().forward(rows))
+        return scores
+
+
+def assembled(
+    chunks: Sequence[EpochLog],
+    order: Sequence[int],
+    *,
+    encoder: nn.Module,
+    head: nn.Module,
+    penalty: Penalty,
+    seconds: float,
+    interrupted: bool,
+    stackable: bool,
+) -> Fleet:
+    """Join the models that were trained at once, in the caller's order; `order` has the place of each in it."""
+    back = torch.tensor(order).argsort()
+    states = [chunk.state for chunk in chunks]
+    at = back.to(states[0].flat.device)
+
+    def joined(stacked_of: Callable[[State], dict[str, Tensor]]) -> dict[str, Tensor]:
+        stacked = [stacked_of(state) for state in states]
+        return {name: torch.cat([tensors[name].detach() for tensors in stacked])[at] for name in stacked[0]}
+
+    def rest(state: State) -> dict[str, Tensor]:
+        together = state.layout.together
+        return state.own | {name: values.repeat_interleave(together, dim=0) for name, values in state.shared.items()}
+
+    others = joined(rest)
+    history = torch.cat([chunk.history for chunk in chunks], dim=2).permute(2, 1, 0)[back]  # (M, 2, epochs)
+    alive = torch.cat([chunk.alive for chunk in chunks], dim=1).T[back]  # (M, epochs)
+    diverged = torch.where(alive.all(1), -1, (~alive).int().argmax(1))
+    closed = torch.cat([torch.full((len(chunk.state.layout.members),), chunk.closed) for chunk in chunks])[back]
+    history = history.masked_fill(~alive[:, None, :], torch.nan)
+    members = [member for state in states for member in state.layout.members]
+    return Fleet(
+        members=tuple(members[i] for i in back.tolist()),
+        parameters=joined(lambda state: state.parameters(len(state.layout.members))),
+        buffers={name: values for name, values in others.items() if not name.startswith("penalty.")},
+        penalty_state={n.removeprefix("penalty."): v for n, v in others.items() if n.startswith("penalty.")},
+        history=History(history[:, 0].contiguous(), history[:, 1].contiguous()),
+        epochs_done=torch.where(diverged >= 0, diverged, closed),
+        diverged=diverged,
+        seconds=seconds,
+        interrupted=interrupted,
+        encoder=encoder,
+        head=head,
+        penalty=penalty,
+        stackable=stackable,
+    )
+
+
+def warn_of_divergence(fleet: Fleet) -> None:
+    """Warn once of the models that were stopped."""
+    stopped = [i for i, epoch in enumerate(fleet.diverged.tolist()) if epoch >= 0]
+    if not stopped:
+        return
+    listed = "; ".join(f"{fleet.members[i]} in epoch {int(fleet.diverged[i])}" for i in stopped[:5])
+    more = f" and {len(stopped) - 5} more" if len(stopped) > 5 else ""
+    warnings.warn(
+        f"{len(stopped)} of {len(fleet)} models were stopped because their loss or gradient was not finite: "
+        f"{listed}{more}. "
+        "Their parameters are those before that epoch; a lower weight or learning rate may help.",
+        DivergenceWarning,
+        stacklevel=3,
+    )

@@ -1,190 +1,393 @@
-"""The training loop, for every method and any number of models."""
+r"""Training: loop, step and forward pass of every method, for one model or many.
+
+The paper gives its training algorithm in words (the paragraph *Implementation*, and *Training Details* in its
+appendix). Here it is numbered, and the code below names its lines.
+
+.. code-block:: text
+
+    Algorithm 1. Input: rows (x, y, s), weight λ, encoder h, head f, loss ℓ, penalty.
+    1   draw the initial weights θ of h and f; fit to the training rows of s what the penalty fixes (σ_S)
+    2   for each epoch:
+    3       for each mini-batch of m rows, in random order, the last partial one kept:
+    4           z ← h(x)
+    5           in the epochs in which the penalty adapts: refit it to (z, s) (σ_Z; an adversary's own step)
+    6           loss ← (1/m) Σᵢ ℓ(f(zᵢ), yᵢ) + λ · penalty(z, s)
+    7           g ← gradient of the loss in θ
+    8           θ ← Adam(θ, g)
+    9   return h and f
+
+M models take each step at once: their parameters are stacked along a leading axis (:mod:`frhsic.fleet.state`).
+"""
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.optim.adam import adam
 
 from frhsic import _arrays
 from frhsic.fleet.bottleneck import floored
-from frhsic.fleet.data import Member, TrainingData
-from frhsic.fleet.losses import Task
-from frhsic.fleet.progress import Pace, Watch, watching
-from frhsic.fleet.record import Record, assembled, warn_of_divergence
-from frhsic.fleet.result import Fleet
-from frhsic.fleet.run import Run
-from frhsic.fleet.streams import Purpose, stream_seed
+from frhsic.fleet.data import Fields, Member, Purpose, TrainingData, batch_order, stream, stream_seed
+from frhsic.fleet.execution import Execution, GraphCapture, chunks, compiled, saved_bytes, settings
+from frhsic.fleet.progress import EpochLog, Pace, Watch, watching
+from frhsic.fleet.recipe import Recipe, Task, row_losses
+from frhsic.fleet.result import Fleet, assembled, warn_of_divergence
+from frhsic.fleet.state import Layout, State, is_trained, pieces, unadapted
 from frhsic.penalties.base import Penalty
 
-__all__ = ["train"]
+__all__ = ["Model", "Plan", "Trainer", "train"]
 
 log = logging.getLogger(__name__)
+
+Stacked = dict[str, Tensor]
+Losses = tuple[Tensor, Tensor, Tensor]
+"""Loss, task loss and penalty."""
 
 
 def train(
     data: TrainingData,
     members: Sequence[Member],
+    recipe: Recipe,
     *,
-    task: Task,
-    penalty: Penalty | Callable[[], Penalty] | None = None,
-    encoder: Callable[[], nn.Module] | None = None,
-    head: Callable[[], nn.Module] | None = None,
-    epochs: int = 200,
-    batch_size: int = 256,
-    learning_rate: float = 1e-3,
-    weight_decay: float = 0.0,
-    variance_floor: float = 0.0,
     device: torch.device | str = "auto",
     progress: bool | Watch | None = None,
-    sequential: bool = False,
-    capture: bool = True,
-    compile: bool = False,
-    precision: Literal["float32", "tf32"] = "float32",
-    memory_budget: int | None = None,
-    threads: int | None = 1,
+    execution: Execution = Execution(),
 ) -> Fleet:
-    r"""Train M models in lock-step, each minimising its own
+    """Train the models of a fleet in lock-step, each on its own objective; see :class:`Recipe`.
 
-    .. math:: \frac1n \sum_i \ell(f(h(x_i)), y_i) + \lambda \cdot \text{penalty}(h(x), s)
+    Initial weights and batch order are functions of a member's seed and split alone (:mod:`frhsic.fleet.data`). The
+    same call on the same device gives the same numbers, bit for bit. In a fleet of another size a model agrees up to
+    the rounding of sums in another order.
 
-    by Adam on mini-batches, the penalty being that of the batch. The defaults are the paper's: 200 epochs,
-    batches of 256 with the last partial one kept, learning rate 1e-3, no decay, no early stopping.
-
-    Initial weights and batch order are functions of a member's seed and split alone
-    (:mod:`frhsic.fleet.streams`). The same call on the same device gives the same numbers, bit for bit; a model
-    in fleets of other sizes agrees up to the rounding of sums in another order.
+    Ctrl-C raises nothing here. It ends training and returns the fleet with ``interrupted=True``: running models go
+    back to the end of their last whole epoch, and models that had not begun keep their initial weights; `epochs_done`
+    says how far each came. The estimators turn this into a KeyboardInterrupt.
 
     Parameters
     ----------
     data : TrainingData
-        Rows of all splits; moved to the device once.
+        Rows of all splits, moved to the device once.
     members : sequence of Member
         Weight λ, seed and split of each model.
-    task : {"binary", "multiclass", "regression", "reconstruction"}
-        The loss ℓ, see :mod:`frhsic.fleet.losses`.
-    penalty : Penalty, callable or None
-        A penalty, copied for every (seed, split), or a function that makes one. None trains without.
-    encoder, head : callable, optional
-        Functions that make a module; by default the paper's, :func:`mlp_encoder` and :func:`affine_head`.
-    weight_decay : float
-        w adds :math:`\tfrac w2 \|W\|^2` to the loss of every model, whatever its λ, over the weight matrices W of
-        the encoder.
-    variance_floor : float
-        After training, take out of Z the principal directions of its standardised coordinates whose variance on the
-        training rows, an eigenvalue of their correlation matrix, is below this; see
-        :func:`~frhsic.fleet.bottleneck.floored`. 0 leaves Z as it is.
+    recipe : Recipe
+        What each model learns.
+    device : torch.device or str
+        Device to train on. ``"auto"`` takes a GPU if there is one.
     progress : bool or callable
-        True shows a bar on a terminal; a function is called with a :class:`Tick` about twice a second.
-    sequential : bool
-        Train one model after another, for modules that `vmap` does not admit, such as dropout.
-    capture : bool
-        On a GPU, capture a step once and replay it.
-    compile : bool
-        Fuse the step with ``torch.compile``; takes a while to start.
-    precision : {"float32", "tf32"}
-        Matrix products on a GPU in full float32, or in TF32.
-    memory_budget : int, optional
-        Bytes that the models trained at once may take; a larger fleet is cut into parts, with the same results.
-        By default 80 % of the free GPU memory, or on a CPU what stays in cache.
-    threads : int, optional
-        CPU threads during training; None leaves the number as it is. Batches are small, and one is fastest.
+        True shows a bar on a terminal. A function is called with a :class:`Tick` about twice a second.
+    execution : Execution
+        How the fleet is run: memory, precision, threads, CUDA graphs.
 
     Returns
     -------
     Fleet
-        Also after an interrupt from the keyboard, with `interrupted` set.
+        The trained models, in the order of `members`.
 
     Examples
     --------
     >>> data = TrainingData.of(torch.randn(64, 3), torch.ones(64), torch.rand(64))
-    >>> fleet = train(data, [Member(0.0), Member(1.0)], task="binary", epochs=2, device="cpu")
+    >>> fleet = train(data, [Member(0.0), Member(1.0)], Recipe("binary", epochs=2), device="cpu")
     >>> fleet.scores(torch.zeros(5, 3)).shape
     torch.Size([2, 5, 1])
     """
     started = time.perf_counter()
-    members = _checked_members(members, data)
-    if not 0 <= variance_floor < 1:
-        raise ValueError(f"variance_floor is {variance_floor}; pass a number from 0, which cuts nothing, to below 1.")
-    place = _arrays.resolve_device(device)
-    run = Run.of(
-        data,
-        members[0],
-        task=task,
-        penalty=penalty,
-        encoder=encoder,
-        head=head,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        device=place,
-        capture=capture,
-        compile=compile,
-    )
-    order = sorted(range(len(members)), key=lambda i: (members[i].seed, members[i].split))
-    sharers = [members[i] for i in order]
-    parts = deque([[member] for member in sharers] if sequential else run.parts(sharers, memory_budget))
-    finished, interrupted = [], False
-    with watching(progress) as watch, _settings(place, threads, precision):
-        pace = Pace(watch, len(members), epochs)
-        while parts:
-            part = parts.popleft()
-            torch.manual_seed(stream_seed(part[0].seed, part[0].split, Purpose.TRAINING))
-            stepper = run.stepper(part)
-            record = Record(epochs, stepper.state, data.rows)
+    plan = Plan.of(data, members, recipe, device, execution)
+    waiting, finished, interrupted = deque(plan.chunks()), [], False
+    with watching(progress) as watch, settings(execution, plan.device):
+        pace = Pace(watch, len(members), recipe.epochs)
+        while waiting:
+            chunk = waiting.popleft()
+            torch.manual_seed(stream_seed(chunk[0].seed, chunk[0].split, Purpose.TRAINING))
+            trainer = Trainer(plan, chunk)  # line 1
+            history = EpochLog(recipe.epochs, trainer.state, data.rows)
             try:
-                for epoch in range(0 if interrupted else epochs):
-                    stepper.epoch(epoch)
-                    record.close(epoch)
-                    if not record.watch(pace):
+                for epoch in range(0 if interrupted else recipe.epochs):  # line 2
+                    trainer.epoch(epoch)
+                    history.close(epoch)
+                    if not history.report(pace):
                         break
             except KeyboardInterrupt:
                 interrupted = True
-                stepper.state.restore()
+                trainer.state.restore()
             except torch.OutOfMemoryError:
-                if len(part) == 1:
+                if len(chunk) == 1:
                     raise
-                log.warning("%d models at once do not fit into memory; training them in two halves", len(part))
-                parts.extendleft([part[len(part) // 2 :], part[: len(part) // 2]])
+                log.warning("%d models at once do not fit into memory; training them in two halves", len(chunk))
+                waiting.extendleft([chunk[len(chunk) // 2 :], chunk[: len(chunk) // 2]])
                 continue
-            finished.append(record.finish(pace))
-            pace.passed(len(part))
-    seconds = time.perf_counter() - started
-    fleet = assembled(finished, order, seconds, stackable=not sequential, interrupted=interrupted)
+            history.finish(pace)
+            finished.append((trainer.model, history))
+    model = finished[0][0]
+    fleet = assembled(  # line 9
+        [history for _, history in finished],
+        plan.order,
+        encoder=model.encoder,
+        head=model.head,
+        penalty=model.penalty,
+        seconds=time.perf_counter() - started,
+        interrupted=interrupted,
+        stackable=not execution.sequential,
+    )
     warn_of_divergence(fleet)
-    return floored(fleet, data, variance_floor)
+    return floored(fleet, data, recipe.variance_floor)
 
 
-def _checked_members(members: Sequence[Member], data: TrainingData) -> list[Member]:
-    made = list(members)
-    if not made:
-        raise ValueError("no members came; pass at least one Member(weight, seed, split).")
-    most = max(m.split for m in made)
-    if most >= data.splits:
-        raise ValueError(f"a member asks for split {most}, but the data hold {data.splits} (counted from 0).")
-    return made
+class Trainer:
+    """Takes the steps of the models that are trained at once.
+
+    The order of an epoch lies on the device, and a pointer there says which rows come next, so that a step is the same
+    work every time. On a GPU a step is captured as a graph for each (batch size, does the penalty adapt) and replayed.
+    """
+
+    def __init__(self, plan: Plan, members: Sequence[Member]) -> None:
+        layout = Layout.of(members)
+        keys = [(leader.seed, leader.split) for leader in layout.leaders]
+        models = {key: plan.model(*key) for key in dict.fromkeys(keys)}
+        self.state = State.stacked(layout, [models[key] for key in keys], plan.shared, plan.device)
+        self.model = models[keys[0]].to(plan.device)
+        self.recipe = plan.recipe
+        self.table = plan.table  # (D·n, columns)
+        self.rows = plan.data.rows
+        self.guarded = any(member.weight == 0 for member in members)
+        full, rest = divmod(self.rows, self.recipe.batch_size)
+        self.sizes = [self.recipe.batch_size] * full + [rest] * (rest > 0)
+        self.order = torch.zeros(layout.groups, self.rows, dtype=torch.int64, device=plan.device)
+        self.start = torch.arange(self.sizes[0], device=plan.device)
+        self.next = self.start.clone()  # places of the next batch in the order
+        self.ones = torch.ones_like(self.state.weight)
+        self.captured = GraphCapture(plan.execution.capture and plan.device.type == "cuda")
+        self.fast_losses = compiled(losses) if plan.execution.compile else losses
+        self._steps: dict[tuple[int, bool], Callable[[], object]] = {}
+        if len(members) > 1:
+            _require_stackable(self.model, self.state, self.table[: min(self.sizes[0], 4)])
+
+    def epoch(self, epoch: int) -> None:
+        """Take every step of an epoch."""
+        self.begin(epoch)
+        adapts = self.model.penalty.adapts(epoch)
+        for size in self.sizes:  # line 3
+            self.step(size, epoch, adapts)
+
+    def begin(self, epoch: int) -> None:
+        """Draw the epoch's order of the rows, one for each group (line 3)."""
+        keys = [(leader.seed, leader.split) for leader in self.state.layout.leaders]
+        orders = {key: batch_order(*key, epoch, self.rows) + key[1] * self.rows for key in dict.fromkeys(keys)}
+        order = torch.stack([orders[key] for key in keys])
+        if self.order.is_cuda:
+            order = order.pin_memory()  # the copy below then waits for nothing
+        self.order.copy_(order, non_blocking=True)
+        self.next.copy_(self.start)
+
+    def step(self, size: int, epoch: int, adapts: bool) -> None:
+        """Take the next step, on the next `size` rows: plainly, or by replaying its graph."""
+        key = (size, adapts)
+        if key not in self._steps:
+            plain = partial(self._step, size, epoch if adapts else None)
+            self._steps[key] = self.captured(plain, [*self.state.mutable(), self.next])
+        self._steps[key]()
+
+    def _step(self, size: int, adapt_epoch: int | None) -> None:
+        state = self.state
+        with torch.no_grad():
+            at = self.order.index_select(1, self.next[:size])  # (G, m)
+            batch = self.table.index_select(0, at.flatten()).view(*at.shape, -1)  # (G, m, columns)
+            self.next.add_(size)
+        of_batch = self.fast_losses if adapt_epoch is None else losses
+        loss, task, penalty = of_batch(self.model, state, batch, adapt_epoch, self.guarded)  # lines 4 to 6
+        (gradient,) = torch.autograd.grad(loss, state.flat, self.ones)  # line 7, (M, P)
+        with torch.no_grad():
+            self._update(gradient)  # line 8
+            state.sums.add_(torch.stack([task.detach(), penalty.detach()]), alpha=size)
+
+    def _update(self, gradient: Tensor) -> None:
+        """Take one step of Adam (Kingma and Ba 2015) for all models at once, in place."""
+        state, decay = self.state, self.recipe.weight_decay
+        if decay > 0:
+            gradient.addcmul_(state.flat.detach(), state.decayed, value=decay)
+        adam(
+            pieces(state.flat.detach()),
+            pieces(gradient),
+            pieces(state.first),
+            pieces(state.second),
+            [],
+            list(state.steps),
+            fused=True,
+            amsgrad=False,
+            maximize=False,
+            lr=self.recipe.learning_rate,
+            beta1=0.9,
+            beta2=0.999,
+            eps=1e-8,
+            weight_decay=0.0,
+        )
 
 
-@contextmanager
-def _settings(device: torch.device, threads: int | None, precision: str) -> Iterator[None]:
-    """Set threads, matrix precision and the global generators for the training alone."""
-    if precision not in ("float32", "tf32"):
-        raise ValueError(f"precision is {precision!r}; choose 'float32' or 'tf32'.")
-    before, matmul = torch.get_num_threads(), torch.get_float32_matmul_precision()
+class Model(nn.Module):
+    """One model with its penalty: everything that one member of a fleet owns."""
+
+    def __init__(self, encoder: nn.Module, head: nn.Module, penalty: Penalty, task: Task, fields: Fields) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = head
+        self.penalty = penalty
+        self.task: Task = task
+        self.fields = fields
+
+    def forward(self, rows: Tensor, weight: Tensor, adapt_epoch: int | None, guarded: bool) -> Losses:
+        """Return loss, task loss and penalty of one batch; `adapt_epoch` is the epoch if the penalty adapts in it.
+
+        `guarded` keeps a penalty of weight 0 out of the gradient, since 0 · NaN is NaN.
+        """
+        x, s, y, sample_weight = self.fields.unpack(rows)
+        z = self.encoder(x)  # line 4, (m, dz)
+        if adapt_epoch is not None:
+            self.penalty.adapt(z.detach(), s, adapt_epoch)  # line 5
+        scores = self.head(z)  # (m, c)
+        of_rows = row_losses(self.task, scores, y, x)
+        task = of_rows.mean() if sample_weight is None else (of_rows * sample_weight).mean()
+        if not guarded:
+            penalty = self.penalty(z, s, scores=scores, y=y)
+            return task + weight * penalty, task, penalty  # line 6
+        active = weight != 0
+        z = torch.where(active, z, z.detach())
+        scores = torch.where(active, scores, scores.detach())
+        penalty = self.penalty(z, s, scores=scores, y=y)
+        return task + torch.where(active, weight * penalty, 0), task, penalty  # line 6
+
+
+def losses(model: Model, state: State, rows: Tensor, adapt_epoch: int | None, guarded: bool) -> Losses:
+    """Run the forward pass of every model on batches `rows` (G, m, columns); each result is (M,).
+
+    Models are independent, so the gradient of the sum of their losses holds the gradient of each. That leaves one
+    transform, the forward `vmap`; the backward pass runs on stacked tensors.
+    """
+
+    def one(trained: Stacked, own: Stacked, shared: Stacked, batch: Tensor, weight: Tensor) -> Losses:
+        result: Losses = functional_call(model, {**trained, **own, **shared}, (batch, weight, adapt_epoch, guarded))
+        return result
+
+    own, shared, weight = state.own, state.shared, state.weight
+    g, k = state.layout.groups, state.layout.together
+    if g * k == 1:  # a fleet of one is the model itself
+        result = one(state.parameters(), _viewed(own), _viewed(shared), rows[0], weight.view(()))
+    elif g == 1:
+        result = vmap(one, (0, 0, None, None, 0))(state.parameters(k), own, _viewed(shared), rows[0], weight)
+    elif k == 1:
+        result = vmap(one)(state.parameters(g), own, shared, rows, weight)
+    else:
+        nested = vmap(vmap(one, (0, 0, None, None, 0)))
+        result = nested(state.parameters(g, k), _viewed(own, g, k), shared, rows, weight.view(g, k))
+    loss, task, penalty = result
+    return loss.flatten(), task.flatten(), penalty.flatten()
+
+
+def _viewed(stacked: Stacked, *lead: int) -> Stacked:
+    """Return state (M, ...) with other leading sizes; with none, that of the only model."""
+    return {name: values.view((*lead, *values.shape[1:])) for name, values in stacked.items()}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A training that is checked and ready to start."""
+
+    data: TrainingData
+    recipe: Recipe
+    execution: Execution
+    device: torch.device
+    table: Tensor  # (D·n, columns), on the device
+    members: tuple[Member, ...]  # sorted by (seed, split)
+    order: tuple[int, ...]  # place of each of them in the caller's order
+    outputs: int
+    built: dict[tuple[int, int], Model]  # the first model, until it is used
+    shared: frozenset[str]  # state of the penalty that stays as `prepare` left it
+    bytes_per_model: int  # memory of one model in a step
+
+    @classmethod
+    def of(
+        cls, data: TrainingData, members: Sequence[Member], recipe: Recipe, place: str | torch.device, how: Execution
+    ) -> Plan:
+        """Check members and data, run the first model on one batch, and move the data to the device."""
+        if not members:
+            raise ValueError("no members came; pass at least one Member(weight, seed, split).")
+        most = max(m.split for m in members)
+        if most >= data.splits:
+            raise ValueError(f"a member asks for split {most}, but the data hold {data.splits} (counted from 0).")
+        device = _arrays.resolve_device(place)
+        order = tuple(sorted(range(len(members)), key=lambda i: (members[i].seed, members[i].split)))
+        first, outputs, table = members[order[0]], recipe.outputs(data), data.table()
+        model = build_model(recipe, data, outputs, first.seed, first.split)
+        with torch.random.fork_rng(devices=[]):
+            tried = _tried(model, table[: min(recipe.batch_size, data.rows)].cpu(), outputs, recipe.epochs)
+        ready = {(first.seed, first.split): model}
+        in_order = tuple(members[i] for i in order)
+        return cls(data, recipe, how, device, table.to(device), in_order, order, outputs, ready, *tried)
+
+    def chunks(self) -> list[list[Member]]:
+        """Return the members that are trained at once: all that fit into memory, or one after another."""
+        if self.execution.sequential:
+            return [[member] for member in self.members]
+        return chunks(self.members, max(1, self.execution.bytes_at_once(self.device) // self.bytes_per_model))
+
+    def model(self, seed: int, split: int) -> Model:
+        """Return the model of a (seed, split) at its start; the first one is built already."""
+        return self.built.pop((seed, split), None) or build_model(self.recipe, self.data, self.outputs, seed, split)
+
+
+def build_model(recipe: Recipe, data: TrainingData, outputs: int, seed: int, split: int) -> Model:
+    """Build a model on the CPU: initial weights from its stream, penalty fitted to its training rows (line 1)."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(stream_seed(seed, split, Purpose.WEIGHTS))
+        encoder, head, penalty = recipe.modules(data, outputs)
+    penalty.prepare(data.s[split].cpu(), stream(seed, split, Purpose.PENALTY))
+    return Model(encoder, head, penalty, recipe.task, Fields.of(data)).to(data.x.dtype).train()
+
+
+def _tried(model: Model, rows: Tensor, outputs: int, epochs: int) -> tuple[frozenset[str], int]:
+    """Run a copy of a model on one batch; return the state that `adapt` leaves alone and the bytes of a model.
+
+    A model takes twice what its backward pass keeps, plus parameters, gradient and Adam's means.
+    """
+    model = copy.deepcopy(model)
+    x, s, *_ = model.fields.unpack(rows)
+    with torch.no_grad():
+        z = model.encoder(x)
+        scores = model.head(z)
+    for name, values in (("encoder", z), ("head", scores)):
+        if values.ndim != 2 or len(values) != len(x):
+            raise ValueError(
+                f"the {name} turned a batch of {len(x)} rows into shape {tuple(values.shape)}; it must give "
+                f"({len(x)}, width)."
+            )
+    wider = model.task == "multiclass" and scores.shape[1] > outputs  # these rows may lack the last classes
+    if scores.shape[1] != outputs and not wider:
+        raise ValueError(f"the head gives {scores.shape[1]} outputs; task={model.task!r} needs {outputs}.")
+    shared = frozenset(f"penalty.{name}" for name in unadapted(model.penalty, z, s, epochs))
+    saved = saved_bytes(lambda: model(rows, torch.ones((), dtype=rows.dtype, device=rows.device), None, False))
+    trained = sum(p.numel() for name, p in model.named_parameters() if is_trained(name, p))
+    return shared, 2 * saved + 8 * trained * rows.element_size()
+
+
+def _require_stackable(model: Model, state: State, rows: Tensor) -> None:
+    """Raise, before anything is trained, if vmap does not admit the modules."""
+    trial = copy.copy(state)
+    trial.own = {name: values.clone() for name, values in state.own.items()}
     try:
-        if device.type == "cpu" and threads is not None:
-            torch.set_num_threads(threads)
-        torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
-        on_gpu = device.type == "cuda"
-        with torch.random.fork_rng([device] if on_gpu else []), torch.cuda.device(device) if on_gpu else nullcontext():
-            yield
-    finally:
-        torch.set_num_threads(before)
-        torch.set_float32_matmul_precision(matmul)
+        with torch.no_grad():
+            losses(model, trial, rows.expand(state.layout.groups, -1, -1), None, False)
+    except RuntimeError as error:
+        if isinstance(error, torch.OutOfMemoryError):
+            raise
+        raise ValueError(
+            "encoder, head or penalty cannot be stacked: vmap does not admit it (dropout, and Python code that looks "
+            "at a tensor's value, are the usual reasons). Pass sequential=True to train the models one after "
+            f"another. PyTorch said: {error}"
+        ) from error
