@@ -1,10 +1,10 @@
 """Time and peak memory of one dependence statistic: this library beside hyppo, dcor and causal-learn.
 
-Run with ``python benchmarks/dependence.py`` after ``make benchmark``. Each figure comes from a process of its own:
-data and libraries are loaded, a small problem is run first (just-in-time compilers), and then the time is taken
-(best of `--repeats`; CPU time beside it, which a busy machine disturbs less) and the highest resident memory above
-what was resident before. What would need more than 20 GiB, or more than is free, or more than two minutes is said
-and not run.
+Run ``python benchmarks/dependence.py`` after ``make benchmark``. Each figure comes from a process of its own. It loads
+data and libraries, runs a small problem first (for just-in-time compilers), and then measures the time (best of
+`--repeats`, with CPU time beside it, which a busy machine disturbs less) and the highest resident memory above what was
+resident before. The program names and skips what would need more than 20 GiB, more memory than is free or more than two minutes,
+and peers that are not installed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 GIB = 1024.0  # MiB
@@ -24,16 +25,19 @@ LIMIT_MIB = 20 * GIB
 LIMIT_SECONDS = 120
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 2000, 5000, 10_000])
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only-peers", action="store_true", help="leave out the large problems of this library")
+    parser.add_argument("--large", type=int, nargs=3, default=[20_000, 50_000, 200_000], help="sizes of those")
+    parser.add_argument("--here", action="store_true", help="measure in this process: quicker, memory less exact")
     parser.add_argument("--measure", nargs=2, metavar=("WHAT", "N"), help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     if options.measure:
+        warnings.simplefilter("ignore")  # the peers' own deprecations
         what, n = options.measure
         print(json.dumps(measure(what, int(n), options.columns, options.repeats)))
         return
@@ -115,6 +119,7 @@ SUBJECTS: dict[str, tuple[Callable[[], Callable[..., object]], Callable[[int, in
     "frhsic distance_correlation": (ours_distance, lambda n, d: 300),
     "dcor distance_correlation": (dcor_distance, lambda n, d: n * n * d * 8 / 2**20),
 }
+PEERS = {"hyppo": "hyppo", "causal-learn": "causallearn", "dcor": "dcor"}  # the first word of a subject: its module
 LARGE: dict[str, Callable[[], Callable[..., object]]] = {
     "hsic, kernels given": ours_hsic_fixed,
     "hsic and its gradient": ours_hsic_backward,
@@ -126,7 +131,6 @@ LARGE: dict[str, Callable[[], Callable[..., object]]] = {
 
 
 def measure(what: str, n: int, columns: int, repeats: int) -> dict[str, float]:
-    warnings.simplefilter("ignore")  # the peers' own deprecations
     import numpy as np
 
     make = SUBJECTS[what][0] if what in SUBJECTS else LARGE[what]
@@ -166,6 +170,14 @@ def reset_peak() -> float:
 # --- tables ---------------------------------------------------------------------------------------------------------
 
 
+def measured(what: str, n: int, options: argparse.Namespace) -> dict[str, float] | str:
+    """Return the figures of a subject, or a line that says why there are none."""
+    module = PEERS.get(what.split()[0])
+    if module is not None and find_spec(module) is None:
+        return f"not run: {what.split()[0]} is not installed; `make benchmark` brings it"
+    return measure(what, n, options.columns, options.repeats) if options.here else in_own_process(what, n, options)
+
+
 def in_own_process(what: str, n: int, options: argparse.Namespace) -> dict[str, float] | str:
     threads = {name: str(options.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")}
     command = [sys.executable, __file__, "--columns", str(options.columns), "--repeats", str(options.repeats)]
@@ -195,7 +207,7 @@ def compare(options: argparse.Namespace) -> None:
             if needed > min(LIMIT_MIB, 0.9 * available()):
                 print(f"{n:>7}  {what:<30} not run: it would need about {needed / GIB:.0f} GiB")
                 continue
-            got = in_own_process(what, n, options)
+            got = measured(what, n, options)
             if isinstance(got, str):
                 print(f"{n:>7}  {what:<30} {got}")
                 continue
@@ -218,22 +230,23 @@ def available() -> float:
 
 def large(options: argparse.Namespace) -> None:
     print(f"\n{'n':>7}  {'frhsic alone':<30} {'seconds':>8} {'CPU s':>8} {'MiB':>7}")
+    middle, more, most = options.large
     once = argparse.Namespace(**{**vars(options), "repeats": 1})
     forward: dict[str, float] = {}
     both: dict[str, float] = {}
     for what, n, how in (
-        ("hsic, kernels given", 20_000, options),
-        ("hsic and its gradient", 20_000, options),
-        ("hsic, kernels given", 50_000, once),
-        ("frhsic hsic", 50_000, once),
-        ("hsic_features", 200_000, once),
+        ("hsic, kernels given", middle, options),
+        ("hsic and its gradient", middle, options),
+        ("hsic, kernels given", more, once),
+        ("frhsic hsic", more, once),
+        ("hsic_features", most, once),
     ):
-        got = in_own_process(what, n, how)
+        got = measured(what, n, how)
         if isinstance(got, str):
             print(f"{n:>7}  {what:<30} {got}")
             continue
         print(f"{n:>7}  {what:<30} {got['seconds']:>8.3f} {got['cpu']:>8.3f} {got['mebibytes']:>7.0f}", flush=True)
-        if n == 20_000:
+        if n == middle:
             forward, both = (got, both) if what == "hsic, kernels given" else (forward, got)
     if forward and both:
         ratios = (both[key] / forward[key] for key in ("seconds", "cpu"))

@@ -1,15 +1,15 @@
-"""What training costs: one model, a fleet of them, and the loops it replaces.
+"""Time of training: one model, a fleet of them, and the loops that a fleet replaces.
 
     python benchmarks/training.py                         # one CPU thread, nothing compiled
     python benchmarks/training.py --device cuda           # everything, with the sizes meant for a GPU
     python benchmarks/training.py --only methods,fleet --epochs 9
 
-Sections: `methods` (seconds per epoch of one model, per penalty, against no penalty, a plain PyTorch loop and
-FREM as a Python loop over anchors), `fleet` (25 models against one), `adult` (45 FRHSIC models × 200 epochs on
-Adult, or on data of its shape), `scaling` (45 to 360 models, per penalty).
+Sections: `methods` (seconds per epoch of one model, per penalty, against no penalty, a plain PyTorch loop and FREM as a
+Python loop over anchors), `fleet` (25 models against one), `adult` (45 FRHSIC models × 200 epochs on Adult, or on
+random data of its shape), `scaling` (45 to 360 models, per penalty).
 
-Times are of whole epochs after a warm-up: on a CPU processor time of the least of them, on a GPU wall time of their
-mean, the device waited for.
+Whole epochs are timed after a warm-up: on a CPU the least processor time of an epoch, on a GPU the mean wall time,
+after waiting for the device.
 """
 
 from __future__ import annotations
@@ -17,40 +17,35 @@ from __future__ import annotations
 import argparse
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
-from frhsic import penalties as available
-from frhsic.fleet import Member, TrainingData, affine_head, grid, mlp_encoder, train
-from frhsic.fleet.run import Run
-from frhsic.penalties import HSIC, Penalty
+from frhsic.fleet import Execution, Member, Recipe, TrainingData, affine_head, grid, mlp_encoder, train
+from frhsic.fleet.training import Plan, Trainer
+from frhsic.penalties import EIPM, GDP, HSIC, Adversary, BinnedAdversary, BinnedMMD, DistanceCovariance, Penalty
 
-ROWS, BATCH = 20_000, 256
+BATCH = 256
 WARM = 2  # epochs: the first adapts bandwidths, the second does not, so both kinds of step are warm
 
 
 def methods(z_dim: int) -> dict[str, Callable[[], Penalty] | None]:
-    """Return every penalty by the name the paper gives it; left out where the library has it not."""
-    wanted: dict[str, tuple[str, Callable[..., Penalty] | None]] = {
-        "FRHSIC": ("HSIC", HSIC.published),
-        "HSIC, head + Gaussian": ("HSIC", HSIC),
-        "FREM, 32 anchors": ("EIPM", None),
-        "FREM, all anchors": ("EIPM", lambda: available.EIPM(anchors=None)),
-        "Reg-GDP": ("GDP", None),
-        "MMD, binned": ("BinnedMMD", lambda: available.BinnedMMD.published()),
-        "dCov": ("DistanceCovariance", None),
-        "ADV": ("Adversary", lambda: available.Adversary(z_dim)),
-        "LAFTR": ("BinnedAdversary", lambda: available.BinnedAdversary(z_dim)),
+    """Return every penalty by the name that the paper gives it."""
+    return {
+        "none": None,
+        "FRHSIC": HSIC.published,
+        "HSIC, head + Gaussian": HSIC,
+        "FREM, 32 anchors": EIPM,
+        "FREM, all anchors": partial(EIPM, anchors=None),
+        "Reg-GDP": GDP,
+        "MMD, binned": BinnedMMD.published,
+        "dCov": DistanceCovariance,
+        "ADV": partial(Adversary, z_dim),
+        "LAFTR": partial(BinnedAdversary, z_dim),
     }
-    found: dict[str, Callable[[], Penalty] | None] = {"none": None}
-    for name, (attribute, make) in wanted.items():
-        if hasattr(available, attribute):
-            found[name] = make or getattr(available, attribute)
-    return found
 
 
 def runtime_task(n: int) -> TrainingData:
@@ -63,19 +58,19 @@ def runtime_task(n: int) -> TrainingData:
     return TrainingData.of(x, y, s)
 
 
-def adult(splits: int = 5) -> tuple[str, TrainingData]:
-    """Return Adult under the published protocol, or random data of its shape where it cannot be had."""
+def adult(rows: int | None, splits: int = 5) -> tuple[str, TrainingData]:
+    """Return the first rows of Adult under the published protocol, or random data of its shape if it is not there."""
     try:
         from frhsic.datasets import load_dataset
 
         table = load_dataset("adult", variant="published")
         parts = [table.split(42 + r).train for r in range(splits)]
-        return "Adult", TrainingData.stacked([TrainingData.of(p.x, p.y, p.s) for p in parts])
+        return "Adult", TrainingData.stacked([TrainingData.of(p.x[:rows], p.y[:rows], p.s[:rows]) for p in parts])
     except (ImportError, OSError, ValueError) as error:
         print(f"Adult is not at hand ({type(error).__name__}); random data of its shape instead.")
     generator = torch.Generator().manual_seed(0)
-    x = torch.rand(splits, 26_048, 107, generator=generator)
-    s = torch.rand(splits, 26_048, 1, generator=generator)
+    x = torch.rand(splits, rows or 26_048, 107, generator=generator)
+    s = torch.rand(splits, rows or 26_048, 1, generator=generator)
     return "data of Adult's shape", TrainingData(x, (x[..., 0] + s[..., 0] > 1).float(), s)
 
 
@@ -88,33 +83,20 @@ def timed(
     device: str,
     encoder: Callable[[], nn.Module] | None = None,
     compile: bool = False,
-    budget: int | None = None,
 ) -> float:
     """Return seconds per epoch of all members: the least of the epochs on a CPU, the mean on a GPU."""
     place = torch.device(device)
-    run = Run.of(
-        data,
-        members[0],
-        task="binary",
-        penalty=penalty,
-        encoder=encoder,
-        head=None,
-        epochs=WARM + epochs,
-        batch_size=BATCH,
-        learning_rate=1e-3,
-        device=place,
-        capture=True,
-        compile=compile,
-    )
+    recipe = Recipe("binary", penalty, encoder, epochs=WARM + epochs, batch_size=BATCH)
+    plan = Plan.of(data, members, recipe, place, Execution(compile=compile))
     total, clock = 0.0, _clock(place)
-    for part in run.parts(members, budget):
-        stepper = run.stepper(part)
+    for chunk in plan.chunks():
+        trainer = Trainer(plan, chunk)
         for epoch in range(WARM):
-            stepper.epoch(epoch)
+            trainer.epoch(epoch)
         _wait(place)
         marks = [clock()]
         for epoch in range(WARM, WARM + epochs):
-            stepper.epoch(epoch)
+            trainer.epoch(epoch)
             if place.type == "cpu" or epoch == WARM + epochs - 1:
                 _wait(place)
                 marks.append(clock())
@@ -181,13 +163,18 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize()
 
 
+def chosen(z_dim: int, options: argparse.Namespace) -> dict[str, Callable[[], Penalty] | None]:
+    """Return the penalties to measure: all, or no penalty and the one that was asked for."""
+    return {name: make for name, make in methods(z_dim).items() if options.method in (None, name) or name == "none"}
+
+
 def show_methods(options: argparse.Namespace) -> None:
-    data = runtime_task(ROWS)
+    data = runtime_task(options.rows)
     common = {"encoder": partial(mlp_encoder, 2, 50, 8), "device": options.device, "compile": options.compile}
-    print(f"\nOne model, seconds per epoch at n = {ROWS:,}, batch {BATCH} (encoder 2 → 50 → 8, head 8 → 1)")
+    print(f"\nOne model, seconds per epoch at n = {data.rows:,}, batch {BATCH} (encoder 2 → 50 → 8, head 8 → 1)")
     print(f"{'penalty':24}{'fleet of one':>14}{'÷ none':>9}{'plain loop':>13}{'÷ plain':>9}")
     base, frhsic = float("nan"), float("nan")
-    for name, make in methods(8).items():
+    for name, make in chosen(8, options).items():
         one = timed(data, [Member(1.0, 42)], options.epochs, penalty=make, **common)
         plain = plain_loop(data, make() if make else None, options.device, epochs=options.epochs)
         base = one if name == "none" else base
@@ -198,14 +185,12 @@ def show_methods(options: argparse.Namespace) -> None:
 
 
 def show_fleet(options: argparse.Namespace) -> None:
-    data = runtime_task(ROWS)
+    data = runtime_task(options.rows)
     common = {"encoder": partial(mlp_encoder, 2, 50, 8), "device": options.device, "compile": options.compile}
     print("\n25 models, seconds per epoch and model, against one alone")
     print(f"{'penalty':24}{'alone':>10}{'25 λ':>10}{'ratio':>8}{'5 λ × 5 seeds':>16}{'ratio':>8}")
     weights = [0.1 * 1.3**i for i in range(25)]
-    for name, make in methods(8).items():
-        if options.method and options.method != name:
-            continue
+    for name, make in chosen(8, options).items():
         measure = partial(timed, data, epochs=options.epochs, penalty=make, **common)
         alone = measure(members=[Member(1.0, 42)])
         many = measure(members=grid(weights, [42])) / 25
@@ -216,44 +201,49 @@ def show_fleet(options: argparse.Namespace) -> None:
 
 
 def show_adult(options: argparse.Namespace) -> None:
-    name, data = adult()
+    name, data = adult(options.adult_rows)
     weights = [0.0, 0.1, 0.5, 1, 5, 10, 50, 100, 500]
     members = grid(weights, range(42, 47), range(5))
-    print(f"\n{len(members)} FRHSIC models × 200 epochs on {name}, n = {data.rows:,}, d = {data.columns}")
+    epochs = options.adult_epochs
+    print(f"\n{len(members)} FRHSIC models × {epochs} epochs on {name}, n = {data.rows:,}, d = {data.columns}")
     for compiled in (False, True) if options.compile else (False,):
-        fleet = train(data, members, task="binary", penalty=HSIC.published, device=options.device, compile=compiled)
-        steps = 200 * -(-data.rows // BATCH)
+        recipe = Recipe("binary", HSIC.published, epochs=epochs, batch_size=BATCH)
+        fleet = train(data, members, recipe, device=options.device, execution=Execution(compile=compiled))
+        steps = epochs * -(-data.rows // BATCH)
         print(
             f"compile={compiled}: {fleet.seconds:.2f} s, {1e3 * fleet.seconds / steps:.3f} ms per step (all included)"
         )
 
 
 def show_scaling(options: argparse.Namespace) -> None:
-    name, data = adult()
+    name, data = adult(options.adult_rows)
     print(f"\nSeconds per epoch of M models on {name}, n = {data.rows:,}, d = {data.columns}, over 5 splits")
-    sizes = [45, 90, 180, 360]
-    print(f"{'penalty':24}" + "".join(f"{f'M = {m}':>10}" for m in sizes) + f"{'360 ÷ 45':>10}")
-    for title, make in methods(50).items():
-        if options.method and options.method != title:
-            continue
-        found = []
+    sizes = options.sizes
+    print(f"{'penalty':24}" + "".join(f"{f'M = {m}':>10}" for m in sizes) + f"{f'{sizes[-1]} ÷ {sizes[0]}':>10}")
+    for title, make in chosen(50, options).items():
+        seconds = []
         for size in sizes:
             members = grid([0.01 * 1.2**i for i in range(size // 5)], range(42, 47), range(5))
-            found.append(timed(data, members, 10, penalty=make, device=options.device, compile=options.compile))
-        print(f"{title:24}" + "".join(f"{f:>10.4f}" for f in found) + f"{found[-1] / found[0]:>10.2f}", flush=True)
+            seconds.append(timed(data, members, 10, penalty=make, device=options.device, compile=options.compile))
+        ratio = seconds[-1] / seconds[0]
+        print(f"{title:24}" + "".join(f"{value:>10.4f}" for value in seconds) + f"{ratio:>10.2f}", flush=True)
 
 
 SECTIONS = {"methods": show_methods, "fleet": show_fleet, "adult": show_adult, "scaling": show_scaling}
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--only", default=None, help="sections, separated by commas")
-    parser.add_argument("--method", default=None, help="one penalty, by its name in the tables (fleet, scaling)")
+    parser.add_argument("--method", default=None, help="one penalty beside none, by its name in the tables")
     parser.add_argument("--epochs", type=int, default=None, help="epochs timed after the warm-up")
     parser.add_argument("--compile", action="store_true", help="fuse steps with torch.compile")
-    options = parser.parse_args()
+    parser.add_argument("--rows", type=int, default=20_000, help="training rows of the paper's runtime task")
+    parser.add_argument("--adult-rows", type=int, default=None, help="training rows of Adult; all by default")
+    parser.add_argument("--adult-epochs", type=int, default=200)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[45, 90, 180, 360], help="models (scaling)")
+    options = parser.parse_args(argv)
     on_gpu = options.device.startswith("cuda")
     options.epochs = options.epochs or (20 if on_gpu else 5)
     torch.set_num_threads(1)

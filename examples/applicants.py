@@ -1,4 +1,4 @@
-"""A made table that the examples share: who was hired, in an office that likes experience and hence age."""
+"""A synthetic table for the examples: who was hired, where experience counts and experience depends on age."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An encoder of one's own: a function that makes a torch module from the number of encoded columns.
+"""Your own encoder: a function that makes a torch module from the number of encoded columns.
 
 python examples/custom_encoder.py
 """

@@ -1,4 +1,4 @@
-"""Equal Opportunity: among those who are qualified (y = 1) the score is not to depend on age.
+"""Equal Opportunity: among those who are qualified (y = 1), the score should not depend on age.
 
 python examples/equal_opportunity.py
 """
@@ -30,9 +30,9 @@ def main(n: int = 2000, epochs: int = 60) -> pd.DataFrame:
                     "gdp given y = 1": equal_opportunity_gdp(new_hired, scores, sensitive_features=new_age),
                 }
             )
-    found = pd.DataFrame(rows)
-    print(found.round(3).to_string(index=False))
-    return found
+    results = pd.DataFrame(rows)
+    print(results.round(3).to_string(index=False))
+    return results
 
 
 if __name__ == "__main__":

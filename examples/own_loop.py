@@ -1,4 +1,4 @@
-"""The penalty in a training loop of one's own: it is a module that gives a number for a batch.
+"""The penalty in your own training loop: a module that returns a number for a batch.
 
 python examples/own_loop.py
 """
@@ -19,19 +19,19 @@ def main(n: int = 2000, epochs: int = 60, weight: float = 10.0) -> dict[str, flo
     x = (x - x.mean(0)) / x.std(0)
     y = torch.tensor(hired.to_numpy(), dtype=torch.float32)
     s = torch.tensor(age.to_numpy(), dtype=torch.float32)
-    found = {}
-    for name, each in (("unpenalised", 0.0), ("penalised", weight)):
-        scores = train(x, y, s, epochs, each)
-        found[name] = float(gdp(torch.sigmoid(scores), s, bootstrap=0, permutations=0))
-    print(found)
-    return found
+    gaps = {}
+    for name, strength in (("unpenalised", 0.0), ("penalised", weight)):
+        scores = train(x, y, s, epochs, strength)
+        gaps[name] = float(gdp(torch.sigmoid(scores), s, bootstrap=0, permutations=0))
+    print(gaps)
+    return gaps
 
 
 def train(x: torch.Tensor, y: torch.Tensor, s: torch.Tensor, epochs: int, weight: float) -> torch.Tensor:
     torch.manual_seed(0)
     encoder = nn.Sequential(nn.Linear(x.shape[1], 32), nn.ReLU(), nn.Linear(32, 16))
     head = nn.Linear(16, 1)
-    optimiser = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=3e-3)
+    optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=3e-3)
     penalty = HSIC()  # the head and a Gaussian in the kernel on z
     penalty.prepare(s, torch.Generator().manual_seed(0))  # once: the scale of s
     for epoch in range(epochs):
@@ -41,9 +41,9 @@ def train(x: torch.Tensor, y: torch.Tensor, s: torch.Tensor, epochs: int, weight
             scores = head(z)
             loss = nn.functional.binary_cross_entropy_with_logits(scores[:, 0], y[rows])
             loss = loss + weight * penalty(z, s[rows], scores=scores, y=y[rows])
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
     with torch.no_grad():
         return head(encoder(x))[:, 0]
 

@@ -1,4 +1,4 @@
-"""Two attributes at once: age and distance to work, penalised jointly and measured one by one.
+"""Two attributes at once: age and distance to work, penalized jointly and measured one by one.
 
 python examples/two_attributes.py
 """
@@ -22,9 +22,9 @@ def main(n: int = 2000, epochs: int = 60) -> pd.DataFrame:
         scores = fitted.predict_proba(new_table)[:, 1]
         gaps = gdp_by_attribute(scores, new_protected, bootstrap=0, permutations=0)
         rows[f"weight {fitted.penalty_weight:g}"] = {name: float(gap) for name, gap in gaps.items()}
-    found = pd.DataFrame(rows).T
-    print(found.round(3).to_string())
-    return found
+    gaps = pd.DataFrame(rows).T
+    print(gaps.round(3).to_string())
+    return gaps
 
 
 def sample(n: int, seed: int) -> tuple[pd.DataFrame, pd.Series, pd.DataFrame]:

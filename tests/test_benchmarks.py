@@ -1,0 +1,152 @@
+"""Every program under benchmarks/ runs through on tiny sizes and prints what it measures."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+from real_data import real  # noqa: F401  # a fixture
+
+FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def program(monkeypatch):
+    """Return load(name): a program as a module."""
+    threads = torch.get_num_threads()
+
+    def load(name: str) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(f"benchmark_{name}", FOLDER / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, spec.name, module)
+        spec.loader.exec_module(module)
+        return module
+
+    yield load
+    torch.set_num_threads(threads)
+
+
+def start(module: ModuleType, options: str, *more: str) -> None:
+    module.main([*options.split(), *more])
+
+
+def test_no_program_is_left_out():
+    tested = {"certificates", "dependence", "frem_rounding", "independence", "power", "selection", "training"}
+    assert {path.stem for path in FOLDER.glob("*.py")} == tested
+
+
+def test_training(program, monkeypatch, capsys):
+    training = program("training")
+    monkeypatch.setattr("frhsic.datasets.load_dataset", unavailable)
+    start(
+        training,
+        "--only methods,fleet,adult,scaling --method FRHSIC --rows 100 --epochs 1 --adult-rows 100 --adult-epochs 1"
+        " --sizes 5 10",
+    )
+    text = capsys.readouterr().out
+    assert "× FRHSIC (the paper reports 36 ×)" in text
+    assert "5 λ × 5 seeds" in text
+    assert "45 FRHSIC models × 1 epochs on data of Adult's shape, n = 100, d = 107" in text
+    assert "10 ÷ 5" in text
+    assert text.count("\nFRHSIC ") == 3
+
+
+def unavailable(*asked, **named):
+    raise OSError
+
+
+def test_dependence(program, capsys):
+    start(program("dependence"), "--sizes 60 --columns 2 --repeats 1 --large 70 80 90 --here")
+    text = capsys.readouterr().out
+    assert "60  frhsic hsic" in text
+    assert "90  hsic_features" in text
+    assert "forward and backward together" in text
+    for peer, module in (("hyppo", "hyppo"), ("causal-learn", "causallearn"), ("dcor", "dcor")):
+        assert (f"{peer} is not installed" in text) == (importlib.util.find_spec(module) is None)
+
+
+def test_dependence_in_a_process_of_its_own(program, capsys):
+    dependence = program("dependence")
+    start(dependence, "--columns 2 --repeats 1", "--measure", "frhsic hsic", "60")
+    assert set(json.loads(capsys.readouterr().out)) == {"seconds", "cpu", "mebibytes"}
+
+
+def test_independence(program, capsys):
+    independence = program("independence")
+    start(independence, "agreement --rows 60 --draws 1")
+    start(independence, "one --large 60 --columns 2")
+    *_, first, second, last = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["d"] for line in (first, second)] == [1, 50]
+    assert json.loads(last)["test"] == "frhsic"
+
+
+def test_independence_in_processes_of_their_own(program, capsys, monkeypatch):
+    independence = program("independence")
+    monkeypatch.setattr(independence, "find_spec", lambda name: None)
+    start(independence, "speed --large 60")
+    note, *lines = capsys.readouterr().out.splitlines()
+    assert note.startswith("causal-learn is not installed")
+    assert [json.loads(line)["d"] for line in lines] == [1, 50]
+
+
+def test_power(program, tmp_path, capsys):
+    power = program("power")
+    power.main(["--draws", "2", "--rows", "20", "--figure", str(tmp_path / "power.svg")])
+    text = capsys.readouterr().out
+    assert "| heteroscedastic | 20 |" in text
+    assert (tmp_path / "power.svg").stat().st_size > 1000
+    assert ("hyppo is not installed" in text) == (importlib.util.find_spec("hyppo") is None)
+
+
+def test_certificates(program, monkeypatch, tmp_path, capsys, real):  # noqa: F811
+    certificates = program("certificates")
+    monkeypatch.setattr(certificates, "load_dataset", real)
+    monkeypatch.setattr(certificates, "fresh_heads", quick_heads)
+    options = [
+        "--datasets",
+        "crime",
+        "--splits",
+        "42",
+        "--weights",
+        "1",
+        "--epochs",
+        "1",
+        "--rows",
+        "300",
+        "--device",
+        "cpu",
+    ]
+    certificates.main([*options, "--models", str(tmp_path), "--out", str(tmp_path / "out.jsonl")])
+    sections = [json.loads(line)["section"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert sections == ["forms"] * 7 + ["models"] * 6
+    assert "means over splits" in capsys.readouterr().out
+    assert len(list(tmp_path.glob("crime-*.npz"))) == 3
+
+
+def quick_heads(task, seed):
+    from sklearn.linear_model import LinearRegression
+
+    return {"affine": LinearRegression()}
+
+
+def test_selection(program, monkeypatch, capsys, real):  # noqa: F811
+    selection = program("selection")
+    fit_path = selection.select.fit_path
+    monkeypatch.setattr(selection, "load_dataset", real)
+    start(selection, "--dataset compas --epochs 1 --weights 1,10 --splits 1 --rows 600")
+    assert "within 1 %" in capsys.readouterr().out
+    assert selection.select.fit_path is fit_path
+
+
+def test_frem_rounding(program, monkeypatch, capsys, real):  # noqa: F811
+    pytest.importorskip("frhsic_paper")
+    frem = program("frem_rounding")
+    monkeypatch.setattr(frem, "loaded", lambda name, protocol: real(name, protocol.variant))
+    start(frem, "--weights 50 --splits 1 --epochs 1 --rows 300")
+    assert [line.split()[4:6] for line in capsys.readouterr().out.splitlines()] == [["one", "form"], ["three", "sums"]]
