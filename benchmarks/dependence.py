@@ -3,8 +3,8 @@
 Run ``python benchmarks/dependence.py`` after ``make benchmark``. Each figure comes from a process of its own. It loads
 data and libraries, runs a small problem first (for just-in-time compilers), and then measures the time (best of
 `--repeats`, with CPU time beside it, which a busy machine disturbs less) and the highest resident memory above what was
-resident before. The program names and skips what would need more than 20 GiB, more memory than is free or more than two minutes,
-and peers that are not installed.
+resident before. The program names and skips what would need more than 20 GiB, more memory than is free or more than two
+minutes, and peers that are not installed.
 """
 
 from __future__ import annotations

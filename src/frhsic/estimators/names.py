@@ -56,7 +56,7 @@ def variance_floor_of(penalty: str | Penalty) -> float:
 
     Directions that hardly vary are where S is left when a penalty on Z has taken it out of the others; a penalty on the
     head alone pushes nothing there, and the paper's methods are left as the paper had them. See
-    :func:`frhsic.fleet.train`.
+    :class:`frhsic.fleet.Recipe`.
 
     Examples
     --------

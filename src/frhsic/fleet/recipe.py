@@ -26,7 +26,7 @@ from torch.nn import functional
 from frhsic.fleet.data import TrainingData
 from frhsic.penalties.base import NoPenalty, Penalty
 
-__all__ = ["ACTIVATIONS", "Recipe", "Task", "affine_head", "mlp_encoder", "row_losses"]
+__all__ = ["ACTIVATIONS", "Recipe", "Task", "affine_head", "mlp_encoder", "require_rows", "row_losses"]
 
 SOFTPLUS_LINEAR = 40.0
 """Above this value log(1 + exp f) equals f to the last digit of float64."""
@@ -136,9 +136,16 @@ def _output_width(encoder: nn.Module, data: TrainingData) -> int:
             z = encoder.eval()(data.x[0, :2].cpu())
         except RuntimeError as error:
             raise ValueError(f"the encoder does not take rows of {data.columns} columns: {error}") from error
-    if z.ndim != 2:
-        raise ValueError(f"the encoder gives shape {tuple(z.shape)} for a batch of rows; it must give (rows, width).")
+    require_rows("encoder", z, min(2, data.rows))
     return int(z.shape[1])
+
+
+def require_rows(module: str, values: Tensor, rows: int) -> None:
+    """Raise unless a module gave one row of numbers for each row of the batch."""
+    if values.ndim != 2 or len(values) != rows:
+        raise ValueError(
+            f"the {module} turned a batch of {rows} rows into shape {tuple(values.shape)}; it must give ({rows}, width)."
+        )
 
 
 def row_losses(task: Task, scores: Tensor, y: Tensor | None, x: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ from frhsic.fleet.bottleneck import floored
 from frhsic.fleet.data import Fields, Member, Purpose, TrainingData, batch_order, stream, stream_seed
 from frhsic.fleet.execution import Execution, GraphCapture, chunks, compiled, saved_bytes, settings
 from frhsic.fleet.progress import EpochLog, Pace, Watch, watching
-from frhsic.fleet.recipe import Recipe, Task, row_losses
+from frhsic.fleet.recipe import Recipe, Task, require_rows, row_losses
 from frhsic.fleet.result import Fleet, assembled, warn_of_divergence
 from frhsic.fleet.state import Layout, State, is_trained, pieces, unadapted
 from frhsic.penalties.base import Penalty
@@ -361,12 +361,7 @@ def _tried(model: Model, rows: Tensor, outputs: int, epochs: int) -> tuple[froze
     with torch.no_grad():
         z = model.encoder(x)
         scores = model.head(z)
-    for name, values in (("encoder", z), ("head", scores)):
-        if values.ndim != 2 or len(values) != len(x):
-            raise ValueError(
-                f"the {name} turned a batch of {len(x)} rows into shape {tuple(values.shape)}; it must give "
-                f"({len(x)}, width)."
-            )
+    require_rows("head", scores, len(x))
     wider = model.task == "multiclass" and scores.shape[1] > outputs  # these rows may lack the last classes
     if scores.shape[1] != outputs and not wider:
         raise ValueError(f"the head gives {scores.shape[1]} outputs; task={model.task!r} needs {outputs}.")
