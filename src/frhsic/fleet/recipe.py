@@ -144,7 +144,8 @@ def require_rows(module: str, values: Tensor, rows: int) -> None:
     """Raise unless a module gave one row of numbers for each row of the batch."""
     if values.ndim != 2 or len(values) != rows:
         raise ValueError(
-            f"the {module} turned a batch of {rows} rows into shape {tuple(values.shape)}; it must give ({rows}, width)."
+            f"the {module} turned a batch of {rows} rows into shape {tuple(values.shape)}; it must give "
+            f"({rows}, width)."
         )
 
 
