@@ -248,7 +248,7 @@ def test_the_way_is_chosen_by_what_is_thin_and_its_error_is_within_the_bound(d_z
     chosen = _permutations.cheapest_algorithm(data)
     assert way in chosen.statistics.__qualname__
     p = torch.randperm(n, generator=torch.Generator().manual_seed(3))
-    k, l = grams(z, s, *data.kernels)
+    k, l = grams(z, s, data.k.kernel, data.l.kernel)
     exact = float((centered(k) * l[p][:, p]).sum())
     rounding = 1e-12 * data.magnitude
     assert abs(float(chosen.statistics(p[None])) - exact) <= chosen.error + rounding
