@@ -94,18 +94,11 @@ def hsic_unbiased(
 ) -> Tensor:
     r"""HSIC of two samples as a U-statistic, the mean over distinct quadruples of rows, in O(n) memory.
 
-    .. math:: \frac{1}{n(n-3)} \Big[ \operatorname{tr}(\tilde K \tilde L)
-        + \frac{1^\top \tilde K 1 \; 1^\top \tilde L 1}{(n-1)(n-2)}
-        - \frac{2}{n-2} 1^\top \tilde K \tilde L 1 \Big],
+    .. math:: \frac{1}{n(n-1)(n-2)(n-3)} \sum_{(i, j, q, r)} K_{ij} (L_{ij} + L_{qr} - 2 L_{iq}).
 
-    where :math:`\tilde K, \tilde L` are the Gram matrices with zero diagonals. Its expectation is the population value,
-    so under independence it is zero on average and often negative. Use it to compare samples of different size.
-    Parameters and differentiability are those of :func:`hsic`; at least four rows are needed.
-
-    References
-    ----------
-    Song, Smola, Gretton, Bedo and Borgwardt (2012), *Feature selection via dependence maximization*,
-    Theorem 2.
+    Its expectation is the population value, so under independence it is zero on average and often negative. Use it to
+    compare samples of different size. Parameters and differentiability are those of :func:`hsic`; at least four rows
+    are needed. Computed by :func:`frhsic.dependence.grams.unbiased_from_sums`.
 
     Examples
     --------
