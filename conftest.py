@@ -10,3 +10,7 @@ import torch
 def dtype(request: pytest.FixtureRequest) -> torch.dtype:
     """Every statistic is tested in both widths."""
     return request.param
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-api", action="store_true", help="write tests/data/api.txt instead of comparing with it")

@@ -1,5 +1,9 @@
 """HSIC of parts: the same number as of the whole."""
 
+import re
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -51,3 +55,13 @@ def test_bad_input_names_the_part():
         hsic_of_parts([(z, s), (np.full((1, 3), 1.0) * [[np.nan, 1, 1]], s[:1])], *KERNELS)
     with pytest.raises(TypeError, match="Dask data frame"):
         hsic_of_frame(pd.DataFrame({"a": [1.0]}), ["a"], ["a"], *KERNELS)
+
+
+def test_the_example_of_the_documentation_runs() -> None:
+    page = (Path(__file__).resolve().parents[1] / "docs" / "tests.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
+        exec(block, names)
+    whole = hsic_features(names["z"], names["s"], Gaussian(4.0), Gaussian(3.0), random_state=0)
+    assert float(names["estimate"]) == pytest.approx(float(whole), rel=1e-6)
+    assert names["estimate"].n == 500

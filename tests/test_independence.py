@@ -19,13 +19,13 @@ from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased
 from frhsic.dependence.moments import Gram, centered_products, cubic_sums, pair_sums
 from frhsic.independence import (
     IndependenceResult,
-    _permuted,
+    _permutations,
     aggregated_test,
     gamma_test,
     gamma_test_published,
     permutation_test,
 )
-from frhsic.independence._sample import sample
+from frhsic.independence._gram_pair import gram_pair
 from frhsic.independence.null_moments import permutation_mean_variance, permutation_third_moment
 from frhsic.kernels import (
     Gaussian,
@@ -67,7 +67,7 @@ def all_permuted(k: Tensor, l: Tensor) -> np.ndarray:
 
 
 def null_of(z: Tensor, s: Tensor, k: Kernel | None = None, l: Kernel | None = None) -> object:
-    return sample(z, s, k, l, where=None, device=None, least=4, what="this test")
+    return gram_pair(z, s, k, l, least=4, what="this test")
 
 
 # ---------------------------------------------------------------- sums by tiles
@@ -81,10 +81,10 @@ def test_the_sums_of_one_pass_are_those_of_the_centred_gram_matrices(k: Kernel, 
     sums = pair_sums(of_z, of_s)
     # flat kernels: the entries of K̃ are 1e-8 and its diagonal is a difference of such, hence the absolute part
     close = {"rel": 1e-9, "abs": 1e-24}
-    for found, gram in ((sums.centered_k, a), (sums.centered_l, b)):
+    for found, gram in ((sums.k.centered, a), (sums.l.centered, b)):
         assert float(found.trace) == approx(float(gram.diagonal().sum()), **close)
         assert float(found.squares) == approx(float(gram.square().sum()), **close)
-        assert float(found.diagonal_squares) == approx(float(gram.diagonal().square().sum()), **close)
+        assert float(found.diagonal.square().sum()) == approx(float(gram.diagonal().square().sum()), **close)
     assert float(sums.centered_joint) == approx(float((a * b).sum()), **close)
     product = a * b
     of_rows, squares = centered_products(of_z, of_s, sums)
@@ -117,7 +117,7 @@ def test_thin_factors_give_the_sums_that_tiles_give(d: int, q: int) -> None:
     thin, tiled = pair_sums(k, l), pair_sums(replace(k, factor=None), replace(l, factor=None))
     assert float(thin.centered_joint) == approx(float(tiled.centered_joint), rel=1e-11)
     assert float(thin.unbiased) == approx(float(tiled.unbiased), rel=1e-8)  # near zero: the digits are the sums'
-    for a, b in ((thin.centered_k, tiled.centered_k), (thin.centered_l, tiled.centered_l)):
+    for a, b in ((thin.k.centered, tiled.k.centered), (thin.l.centered, tiled.l.centered)):
         assert float(a.squares) == approx(float(b.squares), rel=1e-11)
         assert float(a.trace) == approx(float(b.trace), rel=1e-11)
         torch.testing.assert_close(a.diagonal, b.diagonal, rtol=1e-10, atol=1e-14)
@@ -209,14 +209,14 @@ WAYS = ["_by_factors", "_by_one_factor", "_by_entries"]
 
 def statistics_by(way: str, data: object, order: Tensor) -> Tensor:
     """T under given permutations, computed in the way that is named."""
-    k = _permuted._side(data.k, data.sums.k, data.sums.centered_k)
-    l = _permuted._side(data.l, data.sums.l, data.sums.centered_l)
+    k = _permutations._side(data.k, data.sums.k)
+    l = _permutations._side(data.l, data.sums.l)
     if way == "_by_factors":
-        return _permuted._by_factors(k.factor, l.factor, 0.0).statistics(order)
+        return _permutations._by_factors(k.factor, l.factor, 0.0).statistics(order)
     if way == "_by_entries":
-        return _permuted._by_entries(k, l).statistics(order)
-    by_l = _permuted._by_one_factor(l.factor, k, 0.0, inverted=False).statistics(order)
-    by_k = _permuted._by_one_factor(k.factor, l, 0.0, inverted=True).statistics(order)
+        return _permutations._by_entries(k, l).statistics(order)
+    by_l = _permutations._by_one_factor(l.factor, k, 0.0, inverted=False).statistics(order)
+    by_k = _permutations._by_one_factor(k.factor, l, 0.0, inverted=True).statistics(order)
     torch.testing.assert_close(by_k, by_l, rtol=1e-8, atol=0)
     return by_l
 
@@ -228,7 +228,7 @@ def test_every_way_of_permuting_gives_hsic_of_the_permuted_rows(
 ) -> None:
     n = 600
     if not dense:
-        monkeypatch.setattr(_permuted, "DENSE_ROWS", 0)
+        monkeypatch.setattr(_permutations, "DENSE_ROWS", 0)
     z, s = rows(n, 1, 0), rows(n, 1, 1)
     data = null_of(z, s, Gaussian(1.0), Gaussian(1.5))
     order = torch.stack([torch.randperm(n, generator=torch.Generator().manual_seed(i)) for i in range(4)])
@@ -245,10 +245,10 @@ def test_the_way_is_chosen_by_what_is_thin_and_its_error_is_within_the_bound(d_z
     n = 400
     z, s = rows(n, d_z, 0), rows(n, d_s, 1)
     data = null_of(z, s)
-    chosen = _permuted.permuted(data)
+    chosen = _permutations.cheapest_algorithm(data)
     assert way in chosen.statistics.__qualname__
     p = torch.randperm(n, generator=torch.Generator().manual_seed(3))
-    k, l = grams(z, s, *data.kernels)
+    k, l = grams(z, s, data.k.kernel, data.l.kernel)
     exact = float((centered(k) * l[p][:, p]).sum())
     rounding = 1e-12 * data.magnitude
     assert abs(float(chosen.statistics(p[None])) - exact) <= chosen.error + rounding
@@ -275,7 +275,7 @@ def test_the_pvalue_is_that_of_the_permutations_drawn_one_by_one(d: int, dtype: 
 def test_the_block_of_permutations_does_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     z, s = rows(100, 1, 0), rows(100, 1, 1)
     first = permutation_test(z, s, resamples=199, random_state=3)
-    monkeypatch.setattr(_permuted, "BLOCK_ENTRIES", 1)
+    monkeypatch.setattr(_permutations, "BLOCK_ENTRIES", 1)
     assert permutation_test(z, s, resamples=199, random_state=3).pvalue == first.pvalue
     assert permutation_test(z, s, resamples=199, random_state=4).pvalue != first.pvalue
 

@@ -13,9 +13,8 @@ from scipy import stats
 from torch import Tensor
 
 from frhsic.independence import gamma_test, gamma_test_published, permutation_test
-from frhsic.independence._permuted import permutations, permuted
-from frhsic.independence._sample import sample
-from frhsic.independence.permutation import tie_slack
+from frhsic.independence._gram_pair import gram_pair
+from frhsic.independence._permutations import cheapest_algorithm, permutations, tie_slack
 from frhsic.kernels import Gaussian, Kernel, gaussian_at_median
 
 KINDS = ["continuous", "integer", "skewed"]
@@ -32,8 +31,8 @@ def attribute(kind: str, n: int, draw: torch.Generator) -> Tensor:
 
 def permutations_reject(z: Tensor, s: Tensor, k: Kernel, l: Kernel, seed: int) -> bool:
     """The decision of permutation_test at .05 with 199 permutations, which falls as soon as ten of them exceed."""
-    data = sample(z, s, k, l, where=None, device=None, least=4, what="the permutation test")
-    way = permuted(data)
+    data = gram_pair(z, s, k, l, least=4, what="the permutation test")
+    way = cheapest_algorithm(data)
     observed = float(way.statistics(torch.arange(data.n)[None])) - tie_slack(data, way)
     exceed = 0
     for block in permutations(data.n, 199, 20, torch.Generator().manual_seed(seed)):

@@ -41,7 +41,7 @@ def test_it_is_its_definition_with_strict_counts(columns, k, dtype):
     expected = ksg_by_definition(
         scaled(z.double().numpy()).tolist(), scaled(s.double().numpy()).tolist(), k, lambda d, radius: d < radius
     )
-    value = mutual_information(z, s, neighbours=k)
+    value = mutual_information(z, s, n_neighbors=k)
     assert value.dtype == dtype
     assert value.item() == approx(expected, rel=1e-6)
 
@@ -51,7 +51,7 @@ def test_the_published_one_is_its_definition_with_inclusive_counts(dtype):
     centred = z.double().numpy() - z.double().numpy().mean(0)
     turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T  # two components of two: a rotation
     expected = ksg_by_definition(turned.tolist(), s.double().tolist(), 2, lambda d, r: d <= r)
-    assert mutual_information_published(z, s, neighbours=2).item() == approx(max(expected, 0), rel=1e-6)
+    assert mutual_information_published(z, s, n_neighbors=2).item() == approx(max(expected, 0), rel=1e-6)
     assert expected != ksg_by_definition(turned.tolist(), s.double().tolist(), 2, lambda d, r: d < r)
 
 
@@ -153,14 +153,14 @@ def test_where_keeps_rows():
 
 @pytest.mark.parametrize("statistic", [mutual_information, mutual_information_published])
 def test_bad_input_is_refused(statistic):
-    check_bad_pairs(lambda z, s: statistic(z, s, neighbours=1))
+    check_bad_pairs(lambda z, s: statistic(z, s, n_neighbors=1))
     z, s = gaussian_pair(10, 0.5, 0)
-    with pytest.raises(ValueError, match="neighbours is 0"):
-        statistic(z, s, neighbours=0)
-    with pytest.raises(TypeError, match="neighbours is float"):
-        statistic(z, s, neighbours=3.0)
+    with pytest.raises(ValueError, match="n_neighbors is 0"):
+        statistic(z, s, n_neighbors=0)
+    with pytest.raises(TypeError, match="n_neighbors is float"):
+        statistic(z, s, n_neighbors=3.0)
     with pytest.raises(ValueError, match="needs at least 12 rows; 10 came"):
-        statistic(z, s, neighbours=10)
+        statistic(z, s, n_neighbors=10)
 
 
 def test_more_components_than_columns_are_refused():

@@ -143,7 +143,7 @@ def test_a_small_bandwidth_is_binned_more_coarsely_and_stays_within_what_is_said
     assert h / 64 < spacing <= h / 4
     at = torch.from_numpy(s[:200])
     exact = gdp_value(torch.from_numpy(f), torch.from_numpy(s), h, at, torch.full((200,), 1 / 200, dtype=torch.float64))
-    reduced = _nodes.reduced(s, h)
+    reduced = _nodes.nodes_of(s, h)
     smoother = reduced.smoother(s[:200], h)
     means = smoother @ reduced.totals(f) / (smoother @ reduced.counts)
     assert np.abs(means - f.mean()).mean() == approx(exact.item(), abs=0, rel=0.02)

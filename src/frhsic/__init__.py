@@ -1,6 +1,6 @@
-"""Representations independent of a continuous sensitive attribute: learn them, measure what is left.
+"""Learn predictors and representations that are independent of a continuous sensitive attribute, and audit them.
 
-The names below are imported when they are first used, so that ``import frhsic`` is quick.
+Names and modules are imported on first use, so that ``import frhsic`` is quick.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ _MODULES = (
     "certificates",
     "datasets",
     "dependence",
+    "distributed",
     "estimators",
     "fleet",
     "frontier",

@@ -1,32 +1,18 @@
-"""The one door: arrays of any kind come in here and leave as validated torch tensors.
+"""Conversion and checks of inputs: arrays of any kind become validated torch tensors.
 
-Every public function calls :func:`matrix`, :func:`vector` or :func:`paired` on what it was given and
-works on tensors from there on. Nothing below this module converts, and nothing below it checks again.
+Every public function calls :func:`matrix`, :func:`vector` or :func:`paired` on its arguments and works on
+tensors from there on. No other module converts arrays. Checks of single numbers are here as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-
-__all__ = [
-    "array_name",
-    "column_names",
-    "generator",
-    "matrix",
-    "numpy_generator",
-    "paired",
-    "require_rows",
-    "resolve_device",
-    "seed_of",
-    "subset_mask",
-    "to_numpy",
-    "vector",
-]
 
 RandomState = int | np.random.Generator | torch.Generator | None
 
@@ -68,15 +54,16 @@ def vector(x: Any, name: str, *, device: torch.device | str | None = None) -> Te
 
 
 def paired(*arrays: tuple[Any, str], device: torch.device | str | None = None) -> tuple[Tensor, ...]:
-    """Return matrices of equal length on one device and in one dtype, the widest that came.
+    """Return matrices of equal length on one device and in the widest dtype among them.
 
-    Each argument is a pair (array, name). The device is that of the first CUDA tensor, unless given.
+    Each argument is a pair (array, name). Unless `device` is given, the device is that of the first tensor that is
+    not on the CPU.
     """
     tensors = [matrix(x, name) for x, name in arrays]
     lengths = {name: t.shape[0] for t, (_, name) in zip(tensors, arrays)}
     if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{name} has {n}" for name, n in lengths.items())
-        raise ValueError(f"lengths differ: {said} rows. Pass one row of each per observation, in the same order.")
+        listed = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+        raise ValueError(f"lengths differ: {listed} rows. Pass one row of each per observation, in the same order.")
     wide = torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
     target = _common_device(tensors) if device is None else resolve_device(device)
     return tuple(t.to(device=target, dtype=wide) for t in tensors)
@@ -88,8 +75,38 @@ def require_rows(n: int, least: int, what: str) -> None:
         raise ValueError(f"{what} needs at least {least} rows; {n} came.")
 
 
+def require_integer(value: Any, name: str, least: int = 1, most: int | None = None) -> None:
+    """Raise unless value is a whole number from `least` to `most`."""
+    allowed = f"at least {least}" if most is None else f"between {least} and {most}"
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} is {type(value).__name__}; pass a whole number, {allowed}.")
+    if value < least or (most is not None and value > most):
+        raise ValueError(f"{name} is {value}; pass a whole number, {allowed}.")
+
+
+def require_positive(value: float, name: str) -> None:
+    """Raise unless value is a positive, finite number."""
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} is {value}; pass a positive, finite number.")
+
+
+def require_fraction(value: float, name: str) -> None:
+    """Raise unless value lies strictly between 0 and 1."""
+    if not 0 < value < 1:
+        raise ValueError(f"{name} is {value}; pass a number between 0 and 1, without either.")
+
+
+def require_varying(x: Tensor, name: str) -> None:
+    """Raise if every row of x is the same."""
+    if bool((x == x[:1]).all()):
+        raise ValueError(
+            f"{name} is constant: all {x.shape[0]} rows are equal, so nothing can depend on it. "
+            "Check the column, or the rows that `where` keeps."
+        )
+
+
 def subset_mask(where: Any, n: int, name: str = "where") -> Tensor:
-    """Return a boolean mask of length n from booleans or from a 0/1 target (1 is kept)."""
+    """Return a boolean mask of length n from booleans or from a 0/1 target (rows with 1 are kept)."""
     values = vector(where, name)
     if values.shape[0] != n:
         raise ValueError(f"lengths differ: {name} has {values.shape[0]} rows, the data have {n}.")
@@ -99,12 +116,12 @@ def subset_mask(where: Any, n: int, name: str = "where") -> Tensor:
 
 
 def resolve_device(device: torch.device | str | None) -> torch.device:
-    """Turn "auto", None, a name or a device into a torch device that is there."""
+    """Turn "auto", None, a name or a device into an available torch device."""
     if device is None or device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         resolved = torch.device(device)
-    except RuntimeError as error:  # torch's word for a name that it does not know
+    except RuntimeError as error:  # raised by torch for an unknown name
         raise ValueError(f"device={str(device)!r} is not known; pass 'auto', 'cpu' or 'cuda'.") from error
     if resolved.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(
@@ -114,7 +131,7 @@ def resolve_device(device: torch.device | str | None) -> torch.device:
 
 
 def generator(random_state: RandomState, device: torch.device | str = "cpu") -> torch.Generator:
-    """Return a torch generator; None draws a fresh seed, a NumPy generator gives one and advances.
+    """Return a torch generator: a given one, or one seeded by an integer, by a NumPy generator, or afresh for None.
 
     Examples
     --------
@@ -144,15 +161,15 @@ def numpy_generator(random_state: RandomState) -> np.random.Generator:
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, torch.Generator):
-        drawn = torch.randint(2**62, (1,), generator=random_state, device=random_state.device)
-        return np.random.default_rng(int(drawn))
+        seed = torch.randint(2**62, (1,), generator=random_state, device=random_state.device)
+        return np.random.default_rng(int(seed))
     return np.random.default_rng(generator(random_state).initial_seed())
 
 
 def seed_of(random_state: RandomState) -> int:
-    """Return the seed of what follows, below 2**32: the integer that came, or one drawn, and a generator advances.
+    """Return a seed below 2**32: the integer itself, or one drawn from the generator, or a fresh one for None.
 
-    A result that carries it can be repeated by passing it as `random_state`, whatever came in its place.
+    Store the seed in a result, so that passing it as `random_state` repeats the result.
 
     Examples
     --------
@@ -170,7 +187,7 @@ def to_numpy(x: Tensor) -> np.ndarray:
 
 
 def array_name(x: Any, default: str) -> str:
-    """Return the name that a Series carries, or `default`."""
+    """Return the name of a Series, or `default`."""
     name = getattr(x, "name", None)
     return str(name) if isinstance(name, str) and name else default
 
@@ -192,13 +209,13 @@ def _tensor(x: Any, name: str) -> Tensor:
     if isinstance(x, (str, bytes)):
         raise TypeError(f"{name} is text, not an array; pass the column's values.")
     values = _numeric(x, name)
-    # pandas and polars lend read-only memory, which torch must not share; a 0-d array stays one
+    # pandas and polars give read-only memory, which torch must not share; a 0-d array stays 0-d
     owned = np.asarray(values, order="C") if values.flags.writeable else values.copy(order="C")
     return _floating(torch.from_numpy(owned), name)
 
 
 def _numeric(x: Any, name: str) -> np.ndarray:
-    """Any array but a tensor, as a numeric NumPy array; missing values become NaN and are caught later."""
+    """Return any array but a tensor as a numeric NumPy array; missing values become NaN, which is refused later."""
     module = type(x).__module__.partition(".")[0]
     if module == "pandas":
         x = _from_pandas(x, name)
@@ -240,40 +257,43 @@ def _not_numeric(dtype: Any, name: str) -> TypeError:
 
 
 def _from_pandas(x: Any, name: str) -> np.ndarray:
-    columns = [x[c] for c in x.columns] if x.ndim == 2 else [x]
-    if x.ndim == 2 and len(columns) != len(set(map(str, x.columns))):
-        columns = [x.iloc[:, i] for i in range(x.shape[1])]
-    arrays = []
-    for column in columns:
-        where = f"{name}[{column.name!r}]" if x.ndim == 2 else name
-        if str(column.dtype) in {"category", "object", "str", "string"} or not hasattr(column.dtype, "kind"):
-            raise _not_numeric(column.dtype, where)
-        if column.dtype.kind not in "biuf":
-            raise _not_numeric(column.dtype, where)
-        native = isinstance(column.dtype, np.dtype)
-        width = np.float32 if column.dtype.kind == "f" and column.dtype.itemsize <= 4 else np.float64
-        arrays.append(column.to_numpy() if native else column.to_numpy(dtype=width, na_value=np.nan))
-    if not arrays:
-        raise ValueError(f"{name} has no columns.")
-    return np.stack(arrays, axis=1) if x.ndim == 2 else arrays[0]
+    if x.ndim == 1:
+        return _pandas_column(x, name)
+    return _side_by_side((x.iloc[:, i] for i in range(x.shape[1])), name, _pandas_column)
+
+
+def _pandas_column(column: Any, name: str) -> np.ndarray:
+    kind = getattr(column.dtype, "kind", "O")
+    if kind not in "biuf":
+        raise _not_numeric(column.dtype, name)
+    if isinstance(column.dtype, np.dtype):
+        return np.asarray(column.to_numpy())
+    width = np.float32 if kind == "f" and column.dtype.itemsize <= 4 else np.float64
+    return np.asarray(column.to_numpy(dtype=width, na_value=np.nan))
 
 
 def _from_polars(x: Any, name: str) -> np.ndarray:
-    columns = x.get_columns() if hasattr(x, "get_columns") else [x]
-    if not all(hasattr(column, "to_numpy") for column in columns):
+    if hasattr(x, "get_columns"):
+        return _side_by_side(x.get_columns(), name, _polars_column)
+    if not hasattr(x, "to_numpy"):
         raise TypeError(f"{name} is a polars {type(x).__name__}, which holds no values yet; pass {name}.collect().")
-    arrays = []
-    for column in columns:
-        where = f"{name}[{column.name!r}]" if hasattr(x, "get_columns") else name
-        if not (column.dtype.is_numeric() or str(column.dtype) == "Boolean"):
-            raise _not_numeric(column.dtype, where)
-        values = column.to_numpy()
-        if values.dtype.kind == "O":  # booleans with nulls
-            values = np.array([np.nan if v is None else float(v) for v in values])
-        arrays.append(values)
+    return _polars_column(x, name)
+
+
+def _polars_column(column: Any, name: str) -> np.ndarray:
+    if not (column.dtype.is_numeric() or str(column.dtype) == "Boolean"):
+        raise _not_numeric(column.dtype, name)
+    values = np.asarray(column.to_numpy())
+    if values.dtype.kind == "O":  # booleans with nulls
+        return np.array([np.nan if v is None else float(v) for v in values])
+    return values
+
+
+def _side_by_side(columns: Iterable[Any], name: str, convert: Callable[[Any, str], np.ndarray]) -> np.ndarray:
+    arrays = [convert(column, f"{name}[{column.name!r}]") for column in columns]
     if not arrays:
         raise ValueError(f"{name} has no columns.")
-    return np.stack(arrays, axis=1) if hasattr(x, "get_columns") else arrays[0]
+    return np.stack(arrays, axis=1)
 
 
 def _floating(tensor: Tensor, name: str) -> Tensor:
@@ -301,7 +321,4 @@ def _require_finite(tensor: Tensor, name: str) -> None:
 
 
 def _common_device(tensors: Sequence[Tensor]) -> torch.device:
-    for tensor in tensors:
-        if tensor.device.type != "cpu":
-            return tensor.device
-    return tensors[0].device
+    return next((t.device for t in tensors if t.device.type != "cpu"), tensors[0].device)

@@ -1,7 +1,7 @@
-"""HSIC of data that lies in parts: chunks of a file, or partitions of a cluster.
+"""HSIC of data in parts: chunks of a file, or partitions of a cluster.
 
-Sums of random features add up over parts, so the estimate of the parts together is that of the whole: each part is read
-once, and a few megabytes travel.
+Sums of random features add up over parts, so the parts together give the estimate of the whole. Each part is read once,
+and a few megabytes per part are transferred.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ def hsic_of_parts(
     features: int = 512,
     random_state: _arrays.RandomState = None,
 ) -> Estimate:
-    r"""HSIC by random features of data that comes in parts, :math:`\sum_p \phi(z_p)`, ... added up over the parts p.
+    r"""HSIC by random features of data in parts, from sums of features over the parts.
 
-    The number of :func:`frhsic.dependence.hsic_features` on all rows together, for the same kernels and random state.
-    Kernels must be given: a median distance is not a sum over parts.
+    It equals :func:`frhsic.dependence.hsic_features` on all rows together, for the same kernels and random state, up to
+    rounding. Use it for data that do not fit into memory. Pass kernels with fixed bandwidths, since a median distance
+    cannot be added up over parts.
 
     Parameters
     ----------
     parts
-        Pairs (z, s) of arrays with one row per observation; each is read once and need not fit memory together.
+        Pairs (z, s) of arrays with one row per observation. Each is read once.
     kernel_z, kernel_s
-        With their bandwidths.
+        Kernels with fixed bandwidths.
     features, random_state
         As in :func:`frhsic.dependence.hsic_features`.
 
@@ -57,9 +58,8 @@ def hsic_of_parts(
     for number, (z, s) in enumerate(parts):
         z, s = _arrays.paired((z, f"z of part {number}"), (s, f"s of part {number}"))
         if maps is None:
-            maps = draw_feature_maps(
-                kernel_z, kernel_s, z.shape[1], s.shape[1], features=features, random_state=random_state
-            )
+            columns = z.shape[1], s.shape[1]
+            maps = draw_feature_maps(kernel_z, kernel_s, *columns, features=features, random_state=random_state)
         sums = maps.sums(z, s)
         total = sums if total is None else total + sums
     if maps is None or total is None:
@@ -77,9 +77,18 @@ def hsic_of_frame(
     features: int = 512,
     random_state: _arrays.RandomState = None,
 ) -> Estimate:
-    """HSIC by random features of the columns `z` and `s` of a Dask data frame, each partition on its own worker.
+    """HSIC by random features of columns of a Dask data frame, with each partition on its own worker.
 
-    Needs Dask: ``pip install 'frhsic[distributed]'``. Otherwise as :func:`hsic_of_parts`.
+    Needs Dask: ``pip install 'frhsic[distributed]'``.
+
+    Parameters
+    ----------
+    frame
+        A Dask data frame.
+    z, s
+        Names of the columns of the representation and of the attribute.
+    kernel_z, kernel_s, features, random_state
+        As in :func:`hsic_of_parts`.
     """
     try:
         import dask
@@ -97,7 +106,8 @@ def hsic_of_frame(
             return None
         return maps.sums(*_arrays.paired((part[z], "z"), (part[s], "s")))
 
-    found = [one for one in dask.compute(*(dask.delayed(sums_of)(p) for p in frame.to_delayed())) if one is not None]
-    if not found:
-        raise ValueError("frame has no rows.")
-    return maps.estimate(sum(found[1:], start=found[0]))
+    partitions = dask.compute(*(dask.delayed(sums_of)(part) for part in frame.to_delayed()))
+    first, *others = [sums for sums in partitions if sums is not None] or [None]
+    if first is None:
+        raise ValueError("frame has no rows; pass a frame with at least two.")
+    return maps.estimate(sum(others, start=first))

@@ -1,4 +1,4 @@
-r"""Counterfactual fairness asks for independence; independence does not ask for counterfactual fairness."""
+r"""Counterfactual fairness implies independence; the converse does not hold."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import torch
 
 from frhsic import _arrays
 from frhsic.certificates.certificate import Certificate
-from frhsic.certificates.finite import FiniteLaw
+from frhsic.certificates.finite import FiniteLaw, expected_mmd_certificate
+from frhsic.dependence._inputs import kernel_or_median
 from frhsic.kernels import Kernel, gaussian_at_median
-
-__all__ = ["causal_necessity"]
 
 
 def causal_necessity(
@@ -28,9 +27,8 @@ def causal_necessity(
         \kappa_S \Big( E_{S, S', U} \| k(Z_{S \leftarrow S}, \cdot) - k(Z_{S \leftarrow S'}, \cdot) \| \Big)^2
 
     in a structural model :math:`Z = h(f_X(S, U))` whose noise U is independent of S. The right side is zero
-    exactly when no intervention moves Z (counterfactual fairness of every head, if the kernel on Z is
-    characteristic); then HSIC is zero. The converse fails: HSIC may be zero where interventions move every
-    single Z.
+    exactly when no intervention changes Z (counterfactual fairness of every head, if the kernel on Z is
+    characteristic); then HSIC is zero. The converse fails: HSIC may be zero although interventions change every Z.
 
     Parameters
     ----------
@@ -47,8 +45,8 @@ def causal_necessity(
     Returns
     -------
     Certificate
-        The value is the right side, `bounded` is HSIC of the law in which S takes the values `s`
-        independently of the units. Details: `effect`, the mean change, and `largest_change`.
+        The value is the right side; `bounded` is HSIC of the law in which S takes the values `s` independently of the
+        units. Details: the mean change `effect`, and `largest_change`.
 
     References
     ----------
@@ -59,7 +57,7 @@ def causal_necessity(
 
     Examples
     --------
-    Z = S xor U with fair coins: independent of S, but moved by every intervention.
+    Z = S xor U with fair coins: independent of S, but changed by every intervention.
 
     >>> from frhsic.kernels import Gaussian
     >>> c = causal_necessity([[0, 1], [1, 0]], [0, 1], kernel_z=Gaussian(1.0), kernel_s=Gaussian(1.0))
@@ -84,7 +82,7 @@ def causal_necessity(
         if pi.shape[0] != values.shape[0] or float(pi.min()) <= 0 or abs(float(pi.sum()) - 1) > 1e-9:
             raise ValueError("probabilities must be positive, sum to 1, and be one for each value of s.")
     kernel_z = gaussian_at_median(z.flatten(0, 1), name="representations") if kernel_z is None else kernel_z
-    kernel_s = gaussian_at_median(values, name="s") if kernel_s is None else kernel_s
+    kernel_s = kernel_or_median(kernel_s, values, "s")
     law = FiniteLaw.from_conditionals(z, pi, kernel_s(values, values), kernel_z)
 
     effect, largest = 0.0, 0.0
@@ -93,13 +91,11 @@ def causal_necessity(
             change = _feature_distances(kernel_z, z[k], z[l])
             effect += 2 * float(pi[k] * pi[l] * change.mean())
             largest = max(largest, float(change.max()))
-    return Certificate(
-        value=law.kappa * effect**2,
+    return expected_mmd_certificate(
+        law,
+        effect,
         bounds="HSIC of the representation and s",
-        bounded=law.hsic,
         assumes=("s is exogenous and independent of the noise of the units", "bounded kernel on s"),
-        trivial=law.kappa * law.spread,
-        trivial_because="the squared expected MMD is at most the variance of z in feature space",
         details={"effect": effect, "largest_change": largest, "units": z.shape[1], "interventions": z.shape[0]},
     )
 

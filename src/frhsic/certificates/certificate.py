@@ -1,4 +1,4 @@
-"""What every certificate is: a number, the quantity it bounds, and what has to hold for it."""
+"""The result that all certificates share: a bound, the quantity it bounds, and its assumptions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Certificate", "Detail"]
-
 Detail = float | int | tuple[float, ...]
-"""What :attr:`Certificate.details` holds: plain numbers, and tuples of them."""
+"""A value of :attr:`Certificate.details`: a number or a tuple of numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,19 +19,19 @@ class Certificate:
     value
         The bound, also given by ``float(certificate)``.
     bounds
-        The quantity that is bounded, in words.
+        The bounded quantity, in words.
     bounded
-        The measured value of that quantity, where it is known; else None.
+        The measured value of that quantity, or None if it is not known.
     confidence
-        Probability with which the bound holds; 1 where it holds for every data set.
+        Probability with which the bound holds; 1 if it holds for every data set.
     assumes
-        What has to hold, one statement each.
+        The assumptions, one statement each.
     trivial
-        A bound on the same quantity that needs no such argument; None for identities.
+        A bound on the same quantity that holds without the theorem; None for identities.
     trivial_because
-        Where `trivial` comes from.
+        The reason for `trivial`.
     details
-        The numbers that went into the value.
+        The numbers that the value was computed from.
 
     Examples
     --------
@@ -58,7 +56,7 @@ class Certificate:
 
     @property
     def tightness(self) -> float | None:
-        """The bound divided by what it bounds: 1 is exact, None where the latter is not known."""
+        """The bound divided by the bounded quantity: 1 is exact, None if the quantity is not known."""
         if self.bounded is None:
             return None
         if self.bounded == 0:
@@ -67,7 +65,7 @@ class Certificate:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound says no more than `trivial`, which holds anyway."""
+        """Whether the bound is no better than `trivial`, which holds anyway."""
         return self.trivial is not None and self.value >= self.trivial
 
     def __str__(self) -> str:

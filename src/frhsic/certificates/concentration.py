@@ -1,7 +1,7 @@
-r"""From the rows that were seen to the population: what HSIC on a sample says about HSIC of the law.
+r"""Bounds on HSIC in the population from HSIC on a sample.
 
-All of it is for kernels with unit diagonal, fixed before the rows were drawn, that are not negative. For
-those HSIC lies between 0 and 1/4, on a sample and in the population: with :math:`\kappa = E k(Z, Z')`,
+They hold for kernels with unit diagonal that are not negative and were fixed before the rows were drawn. Under such
+kernels HSIC lies between 0 and 1/4, on a sample and in the population: with :math:`\kappa = E k(Z, Z')`,
 :math:`\mathrm{HSIC}(Z, Z) = E k^2 - 2 E_Z (E_{Z'} k)^2 + \kappa^2 \le \kappa - \kappa^2 \le 1/4`, and
 :math:`\mathrm{HSIC}(Z, S)^2 \le \mathrm{HSIC}(Z, Z)\, \mathrm{HSIC}(S, S)`. A bound at or above 1/4 is
 vacuous.
@@ -10,30 +10,21 @@ vacuous.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from frhsic import _arrays
-from frhsic.certificates.certificate import Certificate
+from frhsic.certificates._inputs import paired_float64
+from frhsic.certificates.certificate import Certificate, Detail
 from frhsic.certificates.encoders import EncoderClass, SingleEncoder
 from frhsic.dependence import hsic
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, PerColumn, Product
 
-__all__ = [
-    "LARGEST_HSIC",
-    "feature_lipschitz",
-    "held_out_bound",
-    "train_to_population",
-    "train_to_test",
-    "uniform_bound",
-    "unseen_gap_bound",
-]
-
 LARGEST_HSIC = 0.25
-"""HSIC of two kernels with values in [0, 1] is never larger."""
+"""Largest possible HSIC of two kernels with values in [0, 1]."""
 
-_BECAUSE = "HSIC of kernels with values in [0, 1] is at most 1/4"
 _FIXED = "kernels with unit diagonal and their bandwidths fixed before the rows were drawn"
 
 
@@ -84,20 +75,20 @@ def uniform_bound(
         + 48 \sqrt\pi \max\{\ell_S, \ell_Z\}\, \mathcal G_n(\mathcal H)
 
     for kernels with unit diagonal. With probability at least :math:`1 - \delta` no encoder of the class,
-    chosen on these rows or not, has :math:`|\widehat{\mathrm{HSIC}} - \mathrm{HSIC}|` above it. The details
-    tell `n_needed`, the number of rows from which it is no longer vacuous: at realistic n it is. For an
-    encoder that was fixed before the rows were drawn, :func:`held_out_bound` is far smaller.
+    chosen on these rows or not, has :math:`|\widehat{\mathrm{HSIC}} - \mathrm{HSIC}|` above it. At realistic n the
+    bound is vacuous; `n_needed` in the details is the number of rows from which it is not. For an encoder that was
+    fixed before the rows were drawn use :func:`held_out_bound`, which is far smaller.
 
     Parameters
     ----------
     n
-        Rows, drawn independently from one law.
+        Number of rows, drawn independently from one law.
     encoders
         :class:`LinearEncoders`, :class:`MLPEncoders` or :class:`SingleEncoder`.
     kernel_z, kernel_s
         Fixed kernels with unit diagonal and a Lipschitz feature map.
     delta
-        Probability of error.
+        Probability δ of error.
 
     References
     ----------
@@ -111,22 +102,19 @@ def uniform_bound(
     >>> round(bound.value, 3), bound.vacuous, bound.details["n_needed"]
     (1.421, True, 322874)
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise ValueError(f"n is {n!r}; pass the number of rows.")
-    _require_delta(delta)
+    _arrays.require_integer(n, "n")
+    _arrays.require_fraction(delta, "delta")
     slope = max(feature_lipschitz(kernel_z), feature_lipschitz(kernel_s))
     # B_n = a / sqrt(n) + 4 / n
     sampling = 8 * math.sqrt(2 * math.log(2 / delta))
     complexity = 48 * math.sqrt(math.pi) * slope * encoders.complexity
     root = (sampling + complexity) / math.sqrt(n)
-    return Certificate(
-        value=root + 4 / n,
-        bounds="largest distance of HSIC on the rows from the population over the encoder class",
-        confidence=1 - delta,
-        assumes=("rows i.i.d.", _FIXED, "every encoder considered lies in the class"),
-        trivial=LARGEST_HSIC,
-        trivial_because=_BECAUSE,
-        details={
+    return _hsic_certificate(
+        root + 4 / n,
+        "largest distance of HSIC on the rows from the population over the encoder class",
+        1 - delta,
+        ("rows i.i.d.", _FIXED, "every encoder considered lies in the class"),
+        {
             "n": n,
             "sampling_term": sampling / math.sqrt(n),
             "bias_term": 4 / n,
@@ -141,25 +129,24 @@ def uniform_bound(
 def held_out_bound(
     z: Any, s: Any, kernel_z: Kernel, kernel_s: Kernel, *, delta: float = 0.05, device: torch.device | str | None = None
 ) -> Certificate:
-    r"""Bound HSIC in the population from rows that took no part in training.
+    r"""Bound HSIC in the population from held-out rows.
 
     With probability at least :math:`1 - \delta`
 
     .. math:: \sqrt{\mathrm{HSIC}} \;\le\;
         \frac{n}{n - 1} \Big( \sqrt{\widehat{\mathrm{HSIC}}} + \sqrt{\frac{3 \log(1/\delta)}{n}} \Big).
 
-    The value is the square of the right side. Unlike :func:`uniform_bound` it is useful at a few thousand
-    rows.
+    The value is the square of the right side. Unlike :func:`uniform_bound` it is useful at a few thousand rows.
 
     Parameters
     ----------
     z, s
-        Representation and attribute of rows that chose neither the encoder nor the kernels.
+        Representation and attribute of rows that were not used to choose the encoder or the kernels.
     kernel_z, kernel_s
-        Kernels with unit diagonal that are never negative, all of this library's. A bandwidth must come from
-        elsewhere (the training rows), so None is not taken here.
+        Kernels with unit diagonal that are never negative, as all of this library's are. Their bandwidths must come
+        from other rows (the training rows), so None raises an error.
     delta
-        Probability of error.
+        Probability δ of error.
     device
         Where to compute; that of the data if None.
 
@@ -187,30 +174,27 @@ def held_out_bound(
     >>> round(bound.details["hsic"], 12), round(bound.value, 4), bound.vacuous
     (0.0, 0.0226, False)
     """
-    _require_delta(delta)
+    _arrays.require_fraction(delta, "delta")
     for kernel, name in ((kernel_z, "kernel_z"), (kernel_s, "kernel_s")):
         if kernel is None:
             raise ValueError(
-                f"{name} is None: a bandwidth taken from the held-out rows themselves is not fixed. Pass "
+                f"{name} is None: a bandwidth computed from the held-out rows is not fixed beforehand. Pass "
                 "Gaussian(median_bandwidth(training rows))."
             )
         if not kernel.unit_diagonal:
             raise ValueError(
-                f"{name} is {kernel}, without unit diagonal: HSIC has no bound that would be known beforehand."
+                f"{name} is {kernel}, without unit diagonal: its HSIC has no bound that is known beforehand."
             )
-    z, s = (x.detach().to(torch.float64) for x in _arrays.paired((z, "z"), (s, "s"), device=device))
+    z, s = paired_float64(z, s, device=device, what="a held-out bound")
     n = z.shape[0]
-    _arrays.require_rows(n, 2, "a held-out bound")
     measured = max(float(hsic(z, s, kernel_z, kernel_s)), 0.0)
     deviation = math.sqrt(3 * math.log(1 / delta) / n)
-    return Certificate(
-        value=(n / (n - 1) * (math.sqrt(measured) + deviation)) ** 2,
-        bounds="HSIC of z and s in the population",
-        confidence=1 - delta,
-        assumes=("rows i.i.d. and independent of the encoder", _FIXED, "kernels not negative"),
-        trivial=LARGEST_HSIC,
-        trivial_because=_BECAUSE,
-        details={"n": n, "hsic": measured, "deviation": deviation},
+    return _hsic_certificate(
+        (n / (n - 1) * (math.sqrt(measured) + deviation)) ** 2,
+        "HSIC of z and s in the population",
+        1 - delta,
+        ("rows i.i.d. and independent of the encoder", _FIXED, "kernels not negative"),
+        {"n": n, "hsic": measured, "deviation": deviation},
     )
 
 
@@ -223,7 +207,7 @@ def train_to_population(hsic_train: float, uniform: Certificate) -> Certificate:
     hsic_train
         Biased HSIC on the training rows, under the kernels of `uniform`.
     uniform
-        From :func:`uniform_bound`, for the class that was searched and the number of training rows.
+        Result of :func:`uniform_bound` for the searched class and the number of training rows.
 
     References
     ----------
@@ -238,14 +222,12 @@ def train_to_population(hsic_train: float, uniform: Certificate) -> Certificate:
     (0.0145, False)
     """
     _require_hsic(hsic_train)
-    return Certificate(
-        value=hsic_train + uniform.value,
-        bounds="HSIC of the trained encoder in the population",
-        confidence=uniform.confidence,
-        assumes=uniform.assumes,
-        trivial=LARGEST_HSIC,
-        trivial_because=_BECAUSE,
-        details={"hsic_train": hsic_train, "uniform": uniform.value, **uniform.details},
+    return _hsic_certificate(
+        hsic_train + uniform.value,
+        "HSIC of the trained encoder in the population",
+        uniform.confidence,
+        uniform.assumes,
+        {"hsic_train": hsic_train, "uniform": uniform.value, **uniform.details},
     )
 
 
@@ -259,14 +241,14 @@ def train_to_test(
     *,
     delta: float = 0.05,
 ) -> Certificate:
-    r"""Bound HSIC of a trained encoder on rows to come.
+    r"""Bound HSIC of a trained encoder on test rows.
 
     .. math:: \widehat{\mathrm{HSIC}}^{\mathrm{test}} \le
         \widehat{\mathrm{HSIC}}^{\mathrm{train}} + B_{n_{\mathrm{train}}}(\mathcal H, \delta)
         + B_{n_{\mathrm{test}}}(\{\hat h\}, \delta)
 
-    with probability at least :math:`1 - 2\delta`. On the test rows the encoder is fixed, so that its class is
-    a single one there; the paper writes twice the first term, which is larger at equal n.
+    with probability at least :math:`1 - 2\delta`. On the test rows the encoder is fixed, so its class has one member
+    there; the paper has twice the first term instead, which is larger at equal n.
 
     References
     ----------
@@ -283,14 +265,12 @@ def train_to_test(
     _require_hsic(hsic_train)
     train = uniform_bound(n_train, encoders, kernel_z, kernel_s, delta=delta)
     test = uniform_bound(n_test, SingleEncoder(), kernel_z, kernel_s, delta=delta)
-    return Certificate(
-        value=hsic_train + train.value + test.value,
-        bounds="HSIC of the trained encoder on the test rows",
-        confidence=1 - 2 * delta,
-        assumes=(*train.assumes, "test rows independent of the training rows"),
-        trivial=LARGEST_HSIC,
-        trivial_because=_BECAUSE,
-        details={
+    return _hsic_certificate(
+        hsic_train + train.value + test.value,
+        "HSIC of the trained encoder on the test rows",
+        1 - 2 * delta,
+        (*train.assumes, "test rows independent of the training rows"),
+        {
             "hsic_train": hsic_train,
             "uniform_train": train.value,
             "single_test": test.value,
@@ -302,8 +282,7 @@ def train_to_test(
 
 
 def unseen_gap_bound(norm: float, eigenvalue: float, bridge: Certificate) -> Certificate:
-    r"""Bound the gap of a head on rows to come, :math:`\|f\|^2 / \tilde\lambda_m` times a bound on their
-    HSIC.
+    r"""Bound the gap of a head on test rows: :math:`\|f\|^2 / \tilde\lambda_m` times a bound on their HSIC.
 
     Parameters
     ----------
@@ -312,7 +291,7 @@ def unseen_gap_bound(norm: float, eigenvalue: float, bridge: Certificate) -> Cer
     eigenvalue
         :math:`\tilde\lambda_m`, the smallest eigenvalue of the directions of S among the test rows.
     bridge
-        From :func:`train_to_test`.
+        Result of :func:`train_to_test`.
 
     References
     ----------
@@ -324,9 +303,8 @@ def unseen_gap_bound(norm: float, eigenvalue: float, bridge: Certificate) -> Cer
     >>> unseen_gap_bound(2.0, 0.1, bridge).value / bridge.value
     40.0
     """
-    for name, number in (("norm", norm), ("eigenvalue", eigenvalue)):
-        if not (math.isfinite(number) and number > 0):
-            raise ValueError(f"{name} is {number}; pass a positive, finite number.")
+    _arrays.require_positive(norm, "norm")
+    _arrays.require_positive(eigenvalue, "eigenvalue")
     return Certificate(
         value=norm**2 / eigenvalue * bridge.value,
         bounds="mean squared gap of the head on the test rows, along their directions of s",
@@ -338,22 +316,32 @@ def unseen_gap_bound(norm: float, eigenvalue: float, bridge: Certificate) -> Cer
     )
 
 
-def _rows_below(root: float, reciprocal: float, level: float) -> int:
-    r"""The smallest n with :math:`a / \sqrt n + b / n < c`: with x = 1/√n, the positive root of b x² + a x − c."""
-    x = 2 * level / (root + math.sqrt(root**2 + 4 * reciprocal * level))
+def _hsic_certificate(
+    value: float, bounds: str, confidence: float, assumes: tuple[str, ...], details: Mapping[str, Detail]
+) -> Certificate:
+    """Return a bound on HSIC under kernels with values in [0, 1]."""
+    return Certificate(
+        value=value,
+        bounds=bounds,
+        confidence=confidence,
+        assumes=assumes,
+        trivial=LARGEST_HSIC,
+        trivial_because="HSIC of kernels with values in [0, 1] is at most 1/4",
+        details=details,
+    )
+
+
+def _rows_below(root: float, reciprocal: float, target: float) -> int:
+    r"""Return the smallest n with :math:`a / \sqrt n + b / n < c`: with x = 1/√n, the root of b x² + a x − c."""
+    x = 2 * target / (root + math.sqrt(root**2 + 4 * reciprocal * target))
     n = max(1, math.floor(1 / x**2) - 1)
-    while root / math.sqrt(n) + reciprocal / n >= level:
+    while root / math.sqrt(n) + reciprocal / n >= target:
         n += 1
     return n
 
 
-def _require_delta(delta: float) -> None:
-    if not 0 < delta < 1:
-        raise ValueError(f"delta is {delta}; pass a probability of error between 0 and 1.")
-
-
 def _require_hsic(value: float) -> None:
-    if not (math.isfinite(value) and 0 <= value <= 1):
+    if not 0 <= value <= 1:
         raise ValueError(
             f"hsic_train is {value}; pass the biased HSIC on the training rows, under unit-diagonal kernels."
         )

@@ -1,8 +1,8 @@
-r"""Contrasts of the conditional laws, smoothed over S, that HSIC bounds on a sample and in the population.
+r"""Bounds on contrasts of the conditional laws, smoothed over S, by HSIC on a sample or in the population.
 
 With :math:`\Delta(s) = \mu_{Z \mid S = s} - \mu_Z`, every average :math:`E_S[g(S) \Delta(S)]` equals
-:math:`E[g(S) (k(Z, \cdot) - \mu_Z)]`: it needs no conditional law, and on the empirical law of a sample each
-bound below holds with the biased HSIC of the same sample. All are zero where Z is independent of S.
+:math:`E[g(S) (k(Z, \cdot) - \mu_Z)]`. No conditional law is needed, and on a sample each bound holds with the biased
+HSIC of the same sample. All contrasts are zero if Z is independent of S. Use them for an attribute without ties.
 """
 
 from __future__ import annotations
@@ -12,23 +12,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from frhsic import _arrays
+from frhsic.certificates._inputs import ON_THESE_ROWS, rows_and_kernels
 from frhsic.certificates.certificate import Certificate
-from frhsic.certificates.heads import (
-    AffineHead,
-    DeployedHead,
-    KernelExpansion,
-    UnknownHead,
-    feature_spread,
-    resolve,
-)
+from frhsic.certificates.heads import AffineHead, DeployedHead, KernelExpansion, UnknownHead, evaluate, feature_spread
 from frhsic.dependence import hsic
 from frhsic.dependence.operators import gram_times
-from frhsic.kernels import Kernel, Linear, gaussian_at_median
+from frhsic.kernels import Kernel, Linear
 
-__all__ = ["bilinear_contrast", "fixed_head_contrast", "localized_contrast", "smoothed_contrast"]
+KnownHead = KernelExpansion | AffineHead | DeployedHead
 
-_ASSUMES = ("none on the law of the rows: it holds on these rows",)
+WHAT = "a contrast"
 
 
 def localized_contrast(
@@ -45,8 +38,8 @@ def localized_contrast(
     .. math:: \| E_S[\{k_S(S, s_0) - k_S(S, s_1)\} \Delta(S)] \|^2
         \le \|k_S(s_0, \cdot) - k_S(s_1, \cdot)\|^2 \; \mathrm{HSIC}(Z, S),
 
-    without the terms of :math:`s_1` if `versus` is None. For an attribute with two values the contrast
-    between them reaches the bound.
+    without the terms of :math:`s_1` if `versus` is None. For an attribute with two values the contrast between them
+    equals the bound.
 
     Parameters
     ----------
@@ -70,7 +63,7 @@ def localized_contrast(
     >>> c.value, c.bounded
     (0.0625, 0.0625)
     """
-    z, s, kernel_z, kernel_s = _prepare(z, s, kernel_z, kernel_s)
+    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
     centers = [_point(at, s, "at")]
     if versus is not None:
         centers.append(_point(versus, s, "versus"))
@@ -108,14 +101,14 @@ def smoothed_contrast(
     >>> c.value, c.bounded
     (0.25, 0.25)
     """
-    z, s, kernel_z, kernel_s = _prepare(z, s, kernel_z, kernel_s)
+    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
     return _smoothed(z, s, weight, kernel_z, kernel_s, "squared norm of the smoothed conditional deviation")
 
 
 def fixed_head_contrast(
     z: Any,
     s: Any,
-    head: KernelExpansion | AffineHead | DeployedHead,
+    head: KnownHead,
     *,
     kernel_z: Kernel | None = None,
     kernel_s: Kernel | None = None,
@@ -123,8 +116,8 @@ def fixed_head_contrast(
     r"""Bound the smoothed gap of one head,
     :math:`\|E_S[m_f(S)\, k_S(S, \cdot)]\|^2 \le \|f\|^2\, \mathrm{HSIC}(Z, S)`.
 
-    The left side is HSIC of the head's scores under the linear kernel: a head-level HSIC. With a
-    :class:`DeployedHead` the right side has f(z) f(z') in its kernel.
+    The left side is HSIC of the head's scores under the linear kernel. With a :class:`DeployedHead` the kernel of the
+    right side contains f(z) f(z').
 
     References
     ----------
@@ -136,13 +129,13 @@ def fixed_head_contrast(
     >>> c.value, c.bounded
     (0.25, 0.25)
     """
-    z, s, kernel_z, kernel_s = _prepare(z, s, kernel_z, kernel_s)
+    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
     norm, scores, dependence = _head(head, z, s, kernel_z, kernel_s)
     return Certificate(
         value=norm**2 * dependence,
         bounds="squared norm of the smoothed gap of the head",
         bounded=float(hsic(scores, s, Linear(), kernel_s)),
-        assumes=_ASSUMES,
+        assumes=(ON_THESE_ROWS,),
         trivial=float(scores.var(correction=0)) * _largest_variance(kernel_s, s),
         trivial_because="Cauchy-Schwarz between the scores and the features of s",
         details={"n": z.shape[0], "hsic": dependence, "norm": norm},
@@ -152,7 +145,7 @@ def fixed_head_contrast(
 def bilinear_contrast(
     z: Any,
     s: Any,
-    head: KernelExpansion | AffineHead | DeployedHead,
+    head: KnownHead,
     weight: KernelExpansion,
     *,
     kernel_z: Kernel | None = None,
@@ -172,7 +165,7 @@ def bilinear_contrast(
     >>> c.value, c.bounded
     (0.25, 0.25)
     """
-    z, s, kernel_z, kernel_s = _prepare(z, s, kernel_z, kernel_s)
+    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
     norm, scores, dependence = _head(head, z, s, kernel_z, kernel_s)
     g, size = weight.values(kernel_s, s), weight.norm(kernel_s, s)
     covariance = float((g - g.mean()) @ (scores - scores.mean())) / z.shape[0]
@@ -180,21 +173,10 @@ def bilinear_contrast(
         value=norm**2 * size**2 * dependence,
         bounds="squared covariance of the head and the function of s",
         bounded=covariance**2,
-        assumes=_ASSUMES,
+        assumes=(ON_THESE_ROWS,),
         trivial=float(scores.var(correction=0) * g.var(correction=0)),
         trivial_because="Cauchy-Schwarz between the scores and the function of s",
         details={"n": z.shape[0], "hsic": dependence, "norm": norm, "weight_norm": size},
-    )
-
-
-def _prepare(z: Any, s: Any, kernel_z: Kernel | None, kernel_s: Kernel | None) -> tuple[Tensor, Tensor, Kernel, Kernel]:
-    z, s = (x.detach().to(torch.float64) for x in _arrays.paired((z, "z"), (s, "s")))
-    _arrays.require_rows(z.shape[0], 2, "a contrast")
-    return (
-        z,
-        s,
-        gaussian_at_median(z, name="z") if kernel_z is None else kernel_z,
-        gaussian_at_median(s, name="s") if kernel_s is None else kernel_s,
     )
 
 
@@ -205,11 +187,9 @@ def _point(value: Any, s: Tensor, name: str) -> Tensor:
     return row
 
 
-def _head(
-    head: KernelExpansion | AffineHead | DeployedHead, z: Tensor, s: Tensor, kernel_z: Kernel, kernel_s: Kernel
-) -> tuple[float, Tensor, float]:
-    """The norm of a known head, its scores, and HSIC under the kernel in which it has that norm."""
-    norm, scores, _ = resolve(head, kernel_z, z)
+def _head(head: KnownHead, z: Tensor, s: Tensor, kernel_z: Kernel, kernel_s: Kernel) -> tuple[float, Tensor, float]:
+    """Return the norm of a head, its scores, and HSIC under the kernel in whose RKHS it has that norm."""
+    norm, scores, _ = evaluate(head, kernel_z, z)
     if scores is None or isinstance(head, UnknownHead):
         raise TypeError("this contrast is of one head; pass KernelExpansion, AffineHead or DeployedHead.")
     dependence = float(hsic(z, s, kernel_z, kernel_s))
@@ -229,7 +209,7 @@ def _smoothed(
         value=size**2 * dependence,
         bounds=bounds,
         bounded=max(float(g @ gram_times(kernel_z.shifted, z, g)), 0.0) / n**2,
-        assumes=_ASSUMES,
+        assumes=(ON_THESE_ROWS,),
         trivial=float(g @ g) / n * _largest_variance(kernel_z, z),
         trivial_because="Cauchy-Schwarz between the function of s and the features of z",
         details={"n": n, "hsic": dependence, "weight_norm": size},
@@ -237,7 +217,7 @@ def _smoothed(
 
 
 def _largest_variance(kernel: Kernel, rows: Tensor) -> float:
-    r"""No function of norm 1 has a larger variance: :math:`\operatorname{tr}(\tilde K)/n`, or half of a
+    r"""Return a bound on the variance of functions of norm 1: :math:`\operatorname{tr}(\tilde K)/n`, or half of a
     bounded kernel's bound.
 
     A function of norm 1 varies by at most :math:`\sqrt{2 \sup k}` if k is not negative, and a variance is at

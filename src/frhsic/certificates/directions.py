@@ -1,8 +1,8 @@
-r"""The directions along which a sensitive attribute is resolved, and the rules that say how many.
+r"""Directions of the sensitive attribute along which gaps are measured, and rules for their number.
 
 The finite-sample theorem looks at scores along the leading eigenvectors :math:`\hat e_1, \dots, \hat e_m` of
-the centred Gram matrix :math:`\tilde L / n` of S. The number m is set by a rule that is stated before the
-bound is seen; a search for the m with the smallest bound would not be a bound.
+the centred Gram matrix :math:`\tilde L / n` of S. A rule that does not look at the bound sets the number m; the
+smallest bound over all m would not be a valid bound.
 """
 
 from __future__ import annotations
@@ -13,23 +13,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from frhsic import _arrays
 from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.kernels import Kernel
 
-__all__ = [
-    "DirectionRule",
-    "NumericalRank",
-    "SensitiveDirections",
-    "VarianceShare",
-    "count_directions",
-    "leading_directions",
-]
-
 DENSE_VALUES = 1500
-"""Up to so many distinct values of S the eigen-decomposition is the full one."""
+"""Up to this many distinct values of S the eigendecomposition is complete."""
 
 FACTOR_RANK = 600
-"""Above :data:`DENSE_VALUES` a pivoted Cholesky factor of at most so many columns takes its place."""
+"""Above :data:`DENSE_VALUES` a pivoted Cholesky factor of at most this many columns is used."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +49,11 @@ class VarianceShare:
     share: float = 0.95
 
     def __post_init__(self) -> None:
-        if not 0 < self.share < 1:
-            raise ValueError(f"share is {self.share}; pass a share of the variance of s between 0 and 1.")
+        _arrays.require_fraction(self.share, "share")
 
 
 DirectionRule = NumericalRank | VarianceShare | int
-"""A rule, or a number of directions that was fixed beforehand."""
+"""A rule, or a fixed number of directions."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +69,8 @@ class SensitiveDirections:
     total
         :math:`\operatorname{tr}(\tilde L)/n`.
     error
-        No eigenvalue lies below the exact one by more than this. Zero but for rounding where S has at most
-        1,500 distinct values.
+        Largest distance of an eigenvalue below the exact one. Zero, up to rounding, if S has at most 1,500 distinct
+        values.
     """
 
     vectors: Tensor
@@ -108,11 +99,10 @@ class SensitiveDirections:
 def leading_directions(kernel: Kernel, s: Tensor, rule: DirectionRule) -> SensitiveDirections:
     r"""Return the leading eigenvectors of the centred Gram matrix of the rows of `s`, as many as `rule` says.
 
-    Rows that coincide share a coordinate, so the problem has the size of the distinct values. Up to 1,500 of
-    them it is solved in full. Above that :math:`L = GG^\top + R` by a pivoted Cholesky factor, with
-    :math:`R \succeq 0`, and the directions are those of :math:`HGG^\top H / n`. Since :math:`\tilde L`
-    dominates that matrix, every form of the gap bound holds for these directions to the letter; only their
-    eigenvalues lie below the exact ones, by at most `error`.
+    Equal rows share a coordinate, so the problem has the size of the distinct values. Up to 1,500 of them it is solved
+    completely. Above, a pivoted Cholesky factor gives :math:`L = GG^\top + R` with :math:`R \succeq 0`, and the
+    directions are those of :math:`HGG^\top H / n`. Since :math:`\tilde L` dominates that matrix, every form of the gap
+    bound holds for these directions; only their eigenvalues lie below the exact ones, by at most `error`.
     """
     values, group, counts = torch.unique(s, dim=0, return_inverse=True, return_counts=True)
     if values.shape[0] == 1:
@@ -121,12 +111,11 @@ def leading_directions(kernel: Kernel, s: Tensor, rule: DirectionRule) -> Sensit
     share = counts.to(torch.float64) / n
     root = share.sqrt()
     if values.shape[0] <= DENSE_VALUES:
-        gram = kernel.shifted(values, values)  # centring takes the constant off
+        gram = kernel.shifted(values, values)  # centring removes the constant
         means = gram @ share
         gram = gram - means[:, None] - means[None, :] + share @ means
         gram = root[:, None] * gram * root[None, :]
-        eigenvalues, vectors = torch.linalg.eigh((gram + gram.T) / 2)
-        eigenvalues, vectors = eigenvalues.flip(0), vectors.flip(1)
+        eigenvalues, vectors = descending_eigenpairs(gram)
         total, error = float(gram.trace()), 0.0
     else:
         factor, _ = pivoted_cholesky(kernel, values, max_rank=FACTOR_RANK)
@@ -137,14 +126,25 @@ def leading_directions(kernel: Kernel, s: Tensor, rule: DirectionRule) -> Sensit
         eigenvalues = singular**2
         total = float(eigenvalues.sum()) + error
     m = count_directions(eigenvalues, total, rule, error=error, what="s")
-    # one coordinate per distinct value, spread over its rows; centred once more against rounding
+    # copy the coordinate of each distinct value to its rows; centre once more against rounding
     rows = (vectors[:, :m] / root[:, None])[group] / math.sqrt(n)
     rows, _ = torch.linalg.qr(rows - rows.mean(0))
     return SensitiveDirections(rows, eigenvalues[:m].clone(), total, error)
 
 
+def descending_eigenpairs(a: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the eigenvalues of a symmetric matrix, largest first, and its eigenvectors as columns."""
+    eigenvalues, vectors = torch.linalg.eigh(symmetrized(a))
+    return eigenvalues.flip(0), vectors.flip(1)
+
+
+def symmetrized(a: Tensor) -> Tensor:
+    """Return a matrix without the asymmetry of rounding."""
+    return (a + a.T) / 2
+
+
 def count_directions(eigenvalues: Tensor, total: float, rule: DirectionRule, *, error: float, what: str) -> int:
-    """Return how many of the descending `eigenvalues`, whose sum in full is `total`, the rule takes."""
+    """Return how many of the descending `eigenvalues` the rule takes; `total` is the sum of all eigenvalues."""
     largest = float(eigenvalues[0])
     if largest <= 0:
         raise ValueError(f"the centred Gram matrix of {what} is zero: its kernel does not tell its values apart.")

@@ -3,7 +3,7 @@ r"""Encoder classes with a bounded Gaussian complexity.
 .. math:: \mathcal G_n(\mathcal H) = E \sup_{h \in \mathcal H} \frac1n \sum_i \langle \xi_i, h(X_i) \rangle,
     \qquad \xi_i \sim N(0, I_{d_Z}).
 
-Each bound is :math:`c / \sqrt n` with a constant that the class knows.
+Each bound is :math:`c / \sqrt n`; the property `complexity` is the constant c.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-__all__ = ["ACTIVATIONS", "EncoderClass", "LinearEncoders", "MLPEncoders", "SingleEncoder"]
+from frhsic import _arrays
 
 ACTIVATIONS = {"identity": 1.0, "relu": 1.0, "tanh": 1.0, "selu": 1.0507009873554805 * 1.6732632423543772}
 """Lipschitz constants of activations that are zero at zero; SELU's is its slope at 0 from below, about 1.7581."""
@@ -21,7 +21,7 @@ ACTIVATIONS = {"identity": 1.0, "relu": 1.0, "tanh": 1.0, "selu": 1.050700987355
 
 @dataclass(frozen=True)
 class SingleEncoder:
-    """One encoder that was fixed before the rows were drawn: its complexity is zero."""
+    """One encoder, fixed before the rows were drawn: its complexity is zero."""
 
     @property
     def complexity(self) -> float:
@@ -50,7 +50,8 @@ class LinearEncoders:
     outputs: int
 
     def __post_init__(self) -> None:
-        _require_positive(weight_bound=self.weight_bound, input_bound=self.input_bound, outputs=self.outputs)
+        for name in ("weight_bound", "input_bound", "outputs"):
+            _arrays.require_positive(getattr(self, name), name)
 
     @property
     def complexity(self) -> float:
@@ -115,13 +116,14 @@ class MLPEncoders:
         if layers < 1 or len(self.weight_bounds) != layers or len(self.bias_bounds) not in (0, layers):
             raise ValueError(
                 f"widths {self.widths} make {layers} layers; {len(self.weight_bounds)} bounds of weights and "
-                f"{len(self.bias_bounds)} of biases came. Pass one for each layer."
+                f"{len(self.bias_bounds)} of biases were given. Pass one for each layer."
             )
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"activation is {self.activation!r}; pass one of {', '.join(ACTIVATIONS)}.")
-        _require_positive(input_bound=self.input_bound)
+        _arrays.require_positive(self.input_bound, "input_bound")
         for width, bound in zip(self.widths[1:], self.weight_bounds):
-            _require_positive(width=width, weight_bound=bound)
+            _arrays.require_positive(width, "width")
+            _arrays.require_positive(bound, "weight_bound")
         if any(not (math.isfinite(b) and b >= 0) for b in self.bias_bounds):
             raise ValueError(f"bias_bounds are {self.bias_bounds}; pass finite numbers that are not negative.")
 
@@ -140,9 +142,3 @@ class MLPEncoders:
 
 
 EncoderClass = SingleEncoder | LinearEncoders | MLPEncoders
-
-
-def _require_positive(**numbers: float) -> None:
-    for name, value in numbers.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} is {value}; pass a positive, finite number.")

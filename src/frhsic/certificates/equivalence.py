@@ -1,37 +1,27 @@
-r"""What HSIC and the conditional criteria say about each other, where the conditional law is known.
+r"""Relations between HSIC and conditional criteria, where the conditional law is known.
 
-Each takes a :class:`FiniteLaw`: a table of probabilities, or the empirical law of a sample whose S has ties.
+Most functions take a :class:`FiniteLaw`: a table of probabilities, or the empirical law of a sample with ties in S.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
 from frhsic import _arrays
-from frhsic.certificates.certificate import Certificate
+from frhsic.certificates._inputs import Form, require_form, rows_and_kernels
+from frhsic.certificates.certificate import Certificate, Detail
 from frhsic.certificates.directions import DirectionRule, NumericalRank
-from frhsic.certificates.finite import FiniteLaw, probability_table
+from frhsic.certificates.finite import FiniteLaw, Spectrum, expected_mmd_certificate, probability_table
 from frhsic.dependence import hsic
-from frhsic.kernels import Kernel, gaussian_at_median
-
-__all__ = [
-    "conditional_gaps",
-    "decomposable_identity",
-    "discrete_identity",
-    "disintegration_identity",
-    "eipm_bound",
-    "population_gdp",
-    "spectral_equivalence",
-]
+from frhsic.kernels import Kernel
 
 SELECTORS = 1_000_000
-"""So many witnesses of a decomposable class are enumerated at most."""
+"""Largest number of witnesses of a decomposable class."""
 
-_ON_THIS_LAW = "the conditional law of z given s is the one of this finite law"
+_ON_THIS_LAW = "the conditional law of z given s is that of this finite law"
 
 
 def spectral_equivalence(law: FiniteLaw, *, directions: DirectionRule | None = None) -> Certificate:
@@ -40,9 +30,9 @@ def spectral_equivalence(law: FiniteLaw, *, directions: DirectionRule | None = N
     .. math:: \frac{\mathrm{HSIC}}{\kappa_S} \;\le\; E_S\, \mathrm{MMD}^2(P_{Z \mid S}, P_Z)
         \;\le\; \frac{\mathrm{HSIC}}{\lambda_m} + \rho_m^2,
 
-    where :math:`\rho_m^2` is the part of the integral outside the m leading eigenfunctions of S. The value is
-    the right side; the left is `lower` in the details. Zero HSIC and a zero tail mean that no conditional law
-    of Z differs from the marginal one.
+    where :math:`\rho_m^2` is the part of the integral outside the m leading eigenfunctions of S. The value is the right
+    side; the left side is `lower` in the details. If HSIC and the tail are zero, every conditional law of Z equals the
+    marginal one.
 
     References
     ----------
@@ -50,7 +40,7 @@ def spectral_equivalence(law: FiniteLaw, *, directions: DirectionRule | None = N
 
     Examples
     --------
-    A fair binary attribute has Δ along the second eigenfunction alone: the right side is reached.
+    For a fair binary attribute Δ lies along the second eigenfunction, and the right side is exact.
 
     >>> law = FiniteLaw.from_table([[0.3, 0.2], [0.2, 0.3]], [[1.0, 0.5], [0.5, 1.0]], [[1.0, 0.5], [0.5, 1.0]])
     >>> both = spectral_equivalence(law)
@@ -61,9 +51,8 @@ def spectral_equivalence(law: FiniteLaw, *, directions: DirectionRule | None = N
     integral, dependence = law.mmd_integral, law.hsic
     resolved = float(law.coefficients(spectrum).trace())
     tail = max(integral - resolved, 0.0)
-    last = float(spectrum.eigenvalues[-1])
     return Certificate(
-        value=dependence / last + tail,
+        value=dependence / float(spectrum.eigenvalues[-1]) + tail,
         bounds="conditional MMD integral of z given s",
         bounded=integral,
         assumes=(_ON_THIS_LAW, "bounded kernels"),
@@ -73,8 +62,7 @@ def spectral_equivalence(law: FiniteLaw, *, directions: DirectionRule | None = N
             "lower": dependence / law.kappa,
             "hsic": dependence,
             "kappa": law.kappa,
-            "directions": spectrum.eigenvalues.shape[0],
-            "eigenvalues": tuple(spectrum.eigenvalues.tolist()),
+            **_spectrum_details(spectrum),
             "tail": tail,
             "resolved": resolved,
         },
@@ -85,8 +73,8 @@ def eipm_bound(law: FiniteLaw) -> Certificate:
     r"""Bound HSIC by the expected MMD,
     :math:`\mathrm{HSIC} \le \kappa_S \,(E_S\, \mathrm{MMD}(P_{Z \mid S}, P_Z))^2`.
 
-    Equality where the deviations and the features of S reverse together, as for two values :math:`\pm 1` with
-    equal weight and the linear kernel on S.
+    Equality holds if the deviations and the features of S change sign together, as for two values :math:`\pm 1` of
+    equal probability and the linear kernel on S.
 
     References
     ----------
@@ -99,13 +87,11 @@ def eipm_bound(law: FiniteLaw) -> Certificate:
     >>> round(bound.value, 12), round(bound.bounded, 12)
     (0.5, 0.5)
     """
-    return Certificate(
-        value=law.kappa * law.expected_mmd**2,
+    return expected_mmd_certificate(
+        law,
+        law.expected_mmd,
         bounds="HSIC of z and s",
-        bounded=law.hsic,
         assumes=(_ON_THIS_LAW, "bounded kernel on s"),
-        trivial=law.kappa * law.spread,
-        trivial_because="the squared expected MMD is at most the variance of z in feature space",
         details={"expected_mmd": law.expected_mmd, "kappa": law.kappa},
     )
 
@@ -115,7 +101,7 @@ def population_gdp(
     gaps: Any,
     norm: float,
     *,
-    form: Literal["tight", "trace", "published"] = "tight",
+    form: Form = "tight",
     directions: DirectionRule | None = None,
 ) -> Certificate:
     r"""Bound the squared GDP of a head in the population, :math:`(E_S |m_f(S)|)^2`.
@@ -124,8 +110,8 @@ def population_gdp(
         \mathrm{HSIC}/\lambda_m\} + r_m^2,
 
     with :math:`(Q_m)_{\ell \ell'} = \langle \Delta_\ell, \Delta_{\ell'} \rangle` and :math:`r_m^2` the part
-    of :math:`E_S\, m_f^2` outside the m leading eigenfunctions of S. The paper has the last of the three; the
-    first is the worst head's own value plus the tail.
+    of :math:`E_S\, m_f^2` outside the m leading eigenfunctions of S. The paper has the last of the three; the first is
+    the value of the worst head plus the tail.
 
     Parameters
     ----------
@@ -153,14 +139,14 @@ def population_gdp(
     >>> round(bound.value, 12), round(bound.bounded, 12)
     (0.25, 0.25)
     """
+    require_form(form)
     m_f = _arrays.vector(gaps, "gaps").detach().to(law.probabilities)
     pi = law.probabilities
     if m_f.shape != pi.shape:
         raise ValueError(f"{m_f.shape[0]} gaps came for {pi.shape[0]} values of s; pass one for each.")
     if abs(float(pi @ m_f)) > 1e-8 * max(float(m_f.abs().max()), 1e-300):
         raise ValueError("the gaps do not average to zero over s: pass E[f | s] minus E f.")
-    if not (math.isfinite(norm) and norm > 0):
-        raise ValueError(f"norm is {norm}; pass the positive, finite norm of the head.")
+    _arrays.require_positive(norm, "norm")
     spectrum = law.spectrum(NumericalRank() if directions is None else directions)
     inner = law.coefficients(spectrum)
     forms = {
@@ -168,8 +154,6 @@ def population_gdp(
         "trace": max(float(inner.trace()), 0.0),
         "published": law.hsic / float(spectrum.eigenvalues[-1]),
     }
-    if form not in forms:
-        raise ValueError(f"form is {form!r}; pass 'tight', 'trace' or 'published'.")
     squared = float(pi @ m_f**2)
     resolved = float(((pi * m_f) @ spectrum.functions).square().sum())
     tail = max(squared - resolved, 0.0)
@@ -185,16 +169,19 @@ def population_gdp(
             "tail": tail,
             "projected_gap": resolved,
             "mean_squared_gap": squared,
-            "directions": spectrum.eigenvalues.shape[0],
-            "eigenvalues": tuple(spectrum.eigenvalues.tolist()),
+            **_spectrum_details(spectrum),
             "hsic": law.hsic,
         },
     )
 
 
+def _spectrum_details(spectrum: Spectrum) -> dict[str, Detail]:
+    return {"directions": len(spectrum.eigenvalues), "eigenvalues": tuple(spectrum.eigenvalues.tolist())}
+
+
 def conditional_gaps(scores: Any, s: Any) -> torch.Tensor:
-    r"""Return :math:`m_f(s_k)`, the mean score at each distinct value of s less the mean of all, in ascending
-    order of s.
+    r"""Return the mean score at each distinct value of s minus the overall mean, :math:`m_f(s_k)`, in ascending order
+    of s.
 
     Examples
     --------
@@ -215,8 +202,8 @@ def discrete_identity(z: Any, s: Any, kernel_z: Kernel | None = None, kernel_s: 
 
     .. math:: \mathrm{HSIC}(Z, S) = \sum_{k, l} \pi_k \pi_l\, k_S(s_k, s_l)\, \langle \Delta_k, \Delta_l \rangle
 
-    The value is the right side, from conditional mean embeddings; `bounded` is the left, from pairs of rows.
-    They are equal to rounding, and zero together with the conditional MMD integral if both kernels are
+    The value is the right side, from conditional mean embeddings; `bounded` is the left side, from pairs of rows. They
+    are equal up to rounding, and zero exactly when the conditional MMD integral is, if both kernels are
     characteristic.
 
     References
@@ -230,9 +217,7 @@ def discrete_identity(z: Any, s: Any, kernel_z: Kernel | None = None, kernel_s: 
     >>> both.value, both.bounded
     (0.25, 0.25)
     """
-    z, s = (x.detach().to(torch.float64) for x in _arrays.paired((z, "z"), (s, "s")))
-    kernel_z = gaussian_at_median(z, name="z") if kernel_z is None else kernel_z
-    kernel_s = gaussian_at_median(s, name="s") if kernel_s is None else kernel_s
+    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s)
     law = FiniteLaw.from_sample(z, s, kernel_z, kernel_s)
     return Certificate(
         value=law.hsic,
@@ -244,7 +229,7 @@ def discrete_identity(z: Any, s: Any, kernel_z: Kernel | None = None, kernel_s: 
 
 
 def disintegration_identity(table: Any, witnesses: Any) -> Certificate:
-    r"""The joint-versus-product IPM over a finite class, as an average over S of conditional contrasts.
+    r"""Joint-versus-product IPM over a finite class, as an average over S of conditional contrasts.
 
     .. math:: \sup_f \Big| \sum_{ik} f(z_i, s_k) (p_{ik} - p_i \pi_k) \Big|
         = \sup_f \Big| \sum_k \pi_k \sum_i f(z_i, s_k) (p_{i \mid k} - p_i) \Big|
@@ -270,9 +255,9 @@ def disintegration_identity(table: Any, witnesses: Any) -> Certificate:
     f = torch.as_tensor(witnesses, dtype=torch.float64)
     if f.ndim != 3 or tuple(f.shape[1:]) != tuple(p.shape) or f.shape[0] == 0:
         raise ValueError(f"witnesses have shape {tuple(f.shape)}; pass (functions, {p.shape[0]}, {p.shape[1]}).")
-    weights, marginal = p.sum(0), p.sum(1)
-    joint = ((p - marginal[:, None] * weights) * f).sum((1, 2)).abs().max()
-    conditional = (((p / weights - marginal[:, None]) * f).sum(1) @ weights).abs().max()
+    excess, contrast, weights = _against_product(p)
+    joint = (excess * f).sum((1, 2)).abs().max()
+    conditional = ((contrast * f).sum(1) @ weights).abs().max()
     return Certificate(
         value=float(conditional),
         bounds="joint-versus-product IPM (an identity)",
@@ -283,15 +268,13 @@ def disintegration_identity(table: Any, witnesses: Any) -> Certificate:
 
 
 def decomposable_identity(table: Any, heads: Any) -> Certificate:
-    r"""For a witness class that picks one head per sensitive value, the joint IPM is the conditional
-    integral.
+    r"""Joint IPM over a witness class with one head for each sensitive value, as a conditional integral.
 
     .. math:: \mathrm{IPM}_{\mathcal F}(P_{Z,S}, P_Z \otimes P_S) = E_S\, \mathrm{IPM}_{\mathcal V}(P_{Z \mid S}, P_Z)
 
-    The class :math:`\mathcal V` is `heads` and their negatives; :math:`\mathcal F` holds
-    :math:`(z, s) \mapsto g_s(z)` for every choice :math:`s \mapsto g_s \in \mathcal V`. The left side is the
-    maximum over all of them, one by one; a class that is not decomposable, such as the unit ball of a product
-    RKHS, stays below.
+    The class :math:`\mathcal V` is `heads` and their negatives; :math:`\mathcal F` contains
+    :math:`(z, s) \mapsto g_s(z)` for every choice :math:`s \mapsto g_s \in \mathcal V`. The left side is the maximum
+    over all choices. For a class that is not decomposable, such as the unit ball of a product RKHS, it is smaller.
 
     Parameters
     ----------
@@ -320,10 +303,10 @@ def decomposable_identity(table: Any, heads: Any) -> Certificate:
             f"{g.shape[0]} heads for {p.shape[1]} values of s are {g.shape[0] ** p.shape[1]} choices; "
             f"pass fewer than {SELECTORS}."
         )
-    weights, marginal = p.sum(0), p.sum(1)
-    integral = float((g @ (p / weights - marginal[:, None])).abs().amax(0) @ weights)
-    # left side from the joint law alone: each witness is a table, summed against p − p ⊗ π
-    per_value = (g @ (p - marginal[:, None] * weights)).T.tolist()  # one row of contributions per value of s
+    excess, contrast, weights = _against_product(p)
+    integral = float((g @ contrast).abs().amax(0) @ weights)
+    # the left side needs the joint law only: each witness is a table, summed against p − p ⊗ π
+    per_value = (g @ excess).T.tolist()  # one row of contributions per value of s
     joint = max(abs(sum(choice)) for choice in itertools.product(*per_value))
     return Certificate(
         value=integral,
@@ -332,3 +315,9 @@ def decomposable_identity(table: Any, heads: Any) -> Certificate:
         assumes=("the class is symmetric and decomposable over s",),
         details={"heads": g.shape[0], "witnesses": g.shape[0] ** p.shape[1]},
     )
+
+
+def _against_product(p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    r"""Return :math:`p_{ik} - p_i \pi_k`, the contrasts :math:`p_{i \mid k} - p_i`, and :math:`\pi_k`."""
+    weights, marginal = p.sum(0), p.sum(1)
+    return p - marginal[:, None] * weights, p / weights - marginal[:, None], weights

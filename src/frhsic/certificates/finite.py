@@ -1,13 +1,14 @@
-r"""Laws with finitely many sensitive values, on which every population identity can be computed to rounding.
+r"""Joint laws with finitely many sensitive values, for which population identities can be computed exactly.
 
-For such a law HSIC, the conditional MMDs and the spectrum of S depend on three things only: the probabilities
+For such a law HSIC, the conditional MMDs and the spectrum of S depend on three quantities: the probabilities
 :math:`\pi_k`, the Gram matrix of the values :math:`s_k`, and the Gram matrix
 :math:`\langle \Delta_k, \Delta_l \rangle` of the deviations :math:`\Delta_k = \mu_{Z \mid s_k} - \mu_Z`. The
-empirical law of a sample whose S has ties is one of them.
+empirical law of a sample with ties in S is such a law.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +16,15 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.certificates.directions import DirectionRule, count_directions
+from frhsic.certificates._inputs import rows_and_kernels
+from frhsic.certificates.certificate import Certificate, Detail
+from frhsic.certificates.directions import DirectionRule, count_directions, descending_eigenpairs, symmetrized
 from frhsic.certificates.heads import feature_spread
 from frhsic.dependence.operators import gram_times
-from frhsic.kernels import Kernel, gaussian_at_median
-
-__all__ = ["FiniteLaw", "Spectrum", "probability_table"]
+from frhsic.kernels import Kernel
 
 CONTRAST_ENTRIES = 100_000_000
-"""Rows times distinct values of s, at most: the matrix of conditional weights is held."""
+"""Largest number of rows times distinct values of s: the size of the matrix of conditional weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +45,7 @@ class Spectrum:
 
 @dataclass(frozen=True, eq=False)
 class FiniteLaw:
-    r"""The joint law of a representation and an attribute with finitely many values, as its embeddings see
-    it.
+    r"""Joint law of a representation and an attribute with finitely many values, by its kernel embeddings.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class FiniteLaw:
         k, l = (_arrays.matrix(x, name).to(p) for x, name in ((gram_z, "gram_z"), (gram_s, "gram_s")))
         for gram, size, name in ((k, p.shape[0], "gram_z"), (l, p.shape[1], "gram_s")):
             if tuple(gram.shape) != (size, size):
-                raise ValueError(f"{name} has shape {tuple(gram.shape)}; the table asks for {(size, size)}.")
+                raise ValueError(f"{name} has shape {tuple(gram.shape)}; for this table pass {(size, size)}.")
             if not torch.allclose(gram, gram.T):
                 raise ValueError(f"{name} is not symmetric; pass the Gram matrix of a kernel.")
         weights = p.sum(0)
@@ -97,21 +97,19 @@ class FiniteLaw:
         contrast = p / weights - marginal[:, None]
         deviations = contrast.T @ k @ contrast
         spread = float(marginal @ k.diagonal() - marginal @ k @ marginal)
-        return cls(weights, l, _symmetric(deviations), max(spread, 0.0))
+        return cls(weights, l, symmetrized(deviations), max(spread, 0.0))
 
     @classmethod
     def from_sample(cls, z: Any, s: Any, kernel_z: Kernel | None = None, kernel_s: Kernel | None = None) -> FiniteLaw:
-        r"""Build the empirical law of a sample whose S has ties; O(n K) memory for K distinct values.
+        r"""Build the empirical law of a sample with ties in S; O(n K) memory for K distinct values.
 
         Raises
         ------
         ValueError
-            If more than half of the rows have a value of `s` of their own: the conditional laws of the sample
-            are then single rows and say nothing of the population.
+            If the value of `s` is unique for more than half of the rows: the conditional laws of the sample are then
+            single rows and say nothing about the population.
         """
-        z, s = (x.detach().to(torch.float64) for x in _arrays.paired((z, "z"), (s, "s")))
-        kernel_z = gaussian_at_median(z, name="z") if kernel_z is None else kernel_z
-        kernel_s = gaussian_at_median(s, name="s") if kernel_s is None else kernel_s
+        z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s)
         values, group, counts = torch.unique(s, dim=0, return_inverse=True, return_counts=True)
         if 2 * int((counts == 1).sum()) > s.shape[0]:
             raise ValueError(
@@ -128,7 +126,7 @@ class FiniteLaw:
         product = gram_times(kernel_z.shifted, z, torch.cat([contrast, torch.ones_like(z[:, :1])], dim=1))
         deviations = contrast.T @ product[:, :-1]
         spread = feature_spread(kernel_z, z, product[:, -1])
-        return cls(weights, kernel_s(values, values), _symmetric(deviations), spread)
+        return cls(weights, kernel_s(values, values), symmetrized(deviations), spread)
 
     @classmethod
     def from_conditionals(cls, groups: Tensor, probabilities: Tensor, gram_s: Tensor, kernel_z: Kernel) -> FiniteLaw:
@@ -141,7 +139,7 @@ class FiniteLaw:
         product = gram_times(kernel_z.shifted, rows, torch.cat([contrast, marginal], dim=1))
         deviations = contrast.T @ product[:, :-1]
         spread = float(marginal[:, 0] @ (kernel_z.diagonal(rows) - kernel_z.offset - product[:, -1]))
-        return cls(probabilities, gram_s, _symmetric(deviations), max(spread, 0.0))
+        return cls(probabilities, gram_s, symmetrized(deviations), max(spread, 0.0))
 
     @property
     def kappa(self) -> float:
@@ -172,8 +170,7 @@ class FiniteLaw:
     def spectrum(self, rule: DirectionRule) -> Spectrum:
         """Return the leading eigenpairs of the kernel operator of S, as many as `rule` says."""
         root = self.probabilities.sqrt()
-        eigenvalues, vectors = torch.linalg.eigh(_symmetric(root[:, None] * self.gram_s * root[None, :]))
-        eigenvalues, vectors = eigenvalues.flip(0), vectors.flip(1)
+        eigenvalues, vectors = descending_eigenpairs(root[:, None] * self.gram_s * root[None, :])
         m = count_directions(eigenvalues, float(eigenvalues.sum()), rule, error=0.0, what="s")
         return Spectrum(eigenvalues[:m].clone(), vectors[:, :m] / root[:, None])
 
@@ -182,11 +179,11 @@ class FiniteLaw:
         :math:`\Delta_\ell = E_S[\Delta(S) \psi_\ell(S)]`, of shape (m, m).
         """
         weighted = self.probabilities[:, None] * spectrum.functions
-        return _symmetric(weighted.T @ self.deviations @ weighted)
+        return symmetrized(weighted.T @ self.deviations @ weighted)
 
 
 def probability_table(table: Any) -> Tensor:
-    """Return a table of joint probabilities as float64, checked."""
+    """Check a table of joint probabilities and return it as float64."""
     p = _arrays.matrix(table, "table").detach().to(torch.float64)
     if float(p.min()) < 0 or abs(float(p.sum()) - 1) > 1e-9:
         raise ValueError(
@@ -198,5 +195,16 @@ def probability_table(table: Any) -> Tensor:
     return p
 
 
-def _symmetric(a: Tensor) -> Tensor:
-    return (a + a.T) / 2
+def expected_mmd_certificate(
+    law: FiniteLaw, expected: float, *, bounds: str, assumes: tuple[str, ...], details: Mapping[str, Detail]
+) -> Certificate:
+    r"""Return the bound :math:`\mathrm{HSIC} \le \kappa_S c^2` for c at least the expected MMD of the law."""
+    return Certificate(
+        value=law.kappa * expected**2,
+        bounds=bounds,
+        bounded=law.hsic,
+        assumes=assumes,
+        trivial=law.kappa * law.spread,
+        trivial_because="the squared expected MMD is at most the variance of z in feature space",
+        details=details,
+    )

@@ -9,8 +9,8 @@ variance of the scores that S explains along those directions. Its root bounds t
     \le \frac{\|f\|^2}{n} \operatorname{tr}(P_m \tilde K P_m)
     \le \frac{\|f\|^2}{\hat\lambda_m} \widehat{\mathrm{HSIC}}.
 
-The last is the paper's Theorem "Finite-sample control", the one before it a step of its proof. The first, the
-*tight* form, is an equality for one head of that norm, which comes with the certificate:
+The last is the paper's Theorem "Finite-sample control", the second a step of its proof. The first, the *tight* form,
+is an equality for one head of that norm, which the certificate contains:
 :math:`u^\top \delta = \langle f, \sum_i u_i k(z_i, \cdot) \rangle` for every centred u, and the supremum of
 :math:`\|P_m \delta\|` over the ball is the largest singular value of that map.
 """
@@ -19,28 +19,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from frhsic import _arrays
+from frhsic.certificates._inputs import ON_THESE_ROWS, Form, require_form, rows_and_kernels
 from frhsic.certificates.certificate import Certificate, Detail
-from frhsic.certificates.directions import DirectionRule, NumericalRank, SensitiveDirections, leading_directions
-from frhsic.certificates.heads import DeployedHead, Head, KernelExpansion, UnknownHead, feature_spread, resolve
+from frhsic.certificates.directions import (
+    DirectionRule,
+    NumericalRank,
+    SensitiveDirections,
+    leading_directions,
+    symmetrized,
+)
+from frhsic.certificates.heads import DeployedHead, Head, KernelExpansion, UnknownHead, evaluate, feature_spread
 from frhsic.dependence import hsic
 from frhsic.dependence.operators import gram_times
-from frhsic.kernels import Kernel, Linear, gaussian_at_median
+from frhsic.kernels import Kernel, Linear
 from frhsic.parity import gdp
-
-__all__ = ["GapCertificate", "gdp_certificate"]
-
-Form = Literal["tight", "trace", "published"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GapCertificate(Certificate):
-    """A bound on the gap of heads, with the head that attains its tight form.
+    """A bound on the gap of heads, with the head whose gap equals the tight form.
 
     Attributes
     ----------
@@ -61,7 +64,7 @@ class GapCertificate(Certificate):
         """Return the mean squared gap of any scores on the same rows, along the same directions."""
         values = _arrays.vector(scores, "scores").to(self.directions.vectors)
         if values.shape[0] != self.directions.vectors.shape[0]:
-            raise ValueError(f"{values.shape[0]} scores came for {self.directions.vectors.shape[0]} rows.")
+            raise ValueError(f"{values.shape[0]} scores were given for {self.directions.vectors.shape[0]} rows.")
         return self.directions.squared_gap(values)
 
 
@@ -82,10 +85,8 @@ def gdp_certificate(
         \;\le\; \|f\|^2\, \widehat{\mathrm{HSIC}} / \hat\lambda_m
 
     for ``form`` "tight", "trace" and "published". Zero means that no head of that kind depends on S along the
-    directions. The bound is for heads that are not known yet and, on held-out rows, for rows that were not
-    seen in training; the gap of a head that is known is simply computed, and stands beside it in `bounded`.
-
-    The computation is in float64 and O(n m) in memory.
+    directions. Use it for heads that are not known yet and, on held-out rows, for rows that were not in the training
+    set. The gap of a known head needs no bound: it is in `bounded`. Computed in float64 with O(n m) memory.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def gdp_certificate(
         kernel on z must have a linear part) or :class:`DeployedHead` (adds f(z) f(z') to the kernel; norm at
         most 1).
     form
-        Which of the three bounds becomes the value; all three are in the details.
+        The bound to use as the value; all three are in the details.
     directions
         Rule for the number m of directions of S: :class:`NumericalRank` (the default, at 1e-6),
         :class:`VarianceShare`, or a number fixed beforehand.
@@ -110,10 +111,10 @@ def gdp_certificate(
     Returns
     -------
     GapCertificate
-        Its details hold m, the eigenvalues, HSIC, the three forms for norm 1 as `tight`, `trace` and
-        `published`, the root of the value, the trace form expected if s were shuffled, and for a head that is
-        given: its norm, its squared and its absolute gap along the directions, `gdp` of its scores (one
-        attribute), and the share of their variance that the m directions do not resolve.
+        The details contain m, the eigenvalues, HSIC, the three forms for norm 1 as `tight`, `trace` and `published`,
+        the root of the value, and the trace form expected if s were shuffled. For a known head they also contain its
+        norm, its squared and absolute gap along the directions, `gdp` of its scores (for one attribute), and the share
+        of their variance that the m directions do not explain.
 
     References
     ----------
@@ -130,15 +131,11 @@ def gdp_certificate(
     >>> round(c.value, 12), round(c.bounded, 12), c.details["directions"], round(c.details["published"], 12)
     (0.25, 0.25, 1, 0.25)
     """
-    if form not in ("tight", "trace", "published"):
-        raise ValueError(f"form is {form!r}; pass 'tight', 'trace' or 'published'.")
-    z, s = (x.detach().to(torch.float64) for x in _arrays.paired((z, "z"), (s, "s"), device=device))
+    require_form(form)
+    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, device=device, what="a gap certificate")
     n = z.shape[0]
-    _arrays.require_rows(n, 2, "a gap certificate")
-    kernel_z = gaussian_at_median(z, name="z") if kernel_z is None else kernel_z
-    kernel_s = gaussian_at_median(s, name="s") if kernel_s is None else kernel_s
     head = UnknownHead() if head is None else head
-    norm, scores, about = resolve(head, kernel_z, z)
+    norm, scores, about = evaluate(head, kernel_z, z)
     along = leading_directions(kernel_s, s, NumericalRank() if directions is None else directions)
 
     deployed = scores if isinstance(head, DeployedHead) and scores is not None else z.new_zeros(n)
@@ -187,7 +184,7 @@ def gdp_certificate(
         bounds=f"mean squared gap of {about} along {along.count} directions of s",
         bounded=bounded,
         assumes=(
-            "none on the law of the rows: it holds on these rows",
+            ON_THESE_ROWS,
             f"the head has norm at most {norm:g} in the RKHS of the kernel on z",
             "the number of directions was set by the stated rule",
         ),
@@ -211,4 +208,4 @@ def _projected_gram(kernel: Kernel, z: Tensor, in_kernel: Tensor, along: Sensiti
     small = e.T @ product[:, :-1] + head[:, None] * head[None, :]
     n = z.shape[0]
     spread = feature_spread(kernel, z, product[:, -1]) + float(in_kernel @ in_kernel) / n
-    return (small + small.T) / 2, spread
+    return symmetrized(small), spread

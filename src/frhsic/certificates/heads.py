@@ -1,4 +1,4 @@
-r"""Prediction heads on a representation, as the theorems see them: functions with a norm in an RKHS."""
+r"""Prediction heads on a representation, as functions with a norm in an RKHS."""
 
 from __future__ import annotations
 
@@ -13,17 +13,6 @@ from frhsic import _arrays
 from frhsic.dependence.operators import gram_times
 from frhsic.kernels import Kernel, Linear, Sum
 
-__all__ = [
-    "AffineHead",
-    "DeployedHead",
-    "Head",
-    "KernelExpansion",
-    "UnknownHead",
-    "feature_spread",
-    "has_linear_part",
-    "resolve",
-]
-
 
 @dataclass(frozen=True)
 class UnknownHead:
@@ -32,8 +21,7 @@ class UnknownHead:
     norm: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.norm) and self.norm > 0):
-            raise ValueError(f"norm is {self.norm}; pass the positive, finite norm of the heads that are meant.")
+        _arrays.require_positive(self.norm, "norm")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +29,8 @@ class KernelExpansion:
     r"""A function given by coefficients, :math:`f = \sum_i a_i\, k(c_i, \cdot)` with
     :math:`\|f\|^2 = a^\top K_{cc}\, a`.
 
-    Kernel ridge regression, support vector machines and Gaussian processes give such heads. The same class
-    carries functions of S.
+    Kernel ridge regression, support vector machines and Gaussian processes give such heads. Functions of S are given
+    in the same form.
 
     Parameters
     ----------
@@ -72,7 +60,7 @@ class KernelExpansion:
         return a, centers
 
     def norm(self, kernel: Kernel, rows: Tensor) -> float:
-        """Return the norm in the RKHS of `kernel`, with `rows` as centers where none were given."""
+        """Return the norm in the RKHS of `kernel`; `rows` are the centers if none were given."""
         a, centers = self._parts(rows)
         return math.sqrt(max(float(a @ gram_times(kernel, centers, a)), 0.0))
 
@@ -86,9 +74,9 @@ class KernelExpansion:
 class AffineHead:
     r"""An affine head, :math:`f(z) = w^\top z + b`, for kernels with a linear part.
 
-    In the RKHS of :math:`z^\top z' + k(z, z')` the function :math:`w^\top z` has norm at most :math:`\|w\|`,
-    and exactly that if the linear kernel stands alone; the constant b has no gap. An affine head lies in no
-    RKHS of a Gaussian.
+    In the RKHS of :math:`z^\top z' + k(z, z')` the function :math:`w^\top z` has norm at most :math:`\|w\|`, and
+    exactly that in the RKHS of the linear kernel alone; the constant b has no gap. The RKHS of a Gaussian contains no
+    affine head.
 
     Examples
     --------
@@ -113,11 +101,11 @@ class AffineHead:
 
 @dataclass(frozen=True, eq=False)
 class DeployedHead:
-    r"""Whatever head is deployed, put into the kernel: :math:`k(z, z') = f(z) f(z') + k_Z(z, z')`.
+    r"""Any deployed head, added to the kernel: :math:`k(z, z') = f(z) f(z') + k_Z(z, z')`.
 
-    Then :math:`f` has norm at most 1, whatever it is, and every other head that mixes :math:`f` with
-    functions of the RKHS of :math:`k_Z` is bounded too. The scores at the rows of the sample are all that is
-    needed.
+    Any :math:`f` has norm at most 1 in the RKHS of this kernel, and every sum of a multiple of :math:`f` and a function
+    of the RKHS of :math:`k_Z` is bounded too. Only the scores at the rows of the sample are needed. Use it for neural
+    networks and other heads that have no known norm.
 
     Parameters
     ----------
@@ -138,8 +126,8 @@ def has_linear_part(kernel: Kernel) -> bool:
     return isinstance(kernel, Linear)
 
 
-def resolve(head: Head, kernel: Kernel, z: Tensor) -> tuple[float, Tensor | None, str]:
-    """Return the norm of a head, its scores at the rows of z where they are known, and its name."""
+def evaluate(head: Head, kernel: Kernel, z: Tensor) -> tuple[float, Tensor | None, str]:
+    """Return the norm of a head, its scores at the rows of z (None if unknown), and its name."""
     if isinstance(head, UnknownHead):
         return head.norm, None, f"every head of norm {head.norm:g}"
     if isinstance(head, KernelExpansion):
@@ -167,7 +155,7 @@ def feature_spread(kernel: Kernel, rows: Tensor, row_sums: Tensor | None = None)
     kernel, rows
         The kernel and the rows, of shape (n, d).
     row_sums
-        Row sums of `kernel.shifted`, if a pass over the tiles has them already.
+        Row sums of `kernel.shifted`, if they are known already.
     """
     n = rows.shape[0]
     if row_sums is None:

@@ -1,4 +1,4 @@
-r"""The regularised kernel maximal correlation, bounded by HSIC."""
+r"""A bound on the regularised kernel maximal correlation by HSIC."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from typing import Any
 
 import torch
 
-from frhsic import _arrays
+from frhsic.certificates._inputs import ON_THESE_ROWS, rows_and_kernels
 from frhsic.certificates.certificate import Certificate
 from frhsic.dependence import hsic, kernel_hgr
-from frhsic.kernels import Kernel, gaussian_at_median
-
-__all__ = ["khgr_bound"]
+from frhsic.kernels import Kernel
 
 
 def khgr_bound(
@@ -28,8 +26,7 @@ def khgr_bound(
     :math:`\widehat{\mathrm{kHGR}}^2 \le \widehat{\mathrm{HSIC}} / (\eta_Z \eta_S)`.
 
     Zero HSIC means that no smooth function of Z correlates with a smooth function of S on these rows. The
-    bound is close where the ridges are large beside the variances in feature space; at small ridges it is
-    vacuous.
+    bound is close if the ridges are large compared with the variances in feature space, and vacuous at small ridges.
 
     Parameters
     ----------
@@ -56,16 +53,14 @@ def khgr_bound(
     >>> round(c.value, 12), round(c.bounded, 12)
     (0.0625, 0.04)
     """
-    z, s = (x.detach().to(torch.float64) for x in _arrays.paired((z, "z"), (s, "s"), device=device))
-    kernel_z = gaussian_at_median(z, name="z") if kernel_z is None else kernel_z
-    kernel_s = gaussian_at_median(s, name="s") if kernel_s is None else kernel_s
+    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, device=device)
     correlation = float(kernel_hgr(z, s, kernel_z, kernel_s, ridge_z=ridge_z, ridge_s=ridge_s))
     dependence = float(hsic(z, s, kernel_z, kernel_s))
     return Certificate(
         value=dependence / (ridge_z * ridge_s),
         bounds="squared regularised kernel maximal correlation of z and s",
         bounded=correlation**2,
-        assumes=("none on the law of the rows: it holds on these rows",),
+        assumes=(ON_THESE_ROWS,),
         trivial=1.0,
         trivial_because="a correlation is at most 1",
         details={"n": z.shape[0], "hsic": dependence, "khgr": correlation, "ridge_z": ridge_z, "ridge_s": ridge_s},

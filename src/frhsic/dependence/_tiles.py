@@ -1,32 +1,31 @@
-r"""Sums over all pairs of rows, tile by tile: O(n) memory, every tile of a symmetric matrix once.
+r"""Sums over all pairs of rows, computed tile by tile in O(n) memory; each tile of a symmetric matrix once.
 
-For weights w and kernels k, l this module computes
+For weights w and kernels k, l, :func:`sums` computes
 
 .. math:: J = \sum_{ij} w_i w_j K_{ij} L_{ij}, \qquad a = Kw, \qquad b = Lw,
 
-from which HSIC follows, and pulls a gradient with respect to K back to the rows. All arithmetic is in
-float64: the terms of HSIC nearly cancel, and float32 sums of a million of them would not hold five digits.
+from which HSIC follows, and :func:`pull_back` turns a gradient with respect to K into one with respect to the rows.
+All arithmetic is in float64: the terms of HSIC nearly cancel, and float32 sums of a million of them would keep fewer
+than five digits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from frhsic.dependence._sample import recentred
 from frhsic.kernels import Kernel
 
-__all__ = ["Entries", "Sums", "entries", "over_tiles", "pairs", "pull_back", "row_sums", "sums", "working_copy"]
-
 Entries = Callable[[Tensor, Tensor], Tensor]
-"""A kernel as a function of two blocks of rows, up to a constant that HSIC does not notice."""
+"""A kernel as a function of two blocks of rows, up to an additive constant, which HSIC ignores."""
 
 CPU_TILE = 256
-"""Rows of a tile for one thread: with its temporaries it stays in a core's cache, where 512 took longer."""
+"""Rows of a tile for one thread. A tile of 256 and its temporaries fit a core's cache; 512 was slower."""
 CUDA_TILE = 4096
 
 
@@ -38,16 +37,11 @@ class Sums(NamedTuple):
     l_rows: Tensor
 
 
-def working_copy(x: Tensor, kernel: Kernel) -> Tensor:
-    """Return x off the graph in float64, moved to mean zero where the kernel's HSIC does not notice."""
-    return recentred(x.detach().to(torch.float64), kernel)
-
-
 def entries(x: Tensor, kernel: Kernel) -> Entries:
-    """Return the kernel, or the kernel less its offset where it is nearly flat on the rows x.
+    """Return the kernel, or the kernel minus its offset if it is nearly constant on the rows x.
 
-    exp costs a third of expm1, and loses nothing where values differ by more than a thousandth of the
-    constant that expm1 spares.
+    ``expm1`` costs three times as much as ``exp``. It keeps more digits only where the values differ by less than a
+    thousandth of the offset.
     """
     some = x[:: max(1, len(x) // 128)]
     flat = bool(kernel.shifted(some, some).std() < 1e-3 * kernel.offset)
@@ -55,9 +49,9 @@ def entries(x: Tensor, kernel: Kernel) -> Entries:
 
 
 def pairs(n: int, device: torch.device) -> Iterator[tuple[slice, slice]]:
-    """Yield the tiles on and above the diagonal, as (rows, columns), for all threads to work on one at a time.
+    """Yield the tiles on and above the diagonal as (rows, columns), for all threads to work on one tile at a time.
 
-    Where threads share a tile each gets twice what one alone would, because they wait at every step.
+    Threads that share a tile wait for each other at every step, so each gets twice the entries of a thread alone.
     """
     threads = torch.get_num_threads()
     cpu = CPU_TILE if threads == 1 else int(CPU_TILE * (2 * threads) ** 0.5)
@@ -73,10 +67,10 @@ def _grid(n: int, size: int) -> Iterator[tuple[slice, slice]]:
 def over_tiles(
     n: int, device: torch.device, start: Callable[[], tuple[Tensor, ...]], add: Callable[..., None]
 ) -> tuple[Tensor, ...]:
-    """Return what `add(rows, columns, *totals)` adds in place, over all tiles on and above the diagonal.
+    """Return the totals that `add(rows, columns, *totals)` adds to in place, over all tiles on and above the diagonal.
 
-    On a CPU each thread takes a fixed share of the tiles, with totals of its own that are added up in the
-    end: threads meet once, and not at every step of every tile, where on a busy machine they mostly wait.
+    On a CPU each thread takes a fixed share of the tiles and has its own totals, which are added up at the end, so
+    threads wait for each other once instead of at every step.
     """
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     tiles = list(_grid(n, CUDA_TILE if device.type == "cuda" else CPU_TILE))
@@ -93,7 +87,7 @@ def over_tiles(
         with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             parts = list(pool.map(share, range(threads), [threads] * threads))
     finally:
-        torch.set_num_threads(threads)  # the pool's threads set theirs to one, and with it the default of new ones
+        torch.set_num_threads(threads)  # the pool's threads set it to one, also for new threads
     return tuple(torch.stack(total).sum(0) for total in zip(*parts))
 
 
@@ -132,23 +126,29 @@ def sums(x: Tensor, y: Tensor, k: Entries, l: Entries, w: Tensor, *, skip_diagon
     return Sums(*over_tiles(len(w), w.device, start, add))
 
 
-def row_sums(x: Tensor, k: Kernel) -> Tensor:
-    """Return the sums over j of k(x_i, x_j), of shape (n,), in float64."""
+def add_rows(total: Tensor, tile: Tensor, rows: slice, columns: slice) -> int:
+    """Add the row sums of a tile and of its mirror image to the total; return how often the tile counts."""
+    total[rows] += tile.sum(1)
+    if rows == columns:
+        return 1
+    total[columns] += tile.sum(0)
+    return 2
+
+
+def row_sums(x: Tensor, tile: Callable[[slice, slice], Tensor]) -> Tensor:
+    """Return the row sums, of shape (n,), of a symmetric matrix on the rows of x, given its tiles."""
 
     def add(rows: slice, columns: slice, total: Tensor) -> None:
-        tile = k(x[rows], x[columns])
-        total[rows] += tile.sum(1)
-        if rows != columns:
-            total[columns] += tile.sum(0)
+        add_rows(total, tile(rows, columns), rows, columns)
 
     return over_tiles(len(x), x.device, lambda: (x.new_zeros(len(x)),), add)[0]
 
 
 def pull_back(x: Tensor, k: Entries, cotangent: Callable[[slice, slice], Tensor]) -> Tensor:
-    """Return the gradient with respect to x of a symmetric function of its Gram matrix under k.
+    """Return the gradient with respect to x of a symmetric function of its Gram matrix K under k.
 
-    `cotangent(rows, columns)` gives that tile of the function's gradient with respect to K. The tile of
-    K is computed anew and differentiated by itself, so memory stays O(n) and one tile.
+    `cotangent(rows, columns)` gives a tile of the function's gradient with respect to K. Each tile of K is computed
+    again and differentiated by itself, so memory is O(n) plus one tile.
     """
 
     def add(rows: slice, columns: slice, gradient: Tensor) -> None:
@@ -162,3 +162,45 @@ def pull_back(x: Tensor, k: Entries, cotangent: Callable[[slice, slice], Tensor]
         gradient[columns] += factor * to_right
 
     return over_tiles(len(x), x.device, lambda: (torch.zeros_like(x),), add)[0]
+
+
+def summed_over_columns(function: Callable[..., Tensor], n: int, step: int, *inputs: Tensor) -> Tensor:
+    """Return the sum of `function(*inputs, columns)` over blocks of `step` of n column numbers.
+
+    For the gradient each block is computed again instead of kept, so memory is that of one block.
+    """
+    blocks = torch.split(torch.arange(n, device=inputs[0].device), step)
+    return sum((recomputed(function, *inputs, block) for block in blocks[1:]), recomputed(function, *inputs, blocks[0]))
+
+
+def recomputed(function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+    """Call `function` now, and once more in the backward pass, instead of keeping intermediate results.
+
+    Differentiable once, with respect to the inputs only: variables that the function closes over count as fixed.
+    """
+    if not torch.is_grad_enabled() or not any(x.requires_grad for x in inputs):
+        return function(*inputs)
+    result: Tensor = _Recomputed.apply(function, *inputs)  # type: ignore[no-untyped-call]  # torch leaves apply untyped
+    return result
+
+
+class _Recomputed(torch.autograd.Function):
+    """Do what torch.utils.checkpoint does, without the seconds that importing it takes."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+        ctx.function = function
+        ctx.save_for_backward(*inputs)
+        return function(*inputs)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        needed = ctx.needs_input_grad[1:]
+        inputs = [x.detach().requires_grad_(need) for x, need in zip(ctx.saved_tensors, needed)]
+        with torch.enable_grad():
+            value = ctx.function(*inputs)
+        gradients = iter(
+            torch.autograd.grad(value, [x for x in inputs if x.requires_grad], upstream, allow_unused=True)
+        )
+        return (None, *(next(gradients) if need else None for need in needed))

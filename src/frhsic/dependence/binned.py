@@ -1,7 +1,7 @@
-r"""Discrepancies between bins of the sensitive attribute, which treat it as if it were categorical.
+r"""Discrepancies between bins of the sensitive attribute, which treat it as categorical.
 
-Two statistics, kept apart: the kernel MMD between all pairs of bins, and the squared distance of each bin's mean
-from the overall mean. Both see only what differs between bins, not what happens inside one.
+There are two statistics: the kernel MMD between pairs of bins, and the squared distance of each bin's mean from the
+overall mean. Both ignore dependence within a bin.
 """
 
 from __future__ import annotations
@@ -12,27 +12,18 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence._sample import kernel_or_median, paired_rows, recentred, recomputed, require_varying
+from frhsic.dependence._inputs import kernel_or_median, paired_rows, recentered
+from frhsic.dependence._tiles import summed_over_columns
 from frhsic.kernels import Kernel
 
-__all__ = [
-    "bin_membership",
-    "binned_mean_difference",
-    "binned_mmd",
-    "equal_width_edges",
-    "mean_difference_from_bins",
-    "pairwise_mmd_from_bins",
-    "quantile_edges",
-]
-
 TILE_ENTRIES = 1 << 22
-"""Entries of the Gram matrix that are held at once."""
+"""Entries of the Gram matrix held at once."""
 
 
 def quantile_edges(s: Any, bins: int = 10) -> Tensor:
-    """Inner edges of bins that hold equally many rows: the quantiles 1/bins, ..., (bins - 1)/bins of s.
+    """Inner edges of bins with equally many rows: the quantiles 1/bins, ..., (bins - 1)/bins of s.
 
-    Ties may make edges coincide; the bin between two equal edges stays empty.
+    With ties, edges may coincide; the bin between two equal edges is empty.
 
     Examples
     --------
@@ -40,10 +31,9 @@ def quantile_edges(s: Any, bins: int = 10) -> Tensor:
     tensor([2.], dtype=torch.float64)
     """
     values = _one_attribute(s)
-    levels = torch.arange(1, _checked_bins(bins), dtype=torch.float64, device=values.device) / bins
     ordered = values.detach().sort().values
     # torch.quantile refuses more than 2**24 rows; this is its linear interpolation
-    place = levels * (ordered.shape[0] - 1)
+    place = _inner_shares(bins, torch.float64, values.device) * (ordered.shape[0] - 1)
     below = place.floor().long()
     above = (below + 1).clamp_max(ordered.shape[0] - 1)
     return torch.lerp(ordered[below], ordered[above], (place - below).to(values.dtype))
@@ -59,12 +49,11 @@ def equal_width_edges(s: Any, bins: int = 10) -> Tensor:
     """
     values = _one_attribute(s).detach()
     low, high = values.min(), values.max()
-    steps = torch.arange(1, _checked_bins(bins), dtype=values.dtype, device=values.device) / bins
-    return low + (high - low) * steps
+    return low + (high - low) * _inner_shares(bins, values.dtype, values.device)
 
 
 def bin_membership(s: Tensor, edges: Tensor) -> Tensor:
-    """Which bin each row falls in, as zeros and ones of shape (n, bins), where bins is one more than the edges.
+    """Membership of each row in the bins, as zeros and ones of shape (n, bins) for bins - 1 inner edges.
 
     A value on an edge belongs to the bin above it. Pure, and safe under ``vmap``.
 
@@ -105,7 +94,7 @@ def pairwise_mmd_from_bins(sums: Tensor, sizes: Tensor) -> Tensor:
     .. math:: \binom{B}{2}^{-1} \sum_{a<b} \bigl( G_{aa} - 2 G_{ab} + G_{bb} \bigr), \qquad
         G_{ab} = \frac{1}{n_a n_b} \sum_{i \in a, j \in b} k(z_i, z_j),
 
-    over the bins with at least two rows; 0 if fewer than two bins have them. The diagonal is included, so each
+    over the bins with at least two rows; 0 if there are fewer than two such bins. The diagonal is included, so each
     term is a squared distance of mean embeddings, biased upwards by O(1/n_b). Pure, and safe under ``vmap``.
 
     Parameters
@@ -147,7 +136,8 @@ def binned_mmd(
     r"""Mean squared MMD between pairs of bins of s, :math:`\binom{B}{2}^{-1} \sum_{a<b} \mathrm{MMD}^2(a, b)`.
 
     Zero in the population exactly when the law of Z is the same in every bin, if the kernel is characteristic; Z may
-    still depend on S within bins. Positive by chance on a sample, since it includes the diagonal.
+    still depend on S within bins. On a sample it is positive even then. Use it to compare with methods for groups; for
+    a continuous attribute prefer :func:`frhsic.dependence.hsic`, which needs no bins.
 
     Parameters
     ----------
@@ -158,10 +148,10 @@ def binned_mmd(
     kernel_z
         Kernel on z; None is the Gaussian at the median distance.
     bins
-        How many bins, with equally many rows each. Ignored if edges are passed.
+        Number of bins, with equally many rows each. Ignored if edges are passed.
     edges
-        Inner edges in rising order, such as :func:`equal_width_edges` of the training values, which with ten bins is
-        the paper's appendix; its main text has four quantile bins.
+        Inner edges in rising order, such as :func:`equal_width_edges` of the training values. The paper's appendix has
+        ten bins of equal width, its main text four quantile bins.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
     device
@@ -174,8 +164,8 @@ def binned_mmd(
 
     References
     ----------
-    The paper, appendix on baselines, "MMD-binned". The published numbers were made with
-    :func:`binned_mean_difference` on ten quantile bins.
+    The paper, appendix on baselines, "MMD-binned". The published numbers are :func:`binned_mean_difference` on ten
+    quantile bins.
 
     Examples
     --------
@@ -185,18 +175,14 @@ def binned_mmd(
     """
     z, member = _binned(z, s, bins, edges, where, device)
     kernel = kernel_or_median(kernel_z, z, "z")
-    z = recentred(z, kernel)
-    sizes = member.sum(0)
-    # A constant added to the kernel drops out of every pair; without it flat kernels keep their digits.
+    z, n = recentered(z, kernel), z.shape[0]
 
-    def of_tile(z: Tensor, rows: Tensor) -> Tensor:
+    def sums_of_tile(z: Tensor, rows: Tensor) -> Tensor:
+        # a constant in the kernel drops out of every pair; without it nearly constant kernels keep their digits
         return member[rows].mT @ (kernel.shifted(z[rows], z) @ member)
 
-    tiles = torch.split(torch.arange(z.shape[0], device=z.device), max(1, TILE_ENTRIES // z.shape[0]))
-    sums = recomputed(of_tile, z, tiles[0])
-    for rows in tiles[1:]:
-        sums = sums + recomputed(of_tile, z, rows)
-    return pairwise_mmd_from_bins(sums, sizes)
+    sums = summed_over_columns(sums_of_tile, n, max(1, TILE_ENTRIES // n), z)
+    return pairwise_mmd_from_bins(sums, member.sum(0))
 
 
 def binned_mean_difference(
@@ -210,8 +196,8 @@ def binned_mean_difference(
 ) -> Tensor:
     r"""Sum over bins of the squared distance of their mean to the overall mean, :math:`\sum_b \|\bar z_b - \bar z\|^2`.
 
-    Zero when every bin has the same mean; blind to everything but means. A sum, so it grows with the number of bins.
-    It has no kernel: it is what the published numbers call MMD on bins.
+    Zero when every bin has the same mean, whatever else differs. It is a sum, so it grows with the number of bins.
+    The published numbers call it MMD on bins, although it has no kernel; use it to compare with them.
 
     Parameters
     ----------
@@ -228,14 +214,13 @@ def binned_mean_difference(
     >>> binned_mean_difference([0.0, 0.0, 2.0, 2.0], [1.0, 2.0, 3.0, 4.0], bins=2)
     tensor(2., dtype=torch.float64)
     """
-    z, member = _binned(z, s, bins, edges, where, device)
-    return mean_difference_from_bins(z, member)
+    return mean_difference_from_bins(*_binned(z, s, bins, edges, where, device))
 
 
 def _binned(
     z: Any, s: Any, bins: int, edges: Any, where: Any, device: torch.device | str | None
 ) -> tuple[Tensor, Tensor]:
-    """Return z and the membership of each row, checked."""
+    """Check the inputs; return z and the membership of each row in the bins."""
     z, s = paired_rows(z, s, where=where, device=device, least=2, what="a statistic of bins")
     values = _one_attribute(s)
     if edges is None:
@@ -257,13 +242,11 @@ def _one_attribute(s: Any) -> Tensor:
     values = _arrays.matrix(s, "s")
     if values.shape[1] != 1:
         raise ValueError(f"s has {values.shape[1]} columns; bins are of one attribute. Pass one column at a time.")
-    require_varying(values, "s")
+    _arrays.require_varying(values, "s")
     return values[:, 0]
 
 
-def _checked_bins(bins: int) -> int:
-    if isinstance(bins, bool) or not isinstance(bins, int):
-        raise TypeError(f"bins is {type(bins).__name__}; pass how many bins, at least 2.")
-    if bins < 2:
-        raise ValueError(f"bins is {bins}; pass at least 2.")
-    return bins
+def _inner_shares(bins: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return 1/bins, ..., (bins - 1)/bins."""
+    _arrays.require_integer(bins, "bins", 2)
+    return torch.arange(1, bins, dtype=dtype, device=device) / bins

@@ -6,8 +6,8 @@ With :math:`A, B` the doubly centred matrices of Euclidean distances :math:`a_{i
 .. math:: \mathrm{dCov}^2 = \frac{1}{n^2} \sum_{ij} A_{ij} B_{ij}, \qquad
     \mathrm{dCor}^2 = \frac{\mathrm{dCov}^2(z, s)}{\sqrt{\mathrm{dCov}^2(z, z)\, \mathrm{dCov}^2(s, s)}}.
 
-It is four times HSIC under the half-distance kernels :math:`(\|x\| + \|y\| - \|x - y\|)/2`: no bandwidth is chosen.
-Which of the functions return the square is in the first line of each.
+It is four times HSIC under the half-distance kernels :math:`(\|x\| + \|y\| - \|x - y\|)/2`, so it needs no bandwidth.
+The first line of each function says whether it returns the square.
 
 References
 ----------
@@ -26,26 +26,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from frhsic.dependence import _tiles, grams
-from frhsic.dependence._sample import paired_rows, recomputed, require_varying, safe_sqrt
+from frhsic import _arrays
+from frhsic.dependence import _tiles
+from frhsic.dependence._inputs import paired_rows, safe_sqrt
 from frhsic.kernels import squared_distances
-
-__all__ = [
-    "distance_correlation",
-    "distance_correlation_from_distances",
-    "distance_correlation_unbiased",
-    "distance_covariance",
-    "distance_covariance_from_distances",
-    "distance_covariance_unbiased",
-    "euclidean_distances",
-    "ratio",
-]
 
 
 def euclidean_distances(x: Tensor) -> Tensor:
     r"""Distances between the rows of one matrix, :math:`\|x_i - x_j\|`, of shape (..., n, n).
 
-    The diagonal is zero exactly, and the gradient is zero where two rows coincide. Pure, and safe under ``vmap``.
+    The diagonal is exactly zero, and the gradient is zero where two rows coincide. Pure, and safe under ``vmap``.
 
     Examples
     --------
@@ -57,39 +47,10 @@ def euclidean_distances(x: Tensor) -> Tensor:
     return safe_sqrt(squared_distances(x, x).masked_fill(same, 0))
 
 
-def distance_covariance_from_distances(a: Tensor, b: Tensor) -> Tensor:
-    r"""*Squared* distance covariance of two matrices of distances, :math:`n^{-2} \sum_{ij} A_{ij} B_{ij}`.
-
-    The V-statistic of a batch, smooth in the distances. It is :func:`frhsic.dependence.grams.hsic_biased` of the
-    distance matrices, because centring turns half-distance kernels into minus half the distances.
-
-    Examples
-    --------
-    Two rows one apart: A = B = [[-1/2, 1/2], [1/2, -1/2]].
-
-    >>> a = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
-    >>> distance_covariance_from_distances(a, a)
-    tensor(0.2500)
-    """
-    return grams.hsic_biased(a, b)
-
-
-def distance_correlation_from_distances(a: Tensor, b: Tensor) -> Tensor:
-    r"""*Squared* distance correlation of two matrices of distances, in [0, 1]; 0 where either is constant.
-
-    Examples
-    --------
-    >>> a = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
-    >>> distance_correlation_from_distances(a, 3 * a)
-    tensor(1.)
-    """
-    return ratio(grams.hsic_biased(a, b), grams.hsic_biased(a, a), grams.hsic_biased(b, b))
-
-
 def ratio(zs: Tensor, zz: Tensor, ss: Tensor) -> Tensor:
     r"""A correlation from three inner products, :math:`\langle z, s \rangle / \|z\| \|s\|`; 0 where either norm is.
 
-    Pure, and safe under ``vmap``. The roots are taken one by one: the product of the squares may be out of range.
+    Pure, and safe under ``vmap``. Each root is taken by itself, since the product of the squares may be out of range.
 
     Examples
     --------
@@ -105,7 +66,8 @@ def distance_covariance(z: Any, s: Any, *, where: Any = None, device: torch.devi
     r"""Distance covariance, :math:`\mathrm{dCov} = \bigl(n^{-2} \sum_{ij} A_{ij} B_{ij}\bigr)^{1/2}`: *not* squared.
 
     Zero in the population exactly when Z and S are independent. The sample value is positive even then, of order
-    :math:`n^{-1/2}`. Its square is four times HSIC under half-distance kernels.
+    :math:`n^{-1/2}`. Its square is four times HSIC under half-distance kernels. Use it where no bandwidth should be
+    chosen.
 
     Parameters
     ----------
@@ -119,24 +81,23 @@ def distance_covariance(z: Any, s: Any, *, where: Any = None, device: torch.devi
     Returns
     -------
     Tensor
-        0-d, differentiable (once) in z and s. Computed in float64 by tiles in O(n) memory, whatever the width of the
-        inputs, and returned in theirs.
+        0-d, in the dtype of the inputs, differentiable once in z and s. Computed in float64, by tiles in O(n) memory.
 
     Examples
     --------
     >>> distance_covariance([0.0, 1.0], [0.0, 1.0])
     tensor(0.5000, dtype=torch.float64)
     """
-    sums = _sums(z, s, where, device, _double_centring, least=2, what="distance covariance")
-    return _root(sums.zs).to(sums.width)
+    products = _inner_products(z, s, where, device, _DOUBLE, least=2, what="distance covariance")
+    return _root(products.zs).to(products.dtype)
 
 
 def distance_correlation(z: Any, s: Any, *, where: Any = None, device: torch.device | str | None = None) -> Tensor:
     r"""Distance correlation, :math:`\mathrm{dCor}`, the root of :math:`\mathrm{dCor}^2`: *not* squared, in [0, 1].
 
-    Zero in the population exactly when Z and S are independent, one when s is a similarity transform of z. The
-    sample value is positive even under independence, and grows with the dimension of z;
-    :func:`distance_correlation_unbiased` does not. It does not change when z or s is shifted, scaled or rotated.
+    Zero in the population exactly when Z and S are independent, one when s is a similarity transform of z. It does not
+    change when z or s is shifted, scaled or rotated. The sample value is positive even under independence and grows
+    with the dimension of z; use :func:`distance_correlation_unbiased` to compare representations of different size.
 
     Parameters
     ----------
@@ -153,8 +114,8 @@ def distance_correlation(z: Any, s: Any, *, where: Any = None, device: torch.dev
     >>> distance_correlation([0.0, 1.0, 5.0], [3.0, 1.0, -7.0])
     tensor(1..., dtype=torch.float64)
     """
-    sums = _sums(z, s, where, device, _double_centring, least=2, what="distance correlation")
-    return _root(ratio(sums.zs, sums.zz, sums.ss)).to(sums.width)
+    products = _inner_products(z, s, where, device, _DOUBLE, least=2, what="distance correlation")
+    return _root(ratio(products.zs, products.zz, products.ss)).to(products.dtype)
 
 
 def distance_covariance_unbiased(
@@ -165,8 +126,8 @@ def distance_covariance_unbiased(
     .. math:: \frac{1}{n(n-3)} \sum_{i \ne j} \tilde A_{ij} \tilde B_{ij}, \qquad
         \tilde A_{ij} = a_{ij} - \frac{a_{i\cdot} + a_{\cdot j}}{n-2} + \frac{a_{\cdot\cdot}}{(n-1)(n-2)},
 
-    where a dot is a sum. Its expectation is :math:`\mathrm{dCov}^2`, so it is often negative under independence and no
-    root is taken.
+    where a dot is a sum. Its expectation is :math:`\mathrm{dCov}^2`, so under independence it is zero on average and
+    often negative; no root is taken.
 
     Parameters
     ----------
@@ -178,9 +139,8 @@ def distance_covariance_unbiased(
     >>> distance_covariance_unbiased([0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0])
     tensor(0.6667, dtype=torch.float64)
     """
-    what = "unbiased distance covariance"
-    sums = _sums(z, s, where, device, _unbiased_centring, least=4, what=what)
-    return sums.zs.to(sums.width)
+    products = _inner_products(z, s, where, device, _UNBIASED, least=4, what="unbiased distance covariance")
+    return products.zs.to(products.dtype)
 
 
 def distance_correlation_unbiased(
@@ -188,7 +148,7 @@ def distance_correlation_unbiased(
 ) -> Tensor:
     r"""Bias-corrected estimate of the *squared* distance correlation, a ratio of unbiased estimates.
 
-    Near zero, and often negative, under independence in any dimension; at most one; no root is taken.
+    Under independence it is near zero, and often negative, in any dimension. It is at most one; no root is taken.
 
     Parameters
     ----------
@@ -200,108 +160,78 @@ def distance_correlation_unbiased(
     >>> distance_correlation_unbiased([0.0, 1.0, 5.0, 6.0], [3.0, 1.0, -7.0, -9.0])
     tensor(1..., dtype=torch.float64)
     """
-    what = "unbiased distance correlation"
-    sums = _sums(z, s, where, device, _unbiased_centring, least=4, what=what)
-    return ratio(sums.zs, sums.zz, sums.ss).to(sums.width)
+    products = _inner_products(z, s, where, device, _UNBIASED, least=4, what="unbiased distance correlation")
+    return ratio(products.zs, products.zz, products.ss).to(products.dtype)
 
 
-class _Centring(NamedTuple):
-    """Centred distances are a_ij − r_i − r_j; these are the r_i, what the sums are divided by, and the diagonal."""
+class _Centering(NamedTuple):
+    """A way to centre distances as a_ij − r_i − r_j: the r_i, the divisor of the sums, and the diagonal."""
 
     offsets: Callable[[Tensor], Tensor]  # from row sums to r
     divisor: Callable[[int], float]
     diagonal: float  # 1 if the diagonal belongs to the sums, 0 if not
 
 
-_double_centring = _Centring(
-    offsets=lambda rows: (rows - rows.mean() / 2) / rows.shape[0],
-    divisor=lambda n: float(n) * n,
-    diagonal=1.0,
-)
-_unbiased_centring = _Centring(
-    offsets=lambda rows: (rows - rows.sum() / (2 * (rows.shape[0] - 1))) / (rows.shape[0] - 2),
-    divisor=lambda n: float(n) * (n - 3),
-    diagonal=0.0,
+_DOUBLE = _Centering(lambda rows: (rows - rows.mean() / 2) / rows.shape[0], lambda n: float(n) * n, 1.0)
+_UNBIASED = _Centering(
+    lambda rows: (rows - rows.sum() / (2 * (rows.shape[0] - 1))) / (rows.shape[0] - 2),
+    lambda n: float(n) * (n - 3),
+    0.0,
 )
 
 
-class _Sums(NamedTuple):
+class _InnerProducts(NamedTuple):
     """Inner products of the centred distances of z and s, in float64, and the dtype of the inputs."""
 
     zs: Tensor
     zz: Tensor
     ss: Tensor
-    width: torch.dtype
+    dtype: torch.dtype
 
 
-def _sums(
-    z: Any,
-    s: Any,
-    where: Any,
-    device: torch.device | str | None,
-    centring: _Centring,
-    *,
-    least: int,
-    what: str,
-) -> _Sums:
+def _inner_products(
+    z: Any, s: Any, where: Any, device: torch.device | str | None, centering: _Centering, *, least: int, what: str
+) -> _InnerProducts:
     """Compute the inner products by square tiles on and above the diagonal.
 
-    The offsets are held fixed when differentiating. That loses nothing: centred rows sum to zero, so the
-    offsets' own contribution to the first derivative of an inner product vanishes.
+    The offsets count as fixed in the gradient. That is exact: centred rows sum to zero, so the derivative of an inner
+    product with respect to the offsets vanishes.
     """
     z, s = paired_rows(z, s, where=where, device=device, least=least, what=what)
-    require_varying(s, "s")
-    width = z.dtype
+    _arrays.require_varying(s, "s")
+    dtype = z.dtype
     z, s = z.to(torch.float64), s.to(torch.float64)
     n = z.shape[0]
-    with torch.no_grad():
-        r_z, r_s = centring.offsets(_row_sums(z)), centring.offsets(_row_sums(s))
-    # One split rather than many slices: the gradient of a slice is as long as z, that of a split as long as a part.
+    r_z, r_s = (centering.offsets(_row_sums(x.detach())) for x in (z, s))
+    # one split instead of many slices: the gradient of a slice is as long as z, that of a split as long as a part
     starts = sorted({i.start for i, _ in _tiles.pairs(n, z.device)})
     lengths = [stop - start for start, stop in pairwise([*starts, n])]
     z_part, s_part = (dict(zip(starts, torch.split(x, lengths))) for x in (z, s))
     total = z.new_zeros(3)
     for i, j in _tiles.pairs(n, z.device):
         rows = (z_part[i.start], z_part[j.start], s_part[i.start], s_part[j.start])
-        tile = recomputed(partial(_tile, same=i == j), *rows, r_z[i], r_z[j], r_s[i], r_s[j])
+        tile = _tiles.recomputed(partial(_tile, same=i == j), *rows, r_z[i], r_z[j], r_s[i], r_s[j])
         total = total + (tile if i == j else 2 * tile)
     on_diagonal = 4 * torch.stack([(r_z * r_s).sum(), (r_z * r_z).sum(), (r_s * r_s).sum()])
-    total = (total - (1 - centring.diagonal) * on_diagonal) / centring.divisor(n)
+    total = (total - (1 - centering.diagonal) * on_diagonal) / centering.divisor(n)
     zs, zz, ss = total
-    return _Sums(zs, zz, ss, width)
+    return _InnerProducts(zs, zz, ss, dtype)
 
 
-def _tile(
-    z: Tensor,
-    z_other: Tensor,
-    s: Tensor,
-    s_other: Tensor,
-    r: Tensor,
-    r_other: Tensor,
-    q: Tensor,
-    q_other: Tensor,
-    *,
-    same: bool,
-) -> Tensor:
+def _tile(*parts: Tensor, same: bool) -> Tensor:
     """Sum the products of two tiles of centred distances: z with s, z with itself, s with itself."""
-    a = _distances(z, z_other, same=same) - r[:, None] - r_other
-    b = _distances(s, s_other, same=same) - q[:, None] - q_other
-    a, b = a.flatten(), b.flatten()
+    z, z_other, s, s_other, r_z, r_z_other, r_s, r_s_other = parts
+    a = (_distances(z, z_other, same=same) - r_z[:, None] - r_z_other).flatten()
+    b = (_distances(s, s_other, same=same) - r_s[:, None] - r_s_other).flatten()
     return torch.stack([a @ b, a @ a, b @ b])
 
 
 def _row_sums(x: Tensor) -> Tensor:
-    rows = x.new_zeros(x.shape[0])
-    for i, j in _tiles.pairs(x.shape[0], x.device):
-        d = _distances(x[i], x[j], same=i == j)
-        rows[i] += d.sum(1)
-        if i != j:
-            rows[j] += d.sum(0)
-    return rows
+    return _tiles.row_sums(x, lambda rows, columns: _distances(x[rows], x[columns], same=rows == columns))
 
 
 def _distances(x: Tensor, y: Tensor, *, same: bool) -> Tensor:
-    """Distances between two blocks of rows, which are the `same` rows on the diagonal."""
+    """Distances between two blocks of rows; `same` on the diagonal, where both are the same rows."""
     if same:
         return euclidean_distances(x)
     squares = squared_distances(x, y)

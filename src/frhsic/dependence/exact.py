@@ -4,26 +4,25 @@ The V-statistic is three sums over pairs of rows,
 
 .. math:: \sum_{ij} w_i w_j K_{ij} L_{ij} - 2 \sum_i w_i (Kw)_i (Lw)_i + (w^\top K w)(w^\top L w),
 
-with :math:`w_i = 1/n`, and tiles of K and L are enough to take them. Its gradient with respect to K is
-:math:`w_i w_j (L_{ij} - (Lw)_i - (Lw)_j + w^\top L w)`, so that the row sums kept from the forward pass and one
-more pass over the tiles give the gradient with respect to the rows, and no matrix of n × n is ever held.
+with :math:`w_i = 1/n`, and is computed from tiles of K and L. Its gradient with respect to K is
+:math:`w_i w_j (L_{ij} - (Lw)_i - (Lw)_j + w^\top L w)`: one more pass over the tiles, with the row sums of the forward
+pass, gives the gradient with respect to the rows. No n × n matrix is held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import reduce
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence import _tiles
-from frhsic.dependence._sample import kernel_or_median, paired_rows, require_positive, require_varying
+from frhsic.dependence._inputs import kernel_or_median, paired_rows, working_copy
+from frhsic.dependence.grams import unbiased_from_sums
 from frhsic.kernels import Column, Gaussian, Kernel, Sum
-
-__all__ = ["hsic", "hsic_summed", "hsic_unbiased", "minority_weights"]
 
 
 def hsic(
@@ -38,31 +37,31 @@ def hsic(
 ) -> Tensor:
     r"""HSIC of two samples as a V-statistic, :math:`\operatorname{tr}(KHLH) / n^2`, exactly and in O(n) memory.
 
-    Zero in the population exactly when z and s are independent, if both kernels are characteristic. The
-    sample's value is never negative, and above the population's by O(1/n); see :func:`hsic_unbiased`.
-    Small is not yet fair: HSIC falls when z merely shrinks under a fixed bandwidth.
+    Zero in the population exactly when z and s are independent, if both kernels are characteristic. The value on a
+    sample is never negative and exceeds the population value by O(1/n) on average; use :func:`hsic_unbiased` to
+    compare samples of different size. A small HSIC alone does not show fairness: HSIC also falls when z shrinks under
+    a fixed bandwidth.
 
     Parameters
     ----------
     z, s
-        One row per observation: NumPy, pandas, polars, torch or lists. Several columns of s are taken
-        jointly, under one kernel (:func:`frhsic.kernels.per_column_gaussians` gives each its own bandwidth).
+        One row per observation: NumPy, pandas, polars, torch or lists. Several columns of s share one kernel
+        (:func:`frhsic.kernels.per_column_gaussians` gives each column its own bandwidth).
     kernel_z, kernel_s
         Kernels; None is a Gaussian at the median distance of that variable.
     where
-        Booleans or a 0/1 target. Only rows that are true or 1 count, as Equal Opportunity asks (y == 1).
+        Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
     weights
-        Weights of the rows, not negative; they are scaled to sum to one. They enter the joint law and the
-        product of the marginals alike, so that the value still vanishes under independence. See
-        :func:`minority_weights`.
+        Weights of the rows, not negative; they are scaled to sum to one. They enter both the joint law and the product
+        of its marginals, so the value still vanishes under independence. See :func:`minority_weights`.
     device
-        Where to compute, "auto" for the GPU if there is one. None keeps the place of the inputs.
+        Where to compute: "auto" is the GPU if there is one, None the device of the inputs.
 
     Returns
     -------
     Tensor
-        A 0-d tensor in the wider dtype of the inputs; sums are taken in float64. Differentiable once, in z
-        and in s, not in the weights and not in the kernels' bandwidths.
+        A 0-d tensor in the wider dtype of the inputs; sums are in float64. Differentiable once, with respect to z and
+        s, but not to the weights or the kernels' bandwidths.
 
     References
     ----------
@@ -81,7 +80,7 @@ def hsic(
     w = torch.full((len(z),), 1 / len(z), dtype=torch.float64, device=z.device)
     if weights is not None:
         w = _weights(weights, where, len(z)).to(z.device)
-    return _hsic(z, s, kernel_z, kernel_s, w, _Form(1.0, 1.0, 1.0, skip_diagonal=False))
+    return _hsic(z, s, kernel_z, kernel_s, w, _biased_from_sums, skip_diagonal=False)
 
 
 def hsic_unbiased(
@@ -95,18 +94,11 @@ def hsic_unbiased(
 ) -> Tensor:
     r"""HSIC of two samples as a U-statistic, the mean over distinct quadruples of rows, in O(n) memory.
 
-    .. math:: \frac{1}{n(n-3)} \Big[ \operatorname{tr}(\tilde K \tilde L)
-        + \frac{1^\top \tilde K 1 \; 1^\top \tilde L 1}{(n-1)(n-2)}
-        - \frac{2}{n-2} 1^\top \tilde K \tilde L 1 \Big],
+    .. math:: \frac{1}{n(n-1)(n-2)(n-3)} \sum_{(i, j, q, r)} K_{ij} (L_{ij} + L_{qr} - 2 L_{iq}).
 
-    where :math:`\tilde K, \tilde L` are the Gram matrices with zero diagonals. Its expectation is the
-    population's HSIC, so it is often negative where that is zero. Parameters and differentiability are
-    those of :func:`hsic`; at least four rows are needed.
-
-    References
-    ----------
-    Song, Smola, Gretton, Bedo and Borgwardt (2012), *Feature selection via dependence maximization*,
-    Theorem 2.
+    Its expectation is the population value, so under independence it is zero on average and often negative. Use it to
+    compare samples of different size. Parameters and differentiability are those of :func:`hsic`; at least four rows
+    are needed. Computed by :func:`frhsic.dependence.grams.unbiased_from_sums`.
 
     Examples
     --------
@@ -119,11 +111,9 @@ def hsic_unbiased(
     """
     z, s = paired_rows(z, s, where=where, device=device, least=4, what="unbiased HSIC")
     kernel_z, kernel_s = _kernels(z, s, kernel_z, kernel_s)
-    n = len(z)
-    w = torch.ones(n, dtype=torch.float64, device=z.device)
-    # Python's integers do not overflow, and each quotient is a float64 in range.
-    pairs, triples, quadruples = n * (n - 3), n * (n - 2) * (n - 3), n * (n - 1) * (n - 2) * (n - 3)
-    return _hsic(z, s, kernel_z, kernel_s, w, _Form(1 / pairs, 1 / triples, 1 / quadruples, skip_diagonal=True))
+    w = torch.ones(len(z), dtype=torch.float64, device=z.device)
+    combine = partial(unbiased_from_sums, n=len(z))
+    return _hsic(z, s, kernel_z, kernel_s, w, combine, skip_diagonal=True)
 
 
 def hsic_summed(
@@ -136,11 +126,11 @@ def hsic_summed(
     weights: Any = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    r"""Sum over attributes of the HSIC of each, :math:`\sum_c \operatorname{HSIC}(z, s_c)`.
+    r"""Sum of the HSIC of z with each attribute, :math:`\sum_c \operatorname{HSIC}(z, s_c)`.
 
-    Zero in the population exactly when z is independent of every column of s by itself, which is weaker
-    than independence of them jointly; for that pass all columns to :func:`hsic`. HSIC is linear in the
-    kernel of s, so the sum is one HSIC under :math:`\sum_c l_c` and costs one pass.
+    Zero in the population exactly when z is independent of each column of s by itself. That is weaker than
+    independence of all columns jointly, for which you pass them to :func:`hsic`. HSIC is linear in the kernel of s, so
+    the sum is one HSIC under :math:`\sum_c l_c` and costs one pass.
 
     Parameters
     ----------
@@ -172,7 +162,7 @@ def hsic_summed(
     for index, (name, kernel) in enumerate(zip(names, given)):
         column = inside[:, index : index + 1]
         _arrays.require_rows(len(column), 2, "HSIC")
-        require_varying(column, name)
+        _arrays.require_varying(column, name)
         columns.append(Column(kernel_or_median(kernel, column, name), index))
     return hsic(z, rows, kernel_z, reduce(Sum, columns), where=where, weights=weights, device=device)
 
@@ -180,25 +170,24 @@ def hsic_summed(
 def minority_weights(
     s: Any, *, bandwidth: float | Sequence[float] | None = None, clip: tuple[float, float] = (0.1, 10.0)
 ) -> Tensor:
-    r"""Weights of rows that make every value of s count alike, :math:`w_i \propto 1 / \hat p(s_i)`, clipped.
+    r"""Row weights under which all values of s count equally, :math:`w_i \propto 1 / \hat p(s_i)`, clipped.
 
-    The reference law of s becomes uniform instead of the sample's: rare values of the attribute are
-    protected as much as common ones. Pass the result as `weights` to :func:`hsic`, where it enters the
-    joint law and the product of the marginals alike.
+    Use them where rare values of the attribute need as much protection as common ones: pass the result as `weights`
+    to :func:`hsic`. The reference law of s is then uniform instead of that of the sample.
 
-    Here :math:`\hat p` is a Gaussian kernel density estimate at the sample's own points. The ratio
-    :math:`r_i = \operatorname{med}(\hat p) / \hat p(s_i)`, one for a typical row, is held within `clip`, so that
-    a single outlier cannot outweigh the rest, and scaled to sum to one.
+    Here :math:`\hat p` is a Gaussian kernel density estimate at the rows of the sample. The ratio
+    :math:`r_i = \operatorname{med}(\hat p) / \hat p(s_i)` is one for a typical row. It is clipped, so that a single
+    outlier cannot dominate, and scaled to sum to one.
 
     Parameters
     ----------
     s
         The attribute, shape (n,) or (n, q).
     bandwidth
-        Of the density, one number or one per column, in the units of s. None is Scott's rule,
-        :math:`h_c = \operatorname{sd}(s_c) \, n^{-1/(q+4)}` with the standard deviation of divisor n - 1.
+        Bandwidth of the density estimate in units of s: one number, or one per column. None is Scott's rule,
+        :math:`h_c = \operatorname{sd}(s_c) \, n^{-1/(q+4)}`, where the standard deviation has divisor n - 1.
     clip
-        The least and the largest ratio of a row's weight to that of a row of median density.
+        Smallest and largest ratio of a row's weight to that of a row of median density.
 
     Returns
     -------
@@ -212,7 +201,7 @@ def minority_weights(
 
     Examples
     --------
-    Three rows at 0 and one far away, which is as rare as a third and gets three times the weight.
+    Three rows at 0 and one far away: it is a third as frequent and gets three times the weight.
 
     >>> minority_weights([0.0, 0.0, 0.0, 50.0], bandwidth=1.0)
     tensor([0.1667, 0.1667, 0.1667, 0.5000], dtype=torch.float64)
@@ -225,62 +214,90 @@ def minority_weights(
     _arrays.require_rows(n, 2, "a density of s")
     rows = given.to(torch.float64)
     for index, name in enumerate(_arrays.column_names(s, "s", q)):
-        require_varying(rows[:, index : index + 1], name)
+        _arrays.require_varying(rows[:, index : index + 1], name)
     scale = rows.std(dim=0) * n ** (-1 / (q + 4))
     if bandwidth is not None:
         scales = [bandwidth] * q if isinstance(bandwidth, (int, float)) else list(bandwidth)
         if len(scales) != q:
             raise ValueError(f"{len(scales)} bandwidths came for the {q} columns of s; pass one for each.")
         for value in scales:
-            require_positive(value, "bandwidth")
+            _arrays.require_positive(value, "bandwidth")
         scale = rows.new_tensor(scales)
-    standard = (rows - rows.mean(dim=0)) / scale
-    density = _tiles.row_sums(standard, Gaussian(1.0))
+    standard, kernel = (rows - rows.mean(dim=0)) / scale, Gaussian(1.0)
+    density = _tiles.row_sums(standard, lambda rows, columns: kernel(standard[rows], standard[columns]))
     ratio = (density.median() / density).clamp(low, high)
     return (ratio / ratio.sum()).to(given.dtype)
 
 
-class _Form(NamedTuple):
-    """Factors of the joint, the cross and the product term, and whether pairs (i, i) are left out."""
+Combine = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+"""A statistic as a function of the joint sum, the cross sum, and the totals of K and L."""
 
-    joint: float
-    cross: float
-    product: float
-    skip_diagonal: bool
+
+def _biased_from_sums(joint: Tensor, cross: Tensor, k_total: Tensor, l_total: Tensor) -> Tensor:
+    """HSIC as a V-statistic, from sums under weights that sum to one."""
+    return joint - 2 * cross + k_total * l_total
 
 
 class _TiledHSIC(torch.autograd.Function):
-    """The three sums forward; their closed-form gradient, pulled back tile by tile, backward."""
+    """The sums by tiles forward; their gradient in closed form, by one more pass over the tiles, backward."""
 
     @staticmethod
-    def forward(ctx: Any, z: Tensor, s: Tensor, kernel_z: Kernel, kernel_s: Kernel, w: Tensor, form: _Form) -> Tensor:
-        x, y = _tiles.working_copy(z, kernel_z), _tiles.working_copy(s, kernel_s)
-        k, l = _tiles.entries(x, kernel_z), _tiles.entries(y, kernel_s)
-        joint, a, b = _tiles.sums(x, y, k, l, w, skip_diagonal=form.skip_diagonal)
-        ctx.save_for_backward(z, s, w, a, b)
-        ctx.kernels, ctx.form = (kernel_z, kernel_s), form
-        value = form.joint * joint - 2 * form.cross * (w * a) @ b + form.product * (w @ a) * (w @ b)
-        return value.to(z.dtype)
+    def forward(
+        ctx: Any, z: Tensor, s: Tensor, kernels: tuple[Kernel, Kernel], w: Tensor, combine: Combine, skip_diagonal: bool
+    ) -> Tensor:
+        (x, k), (y, l) = (_rows_and_entries(rows, kernel) for rows, kernel in zip((z, s), kernels))
+        joint, a, b = _tiles.sums(x, y, k, l, w, skip_diagonal=skip_diagonal)
+        sums = torch.stack([joint, (w * a) @ b, w @ a, w @ b])
+        ctx.save_for_backward(z, s, w, a, b, sums)
+        ctx.kernels, ctx.combine, ctx.skip_diagonal = kernels, combine, skip_diagonal
+        return combine(*sums).to(z.dtype)
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        z, s, w, a, b = ctx.saved_tensors
-        (kernel_z, kernel_s), form = ctx.kernels, ctx.form
-        x, y = _tiles.working_copy(z, kernel_z), _tiles.working_copy(s, kernel_s)
-        k, l = _tiles.entries(x, kernel_z), _tiles.entries(y, kernel_s)
+        z, s, w, a, b, sums = ctx.saved_tensors
+        (x, k), (y, l) = (_rows_and_entries(rows, kernel) for rows, kernel in zip((z, s), ctx.kernels))
+        with torch.enable_grad():
+            parts = sums.detach().requires_grad_()
+            joint, cross, k_total, l_total = torch.autograd.grad(ctx.combine(*parts), parts)[0]
         to_z = to_s = None
         with torch.no_grad():
             if ctx.needs_input_grad[0]:
-                to_z = upstream * _gradient(x, k, y, l, b, w, form).to(z.dtype)
+                tile = _cotangent(y, l, b, w, (joint, cross, k_total), ctx.skip_diagonal)
+                to_z = upstream * _tiles.pull_back(x, k, tile).to(z.dtype)
             if ctx.needs_input_grad[1]:
-                to_s = upstream * _gradient(y, l, x, k, a, w, form).to(s.dtype)
-        if torch.is_grad_enabled():  # create_graph=True: the graph must not pretend that it goes on
+                tile = _cotangent(x, k, a, w, (joint, cross, l_total), ctx.skip_diagonal)
+                to_s = upstream * _tiles.pull_back(y, l, tile).to(s.dtype)
+        if torch.is_grad_enabled():  # with create_graph=True, a second derivative must raise instead of being wrong
             to_z, to_s = (_ends_here(gradient, z, s, upstream) for gradient in (to_z, to_s))
         return to_z, to_s, None, None, None, None
 
 
+def _rows_and_entries(x: Tensor, kernel: Kernel) -> tuple[Tensor, _tiles.Entries]:
+    x = working_copy(x, kernel)
+    return x, _tiles.entries(x, kernel)
+
+
+def _cotangent(
+    y: Tensor, l: _tiles.Entries, b: Tensor, w: Tensor, partials: tuple[Tensor, Tensor, Tensor], skip_diagonal: bool
+) -> Callable[[slice, slice], Tensor]:
+    """Return tiles of the gradient with respect to K, given the rows y, the kernel l and the row sums b of L.
+
+    `partials` are the derivatives of the statistic with respect to the joint sum, the cross sum and the total of K.
+    """
+    joint, cross, total = partials
+    shift = cross / 2 * b  # half for either row of a pair
+
+    def tile(rows: slice, columns: slice) -> Tensor:
+        outer = joint * l(y[rows], y[columns])
+        outer = outer.add_(shift[rows, None]).add_(shift[columns] + total)
+        outer = outer.mul_(w[rows, None]).mul_(w[columns])
+        return outer.fill_diagonal_(0) if skip_diagonal and rows == columns else outer
+
+    return tile
+
+
 class _EndOfGraph(torch.autograd.Function):
-    """The identity in its first argument; refuses to be differentiated."""
+    """The identity in its first argument; raises when it is differentiated."""
 
     @staticmethod
     def forward(ctx: Any, gradient: Tensor, *depends_on: Tensor) -> Tensor:
@@ -301,40 +318,29 @@ def _ends_here(gradient: Tensor | None, *depends_on: Tensor) -> Tensor | None:
     return ended
 
 
-def _gradient(x: Tensor, k: _tiles.Entries, y: Tensor, l: _tiles.Entries, b: Tensor, w: Tensor, form: _Form) -> Tensor:
-    """Gradient with respect to x, given the row sums b of the other variable's kernel."""
-    total = form.product * (w @ b)
-    cross = form.cross * b
-
-    def cotangent(rows: slice, columns: slice) -> Tensor:
-        outer = form.joint * l(y[rows], y[columns])
-        outer = outer.sub_(cross[rows, None]).sub_(cross[columns] - total)
-        outer = outer.mul_(w[rows, None]).mul_(w[columns])
-        return outer.fill_diagonal_(0) if form.skip_diagonal and rows == columns else outer
-
-    return _tiles.pull_back(x, k, cotangent)
-
-
-def _hsic(z: Tensor, s: Tensor, kernel_z: Kernel, kernel_s: Kernel, w: Tensor, form: _Form) -> Tensor:
-    value: Tensor = _TiledHSIC.apply(z, s, kernel_z, kernel_s, w, form)  # type: ignore[no-untyped-call]  # untyped in torch
+def _hsic(
+    z: Tensor, s: Tensor, kernel_z: Kernel, kernel_s: Kernel, w: Tensor, combine: Combine, *, skip_diagonal: bool
+) -> Tensor:
+    arguments = (z, s, (kernel_z, kernel_s), w, combine, skip_diagonal)
+    value: Tensor = _TiledHSIC.apply(*arguments)  # type: ignore[no-untyped-call]  # untyped in torch
     return value
 
 
 def _kernels(z: Tensor, s: Tensor, kernel_z: Kernel | None, kernel_s: Kernel | None) -> tuple[Kernel, Kernel]:
-    """Put a kernel where None came, and refuse those whose gradient would silently be missing."""
-    require_varying(s, "s")
+    """Replace None by a kernel, and refuse kernels whose gradient would be missing."""
+    _arrays.require_varying(s, "s")
     kernel_z, kernel_s = kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
     for kernel, name in ((kernel_z, "kernel_z"), (kernel_s, "kernel_s")):
         if any(t.requires_grad for t in _tensors(kernel)):
             raise ValueError(
-                f"{name} holds a tensor that requires a gradient, and would get none here. Detach it, or apply "
+                f"{name} holds a tensor that requires a gradient, and this function gives it none. Detach it, or apply "
                 "frhsic.dependence.grams.hsic_biased to the Gram matrices."
             )
     return kernel_z, kernel_s
 
 
 def _tensors(kernel: Kernel) -> Iterator[Tensor]:
-    """Yield the tensors that a kernel and its parts hold, such as bandwidths."""
+    """Yield the tensors in a kernel and its parts, such as bandwidths."""
     for value in getattr(kernel, "__dict__", {}).values():
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, Tensor):

@@ -1,9 +1,9 @@
-r"""HSIC from random features: O(n) time, a standard error, and sums that add up over parts of the data.
+r"""HSIC from random features: O(n) time, with a standard error and with sums that add up over parts of the data.
 
-A shift-invariant kernel is the mean of :math:`\cos(\omega^\top (x - y))` over its spectral law, so that m drawn
-frequencies give features :math:`\varphi(x) = m^{-1/2} (\cos \omega_j^\top x, \sin \omega_j^\top x)_j` with
-:math:`\mathbb E \, \varphi(x)^\top \varphi(y) = k(x, y)`, and HSIC becomes the squared norm of a covariance matrix of
-features. That needs no more of the data than :math:`n`, two sums of features and one of their products.
+A shift-invariant kernel is the mean of :math:`\cos(\omega^\top (x - y))` over its spectral law. Drawing m
+frequencies gives features :math:`\varphi(x) = m^{-1/2} (\cos \omega_j^\top x, \sin \omega_j^\top x)_j` with
+:math:`\mathbb E \, \varphi(x)^\top \varphi(y) = k(x, y)`, and HSIC is the squared norm of a covariance matrix of
+features. It depends on the data through :math:`n`, two sums of features and one sum of their products.
 
 References
 ----------
@@ -24,20 +24,8 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence._sample import kernel_or_median, paired_rows, recentred, require_varying
-from frhsic.kernels import (
-    Column,
-    Gaussian,
-    InverseMultiquadric,
-    Kernel,
-    Laplacian,
-    Linear,
-    PerColumn,
-    Product,
-    Sum,
-)
-
-__all__ = ["Estimate", "FeatureMaps", "FeatureSums", "draw_feature_maps", "hsic_features"]
+from frhsic.dependence._inputs import kernel_or_median, paired_rows, recentered
+from frhsic.kernels import Column, Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, PerColumn, Product, Sum
 
 CHUNK = 4096  # rows whose features are held at once
 
@@ -49,16 +37,16 @@ class Estimate:
     Attributes
     ----------
     value
-        The estimate of the V-statistic :func:`frhsic.dependence.hsic` on these very rows.
+        Estimate of the V-statistic :func:`frhsic.dependence.hsic` on the same rows.
     standard_error
-        Of the drawn features alone, rows held fixed: how far `value` is from the exact statistic. It does not
-        cover the sampling of the rows.
+        Standard error of the random features with the rows fixed: how far `value` is from the exact statistic. The
+        sampling of the rows is not included.
     n
-        Rows.
+        Number of rows.
     features
-        Features drawn for each variable.
+        Number of features of each variable.
     blocks
-        Independent parts of the draw, from whose spread the error is taken.
+        Independent parts of the draw, whose spread gives the standard error.
     kernel_z, kernel_s
         The kernels, with their bandwidths.
     """
@@ -77,18 +65,18 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSums:
-    """All that HSIC by features needs of some rows; ``+`` joins parts of the data.
+    """Sums of random features over some rows; ``+`` joins parts of the data.
 
     Attributes
     ----------
     n
-        Rows summed.
+        Number of rows.
     z, s
         Sums of features, of shapes (blocks, features per block).
     cross
         Sum of products of features of z and of s.
     draw
-        Which features they are; sums over different ones do not add.
+        Identifies the random features; only sums over the same features add up.
     """
 
     n: int
@@ -111,7 +99,7 @@ class FeatureSums:
 
 @dataclass(frozen=True, eq=False)
 class FeatureMaps:
-    """One draw of random features for both variables. Made by :func:`draw_feature_maps`."""
+    """Random features for both variables, drawn by :func:`draw_feature_maps`."""
 
     kernel_z: Kernel
     kernel_s: Kernel
@@ -137,10 +125,9 @@ class FeatureMaps:
     def estimate(self, sums: FeatureSums) -> Estimate:
         r"""Return HSIC and its standard error from sums over all rows.
 
-        Each block of features of z with each block of s gives an unbiased estimate :math:`H_{bc}` of the
-        exact V-statistic, and the value is their mean. A table whose rows and columns are drawn
-        independently has a mean of variance
-        :math:`\sigma_z^2 / B_z + \sigma_s^2 / B_s + \sigma_{zs}^2 / B_z B_s`, estimated from its margins.
+        Each pair of a block of features of z and a block of s gives an unbiased estimate :math:`H_{bc}` of the exact
+        V-statistic; the value is their mean. The rows and columns of this table are independent draws, so its mean has
+        variance :math:`\sigma_z^2 / B_z + \sigma_s^2 / B_s + \sigma_{zs}^2 / B_z B_s`, estimated from the margins.
         """
         if sums.draw != self.draw:
             raise ValueError("these sums are over other random features; use the maps that made them.")
@@ -173,8 +160,9 @@ def hsic_features(
 ) -> Estimate:
     r"""HSIC by random features, :math:`\| n^{-1} \sum_i \tilde\varphi(z_i) \tilde\psi(s_i)^\top \|_F^2`, in O(n) time.
 
-    Here :math:`\tilde\varphi, \tilde\psi` are features less their means. Its expectation over the draw is exactly
-    :func:`frhsic.dependence.hsic` of the same rows, so that zero means what it means there.
+    Here :math:`\tilde\varphi, \tilde\psi` are features minus their means. The expectation over the draw is exactly
+    :func:`frhsic.dependence.hsic` of the same rows, so zero means the same. Use it above some 100,000 rows, or with
+    :mod:`frhsic.distributed` for data that come in parts.
 
     Parameters
     ----------
@@ -182,17 +170,17 @@ def hsic_features(
         As for :func:`frhsic.dependence.hsic`. Kernels may be Gaussian, Laplacian, inverse multiquadric, linear
         (which needs no draw), their sums and products, and products over columns.
     features
-        Features of each variable, half of them cosines and half sines: a multiple of 2 * blocks. The
-        error falls as its square root, the time grows as its square.
+        Number of features of each variable, half of them cosines and half sines: a multiple of 2 * blocks. The error
+        falls with its square root, the time grows with its square.
     blocks
         Independent parts of the draw, for the standard error; at least 2.
     random_state
-        The same integer gives the same number.
+        Seed of the draw.
 
     Returns
     -------
     Estimate
-        Value and standard error. The error is that of the features given the rows.
+        Value, and standard error of the features given the rows.
 
     Examples
     --------
@@ -205,13 +193,13 @@ def hsic_features(
     (1.5625, 0.0)
     """
     z, s = paired_rows(z, s, where=where, device=device, least=2, what="HSIC by features")
-    require_varying(s, "s")
+    _arrays.require_varying(s, "s")
     kernel_z, kernel_s = kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
     maps = draw_feature_maps(
         kernel_z, kernel_s, z.shape[1], s.shape[1], features=features, blocks=blocks, random_state=random_state
     )
-    # Neither HSIC nor its features' law notices the shift; digits do.
-    return maps.estimate(maps.sums(recentred(z.detach(), kernel_z), recentred(s.detach(), kernel_s)))
+    # a shift changes neither HSIC nor the law of its features, and keeps more digits
+    return maps.estimate(maps.sums(recentered(z.detach(), kernel_z), recentered(s.detach(), kernel_s)))
 
 
 def draw_feature_maps(
@@ -224,20 +212,20 @@ def draw_feature_maps(
     blocks: int = 16,
     random_state: _arrays.RandomState = None,
 ) -> FeatureMaps:
-    """Draw features for two kernels once, to sum them over parts of the data that never meet.
+    """Draw features for two kernels once, to sum them over parts of the data.
 
     Parameters
     ----------
     kernel_z, kernel_s
         Kernels of fixed bandwidth.
     columns_z, columns_s
-        Columns of z and of s.
+        Number of columns of z and of s.
     features, blocks, random_state
         As for :func:`hsic_features`.
 
     Examples
     --------
-    Two parts give what the whole gives.
+    Two parts together give the same estimate as the whole.
 
     >>> from frhsic.kernels import Gaussian
     >>> z, s = torch.arange(6.0)[:, None], torch.arange(6.0)[:, None] ** 2
@@ -266,14 +254,14 @@ def _standard_error(table: Tensor) -> float:
     by_row, by_column = table.mean(1), table.mean(0)
     rest = table - by_row[:, None] - by_column + mean
     interaction = rest.square().sum() / ((rows - 1) * (columns - 1))
-    # The margins' variances contain the interaction once each; the mean's variance contains it once in all.
+    # either margin's variance contains the interaction; the variance of the mean contains it once
     variance = by_row.var() / rows + by_column.var() / columns - interaction / (rows * columns)
     return math.sqrt(max(float(variance), float(interaction) / (rows * columns)))
 
 
 @dataclass(frozen=True)
 class _Draw:
-    """How many frequencies, in how many blocks, and from which generator."""
+    """Number of frequencies, number of blocks, and the generator."""
 
     blocks: int
     frequencies: int
@@ -289,8 +277,7 @@ class _Draw:
 class _Term:
     """Features of one product of kernels: cosines and sines, times a coordinate for each linear factor.
 
-    Frequencies have shape (blocks, d, m); without radial factors there are none, nothing is drawn, and one
-    block is enough.
+    Frequencies have shape (blocks, d, m); without radial factors there are none, and one block is enough.
     """
 
     frequencies: Tensor | None
@@ -319,12 +306,12 @@ class _FeatureMap:
 
     def fingerprint(self) -> bytes:
         """Return bytes that differ between draws."""
-        drawn = [t.frequencies.cpu().numpy().tobytes() for t in self.terms if t.frequencies is not None]
-        return b"".join([repr([t.linear for t in self.terms]).encode(), *drawn])
+        frequencies = [t.frequencies.cpu().numpy().tobytes() for t in self.terms if t.frequencies is not None]
+        return b"".join([repr([t.linear for t in self.terms]).encode(), *frequencies])
 
 
 _Factor = tuple[Kernel, int | None]
-"""A kernel that is neither sum nor product, and the column it looks at, None for all."""
+"""A kernel that is neither sum nor product, and the column that it applies to, None for all."""
 
 
 def _feature_map(kernel: Kernel, columns: int, draw: _Draw) -> _FeatureMap:
@@ -352,15 +339,15 @@ def _term(factors: list[_Factor], columns: int, draw: _Draw) -> _Term:
     frequencies: Tensor | None = None
     linear = []
     for kernel, index in factors:
-        looks_at = slice(None) if index is None else slice(index, index + 1)
+        applies_to = slice(None) if index is None else slice(index, index + 1)
         if isinstance(kernel, Linear):
-            linear.append(looks_at)
+            linear.append(applies_to)
             continue
-        drawn = _frequencies(kernel, columns if index is None else 1, draw)
+        factor = _frequencies(kernel, columns if index is None else 1, draw)
         # a product of kernels has the convolution of their spectral laws: frequencies add
         if frequencies is None:
-            frequencies = drawn.new_zeros(draw.blocks, columns, draw.frequencies)
-        frequencies[:, looks_at] += drawn
+            frequencies = factor.new_zeros(draw.blocks, columns, draw.frequencies)
+        frequencies[:, applies_to] += factor
     return _Term(frequencies, tuple(linear))
 
 

@@ -1,9 +1,8 @@
 r"""HSIC of two Gram matrices: pure functions, batched over leading dimensions and safe under ``vmap``.
 
-Everything here takes matrices :math:`K, L` of shape (..., n, n) that are already there: mini-batches,
-permutation tests, eigenvalue bounds. Samples whose Gram matrices would not fit belong in
-:func:`frhsic.dependence.hsic`. HSIC does not notice a constant added to a kernel, so `kernel.shifted`
-serves as well as the kernel, and keeps more digits where it is nearly flat.
+Use them where Gram matrices :math:`K, L` of shape (..., n, n) fit in memory: mini-batches, permutation tests,
+eigenvalue bounds. For larger samples use :func:`frhsic.dependence.hsic`. Adding a constant to a kernel does not change
+HSIC, so `kernel.shifted` may be used in place of the kernel; it keeps more digits where the kernel is nearly constant.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from torch import Tensor
 
 from frhsic import _arrays
 
-__all__ = ["centered", "hsic_biased", "hsic_unbiased", "hsic_weighted"]
+__all__ = ["centered", "hsic_biased", "hsic_unbiased", "hsic_weighted", "unbiased_from_sums"]
 
 
 def centered(k: Tensor) -> Tensor:
     r"""Doubly centred Gram matrix, :math:`HKH` with :math:`H = I - 11^\top / n`.
 
-    Rows and columns of the result sum to zero. It is zero exactly when :math:`K_{ij} = a_i + a_j`.
+    Rows and columns of the result sum to zero. The result is zero exactly when :math:`K_{ij} = a_i + a_j`.
 
     Parameters
     ----------
@@ -40,7 +39,8 @@ def hsic_biased(k: Tensor, l: Tensor) -> Tensor:
     r"""HSIC as a V-statistic, :math:`\operatorname{tr}(KHLH) / n^2`.
 
     Zero in the population exactly when the two variables are independent, if both kernels are
-    characteristic. Never negative, and biased upwards by O(1/n); see :func:`hsic_unbiased`.
+    characteristic. Never negative, and biased upwards by O(1/n). As a penalty on mini-batches prefer it for its
+    stability; to compare values at different n use :func:`hsic_unbiased`.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ def hsic_unbiased(k: Tensor, l: Tensor) -> Tensor:
         + \frac{1^\top \tilde K 1 \; 1^\top \tilde L 1}{(n-1)(n-2)}
         - \frac{2}{n-2} 1^\top \tilde K \tilde L 1 \Big],
 
-    where :math:`\tilde K, \tilde L` are the Gram matrices with their diagonals set to zero. Its
-    expectation is the population value; where that is zero it is therefore often negative.
+    where :math:`\tilde K, \tilde L` are the Gram matrices with their diagonals set to zero. Its expectation is the
+    population value, so under independence it is zero on average and often negative.
 
     Parameters
     ----------
@@ -96,11 +96,42 @@ def hsic_unbiased(k: Tensor, l: Tensor) -> Tensor:
     diagonal = torch.eye(n, dtype=torch.bool, device=k.device)
     k, l = k.masked_fill(diagonal, 0), l.masked_fill(diagonal, 0)
     k_rows, l_rows = k.sum(-1), l.sum(-1)
-    joint = (k * l).sum(dim=(-2, -1)) / (n * (n - 3))
-    cross = (k_rows * l_rows).sum(-1) / (n * (n - 2) * (n - 3))
-    # Divided one by one: the product of the totals stays in range, and Python's integers do not overflow.
-    product = (k_rows.sum(-1) / (n * (n - 1))) * (l_rows.sum(-1) / ((n - 2) * (n - 3)))
-    return joint - 2 * cross + product
+    cross = (k_rows * l_rows).sum(-1)
+    return unbiased_from_sums((k * l).sum(dim=(-2, -1)), cross, k_rows.sum(-1), l_rows.sum(-1), n)
+
+
+def unbiased_from_sums(joint: Tensor, cross: Tensor, k_total: Tensor, l_total: Tensor, n: int) -> Tensor:
+    r"""HSIC as a U-statistic, from sums over the off-diagonal entries of two Gram matrices.
+
+    .. math:: \frac{\sum_{ij} \tilde K_{ij} \tilde L_{ij}}{n(n-3)} - \frac{2 \sum_i a_i b_i}{n(n-2)(n-3)}
+        + \frac{\sum_i a_i \sum_i b_i}{n(n-1)(n-2)(n-3)},
+
+    where :math:`a, b` are the row sums of :math:`\tilde K, \tilde L`, whose diagonals are zero. This is the formula of
+    :func:`hsic_unbiased`; use it where the sums come from tiles.
+
+    Parameters
+    ----------
+    joint, cross
+        :math:`\sum_{ij} \tilde K_{ij} \tilde L_{ij}` and :math:`\sum_i a_i b_i`.
+    k_total, l_total
+        :math:`\sum_i a_i` and :math:`\sum_i b_i`.
+    n
+        Number of rows, at least 4.
+
+    References
+    ----------
+    Song, Smola, Gretton, Bedo and Borgwardt (2012), *Feature selection via dependence maximization*, Theorem 2.
+
+    Examples
+    --------
+    The sums of the example of :func:`hsic_unbiased`.
+
+    >>> unbiased_from_sums(*torch.tensor([8.0, 16.0, 8.0, 8.0]), n=4)
+    tensor(0.6667)
+    """
+    # Each total is divided by itself: their product stays in range, and Python's integers do not overflow.
+    product = (k_total / (n * (n - 1))) * (l_total / ((n - 2) * (n - 3)))
+    return joint / (n * (n - 3)) - 2 * (cross / (n * (n - 2) * (n - 3))) + product
 
 
 def hsic_weighted(k: Tensor, l: Tensor, w: Tensor) -> Tensor:
@@ -108,16 +139,15 @@ def hsic_weighted(k: Tensor, l: Tensor, w: Tensor) -> Tensor:
 
     .. math:: \sum_{ij} w_i w_j K_{ij} L_{ij} - 2 \sum_i w_i (Kw)_i (Lw)_i + (w^\top K w)(w^\top L w).
 
-    The weights enter the joint law and the product of its marginals alike, so it is zero when that law is
-    a product. With :math:`w_i = 1/n` it is :func:`hsic_biased`; with weights of zero it is the HSIC of
-    the other rows.
+    The weights enter both the joint law and the product of its marginals, so the value is zero when the weighted law
+    is a product. With :math:`w_i = 1/n` it is :func:`hsic_biased`. Rows of weight zero are left out.
 
     Parameters
     ----------
     k, l
         Symmetric Gram matrices of shape (..., n, n).
     w
-        Weights of shape (..., n), not negative and summing to one. They are not checked here.
+        Weights of shape (..., n), not negative and summing to one; not checked.
 
     Examples
     --------

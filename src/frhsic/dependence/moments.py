@@ -1,15 +1,14 @@
-r"""Sums over two Gram matrices that tests of independence need, tile by tile: O(n) memory.
+r"""Sums over two Gram matrices for tests of independence, computed tile by tile in O(n) memory.
 
 One pass over the pairs gives the joint sum, the row sums, the sums of squares and the diagonals of K and L,
-both up to a constant that centring removes. What is asked of :math:`\tilde K = HKH` follows without a second
-pass:
+both up to a constant that centring removes. Trace and squares of :math:`\tilde K = HKH` follow without a second pass:
 
 .. math::
     \operatorname{tr} \tilde K = \sum_i K_{ii} - \tfrac1n \sum_i a_i, \qquad
     \operatorname{tr} \tilde K^2 = \sum_{ij} K_{ij}^2 - \tfrac2n \sum_i a_i^2 + \tfrac{1}{n^2} \Big(\sum_i a_i\Big)^2,
     \qquad \tilde K_{ii} = K_{ii} - \tfrac2n a_i + \tfrac{1}{n^2} \sum_j a_j,
 
-where :math:`a_i` are the row sums. All arithmetic is in float64 and, for counts, in Python's own numbers.
+where :math:`a_i` are the row sums. All sums are in float64; counts are Python integers.
 """
 
 from __future__ import annotations
@@ -20,38 +19,37 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from frhsic.dependence._tiles import entries, over_tiles, pairs
+from frhsic.dependence._tiles import add_rows, entries, over_tiles, pairs
+from frhsic.dependence.grams import unbiased_from_sums
 from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.kernels import Kernel
 
-__all__ = ["CenteredGram", "Gram", "GramSums", "PairSums", "centered_products", "cubic_sums", "pair_sums"]
-
 THIN = 64
-"""Most columns of a factor that stands for its Gram matrix."""
+"""Largest number of columns of a factor that replaces its Gram matrix."""
 
 FEW_ROWS = 512
-"""Up to so many rows a pass over the pairs is quicker than looking for a factor."""
+"""Up to this many rows a pass over the pairs is quicker than a search for a factor."""
 
 PANEL = 1024
-"""Rows of a Gram matrix that are multiplied with one another at once in :func:`cubic_sums`."""
+"""Rows of a Gram matrix that :func:`cubic_sums` multiplies at once."""
 
 
 @dataclass(frozen=True)
 class Gram:
-    r"""A Gram matrix that is never held: rows, a kernel, and what its values on these rows allow.
+    r"""A Gram matrix of which only tiles are computed.
 
     Attributes
     ----------
     x
-        Rows in float64, off the graph, of shape (n, d).
+        Rows in float64, detached, of shape (n, d).
     kernel
         The kernel.
     shifted
-        Whether k − 1 is summed in place of k. Centring removes the one. Where the kernel is nearly flat this keeps
-        digits that the sums of k would lose; elsewhere it keeps no more and takes longer (``expm1``, not ``exp``).
+        Whether k − 1 is summed in place of k; centring removes the constant. This keeps digits where the kernel is
+        nearly constant, and only takes longer elsewhere (``expm1``, not ``exp``).
     factor
-        A matrix G of at most :data:`THIN` columns with :math:`K = GG^\top` to rounding, if there is one: in one
-        dimension, for linear kernels, for few distinct values. Sums are then O(n) in time.
+        A matrix G of at most :data:`THIN` columns with :math:`K = GG^\top` up to rounding, or None. It exists in one
+        dimension, for linear kernels and for few distinct values; sums then take O(n) time.
     """
 
     x: Tensor
@@ -61,7 +59,7 @@ class Gram:
 
     @classmethod
     def of(cls, x: Tensor, kernel: Kernel) -> Gram:
-        """Return the Gram matrix of the rows of x, which are in float64 and off the graph."""
+        """Return the Gram matrix of the rows of x, which are in float64 and detached."""
         flat = entries(x, kernel) is not kernel
         return cls(x, kernel, flat, None if flat or len(x) <= FEW_ROWS else _thin_factor(x, kernel))
 
@@ -72,46 +70,55 @@ class Gram:
 
     @property
     def offset(self) -> float:
-        """The constant that :meth:`tile` and :meth:`diagonal` leave out."""
+        """The constant that :meth:`tile` and :meth:`diagonal` subtract."""
         return self.kernel.offset if self.shifted else 0.0
 
     def tile(self, rows: slice, columns: slice) -> Tensor:
-        """Return a block of the matrix, less the offset."""
+        """Return a block of the matrix minus the offset."""
         return (self.kernel.shifted if self.shifted else self.kernel)(self.x[rows], self.x[columns])
 
     def centered_tile(self, row_sums: Tensor, rows: slice, columns: slice) -> Tensor:
-        r"""Return a block of :math:`HKH`, given the row sums of the matrix less its offset."""
+        r"""Return a block of :math:`HKH`, given the row sums of the matrix minus its offset."""
         means = row_sums / self.n
         return self.tile(rows, columns) - means[rows][:, None] - (means[columns] - means.mean())
 
     def diagonal(self) -> Tensor:
-        """Return the diagonal, less the offset."""
+        """Return the diagonal minus the offset."""
         return self.kernel.diagonal(self.x) - self.offset
 
 
 class GramSums(NamedTuple):
-    """What one pass keeps of a Gram matrix: row sums (n,), diagonal (n,), and the sum of squares (0-d)."""
+    """Sums over a Gram matrix: row sums (n,), diagonal (n,), and the sum of squares (0-d)."""
 
     rows: Tensor
     diagonal: Tensor
     squares: Tensor
 
+    @property
+    def off_diagonal_rows(self) -> Tensor:
+        """Row sums without the diagonal, of shape (n,)."""
+        return self.rows - self.diagonal
+
+    @property
+    def centered(self) -> CenteredGram:
+        r"""Diagonal, trace and sum of squares of the centred matrix :math:`\tilde K = HKH`."""
+        n = len(self.rows)
+        mean = self.rows.sum() / n
+        diagonal = self.diagonal - 2 * self.rows / n + mean / n
+        squares = self.squares - 2 * self.rows.square().sum() / n + mean.square()
+        return CenteredGram(diagonal, diagonal.sum(), squares.clamp_min(0))
+
 
 class CenteredGram(NamedTuple):
-    r"""What is known of :math:`\tilde K = HKH`: its diagonal (n,), trace, and the sum of its squares (0-d)."""
+    r"""Diagonal (n,), trace and sum of squares (0-d) of :math:`\tilde K = HKH`."""
 
     diagonal: Tensor
     trace: Tensor
     squares: Tensor
 
-    @property
-    def diagonal_squares(self) -> Tensor:
-        r"""The sum :math:`\sum_i \tilde K_{ii}^2`."""
-        return self.diagonal.square().sum()
-
 
 class PairSums(NamedTuple):
-    r"""What one pass keeps of two Gram matrices: :math:`\sum_{ij} K_{ij} L_{ij}` and the sums of each."""
+    r"""Sums over two Gram matrices: :math:`\sum_{ij} K_{ij} L_{ij}` and the sums of each."""
 
     joint: Tensor
     k: GramSums
@@ -130,33 +137,20 @@ class PairSums(NamedTuple):
 
     @property
     def unbiased(self) -> Tensor:
-        """The U-statistic of HSIC, from the same sums less their diagonals (Song et al. 2012, Theorem 2)."""
-        n = self.n
-        a, b = self.k.rows - self.k.diagonal, self.l.rows - self.l.diagonal
-        joint = (self.joint - self.k.diagonal @ self.l.diagonal) / (n * (n - 3))
-        product = (a.sum() / (n * (n - 1))) * (b.sum() / ((n - 2) * (n - 3)))
-        return joint - 2 * (a @ b) / (n * (n - 2) * (n - 3)) + product
-
-    @property
-    def centered_k(self) -> CenteredGram:
-        r"""Diagonal, trace and sum of squares of :math:`\tilde K`."""
-        return _centered(self.k)
-
-    @property
-    def centered_l(self) -> CenteredGram:
-        r"""Diagonal, trace and sum of squares of :math:`\tilde L`."""
-        return _centered(self.l)
+        """The U-statistic of HSIC, from the same sums without the diagonals."""
+        a, b = self.k.off_diagonal_rows, self.l.off_diagonal_rows
+        joint = self.joint - self.k.diagonal @ self.l.diagonal
+        return unbiased_from_sums(joint, a @ b, a.sum(), b.sum(), self.n)
 
 
 def pair_sums(k: Gram, l: Gram) -> PairSums:
-    """Return the sums of two Gram matrices on the same rows, both less their offsets, in one pass over the pairs.
+    """Return the sums of two Gram matrices on the same rows, both minus their offsets, in one pass over the pairs.
 
-    No pass is needed over a matrix that has a thin factor.
+    A matrix with a thin factor needs no pass.
     """
     if k.factor is not None and l.factor is not None:
-        return PairSums(
-            (k.factor.mT @ l.factor).square().sum(), _sums_of_factor(k, k.factor), _sums_of_factor(l, l.factor)
-        )
+        joint = (k.factor.mT @ l.factor).square().sum()
+        return PairSums(joint, _sums_of_factor(k, k.factor), _sums_of_factor(l, l.factor))
     if l.factor is not None:
         joint, k_sums = _sums_beside_factor(k, l.factor)
         return PairSums(joint, k_sums, _sums_of_factor(l, l.factor))
@@ -165,33 +159,29 @@ def pair_sums(k: Gram, l: Gram) -> PairSums:
         return PairSums(joint, _sums_of_factor(k, k.factor), l_sums)
 
     def start() -> tuple[Tensor, ...]:
-        zero, rows = k.x.new_zeros(()), k.x.new_zeros(k.n)
-        return zero, zero.clone(), zero.clone(), rows, rows.clone()
+        return k.x.new_zeros(3), k.x.new_zeros(k.n), k.x.new_zeros(k.n)
 
-    def add(
-        rows: slice, columns: slice, joint: Tensor, k_squares: Tensor, l_squares: Tensor, k_rows: Tensor, l_rows: Tensor
-    ) -> None:
+    def add(rows: slice, columns: slice, products: Tensor, k_rows: Tensor, l_rows: Tensor) -> None:
         k_tile, l_tile = k.tile(rows, columns), l.tile(rows, columns)
-        times = _add_rows(k_rows, k_tile, rows, columns)
-        _add_rows(l_rows, l_tile, rows, columns)
-        joint += times * _inner(k_tile, l_tile)
-        k_squares += times * _inner(k_tile, k_tile)
-        l_squares += times * _inner(l_tile, l_tile)
+        times = add_rows(k_rows, k_tile, rows, columns)
+        add_rows(l_rows, l_tile, rows, columns)
+        for total, (a, b) in zip(products, ((k_tile, l_tile), (k_tile, k_tile), (l_tile, l_tile))):
+            total += times * _inner(a, b)
 
-    joint, k_squares, l_squares, k_rows, l_rows = over_tiles(k.n, k.x.device, start, add)
+    (joint, k_squares, l_squares), k_rows, l_rows = over_tiles(k.n, k.x.device, start, add)
     return PairSums(joint, GramSums(k_rows, k.diagonal(), k_squares), GramSums(l_rows, l.diagonal(), l_squares))
 
 
 def centered_products(k: Gram, l: Gram, sums: PairSums) -> tuple[Tensor, Tensor]:
     r"""Return :math:`\sum_j \tilde K_{ij} \tilde L_{ij}` and :math:`\sum_{i \ne j} \tilde K_{ij}^2 \tilde L_{ij}^2`.
 
-    The first is of shape (n,), the other 0-d. This is the second pass over the pairs: both matrices are centred tile
-    by tile, by the row sums of the first.
+    The first has shape (n,), the second is 0-d. This takes a second pass over the pairs, which centres both matrices
+    tile by tile with the row sums of the first pass.
     """
 
     def add(rows: slice, columns: slice, of_rows: Tensor, squares: Tensor) -> None:
         product = k.centered_tile(sums.k.rows, rows, columns) * l.centered_tile(sums.l.rows, rows, columns)
-        times = _add_rows(of_rows, product, rows, columns)
+        times = add_rows(of_rows, product, rows, columns)
         squares += times * _inner(product, product)
         if rows == columns:
             squares -= product.diagonal().square().sum()
@@ -217,10 +207,10 @@ class CubicSums(NamedTuple):
 def cubic_sums(k: Gram, sums: GramSums) -> CubicSums:
     r"""Return the sums of degree three of :math:`\tilde K`, in O(n) memory.
 
-    For the trace of its cube panels of rows are multiplied with one another, and recomputed rather than kept: O(n³)
-    time. With a thin factor that, too, is O(n), and the rest one pass over the pairs.
+    The trace of the cube multiplies panels of rows, which are computed again instead of kept: O(n³) time, or O(n) with
+    a thin factor. The other sums take one pass over the pairs.
     """
-    d = _centered(sums).diagonal
+    d = sums.centered.diagonal
     cubes, weighted, quadratic = (k.x.new_zeros(()) for _ in range(3))
     for rows, columns in pairs(k.n, k.x.device):
         tile = k.centered_tile(sums.rows, rows, columns)
@@ -235,8 +225,8 @@ def cubic_sums(k: Gram, sums: GramSums) -> CubicSums:
 
 def _trace_of_cube(k: Gram, sums: GramSums) -> Tensor:
     if k.factor is not None:
-        centred = k.factor - k.factor.mean(dim=0)
-        small = centred.mT @ centred
+        centered = k.factor - k.factor.mean(dim=0)
+        small = centered.mT @ centered
         return _inner(small @ small, small)
     trace = k.x.new_zeros(())
     panels = [slice(i, min(i + PANEL, k.n)) for i in range(0, k.n, PANEL)]
@@ -248,19 +238,11 @@ def _trace_of_cube(k: Gram, sums: GramSums) -> Tensor:
     return trace
 
 
-def _centered(sums: GramSums) -> CenteredGram:
-    n = len(sums.rows)
-    mean = sums.rows.sum() / n
-    diagonal = sums.diagonal - 2 * sums.rows / n + mean / n
-    squares = sums.squares - 2 * sums.rows.square().sum() / n + mean.square()
-    return CenteredGram(diagonal, diagonal.sum(), squares.clamp_min(0))
-
-
 def _thin_factor(x: Tensor, kernel: Kernel) -> Tensor | None:
-    """Return a factor of the Gram matrix, whole to rounding, if it has few columns."""
+    """Return a factor of the Gram matrix, complete up to rounding, if it has few columns."""
     some = x[:: max(1, len(x) // FEW_ROWS)]
     _, left = pivoted_cholesky(kernel, some, tolerance=1e-15, max_rank=16)
-    if left > 1e-3:  # the columns that are missing are many
+    if left > 1e-3:  # many columns are missing
         return None
     factor, _ = pivoted_cholesky(kernel, x, tolerance=1e-15, max_rank=THIN)
     return factor if factor.shape[1] < THIN else None
@@ -278,7 +260,7 @@ def _sums_beside_factor(gram: Gram, factor: Tensor) -> tuple[Tensor, GramSums]:
 
     def add(rows: slice, columns: slice, joint: Tensor, squares: Tensor, of_rows: Tensor) -> None:
         tile = gram.tile(rows, columns)
-        times = _add_rows(of_rows, tile, rows, columns)
+        times = add_rows(of_rows, tile, rows, columns)
         joint += times * _inner(tile @ factor[columns], factor[rows])
         squares += times * _inner(tile, tile)
 
@@ -286,15 +268,6 @@ def _sums_beside_factor(gram: Gram, factor: Tensor) -> tuple[Tensor, GramSums]:
     return joint, GramSums(of_rows, gram.diagonal(), squares)
 
 
-def _add_rows(total: Tensor, tile: Tensor, rows: slice, columns: slice) -> int:
-    """Add a tile's row sums, and those of its mirror image, to the total; return how often the tile counts."""
-    total[rows] += tile.sum(1)
-    if rows == columns:
-        return 1
-    total[columns] += tile.sum(0)
-    return 2
-
-
 def _inner(a: Tensor, b: Tensor) -> Tensor:
-    """Sum of products of all entries, without the matrix of products."""
+    """Sum of the products of all entries, without the matrix of products."""
     return torch.dot(a.reshape(-1), b.reshape(-1))

@@ -1,6 +1,6 @@
-r"""Gram matrices as operators: a product with a thin matrix, and a low-rank factor, never the matrix itself.
+r"""Gram matrices as operators: products with thin matrices and low-rank factors, without the n × n matrix.
 
-Both work on float64 or float32 rows, on any device, and hold :math:`O(n r)` numbers for r columns.
+Both functions take float64 or float32 rows on any device and hold :math:`O(n r)` numbers for r columns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from frhsic.kernels import Kernel
 __all__ = ["gram_times", "pivoted_cholesky"]
 
 TILE_ENTRIES = 1 << 21
-"""Entries of the Gram matrix that are held at once."""
+"""Entries of the Gram matrix held at once."""
 
 
 def gram_times(
@@ -24,8 +24,8 @@ def gram_times(
 ) -> Tensor:
     r"""Product of a Gram matrix with a thin one, :math:`(K b)_{ic} = \sum_j k(x_i, y_j)\, b_{jc}`, by tiles of rows.
 
-    Where the columns of `b` sum to zero and the result is centred, `kernel.shifted` may be passed in place of
-    the kernel: the product differs by a constant per column, and nearly flat kernels keep their digits.
+    If the columns of `b` sum to zero or the result is centred afterwards, pass `kernel.shifted` in place of the
+    kernel: the product differs by a constant per column, and nearly constant kernels keep more digits.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def gram_times(
     if b.shape[0] != other.shape[0]:
         raise ValueError(f"b has {b.shape[0]} rows for {other.shape[0]} columns of the Gram matrix.")
     step = max(1, TILE_ENTRIES // other.shape[0])
-    # written in place: small results kept between large tiles would leave the heap full of holes
+    # in place: small results allocated between large tiles would fragment the heap
     product = b.new_empty((x.shape[0], *b.shape[1:]))
     for i in range(0, x.shape[0], step):
         product[i : i + step] = kernel(x[i : i + step], other) @ b
@@ -61,10 +61,10 @@ def pivoted_cholesky(
 ) -> tuple[Tensor, float]:
     r"""Incomplete Cholesky factor with diagonal pivots, :math:`K = GG^\top + R` with :math:`R \succeq 0`.
 
-    At each step the row with the largest remaining diagonal enters. It stops when
-    :math:`\operatorname{tr} R \le` `tolerance` :math:`\cdot \operatorname{tr} K`, at `max_rank` columns, or
-    where the largest remaining diagonal is rounding error. Every eigenvalue of :math:`GG^\top` lies below that of
-    :math:`K` by at most :math:`\operatorname{tr} R`. O(n r) memory, O(n r²) time.
+    Each step adds the row with the largest remaining diagonal. The algorithm stops when
+    :math:`\operatorname{tr} R \le` `tolerance` :math:`\cdot \operatorname{tr} K`, at `max_rank` columns, or when the
+    largest remaining diagonal is rounding error. Every eigenvalue of :math:`GG^\top` lies below that of :math:`K` by at
+    most :math:`\operatorname{tr} R`. O(n r) memory, O(n r²) time.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def pivoted_cholesky(
 
     Examples
     --------
-    Two of these three rows coincide: two columns are the whole matrix.
+    Two of these three rows coincide, so two columns give the whole matrix.
 
     >>> from frhsic.kernels import Gaussian
     >>> x = torch.tensor([[0.0], [1.0], [0.0]], dtype=torch.float64)

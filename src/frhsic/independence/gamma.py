@@ -1,4 +1,4 @@
-r"""Tests of independence whose null distribution is a gamma with known moments."""
+r"""Tests of independence with a gamma distribution of known moments as the null."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import torch
 from scipy.special import gammaincc, gammainccinv
 
 from frhsic.dependence.moments import centered_products, cubic_sums
-from frhsic.independence._sample import Sample, bandwidths, sample
+from frhsic.independence._gram_pair import GramPair, gram_pair
 from frhsic.independence.null_moments import gretton_moments, permutation_third_moment, published_moments
 from frhsic.independence.result import IndependenceResult, require_level
 from frhsic.kernels import Kernel
-
-__all__ = ["Moments", "gamma_test", "gamma_test_published"]
 
 Moments = Literal["permutation", "pearson", "gretton"]
 
@@ -39,8 +37,9 @@ def gamma_test(
         \Gamma \sim \mathrm{Gamma}\Big(\frac{\mu^2}{\nu}, \frac{\nu}{\mu}\Big),
 
     with :math:`\mu, \nu` the mean and variance of the biased HSIC under independence. Under :math:`H_0` the limit of
-    :math:`n\,\mathrm{HSIC}` is a weighted sum of chi-squares, of which the gamma is an approximation, good at the
-    5 % level from n = 50 on (see the documentation for the measured levels). O(n) memory.
+    :math:`n\,\mathrm{HSIC}` is a weighted sum of chi-squares. The gamma approximates it well at the 5 % level from
+    n = 50 on (docs/tests.md has the measured levels). Use it by default: it is fast, needs no random draw and takes
+    O(n) memory. Where the level must be exact use :func:`~frhsic.independence.permutation_test`.
 
     Parameters
     ----------
@@ -51,12 +50,11 @@ def gamma_test(
         ``kernels.per_column_gaussians(s)``.
     moments
         ``"permutation"``: the exact mean and variance over all n! permutations of s, for any kernel; O(n²) time.
-        ``"pearson"``: the exact third moment as well, matched by a shifted gamma (Pearson type III). Its small
-        p-values are right where those of the others are too small by a third or more (at level .01 and below);
-        O(n³) time.
-        ``"gretton"``: mean and variance of Gretton et al. (2007); kernels with k(x, x) = 1 only.
+        ``"pearson"``: the exact third moment as well, matched by a shifted gamma (Pearson type III); O(n³) time. Use
+        it for small p-values: at level .01 and below those of the others are too small by a third or more.
+        ``"gretton"``: mean and variance of Gretton et al. (2007), for kernels with k(x, x) = 1 only.
     level
-        Level that the threshold refers to.
+        Level of the test, for the threshold and for :attr:`IndependenceResult.rejected`.
     where
         Boolean mask or 0/1 target: only those rows are tested (Equal Opportunity tests Z and S given Y = 1).
     epsilon
@@ -85,15 +83,15 @@ def gamma_test(
     if moments not in ("permutation", "pearson", "gretton"):
         raise ValueError(f"moments is {moments!r}; pass 'permutation', 'pearson' or 'gretton'.")
     require_level(level, epsilon)
-    data = sample(z, s, kernel_z, kernel_s, where=where, device=device, least=LEAST_ROWS, what="the gamma test")
+    pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=LEAST_ROWS, what="the gamma test")
     skewness = None
     if moments == "gretton":
-        mean, variance = _gretton(data)
+        mean, variance = _gretton(pair)
     else:
-        mean, variance = data.permutation_mean_variance()
+        mean, variance = pair.permutation_mean_variance()
         if moments == "pearson":
-            skewness = _skewness(data, mean, variance)
-    return _result(data, mean, variance, skewness, f"gamma, {moments} moments", level, epsilon)
+            skewness = _skewness(pair, mean, variance)
+    return _result(pair, (mean, variance), skewness, f"gamma, {moments} moments", level, epsilon)
 
 
 def gamma_test_published(
@@ -106,7 +104,7 @@ def gamma_test_published(
     where: Any = None,
     device: torch.device | str | None = None,
 ) -> IndependenceResult:
-    r"""The gamma test of the published numbers, kept to reproduce them. It does not hold its level.
+    r"""The gamma test of the published numbers, to reproduce them. It does not hold its level.
 
     Its null mean of :math:`n\,\mathrm{HSIC}` is about :math:`\mu_K \mu_L`, where for unit-diagonal kernels it should be
     :math:`(1 - \mu_K)(1 - \mu_L)`, and its variance is far too small, so the threshold is near :math:`\mu_K \mu_L`
@@ -126,42 +124,42 @@ def gamma_test_published(
     'gamma, published moments (wrong level)'
     """
     require_level(level, None)
-    data = sample(z, s, kernel_z, kernel_s, where=where, device=device, least=LEAST_ROWS, what="the gamma test")
-    n, parts = data.n, []
-    for sums, c in ((data.sums.k, data.k.offset), (data.sums.l, data.l.offset)):
-        total = float((sums.rows - sums.diagonal).sum())  # off the diagonal, less the offset
+    pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=LEAST_ROWS, what="the gamma test")
+    n, parts = pair.n, []
+    for sums, c in ((pair.sums.k, pair.k.offset), (pair.sums.l, pair.l.offset)):
+        total = float(sums.off_diagonal_rows.sum())  # without the offset
         squares = float(sums.squares - sums.diagonal.square().sum())
         pairs = n * (n - 1)
         parts.append((total + pairs * c, squares + 2 * c * total + pairs * c * c))
     mean, variance = published_moments(parts[0], parts[1], n)
     method = "gamma, published moments (wrong level)"
-    return _result(data, mean / n, variance / n**2, None, method, level, None)
+    return _result(pair, (mean / n, variance / n**2), None, method, level, None)
 
 
-def _gretton(data: Sample) -> tuple[float, float]:
-    for name, kernel in zip(("z", "s"), data.kernels):
+def _gretton(pair: GramPair) -> tuple[float, float]:
+    for name, kernel in zip(("z", "s"), (pair.k.kernel, pair.l.kernel)):
         if not kernel.unit_diagonal:
             raise ValueError(
                 f"moments='gretton' needs kernels with k(x, x) = 1, and kernel_{name} is {kernel!r}: the formula of "
-                "the null mean, (1 - mean of K)(1 - mean of L) / n, has those ones in it. Use moments='permutation'."
+                "the null mean, (1 - mean of K)(1 - mean of L) / n, assumes it. Use moments='permutation'."
             )
-    n = data.n
+    n = pair.n
     means = [
-        gram.offset + float((sums.rows - sums.diagonal).sum()) / (n * (n - 1))
-        for gram, sums in ((data.k, data.sums.k), (data.l, data.sums.l))
+        gram.offset + float(sums.off_diagonal_rows.sum()) / (n * (n - 1))
+        for gram, sums in ((pair.k, pair.sums.k), (pair.l, pair.sums.l))
     ]
-    _, squares = centered_products(data.k, data.l, data.sums)
+    _, squares = centered_products(pair.k, pair.l, pair.sums)
     return gretton_moments(means[0], means[1], float(squares), n)
 
 
-def _skewness(data: Sample, mean: float, variance: float) -> float:
+def _skewness(pair: GramPair, mean: float, variance: float) -> float:
     """Exact skewness of HSIC over all permutations."""
     if _degenerate(mean, variance):
         return 0.0
     lists = []
-    for gram, sums, (t, t2, s2) in zip((data.k, data.l), (data.sums.k, data.sums.l), data.invariants):
+    for gram, sums, (t, t2, s2) in zip((pair.k, pair.l), (pair.sums.k, pair.sums.l), pair.invariants):
         lists.append([t**3, t * t2, t * s2, *(float(value) for value in cubic_sums(gram, sums))])
-    raw = permutation_third_moment(lists[0], lists[1], data.n) / data.n**6
+    raw = permutation_third_moment(lists[0], lists[1], pair.n) / pair.n**6
     return (raw - 3 * mean * variance - mean**3) / (variance * math.sqrt(variance))
 
 
@@ -171,43 +169,29 @@ def _degenerate(mean: float, variance: float) -> bool:
 
 
 def _result(
-    data: Sample, mean: float, variance: float, skewness: float | None, method: str, level: float, epsilon: float | None
+    pair: GramPair,
+    null: tuple[float, float],
+    skewness: float | None,
+    method: str,
+    level: float,
+    epsilon: float | None,
 ) -> IndependenceResult:
-    statistic = data.statistic
+    mean, variance = null
     if _degenerate(mean, variance):
         pvalue, threshold = 1.0, mean
     else:
-        # Gamma(shape, scale) shifted by `start`; with two moments it starts at zero
         deviation = math.sqrt(variance)
-        if skewness is None:
-            skewness = 2 * deviation / mean
-        pvalue, threshold = _pearson(statistic, mean, deviation, skewness, level)
-    pvalue_epsilon, error = data.against(epsilon, pvalue)
-    null_mean, _ = data.permutation_mean_variance()
-    return IndependenceResult(
-        statistic=statistic,
-        pvalue=pvalue,
-        threshold=threshold,
-        level=level,
-        method=method,
-        n=data.n,
-        kernels=(repr(data.k.kernel), repr(data.l.kernel)),
-        bandwidths=(bandwidths(data.k.kernel), bandwidths(data.l.kernel)),
-        effect_size=data.effect(statistic),
-        effect_size_null=data.effect(null_mean),
-        null_mean=mean,
-        null_standard_deviation=math.sqrt(variance),
-        epsilon=epsilon,
-        pvalue_epsilon=pvalue_epsilon,
-        standard_error=error,
-    )
+        # a gamma that starts at zero, with these two moments, has this skewness
+        skewness = 2 * deviation / mean if skewness is None else skewness
+        pvalue, threshold = _pearson(pair.statistic, mean, deviation, skewness, level)
+    return pair.result(pvalue, threshold, level, method, null=null, epsilon=epsilon)
 
 
 def _pearson(value: float, mean: float, deviation: float, skewness: float, level: float) -> tuple[float, float]:
-    """Upper tail of `value` and the upper `level` quantile, of a gamma with these three moments.
+    """Return the upper tail probability of `value` and the upper `level` quantile of a gamma with these moments.
 
     With skewness g the shape is 4/g², the scale is deviation·g/2 and the start mean − 2·deviation/g. A skewness that
-    is not positive (a handful of rows only) is taken as the normal limit.
+    is not positive, which occurs for a handful of rows, is replaced by the normal limit.
     """
     skewness = max(skewness, 1e-3)
     shape, scale, start = 4 / skewness**2, deviation * skewness / 2, mean - 2 * deviation / skewness

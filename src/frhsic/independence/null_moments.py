@@ -1,8 +1,8 @@
 r"""Exact moments of :math:`T_\pi = \sum_{ij} A_{ij} B_{\pi(i)\pi(j)}` over all permutations.
 
 Here :math:`A, B` are symmetric with rows that sum to zero, such as :math:`\tilde K = HKH`. The moments are sums
-over the ways in which indices coincide; because the rows sum to zero, they need few invariants of each matrix.
-They hold for any kernel and any n, bounded or not, and condition on the marginals as a permutation test does.
+over the ways in which indices coincide. Since the rows sum to zero, they depend on few invariants of each matrix.
+They hold for every kernel and every n, and are conditional on the marginals, as a permutation test is.
 
 References
 ----------
@@ -47,13 +47,11 @@ def permutation_mean_variance(
     >>> permutation_mean_variance((3.0, 3.0, 2.25), (3.0, 3.0, 2.25), 4)
     (3.0, 0.0)
     """
-    (t, t2, s2), (u, u2, r2) = a, b
-    v, v_ = (n - 1) * t2 - t * t, (n - 1) * u2 - u * u
-    w = n * (n + 1) * s2 - (n - 1) * (t * t + 2 * t2)
-    w_ = n * (n + 1) * r2 - (n - 1) * (u * u + 2 * u2)
+    v, v_ = ((n - 1) * t2 - t * t for t, t2, _ in (a, b))
+    w, w_ = (n * (n + 1) * s2 - (n - 1) * (t * t + 2 * t2) for t, t2, s2 in (a, b))
     variance = 2 * v * v_ / ((n - 1) ** 2 * (n + 1) * (n - 2))
     variance += w * w_ / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
-    return t * u / (n - 1), max(variance, 0.0)
+    return a[0] * b[0] / (n - 1), max(variance, 0.0)
 
 
 def permutation_third_moment(a: Sequence[float], b: Sequence[float], n: int) -> float:
@@ -124,23 +122,23 @@ def published_moments(k: tuple[float, float], l: tuple[float, float], n: int) ->
 
 @cache
 def _index_patterns() -> tuple[tuple[int, tuple[int, ...], int], ...]:
-    """Blocks, coefficients of the eight invariants, and how many of the 203 partitions share them.
+    """Return block counts, coefficients of the eight invariants, and the number of partitions with both.
 
-    A sum over indices that coincide exactly as a partition says is, by Möbius inversion on the lattice of
-    partitions, a signed sum of unrestricted sums over all coarser ones; each of those is one of the eight
-    invariants, or zero where an index stands alone (the rows sum to zero).
+    By Möbius inversion on the lattice of partitions, a sum over indices that coincide exactly as a partition says is a
+    signed sum of unrestricted sums over all coarser partitions. Each of those is one of the eight invariants, or zero
+    if an index occurs once (the rows sum to zero).
     """
-    everything = list(_partitions(6))
-    found: Counter[tuple[int, tuple[int, ...]]] = Counter()
-    for fine in everything:
+    partitions = list(_partitions(6))
+    patterns: Counter[tuple[int, tuple[int, ...]]] = Counter()
+    for fine in partitions:
         coefficients = [0] * 8
-        for coarse in everything:
+        for coarse in partitions:
             sign = _moebius(fine, coarse)
             invariant = _invariant(coarse) if sign else None
             if invariant is not None:
                 coefficients[invariant] += sign
-        found[max(fine) + 1, tuple(coefficients)] += 1
-    return tuple((size, coefficients, count) for (size, coefficients), count in sorted(found.items()))
+        patterns[max(fine) + 1, tuple(coefficients)] += 1
+    return tuple((size, coefficients, count) for (size, coefficients), count in sorted(patterns.items()))
 
 
 def _partitions(length: int, begun: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:

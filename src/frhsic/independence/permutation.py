@@ -1,4 +1,4 @@
-"""The permutation test of independence: exact level for every n and every kernel."""
+"""The permutation test of independence, whose level is exact for every n and every kernel."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.independence._permuted import Permuted, permutations, permuted
-from frhsic.independence._sample import Sample, bandwidths, sample
+from frhsic.independence._gram_pair import gram_pair
+from frhsic.independence._permutations import permuted_statistics
 from frhsic.independence.result import IndependenceResult, require_level
 from frhsic.kernels import Kernel
-
-__all__ = ["permutation_test"]
 
 
 def permutation_test(
@@ -35,12 +33,12 @@ def permutation_test(
     .. math:: p = \frac{1 + \#\{b : T_{\pi_b} \ge T\}}{1 + B},
 
     where :math:`T` is HSIC and :math:`T_{\pi_b}` HSIC with the rows of s permuted. For exchangeable rows
-    :math:`\Pr(p \le \alpha) \le \alpha` at every n and for every kernel. Values that differ from T by rounding
-    only count as ties. The same seed draws the same permutations on any device.
+    :math:`\Pr(p \le \alpha) \le \alpha` at every n and for every kernel. Values that differ from T only by rounding
+    count as ties. A seed draws the same permutations on every device.
 
-    Memory is O(n) above 2,048 rows. Time is O(n) for each permutation where both Gram matrices have thin factors
-    (one dimension, linear kernels, few distinct values), and O(n²) elsewhere: for many rows in many dimensions
-    :func:`~frhsic.independence.gamma_test` is the quicker test.
+    Use it where the level must be exact. Time is O(n) for each permutation if both Gram matrices have thin factors (one
+    dimension, linear kernels, few distinct values), and O(n²) otherwise; for many rows in many dimensions
+    :func:`~frhsic.independence.gamma_test` is faster. Memory is O(n) above 2,048 rows.
 
     Parameters
     ----------
@@ -49,11 +47,11 @@ def permutation_test(
     kernel_z, kernel_s
         Kernels; None is a Gaussian at the median distance.
     resamples
-        Permutations B. At level .05 fewer than 19 can never reject.
+        Number B of permutations. At level .05 a test with fewer than 19 never rejects.
     random_state
-        Seed, NumPy or torch generator; None draws a seed, which the result carries.
+        Seed, NumPy or torch generator; None draws a seed, which the result holds.
     level
-        Level that the threshold refers to.
+        Level of the test, for the threshold and for :attr:`IndependenceResult.rejected`.
     where
         Boolean mask or 0/1 target: only those rows are tested and permuted.
     epsilon
@@ -63,8 +61,8 @@ def permutation_test(
 
     Examples
     --------
-    Of eight points in order, every permutation but the identity and the reversal gives less than the observed
-    value, the squared variance.
+    For eight ordered points every permutation except the identity and the reversal gives less than the observed value,
+    the squared variance.
 
     >>> from frhsic.kernels import Linear
     >>> x = torch.arange(8.0)
@@ -74,47 +72,21 @@ def permutation_test(
     """
     require_level(level, epsilon)
     require_resamples(resamples)
-    data = sample(z, s, kernel_z, kernel_s, where=where, device=device, least=4, what="the permutation test")
-    n, seed = data.n, _arrays.seed_of(random_state)
-    draw = _arrays.generator(seed)
-    way = permuted(data)
-    home = data.k.x.device
-    observed = float(way.statistics(torch.arange(n, device=home)[None]))
-    null = torch.cat([way.statistics(p.to(home)) for p in permutations(n, int(resamples), way.block, draw)])
-    pvalue = (1 + int((null >= observed - tie_slack(data, way)).sum())) / (1 + resamples)
-    pvalue_epsilon, error = data.against(epsilon, pvalue)
-    mean, variance = data.permutation_mean_variance()
-    return IndependenceResult(
-        statistic=data.statistic,
-        pvalue=pvalue,
-        threshold=critical_value(null, level) / n**2,
-        level=level,
-        method="permutation",
-        n=n,
-        kernels=(repr(data.k.kernel), repr(data.l.kernel)),
-        bandwidths=(bandwidths(data.k.kernel), bandwidths(data.l.kernel)),
-        effect_size=data.effect(data.statistic),
-        effect_size_null=data.effect(mean),
-        null_mean=mean,
-        null_standard_deviation=math.sqrt(variance),
-        resamples=int(resamples),
-        seed=seed,
-        epsilon=epsilon,
-        pvalue_epsilon=pvalue_epsilon,
-        standard_error=error,
-    )
+    pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=4, what="the permutation test")
+    seed, resamples = _arrays.seed_of(random_state), int(resamples)
+    permuted = permuted_statistics(pair, resamples, _arrays.generator(seed))
+    pvalue = permutation_pvalue(permuted.observed, permuted.null, permuted.slack)
+    threshold = critical_value(permuted.null, level) / pair.n**2
+    return pair.result(pvalue, threshold, level, "permutation", epsilon=epsilon, resamples=resamples, seed=seed)
 
 
-def tie_slack(data: Sample, way: Permuted) -> float:
-    """Return the difference up to which two statistics are tied.
-
-    Rounding of the summed terms, not of their difference: ties are exact there, but for what thin factors leave out.
-    """
-    return 100 * torch.finfo(torch.float64).eps * data.magnitude + way.error
+def permutation_pvalue(observed: float, null: Tensor, slack: float) -> float:
+    """Return the share of statistics at least as large as the observed one, ties up to `slack` and itself included."""
+    return (1 + int((null >= observed - slack).sum())) / (1 + len(null))
 
 
 def critical_value(null: Tensor, level: float) -> float:
-    """Return the value that an observed statistic must exceed for p <= level: the m-th largest, m = ⌊level (1 + B)⌋."""
+    """Return the value to exceed for p <= level: the m-th largest of B values, with m = ⌊level (1 + B)⌋."""
     m = math.floor(level * (1 + len(null)) * (1 + 1e-12))  # .05 · 200 must give 10 in floating point
     return math.inf if m == 0 else float(null.topk(m).values[-1])
 

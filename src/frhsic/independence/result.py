@@ -1,52 +1,51 @@
-"""What a test of independence returns."""
+"""The result of a test of independence."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["IndependenceResult"]
+from frhsic import _arrays
 
 
 @dataclass(frozen=True)
 class IndependenceResult:
-    r"""Outcome of a test of :math:`H_0`: Z and S are independent.
+    r"""Result of a test of :math:`H_0`: Z and S are independent.
 
-    The statistic, the threshold, the null mean and `epsilon` are all in one unit, that of the biased
-    :func:`frhsic.dependence.hsic`; nothing is multiplied by n.
+    The statistic, the threshold, the null mean and `epsilon` all have the unit of the biased
+    :func:`frhsic.dependence.hsic`; none is multiplied by n.
 
     Attributes
     ----------
     statistic
-        Biased HSIC of the rows that were tested. ``float(result)`` gives it.
+        Biased HSIC of the tested rows, also given by ``float(result)``.
     pvalue
         Probability, under independence, of a statistic at least as large.
     threshold
-        Value that the statistic must exceed to be rejected at `level`. Infinite where a permutation test has
+        Independence is rejected at `level` if the statistic exceeds this value. Infinite if a permutation test has
         too few resamples to reject at all.
     level
-        The level that `threshold` and :attr:`rejected` refer to.
+        Level of the test, for `threshold` and :attr:`rejected`.
     method
         Name of the test and of its null distribution.
     n
-        Rows that were tested, after `where`.
+        Number of tested rows, after `where`.
     kernels, bandwidths
-        The kernels on Z and on S as text, and their bandwidths: one tuple for each, empty where there is none.
+        The kernels on Z and on S as text, and a tuple of bandwidths for each.
     effect_size
-        Normalised HSIC, :math:`\mathrm{HSIC}(z, s) / \sqrt{\mathrm{HSIC}(z, z)\,\mathrm{HSIC}(s, s)}`, in [0, 1].
-        It does not grow with n, but its floor under independence is above zero: see `effect_size_null`.
+        Normalized HSIC, :math:`\mathrm{HSIC}(z, s) / \sqrt{\mathrm{HSIC}(z, z)\,\mathrm{HSIC}(s, s)}`, in [0, 1].
+        It does not grow with n. Under independence it is positive; compare it with `effect_size_null`.
     effect_size_null
-        The effect size that independent data with these marginals have on average (over permutations).
+        Mean effect size of independent data with the same marginals (over permutations).
     null_mean, null_standard_deviation
-        Mean and standard deviation of the statistic under the null that was used.
+        Mean and standard deviation of the statistic under the null distribution of the test.
     resamples, seed
-        Permutations drawn and the seed that repeats them; None where the test draws none.
+        Number of permutations and the seed that repeats them; None for tests without permutations.
     epsilon
-        HSIC below which dependence counts as negligible, if one was given.
+        HSIC below which dependence counts as negligible, or None.
     pvalue_epsilon
         p-value of :math:`H_0'`: population HSIC :math:`\le \epsilon`; None without `epsilon`. It is the larger of
-        `pvalue` and of a one-sided normal test on the unbiased HSIC, whose standard error is `standard_error`.
+        `pvalue` and the p-value of a one-sided normal test on the unbiased HSIC with this `standard_error`.
     standard_error
         Standard error of HSIC under dependence; None without `epsilon`.
     """
@@ -76,17 +75,17 @@ class IndependenceResult:
 
     @property
     def negligible(self) -> bool:
-        """Whether the statistic lies below `epsilon`; False where none was given."""
+        """Whether the statistic lies below `epsilon`; False without `epsilon`."""
         return self.epsilon is not None and self.statistic < self.epsilon
 
     @property
     def decision(self) -> Literal["not rejected", "negligible", "dependent"]:
         r"""The paper's practical-significance rule (its section on the choice of :math:`\lambda`).
 
-        "not rejected" where the test does not reject; "negligible" where it does but the statistic is below
-        `epsilon`; else "dependent". The first two are what the paper accepts. The comparison with `epsilon` is
-        one of numbers, not a test: where the population value equals `epsilon` it falls either way about
-        equally often. To *claim* that dependence exceeds `epsilon`, use `pvalue_epsilon`.
+        "not rejected" if the test does not reject, "negligible" if it rejects but the statistic is below `epsilon`,
+        otherwise "dependent". The paper accepts the first two. The comparison with `epsilon` is not a test: where the
+        population value equals `epsilon`, either result is about equally likely. To *claim* that dependence exceeds
+        `epsilon`, use `pvalue_epsilon`.
         """
         if not self.rejected:
             return "not rejected"
@@ -98,7 +97,6 @@ class IndependenceResult:
 
 def require_level(level: float, epsilon: float | None) -> None:
     """Raise unless level lies in (0, 1) and epsilon is positive or None."""
-    if not (math.isfinite(level) and 0 < level < 1):
-        raise ValueError(f"level is {level}; pass a probability between 0 and 1, such as 0.05.")
-    if epsilon is not None and not (math.isfinite(epsilon) and epsilon > 0):
-        raise ValueError(f"epsilon is {epsilon}; pass a positive HSIC below which dependence is negligible, or None.")
+    _arrays.require_fraction(level, "level")
+    if epsilon is not None:
+        _arrays.require_positive(epsilon, "epsilon")

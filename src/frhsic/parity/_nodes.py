@@ -1,10 +1,9 @@
-r"""A sample of s reduced to few values, so that every resample is a product of small matrices.
+r"""Reduction of a sample of s to few values (nodes), which turns every resample into a product of small matrices.
 
-Few distinct values are kept as they are and the reduction is exact. Many are replaced by equispaced nodes, and each
-row is shared out between the two around it in proportion (linear binning), so that a Gaussian weight
-:math:`\exp(-u^2/2h^2)` becomes its linear interpolation: with nodes :math:`\delta` apart the weight is off by at
-most :math:`(\delta/h)^2/8`, which is :math:`3 \cdot 10^{-5}` at 64 nodes to the bandwidth and 0.8 % at four, the
-fewest that are admitted.
+Up to 1,024 distinct values are kept as they are, and the reduction is exact. More are replaced by equispaced nodes:
+each row is divided between the two nodes around it (linear binning), which interpolates the Gaussian weight
+:math:`\exp(-u^2/2h^2)` linearly. With nodes :math:`\delta` apart the weight changes by at most
+:math:`(\delta/h)^2/8`: :math:`3 \cdot 10^{-5}` at 64 nodes to the bandwidth, and 0.8 % at four, the fewest allowed.
 """
 
 from __future__ import annotations
@@ -19,31 +18,27 @@ from scipy import sparse
 Array = NDArray[np.float64]
 
 EXACT_VALUES = 1024
-"""Up to so many distinct values of s are kept as they are."""
+"""Up to this many distinct values of s are kept as they are."""
 
 NODES_PER_BANDWIDTH = 64
 MAX_NODES = 4096
 COARSEST = 4
-"""Where more than the most nodes would be needed they are spread out, to this many in a bandwidth and no fewer."""
+"""Nodes to the bandwidth, at least, where :data:`MAX_NODES` forces a coarser spacing."""
 
 CHUNK_ENTRIES = 1 << 22
-"""Entries of the matrix of resampled rows that are held at once."""
+"""Entries of the matrix of resampled rows held at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Values that stand for s, and the (nodes × rows) matrix that shares the rows out among them."""
+    """Values that replace s, and the (nodes × rows) matrix that divides the rows among them."""
 
     values: Array
     shares: sparse.csr_matrix
 
     @property
-    def rows(self) -> int:
-        return int(self.shares.shape[1])
-
-    @property
     def counts(self) -> Array:
-        """Rows at each node."""
+        """Number of rows at each node."""
         return np.asarray(self.shares.sum(axis=1)).ravel()
 
     def totals(self, values: Array) -> Array:
@@ -53,14 +48,23 @@ class Nodes:
     def smoother(self, at: Array, bandwidth: float) -> Array:
         """Return the Gaussian weights of the nodes at some values, of shape (values, nodes).
 
-        Each row is scaled to a largest weight of one, so that none underflows far from the data.
+        The largest weight of each row is one, so that none underflows far from the data.
         """
         squares = ((at[:, None] - self.values) / bandwidth) ** 2
         return np.asarray(np.exp((squares.min(axis=1, keepdims=True) - squares) / 2))
 
+    def smoothed_means(self, smoother: Array, counts: Array, f: Array, default: Array) -> Array:
+        """Return the smoothed means of f in resamples, of shape (values, resamples), from how often each row occurs.
 
-def reduced(s: Array, bandwidth: float) -> Nodes:
-    """Return the nodes of a sample: its distinct values, or equispaced ones where these are many."""
+        A value without any row of the resample nearby gets `default`, which broadcasts to the result.
+        """
+        weights, totals = smoother @ self.totals(counts), smoother @ self.totals(counts * f[:, None])
+        means = np.broadcast_to(default, totals.shape).copy()
+        return np.asarray(np.divide(totals, weights, out=means, where=weights > 0))
+
+
+def nodes_of(s: Array, bandwidth: float) -> Nodes:
+    """Return the nodes of a sample: its distinct values, or equispaced values if there are many."""
     values, place = np.unique(s, return_inverse=True)
     n = len(s)
     if len(values) <= EXACT_VALUES:
@@ -81,16 +85,16 @@ def reduced(s: Array, bandwidth: float) -> Nodes:
     right_share = (s - values[0]) / spacing - left
     entries = np.concatenate([1 - right_share, right_share])
     nodes = np.searchsorted(used, np.concatenate([left, left + 1]))
-    rows = np.concatenate([np.arange(n), np.arange(n)])
+    rows = np.tile(np.arange(n), 2)
     shares = sparse.csr_matrix((entries, (nodes, rows)), shape=(len(used), n))
     return Nodes(values[0] + spacing * used, shares)
 
 
 def bootstrap_counts(rng: np.random.Generator, n: int, resamples: int) -> Iterator[Array]:
-    """Yield how often each row is drawn, in blocks of shape (rows, some resamples)."""
+    """Yield how often each row occurs in each resample, in blocks of shape (rows, some resamples)."""
     for size in _blocks(n, resamples):
-        drawn = rng.integers(n, size=(size, n))
-        yield np.stack([np.bincount(row, minlength=n) for row in drawn], axis=1).astype(np.float64)
+        rows = rng.integers(n, size=(size, n))
+        yield np.stack([np.bincount(row, minlength=n) for row in rows], axis=1).astype(np.float64)
 
 
 def permutations_of(rng: np.random.Generator, n: int, resamples: int) -> Iterator[NDArray[np.int64]]:

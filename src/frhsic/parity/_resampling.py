@@ -1,4 +1,4 @@
-"""Resamples of a gap: its interval from the bootstrap, its law under independence from permutations."""
+"""Resampling of a gap: an interval by the bootstrap, and its distribution under independence by permutations."""
 
 from __future__ import annotations
 
@@ -11,30 +11,45 @@ import numpy as np
 import torch
 
 from frhsic import _arrays
-from frhsic.parity._nodes import Array, Nodes, bootstrap_counts, permutations_of, reduced
+from frhsic.parity._nodes import Array, Nodes, bootstrap_counts, nodes_of, permutations_of
 from frhsic.parity.smoothing import GRID_POINTS, Weighting, equispaced
 
 RANGE_SHARE = 0.1
-"""The bandwidth that is not given, as a share of the range of s."""
+"""Default bandwidth, as a share of the range of s."""
 
-Scale = Callable[[Array, Array], Array]
-"""What gaps are divided by, from the first two moments of scores that are centred on the whole sample."""
+Divisor = Callable[[Array, Array], Array]
+"""The number that gaps are divided by, from the first two moments of scores centred on the whole sample."""
 
 
-def unscaled(mean: Array, mean_square: Array) -> Array:
+def one(mean: Array, mean_square: Array) -> Array:
     """Return ones: the gap is in units of the score."""
     return np.ones_like(mean)
 
 
-def spread(mean: Array, mean_square: Array) -> Array:
-    """Return the standard deviation, or 1 where there is none: without spread there is no gap to divide."""
+def standard_deviation(mean: Array, mean_square: Array) -> Array:
+    """Return the standard deviation, or 1 where it is zero, since the gap is zero there too."""
     variance = np.maximum(mean_square - mean * mean, 0)
     return np.asarray(np.sqrt(np.where(variance > 0, variance, 1)))
 
 
+@dataclass(frozen=True)
+class Resampling:
+    """Settings of the resampling: confidence of the interval, numbers of resamples, and the random state."""
+
+    confidence: float
+    bootstrap: int
+    permutations: int
+    random_state: _arrays.RandomState
+
+    def __post_init__(self) -> None:
+        _arrays.require_fraction(self.confidence, "confidence")
+        _arrays.require_integer(self.bootstrap, "bootstrap", 0)
+        _arrays.require_integer(self.permutations, "permutations", 0)
+
+
 @dataclass(frozen=True, eq=False)
-class Sample:
-    """Checked inputs, reduced: scores centred, of shape (rows, columns), and the nodes of s."""
+class ScoredRows:
+    """Checked inputs: centred scores of shape (rows, columns), their means, s, its nodes and the bandwidth."""
 
     scores: Array
     means: Array
@@ -43,8 +58,8 @@ class Sample:
     bandwidth: float
 
 
-def sample(scores: Any, s: Any, bandwidth: float | None, where: Any) -> Sample:
-    """Check the inputs, keep the rows that count, and reduce s to nodes."""
+def scored_rows(scores: Any, s: Any, bandwidth: float | None, where: Any) -> ScoredRows:
+    """Check the inputs, keep the rows of `where`, and reduce s to nodes."""
     f, values = (x.detach().cpu().to(torch.float64) for x in _arrays.paired((scores, "scores"), (s, "s")))
     if values.shape[1] > 1:
         raise ValueError(
@@ -52,27 +67,24 @@ def sample(scores: Any, s: Any, bandwidth: float | None, where: Any) -> Sample:
         )
     if bandwidth is None:
         bandwidth = RANGE_SHARE * float(values.max() - values.min())
-    elif not (math.isfinite(bandwidth) and bandwidth > 0):
-        raise ValueError(f"bandwidth is {bandwidth}; pass a positive number, in units of s.")
+    else:
+        _arrays.require_positive(bandwidth, "bandwidth")
     if where is not None:
         kept = _arrays.subset_mask(where, len(f)).cpu()
         f, values = f[kept], values[kept]
     _arrays.require_rows(len(f), 2, "a gap in mean scores")
-    if bool((values == values[0]).all()):
-        raise ValueError(
-            f"s is constant: all {len(values)} rows are equal, so no gap along it can be measured. "
-            "Check the column, or the rows that `where` keeps."
-        )
+    _arrays.require_varying(values, "s")
     means = f.mean(dim=0)
     flat = _arrays.to_numpy(values[:, 0])
-    return Sample(_arrays.to_numpy(f - means), _arrays.to_numpy(means), flat, reduced(flat, bandwidth), bandwidth)
+    nodes = nodes_of(flat, bandwidth)
+    return ScoredRows(_arrays.to_numpy(f - means), _arrays.to_numpy(means), flat, nodes, bandwidth)
 
 
 class Gaps:
-    """The signed gaps of a sample at its evaluation points, and of resamples of it."""
+    """Signed gaps of a sample at its evaluation points, and of resamples of it."""
 
-    def __init__(self, data: Sample, weighting: Weighting, scale: Scale) -> None:
-        self.data, self.scale = data, scale
+    def __init__(self, data: ScoredRows, weighting: Weighting, divisor: Divisor) -> None:
+        self.data, self.divisor = data, divisor
         nodes = data.nodes
         self.population = weighting == "population"
         at = nodes.values if self.population else _arrays.to_numpy(equispaced(torch.from_numpy(data.s), GRID_POINTS))
@@ -85,22 +97,19 @@ class Gaps:
         self.values = np.abs(self.signed) @ self.weights
 
     def _weights(self, counts: Array) -> Array:
-        """Return the weight of each point, of shape (points, resamples), from the rows at each node."""
+        """Return the weight of each point, of shape (points, resamples), from the number of rows at each node."""
         if self.population:
             return np.asarray(counts / counts.sum(axis=0))
         points = len(self.smoother)
         return np.full((points, counts.shape[1]), 1 / points)
 
-    def _signed(self, drawn: Array, column: int) -> Array:
-        """Return the gaps of resamples, (points, resamples), from how often each row is drawn."""
+    def _signed(self, counts: Array, column: int) -> Array:
+        """Return the gaps of resamples, (points, resamples), from how often each row is in each."""
         f = self.data.scores[:, column]
         n = len(f)
-        mean, mean_square = f @ drawn / n, self.squares[:, column] @ drawn / n
-        below = self.smoother @ self.data.nodes.totals(drawn)
-        above = self.smoother @ self.data.nodes.totals(drawn * f[:, None])
-        # a point whose every neighbour was left out of the resample has no gap there
-        away = np.divide(above, below, out=np.broadcast_to(mean, above.shape).copy(), where=below > 0) - mean
-        return np.asarray(away / self.scale(mean, mean_square))
+        mean, mean_square = f @ counts / n, self.squares[:, column] @ counts / n
+        away = self.data.nodes.smoothed_means(self.smoother, counts, f, default=mean) - mean
+        return np.asarray(away / self.divisor(mean, mean_square))
 
     def under_permutation(self, rng: np.random.Generator, permutations: int) -> tuple[float, float]:
         """Return the mean of the largest value over permutations, and the p-value."""
@@ -108,18 +117,17 @@ class Gaps:
             return math.nan, math.nan
         nodes, f, n = self.data.nodes, self.data.scores, len(self.data.s)
         below = self.smoother @ nodes.counts
-        scale = self.scale(f.mean(axis=0), self.squares.mean(axis=0))
+        divisor = self.divisor(f.mean(axis=0), self.squares.mean(axis=0))
         null = []
         for order in permutations_of(rng, n, permutations):
             each = [
-                self.weights @ np.abs(self.smoother @ nodes.totals(f[:, c][order]) / below[:, None]) / scale[c]
+                self.weights @ np.abs(self.smoother @ nodes.totals(f[:, c][order]) / below[:, None]) / divisor[c]
                 for c in self.columns
             ]
             null.append(np.max(each, axis=0))
-        drawn = np.concatenate(null)
-        observed = self.values.max()
-        slack = 100 * np.finfo(np.float64).eps * (np.abs(f).max(axis=0) / scale).max()
-        return float(drawn.mean()), float((1 + (drawn >= observed - slack).sum()) / (1 + permutations))
+        values = np.concatenate(null)
+        slack = 100 * np.finfo(np.float64).eps * (np.abs(f).max(axis=0) / divisor).max()
+        return float(values.mean()), float((1 + (values >= self.values.max() - slack).sum()) / (1 + permutations))
 
     def interval(self, rng: np.random.Generator, bootstrap: int, confidence: float) -> tuple[float, float]:
         """Return the interval for the largest value, by the directional bootstrap."""
@@ -128,10 +136,10 @@ class Gaps:
         n = len(self.data.s)
         signed: list[list[Array]] = [[] for _ in self.columns]
         weights = []
-        for drawn in bootstrap_counts(rng, n, bootstrap):
-            weights.append(self._weights(self.data.nodes.totals(drawn)))
+        for counts in bootstrap_counts(rng, n, bootstrap):
+            weights.append(self._weights(self.data.nodes.totals(counts)))
             for c in self.columns:
-                signed[c].append(self._signed(drawn, c))
+                signed[c].append(self._signed(counts, c))
         shifts = np.concatenate(weights, axis=1) - self.weights[:, None]
         tail = (1 - confidence) / 2 / len(self.columns)
         ends = [self._ends(c, np.concatenate(signed[c], axis=1), shifts, tail) for c in self.columns]
@@ -148,14 +156,3 @@ class Gaps:
         most = self.weights @ np.where(near[:, None], np.abs(noise), linear) + moved
         value = float(self.values[column])
         return max(0.0, value - float(np.quantile(most, 1 - tail))), value - float(np.quantile(least, tail))
-
-
-def check_resampling(confidence: float, bootstrap: int, permutations: int) -> None:
-    """Raise unless the settings of the resampling make sense."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence is {confidence}; pass a share between 0 and 1, such as 0.95.")
-    for value, name in ((bootstrap, "bootstrap"), (permutations, "permutations")):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"{name} is {type(value).__name__}; pass a whole number of resamples, 0 for none.")
-        if value < 0:
-            raise ValueError(f"{name} is {value}; pass a whole number of resamples, 0 for none.")

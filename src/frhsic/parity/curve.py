@@ -1,4 +1,4 @@
-"""The conditional mean score as a curve in s, with its band and with how many rows stand behind each point."""
+"""The conditional mean score as a curve in s, with its band and the effective number of rows at each point."""
 
 from __future__ import annotations
 
@@ -11,35 +11,32 @@ import torch
 
 from frhsic import _arrays
 from frhsic.parity._nodes import Array, bootstrap_counts
-from frhsic.parity._resampling import sample
-from frhsic.parity.gap import ParityResult, gdp
-from frhsic.parity.smoothing import GRID_POINTS, Weighting, equispaced
-
-__all__ = ["ParityCurve", "gdp_curve"]
+from frhsic.parity._resampling import Resampling, one, scored_rows
+from frhsic.parity.gap import ParityResult, measured
+from frhsic.parity.smoothing import GRID_POINTS, Weighting, check_weighting, equispaced
 
 
 @dataclass(frozen=True, eq=False)
 class ParityCurve:
-    r"""The smoothed mean score on a grid of s. ``float(curve)`` is the gap that it sums up to.
+    r"""The smoothed mean score on a grid of s. ``float(curve)`` gives the value of :func:`gdp`.
 
     Attributes
     ----------
     at
         Equispaced values of s, in its units.
     mean
-        The smoothed mean score at each.
+        The smoothed mean score at each of them.
     lower, upper
-        Its band. *Pointwise*: each point has the stated confidence by itself, the whole curve has less.
+        *Pointwise* confidence band: each point has the stated confidence by itself, the whole curve has less.
     overall
-        The mean score, about which the gap is taken.
+        The overall mean score.
     density
         Kernel estimate of the density of s, with the same bandwidth.
     effective_rows
-        :math:`(\sum_j w_j)^2 / \sum_j w_j^2`, how many rows stand behind each point; where they are few the curve
-        says little.
+        Effective number of rows at each point, :math:`(\sum_j w_j)^2 / \sum_j w_j^2`. Where it is small the curve is
+        uncertain.
     parity
-        The value, interval and value expected under independence of :func:`gdp`, with n, bandwidth, confidence and
-        seed.
+        The result of :func:`gdp`.
     """
 
     at: Array
@@ -70,21 +67,21 @@ def gdp_curve(
 ) -> ParityCurve:
     r"""Smoothed mean score along s, :math:`\hat m(s) = \sum_j w_j(s) f_j` with Gaussian weights, and its band.
 
-    The curve is flat, up to noise, when the mean score does not depend on s. Its distance from the overall mean,
-    averaged over the sample, is :func:`gdp`.
+    The curve is flat, up to noise, when the mean score does not depend on s. Use it to see at which values of s scores
+    are too high or too low; :func:`gdp` summarizes it in one number.
 
     Parameters
     ----------
     scores
-        One column; pass the classes of several one by one.
+        One column. Call it once for each class if there are several.
     points
-        Of the grid, from the least to the largest s among the rows that count.
+        Number of points of the grid, from the smallest to the largest s among the kept rows.
     s, bandwidth, weighting, where, confidence, bootstrap, permutations, random_state
         As in :func:`gdp`. Without bootstrap the band is NaN.
 
     Notes
     -----
-    The band is made of percentiles over resamples of the rows, point by point.
+    The band consists of percentiles over resamples of the rows, point by point.
 
     Examples
     --------
@@ -92,22 +89,13 @@ def gdp_curve(
     >>> curve.at, curve.mean, curve.effective_rows
     (array([0. , 4.5, 9. ]), array([0. , 0.5, 1. ]), array([2., 4., 2.]))
     """
-    if isinstance(points, bool) or not isinstance(points, int) or points < 2:
-        raise ValueError(f"points is {points!r}; pass a whole number, at least 2.")
-    parity = gdp(
-        scores,
-        s,
-        bandwidth=bandwidth,
-        weighting=weighting,
-        where=where,
-        confidence=confidence,
-        bootstrap=bootstrap,
-        permutations=permutations,
-        random_state=random_state,
-    )
-    if len(parity.per_column) > 1:
-        raise ValueError(f"scores has {len(parity.per_column)} columns; a curve is of one. Pass one class at a time.")
-    data = sample(scores, s, bandwidth, where)
+    _arrays.require_integer(points, "points", 2)
+    check_weighting(weighting)
+    resampling = Resampling(confidence, bootstrap, permutations, random_state)
+    data = scored_rows(scores, s, bandwidth, where)
+    if data.scores.shape[1] > 1:
+        raise ValueError(f"scores has {data.scores.shape[1]} columns; a curve is of one. Pass one class at a time.")
+    parity = measured(data, weighting, resampling, one, "score")
     f, nodes, n = data.scores[:, 0], data.nodes, len(data.s)
     at = _arrays.to_numpy(equispaced(torch.from_numpy(data.s), points))
     smoother = nodes.smoother(at, data.bandwidth)
@@ -115,12 +103,8 @@ def gdp_curve(
     mean = smoother @ nodes.totals(f) / below
     lower, upper = np.full(points, math.nan), np.full(points, math.nan)
     if bootstrap:
-        blocks = []
-        for drawn in bootstrap_counts(np.random.default_rng([parity.seed, 1]), n, bootstrap):
-            weight = smoother @ nodes.totals(drawn)
-            total = smoother @ nodes.totals(drawn * f[:, None])
-            # a point whose every neighbour was left out of the resample falls back on the curve
-            blocks.append(np.divide(total, weight, out=np.repeat(mean[:, None], total.shape[1], 1), where=weight > 0))
+        resamples = bootstrap_counts(np.random.default_rng([parity.seed, 1]), n, bootstrap)
+        blocks = [nodes.smoothed_means(smoother, counts, f, default=mean[:, None]) for counts in resamples]
         tail = (1 - confidence) / 2
         lower, upper = np.quantile(np.concatenate(blocks, axis=1), [tail, 1 - tail], axis=1)
     overall = float(data.means[0])

@@ -1,6 +1,6 @@
-r"""The pure core: Nadaraya–Watson means, and the gap they leave to the overall mean.
+r"""Nadaraya–Watson means and their mean distance from the overall mean, without checks or resampling.
 
-Nothing here resamples or checks. A fleet of models is evaluated by one call, in one matrix product.
+One call evaluates many models in one matrix product.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.parity._nodes import reduced
+from frhsic.parity._nodes import nodes_of
 
 __all__ = ["GRID_POINTS", "Weighting", "evaluation_points", "gdp_value", "nadaraya_watson_weights"]
 
@@ -24,8 +24,7 @@ GRID_POINTS = 50
 def nadaraya_watson_weights(at: Tensor, s: Tensor, bandwidth: float | Tensor) -> Tensor:
     r"""Weights of the rows at some values of s, :math:`w_{gj} \propto \exp(-(s_g - s_j)^2 / 2h^2)`, summing to one.
 
-    A value far from every row keeps weights that sum to one: they settle on the nearest rows. Pure, and safe under
-    ``vmap``.
+    At a value far from all rows the weights concentrate on the nearest ones. Pure, and safe under ``vmap``.
 
     Parameters
     ----------
@@ -69,13 +68,14 @@ def gdp_value(
     bandwidth
         The h of the smoother, in units of s.
     grid
-        Where the gap is taken, of shape (g,).
+        Values of s at which the gap is taken, of shape (g,).
     weights
         The v of the formula, of shape (g,), summing to one; equal if not given.
 
     Examples
     --------
-    With a narrow smoother the two ends see their own scores, 0 and 2, about a mean of 1; of a second model, 0 and 4.
+    With a narrow smoother the smoothed means are the scores themselves: 0 and 2 about a mean of 1, and for a second
+    model 0 and 4 about a mean of 2.
 
     >>> s = torch.tensor([0.0, 1.0])
     >>> gdp_value(torch.tensor([[0.0, 2.0], [0.0, 4.0]]), s, 0.01, grid=s)
@@ -87,11 +87,10 @@ def gdp_value(
 
 
 def evaluation_points(s: Any, bandwidth: float, weighting: Weighting = "population") -> tuple[Tensor, Tensor]:
-    r"""Where :func:`gdp` takes the gap, and the weight of each place: a pair of tensors of shape (g,).
+    r"""Points at which :func:`gdp` takes the gap, and their weights: two tensors of shape (g,).
 
-    ``"population"`` is the law of the sample: the distinct values of s and their frequencies. Of more than 1,024
-    distinct values, points a 64th of the bandwidth apart stand for those between them. ``"uniform"`` is 50
-    equispaced points on the range of s, equally weighted.
+    ``"population"``: the distinct values of s and their frequencies. More than 1,024 distinct values are replaced by
+    points a 64th of the bandwidth apart. ``"uniform"``: 50 equispaced points on the range of s, equally weighted.
 
     Examples
     --------
@@ -103,12 +102,12 @@ def evaluation_points(s: Any, bandwidth: float, weighting: Weighting = "populati
     if weighting == "uniform":
         grid = equispaced(values, GRID_POINTS)
         return grid, torch.full_like(grid, 1 / GRID_POINTS)
-    nodes = reduced(_arrays.to_numpy(values.to(torch.float64)), bandwidth)
-    return torch.from_numpy(nodes.values).to(values), torch.from_numpy(nodes.counts / nodes.rows).to(values)
+    nodes = nodes_of(_arrays.to_numpy(values.to(torch.float64)), bandwidth)
+    return torch.from_numpy(nodes.values).to(values), torch.from_numpy(nodes.counts / len(values)).to(values)
 
 
 def equispaced(values: Tensor, points: int) -> Tensor:
-    """Return equispaced points from the least to the largest value."""
+    """Return equispaced points from the smallest to the largest value."""
     low, high = values.min(), values.max()
     return low + (high - low) * torch.arange(points, dtype=values.dtype, device=values.device) / (points - 1)
 

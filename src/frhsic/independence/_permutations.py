@@ -1,13 +1,13 @@
-r"""HSIC under many permutations of s at once, never n × n above a stated size.
+r"""HSIC under many permutations of s at once, in O(n) memory above :data:`DENSE_ROWS` rows.
 
 A permutation :math:`\pi` of the rows of s gives
-:math:`T_\pi = \sum_{ij} \tilde K_{ij} \tilde L_{\pi(i) \pi(j)}`. Three ways, chosen by their cost:
+:math:`T_\pi = \sum_{ij} \tilde K_{ij} \tilde L_{\pi(i) \pi(j)}`. The cheapest of three algorithms computes it:
 
-* both Gram matrices have thin factors, :math:`\tilde K = AA^\top` and :math:`\tilde L = BB^\top`:
+* if both Gram matrices have thin factors, :math:`\tilde K = AA^\top` and :math:`\tilde L = BB^\top`:
   :math:`T_\pi = \|A^\top P_\pi B\|_F^2`, O(n r r') for each permutation;
-* one has: :math:`T_\pi = \sum_c (P_\pi b_c)^\top K P_\pi b_c`, O(n² r);
+* if one has: :math:`T_\pi = \sum_c (P_\pi b_c)^\top K P_\pi b_c`, O(n² r);
   K need not be centred because the columns of B are;
-* neither has: the entries of L are looked up (n up to :data:`DENSE_ROWS`) or evaluated again, O(n²).
+* if neither has: the entries of L are looked up (n up to :data:`DENSE_ROWS`) or evaluated again, O(n²).
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ import torch
 from torch import Tensor
 
 from frhsic.dependence._tiles import pairs
-from frhsic.dependence.moments import CenteredGram, Gram, GramSums
+from frhsic.dependence.moments import Gram, GramSums
 from frhsic.dependence.operators import pivoted_cholesky
-from frhsic.independence._sample import Sample
+from frhsic.independence._gram_pair import GramPair
 
 DENSE_ROWS = 2048
 """Up to this many rows a Gram matrix may be held whole (32 MiB); above it memory is O(n)."""
 
 TOLERANCE = 1e-11
-"""A factor stands for its Gram matrix if it leaves out at most twice this share of the centred trace."""
+"""A factor replaces its Gram matrix if it leaves out at most twice this share of the centred trace."""
 
 BLOCK_ENTRIES = 1 << 22
 """Numbers held for one block of permutations (32 MiB)."""
 
 LOOKUP_COST, EVALUATION_COST = 60, 300
-"""Multiplications that take as long as looking up, or evaluating, one entry of a Gram matrix (measured on a CPU)."""
+"""Number of multiplications that cost as much as one lookup, or one evaluation, of a kernel value (on a CPU)."""
 
 
 @dataclass(frozen=True)
-class Permuted:
-    r"""How :math:`T_\pi` is computed: a function of permutations (q, n), how many at once, and its error at most."""
+class Algorithm:
+    r"""A way to compute :math:`T_\pi`: the function of permutations (q, n), how many at once, and its largest error."""
 
     statistics: Callable[[Tensor], Tensor]
     block: int
@@ -47,25 +47,47 @@ class Permuted:
 
 
 @dataclass(frozen=True)
+class PermutedStatistics:
+    r"""The observed :math:`T`, the permuted :math:`T_\pi` (resamples,), and the difference up to which two are tied."""
+
+    observed: float
+    null: Tensor
+    slack: float
+
+
+def permuted_statistics(pair: GramPair, resamples: int, generator: torch.Generator) -> PermutedStatistics:
+    r"""Return :math:`T`, and :math:`T_\pi` for `resamples` permutations; a seed draws the same ones on every device."""
+    algorithm, n, device = cheapest_algorithm(pair), pair.n, pair.k.x.device
+    blocks = permutations(n, resamples, algorithm.block, generator)
+    null = torch.cat([algorithm.statistics(block.to(device)) for block in blocks])
+    observed = float(algorithm.statistics(torch.arange(n, device=device)[None]))
+    return PermutedStatistics(observed, null, tie_slack(pair, algorithm))
+
+
+def tie_slack(pair: GramPair, algorithm: Algorithm) -> float:
+    """Return the difference up to which two statistics are tied: rounding of the summed terms, and error of factors."""
+    return 100 * torch.finfo(torch.float64).eps * pair.magnitude + algorithm.error
+
+
+@dataclass(frozen=True)
 class _Side:
-    """One variable: its Gram matrix, row sums, norm of the centred matrix, and a thin factor of it if there is one."""
+    """One variable: its Gram matrix, row sums, norm of the centred matrix, and its thin factor, if it has one."""
 
     gram: Gram
     row_sums: Tensor
     norm: float
     factor: Tensor | None
-    left_out: float  # trace of the centred Gram matrix less that of the factor
+    left_out: float  # trace of the centred Gram matrix minus that of the factor
 
     @property
     def columns(self) -> float:
         return math.inf if self.factor is None else self.factor.shape[1]
 
 
-def permuted(data: Sample) -> Permuted:
-    """Return the cheapest of the three ways, by multiplications for one permutation."""
-    z = _side(data.k, data.sums.k, data.sums.centered_k)
-    s = _side(data.l, data.sums.l, data.sums.centered_l)
-    n, thinner = data.n, min(z.columns, s.columns)
+def cheapest_algorithm(pair: GramPair) -> Algorithm:
+    """Return the algorithm with the fewest multiplications for one permutation."""
+    z, s = _side(pair.k, pair.sums.k), _side(pair.l, pair.sums.l)
+    n, thinner = pair.n, min(z.columns, s.columns)
     lookup = LOOKUP_COST if n <= DENSE_ROWS else EVALUATION_COST
     by_factors, by_one, by_entries = 2 * n * z.columns * s.columns, n * n * thinner, n * n * lookup
     if z.factor is not None and s.factor is not None and by_factors <= min(by_one, by_entries):
@@ -80,17 +102,17 @@ def permuted(data: Sample) -> Permuted:
 
 
 def permutations(n: int, count: int, block: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """Yield `count` permutations of n rows in blocks (q, n); the same ones whatever the block and the device."""
+    """Yield `count` permutations of n rows in blocks (q, n); they do not depend on the block size."""
     for begin in range(0, count, block):
         size = min(block, count - begin)
         yield torch.stack([torch.randperm(n, generator=generator, device=generator.device) for _ in range(size)])
 
 
-def _side(gram: Gram, sums: GramSums, centered: CenteredGram) -> _Side:
-    x, kernel, n = gram.x, gram.kernel, gram.n
+def _side(gram: Gram, sums: GramSums) -> _Side:
+    x, kernel, n, centered = gram.x, gram.kernel, gram.n, sums.centered
     norm, trace = math.sqrt(float(centered.squares)), float(centered.trace)
     whole = float(kernel.diagonal(x).sum())
-    if trace <= 0 or whole <= 0:  # a constant: nothing is left after centring
+    if trace <= 0 or whole <= 0:  # constant: the centred matrix is zero
         return _Side(gram, sums.rows, norm, x.new_zeros((n, 0)), 0.0)
     factor, left_out = gram.factor, 0.0
     if factor is None:
@@ -100,7 +122,7 @@ def _side(gram: Gram, sums: GramSums, centered: CenteredGram) -> _Side:
         if left_out > 2 * TOLERANCE * trace:
             return _Side(gram, sums.rows, norm, None, 0.0)
     factor = factor - factor.mean(dim=0)
-    # the same matrix in fewer columns: turn to principal axes, and drop the last ones up to the tolerance
+    # the same matrix in fewer columns: rotate to principal axes, and drop the last ones up to the tolerance
     values, axes = torch.linalg.eigh(factor.mT @ factor)
     dropped = values.clamp_min(0).cumsum(0)
     kept = dropped > TOLERANCE * trace
@@ -108,7 +130,7 @@ def _side(gram: Gram, sums: GramSums, centered: CenteredGram) -> _Side:
     return _Side(gram, sums.rows, norm, factor @ axes[:, kept], left_out)
 
 
-def _by_factors(a: Tensor, b: Tensor, error: float) -> Permuted:
+def _by_factors(a: Tensor, b: Tensor, error: float) -> Algorithm:
     thin, wide, inverted = (b, a, False) if b.shape[1] <= a.shape[1] else (a, b, True)
 
     def statistics(order: Tensor) -> Tensor:
@@ -116,10 +138,10 @@ def _by_factors(a: Tensor, b: Tensor, error: float) -> Permuted:
         return (wide.mT @ moved).square().sum(dim=(1, 2))
 
     size = max(thin.numel() + thin.shape[1] * wide.shape[1], 1)
-    return Permuted(statistics, max(1, BLOCK_ENTRIES // size), error)
+    return Algorithm(statistics, max(1, BLOCK_ENTRIES // size), error)
 
 
-def _by_one_factor(factor: Tensor, other: _Side, error: float, *, inverted: bool) -> Permuted:
+def _by_one_factor(factor: Tensor, other: _Side, error: float, *, inverted: bool) -> Algorithm:
     n, r = factor.shape
     tiles = _Tiles(other)
 
@@ -132,10 +154,10 @@ def _by_one_factor(factor: Tensor, other: _Side, error: float, *, inverted: bool
             total += product if rows == columns else 2 * product
         return total
 
-    return Permuted(statistics, max(1, BLOCK_ENTRIES // max(n * r, 1)), error)
+    return Algorithm(statistics, max(1, BLOCK_ENTRIES // max(n * r, 1)), error)
 
 
-def _by_entries(z: _Side, s: _Side) -> Permuted:
+def _by_entries(z: _Side, s: _Side) -> Algorithm:
     gram = s.gram
     dense = gram.tile(slice(None), slice(None)) if gram.n <= DENSE_ROWS else None
     tiles = _Tiles(z, centered=True)
@@ -149,20 +171,20 @@ def _by_entries(z: _Side, s: _Side) -> Permuted:
                 total[b] += (1 if rows == columns else 2) * torch.dot(tile.reshape(-1), entries.reshape(-1))
         return total
 
-    return Permuted(statistics, 64, 0.0)
+    return Algorithm(statistics, 64, 0.0)
 
 
 class _Tiles:
-    """The tiles of a Gram matrix on and above its diagonal: kept up to :data:`DENSE_ROWS` rows, else made anew."""
+    """The tiles of a Gram matrix on and above its diagonal: kept up to :data:`DENSE_ROWS` rows, else computed again."""
 
     def __init__(self, side: _Side, *, centered: bool = False) -> None:
         self.side, self.centered = side, centered
-        self.kept = list(self._made()) if side.gram.n <= DENSE_ROWS else None
+        self.kept = list(self._computed()) if side.gram.n <= DENSE_ROWS else None
 
     def __iter__(self) -> Iterator[tuple[slice, slice, Tensor]]:
-        return iter(self.kept) if self.kept is not None else self._made()
+        return iter(self.kept) if self.kept is not None else self._computed()
 
-    def _made(self) -> Iterator[tuple[slice, slice, Tensor]]:
+    def _computed(self) -> Iterator[tuple[slice, slice, Tensor]]:
         gram = self.side.gram
         for rows, columns in pairs(gram.n, gram.x.device):
             if self.centered:

@@ -1,0 +1,49 @@
+"""Preparation of inputs that all statistics of two samples share: pair rows, keep a subset, choose kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from frhsic import _arrays
+from frhsic.kernels import Kernel, gaussian_at_median
+
+
+def paired_rows(
+    z: Any, s: Any, *, where: Any, device: torch.device | str | None, least: int, what: str
+) -> tuple[Tensor, Tensor]:
+    """Return z and s as matrices of equal length, restricted to `where`, with at least `least` rows left."""
+    z, s = _arrays.paired((z, "z"), (s, "s"), device=device)
+    if where is not None:
+        kept = _arrays.subset_mask(where, z.shape[0]).to(z.device)
+        z, s = z[kept], s[kept]
+        what = f"{what}, on the rows that `where` keeps,"
+    _arrays.require_rows(z.shape[0], least, what)
+    return z, s
+
+
+def kernel_or_median(kernel: Kernel | None, x: Tensor, name: str) -> Kernel:
+    """Return the given kernel, or for None the Gaussian at the median distance of x."""
+    if kernel is None:
+        return gaussian_at_median(x, name=name)
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel_{name} is {type(kernel).__name__}; pass a kernel such as Gaussian(1.0), or None.")
+    return kernel
+
+
+def recentered(x: Tensor, kernel: Kernel) -> Tensor:
+    """Return x at mean zero if HSIC and MMD under the kernel do not change by it: products then keep more digits."""
+    return x - x.detach().mean(dim=0) if kernel.centring_safe else x
+
+
+def working_copy(x: Tensor, kernel: Kernel) -> Tensor:
+    """Return x in float64, detached from the autograd graph, and :func:`recentered`."""
+    return recentered(x.detach().to(torch.float64), kernel)
+
+
+def safe_sqrt(x: Tensor) -> Tensor:
+    """Square root of x; 0 with gradient 0 where x is 0 or slightly negative by rounding. NaN stays NaN."""
+    vanishes = x <= 0
+    return torch.where(vanishes, 0, torch.where(vanishes, 1, x).sqrt())
