@@ -53,7 +53,7 @@ def require_positive(value: float, name: str) -> None:
 
 def recentred(x: Tensor, kernel: Kernel) -> Tensor:
     """Return x moved to mean zero where the kernel's HSIC and MMD do not notice: products then keep their digits."""
-    return x - x.detach().mean(dim=0) if kernel.centring_safe else x
+    return x - x.detach().mean(dim=0) if kernel.centering_safe else x
 
 
 def recomputed(function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:

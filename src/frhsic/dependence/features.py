@@ -17,7 +17,6 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import torch
@@ -32,6 +31,7 @@ from frhsic.kernels import (
     Kernel,
     Laplacian,
     Linear,
+    Multiple,
     PerColumn,
     Product,
     Sum,
@@ -295,6 +295,7 @@ class _Term:
 
     frequencies: Tensor | None
     linear: tuple[slice, ...]
+    factor: float = 1.0
 
     def __call__(self, x: Tensor) -> Tensor:
         features = x.new_ones(len(x), 1, 1)
@@ -303,7 +304,7 @@ class _Term:
             features = torch.cat([phases.cos(), phases.sin()], dim=-1) / math.sqrt(self.frequencies.shape[-1])
         for columns in self.linear:
             features = (features[..., :, None] * x[:, None, None, columns]).flatten(2)
-        return features
+        return features if self.factor == 1 else math.sqrt(self.factor) * features
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,7 +325,7 @@ class _FeatureMap:
 
 
 _Factor = tuple[Kernel, int | None]
-"""A kernel that is neither sum nor product, and the column it looks at, None for all."""
+"""A kernel that is neither sum nor product, and the column it looks at, None for all; or a multiple, for its factor."""
 
 
 def _feature_map(kernel: Kernel, columns: int, draw: _Draw) -> _FeatureMap:
@@ -338,20 +339,25 @@ def _expanded(kernel: Kernel, index: int | None, columns: int) -> list[list[_Fac
     if isinstance(kernel, Product):
         left, right = _expanded(kernel.a, index, columns), _expanded(kernel.b, index, columns)
         return [a + b for a in left for b in right]
+    if isinstance(kernel, Multiple):
+        return [[(kernel, None), *factors] for factors in _expanded(kernel.kernel, index, columns)]
     if isinstance(kernel, Column):
         return _expanded(kernel.kernel, kernel.index, columns)
     if isinstance(kernel, PerColumn):
         if len(kernel.kernels) != columns:
             raise ValueError(f"{len(kernel.kernels)} kernels for {columns} columns; pass one for each.")
-        parts: list[Kernel] = [Column(part, i) for i, part in enumerate(kernel.kernels)]
-        return _expanded(reduce(Product, parts), index, columns)
+        return _expanded(kernel.product, index, columns)
     return [[(kernel, index)]]
 
 
 def _term(factors: list[_Factor], columns: int, draw: _Draw) -> _Term:
     frequencies: Tensor | None = None
     linear = []
+    factor = 1.0
     for kernel, index in factors:
+        if isinstance(kernel, Multiple):
+            factor *= kernel.factor
+            continue
         looks_at = slice(None) if index is None else slice(index, index + 1)
         if isinstance(kernel, Linear):
             linear.append(looks_at)
@@ -361,7 +367,7 @@ def _term(factors: list[_Factor], columns: int, draw: _Draw) -> _Term:
         if frequencies is None:
             frequencies = drawn.new_zeros(draw.blocks, columns, draw.frequencies)
         frequencies[:, looks_at] += drawn
-    return _Term(frequencies, tuple(linear))
+    return _Term(frequencies, tuple(linear), factor)
 
 
 def _frequencies(kernel: Kernel, columns: int, draw: _Draw) -> Tensor:

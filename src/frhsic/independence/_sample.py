@@ -13,7 +13,7 @@ from frhsic.dependence._sample import kernel_or_median, paired_rows
 from frhsic.dependence._tiles import working_copy
 from frhsic.dependence.moments import Gram, PairSums, centered_products, pair_sums
 from frhsic.independence.null_moments import permutation_mean_variance
-from frhsic.kernels import Kernel, PerColumn, Product, Sum
+from frhsic.kernels import Kernel, Multiple, PerColumn, Product, Sum
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,8 @@ def bandwidths(kernel: Kernel) -> tuple[float, ...]:
     """Return the bandwidths in a kernel, in order of reading."""
     if isinstance(kernel, PerColumn):
         return tuple(b for part in kernel.kernels for b in bandwidths(part))
+    if isinstance(kernel, Multiple):
+        return bandwidths(kernel.kernel)
     if isinstance(kernel, (Sum, Product)):
         return bandwidths(kernel.a) + bandwidths(kernel.b)
     value = getattr(kernel, "bandwidth", None)
