@@ -32,6 +32,7 @@ from frhsic.estimators import (
     standardized_gdp_difference,
 )
 from frhsic.fleet import Bottleneck, Member, TrainingData, affine_head, mlp_encoder, train
+from frhsic.kernels import Gaussian
 from frhsic.parity import gdp, standardized_gdp
 from frhsic.penalties import EIPM, GDP, HSIC, Adversary, BinnedAdversary, BinnedMMD, DistanceCovariance, NoPenalty
 
@@ -336,7 +337,7 @@ def test_a_later_call_cuts_anew_and_keeps_the_cut_where_its_rows_are_too_few_to_
     assert len(model.encoder_) == 2
     assert not isinstance(model.encoder_[0][-1], Bottleneck)
     model.fit(X[:20], y[:20], sensitive_features=s[:20])
-    assert (model.narrowed_, model.representation_rank_) == (False, 8)
+    assert (model.has_bottleneck_, model.representation_rank_) == (False, 8)
 
 
 def test_many_small_calls_learn_through_the_cut_of_the_first():
@@ -348,7 +349,7 @@ def test_many_small_calls_learn_through_the_cut_of_the_first():
         for start in range(0, 1000, 20):
             rows = slice(start, start + 20)
             model.partial_fit(X[rows], flipped[rows], sensitive_features=s[rows])
-    assert model.narrowed_
+    assert model.has_bottleneck_
     assert model.score(X, flipped) > 0.8
 
 
@@ -357,17 +358,17 @@ def test_a_later_call_without_penalty_has_no_cut():
     model = ParityClassifier(warm_start=True, **{**QUICK, "epochs": 5}).fit(X, y, sensitive_features=s)
     assert model.representation_rank_ < 8
     model.set_params(penalty_weight=0).fit(X[:20], y[:20], sensitive_features=s[:20])
-    assert (model.narrowed_, model.representation_rank_) == (False, 8)
+    assert (model.has_bottleneck_, model.representation_rank_) == (False, 8)
 
 
 def test_a_later_call_with_another_penalty_trains_with_it():
     X, y, s = biased(200)
     model = ParityClassifier(warm_start=True, **{**QUICK, "epochs": 3}).fit(X, y, sensitive_features=s)
     model.set_params(penalty="reg-gdp").fit(X, y, sensitive_features=s)
-    assert (type(model.penalty_), model.narrowed_) == (GDP, False)
-    model.set_params(penalty=HSIC(representation_weight=3.0)).fit(X, y, sensitive_features=s)
-    assert model.penalty_.representation_weight == 3
-    assert model.narrowed_
+    assert (type(model.penalty_), model.has_bottleneck_) == (GDP, False)
+    model.set_params(penalty=HSIC(3 * Gaussian(1.0))).fit(X, y, sensitive_features=s)
+    assert model.penalty_.kernel_z == 3 * Gaussian(1.0)
+    assert model.has_bottleneck_
 
 
 def test_a_later_call_with_other_sensitive_columns_is_refused():
@@ -386,7 +387,7 @@ def test_another_s_encoder_with_its_cut_is_an_encoder_of_one_s_own(tmp_path: Pat
     settings = {**QUICK, "epochs": 5}
     first = ParityClassifier(**settings).fit(X, y, sensitive_features=s)
     later = ParityClassifier(encoder=first.encoder_, variance_floor=0.0, **settings).fit(X, y, sensitive_features=s)
-    assert not later.narrowed_
+    assert not later.has_bottleneck_
     later.save(tmp_path / "model")
     again = load(tmp_path / "model", encoder=first.encoder_)
     np.testing.assert_array_equal(again.transform(X), later.transform(X))

@@ -184,7 +184,8 @@ def template_of(
         torch.manual_seed(stream_seed(member.seed, member.split, Purpose.WEIGHTS))
         built = encoder(), head()
         made = penalty()
-    made.prepare(data.s[member.split].cpu(), stream(member.seed, member.split, Purpose.PENALTY))
+    if not made.prepared:
+        made.prepare(data.s[member.split].cpu(), stream(member.seed, member.split, Purpose.PENALTY))
     return Model(*built, made, task, columns).to(data.x.dtype).train()
 
 

@@ -70,7 +70,8 @@ def train(
     task : {"binary", "multiclass", "regression", "reconstruction"}
         The loss ℓ, see :mod:`frhsic.fleet.losses`.
     penalty : Penalty, callable or None
-        A penalty, copied for every (seed, split), or a function that makes one. None trains without.
+        A penalty, copied for every (seed, split), or a function that makes one. One that is already prepared keeps its
+        state. None trains without.
     encoder, head : callable, optional
         Functions that make a module; by default the paper's, :func:`mlp_encoder` and :func:`affine_head`.
     weight_decay : float
