@@ -19,6 +19,7 @@ from torch import nn
 from estimator_samples import QUICK, biased, people
 from frhsic import load
 from frhsic.estimators import (
+    PENALTIES,
     PENALTY_NAMES,
     MissingSensitiveFeaturesWarning,
     ParityClassifier,
@@ -129,6 +130,30 @@ def test_equal_opportunity_is_refused_where_a_penalty_has_no_form_for_it():
     assert penalty_named("frem", condition="positive").condition == "positive"
     with pytest.raises(ValueError, match="no form for Equal Opportunity"):
         penalty_named("adv", condition="positive")
+
+
+def test_every_name_is_described_in_one_line_and_in_the_documentation():
+    documented = (Path(__file__).parents[1] / "docs" / "train.md").read_text(encoding="utf-8")
+    for name, penalty in PENALTIES.items():
+        assert f"| `{name}` | {penalty.description} |" in documented
+
+
+def test_the_penalty_of_a_fitted_model_is_prepared_anew_for_another():
+    X, y, s = biased(100)
+    settings = {**QUICK, "epochs": 2}
+    first = ParityClassifier("adv", 0.1, **settings).fit(X, y, sensitive_features=s)
+    again = ParityClassifier(first.penalty_, 0.1, **settings).fit(X, y, sensitive_features=np.column_stack([s, s**2]))
+    assert (first.penalty_.n_attributes, again.penalty_.n_attributes) == (1, 2)
+    assert int(again.penalty_.steps) == int(first.penalty_.steps)
+
+
+def test_a_new_fit_forgets_what_an_earlier_one_learned():
+    X, y, s = biased(60)
+    model = ParityEncoder(**{**QUICK, "epochs": 1}).fit(X, y, sensitive_features=s)
+    model.set_params(penalty_weight=0).fit(X[:, :2])
+    assert model.task_ == "reconstruction"
+    assert not {"classes_", "sensitive_names_in_", "sensitive_encoding_"} & set(vars(model))
+    assert (model.n_features_in_, model.n_fits_) == (2, 1)
 
 
 def test_an_adversary_is_as_wide_as_the_representation():

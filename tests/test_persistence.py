@@ -116,7 +116,7 @@ def test_a_model_without_attributes_comes_back(tmp_path: Path):
 
 
 PENALTIES = [
-    HSIC(Gaussian(0.5) + Linear() * Laplacian(2.0), scale_s=(0.3, 0.4), minority_clip=(0.1, 10.0)),
+    HSIC(3 * Gaussian(0.5) + Linear() * Laplacian(2.0), scale_s=(0.3, 0.4), minority_clip=(0.1, 10.0)),
     HSIC(statistic="unbiased", attributes="sum"),
     HSIC.published(condition="positive"),
     EIPM(gamma=0.2, anchors=None),
@@ -140,6 +140,29 @@ def test_a_penalty_is_built_again_from_its_recipe(penalty: Penalty):
         each.adapt(z, s, 0)
         values.append(each(z, s, scores=z[:, :1], y=y))
     assert values[0] == values[1]
+
+
+OLD_LINEAR = {"kernel": "Linear", "arguments": {}}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "now"),
+    [
+        ("HSIC", {"kernel_z": OLD_LINEAR, "representation_weight": 10.0}, HSIC(10 * Linear())),
+        ("HSIC", {"kernel_z": OLD_LINEAR, "representation_weight": 1.0}, HSIC(Linear())),
+        ("HSIC", {"kernel_z": OLD_LINEAR, "representation_weight": 0.0}, HSIC(0 * Linear())),
+        (
+            "HSIC",
+            {"scale_z": "standardised", "estimator": "unbiased"},
+            HSIC(scale_z="standardized", statistic="unbiased"),
+        ),
+        ("HSIC", {"scale_z": 2.0, "standardise_scores": True}, HSIC(scale_z=2.0, standardize_scores=True)),
+        ("BinnedMMD", {"scale_z": "normalised", "fewest": 4}, BinnedMMD(min_rows=4)),
+        ("DistanceCorrelation", {"estimator": "unbiased"}, DistanceCorrelation(statistic="unbiased")),
+    ],
+)
+def test_a_penalty_under_the_names_of_the_first_release_is_read(name: str, arguments: dict[str, Any], now: Penalty):
+    assert repr(built({"penalty": name, "arguments": arguments})) == repr(now)
 
 
 def test_the_header_says_what_the_model_is_and_reading_it_builds_nothing(saved: Path):

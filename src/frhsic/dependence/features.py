@@ -346,7 +346,7 @@ def _expanded(kernel: Kernel, index: int | None, columns: int) -> list[list[_Fac
     if isinstance(kernel, PerColumn):
         if len(kernel.kernels) != columns:
             raise ValueError(f"{len(kernel.kernels)} kernels for {columns} columns; pass one for each.")
-        return _expanded(kernel.product, index, columns)
+        return _expanded(kernel.kernel, index, columns)
     return [[(kernel, index)]]
 
 

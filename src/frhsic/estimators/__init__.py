@@ -51,7 +51,3 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'frhsic.estimators' has no attribute {name!r}")
     return getattr(import_module(f"frhsic.estimators.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

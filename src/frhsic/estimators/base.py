@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -131,8 +130,8 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         sample_weight : array of shape (n,), optional
             Weights of the rows in the task loss; the penalty does not use them.
         """
-        train = self._resume if self.warm_start and self.__sklearn_is_fitted__() else self._start
-        return train(X, y, sensitive_features, sample_weight, epochs=self.epochs)
+        set_up = self._resume if self.warm_start and self.__sklearn_is_fitted__() else self._start
+        return self._train(partial(set_up, X, y, sensitive_features, sample_weight), self.epochs)
 
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
@@ -141,8 +140,8 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         `sensitive_encoding` to set the scales of the whole data. Adam's moments start anew in each call, so pass parts
         of many batches. The parameters are those of :meth:`fit`.
         """
-        train = self._resume if self.__sklearn_is_fitted__() else self._start
-        return train(X, y, sensitive_features, sample_weight, epochs=1)
+        set_up = self._resume if self.__sklearn_is_fitted__() else self._start
+        return self._train(partial(set_up, X, y, sensitive_features, sample_weight), 1)
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the representation Z = h(X), of shape (n, representation size), float64."""
@@ -174,42 +173,30 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Check y and turn it into what training takes; the first call learns its scale or its classes."""
         raise TypeError(f"{type(self).__name__} has no target.")
 
-    def _start(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, epochs: int, classes: Any = None
-    ) -> Self:
-        """Train from new initial weights, on scales, levels and classes of these rows."""
-        with self._unchanged_on_failure():
-            self._train_one(self._new_problem(X, y, sensitive_features, sample_weight, classes), epochs)
-            self.n_fits_ = 1
-        return self
-
-    def _resume(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, epochs: int) -> Self:
-        """Continue training from the weights, scales, levels and classes of the last call."""
-        with self._unchanged_on_failure():
-            self._train_one(self._next_problem(X, y, sensitive_features, sample_weight), epochs)
-            self.n_fits_ += 1
-        return self
-
-    @contextmanager
-    def _unchanged_on_failure(self) -> Iterator[None]:
+    def _train(self, set_up: Callable[[], Problem], epochs: int) -> Self:
+        """Set up a problem and train on it; on failure the estimator is left as it was."""
         before = dict(vars(self))
         try:
-            yield
+            problem = set_up()
+            weight = 0.0 if isinstance(problem.penalty, NoPenalty) else float(self.penalty_weight)
+            self._adopt(self._trained(problem, [weight], epochs), 0, through_bottleneck=problem.through_bottleneck)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+        self.n_fits_ += 1
+        return self
 
     def _learned(self) -> dict[str, Any]:
         """Return the fitted attributes, by name."""
         return {name: value for name, value in vars(self).items() if name.endswith("_") and not name.endswith("__")}
 
-    def _new_problem(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, classes: Any = None) -> Problem:
-        """Check all arguments and set up training from the start."""
+    def _start(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, classes: Any = None) -> Problem:
+        """Check all arguments and set up training from new initial weights."""
         for name in self._learned():
             delattr(self, name)
         data, target, penalized = self._rows(X, y, sensitive_features, sample_weight, classes)
-        self.random_seed_ = seed_of(self.random_state)
+        self.random_seed_, self.n_fits_ = seed_of(self.random_state), 0
         encoder: Callable[[], nn.Module]
         if self.encoder is None:
             encoder = partial(mlp_encoder, data.columns, list(self.hidden_layer_sizes), self.representation_size)
@@ -227,8 +214,8 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self.random_seed_,
         )
 
-    def _next_problem(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> Problem:
-        """Check all arguments and set up training that continues from the last call.
+    def _resume(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> Problem:
+        """Check all arguments and set up training that continues from the last call, on its scales and classes.
 
         The penalty keeps its state unless another one is asked for than in the last call.
         """
@@ -264,10 +251,6 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         s = self._sensitive(sensitive_features, len(x))
         data = TrainingData.of(x, target.values, np.zeros((len(x), 1)) if s is None else s, sample_weight=weights)
         return data, target, s is not None
-
-    def _train_one(self, problem: Problem, epochs: int) -> None:
-        weight = 0.0 if isinstance(problem.penalty, NoPenalty) else float(self.penalty_weight)
-        self._adopt(self._trained(problem, [weight], epochs), 0, through_bottleneck=problem.through_bottleneck)
 
     def _trained(self, problem: Problem, weights: Sequence[float], epochs: int, *, sequential: bool = False) -> Fleet:
         fleet = train(

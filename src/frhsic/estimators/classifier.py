@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -125,10 +126,10 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
             All labels. Needed in the first call if its rows lack some of them.
         """
         if not self.__sklearn_is_fitted__():
-            return self._start(X, y, sensitive_features, sample_weight, epochs=1, classes=classes)
+            return self._train(partial(self._start, X, y, sensitive_features, sample_weight, classes), 1)
         if classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
             raise ValueError(f"classes={list(classes)!r} differ from those of the first call, {list(self.classes_)!r}.")
-        return self._resume(X, y, sensitive_features, sample_weight, epochs=1)
+        return self._train(partial(self._resume, X, y, sensitive_features, sample_weight), 1)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the head's raw output: log-odds (n,) of the second class, or one column per class."""

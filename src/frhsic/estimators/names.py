@@ -15,49 +15,42 @@ if TYPE_CHECKING:
 __all__ = ["PENALTIES", "PENALTY_NAMES", "penalty_named"]
 
 
-class NamedPenalty(NamedTuple):
-    """How to make a penalty, from the module of penalties, the columns of Z, whether there is a head, and condition."""
+class Use(NamedTuple):
+    """What a penalty is made for: the columns of Z, whether there is a head, and which rows count."""
 
-    make: Callable[[Any, int, bool, Condition], Penalty]
+    z_dim: int
+    head: bool
+    condition: Condition
+
+
+class NamedPenalty(NamedTuple):
+    """One line of description, and how to make the penalty from the module of penalties and its use."""
+
     description: str
+    make: Callable[[Any, Use], Penalty]
 
 
 PENALTIES = {
     "hsic": NamedPenalty(
-        lambda p, z_dim, head, condition: p.HSIC(head_weight=1.0 if head else 0.0, condition=condition),
         "HSIC of the head and of whitened Z, this library's own",
+        lambda p, use: p.HSIC(head_weight=1.0 if use.head else 0.0, condition=use.condition),
     ),
     "frhsic": NamedPenalty(
-        lambda p, z_dim, head, condition: p.HSIC.published(condition=condition),
-        "HSIC of Z at median bandwidths, the paper's own",
+        "HSIC of Z at median bandwidths, the paper's own", lambda p, use: p.HSIC.published(condition=use.condition)
     ),
     "frem": NamedPenalty(
-        lambda p, z_dim, head, condition: p.EIPM(condition=condition),
-        "distance between conditional and marginal laws of Z",
+        "distance between conditional and marginal laws of Z", lambda p, use: p.EIPM(condition=use.condition)
     ),
-    "reg-gdp": NamedPenalty(
-        lambda p, z_dim, head, condition: p.GDP(condition=condition),
-        "GDP of the head's raw output, with Z left alone",
-    ),
-    "adv": NamedPenalty(
-        lambda p, z_dim, head, condition: p.Adversary(z_dim),
-        "an adversary that predicts S from Z",
-    ),
+    "reg-gdp": NamedPenalty("GDP of the head's raw output alone", lambda p, use: p.GDP(condition=use.condition)),
+    "adv": NamedPenalty("an adversary that predicts S from Z", lambda p, use: p.Adversary(use.z_dim)),
     "mmd": NamedPenalty(
-        lambda p, z_dim, head, condition: p.BinnedMMD(
-            "mean-difference", scale_z=1.0, edges="quantile", condition=condition
-        ),
-        "differences of the mean of Z between ten quantile bins of S",
+        "differences of the mean of Z between bins of S", lambda p, use: p.BinnedMMD.published(condition=use.condition)
     ),
-    "laftr": NamedPenalty(
-        lambda p, z_dim, head, condition: p.BinnedAdversary(z_dim),
-        "an adversary that predicts the quarter of S from Z",
-    ),
+    "laftr": NamedPenalty("an adversary that predicts the quarter of S", lambda p, use: p.BinnedAdversary(use.z_dim)),
     "dcor": NamedPenalty(
-        lambda p, z_dim, head, condition: p.DistanceCovariance(condition=condition),
-        "distance covariance of Z and S",
+        "distance covariance of Z and S", lambda p, use: p.DistanceCovariance(condition=use.condition)
     ),
-    "none": NamedPenalty(lambda p, z_dim, head, condition: p.NoPenalty(), "no penalty"),
+    "none": NamedPenalty("no penalty", lambda p, use: p.NoPenalty()),
 }
 """Every penalty that has a name. All but "hsic" are those of the published numbers."""
 
@@ -91,7 +84,7 @@ def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: C
 
     if name not in PENALTIES:
         raise ValueError(f"penalty={name!r} is not known; pass one of {', '.join(map(repr, PENALTIES))}, or an object.")
-    penalty = PENALTIES[name].make(penalties, z_dim, head, condition)
+    penalty = PENALTIES[name].make(penalties, Use(z_dim, head, condition))
     if penalty.condition != condition and name != "none":
         raise ValueError(f"penalty={name!r} has no form for Equal Opportunity; choose another, or condition='all'.")
     return penalty

@@ -228,27 +228,23 @@ class Multiple(Kernel):
         return self.factor > 0 and self.kernel.characteristic
 
 
-@dataclass(frozen=True)
-class Column(Kernel):
-    """A kernel on one column of a matrix, k(x, y) = kernel(x_index, y_index)."""
+class _OfColumns(Kernel):
+    """A kernel that applies `kernel` to selected columns."""
 
     kernel: Kernel
-    index: int
-    characteristic = False  # it sees one column only
 
-    def _column(self, x: Tensor) -> Tensor:
-        if not 0 <= self.index < x.shape[-1]:  # a slice would be empty, and every distance 0
-            raise ValueError(f"there is no column {self.index} among {x.shape[-1]}; columns are counted from 0.")
-        return x[..., self.index : self.index + 1]
+    @abstractmethod
+    def _select(self, x: Tensor) -> Tensor:
+        """Return the columns that the kernel sees; raise if they are not there."""
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.kernel(self._column(x), self._column(y))
+        return self.kernel(self._select(x), self._select(y))
 
     def shifted(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.kernel.shifted(self._column(x), self._column(y))
+        return self.kernel.shifted(self._select(x), self._select(y))
 
     def diagonal(self, x: Tensor) -> Tensor:
-        return self.kernel.diagonal(self._column(x))
+        return self.kernel.diagonal(self._select(x))
 
     @property
     def offset(self) -> float:
@@ -272,7 +268,21 @@ class Column(Kernel):
 
 
 @dataclass(frozen=True)
-class PerColumn(Kernel):
+class Column(_OfColumns):
+    """A kernel on one column of a matrix, k(x, y) = kernel(x_index, y_index)."""
+
+    kernel: Kernel
+    index: int
+    characteristic = False  # it sees one column only
+
+    def _select(self, x: Tensor) -> Tensor:
+        if not 0 <= self.index < x.shape[-1]:  # a slice would be empty, and every distance 0
+            raise ValueError(f"there is no column {self.index} among {x.shape[-1]}; columns are counted from 0.")
+        return x[..., self.index : self.index + 1]
+
+
+@dataclass(frozen=True)
+class PerColumn(_OfColumns):
     r"""Product over columns, one kernel each: :math:`k(x, y) = \prod_c k_c(x_c, y_c)`.
 
     The joint kernel on several sensitive attributes, each in its own unit and with its own bandwidth.
@@ -293,44 +303,15 @@ class PerColumn(Kernel):
             raise ValueError("PerColumn needs at least one kernel.")
 
     @cached_property
-    def product(self) -> Kernel:
+    def kernel(self) -> Kernel:  # type: ignore[override]  # mypy takes the annotation above for a writeable attribute
         """The same kernel as a :class:`Product` of kernels on one :class:`Column` each."""
         columns: list[Kernel] = [Column(kernel, index) for index, kernel in enumerate(self.kernels)]
         return reduce(Product, columns)
 
-    def _checked(self, x: Tensor) -> Tensor:
+    def _select(self, x: Tensor) -> Tensor:
         if x.shape[-1] != len(self.kernels):
             raise ValueError(f"{len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each.")
         return x
-
-    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.product(self._checked(x), self._checked(y))
-
-    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.product.shifted(self._checked(x), self._checked(y))
-
-    def diagonal(self, x: Tensor) -> Tensor:
-        return self.product.diagonal(self._checked(x))
-
-    @property
-    def offset(self) -> float:
-        return self.product.offset
-
-    @property
-    def bound(self) -> float:
-        return self.product.bound
-
-    @property
-    def unit_diagonal(self) -> bool:
-        return self.product.unit_diagonal
-
-    @property
-    def shift_invariant(self) -> bool:
-        return self.product.shift_invariant
-
-    @property
-    def centering_safe(self) -> bool:
-        return self.product.centering_safe
 
     @property
     def characteristic(self) -> bool:

@@ -112,6 +112,8 @@ class Penalty(nn.Module, ABC):
 
     needs_scores: bool = False
     needs_target: bool = False
+    default_weight_decay: float = 0.0
+    default_variance_floor: float = 0.0
 
     def __init__(self, *, condition: Condition = "all", min_rows: int = 11) -> None:
         super().__init__()
@@ -126,14 +128,6 @@ class Penalty(nn.Module, ABC):
     def prepared(self) -> bool:
         """Whether :meth:`prepare` was called. Training continues with the state of a prepared penalty."""
         return self.n_attributes is not None
-
-    @property
-    def default_weight_decay(self) -> float:
-        return 0.0
-
-    @property
-    def default_variance_floor(self) -> float:
-        return 0.0
 
     def unprepared(self) -> Self:
         """Return a copy that the next training prepares anew."""

@@ -177,7 +177,7 @@ class BinnedMMD(ScaledPenalty):
         self.register_buffer("edges", None)
 
     @classmethod
-    def published(cls) -> BinnedMMD:
+    def published(cls, *, condition: Condition = "all") -> BinnedMMD:
         """Return the penalty of the paper's printed numbers: mean differences over 10 quantile bins of unscaled z.
 
         Examples
@@ -185,7 +185,7 @@ class BinnedMMD(ScaledPenalty):
         >>> BinnedMMD.published().kind
         'mean-difference'
         """
-        return cls("mean-difference", scale_z=1.0, edges="quantile")
+        return cls("mean-difference", scale_z=1.0, edges="quantile", condition=condition)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments; `edges` is the rule, not the edges it gave, and differences of means have no kernel."""

@@ -147,6 +147,11 @@ class HSIC(ScaledPenalty):
         self.attributes = attributes
         self.minority_clip = minority_clip
         self.needs_scores = head_weight > 0
+        if scale_z in ("standardized", "whitened"):
+            # Shrinking Z no longer lowers the penalty, so it does not curb overfitting either, as it does for others.
+            self.default_weight_decay = 1e-3
+            # Such a term of the representation pushes S into directions of Z that hardly vary; the head alone does not.
+            self.default_variance_floor = 0.01 if self._terms else 0.0
         fixed = None if isinstance(self.scale_s, str) else torch.tensor(self.scale_s, dtype=torch.float64)
         self.register_buffer("scale_s_now", fixed)
         for name in ("density_rows", "density_scale", "density_median"):
@@ -168,28 +173,6 @@ class HSIC(ScaledPenalty):
         return cls(
             Gaussian(1.0), scale_z=scale, scale_s=scale, head_weight=0.0, attributes=attributes, condition=condition
         )
-
-    @property
-    def default_weight_decay(self) -> float:
-        """1e-3 if the penalty does not change with the scale of Z, else 0, as in the paper.
-
-        A penalty that falls when Z shrinks also reduces overfitting. One that does not change leaves that to a decay,
-        which works the same for every weight of the penalty.
-        """
-        return 1e-3 if self._scale_free else 0.0
-
-    @property
-    def default_variance_floor(self) -> float:
-        """0.01 if there is a term of the representation that does not change with the scale of Z, else 0.
-
-        Such a term pushes S into directions of Z that hardly vary; a penalty on the head alone does not.
-        """
-        return 0.01 if self._scale_free and self._terms else 0.0
-
-    @property
-    def _scale_free(self) -> bool:
-        """Whether the unit follows every coordinate of Z."""
-        return self.scale_z in ("standardized", "whitened")
 
     def adapts(self, epoch: int) -> bool:
         """Return whether the scale of z is refreshed in this epoch."""
