@@ -24,10 +24,15 @@ __all__ = ["check_parameters", "check_same_names", "later_seed", "seed_of", "wid
 
 def check_parameters(estimator: ParityBase) -> None:
     """Raise if a parameter has a value that cannot be used."""
-    _check_number("penalty_weight", estimator.penalty_weight, np.inf, ValueError)
-    for name, below in (("weight_decay", np.inf), ("variance_floor", 1.0)):
-        if getattr(estimator, name) is not None:
-            _check_number(name, getattr(estimator, name), below, TypeError, " or None")
+    for name, below in (("penalty_weight", np.inf), ("weight_decay", np.inf), ("variance_floor", 1.0)):
+        value = getattr(estimator, name)
+        if value is None and name != "penalty_weight":
+            continue
+        wanted = f"pass a number that is zero or more and {'finite' if below == np.inf else f'below {below:g}'}"
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+            raise TypeError(f"{name}={value!r}; {wanted}.")
+        if not 0 <= value < below:
+            raise ValueError(f"{name}={value!r}; {wanted}.")
     if isinstance(estimator.penalty, str):
         penalty_named(estimator.penalty)
     if estimator.handle_unknown not in ("error", "ignore"):
@@ -44,15 +49,6 @@ def check_parameters(estimator: ParityBase) -> None:
         if not isinstance(value, kind):
             raise TypeError(f"{name} is {type(value).__name__}; pass {pass_instead}.")
     _arrays.resolve_device(estimator.device)
-
-
-def _check_number(name: str, value: Any, below: float, wrong_type: type[Exception], other: str = "") -> None:
-    """Raise unless a value is a number that is zero or more and below a limit; `other` names what else may come."""
-    wanted = f"pass a number that is zero or more and {'finite' if below == np.inf else f'below {below:g}'}{other}"
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise wrong_type(f"{name}={value!r}; {wanted}.")
-    if not 0 <= value < below:
-        raise ValueError(f"{name}={value!r}; {wanted}.")
 
 
 def check_same_names(names: list[str], known: list[str]) -> None:
