@@ -22,4 +22,8 @@ KERNELS: dict[str, Kernel] = {
     "per column": PerColumn((Gaussian(1.5), Laplacian(2.5), InverseMultiquadric(1.0))),
     "per column with a sum": PerColumn((Gaussian(1.5), Laplacian(2.5) + Linear(), Gaussian(0.5))),
     "column": Column(Gaussian(1.0), 1),
+    "10 linear + gaussian": 10 * Linear() + Gaussian(1.5),
+    "0.5 (linear + gaussian)": 0.5 * (Linear() + Gaussian(1.5)),
+    "gaussian times 2": Gaussian(1.5) * 2.0,
+    "2 gaussian * laplacian": (2 * Gaussian(2.0)) * Laplacian(4.0),
 }

@@ -19,6 +19,7 @@ from torch import nn
 from estimator_samples import QUICK, biased, people
 from frhsic import load
 from frhsic.estimators import (
+    PENALTIES,
     PENALTY_NAMES,
     MissingSensitiveFeaturesWarning,
     ParityClassifier,
@@ -32,6 +33,7 @@ from frhsic.estimators import (
     standardized_gdp_difference,
 )
 from frhsic.fleet import Bottleneck, Member, Recipe, TrainingData, affine_head, mlp_encoder, train
+from frhsic.kernels import Gaussian
 from frhsic.parity import gdp, standardized_gdp
 from frhsic.penalties import EIPM, GDP, HSIC, Adversary, BinnedAdversary, BinnedMMD, DistanceCovariance, NoPenalty
 
@@ -130,6 +132,30 @@ def test_equal_opportunity_is_refused_where_a_penalty_has_no_form_for_it():
     assert penalty_named("frem", condition="positive").condition == "positive"
     with pytest.raises(ValueError, match="no form for Equal Opportunity"):
         penalty_named("adv", condition="positive")
+
+
+def test_every_name_is_described_in_one_line_and_in_the_documentation():
+    documented = (Path(__file__).parents[1] / "docs" / "train.md").read_text(encoding="utf-8")
+    for name, penalty in PENALTIES.items():
+        assert f"| `{name}` | {penalty.description} |" in documented
+
+
+def test_the_penalty_of_a_fitted_model_is_prepared_anew_for_another():
+    X, y, s = biased(100)
+    settings = {**QUICK, "epochs": 2}
+    first = ParityClassifier("adv", 0.1, **settings).fit(X, y, sensitive_features=s)
+    again = ParityClassifier(first.penalty_, 0.1, **settings).fit(X, y, sensitive_features=np.column_stack([s, s**2]))
+    assert (first.penalty_.n_attributes, again.penalty_.n_attributes) == (1, 2)
+    assert int(again.penalty_.steps) == int(first.penalty_.steps)
+
+
+def test_a_new_fit_forgets_what_an_earlier_one_learned():
+    X, y, s = biased(60)
+    model = ParityEncoder(**{**QUICK, "epochs": 1}).fit(X, y, sensitive_features=s)
+    model.set_params(penalty_weight=0).fit(X[:, :2])
+    assert model.task_ == "reconstruction"
+    assert not {"classes_", "sensitive_names_in_", "sensitive_encoding_"} & set(vars(model))
+    assert (model.n_features_in_, model.n_fits_) == (2, 1)
 
 
 def test_an_adversary_is_as_wide_as_the_representation():
@@ -338,7 +364,7 @@ def test_a_later_call_cuts_anew_and_keeps_the_cut_where_its_rows_are_too_few_to_
     assert len(model.encoder_) == 2
     assert not isinstance(model.encoder_[0][-1], Bottleneck)
     model.fit(X[:20], y[:20], sensitive_features=s[:20])
-    assert (model.narrowed_, model.representation_rank_) == (False, 8)
+    assert (model.has_bottleneck_, model.representation_rank_) == (False, 8)
 
 
 def test_many_small_calls_learn_through_the_cut_of_the_first():
@@ -350,7 +376,7 @@ def test_many_small_calls_learn_through_the_cut_of_the_first():
         for start in range(0, 1000, 20):
             rows = slice(start, start + 20)
             model.partial_fit(X[rows], flipped[rows], sensitive_features=s[rows])
-    assert model.narrowed_
+    assert model.has_bottleneck_
     assert model.score(X, flipped) > 0.8
 
 
@@ -359,17 +385,17 @@ def test_a_later_call_without_penalty_has_no_cut():
     model = ParityClassifier(warm_start=True, **{**QUICK, "epochs": 5}).fit(X, y, sensitive_features=s)
     assert model.representation_rank_ < 8
     model.set_params(penalty_weight=0).fit(X[:20], y[:20], sensitive_features=s[:20])
-    assert (model.narrowed_, model.representation_rank_) == (False, 8)
+    assert (model.has_bottleneck_, model.representation_rank_) == (False, 8)
 
 
 def test_a_later_call_with_another_penalty_trains_with_it():
     X, y, s = biased(200)
     model = ParityClassifier(warm_start=True, **{**QUICK, "epochs": 3}).fit(X, y, sensitive_features=s)
     model.set_params(penalty="reg-gdp").fit(X, y, sensitive_features=s)
-    assert (type(model.penalty_), model.narrowed_) == (GDP, False)
-    model.set_params(penalty=HSIC(representation_weight=3.0)).fit(X, y, sensitive_features=s)
-    assert model.penalty_.representation_weight == 3
-    assert model.narrowed_
+    assert (type(model.penalty_), model.has_bottleneck_) == (GDP, False)
+    model.set_params(penalty=HSIC(3 * Gaussian(1.0))).fit(X, y, sensitive_features=s)
+    assert model.penalty_.kernel_z == 3 * Gaussian(1.0)
+    assert model.has_bottleneck_
 
 
 def test_a_later_call_with_other_sensitive_columns_is_refused():
@@ -388,7 +414,7 @@ def test_another_s_encoder_with_its_cut_is_an_encoder_of_one_s_own(tmp_path: Pat
     settings = {**QUICK, "epochs": 5}
     first = ParityClassifier(**settings).fit(X, y, sensitive_features=s)
     later = ParityClassifier(encoder=first.encoder_, variance_floor=0.0, **settings).fit(X, y, sensitive_features=s)
-    assert not later.narrowed_
+    assert not later.has_bottleneck_
     later.save(tmp_path / "model")
     again = load(tmp_path / "model", encoder=first.encoder_)
     np.testing.assert_array_equal(again.transform(X), later.transform(X))

@@ -17,7 +17,7 @@ from frhsic.fleet import DivergenceWarning, Execution, Member, Recipe, Tick, Tra
 from frhsic.fleet.data import Purpose, batch_order, stream_seed
 from frhsic.fleet.state import Layout
 from frhsic.fleet.training import Plan, Trainer
-from frhsic.penalties import HSIC, Penalty
+from frhsic.penalties import HSIC, BinnedMMD, Penalty
 from frhsic.penalties.base import Batch
 
 binary = partial(trained, task="binary", encoder=ENCODER, epochs=3, batch_size=BATCH, device="cpu")
@@ -46,6 +46,15 @@ class RootOfZero(Penalty):
 
     def _value(self, batch: Batch) -> Tensor:
         return (batch.z - batch.z).square().sum().sqrt()
+
+
+def test_a_prepared_penalty_keeps_its_state_and_another_is_prepared_on_the_training_rows():
+    data, penalty = sample(), BinnedMMD(bins=2)
+    prepared = penalty.unprepared()
+    prepared.prepare(torch.tensor([0.0, 40.0]), torch.Generator())
+    states = [binary(data, [Member(1.0)], penalty=each).penalty_state["edges"] for each in (prepared, penalty)]
+    assert states[0].item() == 20
+    assert states[1].item() < 2
 
 
 def test_model_that_diverges_keeps_what_it_was_before_that_epoch_and_the_others_go_on():

@@ -17,6 +17,7 @@ from frhsic.kernels import (
     Kernel,
     Laplacian,
     Linear,
+    Multiple,
     PerColumn,
     Product,
     Sum,
@@ -35,6 +36,8 @@ def reference_gram(kernel: Kernel, x: np.ndarray, y: np.ndarray) -> np.ndarray:
             return reference_gram(a, x, y) + reference_gram(b, x, y)
         case Product(a, b):
             return reference_gram(a, x, y) * reference_gram(b, x, y)
+        case Multiple(factor, part):
+            return x.dtype.type(factor) * reference_gram(part, x, y)
         case PerColumn(parts):
             values = [reference_gram(part, x[:, [c]], y[:, [c]]) for c, part in enumerate(parts)]
             return np.prod(values, axis=0)
@@ -63,7 +66,7 @@ class Reference:
         # 64 bits of mantissa where the processor has them; float64 for the largest, where they take minutes
         wide = np.longdouble if len(x) <= 1024 else np.float64
         self.kernel, self.x, self.n = kernel, x.double().numpy().astype(wide), len(x)
-        if kernel.centring_safe:
+        if kernel.centering_safe:
             self.x = self.x - self.x.mean(0)
         self.blocks = list(self.computed())
         self.rows = np.concatenate([block.sum(1) for block in self.blocks])

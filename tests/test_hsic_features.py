@@ -143,7 +143,7 @@ class Foreign(Kernel):
     """A kernel from outside, of no known spectral law."""
 
     offset = bound = 0.0
-    unit_diagonal = shift_invariant = centring_safe = characteristic = False
+    unit_diagonal = shift_invariant = centering_safe = characteristic = False
 
     def __call__(self, x, y):
         return x @ y.mT

@@ -16,6 +16,7 @@ from frhsic.kernels import (
     InverseMultiquadric,
     Laplacian,
     Linear,
+    Multiple,
     PerColumn,
     bandwidth,
     gaussian_at_median,
@@ -104,7 +105,7 @@ def test_centring_is_safe_where_the_kernel_says_so(kernel):
     x = sample(9, torch.float64)
     h = torch.eye(9, dtype=torch.float64) - 1 / 9
     unchanged = torch.allclose(h @ kernel(x + 3.7, x + 3.7) @ h, h @ kernel(x, x) @ h, rtol=1e-9)
-    assert unchanged == kernel.centring_safe
+    assert unchanged == kernel.centering_safe
 
 
 def test_batches_are_computed_one_by_one(kernel, dtype):
@@ -209,6 +210,29 @@ def test_kernels_combine_with_kernels_only():
         Gaussian(1.0) + 1
     with pytest.raises(TypeError, match="str is not a kernel"):
         Gaussian(1.0) * "linear"
+
+
+def test_a_kernel_is_multiplied_by_finite_numbers_from_zero_on():
+    for factor in (-1, math.inf, math.nan):
+        with pytest.raises(ValueError, match="a kernel was multiplied by"):
+            factor * Gaussian(1.0)
+    for factor in ("2", True, None):
+        with pytest.raises(TypeError, match="is not a kernel"):
+            Gaussian(1.0) * factor
+
+
+def test_a_multiple_is_the_same_from_either_side_and_its_factor_a_number():
+    assert 10 * Gaussian(1.0) == Gaussian(1.0) * 10.0 == Multiple(10.0, Gaussian(1.0))
+    assert (2 * (3 * Linear())).diagonal(torch.ones(1, 1)).item() == 6
+
+
+def test_a_kernel_times_zero_is_zero_bounded_and_separates_nothing(dtype):
+    x = sample(4, dtype)
+    for kernel in (0 * Linear(), (0 * Gaussian(1.0)) * Linear()):
+        assert not kernel(x, x).any()
+        assert kernel.bound == 0
+        assert not kernel.characteristic
+    assert (0 * Linear()).shift_invariant
 
 
 def test_per_column_needs_a_kernel_for_each_column():

@@ -33,11 +33,11 @@ MAKERS: dict[str, Callable[[], Penalty]] = {
     "published-sum": lambda: HSIC.published(attributes="sum"),
     "published-eo": lambda: HSIC.published(condition="positive"),
     "step": lambda: HSIC(scale_z="step"),
-    "standardised": lambda: HSIC(Laplacian(1.0), scale_z="standardised", standardise_scores=True, attributes="sum"),
+    "standardised": lambda: HSIC(Laplacian(1.0), scale_z="standardized", standardize_scores=True, attributes="sum"),
     "whitened": lambda: HSIC(scale_z="whitened"),
-    "unbiased": lambda: HSIC(estimator="unbiased", scale_s=0.3, attributes="isotropic"),
+    "unbiased": lambda: HSIC(statistic="unbiased", scale_s=0.3, attributes="isotropic"),
     "linear": lambda: HSIC(Linear(), scale_z=1.0, head_weight=0.0),
-    "head": lambda: HSIC(representation_weight=0.0),
+    "head": lambda: HSIC(0 * Linear()),
     "minority": lambda: HSIC(minority_clip=(0.1, 10.0), condition="positive"),
     "eipm": EIPM,
     "eipm-step": lambda: EIPM(scale_z="step", anchors=None, condition="positive"),
@@ -47,7 +47,7 @@ MAKERS: dict[str, Callable[[], Penalty]] = {
     "mmd-pairwise": lambda: BinnedMMD(bins=3, condition="positive"),
     "dcov": DistanceCovariance,
     "dcor": lambda: DistanceCorrelation(condition="positive"),
-    "dcor-unbiased": lambda: DistanceCorrelation(estimator="unbiased"),
+    "dcor-unbiased": lambda: DistanceCorrelation(statistic="unbiased"),
     "adversary": lambda: Adversary(D, hidden=6),
     "laftr": lambda: BinnedAdversary(D, hidden=6),
     "none": NoPenalty,
@@ -135,8 +135,11 @@ def test_models_that_share_a_batch_need_no_copies_of_it(name):
     torch.testing.assert_close(together, alone, rtol=1e-9, atol=1e-13)
 
 
+FIXED = {"scale_s_now", "density_rows", "density_scale", "density_median", "edges"}
+
+
 @every_penalty
-def test_adapts_says_when_adapt_does_anything_and_fixed_state_what_it_leaves_alone(name):
+def test_adapts_says_when_adapt_does_anything_and_what_prepare_fixed_it_leaves_alone(name):
     penalty = prepared(name, 0, 1, torch.float64)
     changed: set[str] = set()
     for epoch in range(22):
@@ -146,7 +149,7 @@ def test_adapts_says_when_adapt_does_anything_and_fixed_state_what_it_leaves_alo
         moved = {k for k, state in penalty.named_buffers() if not torch.equal(state, before[k])}
         assert bool(moved) == penalty.adapts(epoch)
         changed |= moved
-    assert changed == {key for key, _ in penalty.named_buffers()} - set(penalty.fixed_state)
+    assert changed == {key for key, _ in penalty.named_buffers()} - FIXED
 
 
 @every_penalty
@@ -328,12 +331,25 @@ def test_a_plain_loop_lowers_the_dependence_of_the_scores_on_s(name):
     assert accuracy > 0.7
 
 
+@every_penalty
+def test_a_penalty_knows_that_it_is_prepared_and_forgets_it_in_an_unprepared_copy(name):
+    penalty = MAKERS[name]()
+    assert not penalty.prepared
+    penalty = prepared(name, 0, 2, torch.float64)
+    assert (penalty.prepared, penalty.n_attributes) == (True, 2)
+    copy = penalty.unprepared()
+    assert (copy.prepared, penalty.prepared) == (False, True)
+    copy.prepare(torch.rand(30, 1), torch.Generator())
+    assert (copy.n_attributes, penalty.n_attributes) == (1, 2)
+
+
 def test_a_penalty_says_what_it_was_made_with():
     assert repr(HSIC()) == "HSIC()"
-    assert repr(HSIC(scale_z=2.0, representation_weight=3.0)) == "HSIC(scale_z=2.0, representation_weight=3.0)"
+    assert repr(HSIC(scale_z=2.0, head_weight=3.0)) == "HSIC(scale_z=2.0, head_weight=3.0)"
+    assert repr(HSIC(2 * Linear())) == "HSIC(kernel_z=Multiple(factor=2.0, kernel=Linear()))"
     assert repr(HSIC.published()) == (
         "HSIC(kernel_z=Gaussian(bandwidth=1.0), scale_z='published', scale_s='published', head_weight=0.0, "
-        "representation_weight=1.0, attributes='isotropic')"
+        "attributes='isotropic')"
     )
     assert repr(EIPM()) == "EIPM()"
     assert repr(BinnedMMD("mean-difference", bins=5)) == "BinnedMMD(kind='mean-difference', bins=5)"

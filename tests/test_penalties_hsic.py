@@ -18,12 +18,12 @@ from frhsic.penalties import HSIC
 from frhsic.penalties.fused import gaussian_inner
 from frhsic.penalties.scales import median_distance
 
-Z_SCALES = ("normalised", "standardised", "whitened", "step", "published", 1.7)
+Z_SCALES = ("normalized", "standardized", "whitened", "step", "published", 1.7)
 
 
 def plain(kernel_z=None, kernel_s=None, **options):
     """One Gaussian on z in units of its root mean square distance, as heavy as the head."""
-    return HSIC(kernel_z, kernel_s, **{"scale_z": "normalised", "representation_weight": 1.0} | options)
+    return HSIC(kernel_z, kernel_s, **{"scale_z": "normalized"} | options)
 
 
 def batch(m: int = 7, d: int = 3, q: int = 1, dtype: torch.dtype = torch.float64, seed: int = 0) -> tuple[Tensor, ...]:
@@ -94,7 +94,7 @@ def test_default_is_head_plus_ten_times_linear_and_gaussian_on_whitened_z(dtype)
 
 def test_head_plus_gaussian_at_the_root_mean_square_distance(dtype):
     z, s, f = batch(dtype=dtype)
-    penalty = prepared(HSIC(None, scale_z="normalised", representation_weight=1.0), s)
+    penalty = prepared(HSIC(None, scale_z="normalized"), s)
     rows, scores = z.double().tolist(), f.double().flatten().tolist()
     rms = math.sqrt(sum(math.dist(a, b) ** 2 for a in rows for b in rows) / len(rows) ** 2)
     gauss = gaussians(z, rms)
@@ -106,7 +106,7 @@ def test_head_plus_gaussian_at_the_root_mean_square_distance(dtype):
 def test_standardised_divides_each_coordinate_by_its_deviation_times_root_2d(dtype):
     z, s, _ = batch(dtype=dtype)
     z = z * torch.tensor([1.0, 10.0, 0.1], dtype=dtype)
-    penalty = plain(scale_z="standardised", scale_s=0.3, head_weight=0.0)
+    penalty = plain(scale_z="standardized", scale_s=0.3, head_weight=0.0)
     unit = (z.double() - z.double().mean(0)) / z.double().std(0, correction=0) / math.sqrt(6)
     expected = by_definition(gaussians(unit, 1.0), gaussians(s, 0.3))
     assert penalty(z, s).item() == approx(expected, **tolerance(dtype))
@@ -136,18 +136,40 @@ def test_a_sum_of_kernels_gives_the_sum_of_penalties(dtype):
     assert together == approx(sum(apart), **tolerance(dtype))
 
 
-def test_it_is_head_weight_times_the_head_term_plus_representation_weight_times_the_other(dtype):
+def test_it_is_head_weight_times_the_head_term_plus_the_factor_of_the_kernel_times_the_other(dtype):
     z, s, f = batch(dtype=dtype)
-    head = prepared(plain(representation_weight=0.0), s)(z, s, scores=f).item()
+    head = prepared(plain(0 * Gaussian(1.0)), s)(z, s, scores=f).item()
     representation = prepared(plain(head_weight=0.0), s)(z, s).item()
-    both = prepared(plain(head_weight=0.25, representation_weight=3.0), s)(z, s, scores=f).item()
+    both = prepared(plain(3 * Gaussian(1.0), head_weight=0.25), s)(z, s, scores=f).item()
     assert both == approx(0.25 * head + 3 * representation, **tolerance(dtype))
+
+
+def test_a_factor_of_a_sum_is_that_of_its_parts_fused_or_not(dtype):
+    z, s, f = batch(dtype=dtype)
+    spread = 10 * Linear() + 10 * Gaussian(1.0)
+    for options in ({}, {"statistic": "unbiased"}, {"minority_clip": (0.1, 10.0)}):
+        values = [prepared(HSIC(k, **options), s)(z, s, scores=f).item() for k in (spread, HSIC().kernel_z)]
+        assert values[0] == approx(values[1], **tolerance(dtype))
+
+
+def test_only_what_follows_the_scale_of_every_coordinate_asks_for_decay_and_floor():
+    asked = {
+        "default": HSIC(),
+        "standardized": HSIC(scale_z="standardized", condition="positive"),
+        "head": HSIC(0 * Linear()),
+        "normalized": HSIC(scale_z="normalized"),
+        "published": HSIC.published(),
+    }
+    decay = {name: penalty.default_weight_decay for name, penalty in asked.items()}
+    floor = {name: penalty.default_variance_floor for name, penalty in asked.items()}
+    assert decay == {"default": 1e-3, "standardized": 1e-3, "head": 1e-3, "normalized": 0, "published": 0}
+    assert floor == {"default": 0.01, "standardized": 0.01, "head": 0, "normalized": 0, "published": 0}
 
 
 def test_the_head_term_is_linear_hsic_on_the_score_vector(dtype):
     z, s, _ = batch(dtype=dtype)
     scores = z[:, :2] * 1.3
-    penalty = HSIC(kernel_s=Linear(), scale_s=1.0, representation_weight=0.0)
+    penalty = HSIC(0 * Linear(), Linear(), scale_s=1.0)
     covariance = ((scores - scores.mean(0)).mT @ (s - s.mean(0)) / 7).double()
     assert penalty(z, s, scores=scores).item() == approx((covariance**2).sum().item(), **tolerance(dtype))
 
@@ -155,14 +177,14 @@ def test_the_head_term_is_linear_hsic_on_the_score_vector(dtype):
 def test_standardised_scores_make_it_the_squared_correlation(dtype):
     z, s, f = batch(dtype=dtype)
     unit_s = (s - s.mean()) / s.std(correction=0)
-    penalty = HSIC(kernel_s=Linear(), scale_s=1.0, representation_weight=0.0, standardise_scores=True)
+    penalty = HSIC(0 * Linear(), Linear(), scale_s=1.0, standardize_scores=True)
     correlation = torch.corrcoef(torch.cat([f, s], 1).double().mT)[0, 1]
     assert penalty(z, unit_s, scores=f).item() == approx(correlation.item() ** 2, **tolerance(dtype))
 
 
 def test_unbiased_is_the_mean_over_distinct_quadruples(dtype):
     z, s, _ = batch(m=6, dtype=dtype)
-    penalty = plain(scale_z=1.5, scale_s=0.4, head_weight=0.0, estimator="unbiased")
+    penalty = plain(scale_z=1.5, scale_s=0.4, head_weight=0.0, statistic="unbiased")
     k, l = gaussians(z, 1.5), gaussians(s, 0.4)
     distinct = [
         k[i][j] * (l[i][j] + l[a][b] - 2 * l[i][a])
@@ -184,7 +206,7 @@ def test_unbiased_averages_to_zero_over_independent_batches_and_biased_does_not(
         z = torch.randn(12, 2, generator=source, dtype=torch.float64)
         s = torch.rand(12, generator=source, dtype=torch.float64)
         for name, values in both.items():
-            values.append(HSIC(scale_z=1.0, scale_s=0.3, head_weight=0.0, estimator=name)(z, s))
+            values.append(HSIC(scale_z=1.0, scale_s=0.3, head_weight=0.0, statistic=name)(z, s))
     means = {name: torch.stack(values) for name, values in both.items()}
     error = means["unbiased"].std() / math.sqrt(draws)
     assert abs(means["unbiased"].mean()) < 4 * error
@@ -235,7 +257,7 @@ def test_median_distance_is_the_lower_median_with_ties_and_for_even_and_odd_coun
     assert median_distance(tied).item() == median_bandwidth(tied)
 
 
-@pytest.mark.parametrize("scale", ["normalised", "standardised", "whitened"])
+@pytest.mark.parametrize("scale", ["normalized", "standardized", "whitened"])
 @pytest.mark.parametrize("condition", ["all", "positive"])
 def test_shrinking_or_growing_z_changes_nothing_where_z_is_normalised(scale, condition, dtype):
     z, s, _ = batch(m=30, dtype=dtype)
@@ -257,17 +279,17 @@ def test_a_standardised_coordinate_cannot_hide_by_being_small():
     _, s, _ = batch(m=40)
     noise = torch.randn(40, 1, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     large, small = torch.cat([noise, s], 1), torch.cat([noise, s / 1000], 1)
-    seen = {name: prepared(HSIC(head_weight=0.0, scale_z=name), s) for name in ("normalised", "standardised")}
-    assert seen["standardised"](small, s).item() == approx(seen["standardised"](large, s).item(), rel=1e-9)
-    assert seen["normalised"](small, s) < seen["normalised"](large, s) / 2
+    seen = {name: prepared(HSIC(head_weight=0.0, scale_z=name), s) for name in ("normalized", "standardized")}
+    assert seen["standardized"](small, s).item() == approx(seen["standardized"](large, s).item(), rel=1e-9)
+    assert seen["normalized"](small, s) < seen["normalized"](large, s) / 2
 
 
 def test_a_direction_cannot_hide_by_being_small_where_z_is_whitened():
     _, s, _ = batch(m=600)
     noise = torch.randn(600, 2, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     hidden = torch.cat([noise[:, :1], noise[:, :1] + 0.6 * s, noise[:, 1:]], 1)  # s is in a small difference
-    seen = {name: prepared(HSIC(Linear(), head_weight=0.0, scale_z=name), s) for name in ("standardised", "whitened")}
-    assert seen["whitened"](hidden, s) > 5 * seen["standardised"](hidden, s)
+    seen = {name: prepared(HSIC(Linear(), head_weight=0.0, scale_z=name), s) for name in ("standardized", "whitened")}
+    assert seen["whitened"](hidden, s) > 5 * seen["standardized"](hidden, s)
 
 
 def test_linear_hsic_of_whitened_z_bounds_what_any_regression_on_its_directions_above_a_floor_recovers():
@@ -276,7 +298,7 @@ def test_linear_hsic_of_whitened_z_bounds_what_any_regression_on_its_directions_
     s = torch.rand(300, 1, generator=draw, dtype=torch.float64)
     noise = torch.randn(300, 3, generator=draw, dtype=torch.float64)
     z = torch.cat([noise[:, :1], noise[:, :1] + 0.3 * torch.sin(6 * s), noise[:, 1:] + s], 1)
-    penalty = prepared(HSIC(Linear(), head_weight=0.0, representation_weight=1.0), s)
+    penalty = prepared(HSIC(Linear(), head_weight=0.0), s)
     value = penalty(z, s).item()
     unit = (z - z.mean(0)) / z.std(0, correction=0)
     variances, directions = torch.linalg.eigh(unit.T @ unit / 300)
@@ -360,17 +382,17 @@ def test_the_published_scale_of_s_is_over_the_first_thousand_training_rows():
     assert penalty.scale_s_now.item() == approx(median_bandwidth(s[:1000]) + 1e-5, rel=1e-6)
 
 
-@pytest.mark.parametrize("options", [{}, {"condition": "positive"}, {"estimator": "unbiased"}])
+@pytest.mark.parametrize("options", [{}, {"condition": "positive"}, {"statistic": "unbiased"}])
 def test_the_head_term_does_not_notice_where_the_scores_lie(options, dtype):
     """Targets of 1e4, such as prices, are met in float32: f fᵀ alone would lose every digit of the dependence."""
     z, s, f = batch(64, dtype=dtype)
     f = f + 1e4
-    exact = HSIC(representation_weight=0.0, scale_s=0.3, **options)
+    exact = HSIC(0 * Linear(), scale_s=0.3, **options)
     y = (torch.arange(64) % 3 > 0).to(dtype)
     kept = slice(None) if "condition" not in options else y == 1
     centred = (f.double() - f.double()[kept].mean())[kept]
     l = Gaussian(0.3)(s.double()[kept], s.double()[kept])
-    by_hand = (hsic_unbiased if "estimator" in options else hsic_biased)(l, centred @ centred.mT)
+    by_hand = (hsic_unbiased if "statistic" in options else hsic_biased)(l, centred @ centred.mT)
     value = exact(z, s, scores=f, y=y)
     assert value.item() == approx(by_hand.item(), abs=0, rel=1e-5 if dtype == torch.float32 else 1e-9)
 
@@ -398,12 +420,12 @@ def test_a_collapsed_representation_gives_zero_with_a_finite_gradient(scale, dty
 # --- Equal Opportunity and minorities -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", ["normalised", "standardised", "whitened", 1.3])
+@pytest.mark.parametrize("scale", ["normalized", "standardized", "whitened", 1.3])
 def test_equal_opportunity_is_the_penalty_of_the_positive_rows(scale, dtype):
     z, s, f = batch(m=40, dtype=dtype)
     y = (torch.arange(40) % 3 > 0).to(dtype)
-    restricted = prepared(HSIC(scale_z=scale, standardise_scores=True, condition="positive"), s)
-    plain = prepared(HSIC(scale_z=scale, standardise_scores=True), s)
+    restricted = prepared(HSIC(scale_z=scale, standardize_scores=True, condition="positive"), s)
+    plain = prepared(HSIC(scale_z=scale, standardize_scores=True), s)
     kept = y == 1
     expected = plain(z[kept], s[kept], scores=f[kept]).item()
     assert restricted(z, s, scores=f, y=y).item() == approx(expected, rel=1e-10 if dtype == torch.float64 else 1e-4)
@@ -463,10 +485,10 @@ def test_minority_protection_sees_dependence_among_rare_values_more():
 
 
 @pytest.mark.parametrize("scale", Z_SCALES)
-@pytest.mark.parametrize("estimator", ["biased", "unbiased"])
-def test_gradcheck(scale, estimator):
+@pytest.mark.parametrize("statistic", ["biased", "unbiased"])
+def test_gradcheck(scale, statistic):
     z, s, f = batch(m=6, q=2)
-    penalty = prepared(HSIC(scale_z=scale, estimator=estimator, standardise_scores=True), s, z)
+    penalty = prepared(HSIC(scale_z=scale, statistic=statistic, standardize_scores=True), s, z)
     inputs = (z.requires_grad_(), f.requires_grad_())
     assert torch.autograd.gradcheck(lambda z, f: penalty(z, s, scores=f), inputs)
 
@@ -474,7 +496,7 @@ def test_gradcheck(scale, estimator):
 def test_gradcheck_with_weights():
     z, s, f = batch(m=8)
     y = torch.tensor([1.0, 1, 0, 1, 0, 1, 1, 0])
-    penalty = prepared(HSIC(condition="positive", fewest=3, minority_clip=(0.5, 2.0)), s)
+    penalty = prepared(HSIC(condition="positive", min_rows=3, minority_clip=(0.5, 2.0)), s)
     inputs = (z.requires_grad_(), f.requires_grad_())
     assert torch.autograd.gradcheck(lambda z, f: penalty(z, s, scores=f, y=y), inputs)
 
@@ -524,12 +546,12 @@ def test_single_precision_agrees_with_double_to_seven_digits_of_the_kernels_boun
 
 def test_batches_too_small_for_the_estimator_give_zero():
     z, s, _ = batch(m=3)
-    assert HSIC(scale_s=1.0, head_weight=0.0, estimator="unbiased")(z, s).item() == 0
+    assert HSIC(scale_s=1.0, head_weight=0.0, statistic="unbiased")(z, s).item() == 0
     assert HSIC(scale_s=1.0, head_weight=0.0)(z[:1], s[:1]).item() == 0
 
 
 def test_a_head_alone_never_adapts():
-    assert not HSIC(scale_z="step", representation_weight=0.0).adapts(0)
+    assert not HSIC(0 * Linear(), scale_z="step").adapts(0)
 
 
 @pytest.mark.parametrize(
@@ -537,18 +559,18 @@ def test_a_head_alone_never_adapts():
     [
         ({"scale_z": "median"}, "scale_z='median' is not known"),
         ({"scale_z": 0.0}, "scale_z=0.0"),
-        ({"scale_s": "normalised"}, "scale_s='normalised' is not known"),
+        ({"scale_s": "normalized"}, "scale_s='normalized' is not known"),
         ({"scale_s": (1.0, -1.0)}, "scale_s=-1.0"),
         ({"scale_s": ()}, "scale_s is empty"),
         ({"head_weight": -1.0}, "head_weight=-1.0"),
-        ({"head_weight": 0.0, "representation_weight": 0.0}, "both 0"),
-        ({"estimator": "u"}, "estimator='u' is not known"),
+        ({"head_weight": 0.0, "kernel_z": 0 * Linear()}, "both 0"),
+        ({"statistic": "u"}, "statistic='u' is not known"),
         ({"attributes": "both"}, "attributes='both' is not known"),
-        ({"estimator": "unbiased", "condition": "positive"}, "takes no weights"),
-        ({"estimator": "unbiased", "minority_clip": (0.1, 10.0)}, "takes no weights"),
+        ({"statistic": "unbiased", "condition": "positive"}, "takes no weights"),
+        ({"statistic": "unbiased", "minority_clip": (0.1, 10.0)}, "takes no weights"),
         ({"minority_clip": (2.0, 3.0)}, "minority_clip"),
         ({"condition": "negative"}, "condition='negative' is not known"),
-        ({"fewest": 1}, "fewest=1"),
+        ({"min_rows": 1}, "min_rows=1"),
         ({"refresh_every": 0}, "refresh_every=0"),
     ],
 )

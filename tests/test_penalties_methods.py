@@ -128,15 +128,15 @@ def test_gdp_of_the_positive_rows_is_equal_opportunity(weighting, dtype):
     y = (torch.arange(30) % 2).to(dtype)
     s = s + 5 * (1 - y[:, None])  # rows that do not count lie elsewhere: they must not stretch the grid
     kept = y == 1
-    expected = GDP(weighting=weighting, standardise_scores=True)(z[kept], s[kept], scores=f[kept]).item()
-    restricted = GDP(weighting=weighting, standardise_scores=True, condition="positive")
+    expected = GDP(weighting=weighting, standardize_scores=True)(z[kept], s[kept], scores=f[kept]).item()
+    restricted = GDP(weighting=weighting, standardize_scores=True, condition="positive")
     assert restricted(z, s, scores=f, y=y).item() == near(expected, dtype)
 
 
 def test_standardised_gdp_does_not_change_when_scores_shrink():
     z, s, f = batch(m=20)
     assert GDP()(z, s, scores=f / 100).item() == approx(GDP()(z, s, scores=f).item() / 100)
-    scale_free = GDP(standardise_scores=True)
+    scale_free = GDP(standardize_scores=True)
     assert scale_free(z, s, scores=f / 100).item() == approx(scale_free(z, s, scores=f).item())
 
 
@@ -203,7 +203,7 @@ def test_binned_mmd_sums_over_attributes(kind, dtype):
 
 
 @pytest.mark.parametrize("kind", ["pairwise", "mean-difference"])
-@pytest.mark.parametrize("scale", ["normalised", 1.0])
+@pytest.mark.parametrize("scale", ["normalized", 1.0])
 def test_binned_mmd_of_the_positive_rows_is_equal_opportunity(kind, scale, dtype):
     z, s, _ = batch(m=40, dtype=dtype)
     y = (torch.arange(40) % 3 > 0).to(dtype)
@@ -254,8 +254,8 @@ def test_distance_correlation_is_the_ratio_of_covariances(dtype):
 def test_unbiased_distance_covariance_is_that_of_dependence_and_correlates_one_with_itself(dtype):
     z, s, _ = batch(dtype=dtype)
     expected = distance_covariance_unbiased(z, s).item()
-    assert DistanceCovariance(estimator="unbiased")(z, s).item() == near(expected, dtype)
-    assert DistanceCorrelation(estimator="unbiased")(s, 3 * s).item() == near(1.0, dtype)
+    assert DistanceCovariance(statistic="unbiased")(z, s).item() == near(expected, dtype)
+    assert DistanceCorrelation(statistic="unbiased")(s, 3 * s).item() == near(1.0, dtype)
 
 
 @pytest.mark.parametrize("method", [DistanceCovariance, DistanceCorrelation])
@@ -280,15 +280,15 @@ def test_distance_correlation_is_zero_with_a_finite_gradient_where_z_is_constant
 @pytest.mark.parametrize(
     "penalty",
     [
-        EIPM(scale_z="normalised"),
-        EIPM(condition="positive", fewest=2, anchors=3),
+        EIPM(scale_z="normalized"),
+        EIPM(condition="positive", min_rows=2, anchors=3),
         GDP(),
-        GDP(condition="positive", fewest=2, weighting="population", standardise_scores=True),
+        GDP(condition="positive", min_rows=2, weighting="population", standardize_scores=True),
         BinnedMMD(bins=2),
-        BinnedMMD("mean-difference", bins=2, condition="positive", fewest=2),
+        BinnedMMD("mean-difference", bins=2, condition="positive", min_rows=2),
         DistanceCovariance(),
-        DistanceCovariance(estimator="unbiased"),
-        DistanceCorrelation(condition="positive", fewest=2),
+        DistanceCovariance(statistic="unbiased"),
+        DistanceCorrelation(condition="positive", min_rows=2),
         DistanceCorrelation(),
     ],
 )
@@ -314,8 +314,8 @@ def test_gradcheck(penalty):
         (lambda: BinnedMMD(bins=1), "bins=1"),
         (lambda: BinnedMMD(edges="even"), "edges='even'"),
         (lambda: BinnedMMD("mean-difference", Linear()), "has no kernel"),
-        (lambda: DistanceCovariance(estimator="v"), "estimator='v'"),
-        (lambda: DistanceCorrelation(estimator="unbiased", condition="positive"), "takes no weights"),
+        (lambda: DistanceCovariance(statistic="v"), "statistic='v'"),
+        (lambda: DistanceCorrelation(statistic="unbiased", condition="positive"), "takes no weights"),
     ],
 )
 def test_bad_options_are_named(make, said):

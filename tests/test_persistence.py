@@ -53,7 +53,7 @@ def test_a_classifier_comes_back_bit_for_bit(name: str, tmp_path: Path):
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
     np.testing.assert_array_equal(again.loss_curve_, model.loss_curve_)
     assert again.representation_rank_ == model.representation_rank_
-    assert (again.representation_rank_ < 8) == (name == "hsic") == again.narrowed_
+    assert (again.representation_rank_ < 8) == (name == "hsic") == again.has_bottleneck_
     assert again.get_params() == model.get_params()
     assert type(again.penalty_) is type(model.penalty_)
     torch.testing.assert_close(again.penalty_.state_dict(), model.penalty_.state_dict(), rtol=0, atol=0)
@@ -82,7 +82,7 @@ def test_frames_text_labels_and_several_attributes_come_back(tmp_path: Path):
     assert list(again.feature_names_in_) == list(frame.columns)
     assert again.feature_encoding_ == model.feature_encoding_
     assert again.sensitive_encoding_ == model.sensitive_encoding_
-    assert again.penalty_.attributes_seen == 2
+    assert again.penalty_.n_attributes == 2
     with pytest.raises(ValueError, match="same order"):
         again.predict(frame[["job", "hours", "owner", "size"]])
 
@@ -116,13 +116,13 @@ def test_a_model_without_attributes_comes_back(tmp_path: Path):
 
 
 PENALTIES = [
-    HSIC(Gaussian(0.5) + Linear() * Laplacian(2.0), scale_s=(0.3, 0.4), minority_clip=(0.1, 10.0)),
-    HSIC(estimator="unbiased", attributes="sum"),
+    HSIC(3 * Gaussian(0.5) + Linear() * Laplacian(2.0), scale_s=(0.3, 0.4), minority_clip=(0.1, 10.0)),
+    HSIC(statistic="unbiased", attributes="sum"),
     HSIC.published(condition="positive"),
     EIPM(gamma=0.2, anchors=None),
-    GDP(weighting="population", standardise_scores=True),
+    GDP(weighting="population", standardize_scores=True),
     BinnedMMD(bins=4, edges="quantile"),
-    DistanceCorrelation(estimator="unbiased"),
+    DistanceCorrelation(statistic="unbiased"),
     *(penalty_named(name) for name in PENALTY_NAMES),
 ]
 
@@ -140,6 +140,29 @@ def test_a_penalty_is_built_again_from_its_recipe(penalty: Penalty):
         each.adapt(z, s, 0)
         values.append(each(z, s, scores=z[:, :1], y=y))
     assert values[0] == values[1]
+
+
+OLD_LINEAR = {"kernel": "Linear", "arguments": {}}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "now"),
+    [
+        ("HSIC", {"kernel_z": OLD_LINEAR, "representation_weight": 10.0}, HSIC(10 * Linear())),
+        ("HSIC", {"kernel_z": OLD_LINEAR, "representation_weight": 1.0}, HSIC(Linear())),
+        ("HSIC", {"kernel_z": OLD_LINEAR, "representation_weight": 0.0}, HSIC(0 * Linear())),
+        (
+            "HSIC",
+            {"scale_z": "standardised", "estimator": "unbiased"},
+            HSIC(scale_z="standardized", statistic="unbiased"),
+        ),
+        ("HSIC", {"scale_z": 2.0, "standardise_scores": True}, HSIC(scale_z=2.0, standardize_scores=True)),
+        ("BinnedMMD", {"scale_z": "normalised", "fewest": 4}, BinnedMMD(min_rows=4)),
+        ("DistanceCorrelation", {"estimator": "unbiased"}, DistanceCorrelation(statistic="unbiased")),
+    ],
+)
+def test_a_penalty_under_the_names_of_the_first_release_is_read(name: str, arguments: dict[str, Any], now: Penalty):
+    assert repr(built({"penalty": name, "arguments": arguments})) == repr(now)
 
 
 def test_the_header_says_what_the_model_is_and_reading_it_builds_nothing(saved: Path):

@@ -75,9 +75,7 @@ def _ablation_encoder(z_dim: int, d: int) -> nn.Module:
 
 
 def _gaussian_hsic(kernel_z: Kernel, kernel_s: Kernel | None = None) -> HSIC:
-    return HSIC(
-        kernel_z, kernel_s, scale_z="published", scale_s="published", head_weight=0.0, representation_weight=1.0
-    )
+    return HSIC(kernel_z, kernel_s, scale_z="published", scale_s="published", head_weight=0.0)
 
 
 def _equal_opportunity(condition: str, protocol: Protocol) -> HSIC:
@@ -90,7 +88,6 @@ def _equal_opportunity(condition: str, protocol: Protocol) -> HSIC:
         scale_z="published",
         scale_s="published",
         head_weight=0.0,
-        representation_weight=1.0,
         condition="positive",
     )
 
@@ -153,9 +150,7 @@ def _multi_attribute(protocol: Protocol) -> Grid:
     joint = (
         partial(HSIC.published)
         if published
-        else partial(
-            HSIC, Gaussian(1.0), scale_z="published", scale_s="published", head_weight=0.0, representation_weight=1.0
-        )
+        else partial(HSIC, Gaussian(1.0), scale_z="published", scale_s="published", head_weight=0.0)
     )
     methods = (
         Method("Joint", joint),
@@ -251,13 +246,13 @@ def _kernels_on_z(protocol: Protocol) -> Grid:
     }
     methods = (
         *(
-            Method(name, partial(HSIC, kernel, head_weight=0.0, scale_z="standardised"))
+            Method(name, partial(HSIC, 10 * kernel, head_weight=0.0, scale_z="standardized"))
             for name, kernel in kernels.items()
         ),
-        Method("head alone", partial(HSIC, representation_weight=0.0)),
-        Method("head, standardised", partial(HSIC, representation_weight=0.0, standardise_scores=True)),
-        Method("head + Gaussian", partial(HSIC, None, representation_weight=1.0, scale_z="normalised")),
-        Method("head + linear + Gaussian", partial(HSIC, scale_z="standardised")),
+        Method("head alone", partial(HSIC, 0 * Linear())),
+        Method("head, standardised", partial(HSIC, 0 * Linear(), standardize_scores=True)),
+        Method("head + Gaussian", partial(HSIC, Gaussian(1.0), scale_z="normalized")),
+        Method("head + linear + Gaussian", partial(HSIC, scale_z="standardized")),
         Method("head + linear + Gaussian, whitened", HSIC),
     )
     return Grid("kernels-on-z", ("crime", "compas"), methods, PAPER_WEIGHTS, 5)

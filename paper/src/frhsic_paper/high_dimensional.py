@@ -101,7 +101,6 @@ def _penalty(method: str) -> Penalty:
             scale_z=1.0,
             scale_s=1.0,
             head_weight=0.0,
-            representation_weight=1.0,
             attributes="isotropic",
         ),
         "frem-loop": lambda: LoopedEIPM(scale_z=1.0, gamma=0.5, anchors=32),

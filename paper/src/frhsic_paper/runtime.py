@@ -99,9 +99,7 @@ def _penalty(method: str, z: Tensor, s: Tensor) -> Penalty:
     """Return a penalty at the median bandwidths of some rows, which FREM shares."""
     sigma_z, sigma_s = median_bandwidth(z, name="z"), median_bandwidth(s, name="s")
     makers: dict[str, Callable[[], Penalty]] = {
-        "frhsic": lambda: HSIC(
-            Gaussian(1.0), scale_z=sigma_z, scale_s=sigma_s, head_weight=0.0, representation_weight=1.0
-        ),
+        "frhsic": lambda: HSIC(Gaussian(1.0), scale_z=sigma_z, scale_s=sigma_s, head_weight=0.0),
         "frem-loop": lambda: LoopedEIPM(scale_z=sigma_z, gamma=sigma_s),
         "frem-32": lambda: EIPM(scale_z=sigma_z, gamma=sigma_s),
         "frem-all": lambda: EIPM(scale_z=sigma_z, gamma=sigma_s, anchors=None),

@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 from torch import nn
 
 from frhsic.datasets import Dataset, Split, load_dataset
-from frhsic.estimators.names import penalty_named, variance_floor_of, weight_decay_of
+from frhsic.estimators.names import penalty_named
 from frhsic.fleet import Fleet, Member, Recipe, Task, TrainingData, affine_head, train
 from frhsic.penalties import Penalty
 from frhsic_paper import records
@@ -49,8 +49,9 @@ class Method:
     @classmethod
     def as_estimators_do(cls, name: str, make: Callable[[], Penalty]) -> Method:
         """Return a method that trains as an estimator with that penalty does."""
-        made = make()
-        return cls(name, make, weight_decay=weight_decay_of(made), variance_floor=variance_floor_of(made))
+        penalty = make()
+        decay, floor = penalty.default_weight_decay, penalty.default_variance_floor
+        return cls(name, make, weight_decay=decay, variance_floor=floor)
 
 
 def by_name(*names: str, z_dim: int = REPRESENTATION) -> tuple[Method, ...]:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from frhsic.estimators.names import PENALTIES
+
 __all__ = [
     "AsJson",
     "BatchSize",
@@ -52,7 +54,7 @@ Features = Annotated[
 Drop = Annotated[list[str] | None, typer.Option(help="Columns to leave out, such as identifiers; may be repeated.")]
 Penalty = Annotated[
     str,
-    typer.Option(help="hsic, frhsic, frem, reg-gdp, adv, mmd, laftr, dcor or none. See docs/train.md."),
+    typer.Option(help="; ".join(f"{name}: {penalty.description}" for name, penalty in PENALTIES.items()) + "."),
 ]
 Epochs = Annotated[int, typer.Option(help="Passes over the training rows.")]
 BatchSize = Annotated[int, typer.Option(help="Rows in a step.")]

@@ -154,7 +154,7 @@ def _reported(
 
     notes = [*data.notes, *notes]
     chosen = models[at]
-    if chosen.narrowed_:
+    if chosen.has_bottleneck_:
         notes.append(
             f"The representation keeps {chosen.representation_rank_} of its {chosen.representation_size_} directions; "
             "the others hardly vary, and were cut because a sensitive attribute could be read from them."

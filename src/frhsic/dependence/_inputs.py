@@ -35,7 +35,7 @@ def kernel_or_median(kernel: Kernel | None, x: Tensor, name: str) -> Kernel:
 
 def recentered(x: Tensor, kernel: Kernel) -> Tensor:
     """Return x at mean zero if HSIC and MMD under the kernel do not change by it: products then keep more digits."""
-    return x - x.detach().mean(dim=0) if kernel.centring_safe else x
+    return x - x.detach().mean(dim=0) if kernel.centering_safe else x
 
 
 def working_copy(x: Tensor, kernel: Kernel) -> Tensor:

@@ -17,7 +17,6 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import torch
@@ -25,7 +24,18 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence._inputs import kernel_or_median, paired_rows, recentered
-from frhsic.kernels import Column, Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, PerColumn, Product, Sum
+from frhsic.kernels import (
+    Column,
+    Gaussian,
+    InverseMultiquadric,
+    Kernel,
+    Laplacian,
+    Linear,
+    Multiple,
+    PerColumn,
+    Product,
+    Sum,
+)
 
 CHUNK = 4096  # rows whose features are held at once
 
@@ -282,6 +292,7 @@ class _Term:
 
     frequencies: Tensor | None
     linear: tuple[slice, ...]
+    factor: float = 1.0
 
     def __call__(self, x: Tensor) -> Tensor:
         features = x.new_ones(len(x), 1, 1)
@@ -290,7 +301,7 @@ class _Term:
             features = torch.cat([phases.cos(), phases.sin()], dim=-1) / math.sqrt(self.frequencies.shape[-1])
         for columns in self.linear:
             features = (features[..., :, None] * x[:, None, None, columns]).flatten(2)
-        return features
+        return features if self.factor == 1 else math.sqrt(self.factor) * features
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,7 +322,7 @@ class _FeatureMap:
 
 
 _Factor = tuple[Kernel, int | None]
-"""A kernel that is neither sum nor product, and the column that it applies to, None for all."""
+"""A kernel that is neither sum nor product, and the column that it applies to, None for all; or a multiple."""
 
 
 def _feature_map(kernel: Kernel, columns: int, draw: _Draw) -> _FeatureMap:
@@ -325,30 +336,35 @@ def _expanded(kernel: Kernel, index: int | None, columns: int) -> list[list[_Fac
     if isinstance(kernel, Product):
         left, right = _expanded(kernel.a, index, columns), _expanded(kernel.b, index, columns)
         return [a + b for a in left for b in right]
+    if isinstance(kernel, Multiple):
+        return [[(kernel, None), *factors] for factors in _expanded(kernel.kernel, index, columns)]
     if isinstance(kernel, Column):
         return _expanded(kernel.kernel, kernel.index, columns)
     if isinstance(kernel, PerColumn):
         if len(kernel.kernels) != columns:
             raise ValueError(f"{len(kernel.kernels)} kernels for {columns} columns; pass one for each.")
-        parts: list[Kernel] = [Column(part, i) for i, part in enumerate(kernel.kernels)]
-        return _expanded(reduce(Product, parts), index, columns)
+        return _expanded(kernel.kernel, index, columns)
     return [[(kernel, index)]]
 
 
 def _term(factors: list[_Factor], columns: int, draw: _Draw) -> _Term:
     frequencies: Tensor | None = None
     linear = []
+    factor = 1.0
     for kernel, index in factors:
+        if isinstance(kernel, Multiple):
+            factor *= kernel.factor
+            continue
         applies_to = slice(None) if index is None else slice(index, index + 1)
         if isinstance(kernel, Linear):
             linear.append(applies_to)
             continue
-        factor = _frequencies(kernel, columns if index is None else 1, draw)
+        drawn = _frequencies(kernel, columns if index is None else 1, draw)
         # a product of kernels has the convolution of their spectral laws: frequencies add
         if frequencies is None:
-            frequencies = factor.new_zeros(draw.blocks, columns, draw.frequencies)
-        frequencies[:, applies_to] += factor
-    return _Term(frequencies, tuple(linear))
+            frequencies = drawn.new_zeros(draw.blocks, columns, draw.frequencies)
+        frequencies[:, applies_to] += drawn
+    return _Term(frequencies, tuple(linear), factor)
 
 
 def _frequencies(kernel: Kernel, columns: int, draw: _Draw) -> Tensor:

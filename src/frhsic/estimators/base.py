@@ -1,4 +1,4 @@
-"""What the three estimators have in common: constructor, training as a fleet, representations."""
+"""What the three estimators share: constructor, training as a fleet of one, representations."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from torch import nn
 
 from frhsic import _arrays
 from frhsic.estimators.checks import check_parameters, check_same_names, later_seed, seed_of, width_of
-from frhsic.estimators.continued import Continued
-from frhsic.estimators.names import penalty_named, variance_floor_of, weight_decay_of
+from frhsic.estimators.names import penalty_named
 from frhsic.estimators.recipes import recipe
 from frhsic.estimators.storage import set_state, write
 from frhsic.estimators.tables import Number, TableEncoding
+from frhsic.estimators.targets import Target
 from frhsic.fleet import (
     Bottleneck,
     Execution,
@@ -38,10 +38,10 @@ from frhsic.fleet import (
 )
 from frhsic.penalties import NoPenalty, Penalty
 
-__all__ = ["MissingSensitiveFeaturesWarning", "ParityBase", "Target"]
+__all__ = ["MissingSensitiveFeaturesWarning", "ParityBase"]
 
 CHUNK_ROWS = 65_536
-"""Rows that are encoded at once."""
+"""Number of rows that are encoded at once."""
 
 
 class MissingSensitiveFeaturesWarning(UserWarning):
@@ -49,15 +49,6 @@ class MissingSensitiveFeaturesWarning(UserWarning):
 
     To make it an error: ``warnings.simplefilter("error", MissingSensitiveFeaturesWarning)``.
     """
-
-
-@dataclass(frozen=True)
-class Target:
-    """A target as training takes it: values (n,) or None, the task, and how many outputs the head has."""
-
-    values: np.ndarray | None
-    task: Task
-    outputs: int
 
 
 @dataclass(frozen=True)
@@ -70,12 +61,16 @@ class Problem:
     head: Callable[[], nn.Module]
     penalty: Penalty
     seed: int
-    narrowed: bool
-    """Whether the encoder starts with the cut of an earlier call, for want of rows for another."""
+    through_bottleneck: bool = False
+    """Whether `encoder` ends in the bottleneck of an earlier call, because there are too few rows for a new one."""
 
 
 class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
-    """Constructor and training of the three estimators; their documentation stands there."""
+    """Constructor and training of the three estimators, which document the parameters.
+
+    Fitted attributes are learned by the call that finds them missing: :meth:`_start` removes them all first, while
+    :meth:`_resume` keeps them.
+    """
 
     encoder_: nn.Module
     head_: nn.Module
@@ -84,8 +79,10 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     sensitive_encoding_: TableEncoding
     sensitive_names_in_: np.ndarray
     classes_: np.ndarray
+    target_mean_: float
+    target_scale_: float
     representation_size_: int
-    narrowed_: bool
+    has_bottleneck_: bool
     random_seed_: int
     n_fits_: int
 
@@ -128,6 +125,35 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.random_state = random_state
         self.verbose = verbose
 
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+        """Fit encoder and head.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n, d)
+            Features. Text and categories of a DataFrame are encoded; all columns are scaled to [0, 1].
+        y : array of shape (n,)
+            Target: labels of two or more classes for a classifier, numbers for a regressor, either or None for an
+            encoder.
+        sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
+            Numeric attributes. Without them the model is trained without penalty, with a warning unless
+            `penalty_weight` is 0.
+        sample_weight : array of shape (n,), optional
+            Weights of the rows in the task loss; the penalty does not use them.
+        """
+        set_up = self._resume if self.warm_start and self.__sklearn_is_fitted__() else self._start
+        return self._train(partial(set_up, X, y, sensitive_features, sample_weight), self.epochs)
+
+    def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+        """Train for one epoch on a part of the data, continuing from the last call.
+
+        The first call fixes scales, levels, classes and what the penalty fits in advance; pass `feature_encoding` and
+        `sensitive_encoding` to set the scales of the whole data. Adam's moments start anew in each call, so pass parts
+        of many batches. The parameters are those of :meth:`fit`.
+        """
+        set_up = self._resume if self.__sklearn_is_fitted__() else self._start
+        return self._train(partial(set_up, X, y, sensitive_features, sample_weight), 1)
+
     def transform(self, X: Any) -> np.ndarray:
         """Return the representation Z = h(X), of shape (n, representation size), float64."""
         check_is_fitted(self)
@@ -142,80 +168,102 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @property
     def representation_rank_(self) -> int:
-        """How many directions of Z are left by the floor under their variance."""
+        """Number of directions of Z that are left above the variance floor."""
         check_is_fitted(self)
-        if not self.narrowed_:
+        if not self.has_bottleneck_:
             return self.representation_size_
-        *_, cut = self.encoder_.children()
-        assert isinstance(cut, Bottleneck)
-        return cut.rank
+        *_, bottleneck = self.encoder_.children()
+        assert isinstance(bottleneck, Bottleneck)
+        return bottleneck.rank
 
     @property
     def _n_features_out(self) -> int:
         return int(self.representation_size_)
 
-    def _target(self, y: Any, *, fresh: bool, classes: Any = None) -> Target:
-        """Check y and turn it into what training takes; remember how when `fresh`."""
+    def _target(self, y: Any, classes: Any = None) -> Target:
+        """Check y and turn it into what training takes; the first call learns its scale or its classes."""
         raise TypeError(f"{type(self).__name__} has no target.")
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sensitive_features: Any,
-        sample_weight: Any,
-        *,
-        fresh: bool,
-        epochs: int | None = None,
-        classes: Any = None,
-    ) -> Self:
+    def _train(self, set_up: Callable[[], Problem], epochs: int) -> Self:
+        """Set up a problem and train on it; on failure the estimator is left as it was."""
         before = dict(vars(self))
         try:
-            problem = self._problem(X, y, sensitive_features, sample_weight, fresh=fresh, classes=classes)
+            problem = set_up()
             weight = 0.0 if isinstance(problem.penalty, NoPenalty) else float(self.penalty_weight)
-            fleet = self._trained(problem, [weight], self.epochs if epochs is None else epochs)
-            self._adopt(fleet, 0, narrowed=problem.narrowed)
-        except BaseException:  # a model that was fitted before stays whole
+            self._adopt(self._trained(problem, [weight], epochs), 0, through_bottleneck=problem.through_bottleneck)
+        except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
-        self.n_fits_ = 1 if fresh else self.n_fits_ + 1
+        self.n_fits_ += 1
         return self
 
-    def _problem(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, fresh: bool, classes: Any = None
-    ) -> Problem:
-        """Check everything that came before anything is trained."""
-        check_parameters(self)
-        x = self._features(X, reset=fresh)
-        target = self._target(y, fresh=fresh, classes=classes)
-        if target.values is not None and len(target.values) != len(x):
-            raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target.values)}.")
-        weighted = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
-        if fresh:
-            self.random_seed_ = seed_of(self.random_state)
-        s = self._sensitive(sensitive_features, len(x), fresh=fresh)
-        data = TrainingData.of(x, target.values, np.zeros((len(x), 1)) if s is None else s, sample_weight=weighted)
-        encoder = self._encoder_factory(x.shape[1], fresh=fresh)
-        size = width_of(encoder, x.shape[1])
-        if fresh:
-            self.representation_size_ = size
-        few = s is not None and self._floor() > 0 and not enough_rows(len(x), size)
-        narrowed = few and not fresh and self.narrowed_
-        if narrowed:
-            encoder = partial(copy.deepcopy, self.encoder_)
+    def _learned(self) -> dict[str, Any]:
+        """Return the fitted attributes, by name."""
+        return {name: value for name, value in vars(self).items() if name.endswith("_") and not name.endswith("__")}
+
+    def _start(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, classes: Any = None) -> Problem:
+        """Check all arguments and set up training from new initial weights."""
+        for name in self._learned():
+            delattr(self, name)
+        data, target, penalized = self._rows(X, y, sensitive_features, sample_weight, classes)
+        self.random_seed_, self.n_fits_ = seed_of(self.random_state), 0
+        encoder: Callable[[], nn.Module]
+        if self.encoder is None:
+            encoder = partial(mlp_encoder, data.columns, list(self.hidden_layer_sizes), self.representation_size)
+        elif isinstance(self.encoder, nn.Module):
+            encoder = partial(copy.deepcopy, self.encoder)
+        else:
+            encoder = partial(self.encoder, data.columns)
+        self.representation_size_ = width_of(encoder, data.columns)
         return Problem(
             data,
             target.task,
             encoder,
-            partial(affine_head, size, target.outputs) if fresh else partial(copy.deepcopy, self.head_),
-            self._penalty(target.task, size, fresh=fresh) if s is not None else NoPenalty(),
-            self.random_seed_ if fresh else later_seed(self.random_seed_, self.n_fits_),
-            narrowed,
+            partial(affine_head, self.representation_size_, target.outputs),
+            self._unprepared_penalty(target.task) if penalized else NoPenalty(),
+            self.random_seed_,
         )
 
+    def _resume(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> Problem:
+        """Check all arguments and set up training that continues from the last call, on its scales and classes.
+
+        The penalty keeps its state unless another one is asked for than in the last call.
+        """
+        data, target, penalized = self._rows(X, y, sensitive_features, sample_weight)
+        penalty: Penalty = self._unprepared_penalty(target.task) if penalized else NoPenalty()
+        if type(penalty) is type(self.penalty_) and recipe(penalty) == recipe(self.penalty_):
+            penalty = self.penalty_
+        few = penalized and self._floor(target.task) > 0 and not enough_rows(data.rows, self.representation_size_)
+        through_bottleneck = few and self.has_bottleneck_
+        encoder = self.encoder_
+        if self.has_bottleneck_ and not through_bottleneck:
+            encoder = next(self.encoder_.children())
+        return Problem(
+            data,
+            target.task,
+            partial(copy.deepcopy, encoder),
+            partial(copy.deepcopy, self.head_),
+            penalty,
+            later_seed(self.random_seed_, self.n_fits_),
+            through_bottleneck,
+        )
+
+    def _rows(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, classes: Any = None
+    ) -> tuple[TrainingData, Target, bool]:
+        """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty."""
+        check_parameters(self)
+        x = self._features(X)
+        target = self._target(y, classes)
+        if target.values is not None and len(target.values) != len(x):
+            raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target.values)}.")
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
+        s = self._sensitive(sensitive_features, len(x))
+        data = TrainingData.of(x, target.values, np.zeros((len(x), 1)) if s is None else s, sample_weight=weights)
+        return data, target, s is not None
+
     def _trained(self, problem: Problem, weights: Sequence[float], epochs: int, *, sequential: bool = False) -> Fleet:
-        decay = weight_decay_of(self.penalty, problem.task) if self.weight_decay is None else self.weight_decay
         learned = Recipe(
             problem.task,
             problem.penalty,
@@ -224,8 +272,8 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             epochs=epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
-            weight_decay=decay,
-            variance_floor=self._floor(),
+            weight_decay=self._decay(problem.task),
+            variance_floor=self._floor(problem.task),
         )
         fleet = train(
             problem.data,
@@ -239,35 +287,41 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise KeyboardInterrupt
         return fleet
 
-    def _floor(self) -> float:
-        return variance_floor_of(self.penalty) if self.variance_floor is None else float(self.variance_floor)
+    def _decay(self, task: Task) -> float:
+        if self.weight_decay is not None:
+            return float(self.weight_decay)
+        return 0.0 if task == "reconstruction" else self._penalty(task).default_weight_decay
 
-    def _adopt(self, fleet: Fleet, index: int, *, narrowed: bool = False) -> None:
-        """Take over one model of a fleet; `narrowed` if it was trained through the cut of an earlier call."""
+    def _floor(self, task: Task) -> float:
+        return self._penalty(task).default_variance_floor if self.variance_floor is None else float(self.variance_floor)
+
+    def _adopt(self, fleet: Fleet, index: int, *, through_bottleneck: bool = False) -> None:
+        """Take over one model of a fleet, which was trained through a bottleneck or may have got one afterwards."""
         encoder, head = fleet.module(index)
-        self.narrowed_ = narrowed or fleet.cuts(index)
+        self.has_bottleneck_ = through_bottleneck or fleet.cuts(index)
         self.encoder_, self.head_ = encoder.cpu(), head.cpu()
-        penalty = copy.deepcopy(fleet.penalty)
-        set_state(penalty, {name: values[index].detach().clone() for name, values in fleet.penalty_state.items()})
-        penalty = penalty.cpu()
-        self.penalty_ = penalty.inner if isinstance(penalty, Continued) else penalty
+        self.penalty_ = copy.deepcopy(fleet.penalty)
+        state = {name: values[index].detach().clone() for name, values in fleet.penalty_state.items()}
+        set_state(self.penalty_, state)
+        self.penalty_ = self.penalty_.cpu()
         self.loss_curve_ = _arrays.to_numpy(fleet.history.task_loss[index])
         self.penalty_curve_ = _arrays.to_numpy(fleet.history.penalty[index])
 
-    def _features(self, X: Any, *, reset: bool = False) -> np.ndarray:
+    def _features(self, X: Any) -> np.ndarray:
         """Return X encoded, float64 (n, width), after scikit-learn's checks of columns and their names."""
+        first = not hasattr(self, "feature_encoding_")
         if hasattr(X, "columns") and hasattr(X, "dtypes"):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            if reset and self.feature_encoding is not None:
+            validate_data(self, X, reset=first, skip_check_array=True)
+            if first and self.feature_encoding is not None:
                 self.feature_encoding.check_names(X)
         else:
-            X = validate_data(self, X, reset=reset, dtype="numeric")
-        if reset:
+            X = validate_data(self, X, reset=first, dtype="numeric")
+        if first:
             self.feature_encoding_ = self.feature_encoding or TableEncoding.fit(X)
         return self.feature_encoding_(X, "ignore" if self.handle_unknown == "ignore" else "error")
 
-    def _sensitive(self, values: Any, rows: int, *, fresh: bool) -> np.ndarray | None:
-        """Return the sensitive attributes scaled, (n, q), or None where there is no penalty to train with."""
+    def _sensitive(self, values: Any, rows: int) -> np.ndarray | None:
+        """Return the sensitive attributes scaled, (n, q), or None if there is no penalty to train with."""
         off = self.penalty_weight == 0 or self.penalty == "none" or isinstance(self.penalty, NoPenalty)
         if values is None:
             if not off:
@@ -275,18 +329,16 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                     f"{type(self).__name__} was given no sensitive_features, so it is trained without penalty although "
                     f"penalty_weight={self.penalty_weight:g}. Pass sensitive_features=..., or penalty_weight=0.",
                     MissingSensitiveFeaturesWarning,
-                    stacklevel=5,
+                    stacklevel=6,
                 )
             return None
         s = _arrays.to_numpy(_arrays.matrix(values, "sensitive_features")).astype(np.float64)
         if len(s) != rows:
             raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(s)}.")
         names = _arrays.column_names(values, "sensitive", s.shape[1])
-        if not fresh and hasattr(self, "sensitive_names_in_"):
-            check_same_names(names, [str(name) for name in self.sensitive_names_in_])
-        if fresh or not hasattr(self, "sensitive_encoding_"):
-            found = TableEncoding(tuple(Number(n, float(c.min()), float(c.max())) for n, c in zip(names, s.T)))
-            self.sensitive_encoding_ = self.sensitive_encoding or found
+        if not hasattr(self, "sensitive_encoding_"):
+            encoding = TableEncoding(tuple(Number(n, float(c.min()), float(c.max())) for n, c in zip(names, s.T)))
+            self.sensitive_encoding_ = self.sensitive_encoding or encoding
             self.sensitive_names_in_ = np.array(names, dtype=object)
             for column in self.sensitive_encoding_.columns:
                 if isinstance(column, Number) and column.low == column.high:
@@ -294,45 +346,39 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                         f"sensitive attribute {column.name!r} is {column.low:g} in every row; nothing can depend on "
                         "it. Leave it out."
                     )
+        elif hasattr(self, "sensitive_names_in_"):
+            check_same_names(names, [str(name) for name in self.sensitive_names_in_])
         scaled = self.sensitive_encoding_(s, name="sensitive_features")
         return None if off else scaled
 
-    def _encoder_factory(self, columns: int, *, fresh: bool) -> Callable[[], nn.Module]:
-        if not fresh:  # what was trained, without its cut
-            return partial(copy.deepcopy, next(self.encoder_.children()) if self.narrowed_ else self.encoder_)
-        if self.encoder is None:
-            return partial(mlp_encoder, columns, list(self.hidden_layer_sizes), self.representation_size)
-        if isinstance(self.encoder, nn.Module):
-            return partial(copy.deepcopy, self.encoder)
-        return partial(self.encoder, columns)
+    def _penalty(self, task: Task) -> Penalty:
+        """Return the penalty that the parameters ask for."""
+        if isinstance(self.penalty, Penalty):
+            return self.penalty
+        return penalty_named(self.penalty, self.representation_size_, head=task != "reconstruction")
 
-    def _penalty(self, task: Task, size: int, *, fresh: bool) -> Penalty:
-        asked = self.penalty
-        if isinstance(asked, str):
-            asked = penalty_named(asked, size, head=task != "reconstruction")
-        if not fresh and type(asked) is type(self.penalty_) and recipe(asked) == recipe(self.penalty_):
-            return Continued(self.penalty_)
-        if asked.condition == "positive" and task != "binary":
+    def _unprepared_penalty(self, task: Task) -> Penalty:
+        penalty = self._penalty(task).unprepared()
+        if penalty.condition == "positive" and task != "binary":
             raise ValueError(
                 f"the penalty is for Equal Opportunity (condition='positive'), which needs two classes; the task is "
                 f"{task}. Pass condition='all'."
             )
-        return copy.deepcopy(asked)
+        return penalty
 
     def _evaluated(self, x: np.ndarray, *, with_head: bool) -> np.ndarray:
         """Return Z, or the head's raw output, of encoded rows: float64.
 
-        The library's own encoder runs in float64, in which a row's result does not depend on the rows beside it; an
-        encoder of the user's runs in float32, in which it was trained.
+        The library's own encoder runs in float64, in which the result of a row does not depend on the other rows; a
+        user's encoder runs in float32, in which it was trained.
         """
-        width = torch.float64 if self.encoder is None else torch.float32
-        place = _arrays.resolve_device(self.device)
+        dtype = torch.float64 if self.encoder is None else torch.float32
+        device = _arrays.resolve_device(self.device)
         modules = [self.encoder_, self.head_] if with_head else [self.encoder_]
-        model = copy.deepcopy(nn.Sequential(*modules)).to(device=place, dtype=width).eval()
-        rows = torch.from_numpy(x)
+        model = copy.deepcopy(nn.Sequential(*modules)).to(device=device, dtype=dtype).eval()
         with torch.no_grad():
             parts = [
-                model(rows[i : i + CHUNK_ROWS].to(device=place, dtype=width)).to(torch.float64).cpu()
-                for i in range(0, len(rows), CHUNK_ROWS)
+                model(rows.to(device=device, dtype=dtype)).to(torch.float64).cpu()
+                for rows in torch.split(torch.from_numpy(x), CHUNK_ROWS)
             ]
         return _arrays.to_numpy(torch.cat(parts))

@@ -1,4 +1,4 @@
-"""What must hold before anything is trained: parameters, names, targets, encoders and seeds."""
+"""Checks before training: parameters, names of attributes, encoders and seeds."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from sklearn.utils import assert_all_finite, check_random_state
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
 from frhsic import _arrays
@@ -20,44 +19,40 @@ from frhsic.penalties import Penalty
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase
 
-__all__ = ["check_parameters", "check_same_names", "later_seed", "seed_of", "target_column", "width_of"]
+__all__ = ["check_parameters", "check_same_names", "later_seed", "seed_of", "width_of"]
 
 
 def check_parameters(estimator: ParityBase) -> None:
-    """Refuse what no training could use, before anything else is looked at."""
-    weight = estimator.penalty_weight
-    if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
-        raise ValueError(f"penalty_weight={weight!r}; pass a finite number, zero or more.")
-    for name, below in (("weight_decay", np.inf), ("variance_floor", 1)):
+    """Raise if a parameter has a value that cannot be used."""
+    for name, below in (("penalty_weight", np.inf), ("weight_decay", np.inf), ("variance_floor", 1.0)):
         value = getattr(estimator, name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float, np.number))):
-            raise TypeError(f"{name} is {type(value).__name__}; pass a number, zero or more, or None.")
-        if value is not None and not 0 <= value < below:
-            most = "finite" if below == np.inf else f"below {below}"
-            raise ValueError(f"{name}={value!r}; pass a number that is zero or more and {most}, or None.")
-    if not isinstance(estimator.penalty, (str, Penalty)):
-        raise TypeError(
-            f"penalty is {type(estimator.penalty).__name__}; pass a name such as 'hsic', or an object of "
-            "frhsic.penalties."
-        )
+        if value is None and name != "penalty_weight":
+            continue
+        wanted = f"pass a number that is zero or more and {'finite' if below == np.inf else f'below {below:g}'}"
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+            raise TypeError(f"{name}={value!r}; {wanted}.")
+        if not 0 <= value < below:
+            raise ValueError(f"{name}={value!r}; {wanted}.")
     if isinstance(estimator.penalty, str):
         penalty_named(estimator.penalty)
     if estimator.handle_unknown not in ("error", "ignore"):
         raise ValueError(f"handle_unknown={estimator.handle_unknown!r}; pass 'error' or 'ignore'.")
-    for name in ("feature_encoding", "sensitive_encoding"):
-        given = getattr(estimator, name)
-        if given is not None and not isinstance(given, TableEncoding):
-            raise TypeError(f"{name} is {type(given).__name__}; pass TableEncoding.fit(table), or None.")
-    if estimator.encoder is not None and not callable(estimator.encoder):
-        raise TypeError(
-            f"encoder is {type(estimator.encoder).__name__}; pass a module, a function that makes one from the number "
-            "of columns, or None."
-        )
+    encoding = "TableEncoding.fit(table), or None"
+    kinds: dict[str, tuple[Any, str]] = {
+        "penalty": ((str, Penalty), "a name such as 'hsic', or an object of frhsic.penalties"),
+        "feature_encoding": ((TableEncoding, type(None)), encoding),
+        "sensitive_encoding": ((TableEncoding, type(None)), encoding),
+        "encoder": ((Callable, type(None)), "a module, a function that makes one from the number of columns, or None"),
+    }
+    for name, (kind, pass_instead) in kinds.items():
+        value = getattr(estimator, name)
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} is {type(value).__name__}; pass {pass_instead}.")
     _arrays.resolve_device(estimator.device)
 
 
 def check_same_names(names: list[str], known: list[str]) -> None:
-    """Refuse other sensitive columns than those of the first call, or these in another order, where both have names."""
+    """Raise if sensitive columns have other names, or another order, than in the first call, where both have names."""
     nameless = _arrays.column_names(None, "sensitive", len(known))
     if names != known and nameless not in (names, known):
         raise ValueError(
@@ -66,19 +61,8 @@ def check_same_names(names: list[str], known: list[str]) -> None:
         )
 
 
-def target_column(estimator: ParityBase, y: Any) -> np.ndarray:
-    """Return y as one column without missing values; scikit-learn's own checks, apart from those of X."""
-    if y is None:
-        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
-    values = column_or_1d(y, warn=True)
-    assert_all_finite(values, input_name="y", estimator_name=type(estimator).__name__)
-    if np.iscomplexobj(values):
-        raise ValueError("Complex data not supported: y is complex; pass its real part.")
-    return np.asarray(values)
-
-
 def seed_of(random_state: Any) -> int:
-    """Return the seed that a random state of any kind stands for."""
+    """Return a seed for a random state of any kind."""
     if isinstance(random_state, (np.random.Generator, torch.Generator)):
         return _arrays.seed_of(random_state) % 2**32
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
@@ -89,18 +73,18 @@ def seed_of(random_state: Any) -> int:
 
 
 def later_seed(seed: int, call: int) -> int:
-    """Return the seed of a later call: other batches than those of the calls before it."""
+    """Return the seed of a later call, so that it sees other batches than the calls before it."""
     return int(np.random.SeedSequence([seed, call]).generate_state(1)[0])
 
 
 def width_of(encoder: Callable[[], nn.Module], columns: int) -> int:
-    """Return how many coordinates an encoder gives rows of so many columns; raise if it does not take them."""
+    """Return the number of coordinates that an encoder gives; raise if it does not take so many columns."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
-        made = encoder()
-        if not isinstance(made, nn.Module):
-            raise TypeError(f"encoder made {type(made).__name__}; it must make a torch.nn.Module.")
+        module = encoder()
+        if not isinstance(module, nn.Module):
+            raise TypeError(f"encoder made {type(module).__name__}; it must make a torch.nn.Module.")
         try:
-            z: Tensor = copy.deepcopy(made).float().eval()(torch.zeros(2, columns))
+            z: Tensor = copy.deepcopy(module).float().eval()(torch.zeros(2, columns))
         except RuntimeError as error:
             raise ValueError(f"the encoder does not take rows of {columns} columns: {error}") from error
     if z.ndim != 2 or len(z) != 2:

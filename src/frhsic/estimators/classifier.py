@@ -1,7 +1,8 @@
-"""Classification with a penalty on the dependence of the representation on sensitive attributes."""
+"""Classifier with a penalty on the dependence of its representation on sensitive attributes."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -10,8 +11,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from frhsic.estimators.base import ParityBase, Target
-from frhsic.estimators.checks import target_column
+from frhsic.estimators.base import ParityBase
+from frhsic.estimators.targets import Target, class_target, target_column
 
 __all__ = ["ParityClassifier"]
 
@@ -23,46 +24,50 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         + \tfrac w2 \|W\|^2,
 
     with an encoder h, an affine head f, the cross-entropy :math:`\ell`, λ the `penalty_weight` and w the `weight_decay`
-    of the encoder's weights W. Larger λ leaves less dependence and costs accuracy; :func:`frhsic.select_weight` chooses
-    it. The attributes are needed to fit, not to predict. What is left of the dependence is to be measured on rows that
-    were not trained on: :func:`frhsic.audit`.
+    of the encoder's weight matrices W. The attributes are needed to fit, not to predict. Measure the dependence that is
+    left on rows that were not trained on: :func:`frhsic.audit`.
+
+    **Which options to choose.** Keep the defaults and choose λ: a larger one leaves less dependence and costs accuracy,
+    and :func:`frhsic.select_weight` finds one by a rule that you state. For Equal Opportunity pass
+    ``HSIC(condition="positive")``. If only the scores are used, ``HSIC(0 * Linear())`` can cost less accuracy, but
+    leaves S readable in Z. For the method of the paper pass ``"frhsic"``. :class:`frhsic.penalties.HSIC` says more
+    about kernels and units.
 
     Parameters
     ----------
     penalty : str or Penalty
-        A name (see :func:`frhsic.estimators.penalty_named`) or an object of :mod:`frhsic.penalties`, such as
-        ``HSIC(condition="positive")`` for Equal Opportunity (the positive class is ``classes_[1]``).
+        A name in :data:`frhsic.estimators.PENALTIES`, or an object of :mod:`frhsic.penalties`. With
+        ``condition="positive"`` the positive class is ``classes_[1]``.
     penalty_weight : float
         λ, zero or more.
     encoder : module, callable or None
-        None is the paper's, d → 50 (SELU) → 50. A function is called with the number of encoded columns and makes a
-        module; a module is copied, its own weights being the start.
+        None is the paper's encoder, d → 50 (SELU) → 50. A function is called with the number of encoded columns and
+        returns a module. A module is copied, and training starts from its weights.
     hidden_layer_sizes, representation_size
         Widths of the default encoder's hidden layers and of Z.
     epochs, batch_size, learning_rate
-        Of Adam; the defaults are the paper's. The last, smaller batch of an epoch is kept, so fewer rows than
-        `batch_size` are one batch.
+        Parameters of training with Adam; the defaults are the paper's. The last, smaller batch of an epoch is kept, so
+        fewer rows than `batch_size` are one batch.
     weight_decay : float, optional
-        w, of the encoder's weight matrices W. None is 1e-3 with the default penalty and its variants (those on
-        standardised or whitened Z), and 0 with the paper's methods, which are trained as the paper did, and without y;
-        see :func:`frhsic.estimators.weight_decay_of`.
+        w. None uses the penalty's `default_weight_decay`: 1e-3 for "hsic" and other HSIC penalties on whitened or
+        standardized Z, 0 for the paper's methods. Raise it if the model overfits.
     variance_floor : float, optional
-        After training, the principal directions of Z with less variance than this are taken out of it, a coordinate's
-        own being 1: where S is left when the penalty has taken it out of the others. From 0, which leaves Z as it is,
-        to below 1; None is 0.01 with the default penalty and its variants, with y or without, and 0 with the paper's
-        methods and with a penalty on the head alone. Z keeps its number of columns, which are then collinear. The head
-        is not fitted again. Nothing is cut with λ = 0, nor where there are fewer than four rows for each coordinate of
-        Z; a `partial_fit` on so few goes on through the cut of before.
+        After training, drop principal directions of standardized Z whose variance is below this. The penalty barely
+        sees them, yet a linear probe can recover S from them. From 0 (drop none) to below 1. None uses the penalty's
+        `default_variance_floor`: 0.01 for "hsic" and other HSIC penalties on whitened or standardized Z, 0 for the
+        paper's methods and for a penalty on the head alone. Z keeps its number of columns, which are then collinear,
+        and the head is not fitted again. Nothing is dropped if λ is 0, or if there are fewer than four rows for each
+        coordinate of Z; a `partial_fit` on so few rows keeps the directions of the calls before.
     handle_unknown : {"error", "ignore"}
-        A category at predict that no training row has: an error that names it, or a row without level.
+        Unseen category at predict: raise, or encode as all zeros.
     feature_encoding, sensitive_encoding : TableEncoding, optional
         Scales and levels to use in place of those of the training rows (of the first call to `partial_fit`).
     warm_start : bool
-        Whether `fit` goes on from the weights, scales and classes of the last call.
+        Whether `fit` continues from the weights, scales and classes of the last call.
     device : str
-        "auto" takes a GPU where there is one.
+        "auto" uses a GPU if there is one.
     random_state : int, Generator, RandomState or None
-        Decides initial weights and batches.
+        Seed of initial weights and batches.
     verbose : bool
         Show a progress bar on a terminal.
 
@@ -72,18 +77,18 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         Labels of the classes.
     encoder_, head_ : torch.nn.Module
         The trained modules, on the CPU.
-    narrowed_ : bool
-        Whether the floor was put under Z; `encoder_` then ends with the cut.
+    has_bottleneck_ : bool
+        Whether `encoder_` ends in a bottleneck that drops directions of Z below the variance floor.
     representation_rank_ : int
-        How many directions of Z are left.
+        Number of directions of Z that are left.
     penalty_ : Penalty
-        The penalty as it stood at the end of training.
+        The penalty with its state at the end of training.
     feature_encoding_, sensitive_encoding_ : TableEncoding
-        How X and the attributes were scaled, by the minimum and maximum of the training rows.
+        Scales (minimum and maximum of the training rows) and levels of X and of the attributes.
     loss_curve_, penalty_curve_ : ndarray
         Task loss and penalty of each epoch of the last call.
     n_features_in_, feature_names_in_, sensitive_names_in_
-        Columns that came.
+        Number and names of the columns seen in `fit`.
 
     See Also
     --------
@@ -100,45 +105,31 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
     True
     """
 
-    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
-        """Fit encoder and head.
-
-        Parameters
-        ----------
-        X : DataFrame or array of shape (n, d)
-            Text and categories of a DataFrame are encoded inside; columns are scaled to [0, 1].
-        y : array of shape (n,)
-            Labels, of two or more classes.
-        sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
-            Numeric attributes. None trains without penalty and warns, unless `penalty_weight` is 0.
-        sample_weight : array of shape (n,), optional
-            Weights of the rows in the task loss; the penalty does not use them.
-        """
-        fresh = not self.warm_start or not self.__sklearn_is_fitted__()
-        return self._fit(X, y, sensitive_features, sample_weight, fresh=fresh)
-
     def partial_fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         classes: Any = None,
         *,
         sensitive_features: Any = None,
         sample_weight: Any = None,
     ) -> Self:
-        """Train for one epoch on a part of the data, going on from where the last call ended.
+        """Train for one epoch on a part of the data, continuing from the last call.
 
-        Scales, levels and classes are those of the first call (or `feature_encoding`, `sensitive_encoding` and
-        `classes`); so is what the penalty fixes in advance. Adam's moments start anew in each call: give parts of
-        many batches.
+        The first call fixes scales, levels, classes and what the penalty fits in advance; pass `feature_encoding` and
+        `sensitive_encoding` to set the scales of the whole data. Adam's moments start anew in each call, so pass parts
+        of many batches. The other parameters are those of :meth:`fit`.
 
         Parameters
         ----------
         classes : array, optional
-            All labels that will come; needed in the first call if its rows do not have them all.
+            All labels. Needed in the first call if its rows lack some of them.
         """
-        fresh = not self.__sklearn_is_fitted__()
-        return self._fit(X, y, sensitive_features, sample_weight, fresh=fresh, epochs=1, classes=classes)
+        if not self.__sklearn_is_fitted__():
+            return self._train(partial(self._start, X, y, sensitive_features, sample_weight, classes), 1)
+        if classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
+            raise ValueError(f"classes={list(classes)!r} differ from those of the first call, {list(self.classes_)!r}.")
+        return self._train(partial(self._resume, X, y, sensitive_features, sample_weight), 1)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the head's raw output: log-odds (n,) of the second class, or one column per class."""
@@ -160,25 +151,12 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         at = (scores > 0).astype(int) if len(self.classes_) == 2 else scores.argmax(axis=1)
         return np.asarray(self.classes_[at])
 
-    def _target(self, y: Any, *, fresh: bool, classes: Any = None) -> Target:
+    def _target(self, y: Any, classes: Any = None) -> Target:
         labels = target_column(self, y)
         check_classification_targets(labels)
-        found = unique_labels(labels)
-        if fresh:
-            known = found if classes is None else unique_labels(classes)
-            if len(known) < 2:
-                raise ValueError(
-                    f"y has one class only, {known[0]!r}; a classifier needs rows of at least two classes."
-                )
-            self.classes_ = known
-        elif classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
-            raise ValueError(f"classes={list(classes)!r} differ from those of the first call, {list(self.classes_)!r}.")
-        new = np.setdiff1d(found, self.classes_)
-        if len(new):
+        target = class_target(self, labels, classes)
+        if len(self.classes_) < 2:
             raise ValueError(
-                f"y has the labels {new.tolist()!r}, which are not among the classes {self.classes_.tolist()!r}. "
-                "Name all of them in the first call to partial_fit: classes=[...]."
+                f"y has one class only, {self.classes_[0]!r}; a classifier needs rows of at least two classes."
             )
-        codes = np.searchsorted(self.classes_, labels).astype(np.float64)
-        binary = len(self.classes_) == 2
-        return Target(codes, "binary" if binary else "multiclass", 1 if binary else len(self.classes_))
+        return target

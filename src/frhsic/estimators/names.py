@@ -1,106 +1,75 @@
-"""Names of penalties, turned into objects: the only place where a word such as "hsic" means a formula."""
+"""Names of penalties: the table from which estimators and the command line turn a name such as "hsic" into an object.
+
+This module imports no PyTorch, so that the command line can list the names quickly.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from frhsic.fleet import Task
-from frhsic.penalties import (
-    EIPM,
-    GDP,
-    HSIC,
-    Adversary,
-    BinnedAdversary,
-    BinnedMMD,
-    DistanceCovariance,
-    NoPenalty,
-    Penalty,
-)
-from frhsic.penalties.base import Condition
+if TYPE_CHECKING:
+    from frhsic.penalties import Penalty
+    from frhsic.penalties.base import Condition
 
-__all__ = ["PENALTY_NAMES", "PenaltyName", "penalty_named", "variance_floor_of", "weight_decay_of"]
+__all__ = ["PENALTIES", "PENALTY_NAMES", "penalty_named"]
 
-PenaltyName = Literal["hsic", "frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr", "dcor", "none"]
 
-PENALTY_NAMES: tuple[str, ...] = get_args(PenaltyName)
+class Use(NamedTuple):
+    """What a penalty is made for: the columns of Z, whether there is a head, and which rows count."""
+
+    z_dim: int
+    head: bool
+    condition: Condition
+
+
+class NamedPenalty(NamedTuple):
+    """One line of description, and how to make the penalty from the module of penalties and its use."""
+
+    description: str
+    make: Callable[[Any, Use], Penalty]
+
+
+PENALTIES = {
+    "hsic": NamedPenalty(
+        "HSIC of the head and of whitened Z, this library's own",
+        lambda p, use: p.HSIC(head_weight=1.0 if use.head else 0.0, condition=use.condition),
+    ),
+    "frhsic": NamedPenalty(
+        "HSIC of Z at median bandwidths, the paper's own", lambda p, use: p.HSIC.published(condition=use.condition)
+    ),
+    "frem": NamedPenalty(
+        "distance between conditional and marginal laws of Z", lambda p, use: p.EIPM(condition=use.condition)
+    ),
+    "reg-gdp": NamedPenalty("GDP of the head's raw output alone", lambda p, use: p.GDP(condition=use.condition)),
+    "adv": NamedPenalty("an adversary that predicts S from Z", lambda p, use: p.Adversary(use.z_dim)),
+    "mmd": NamedPenalty(
+        "differences of the mean of Z between bins of S", lambda p, use: p.BinnedMMD.published(condition=use.condition)
+    ),
+    "laftr": NamedPenalty("an adversary that predicts the quarter of S", lambda p, use: p.BinnedAdversary(use.z_dim)),
+    "dcor": NamedPenalty(
+        "distance covariance of Z and S", lambda p, use: p.DistanceCovariance(condition=use.condition)
+    ),
+    "none": NamedPenalty("no penalty", lambda p, use: p.NoPenalty()),
+}
+"""Every penalty that has a name. All but "hsic" are those of the published numbers."""
+
+PENALTY_NAMES = tuple(PENALTIES)
 """Every name that :func:`penalty_named` knows."""
 
 
-WEIGHT_DECAY = 1e-3
-"""Weight decay of the encoder under this library's own penalty."""
-
-VARIANCE_FLOOR = 0.01
-"""Variance, in units of that of a coordinate, below which a direction of Z goes under this library's own penalty."""
-
-
-def weight_decay_of(penalty: str | Penalty, task: Task = "binary") -> float:
-    """Return the weight decay of the encoder that goes with a penalty: 1e-3 if that is blind to the scale of Z, else 0.
-
-    A penalty that is blind to the scale of Z leaves overfitting alone, which others hold down in part by shrinking Z; a
-    decay does it for all weights λ alike. The paper trained without, and so are its methods here, by name or as
-    objects. Without a target (the task ``"reconstruction"``) there is none either.
-
-    Examples
-    --------
-    >>> weight_decay_of("hsic"), weight_decay_of(HSIC(condition="positive"))
-    (0.001, 0.001)
-    >>> weight_decay_of("frhsic"), weight_decay_of(HSIC.published())
-    (0.0, 0.0)
-    """
-    return WEIGHT_DECAY if _scale_blind(penalty) is not None and task != "reconstruction" else 0.0
-
-
-def variance_floor_of(penalty: str | Penalty) -> float:
-    """Return the floor under the variance of Z's directions that goes with a penalty: 0.01 for our own, else 0.
-
-    Directions that hardly vary are where S is left when a penalty on Z has taken it out of the others; a penalty on the
-    head alone pushes nothing there, and the paper's methods are left as the paper had them. See
-    :class:`frhsic.fleet.Recipe`.
-
-    Examples
-    --------
-    >>> variance_floor_of("hsic"), variance_floor_of("frhsic"), variance_floor_of(HSIC(representation_weight=0.0))
-    (0.01, 0.0, 0.0)
-    """
-    made = _scale_blind(penalty)
-    return VARIANCE_FLOOR if made is not None and made.representation_weight > 0 else 0.0
-
-
-def _scale_blind(penalty: str | Penalty) -> HSIC | None:
-    """Return the penalty, or that of the name, if it is HSIC in units that follow every coordinate of Z."""
-    made = penalty_named(penalty) if isinstance(penalty, str) else penalty
-    return made if isinstance(made, HSIC) and made.scale_z in ("standardised", "whitened") else None
-
-
 def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: Condition = "all") -> Penalty:
-    r"""Return the penalty of a name.
-
-    ============  =====================================================================================
-    ``hsic``      this library's own, the defaults of :class:`~frhsic.penalties.HSIC`: the head, every affine head
-                  and a Gaussian in the kernel on Z
-    ``frhsic``    the paper's to the letter: Gaussians at median bandwidths on Z and S
-    ``frem``      :class:`~frhsic.penalties.EIPM`
-    ``reg-gdp``   :class:`~frhsic.penalties.GDP` on the head's raw output
-    ``adv``       :class:`~frhsic.penalties.Adversary`, a regression of S on Z
-    ``mmd``       :class:`~frhsic.penalties.BinnedMMD`, differences of means over ten quantile bins
-    ``laftr``     :class:`~frhsic.penalties.BinnedAdversary`, a classification of four quantile bins
-    ``dcor``      :class:`~frhsic.penalties.DistanceCovariance`
-    ``none``      nothing
-    ============  =====================================================================================
-
-    All but the first are the penalties that the published numbers were made with; variants are had by passing an
-    object in place of a name. Several attributes: ``hsic`` takes the product of one kernel per attribute.
+    """Return the penalty of a name in :data:`PENALTIES`. For a variant, make an object of :mod:`frhsic.penalties`.
 
     Parameters
     ----------
     name
-        One of the above.
+        A name such as "hsic".
     z_dim
-        Columns of Z, which an adversary must know.
+        Columns of Z, which an adversary needs.
     head
-        Whether there is a head to be deployed. Where there is none (an encoder trained on reconstruction), ``hsic``
-        leaves out the head's own term; the linear part of its kernel on Z holds every affine head.
+        Whether there is a head to be deployed. If not (an encoder trained on reconstruction), "hsic" leaves out the
+        term of the head; the linear part of its kernel on Z covers every affine head.
     condition
         ``"positive"`` for Equal Opportunity, see :class:`~frhsic.penalties.Penalty`; not for adversaries.
 
@@ -111,20 +80,11 @@ def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: C
     >>> penalty_named("adv", z_dim=8).z_dim
     8
     """
-    makers: dict[str, Callable[[], Penalty]] = {
-        "hsic": lambda: HSIC(condition=condition) if head else HSIC(head_weight=0.0, condition=condition),
-        "frhsic": lambda: HSIC.published(condition=condition),
-        "frem": lambda: EIPM(condition=condition),
-        "reg-gdp": lambda: GDP(condition=condition),
-        "adv": lambda: Adversary(z_dim),
-        "mmd": lambda: BinnedMMD("mean-difference", scale_z=1.0, edges="quantile", condition=condition),
-        "laftr": lambda: BinnedAdversary(z_dim),
-        "dcor": lambda: DistanceCovariance(condition=condition),
-        "none": NoPenalty,
-    }
-    if name not in makers:
-        raise ValueError(f"penalty={name!r} is not known; pass one of {', '.join(map(repr, makers))}, or an object.")
-    made = makers[name]()
-    if made.condition != condition and name != "none":
+    from frhsic import penalties
+
+    if name not in PENALTIES:
+        raise ValueError(f"penalty={name!r} is not known; pass one of {', '.join(map(repr, PENALTIES))}, or an object.")
+    penalty = PENALTIES[name].make(penalties, Use(z_dim, head, condition))
+    if penalty.condition != condition and name != "none":
         raise ValueError(f"penalty={name!r} has no form for Equal Opportunity; choose another, or condition='all'.")
-    return made
+    return penalty

@@ -1,4 +1,4 @@
-"""One estimator at several weights of its penalty, trained at once."""
+"""Fit one estimator at several weights of its penalty, all at once."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def fit_path(
 ) -> list[Any]:
     """Fit one copy of an estimator for each weight of the penalty, all at once, as one fleet.
 
-    Each copy has the same initial weights and sees the same batches, and agrees with the same estimator fitted alone
-    up to the rounding of sums in another order.
+    All copies start from the same weights and see the same batches. Each agrees with the estimator fitted alone, up to
+    rounding.
 
     Parameters
     ----------
     estimator : ParityClassifier, ParityRegressor or ParityEncoder
-        What to fit; it is not changed itself.
+        The estimator to copy; it is not changed.
     X, y, sensitive_features, sample_weight
         As in its ``fit``.
     weights : sequence of float
         One `penalty_weight` for each copy.
     sequential : bool
-        Train one after another, for encoders that cannot be stacked, such as those with dropout.
+        Train one copy after another. Needed for encoders that cannot be stacked, such as those with dropout.
 
     Returns
     -------
@@ -59,13 +59,12 @@ def fit_path(
     if sensitive_features is None:
         raise ValueError("sensitive_features is None: without it every weight gives the same model.")
     lead = clone(estimator).set_params(penalty_weight=max(grid), warm_start=False)
-    problem = lead._problem(X, y, sensitive_features, sample_weight, fresh=True)
+    problem = lead._start(X, y, sensitive_features, sample_weight)
     fleet = lead._trained(problem, grid, lead.epochs, sequential=sequential)
-    fitted = []
+    models = []
     for i, weight in enumerate(grid):
         model = clone(estimator).set_params(penalty_weight=weight)
-        learned = {name: value for name, value in vars(lead).items() if name.endswith("_") and not name.endswith("__")}
-        model.__dict__.update(learned, n_fits_=1)
+        model.__dict__.update(lead._learned(), n_fits_=1)
         model._adopt(fleet, i)
-        fitted.append(model)
-    return fitted
+        models.append(model)
+    return models

@@ -15,7 +15,23 @@ from frhsic.penalties import Penalty
 
 __all__ = ["built", "recipe"]
 
-KERNELS = ("Gaussian", "Laplacian", "InverseMultiquadric", "Linear", "Sum", "Product", "PerColumn", "Column")
+KERNELS = (
+    "Gaussian",
+    "Laplacian",
+    "InverseMultiquadric",
+    "Linear",
+    "Sum",
+    "Product",
+    "Multiple",
+    "PerColumn",
+    "Column",
+)
+RENAMED_ARGUMENTS = {
+    "estimator": "statistic",
+    "fewest": "min_rows",
+    "standardise_scores": "standardize_scores",
+}
+RENAMED_SCALES = {"normalised": "normalized", "standardised": "standardized"}
 PENALTIES = tuple(name for name in penalties.__all__ if name != "Penalty")
 
 
@@ -69,9 +85,27 @@ def built(value: Any) -> Any:
         if kind in value:
             if value[kind] not in known:
                 raise ValueError(f"the {kind} {value[kind]!r} is not known to this version of frhsic.")
-            arguments = {name: built(argument) for name, argument in value["arguments"].items()}
+            given = value["arguments"] if kind == "kernel" else current_arguments(value["arguments"])
+            arguments = {name: built(argument) for name, argument in given.items()}
             return getattr(module, value[kind])(**arguments)
     raise ValueError(f"{value.get('custom', value)!r} cannot be built from a file.")
+
+
+def current_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a penalty in a file of frhsic 0.1.0 under the names that they have now.
+
+    Examples
+    --------
+    >>> current_arguments({"kernel_z": {"kernel": "Linear", "arguments": {}}, "representation_weight": 10.0})
+    {'kernel_z': {'kernel': 'Multiple', 'arguments': {'factor': 10.0, 'kernel': {'kernel': 'Linear', 'arguments': {}}}}}
+    """
+    current = {RENAMED_ARGUMENTS.get(name, name): value for name, value in arguments.items()}
+    if isinstance(current.get("scale_z"), str):
+        current["scale_z"] = RENAMED_SCALES.get(current["scale_z"], current["scale_z"])
+    factor = current.pop("representation_weight", 1.0)
+    if factor != 1:
+        current["kernel_z"] = {"kernel": "Multiple", "arguments": {"factor": factor, "kernel": current["kernel_z"]}}
+    return current
 
 
 def is_custom(value: Any) -> bool:

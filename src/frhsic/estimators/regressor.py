@@ -1,15 +1,15 @@
-"""Regression with a penalty on the dependence of the representation on sensitive attributes."""
+"""Regressor with a penalty on the dependence of its representation on sensitive attributes."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from frhsic.estimators.base import ParityBase, Target
-from frhsic.estimators.checks import target_column
+from frhsic.estimators.base import ParityBase
+from frhsic.estimators.targets import Target, number_target, target_column
 
 __all__ = ["ParityRegressor"]
 
@@ -20,8 +20,11 @@ class ParityRegressor(RegressorMixin, ParityBase):  # type: ignore[misc]  # scik
     .. math:: \min_{h, f} \; \frac1n \sum_i (f(h(x_i)) - \tilde y_i)^2 + \lambda \cdot \text{penalty}(h(x), s)
         + \tfrac w2 \|W\|^2, \qquad \tilde y = (y - \bar y) / \mathrm{sd}(y).
 
-    The target is standardised by the training rows and predictions are given in its own unit, so that λ means the same
-    whatever the unit of y is: the head's raw output, which penalties see, has unit scale.
+    The target is standardized by the training rows, so that λ means the same in every unit of y: the head's raw output,
+    which penalties see, has unit scale. Predictions are in the unit of y.
+
+    Keep the defaults and choose λ with :func:`frhsic.select_weight`; :class:`ParityClassifier` says when to choose
+    other options.
 
     Parameters
     ----------
@@ -34,8 +37,8 @@ random_state, verbose
     ----------
     target_mean_, target_scale_ : float
         Mean and standard deviation of y in the training rows.
-    encoder_, head_, narrowed_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_, loss_curve_, \
-penalty_curve_, n_features_in_, feature_names_in_, sensitive_names_in_
+    encoder_, head_, has_bottleneck_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_, \
+loss_curve_, penalty_curve_, n_features_in_, feature_names_in_, sensitive_names_in_
         As in :class:`ParityClassifier`.
 
     Examples
@@ -49,37 +52,11 @@ penalty_curve_, n_features_in_, feature_names_in_, sensitive_names_in_
     True
     """
 
-    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
-        """Fit encoder and head.
-
-        Parameters
-        ----------
-        X, sensitive_features, sample_weight
-            As in :meth:`ParityClassifier.fit`.
-        y : array of shape (n,)
-            Numbers.
-        """
-        fresh = not self.warm_start or not self.__sklearn_is_fitted__()
-        return self._fit(X, y, sensitive_features, sample_weight, fresh=fresh)
-
-    def partial_fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
-        """Train for one epoch on a part of the data; see :meth:`ParityClassifier.partial_fit`.
-
-        Mean and scale of y are those of the first call.
-        """
-        fresh = not self.__sklearn_is_fitted__()
-        return self._fit(X, y, sensitive_features, sample_weight, fresh=fresh, epochs=1)
-
     def predict(self, X: Any) -> np.ndarray:
         """Return the prediction of each row, in the unit of y."""
         check_is_fitted(self)
         raw = self._evaluated(self._features(X), with_head=True)[:, 0]
         return np.asarray(self.target_mean_ + self.target_scale_ * raw)
 
-    def _target(self, y: Any, *, fresh: bool, classes: Any = None) -> Target:
-        values = target_column(self, y).astype(np.float64)
-        if fresh:
-            self.target_mean_ = float(values.mean())
-            spread = float(values.std())
-            self.target_scale_ = spread if spread > 0 else 1.0
-        return Target((values - self.target_mean_) / self.target_scale_, "regression", 1)
+    def _target(self, y: Any, classes: Any = None) -> Target:
+        return number_target(self, target_column(self, y))

@@ -151,7 +151,7 @@ def restore(
         else:
             setattr(made, name, built(value))
     architecture = header["architecture"]
-    made.narrowed_ = architecture.get("bottleneck", False)
+    made.has_bottleneck_ = architecture.get("bottleneck", False)
     made.encoder_ = _loaded(_encoder(architecture, made.encoder), tensors, "encoder.")
     made.head_ = _loaded(affine_head(*architecture["head"]), tensors, "head.")
     own = made.penalty if is_custom(header["penalty"]) else built(header["penalty"])
@@ -162,7 +162,7 @@ def restore(
     made.penalty_ = copy.deepcopy(own)
     set_state(made.penalty_, {n.removeprefix("penalty."): v for n, v in tensors.items() if n.startswith("penalty.")})
     if not isinstance(made.penalty_, NoPenalty):
-        made.penalty_.attributes_seen = len(learned["sensitive_encoding_"]["table"])
+        made.penalty_.n_attributes = len(learned["sensitive_encoding_"]["table"])
     for name in CURVES:
         setattr(made, name, tensors[name].numpy())
 
@@ -189,7 +189,7 @@ def _architecture(estimator: ParityBase) -> dict[str, Any]:
         "columns": estimator.feature_encoding_.width,
         "hidden": [int(size) for size in estimator.hidden_layer_sizes],
         "head": [head.in_features, head.out_features],
-        "bottleneck": estimator.narrowed_,
+        "bottleneck": estimator.has_bottleneck_,
     }
 
 

@@ -347,7 +347,8 @@ def build_model(recipe: Recipe, data: TrainingData, outputs: int, seed: int, spl
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream_seed(seed, split, Purpose.WEIGHTS))
         encoder, head, penalty = recipe.modules(data, outputs)
-    penalty.prepare(data.s[split].cpu(), stream(seed, split, Purpose.PENALTY))
+    if not penalty.prepared:
+        penalty.prepare(data.s[split].cpu(), stream(seed, split, Purpose.PENALTY))
     return Model(encoder, head, penalty, recipe.task, Fields.of(data)).to(data.x.dtype).train()
 
 

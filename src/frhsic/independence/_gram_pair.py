@@ -13,7 +13,7 @@ from frhsic.dependence._inputs import kernel_or_median, paired_rows, working_cop
 from frhsic.dependence.moments import Gram, PairSums, centered_products, pair_sums
 from frhsic.independence.null_moments import permutation_mean_variance
 from frhsic.independence.result import IndependenceResult
-from frhsic.kernels import Kernel, PerColumn, Product, Sum
+from frhsic.kernels import Kernel, Multiple, PerColumn, Product, Sum
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,8 @@ def _bandwidths(kernel: Kernel) -> tuple[float, ...]:
     """Return the bandwidths in a kernel, from left to right."""
     if isinstance(kernel, PerColumn):
         return tuple(b for part in kernel.kernels for b in _bandwidths(part))
+    if isinstance(kernel, Multiple):
+        return _bandwidths(kernel.kernel)
     if isinstance(kernel, (Sum, Product)):
         return _bandwidths(kernel.a) + _bandwidths(kernel.b)
     value = getattr(kernel, "bandwidth", None)

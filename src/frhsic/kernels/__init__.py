@@ -1,9 +1,9 @@
 r"""Kernels, their algebra, and the median bandwidth.
 
-A kernel is an immutable callable :math:`(x, y) \mapsto k(x, y)` on the rows of two matrices, whose
-docstring is its formula. Each variable has its own kernel and its own bandwidth. Kernels add and
-multiply, and each knows what the theorems ask of it: an upper bound of :math:`k(x, x)`, whether it is
-invariant to a common shift, and whether it is characteristic.
+A kernel is an immutable callable :math:`(x, y) \mapsto k(x, y)` on the rows of two matrices; its docstring states
+the formula. Each variable has its own kernel and its own bandwidth. Kernels add and multiply, with each other and
+with numbers, as in ``10 * Linear() + Gaussian(1.0)``. Each knows the properties that the theorems need: an upper bound
+of :math:`k(x, x)`, whether it is invariant to a common shift, and whether it is characteristic.
 
 References
 ----------
@@ -12,7 +12,7 @@ Ni and Huo, *A Joint-Distribution Route to Fair Representations with Continuous 
 
 from frhsic.kernels.bandwidth import gaussian_at_median, median_bandwidth, per_column_gaussians
 from frhsic.kernels.families import Gaussian, InverseMultiquadric, Laplacian, Linear, squared_distances
-from frhsic.kernels.kernel import Column, Kernel, PerColumn, Product, Sum
+from frhsic.kernels.kernel import Column, Kernel, Multiple, PerColumn, Product, Sum
 
 __all__ = [
     "Column",
@@ -21,6 +21,7 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
+    "Multiple",
     "PerColumn",
     "Product",
     "Sum",

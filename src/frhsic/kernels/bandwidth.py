@@ -1,4 +1,4 @@
-"""The bandwidth that goes by the median distance, and what kernel `None` means."""
+"""The median bandwidth, and the kernel that `None` stands for."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from frhsic.kernels.kernel import PerColumn
 __all__ = ["gaussian_at_median", "median_bandwidth", "per_column_gaussians"]
 
 MEDIAN_ROWS = 2048
-"""Above this many rows :func:`median_bandwidth` takes the median over a subsample of so many."""
+"""Number of rows above which :func:`median_bandwidth` uses a subsample of this size."""
 
 
 def median_bandwidth(x: Any, *, name: str = "x") -> float:
     r"""Lower median of the off-diagonal Euclidean distances between rows, :math:`\mathrm{med}_{i<j} \|x_i - x_j\|`.
 
-    Of an even count the smaller of the two middle values. Exact up to 2,048 rows; above that, over 2,048
-    rows drawn without replacement by a generator of fixed seed, so that the same data give the same number.
+    For an even number of distances, the smaller of the two middle ones. Exact up to 2,048 rows. Larger samples are
+    represented by 2,048 rows drawn without replacement with a fixed seed, so that the same data give the same number.
 
     Raises
     ------
     ValueError
-        If the median is zero: half or more of the pairs coincide, and no kernel can be scaled by it.
+        If the median is zero, because half or more of the pairs coincide.
 
     Examples
     --------
@@ -37,8 +37,8 @@ def median_bandwidth(x: Any, *, name: str = "x") -> float:
     rows = _arrays.matrix(x, name).detach().to(torch.float64)
     _arrays.require_rows(rows.shape[0], 2, f"the median distance of {name}")
     if rows.shape[0] > MEDIAN_ROWS:
-        chosen = torch.randperm(rows.shape[0], generator=torch.Generator().manual_seed(0))[:MEDIAN_ROWS]
-        rows = rows[chosen.to(rows.device)]
+        subsample = torch.randperm(rows.shape[0], generator=torch.Generator().manual_seed(0))[:MEDIAN_ROWS]
+        rows = rows[subsample.to(rows.device)]
     value = _lower_median_distance(rows)
     if value == 0:
         raise ValueError(
@@ -55,17 +55,17 @@ def _lower_median_distance(rows: Tensor) -> float:
     count = n * (n - 1) // 2
     middle = (count - 1) // 2
     if columns > 1:
-        centred = rows - rows.mean(dim=0)
+        centered = rows - rows.mean(dim=0)
         parts = []
         for start in range(0, n, 512):  # a block of rows against itself and all rows after it
-            block = squared_distances(centred[start : start + 512], centred[start:])
+            block = squared_distances(centered[start : start + 512], centered[start:])
             size = len(block)
             i, j = torch.triu_indices(size, size, 1, device=rows.device)
             parts += [block[i, j], block[:, size:].flatten()]
         squares = _arrays.to_numpy(torch.cat(parts))
         squares.partition(middle)
-        # Products lose the digits of distances far below the rows' own size; those are taken from differences.
-        if squares[middle] > 1e-3 * float(centred.square().sum(1).max()):
+        # Matrix products lose the digits of distances far below the size of the rows; pdist below keeps them.
+        if squares[middle] > 1e-3 * float(centered.square().sum(1).max()):
             return math.sqrt(squares[middle])
     # pdist subtracts before it squares: coinciding rows are at distance 0 exactly
     distances = _arrays.to_numpy(torch.nn.functional.pdist(rows))
@@ -74,7 +74,7 @@ def _lower_median_distance(rows: Tensor) -> float:
 
 
 def gaussian_at_median(x: Any, *, name: str = "x") -> Gaussian:
-    """Return the Gaussian kernel at the median distance of x, which is what `None` means everywhere."""
+    """Return the Gaussian kernel at the median distance of x: the kernel that `None` stands for."""
     return Gaussian(median_bandwidth(x, name=name))
 
 

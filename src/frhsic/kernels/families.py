@@ -1,4 +1,4 @@
-"""Families of kernels: of the distance alone, with a bandwidth, and the linear one."""
+"""Kernels of one formula: the radial ones, which have a bandwidth, and the linear one."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
     """
     if x.shape[-1] == 1:
         return (x - y.mT) ** 2
-    centre = y.detach().mean(dim=-2, keepdim=True)
-    x, y = x - centre, y - centre
+    center = y.detach().mean(dim=-2, keepdim=True)
+    x, y = x - center, y - center
     left = torch.cat([x, (x * x).sum(-1, keepdim=True), torch.ones_like(x[..., :1])], dim=-1)
     right = torch.cat([-2 * y, torch.ones_like(y[..., :1]), (y * y).sum(-1, keepdim=True)], dim=-1)
     return torch.relu(left @ right.mT)  # relu rather than clamp_min: one pass less in the backward of every step
 
 
 class _Radial(Kernel):
-    """A kernel of the distance alone, with unit diagonal, bounded by one and characteristic."""
+    """Kernel of the distance alone, with k(x, x) = 1; bounded and characteristic."""
 
+    offset = bound = 1.0
+    unit_diagonal = shift_invariant = centering_safe = characteristic = True
     bandwidth: float | Tensor
 
     def __post_init__(self) -> None:
@@ -39,38 +41,14 @@ class _Radial(Kernel):
         if isinstance(value, Tensor):
             if value.ndim != 0:
                 raise ValueError(f"bandwidth has shape {tuple(value.shape)}; pass a number or a 0-d tensor.")
-            return  # its value is not looked at: it may be batched under vmap or live on a GPU
+            return  # the value is not checked: it may be batched by vmap, or on a GPU
         if isinstance(value, bool) or (not isinstance(value, (int, float)) and not hasattr(value, "__float__")):
             raise TypeError(f"bandwidth is {type(value).__name__}; pass a positive number or a 0-d tensor.")
         if not (math.isfinite(float(value)) and float(value) > 0):
             raise ValueError(f"bandwidth is {float(value)}; pass a positive, finite number.")
 
-    @property
-    def offset(self) -> float:
-        return 1.0
-
     def diagonal(self, x: Tensor) -> Tensor:
         return torch.ones(x.shape[:-1], dtype=x.dtype, device=x.device)
-
-    @property
-    def bound(self) -> float:
-        return 1.0
-
-    @property
-    def unit_diagonal(self) -> bool:
-        return True
-
-    @property
-    def shift_invariant(self) -> bool:
-        return True
-
-    @property
-    def centring_safe(self) -> bool:
-        return True
-
-    @property
-    def characteristic(self) -> bool:
-        return True
 
 
 @dataclass(frozen=True)
@@ -132,7 +110,7 @@ class InverseMultiquadric(_Radial):
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    r"""Linear kernel, :math:`k(x, y) = x^\top y`. Unbounded, and blind to all but means.
+    r"""Linear kernel, :math:`k(x, y) = x^\top y`. Unbounded; sees differences of means only.
 
     Examples
     --------
@@ -140,42 +118,23 @@ class Linear(Kernel):
     tensor([[11.]])
     """
 
+    offset = 0.0
+    bound = math.inf
+    unit_diagonal = shift_invariant = characteristic = False
+    centering_safe = True
+
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         return x @ y.mT
 
     def shifted(self, x: Tensor, y: Tensor) -> Tensor:
         return x @ y.mT
 
-    @property
-    def offset(self) -> float:
-        return 0.0
-
     def diagonal(self, x: Tensor) -> Tensor:
         return (x * x).sum(-1)
 
-    @property
-    def bound(self) -> float:
-        return math.inf
-
-    @property
-    def unit_diagonal(self) -> bool:
-        return False
-
-    @property
-    def shift_invariant(self) -> bool:
-        return False
-
-    @property
-    def centring_safe(self) -> bool:
-        return True
-
-    @property
-    def characteristic(self) -> bool:
-        return False
-
 
 def _absolute_distances(x: Tensor, y: Tensor) -> Tensor:
-    """Sum over columns of |x_i − y_j|, one column at a time: no (n, m, d) block is ever held."""
+    """Sum over columns of |x_i − y_j|, one column at a time, so that no (n, m, d) tensor is needed."""
     total = (x[..., :, None, 0] - y[..., None, :, 0]).abs()
     for column in range(1, x.shape[-1]):
         total = total + (x[..., :, None, column] - y[..., None, :, column]).abs()

@@ -1,18 +1,22 @@
-"""What a kernel is, and how kernels are put together: sums, products, one per column."""
+"""The interface of kernels, and how to combine them: sums, products, multiples, one kernel per column."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property, reduce
 
 from torch import Tensor
 
-__all__ = ["Column", "Kernel", "PerColumn", "Product", "Sum"]
+__all__ = ["Column", "Kernel", "Multiple", "PerColumn", "Product", "Sum"]
 
 
 class Kernel(ABC):
-    """What every kernel can do: be called, be added and multiplied, and say what it is."""
+    """A positive semi-definite kernel: callable, with properties that the theorems and the numerics need.
+
+    Kernels add and multiply, with each other and with non-negative numbers: ``10 * Linear() + Gaussian(1.0)``.
+    """
 
     @abstractmethod
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
@@ -20,16 +24,16 @@ class Kernel(ABC):
 
     @abstractmethod
     def shifted(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return k(x_i, y_j) minus :attr:`offset`, without losing digits where k is nearly flat.
+        """Return k(x_i, y_j) minus :attr:`offset`, computed without losing digits where k is nearly constant.
 
-        HSIC does not notice a constant added to a kernel; summing k − 1 instead of k keeps its three
-        nearly cancelling terms apart.
+        HSIC does not change when a constant is added to a kernel. Summing k − 1 in place of k keeps the digits of its
+        three terms, which nearly cancel.
         """
 
     @property
     @abstractmethod
     def offset(self) -> float:
-        """The constant that :meth:`shifted` takes off: 1 for a radial kernel, 0 for the linear one.
+        """The constant that :meth:`shifted` subtracts: 1 for a radial kernel, 0 for the linear one.
 
         Offsets add and multiply as the kernels do.
         """
@@ -60,8 +64,8 @@ class Kernel(ABC):
 
     @property
     @abstractmethod
-    def centring_safe(self) -> bool:
-        """Whether HSIC is unchanged when a constant is added to every row.
+    def centering_safe(self) -> bool:
+        """Whether HSIC stays the same when a constant is added to every row.
 
         True for shift-invariant kernels, for the linear one (HKH removes its shift) and for their sums.
         """
@@ -72,18 +76,34 @@ class Kernel(ABC):
         """Whether the mean embedding separates probability laws on R^d."""
 
     def __add__(self, other: Kernel) -> Sum:
-        return Sum(self, _as_kernel(other))
+        if not isinstance(other, Kernel):
+            raise _not_a_kernel(other)
+        return Sum(self, other)
 
-    def __mul__(self, other: Kernel) -> Product:
-        return Product(self, _as_kernel(other))
+    def __mul__(self, other: Kernel | float) -> Product | Multiple:
+        return Product(self, other) if isinstance(other, Kernel) else Multiple(other, self)
+
+    def __rmul__(self, factor: float) -> Multiple:
+        return Multiple(factor, self)
 
 
 @dataclass(frozen=True)
-class Sum(Kernel):
-    """Sum of two kernels, k(x, y) = a(x, y) + b(x, y); characteristic if either is."""
+class _Pair(Kernel):
+    """Two kernels on the same variable."""
 
     a: Kernel
     b: Kernel
+
+    @property
+    def shift_invariant(self) -> bool:
+        return self.a.shift_invariant and self.b.shift_invariant
+
+
+@dataclass(frozen=True)
+class Sum(_Pair):
+    """Sum of two kernels, k(x, y) = a(x, y) + b(x, y); characteristic if either is."""
+
+    unit_diagonal = False
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         return self.a(x, y) + self.b(x, y)
@@ -103,16 +123,8 @@ class Sum(Kernel):
         return self.a.bound + self.b.bound
 
     @property
-    def unit_diagonal(self) -> bool:
-        return False
-
-    @property
-    def shift_invariant(self) -> bool:
-        return self.a.shift_invariant and self.b.shift_invariant
-
-    @property
-    def centring_safe(self) -> bool:
-        return self.a.centring_safe and self.b.centring_safe
+    def centering_safe(self) -> bool:
+        return self.a.centering_safe and self.b.centering_safe
 
     @property
     def characteristic(self) -> bool:
@@ -120,15 +132,12 @@ class Sum(Kernel):
 
 
 @dataclass(frozen=True)
-class Product(Kernel):
+class Product(_Pair):
     """Product of two kernels on the same variable, k(x, y) = a(x, y) b(x, y).
 
-    Characteristic if both factors are radial here (their product's spectral density is positive
-    everywhere); a product with the linear kernel is not claimed to be.
+    Characteristic if both factors are radial (the spectral density of their product is then positive everywhere); a
+    product with the linear kernel is not claimed to be.
     """
-
-    a: Kernel
-    b: Kernel
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         return self.a(x, y) * self.b(x, y)
@@ -147,18 +156,14 @@ class Product(Kernel):
 
     @property
     def bound(self) -> float:
-        return self.a.bound * self.b.bound
+        return _times(self.a.bound, self.b.bound)
 
     @property
     def unit_diagonal(self) -> bool:
         return self.a.unit_diagonal and self.b.unit_diagonal
 
     @property
-    def shift_invariant(self) -> bool:
-        return self.a.shift_invariant and self.b.shift_invariant
-
-    @property
-    def centring_safe(self) -> bool:
+    def centering_safe(self) -> bool:
         return self.shift_invariant
 
     @property
@@ -167,7 +172,117 @@ class Product(Kernel):
 
 
 @dataclass(frozen=True)
-class PerColumn(Kernel):
+class Multiple(Kernel):
+    r"""Kernel times a non-negative number, :math:`k(x, y) = c\, \kappa(x, y)`.
+
+    Written ``c * kernel`` or ``kernel * c``. In a sum, the factors say how much each part counts.
+
+    Examples
+    --------
+    >>> from frhsic.kernels import Gaussian, Linear
+    >>> 10 * Linear() + Gaussian(1.0)
+    Sum(a=Multiple(factor=10.0, kernel=Linear()), b=Gaussian(bandwidth=1.0))
+    """
+
+    factor: float
+    kernel: Kernel
+
+    def __post_init__(self) -> None:
+        if isinstance(self.factor, (bool, str)) or not hasattr(self.factor, "__float__"):
+            raise _not_a_kernel(self.factor)
+        if not 0 <= float(self.factor) < math.inf:
+            raise ValueError(f"a kernel was multiplied by {float(self.factor)}; pass a finite number, zero or more.")
+        object.__setattr__(self, "factor", float(self.factor))
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.factor * self.kernel(x, y)
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.factor * self.kernel.shifted(x, y)
+
+    @property
+    def offset(self) -> float:
+        return self.factor * self.kernel.offset
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        return self.factor * self.kernel.diagonal(x)
+
+    @property
+    def bound(self) -> float:
+        return _times(self.factor, self.kernel.bound)
+
+    @property
+    def unit_diagonal(self) -> bool:
+        return self.factor == 1 and self.kernel.unit_diagonal
+
+    @property
+    def shift_invariant(self) -> bool:
+        return self.factor == 0 or self.kernel.shift_invariant
+
+    @property
+    def centering_safe(self) -> bool:
+        return self.factor == 0 or self.kernel.centering_safe
+
+    @property
+    def characteristic(self) -> bool:
+        return self.factor > 0 and self.kernel.characteristic
+
+
+class _OfColumns(Kernel):
+    """A kernel that applies `kernel` to selected columns."""
+
+    kernel: Kernel
+
+    @abstractmethod
+    def _select(self, x: Tensor) -> Tensor:
+        """Return the columns that the kernel sees; raise if they are not there."""
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.kernel(self._select(x), self._select(y))
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.kernel.shifted(self._select(x), self._select(y))
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        return self.kernel.diagonal(self._select(x))
+
+    @property
+    def offset(self) -> float:
+        return self.kernel.offset
+
+    @property
+    def bound(self) -> float:
+        return self.kernel.bound
+
+    @property
+    def unit_diagonal(self) -> bool:
+        return self.kernel.unit_diagonal
+
+    @property
+    def shift_invariant(self) -> bool:
+        return self.kernel.shift_invariant
+
+    @property
+    def centering_safe(self) -> bool:
+        return self.kernel.centering_safe
+
+
+@dataclass(frozen=True)
+class Column(_OfColumns):
+    """A kernel on one column of a matrix, k(x, y) = kernel(x_index, y_index)."""
+
+    kernel: Kernel
+    index: int
+    characteristic = False  # it sees one column only
+
+    def _select(self, x: Tensor) -> Tensor:
+        if not 0 <= self.index < x.shape[-1]:  # a slice would be empty, and every distance 0
+            raise ValueError(f"there is no column {self.index} among {x.shape[-1]}; columns are counted from 0.")
+        return x[..., self.index : self.index + 1]
+
+
+@dataclass(frozen=True)
+class PerColumn(_OfColumns):
     r"""Product over columns, one kernel each: :math:`k(x, y) = \prod_c k_c(x_c, y_c)`.
 
     The joint kernel on several sensitive attributes, each in its own unit and with its own bandwidth.
@@ -187,44 +302,16 @@ class PerColumn(Kernel):
         if not self.kernels:
             raise ValueError("PerColumn needs at least one kernel.")
 
-    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        return self._fold(x, y)(x, y)
-
-    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
-        return self._fold(x, y).shifted(x, y)
-
-    def _fold(self, x: Tensor, y: Tensor) -> Kernel:
-        for side in (x, y):
-            if side.shape[-1] != len(self.kernels):
-                raise ValueError(f"{len(self.kernels)} kernels for {side.shape[-1]} columns; pass one for each.")
+    @cached_property
+    def kernel(self) -> Kernel:  # type: ignore[override]  # mypy takes the annotation above for a writeable attribute
+        """The same kernel as a :class:`Product` of kernels on one :class:`Column` each."""
         columns: list[Kernel] = [Column(kernel, index) for index, kernel in enumerate(self.kernels)]
-        folded = columns[0]
-        for column in columns[1:]:
-            folded = Product(folded, column)
-        return folded
+        return reduce(Product, columns)
 
-    @property
-    def offset(self) -> float:
-        return math.prod(k.offset for k in self.kernels)
-
-    def diagonal(self, x: Tensor) -> Tensor:
-        return self._fold(x, x).diagonal(x)
-
-    @property
-    def bound(self) -> float:
-        return math.prod(k.bound for k in self.kernels)
-
-    @property
-    def unit_diagonal(self) -> bool:
-        return all(k.unit_diagonal for k in self.kernels)
-
-    @property
-    def shift_invariant(self) -> bool:
-        return all(k.shift_invariant for k in self.kernels)
-
-    @property
-    def centring_safe(self) -> bool:
-        return self.shift_invariant or (len(self.kernels) == 1 and self.kernels[0].centring_safe)
+    def _select(self, x: Tensor) -> Tensor:
+        if x.shape[-1] != len(self.kernels):
+            raise ValueError(f"{len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each.")
+        return x
 
     @property
     def characteristic(self) -> bool:
@@ -234,53 +321,12 @@ class PerColumn(Kernel):
         return all(k.characteristic and k.shift_invariant for k in self.kernels)
 
 
-@dataclass(frozen=True)
-class Column(Kernel):
-    """A kernel on one column of a matrix, k(x, y) = kernel(x_index, y_index)."""
-
-    kernel: Kernel
-    index: int
-
-    def _of(self, x: Tensor) -> Tensor:
-        if not 0 <= self.index < x.shape[-1]:  # a slice would be empty, and every distance 0
-            raise ValueError(f"there is no column {self.index} among {x.shape[-1]}; columns are counted from 0.")
-        return x[..., self.index : self.index + 1]
-
-    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.kernel(self._of(x), self._of(y))
-
-    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.kernel.shifted(self._of(x), self._of(y))
-
-    @property
-    def offset(self) -> float:
-        return self.kernel.offset
-
-    def diagonal(self, x: Tensor) -> Tensor:
-        return self.kernel.diagonal(self._of(x))
-
-    @property
-    def bound(self) -> float:
-        return self.kernel.bound
-
-    @property
-    def unit_diagonal(self) -> bool:
-        return self.kernel.unit_diagonal
-
-    @property
-    def shift_invariant(self) -> bool:
-        return self.kernel.shift_invariant
-
-    @property
-    def centring_safe(self) -> bool:
-        return self.kernel.centring_safe
-
-    @property
-    def characteristic(self) -> bool:
-        return False  # it sees one column only
+def _times(a: float, b: float) -> float:
+    return 0.0 if 0 in (a, b) else a * b  # 0 times an unbounded kernel is 0, not NaN
 
 
-def _as_kernel(other: object) -> Kernel:
-    if not isinstance(other, Kernel):
-        raise TypeError(f"{type(other).__name__} is not a kernel; add or multiply kernels, such as Gaussian(1.0).")
-    return other
+def _not_a_kernel(other: object) -> TypeError:
+    return TypeError(
+        f"{type(other).__name__} is not a kernel; add or multiply kernels, such as Gaussian(1.0), or multiply one by a "
+        "number."
+    )

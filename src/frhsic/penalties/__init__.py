@@ -1,4 +1,4 @@
-"""Penalties: differentiable scalars of one batch that say how far Z depends on S."""
+"""Penalties: differentiable measures, on one batch, of how much Z depends on S."""
 
 from frhsic.penalties.adversary import Adversary, BinnedAdversary
 from frhsic.penalties.base import NoPenalty, Penalty

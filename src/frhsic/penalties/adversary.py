@@ -1,4 +1,4 @@
-"""Adversaries: a small network that tries to read S from Z, and the encoder is paid for its failure."""
+"""Adversaries: a small network that predicts S from Z, while the encoder is trained to make it fail."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = tuple(name for layer in LAYERS for name in layer)
 class _Adversarial(Penalty):
     """A network z_dim → hidden (SELU) → outputs, its Adam moments, and one step on its own loss per batch.
 
-    Weights and moments are buffers: an optimiser of the model never sees them, and no gradient reaches
+    Weights and moments are buffers, so that the optimizer of the model does not change them, and no gradient reaches
     them through the penalty.
     """
 
@@ -36,8 +36,8 @@ class _Adversarial(Penalty):
         self.learning_rate = positive("learning_rate", learning_rate)
         self.register_buffer("steps", None)
         for name in NAMES:
-            for kept in (name, f"{name}_first", f"{name}_second"):
-                self.register_buffer(kept, None)
+            for buffer in (name, f"{name}_first", f"{name}_second"):
+                self.register_buffer(buffer, None)
 
     @abstractmethod
     def _outputs(self, attributes: int) -> int:
@@ -45,23 +45,23 @@ class _Adversarial(Penalty):
 
     @abstractmethod
     def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
-        """Return what the adversary minimises, of its outputs (m, outputs) and s (m, q)."""
+        """Return the loss that the adversary minimizes, of its outputs (m, outputs) and s (m, q)."""
 
     def adapts(self, epoch: int) -> bool:
         """Return True: the adversary takes a step before every step of the model."""
         return True
 
     def predict(self, z: Tensor) -> Tensor:
-        """Return what the adversary makes of z, of shape (m, outputs), with gradient in z alone."""
+        """Return the adversary's outputs, of shape (m, outputs), with gradient in z alone."""
         return _network({name: weight.detach() for name, weight in self._weights().items()}, z)
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         widths = ((self.z_dim, self.hidden), (self.hidden, self._outputs(s.shape[1])))
         for (fan_in, fan_out), (weight, bias) in zip(widths, LAYERS):
-            bound = 1 / math.sqrt(fan_in)  # the initial law of torch.nn.Linear, for weights and biases alike
+            bound = 1 / math.sqrt(fan_in)  # as torch.nn.Linear, for weights and biases alike
             for name, shape in ((weight, (fan_out, fan_in)), (bias, (fan_out,))):
-                drawn = torch.empty(shape, dtype=s.dtype, device=generator.device)
-                setattr(self, name, drawn.uniform_(-bound, bound, generator=generator).to(s.device))
+                initial = torch.empty(shape, dtype=s.dtype, device=generator.device)
+                setattr(self, name, initial.uniform_(-bound, bound, generator=generator).to(s.device))
                 for moment in ("first", "second"):
                     setattr(self, f"{name}_{moment}", torch.zeros(shape, dtype=s.dtype, device=s.device))
         self.steps = torch.zeros((), dtype=s.dtype, device=s.device)
@@ -82,11 +82,11 @@ class _Adversarial(Penalty):
 
     def _weights(self) -> dict[str, Tensor]:
         if self.steps is None:
-            raise self._lacks("adversary")
+            raise self._not_prepared("adversary")
         return {name: getattr(self, name) for name in NAMES}
 
-    def _door(self, z: Tensor, s: Tensor, scores: Tensor | None, y: Tensor | None) -> Batch:
-        batch = super()._door(z, s, scores, y)
+    def _checked(self, z: Tensor, s: Tensor, scores: Tensor | None, y: Tensor | None) -> Batch:
+        batch = super()._checked(z, s, scores, y)
         if batch.z.shape[1] != self.z_dim:
             raise ValueError(
                 f"z has {batch.z.shape[1]} columns, but the adversary was built for {self.z_dim}; "
@@ -96,12 +96,12 @@ class _Adversarial(Penalty):
 
 
 class Adversary(_Adversarial):
-    r"""How well an adversary a predicts S from Z, :math:`-\frac{1}{mq} \sum_{ik} (a(z_i)_k - s_{ik})^2`.
+    r"""Minus the error of an adversary a that predicts S from Z, :math:`-\frac{1}{mq} \sum_{ik} (a(z_i)_k - s_{ik})^2`.
 
-    Never positive. The adversary, one hidden layer with SELU, takes one Adam step on its mean squared error
-    in each :meth:`adapt`; the encoder then moves against it. As an objective it has no lower bound, and a
-    value that is very negative says that this adversary was misled, not that Z and S are independent.
-    Where a is constant at the mean of S it is minus the variance of S.
+    Never positive. The adversary, one hidden layer with SELU, takes one Adam step on its mean squared error in each
+    :meth:`adapt`; the encoder then moves against it. The objective has no lower bound: a very negative value means that
+    this adversary was misled, not that Z and S are independent. An adversary that predicts the mean of S gives minus
+    the variance of S.
 
     Parameters
     ----------
@@ -110,11 +110,11 @@ class Adversary(_Adversarial):
     hidden
         Units of the hidden layer.
     learning_rate
-        Of the adversary's Adam, with moments (0.9, 0.999).
+        Learning rate of the adversary's Adam, with moments (0.9, 0.999).
 
     References
     ----------
-    The paper's ADV; a plain regression adversary in the manner of Zhang, Lemoine and Mitchell (2018),
+    The paper's ADV; a plain regression adversary following Zhang, Lemoine and Mitchell (2018),
     *Mitigating unwanted biases with adversarial learning*.
 
     Examples
@@ -136,15 +136,15 @@ class Adversary(_Adversarial):
         return attributes
 
     def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
-        return (outputs - s).square().mean()  # mse_loss fails under nested vmap when only one side is batched
+        return (outputs - s).square().mean()  # mse_loss fails under nested vmap if one side is batched
 
 
 class BinnedAdversary(_Adversarial):
-    r"""How well an adversary tells the bin of S from Z, :math:`\frac{1}{mq} \sum_{ik} \log p_{b(s_{ik})}(z_i)`.
+    r"""Log-likelihood of an adversary for the bin of S, :math:`\frac{1}{mq} \sum_{ik} \log p_{b(s_{ik})}(z_i)`.
 
-    Minus the cross-entropy, never positive. Bins are cut at quantiles of the training rows, so that each
-    holds an equal share; p is the softmax of the adversary's outputs, one group of them per attribute.
-    Where p is uniform it is :math:`-\log(\text{bins})`.
+    Minus the cross-entropy, never positive. Bins are cut at quantiles of the training rows, so that each holds an equal
+    share; p is the softmax of the adversary's outputs, one group of them per attribute. A uniform p gives
+    :math:`-\log(\text{bins})`.
 
     Parameters
     ----------
@@ -172,7 +172,6 @@ class BinnedAdversary(_Adversarial):
     tensor(-1.3863)
     """
 
-    fixed_state = ("edges",)
     edges: Tensor
 
     def __init__(self, z_dim: int = 50, *, bins: int = 4, hidden: int = 50, learning_rate: float = 1e-3) -> None:
@@ -201,8 +200,8 @@ def adam_step(
 
     .. math:: p \leftarrow p - \eta \frac{v_1 / (1 - 0.9^t)}{\sqrt{v_2 / (1 - 0.999^t)} + \varepsilon},
 
-    where the moments `first` and `second` have been moved to the new gradient and t, in `steps`, already
-    counts this step. Every argument but the learning rate may be batched by ``vmap``.
+    where the moments `first` and `second` are updated by the new gradient first, and t, in `steps`, counts this step.
+    All arguments but the learning rate may be batched by ``vmap``.
 
     Examples
     --------
@@ -216,7 +215,7 @@ def adam_step(
     slow, slower = 0.9, 0.999
     first.mul_(slow).add_(gradient * (1 - slow))
     second.mul_(slower).add_(gradient * gradient * (1 - slower))
-    # 1 - β^t by expm1: in single precision 1 - 0.999 would keep four digits
+    # 1 - β^t by expm1: in single precision 1 - 0.999 would have four digits
     corrected = first / -torch.expm1(steps * math.log(slow))
     spread = (second / -torch.expm1(steps * math.log(slower))).sqrt() + 1e-8
     parameter.sub_(learning_rate * corrected / spread)

@@ -1,132 +1,172 @@
-r"""What every penalty is: a scalar of one batch, with two named places for what it must fit.
+r"""The interface of penalties: a scalar of one batch, with a place for what is fitted once and for what is refitted.
 
-A training loop calls three things, and only the last is differentiated:
+A training loop calls three methods; only the last is differentiated:
 
 .. code-block:: python
 
-    penalty.prepare(s_train, generator)           # once: bins, the scale of S, an adversary's first weights
+    penalty.prepare(s_train, generator)           # once: bins, the scale of S, an adversary's initial weights
     for epoch in range(epochs):
         for x, y, s in batches:
             z = encoder(x)
-            penalty.adapt(z.detach(), s, epoch)   # an adversary takes its step, a bandwidth is refreshed
+            penalty.adapt(z.detach(), s, epoch)   # an adversary takes a step, a bandwidth is refreshed
             scores = head(z)
             loss = task(scores, y) + weight * penalty(z, s, scores=scores, y=y)
 
-All state is tensors, held in buffers and changed in place, so that ``torch.func.functional_call`` under
-``torch.func.vmap`` can run it for many models at once on state stacked along a leading axis. A call reads
-no tensor's value into Python, draws nothing at random, and its shapes depend on the shapes that came.
+All state is tensors, held in buffers and changed in place. ``torch.func.functional_call`` under ``torch.func.vmap`` can
+then run a penalty for many models at once, on state stacked along a leading axis. Hence a call reads no tensor's value
+into Python, draws no random numbers, and has shapes that depend on the shapes of its arguments only.
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import torch
 from torch import Tensor, nn
 
+from frhsic.dependence.grams import hsic_biased, hsic_unbiased, hsic_weighted
 from frhsic.kernels import Gaussian, Kernel
 
-__all__ = ["Batch", "Condition", "NoPenalty", "Penalty"]
+__all__ = ["Batch", "Condition", "NoPenalty", "Penalty", "Statistic"]
 
 Condition = Literal["all", "positive"]
-"""Which rows are asked to be independent of S: all (Demographic Parity) or those with y = 1 (Equal Opportunity)."""
+"""Rows that must be independent of S: all (Demographic Parity), or those with y = 1 (Equal Opportunity)."""
+
+Statistic = Literal["biased", "unbiased"]
+"""V-statistic (never negative, any row weights) or U-statistic (no row weights, at least four rows)."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch after the door: matrices of m rows, in the dtype and on the device of `z`."""
+    """One batch after its shapes were checked: matrices of m rows, in the dtype and on the device of `z`."""
 
     z: Tensor  # (m, d)
     s: Tensor  # (m, q)
-    scores: Tensor | None  # (m, c), or None where the penalty does not read them
-    chosen: Tensor | None  # (m,), how much each row counts: 1, 0, or a weight; None where all count alike
+    scores: Tensor | None  # (m, c), or None if the penalty does not use them
+    row_weight: Tensor | None  # (m,), how much each row counts, 0 for not at all; None if all count alike
 
     @property
     def rows(self) -> int:
-        """The number of rows m, those that do not count included."""
+        """The number of rows m, including those of weight 0."""
         return self.z.shape[0]
 
     @property
-    def weights(self) -> Tensor:
-        """One weight per row, in proportion to how much it counts and summing to one, of shape (m,)."""
-        if self.chosen is None:
+    def shares(self) -> Tensor:
+        """Row weights divided by their sum, of shape (m,)."""
+        if self.row_weight is None:
             return torch.full((self.rows,), 1 / self.rows, dtype=self.z.dtype, device=self.z.device)
-        return self.chosen / self.chosen.sum().clamp_min(torch.finfo(self.chosen.dtype).tiny)
+        return self.row_weight / self.row_weight.sum().clamp_min(torch.finfo(self.row_weight.dtype).tiny)
+
+    def hsic(self, l: Tensor, k: Tensor, statistic: Statistic) -> Tensor:
+        """Return the HSIC of two Gram matrices, or of two matrices of distances, over the rows of the batch.
+
+        The first is centered, which is cheaper if it has no gradient: pass that of s there.
+        """
+        if statistic == "unbiased":
+            return hsic_unbiased(l, k)
+        return hsic_biased(l, k) if self.row_weight is None else hsic_weighted(l, k, self.shares)
 
 
 class Penalty(nn.Module, ABC):
-    """A differentiable measure of how far a batch of representations depends on the sensitive attribute.
+    """A differentiable measure of how much a batch of representations depends on the sensitive attribute.
 
-    Called as ``penalty(z, s, *, scores=None, y=None)`` with z (m, d), s (m,) or (m, q), scores (m,),
-    (m, 1) or (m, c) and y (m,) or (m, 1). It returns a 0-d tensor.
+    Call it as ``penalty(z, s, *, scores=None, y=None)`` with z (m, d), s (m,) or (m, q), scores (m,), (m, 1) or (m, c)
+    and y (m,) or (m, 1). It returns a 0-d tensor.
+
+    To write a penalty of your own, implement ``_value(batch)``, and where needed ``_prepare(s, generator)`` (fit to
+    the training rows of S) and ``adapts(epoch)`` with ``_adapt(z, s)`` (refit to a batch). Keep state in buffers.
 
     Parameters
     ----------
     condition
-        ``"all"``, or ``"positive"`` for Equal Opportunity: the penalty of the rows with y = 1 alone.
-    fewest
-        With ``condition="positive"``: a batch with fewer rows than this that count gives 0. The published
-        runs skipped batches with 10 or fewer.
+        ``"all"`` for Demographic Parity. ``"positive"`` for Equal Opportunity: the penalty of the rows with y = 1.
+    min_rows
+        With ``condition="positive"``: a batch with fewer such rows gives 0. The published runs skipped batches with 10
+        or fewer.
 
     Attributes
     ----------
-    needs_scores
-        Whether a call must be given the head's raw output.
-    needs_target
-        Whether a call must be given y.
-    fixed_state
-        Names of buffers that :meth:`prepare` sets and :meth:`adapt` leaves alone.
+    needs_scores, needs_target
+        Whether a call must be given the head's raw output, and y.
+    n_attributes
+        Number of sensitive attributes, once prepared; None before.
+    default_weight_decay, default_variance_floor
+        Weight decay of the encoder and variance floor of Z that an estimator uses with this penalty unless told
+        otherwise; see :class:`frhsic.ParityClassifier`. 0 unless a penalty says more.
+
+    Examples
+    --------
+    A penalty on the squared covariance of S with each column of Z.
+
+    >>> class Covariance(Penalty):
+    ...     def _value(self, batch):
+    ...         centered = batch.s - batch.shares @ batch.s
+    ...         return ((batch.shares[:, None] * centered).mT @ batch.z).square().sum()
+    >>> Covariance()(torch.arange(4.0)[:, None], torch.arange(4.0))
+    tensor(1.5625)
     """
 
     needs_scores: bool = False
     needs_target: bool = False
-    fixed_state: tuple[str, ...] = ()
+    default_weight_decay: float = 0.0
+    default_variance_floor: float = 0.0
 
-    def __init__(self, *, condition: Condition = "all", fewest: int = 11) -> None:
+    def __init__(self, *, condition: Condition = "all", min_rows: int = 11) -> None:
         super().__init__()
         one_of("condition", condition, get_args(Condition))
-        whole("fewest", fewest, 2)
+        whole("min_rows", min_rows, 2)
         self.condition = condition
-        self.fewest = fewest
+        self.min_rows = min_rows
         self.needs_target = condition == "positive"
-        self.attributes_seen: int | None = None
+        self.n_attributes: int | None = None
+
+    @property
+    def prepared(self) -> bool:
+        """Whether :meth:`prepare` was called. Training continues with the state of a prepared penalty."""
+        return self.n_attributes is not None
+
+    def unprepared(self) -> Self:
+        """Return a copy that the next training prepares anew."""
+        penalty = copy.deepcopy(self)
+        penalty.n_attributes = None
+        return penalty
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments that would make this penalty again, without what it has learnt, as far as it kept them.
+        """Return the constructor's arguments, without learned state: those that are attributes of the same name.
 
         Examples
         --------
         >>> NoPenalty().arguments()
         {}
         """
-        asked = inspect.signature(type(self)).parameters
-        return {name: getattr(self, name) for name in asked if hasattr(self, name)}
+        parameters = inspect.signature(type(self)).parameters
+        return {name: getattr(self, name) for name in parameters if hasattr(self, name)}
 
     def extra_repr(self) -> str:
-        """Return the arguments that are not the default ones, for ``repr``."""
-        asked = inspect.signature(type(self)).parameters
+        """Return the arguments that differ from their defaults, for ``repr``."""
+        parameters = inspect.signature(type(self)).parameters
 
         def default(name: str, value: Any) -> Any:
-            usual = asked[name].default
+            usual = parameters[name].default
             return Gaussian(1.0) if usual is None and isinstance(value, Kernel) else usual
 
         return ", ".join(f"{n}={v!r}" for n, v in self.arguments().items() if repr(v) != repr(default(n, v)))
 
     def prepare(self, s_train: Tensor, generator: torch.Generator) -> None:
-        """Fix what depends on the training rows of S, once, before the first step.
+        """Fit to the training rows of S, once, before the first step.
 
-        The state is made on the device and in the dtype of `s_train` (the default one, of integers), which are
-        those of the batches to come. `generator` is used by penalties with parameters of their own; others leave
-        it untouched.
+        The state gets the device and the dtype of `s_train` (the default dtype, if that holds integers); batches should
+        have the same. `generator` is used by penalties with random initial weights or a random subsample.
         """
         s = columns(s_train, "s_train")
-        s = s if s.is_floating_point() else s.to(torch.get_default_dtype())  # a scale of whole numbers is not one
+        s = s if s.is_floating_point() else s.to(torch.get_default_dtype())  # an integer scale would be truncated
         if not bool(torch.isfinite(s).all()):
             raise ValueError("s_train holds values that are NaN or infinite; drop those rows or impute them.")
-        self.attributes_seen = s.shape[1]
+        self.n_attributes = s.shape[1]
         self._prepare(s.detach(), generator)
 
     def adapts(self, epoch: int) -> bool:
@@ -134,15 +174,15 @@ class Penalty(nn.Module, ABC):
         return False
 
     def adapt(self, z: Tensor, s: Tensor, epoch: int) -> None:
-        """Refit what follows the representation, before each step; nothing unless :meth:`adapts`.
+        """Refit what follows the representation, before each step, in the epochs in which the penalty :meth:`adapts`.
 
-        No gradient flows through it, and the state is changed in place. Call it under ``vmap`` or plainly, but
-        not inside ``torch.func.grad``, which lets nothing be changed in place.
+        No gradient flows through it, and the state is changed in place. Call it under ``vmap`` or plainly, but not
+        inside ``torch.func.grad``, which does not allow changes in place.
         """
         if not self.adapts(epoch):
             return
         with torch.no_grad():
-            batch = self._door(z.detach(), s, None, None)
+            batch = self._checked(z.detach(), s, None, None)
             self._adapt(batch.z, batch.s)
 
     def forward(self, z: Tensor, s: Tensor, *, scores: Tensor | None = None, y: Tensor | None = None) -> Tensor:
@@ -151,11 +191,11 @@ class Penalty(nn.Module, ABC):
             raise ValueError(f"{type(self).__name__} needs the head's raw output; pass scores=head(z).")
         if self.needs_target and y is None:
             raise ValueError(f"{type(self).__name__} with condition='positive' needs the target; pass y=y.")
-        batch = self._door(z, s, scores if self.needs_scores else None, y if self.needs_target else None)
+        batch = self._checked(z, s, scores if self.needs_scores else None, y if self.needs_target else None)
         value = self._value(batch)
-        if batch.chosen is None:
+        if batch.row_weight is None:
             return value
-        return torch.where(batch.chosen.sum() >= self.fewest, value, torch.zeros_like(value))
+        return torch.where(batch.row_weight.sum() >= self.min_rows, value, torch.zeros_like(value))
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         """Fit to the training rows, of shape (n, q)."""
@@ -165,10 +205,10 @@ class Penalty(nn.Module, ABC):
 
     @abstractmethod
     def _value(self, batch: Batch) -> Tensor:
-        """Return the penalty of a batch that has passed the door."""
+        """Return the penalty of a batch whose shapes were checked."""
 
-    def _door(self, z: Tensor, s: Tensor, scores: Tensor | None, y: Tensor | None) -> Batch:
-        """Check shapes, and only shapes: values may be batched, or on a GPU that must not be waited for."""
+    def _checked(self, z: Tensor, s: Tensor, scores: Tensor | None, y: Tensor | None) -> Batch:
+        """Check shapes, but no values: those may be batched by vmap, or on a GPU that must not be waited for."""
         _require_tensor(z, "z")
         if z.ndim != 2:
             raise ValueError(
@@ -177,26 +217,26 @@ class Penalty(nn.Module, ABC):
         if not z.is_floating_point():
             raise TypeError(f"z has dtype {z.dtype}; pass the floating-point output of an encoder.")
         m = z.shape[0]
-        seen = columns(s, "s", m).to(z)
-        if self.attributes_seen is not None and seen.shape[1] != self.attributes_seen:
+        s = columns(s, "s", m).to(z)
+        if self.n_attributes is not None and s.shape[1] != self.n_attributes:
             raise ValueError(
-                f"s has {seen.shape[1]} columns, but prepare saw {self.attributes_seen}; pass the same attributes."
+                f"s has {s.shape[1]} columns, but prepare saw {self.n_attributes}; pass the same attributes."
             )
         return Batch(
             z=z,
-            s=seen,
+            s=s,
             scores=None if scores is None else columns(scores, "scores", m).to(z),
-            chosen=None if y is None else (single(y, "y", m) == 1).to(z),
+            row_weight=None if y is None else (single(y, "y", m) == 1).to(z),
         )
 
-    def _lacks(self, what: str) -> RuntimeError:
+    def _not_prepared(self, missing: str) -> RuntimeError:
         return RuntimeError(
-            f"{type(self).__name__} has no {what} yet; call prepare(s_train, generator) before the first batch."
+            f"{type(self).__name__} has no {missing} yet; call prepare(s_train, generator) before the first batch."
         )
 
 
 class NoPenalty(Penalty):
-    """Zero for every batch: training without regard to S.
+    """Zero for every batch, to train without a penalty.
 
     Examples
     --------
@@ -208,11 +248,11 @@ class NoPenalty(Penalty):
         super().__init__()
 
     def _value(self, batch: Batch) -> Tensor:
-        return nothing(batch.z)
+        return zero(batch.z)
 
 
-def nothing(z: Tensor) -> Tensor:
-    """Return 0 with a gradient of 0 in z: what a batch too small for its statistic gives."""
+def zero(z: Tensor) -> Tensor:
+    """Return 0 with a gradient of 0 in z: the penalty of a batch that is too small for its statistic."""
     return z.sum() * 0
 
 
@@ -243,6 +283,16 @@ def one_of(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise unless `value` is one of the choices."""
     if value not in choices:
         raise ValueError(f"{name}={value!r} is not known; pass one of {', '.join(map(repr, choices))}.")
+
+
+def check_statistic(statistic: Statistic, *, weighted: bool) -> None:
+    """Raise unless `statistic` is known and can weigh rows, if it has to."""
+    one_of("statistic", statistic, get_args(Statistic))
+    if statistic == "unbiased" and weighted:
+        raise ValueError(
+            "statistic='unbiased' takes no weights, which condition='positive' and minority_clip need. "
+            "Pass statistic='biased'."
+        )
 
 
 def whole(name: str, value: object, least: int) -> None:

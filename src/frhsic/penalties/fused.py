@@ -1,7 +1,7 @@
 r"""The inner product of a Gaussian Gram matrix with a fixed one, with its gradient in closed form.
 
-A training step spends most of its time here. Differentiated operation by operation, an m × m matrix is passed over
-a dozen times; in closed form the gradient needs one product with the matrix that the value has already made.
+A training step spends most of its time here. Automatic differentiation passes over an m × m matrix a dozen times; in
+closed form the gradient needs one product with the matrix that the value has already computed.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ def gaussian_inner(z: Tensor, g: Tensor) -> Tensor:
 
 
 class _GaussianInner(torch.autograd.Function):
-    """Written for leading batch dimensions, so that vmap costs no more than one call on stacked tensors."""
+    """Takes leading batch dimensions, so that vmap costs no more than one call on stacked tensors."""
 
     @staticmethod
     def forward(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        centred = _centred(z)
-        w = _weighted(centred, g)
+        centered = _centered(z)
+        w = _weighted(centered, g)
         rows = w.sum(-1)
-        return rows.sum(-1), w, rows, centred
+        return rows.sum(-1), w, rows, centered
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, ...]) -> None:
         ctx.mark_non_differentiable(*output[1:])
-        ctx.set_materialize_grads(False)  # or a matrix of zeros is made for W, only to be ignored
+        ctx.set_materialize_grads(False)  # else a matrix of zeros is made for W, only to be ignored
         ctx.save_for_backward(*inputs, *output[1:])
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-        z, g, w, rows, centred = ctx.saved_tensors
+        z, g, w, rows, centered = ctx.saved_tensors
         if upstream is None:
             return None, None
-        if torch.is_grad_enabled():  # a second derivative may be asked for: W must be a function of z again
-            centred = _centred(z)
-            w = _weighted(centred, g)
+        if torch.is_grad_enabled():  # for a second derivative W must be a function of z again
+            centered = _centered(z)
+            w = _weighted(centered, g)
             rows = w.sum(-1)
-        slope = (w @ centred - rows[..., None] * centred) * (2 * upstream)[..., None, None]
+        slope = (w @ centered - rows[..., None] * centered) * (2 * upstream)[..., None, None]
         if not ctx.needs_input_grad[1]:
             return slope, None
         return slope, (upstream[..., None, None] * Gaussian(1.0)(z, z)).sum_to_size(g.shape)
@@ -72,15 +72,15 @@ class _GaussianInner(torch.autograd.Function):
         return _GaussianInner.apply(z, g), (0, 0, 0, 0)  # type: ignore[no-untyped-call]  # torch gives apply no types
 
 
-def _centred(z: Tensor) -> Tensor:
-    """Return z moved by its mean: only differences matter, and far from zero they would lose digits."""
+def _centered(z: Tensor) -> Tensor:
+    """Return z minus its mean: only differences matter, and far from zero they would lose digits."""
     return z - z.detach().mean(-2, keepdim=True)
 
 
 def _weighted(z: Tensor, g: Tensor) -> Tensor:
-    """Return W: the exponent z·z' − |z|²/2 − |z'|²/2 is one product."""
+    """Return W; the exponent z·z' − |z|²/2 − |z'|²/2 is one matrix product."""
     half, one = (z * z).sum(-1, keepdim=True) / -2, torch.ones_like(z[..., :1])
     exponent = torch.cat([z, half, one], dim=-1) @ torch.cat([z, one, half], dim=-1).mT
     if torch.is_grad_enabled():
         return exponent.exp() * g
-    return exponent.exp_().mul_(g)  # in place: this matrix is all that a step passes over
+    return exponent.exp_().mul_(g)  # in place, to save a pass over the matrix

@@ -1,4 +1,4 @@
-"""Generalised Demographic Parity as a penalty on the scores."""
+"""Generalized Demographic Parity as a penalty on the scores."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from torch import Tensor
 
 from frhsic.parity.smoothing import Weighting, equispaced, gdp_value
 from frhsic.penalties.base import Batch, Condition, Penalty, one_of, positive, whole
-from frhsic.penalties.scales import standardised
+from frhsic.penalties.scales import standardized
 
 __all__ = ["GDP"]
 
 FAR = 1e4
-"""Rows that do not count are moved so many bandwidths away, where their weight is exactly zero."""
+"""Number of bandwidths by which rows of weight 0 are moved away, so that the smoother gives them weight 0."""
 
 
 class GDP(Penalty):
@@ -23,25 +23,24 @@ class GDP(Penalty):
     .. math:: \frac1G \sum_{g=1}^{G} \bigl| \hat f(s_g) - \bar f \bigr|, \qquad
         \hat f(s_g) = \frac{\sum_i f_i \exp(-(s_g - s_i)^2 / 2b^2)}{\sum_i \exp(-(s_g - s_i)^2 / 2b^2)},
 
-    on the head's raw output f; z is not read. Zero when the smoothed conditional mean is constant in s. It falls when
-    the scores are merely shrunk, and sees nothing but conditional means. Several attributes, several columns of
-    scores: the sum over all of them.
+    on the head's raw output f; z is not used. Zero when the smoothed conditional mean is constant in s. It sees
+    conditional means only, and can be lowered by shrinking the scores. With several attributes or several columns of
+    scores it is the sum over all of them.
 
     Parameters
     ----------
     bandwidth
         The b of the Nadaraya–Watson smoother, in units of s.
     weighting
-        ``"uniform"``: :math:`s_g` are `points` equispaced values between the least and the largest s of the batch, as
-        the published numbers were made; ``"population"``: they are the rows of the batch, which is the
-        definition.
+        ``"population"``: :math:`s_g` are the rows of the batch, as in the definition of GDP. ``"uniform"``: they are
+        `points` equispaced values between the least and the largest s of the batch, as in the published numbers.
     points
-        G of the uniform weighting.
-    standardise_scores
-        Give the scores mean 0 and variance 1 over the batch first, with gradient: shrinking them then changes nothing.
-    condition, fewest
-        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: range, mean and smoother are of the rows
-        that count.
+        G, for the uniform weighting.
+    standardize_scores
+        Give the scores mean 0 and variance 1 over the batch first, with gradient, so that shrinking them changes
+        nothing.
+    condition, min_rows
+        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: range, mean and smoother of the rows with y = 1.
 
     References
     ----------
@@ -64,32 +63,33 @@ class GDP(Penalty):
         bandwidth: float = 0.2,
         weighting: Weighting = "uniform",
         points: int = 30,
-        standardise_scores: bool = False,
+        standardize_scores: bool = False,
         condition: Condition = "all",
-        fewest: int = 11,
+        min_rows: int = 11,
     ) -> None:
-        super().__init__(condition=condition, fewest=fewest)
+        super().__init__(condition=condition, min_rows=min_rows)
         one_of("weighting", weighting, get_args(Weighting))
         whole("points", points, 2)
         self.bandwidth = positive("bandwidth", bandwidth)
         self.weighting = weighting
         self.points = points
-        self.standardise_scores = standardise_scores
+        self.standardize_scores = standardize_scores
 
     def _value(self, batch: Batch) -> Tensor:
         assert batch.scores is not None
-        f = standardised(batch.scores, batch.weights) if self.standardise_scores else batch.scores
-        if batch.chosen is not None:
-            f = (f - batch.weights @ f) * batch.chosen[:, None]  # of mean 0 over all rows and over those that count
+        f = standardized(batch.scores, batch.shares) if self.standardize_scores else batch.scores
+        if batch.row_weight is not None:
+            f = (f - batch.shares @ f) * batch.row_weight[:, None]  # mean 0 over all rows, and over those with weight
         return torch.stack([self._of_attribute(f.mT, s, batch) for s in batch.s.mT]).sum()
 
     def _of_attribute(self, f: Tensor, s: Tensor, batch: Batch) -> Tensor:
         """Return the gap of the scores, of shape (c, m), summed over columns."""
         inside = s
-        if batch.chosen is not None:
-            counts = batch.chosen > 0
-            inside = torch.where(counts, s, torch.where(counts, s, s.amax()).amin())  # has the range of rows that count
+        if batch.row_weight is not None:
+            counts = batch.row_weight > 0
+            # rows of weight 0 move inside the range of the others for the points, and far away for the smoother
+            inside = torch.where(counts, s, torch.where(counts, s, s.amax()).amin())
             s = torch.where(counts, s, s.amax() + FAR * self.bandwidth)
         if self.weighting == "population":
-            return gdp_value(f, s, self.bandwidth, s, batch.weights).sum()
+            return gdp_value(f, s, self.bandwidth, s, batch.shares).sum()
         return gdp_value(f, s, self.bandwidth, equispaced(inside, self.points)).sum()

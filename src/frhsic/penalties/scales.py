@@ -1,8 +1,7 @@
-r"""Units of length: how a representation is scaled before a kernel sees it.
+r"""The unit in which a representation is measured before a kernel sees it.
 
-A kernel of bandwidth :math:`\sigma` on z is the kernel of bandwidth 1 on :math:`z / \sigma`, for every family
-here. So a bandwidth policy is a policy for the unit in which z is measured, and any kernel, sums and
-products included, goes with any policy.
+A kernel of bandwidth :math:`\sigma` on z is the kernel of bandwidth 1 on :math:`z / \sigma`, for every family here.
+So one choice of unit, `scale_z`, works with every kernel, including sums and products.
 """
 
 from __future__ import annotations
@@ -16,16 +15,15 @@ from torch import Tensor
 from frhsic.kernels import Gaussian, Kernel, squared_distances
 from frhsic.penalties.base import Batch, Condition, Penalty, one_of, positive, whole
 
-__all__ = ["ScaleZ", "ScaledPenalty", "median_distance", "root_mean_square_distance", "standardised", "whitened"]
+__all__ = ["ScaleZ", "ScaledPenalty", "median_distance", "root_mean_square_distance", "standardized", "whitened"]
 
-ScaleZ = Literal["normalised", "standardised", "whitened", "step", "published"]
+ScaleZ = Literal["normalized", "standardized", "whitened", "step", "published"]
 
 SLACK = 1e-5
-"""What the published runs add to a median distance, so that it is never zero."""
+"""Added to a median distance by the published runs, so that it is never zero."""
 
 SMALLEST = 1e-6
-"""Below this spread a representation counts as collapsed, and is divided by this instead."""
-
+"""Least spread that a representation is divided by."""
 
 WHITENING_RIDGE = 0.1
 """Added to the variance of each direction when z is whitened, in units of the variance of a coordinate."""
@@ -37,34 +35,33 @@ class ScaledPenalty(Penalty):
     Parameters
     ----------
     kernel_z
-        :math:`\kappa`, any kernel, its own bandwidth in units of the scale: ``Gaussian(1.0)`` on a scale that
-        is the median distance is a Gaussian at the median bandwidth, ``Gaussian(0.5)`` one at half of it,
-        ``Gaussian(0.5) + Gaussian(2.0)`` two at once, ``Linear() + Gaussian(1.0)`` a linear and a Gaussian
-        part. None is ``Gaussian(1.0)``.
+        :math:`\kappa`, any kernel, with its bandwidth in units of the scale. If the scale is the median distance,
+        ``Gaussian(1.0)`` is a Gaussian at the median bandwidth and ``Gaussian(0.5)`` one at half of it;
+        ``Gaussian(0.5) + Gaussian(2.0)`` has two bandwidths. None is ``Gaussian(1.0)``.
     scale_z
-        The unit :math:`\sigma_Z`.
+        The unit :math:`\sigma_Z`. Take ``"whitened"`` if Z is handed on or probed, ``"standardized"`` if Z is too wide
+        for a d × d Cholesky factor in every step, ``"published"`` to reproduce the paper, and a number if Z has a
+        unit of its own. The first three cannot be lowered by shrinking Z.
 
-        - ``"normalised"``: the batch's root mean square distance,
-          :math:`\sigma_Z^2 = m^{-2} \sum_{ij} \|z_i - z_j\|^2`, with gradient. Multiplying z by a constant
-          changes nothing, so the penalty cannot be lowered by shrinking or growing z.
-        - ``"standardised"``: each coordinate is divided by its own standard deviation times
-          :math:`\sqrt{2d}`, with gradient; the root mean square distance is again one, and no coordinate
-          can hide by being small.
-        - ``"whitened"``: coordinates are standardised, mapped by the inverse root of their correlation matrix plus a
-          tenth of the identity, and divided by :math:`\sqrt{2d}`, with gradient. A direction counts by v / (v + 0.1), v
-          its variance: all that are well above a tenth alike, small ones less, so that they cannot drive training by
-          their noise. The root mean square distance is that of the share of directions that vary: where Z has come
-          down to few of its d directions it is well below one, and a Gaussian of bandwidth 1 is wide. Costs a Cholesky
-          factor of d × d in every step.
+        - ``"whitened"``: standardize the coordinates, map them by the inverse root of their correlation matrix plus a
+          tenth of the identity, and divide by :math:`\sqrt{2d}`, with gradient. A direction of variance v counts by
+          v / (v + 0.1): large ones all alike, small ones less, so that their noise does not drive training. If Z varies
+          in few of its d directions, its root mean square distance is well below one, and a Gaussian of bandwidth 1 is
+          wide.
+        - ``"standardized"``: divide each coordinate by its own standard deviation times :math:`\sqrt{2d}`, with
+          gradient. The root mean square distance is one, and no coordinate can hide by being small.
+        - ``"normalized"``: divide by the batch's root mean square distance,
+          :math:`\sigma_Z^2 = m^{-2} \sum_{ij} \|z_i - z_j\|^2`, with gradient. Multiplying z by a constant changes
+          nothing, but a single coordinate can hide by being small.
         - ``"step"``: the batch's median distance + 1e-5 in every step, without gradient.
-        - ``"published"``: the same, but only in epochs 0, 20, 40, ... (`refresh_every`); the value of the last
+        - ``"published"``: the same, refreshed in epochs 0, 20, 40, ... (`refresh_every`) only. The value of the last
           batch of such an epoch is kept until the next. Before the first :meth:`adapt` it is NaN.
-        - a number: that.
+        - a number.
     refresh_every
-        Epochs between refreshes under ``scale_z="published"``.
-    condition, fewest
-        See :class:`~frhsic.penalties.base.Penalty`. Scales with gradient are those of the rows that count,
-        medians are over all rows of the batch.
+        Epochs between refreshes with ``scale_z="published"``.
+    condition, min_rows
+        See :class:`~frhsic.penalties.base.Penalty`. Scales with gradient are computed from the rows with y = 1, medians
+        from all rows of the batch.
     """
 
     scale_z_now: Tensor | None
@@ -75,9 +72,9 @@ class ScaledPenalty(Penalty):
         scale_z: ScaleZ | float,
         refresh_every: int,
         condition: Condition,
-        fewest: int,
+        min_rows: int,
     ) -> None:
-        super().__init__(condition=condition, fewest=fewest)
+        super().__init__(condition=condition, min_rows=min_rows)
         if isinstance(scale_z, str):
             one_of("scale_z", scale_z, get_args(ScaleZ))
         else:
@@ -101,22 +98,22 @@ class ScaledPenalty(Penalty):
             self.scale_z_now.copy_(median_distance(z) + SLACK)
 
     def _gram_z(self, batch: Batch) -> Tensor:
-        z = self._measured(batch)
+        z = self._in_units(batch)
         return self.kernel_z(z, z)
 
-    def _measured(self, batch: Batch) -> Tensor:
-        """Return z in units of its scale."""
+    def _in_units(self, batch: Batch) -> Tensor:
+        """Return z divided by its scale."""
         z = batch.z
-        if self.kernel_z.centring_safe and not self.kernel_z.shift_invariant:
-            z = z - batch.weights @ z  # a linear part sees the origin, dependence does not: keep the digits
+        if self.kernel_z.centering_safe and not self.kernel_z.shift_invariant:
+            z = z - batch.shares @ z  # a linear kernel loses digits far from zero, and dependence does not change
         if isinstance(self.scale_z, (int, float)):
             return z if self.scale_z == 1 else z / self.scale_z
-        if self.scale_z == "normalised":
-            return z / root_mean_square_distance(z, batch.weights)
-        if self.scale_z == "standardised":
-            return standardised(z, batch.weights) / math.sqrt(2 * z.shape[1])
+        if self.scale_z == "normalized":
+            return z / root_mean_square_distance(z, batch.shares)
+        if self.scale_z == "standardized":
+            return standardized(z, batch.shares) / math.sqrt(2 * z.shape[1])
         if self.scale_z == "whitened":
-            return whitened(z, batch.weights) / math.sqrt(2 * z.shape[1])
+            return whitened(z, batch.shares) / math.sqrt(2 * z.shape[1])
         assert self.scale_z_now is not None
         return z / self.scale_z_now.to(z)
 
@@ -133,8 +130,8 @@ def kernel_or_unit(name: str, kernel: Kernel | None) -> Kernel:
 def median_distance(x: Tensor) -> Tensor:
     r"""Lower median of off-diagonal Euclidean distances, :math:`\mathrm{med}_{i<j} \|x_i - x_j\|`, under vmap too.
 
-    The same number as :func:`frhsic.kernels.median_bandwidth`, as a 0-d tensor that stays on its device;
-    zero where half of the pairs coincide.
+    The same number as :func:`frhsic.kernels.median_bandwidth`, as a 0-d tensor on the device of `x`; zero if half of
+    the pairs coincide.
 
     Examples
     --------
@@ -142,8 +139,8 @@ def median_distance(x: Tensor) -> Tensor:
     tensor(3.)
     """
     m = x.shape[0]
-    # Of m*m entries read from the second on, in rows of m + 1, the last column is the diagonal. Each pair is left
-    # twice, and the lower median of values that all stand twice is the lower median of the values.
+    # Drop the first of the m*m entries and read the rest in rows of m + 1: the last column is the diagonal. Each pair
+    # then occurs twice, which does not change the lower median.
     pairs = squared_distances(x, x).reshape(-1)[1:].reshape(m - 1, m + 1)[:, :-1]
     return pairs.reshape(-1).median().sqrt()
 
@@ -151,7 +148,7 @@ def median_distance(x: Tensor) -> Tensor:
 def root_mean_square_distance(z: Tensor, w: Tensor) -> Tensor:
     r"""Root mean square distance, :math:`(\sum_{ij} w_i w_j \|z_i - z_j\|^2)^{1/2}`, at least 1e-6.
 
-    Equal to :math:`(2 \sum_i w_i \|z_i - \bar z\|^2)^{1/2}`, so it costs no m × m matrix.
+    Computed as :math:`(2 \sum_i w_i \|z_i - \bar z\|^2)^{1/2}`, without an m × m matrix.
 
     Examples
     --------
@@ -160,42 +157,44 @@ def root_mean_square_distance(z: Tensor, w: Tensor) -> Tensor:
     >>> root_mean_square_distance(torch.tensor([[0.0], [3.0]]), torch.tensor([0.5, 0.5]))
     tensor(2.1213)
     """
-    centred = z - w @ z
-    return (2 * (w @ (centred * centred)).sum()).clamp_min(SMALLEST**2).sqrt()
+    centered = z - w @ z
+    return (2 * (w @ (centered * centered)).sum()).clamp_min(SMALLEST**2).sqrt()
 
 
-def standardised(z: Tensor, w: Tensor) -> Tensor:
+def standardized(z: Tensor, w: Tensor) -> Tensor:
     r"""Columns of mean 0 and variance 1 under the weights; a constant column becomes 0.
 
     Examples
     --------
-    >>> standardised(torch.tensor([[0.0, 5.0], [4.0, 5.0]]), torch.tensor([0.5, 0.5]))
+    >>> standardized(torch.tensor([[0.0, 5.0], [4.0, 5.0]]), torch.tensor([0.5, 0.5]))
     tensor([[-1.,  0.],
             [ 1.,  0.]])
     """
-    centred = z - w @ z
-    return centred / (w @ (centred * centred)).clamp_min(SMALLEST**2).sqrt()
+    centered = z - w @ z
+    return centered / (w @ (centered * centered)).clamp_min(SMALLEST**2).sqrt()
 
 
 def whitened(z: Tensor, w: Tensor) -> Tensor:
     r"""Columns of mean 0, uncorrelated and of variance 1 under the weights, up to the ridge.
 
-    :math:`u L^{-\top}` with u standardised and :math:`L L^\top = R + \varepsilon I`, R the correlation matrix: kernels
-    of distances and inner products do not see which root it is. A direction of variance v is left with
-    :math:`v / (v + \varepsilon)`, and with it the noise of a batch in directions that hardly vary is held down.
+    :math:`u L^{-\top}` with u standardized and :math:`L L^\top = R + \varepsilon I`, R the correlation matrix. Kernels
+    of distances and inner products give the same for every root. A direction of variance v is left with variance
+    :math:`v / (v + \varepsilon)`, which limits the noise of directions that hardly vary.
 
     Examples
     --------
-    Two coordinates that go together, of variance 2 along their mean, and a third.
+    Two equal coordinates, with variance 2 along their mean, and a third.
 
     >>> z = torch.tensor([[0.0, 0.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 9.0], [2.0, 2.0, 9.0]])
     >>> white = whitened(z, torch.full((4,), 0.25))
     >>> (white.mT @ white / 4).trace()  # 2 / 2.1 and 1 / 1.1
     tensor(1.8615)
     """
-    unit = standardised(z, w)
-    wide = unit.to(torch.promote_types(z.dtype, torch.float32))  # there are no factors in half precision
+    unit = standardized(z, w)
+    wide = unit.to(torch.promote_types(z.dtype, torch.float32))  # torch has no Cholesky in half precision
     ridge = WHITENING_RIDGE * torch.eye(z.shape[1], dtype=wide.dtype, device=z.device)
-    factor, _ = torch.linalg.cholesky_ex((w[:, None].to(wide) * wide).mT @ wide + ridge)  # waits for no GPU
+    factor, _ = torch.linalg.cholesky_ex(
+        (w[:, None].to(wide) * wide).mT @ wide + ridge
+    )  # cholesky would wait for the GPU
     white: Tensor = torch.linalg.solve_triangular(factor, wide.mT, upper=False).mT
     return white.to(z.dtype)

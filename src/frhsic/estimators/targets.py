@@ -1,0 +1,62 @@
+"""Targets as training takes them: labels become codes, numbers are standardized."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import unique_labels
+from sklearn.utils.validation import column_or_1d
+
+from frhsic.fleet import Task
+
+if TYPE_CHECKING:
+    from frhsic.estimators.base import ParityBase
+
+__all__ = ["Target", "class_target", "number_target", "target_column"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target as training takes it: values (n,) or None, the task, and the number of outputs of the head."""
+
+    values: np.ndarray | None
+    task: Task
+    outputs: int
+
+
+def target_column(estimator: ParityBase, y: Any) -> np.ndarray:
+    """Return y as one column without missing values, after scikit-learn's checks."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    values = column_or_1d(y, warn=True)
+    assert_all_finite(values, input_name="y", estimator_name=type(estimator).__name__)
+    if np.iscomplexobj(values):
+        raise ValueError("Complex data not supported: y is complex; pass its real part.")
+    return np.asarray(values)
+
+
+def class_target(estimator: ParityBase, y: np.ndarray, classes: Any = None) -> Target:
+    """Return labels as codes of `classes_`, which the first call learns from y or takes from `classes`."""
+    labels = unique_labels(y)
+    if not hasattr(estimator, "classes_"):
+        estimator.classes_ = labels if classes is None else unique_labels(classes)
+    known = estimator.classes_
+    unseen = np.setdiff1d(labels, known)
+    if len(unseen):
+        raise ValueError(
+            f"y has the labels {unseen.tolist()!r}, which are not among the classes {known.tolist()!r} of the first "
+            "call. That call needs rows of every class; a classifier's partial_fit can name them: classes=[...]."
+        )
+    codes = np.searchsorted(known, y).astype(np.float64)
+    return Target(codes, "binary", 1) if len(known) <= 2 else Target(codes, "multiclass", len(known))
+
+
+def number_target(estimator: ParityBase, y: np.ndarray) -> Target:
+    """Return numbers standardized by the mean and the standard deviation of the first call."""
+    values = y.astype(np.float64)
+    if not hasattr(estimator, "target_scale_"):
+        estimator.target_mean_, estimator.target_scale_ = float(values.mean()), float(values.std()) or 1.0
+    return Target((values - estimator.target_mean_) / estimator.target_scale_, "regression", 1)
