@@ -6,9 +6,8 @@ from io import BytesIO
 
 import pandas as pd
 
-from frhsic.datasets._dataset import Dataset
-from frhsic.datasets._entry import Entry, Variant, encoded
-from frhsic.datasets.sources import Obtained, RawFile, Wheel
+from frhsic.datasets._entry import Content, Entry, Variant, encoded
+from frhsic.datasets.sources import RawFile, Wheel
 
 __all__ = ["COMPAS"]
 
@@ -20,9 +19,9 @@ READ = (*COUNTS, *DAYS, *CATEGORICAL, "age", "is_recid", "score_text", "two_year
 CITATION = "Angwin, J., Larson, J., Mattu, S. and Kirchner, L. (2016). Machine Bias. ProPublica."
 
 
-def build(obtained: Obtained, variant: Variant) -> Dataset:
+def build(data: bytes, variant: Variant) -> Content:
     """Return COMPAS after ProPublica's filter; `published` also has two counts of days as features."""
-    frame = pd.read_csv(BytesIO(obtained.data), usecols=list(READ))
+    frame = pd.read_csv(BytesIO(data), usecols=list(READ))
     kept = (
         (frame["days_b_screening_arrest"].abs() <= 30)
         & (frame["is_recid"] != -1)
@@ -44,20 +43,14 @@ def build(obtained: Obtained, variant: Variant) -> Dataset:
             "file rather than the person; the text of the paper does not list them, the published numbers used them."
         )
     frame = frame[kept].reset_index(drop=True)
-    X, columns = encoded(frame, numeric, dict.fromkeys(CATEGORICAL))
-    return Dataset(
-        "compas",
-        variant,
+    X, features = encoded(frame, numeric, dict.fromkeys(CATEGORICAL))
+    return Content(
         X,
-        frame["two_year_recid"].astype("float64"),
-        frame["age"].astype("float64"),
-        columns,
-        "binary",
-        ("no new charge", "charged again"),
-        obtained.provenance("COMPAS two-year file, ProPublica's analysis of Broward County, Florida, 2013-2014."),
-        COMPAS.licence,
-        CITATION,
-        tuple(dropped),
+        features,
+        frame["two_year_recid"],
+        frame["age"],
+        "COMPAS two-year file, ProPublica's analysis of Broward County, Florida, 2013-2014.",
+        dropped,
     )
 
 
@@ -76,6 +69,8 @@ COMPAS = Entry(
     ),
     owner="ProPublica",
     licence="published by ProPublica without a stated licence",
+    citation=CITATION,
+    classes=("no new charge", "charged again"),
     sensitive="age",
     corrected=(6_172, 14),
     published=(6_172, 16),

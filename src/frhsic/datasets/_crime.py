@@ -6,9 +6,9 @@ from io import BytesIO
 
 import pandas as pd
 
-from frhsic.datasets._dataset import Column, Dataset
-from frhsic.datasets._entry import Entry, Variant, words
-from frhsic.datasets.sources import Obtained, RawFile, Wheel
+from frhsic.datasets._dataset import Feature
+from frhsic.datasets._entry import Content, Entry, Variant, words
+from frhsic.datasets.sources import RawFile, Wheel
 
 __all__ = ["CRIME"]
 
@@ -38,10 +38,10 @@ MOST_MISSING = 0.2
 CITATION = "Redmond, M. (2002). Communities and Crime. UCI Machine Learning Repository. doi:10.24432/C53W3X"
 
 
-def build(obtained: Obtained, variant: Variant) -> Dataset:
+def build(data: bytes, variant: Variant) -> Content:
     """Return Crime; `corrected` protects racepctblack, `published` householdsize, one column beside it."""
     frame = pd.read_csv(
-        BytesIO(obtained.data), header=None, names=COLUMNS, usecols=COLUMNS[len(IDENTITY) :], na_values="?"
+        BytesIO(data), header=None, names=COLUMNS, usecols=COLUMNS[len(IDENTITY) :], na_values="?"
     ).astype("float64")
     sensitive = "racepctblack" if variant == "corrected" else "householdsize"
     sparse = frame.columns[frame.isna().mean() > MOST_MISSING]
@@ -58,22 +58,14 @@ def build(obtained: Obtained, variant: Variant) -> Dataset:
         dropped.append(f"{holes} missing value was replaced by the median over all rows, test rows included.")
     else:
         dropped.append(f"{holes} missing value stays NaN until a split fills it with the training rows' median.")
-    return Dataset(
-        "crime",
-        variant,
+    return Content(
         X,
+        tuple(Feature.numeric(str(name)) for name in X),
         frame[TARGET],
         frame[sensitive],
-        tuple(Column.numeric(str(name)) for name in X),
-        "regression",
-        (),
-        obtained.provenance(
-            "Communities and Crime, UCI Machine Learning Repository, dataset 183; all values already normalised "
-            "to 0-1 there in steps of 0.01."
-        ),
-        CRIME.licence,
-        CITATION,
-        tuple(dropped),
+        "Communities and Crime, UCI Machine Learning Repository, dataset 183; all values already normalised to 0-1 "
+        "there in steps of 0.01.",
+        dropped,
     )
 
 
@@ -95,6 +87,8 @@ CRIME = Entry(
     ),
     owner="UCI ML Repository",
     licence="CC BY 4.0",
+    citation=CITATION,
+    classes=(),
     sensitive="racepctblack",
     corrected=(1_994, 99),
     published=(1_994, 99),

@@ -7,9 +7,9 @@ from io import BytesIO
 import numpy as np
 import pandas as pd
 
-from frhsic.datasets._dataset import Column, Dataset
-from frhsic.datasets._entry import Entry, Variant, encoded, words
-from frhsic.datasets.sources import Obtained, RawFile, Wheel
+from frhsic.datasets._dataset import Feature
+from frhsic.datasets._entry import Content, Entry, Variant, encoded, words
+from frhsic.datasets.sources import RawFile, Wheel
 
 __all__ = ["MEPS"]
 
@@ -41,15 +41,15 @@ CITATION = (
 )
 
 
-def build(obtained: Obtained, variant: Variant) -> Dataset:
+def build(data: bytes, variant: Variant) -> Content:
     """Return MEPS; `corrected` is Panel 19 with its usual filter, `published` both panels, codes as numbers."""
     read = {*CATEGORICAL, *SCORES, *KNOWN, *ASKED, *PUBLISHED, *VISITS, AGE, "PANEL"}
-    frame = pd.read_csv(BytesIO(obtained.data), usecols=sorted(read))
+    frame = pd.read_csv(BytesIO(data), usecols=sorted(read))
     dropped = [f"{AGE} is the sensitive attribute; the other age columns of the file tell the same."]
     if variant == "corrected":
         frame = _panel_19(frame, dropped)
         frame[list(SCORES)] = frame[list(SCORES)].where(frame[list(SCORES)] >= 0, np.nan)
-        X, columns = encoded(frame, SCORES, dict.fromkeys(CATEGORICAL))
+        X, features = encoded(frame, SCORES, dict.fromkeys(CATEGORICAL))
         text = "Panel 19 of MEPS HC-181, Agency for Healthcare Research and Quality."
     else:
         complete = (frame[[*PUBLISHED, AGE]] >= 0).all(axis=1)
@@ -58,26 +58,14 @@ def build(obtained: Obtained, variant: Variant) -> Dataset:
             "and incomes that really were negative."
         )
         frame = frame[complete].reset_index(drop=True)
-        X, columns = frame[list(PUBLISHED)].astype("float64"), tuple(Column.numeric(name) for name in PUBLISHED)
+        X, features = frame[list(PUBLISHED)].astype("float64"), tuple(map(Feature.numeric, PUBLISHED))
         panels = frame["PANEL"].value_counts()
         text = (
             f"MEPS HC-181, Agency for Healthcare Research and Quality; {panels.get(19, 0)} rows are of Panel 19 and "
             f"{panels.get(20, 0)} of Panel 20."
         )
-    return Dataset(
-        "meps",
-        variant,
-        X,
-        (frame[list(VISITS)].sum(axis=1) >= 10).astype("float64").rename("visits>=10"),
-        frame[AGE].astype("float64"),
-        columns,
-        "binary",
-        ("fewer than 10", "10 or more"),
-        obtained.provenance(text),
-        MEPS.licence,
-        CITATION,
-        tuple(dropped),
-    )
+    visits = (frame[list(VISITS)].sum(axis=1) >= 10).rename("visits>=10")
+    return Content(X, features, visits, frame[AGE], text, dropped)
 
 
 def _panel_19(frame: pd.DataFrame, dropped: list[str]) -> pd.DataFrame:
@@ -112,6 +100,8 @@ MEPS = Entry(
     ),
     owner="AHRQ",
     licence="public-use file under the MEPS data use agreement",
+    citation=CITATION,
+    classes=("fewer than 10", "10 or more"),
     sensitive="age",
     corrected=(15_830, 141),
     published=(13_283, 19),

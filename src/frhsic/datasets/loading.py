@@ -11,10 +11,11 @@ from frhsic.datasets._bank import BANK
 from frhsic.datasets._compas import COMPAS
 from frhsic.datasets._credit import CREDIT
 from frhsic.datasets._crime import CRIME
-from frhsic.datasets._dataset import Dataset, nearest
+from frhsic.datasets._dataset import Dataset
 from frhsic.datasets._entry import Entry, Variant
 from frhsic.datasets._meps import MEPS
 from frhsic.datasets.sources import Watch, WheelShelf, local_place, obtain
+from frhsic.tables import nearest
 
 __all__ = ["ENTRIES", "Fetched", "entry", "fetch", "load_dataset", "place"]
 
@@ -72,7 +73,7 @@ def load_dataset(name: str, variant: Variant = "corrected", *, cache: Path | str
     if variant == "published" and chosen.published is None:
         raise ValueError(f"the paper does not use {chosen.name}, so it has no published variant; pass 'corrected'.")
     obtained = obtain(chosen.files, cache=None if cache is None else Path(cache))
-    return chosen.build(obtained, variant)
+    return chosen.dataset(obtained, variant)
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,11 @@ from frhsic import _arrays
 from frhsic.estimators.checks import check_parameters, check_same_names, later_seed, seed_of, width_of
 from frhsic.estimators.continued import Continued
 from frhsic.estimators.names import penalty_named, variance_floor_of, weight_decay_of
-from frhsic.estimators.recipes import recipe
-from frhsic.estimators.storage import set_state, write
-from frhsic.estimators.tables import Number, TableEncoding
+from frhsic.estimators.persistence import save, set_state, to_json
 from frhsic.fleet import Bottleneck, Fleet, Member, TrainingData, affine_head, enough_rows, mlp_encoder, train
 from frhsic.fleet.losses import Task
 from frhsic.penalties import NoPenalty, Penalty
+from frhsic.tables import Number, TableEncoding
 
 __all__ = ["MissingSensitiveFeaturesWarning", "ParityBase", "Target"]
 
@@ -123,8 +122,8 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._evaluated(self._features(X), with_head=False)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to one file; :func:`frhsic.load` reads it. See :mod:`frhsic.persistence`."""
-        write(self, path)
+        """Write the fitted model to one file; :func:`frhsic.load` reads it."""
+        save(self, path)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "encoder_")
@@ -296,7 +295,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         asked = self.penalty
         if isinstance(asked, str):
             asked = penalty_named(asked, size, head=task != "reconstruction")
-        if not fresh and type(asked) is type(self.penalty_) and recipe(asked) == recipe(self.penalty_):
+        if not fresh and type(asked) is type(self.penalty_) and to_json(asked) == to_json(self.penalty_):
             return Continued(self.penalty_)
         if asked.condition == "positive" and task != "binary":
             raise ValueError(
