@@ -8,8 +8,8 @@ from io import BytesIO
 import numpy as np
 import pandas as pd
 
-from frhsic.datasets._dataset import Feature, legacy_permutation
-from frhsic.datasets._entry import Content, Entry, Variant, encoded
+from frhsic.datasets._dataset import legacy_permutation
+from frhsic.datasets._entry import Content, Entry, Variant
 from frhsic.datasets.sources import RawFile, zip_member
 
 __all__ = ["ACS_INCOME"]
@@ -78,10 +78,6 @@ LEVELS: dict[str, list[object]] = {
     "SEX": [1, 2],
     "RAC1P": list(range(1, 10)),
 }
-CITATION = (
-    "Ding, F., Hardt, M., Miller, J. and Schmidt, L. (2021). Retiring Adult: New Datasets for Fair Machine "
-    "Learning. NeurIPS 34. Data: US Census Bureau, American Community Survey, PUMS 2018 1-year."
-)
 
 
 def grouped(codes: pd.Series[int], starts: dict[int, str], last: int) -> pd.Series[str]:
@@ -110,22 +106,20 @@ def build(data: bytes, variant: Variant) -> Content:
         "People up to 16 years, or with an income up to 100 dollars, no working hours or no weight.",
         f"{n - DRAWN} of {n} rows: {DRAWN} are drawn without replacement by seed {SEED}.",
     ]
-    if variant == "published":
-        X, features = frame[list(FEATURES)].astype("float64"), tuple(map(Feature.numeric, FEATURES))
-    else:
+    if variant == "corrected":
         dropped.append(
             "Occupation and place of birth within their major groups: 23 SOC groups for some 530 codes, 8 world areas "
             "for some 210."
         )
         frame["OCCP"] = grouped(frame["OCCP"], OCCUPATIONS, LAST_OCCUPATION)
         frame["POBP"] = grouped(frame["POBP"], BIRTHPLACES, LAST_BIRTHPLACE)
-        X, features = encoded(frame, ["WKHP"], LEVELS)
     whole = "of all of them: these are the paper's rows" if n == STATE_ROWS else (
         f"of a {n / STATE_ROWS:.0%} sample of the state's {STATE_ROWS}: another draw than the paper's"
     )  # fmt: skip
     return Content(
-        X,
-        features,
+        frame,
+        FEATURES if variant == "published" else ("WKHP",),
+        {} if variant == "published" else LEVELS,
         frame[LABEL].rename("income>50000"),
         frame["AGEP"],
         f"American Community Survey, PUMS 2018 1-year, California, US Census Bureau; {DRAWN} rows {whole}.",
@@ -200,7 +194,8 @@ ACS_INCOME = Entry(
     ),
     owner="US Census Bureau",
     licence="public domain",
-    citation=CITATION,
+    citation="Ding, F., Hardt, M., Miller, J. and Schmidt, L. (2021). Retiring Adult: New Datasets for Fair Machine "
+    "Learning. NeurIPS 34. Data: US Census Bureau, American Community Survey, PUMS 2018 1-year.",
     classes=("up to 50,000", "more than 50,000"),
     sensitive="age",
     corrected=(20_000, 98),

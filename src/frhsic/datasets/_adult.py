@@ -6,7 +6,7 @@ from io import BytesIO
 
 import pandas as pd
 
-from frhsic.datasets._entry import Content, Entry, Variant, encoded, words
+from frhsic.datasets._entry import Content, Entry, Variant, words
 from frhsic.datasets.sources import RawFile, Wheel
 
 __all__ = ["ADULT"]
@@ -15,11 +15,8 @@ COLUMNS = words("""
 age workclass fnlwgt education education-num marital-status occupation relationship race sex
 capital-gain capital-loss hours-per-week native-country income
 """)
-NUMERIC = ("fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
-CATEGORICAL = (
-    "workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "native-country",
-)  # fmt: skip
-CITATION = "Becker, B. and Kohavi, R. (1996). Adult. UCI Machine Learning Repository. doi:10.24432/C5XW20"
+NUMERIC = words("fnlwgt education-num capital-gain capital-loss hours-per-week")
+CATEGORICAL = words("workclass education marital-status occupation relationship race sex native-country")
 
 
 def build(data: bytes, variant: Variant) -> Content:
@@ -33,10 +30,10 @@ def build(data: bytes, variant: Variant) -> Content:
             "published numbers kept '?' as a level."
         )
         frame = frame[complete].reset_index(drop=True)
-    X, features = encoded(frame, NUMERIC, dict.fromkeys(CATEGORICAL))
     return Content(
-        X,
-        features,
+        frame,
+        NUMERIC,
+        dict.fromkeys(CATEGORICAL),
         (frame["income"] == ">50K").rename("income>50K"),
         frame["age"],
         "Adult, UCI Machine Learning Repository, dataset 2; the training file adult.data.",
@@ -59,7 +56,7 @@ ADULT = Entry(
     ),
     owner="UCI ML Repository",
     licence="CC BY 4.0",
-    citation=CITATION,
+    citation="Becker, B. and Kohavi, R. (1996). Adult. UCI Machine Learning Repository. doi:10.24432/C5XW20",
     classes=("<=50K", ">50K"),
     sensitive="age",
     corrected=(30_162, 103),

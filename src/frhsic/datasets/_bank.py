@@ -6,26 +6,22 @@ from io import BytesIO
 
 import pandas as pd
 
-from frhsic.datasets._entry import Content, Entry, Variant, encoded, words
+from frhsic.datasets._entry import Content, Entry, Variant, words
 from frhsic.datasets.sources import RawFile, Wheel
 
 __all__ = ["BANK"]
 
 NUMERIC = words("campaign pdays previous emp.var.rate cons.price.idx cons.conf.idx euribor3m nr.employed")
 CATEGORICAL = words("job marital education default housing loan contact month day_of_week poutcome")
-CITATION = (
-    "Moro, S., Cortez, P. and Rita, P. (2014). A data-driven approach to predict the success of bank telemarketing. "
-    "Decision Support Systems 62."
-)
 
 
 def build(data: bytes, variant: Variant) -> Content:
     """Return Bank Marketing; "unknown" is a level of its own, as the owners mean it."""
     frame = pd.read_csv(BytesIO(data), sep=";")
-    X, features = encoded(frame, list(NUMERIC), dict.fromkeys(CATEGORICAL))
     return Content(
-        X,
-        features,
+        frame,
+        NUMERIC,
+        dict.fromkeys(CATEGORICAL),
         frame["y"] == "yes",
         frame["age"],
         "Bank Marketing, file bank-additional-full.csv, calls from May 2008 to November 2010.",
@@ -51,7 +47,8 @@ BANK = Entry(
     ),
     owner="UCI Machine Learning Repository, dataset 222",
     licence="CC BY 4.0",
-    citation=CITATION,
+    citation="Moro, S., Cortez, P. and Rita, P. (2014). A data-driven approach to predict the success of bank "
+    "telemarketing. Decision Support Systems 62.",
     classes=("no deposit", "deposit"),
     sensitive="age",
     corrected=(41_188, 61),

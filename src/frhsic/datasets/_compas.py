@@ -6,7 +6,7 @@ from io import BytesIO
 
 import pandas as pd
 
-from frhsic.datasets._entry import Content, Entry, Variant, encoded
+from frhsic.datasets._entry import Content, Entry, Variant
 from frhsic.datasets.sources import RawFile, Wheel
 
 __all__ = ["COMPAS"]
@@ -16,7 +16,6 @@ DAYS = ("days_b_screening_arrest", "c_days_from_compas")
 CATEGORICAL = ("c_charge_degree", "sex", "race")
 # Names and dates of birth of real people are in the file; only these columns are ever parsed.
 READ = (*COUNTS, *DAYS, *CATEGORICAL, "age", "is_recid", "score_text", "two_year_recid")
-CITATION = "Angwin, J., Larson, J., Mattu, S. and Kirchner, L. (2016). Machine Bias. ProPublica."
 
 
 def build(data: bytes, variant: Variant) -> Content:
@@ -35,18 +34,18 @@ def build(data: bytes, variant: Variant) -> Content:
         "found, ordinary traffic offence, or no score.",
         "COMPAS's own scores, and all columns about what came after the screening.",
     ]
-    numeric = list(COUNTS + DAYS)
+    numeric = COUNTS + DAYS
     if variant == "corrected":
-        numeric = list(COUNTS)
+        numeric = COUNTS
         dropped.append(
             "days_b_screening_arrest and c_days_from_compas: days between charge and screening, which describe the "
             "file rather than the person; the text of the paper does not list them, the published numbers used them."
         )
     frame = frame[kept].reset_index(drop=True)
-    X, features = encoded(frame, numeric, dict.fromkeys(CATEGORICAL))
     return Content(
-        X,
-        features,
+        frame,
+        numeric,
+        dict.fromkeys(CATEGORICAL),
         frame["two_year_recid"],
         frame["age"],
         "COMPAS two-year file, ProPublica's analysis of Broward County, Florida, 2013-2014.",
@@ -69,7 +68,7 @@ COMPAS = Entry(
     ),
     owner="ProPublica",
     licence="published by ProPublica without a stated licence",
-    citation=CITATION,
+    citation="Angwin, J., Larson, J., Mattu, S. and Kirchner, L. (2016). Machine Bias. ProPublica.",
     classes=("no new charge", "charged again"),
     sensitive="age",
     corrected=(6_172, 14),

@@ -6,7 +6,7 @@ from io import BytesIO
 
 import pandas as pd
 
-from frhsic.datasets._entry import Content, Entry, Variant, encoded, words
+from frhsic.datasets._entry import Content, Entry, Variant, words
 from frhsic.datasets.sources import RawFile, Wheel
 
 __all__ = ["CREDIT"]
@@ -17,19 +17,15 @@ NUMERIC = words(
 )
 CATEGORICAL = words("SEX EDUCATION MARRIAGE")
 TARGET = "default.payment.next.month"
-CITATION = (
-    "Yeh, I.-C. and Lien, C.-H. (2009). The comparisons of data mining techniques for the predictive accuracy of "
-    "probability of default of credit card clients. Expert Systems with Applications 36(2)."
-)
 
 
 def build(data: bytes, variant: Variant) -> Content:
     """Return the credit card clients of 2005."""
     frame = pd.read_csv(BytesIO(data), usecols=[*NUMERIC, *CATEGORICAL, "AGE", TARGET])
-    X, features = encoded(frame, list(NUMERIC), dict.fromkeys(CATEGORICAL))
     return Content(
-        X,
-        features,
+        frame,
+        NUMERIC,
+        dict.fromkeys(CATEGORICAL),
         frame[TARGET],
         frame["AGE"].rename("age"),
         "Default of Credit Card Clients, Taiwan, April to September 2005.",
@@ -52,7 +48,8 @@ CREDIT = Entry(
     ),
     owner="UCI Machine Learning Repository, dataset 350",
     licence="CC BY 4.0",
-    citation=CITATION,
+    citation="Yeh, I.-C. and Lien, C.-H. (2009). The comparisons of data mining techniques for the predictive accuracy "
+    "of probability of default of credit card clients. Expert Systems with Applications 36(2).",
     classes=("paid", "default"),
     sensitive="age",
     corrected=(30_000, 32),

@@ -6,7 +6,6 @@ from io import BytesIO
 
 import pandas as pd
 
-from frhsic.datasets._dataset import Feature
 from frhsic.datasets._entry import Content, Entry, Variant, words
 from frhsic.datasets.sources import RawFile, Wheel
 
@@ -35,7 +34,6 @@ ViolentCrimesPerPop
 IDENTITY = COLUMNS[:5]
 TARGET = COLUMNS[-1]
 MOST_MISSING = 0.2
-CITATION = "Redmond, M. (2002). Communities and Crime. UCI Machine Learning Repository. doi:10.24432/C53W3X"
 
 
 def build(data: bytes, variant: Variant) -> Content:
@@ -60,7 +58,8 @@ def build(data: bytes, variant: Variant) -> Content:
         dropped.append(f"{holes} missing value stays NaN until a split fills it with the training rows' median.")
     return Content(
         X,
-        tuple(Feature.numeric(str(name)) for name in X),
+        list(X),
+        {},
         frame[TARGET],
         frame[sensitive],
         "Communities and Crime, UCI Machine Learning Repository, dataset 183; all values already normalised to 0-1 "
@@ -87,7 +86,7 @@ CRIME = Entry(
     ),
     owner="UCI ML Repository",
     licence="CC BY 4.0",
-    citation=CITATION,
+    citation="Redmond, M. (2002). Communities and Crime. UCI Machine Learning Repository. doi:10.24432/C53W3X",
     classes=(),
     sensitive="racepctblack",
     corrected=(1_994, 99),

@@ -20,10 +20,15 @@ Variant = Literal["corrected", "published"]
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """The content of a dataset's file in one variant: `source` says whose data and which rows these are."""
+    """The content of a dataset's file in one variant.
 
-    X: pd.DataFrame
-    features: tuple[Feature, ...]
+    `numeric` and `categorical` are the features among the columns of `frame`, as :func:`encoded` takes them. `source`
+    says whose data and which rows these are.
+    """
+
+    frame: pd.DataFrame
+    numeric: Sequence[str]
+    categorical: Mapping[str, Sequence[object] | None]
     y: pd.Series[Any]
     s: pd.Series[Any]
     source: str
@@ -53,13 +58,14 @@ class Entry:
     def dataset(self, obtained: Obtained, variant: Variant) -> Dataset:
         """Return the dataset that a file holds."""
         content = self.build(obtained.data, variant)
+        X, features = encoded(content.frame, content.numeric, content.categorical)
         return Dataset(
             self.name,
             variant,
-            content.X,
+            X,
             content.y.astype("float64"),
             content.s.astype("float64"),
-            content.features,
+            features,
             "binary" if self.classes else "regression",
             self.classes,
             obtained.provenance(content.source),

@@ -7,8 +7,7 @@ from io import BytesIO
 import numpy as np
 import pandas as pd
 
-from frhsic.datasets._dataset import Feature
-from frhsic.datasets._entry import Content, Entry, Variant, encoded, words
+from frhsic.datasets._entry import Content, Entry, Variant, words
 from frhsic.datasets.sources import RawFile, Wheel
 
 __all__ = ["MEPS"]
@@ -35,11 +34,6 @@ SEX RACEV1X MARRY31X EDUCYR REGION31 POVCAT15 INSCOV15 DIABDX ARTHDX ASTHDX CANC
 ANGIDX OHRTDX TTLP15X FAMINC15
 """)
 
-CITATION = (
-    "Agency for Healthcare Research and Quality (2017). MEPS HC-181: 2015 Full Year Consolidated Data File. "
-    "Rockville, MD."
-)
-
 
 def build(data: bytes, variant: Variant) -> Content:
     """Return MEPS; `corrected` is Panel 19 with its usual filter, `published` both panels, codes as numbers."""
@@ -49,7 +43,7 @@ def build(data: bytes, variant: Variant) -> Content:
     if variant == "corrected":
         frame = _panel_19(frame, dropped)
         frame[list(SCORES)] = frame[list(SCORES)].where(frame[list(SCORES)] >= 0, np.nan)
-        X, features = encoded(frame, SCORES, dict.fromkeys(CATEGORICAL))
+        numeric, categorical = SCORES, CATEGORICAL
         text = "Panel 19 of MEPS HC-181, Agency for Healthcare Research and Quality."
     else:
         complete = (frame[[*PUBLISHED, AGE]] >= 0).all(axis=1)
@@ -58,14 +52,14 @@ def build(data: bytes, variant: Variant) -> Content:
             "and incomes that really were negative."
         )
         frame = frame[complete].reset_index(drop=True)
-        X, features = frame[list(PUBLISHED)].astype("float64"), tuple(map(Feature.numeric, PUBLISHED))
+        numeric, categorical = PUBLISHED, ()
         panels = frame["PANEL"].value_counts()
         text = (
             f"MEPS HC-181, Agency for Healthcare Research and Quality; {panels.get(19, 0)} rows are of Panel 19 and "
             f"{panels.get(20, 0)} of Panel 20."
         )
     visits = (frame[list(VISITS)].sum(axis=1) >= 10).rename("visits>=10")
-    return Content(X, features, visits, frame[AGE], text, dropped)
+    return Content(frame, numeric, dict.fromkeys(categorical), visits, frame[AGE], text, dropped)
 
 
 def _panel_19(frame: pd.DataFrame, dropped: list[str]) -> pd.DataFrame:
@@ -100,7 +94,8 @@ MEPS = Entry(
     ),
     owner="AHRQ",
     licence="public-use file under the MEPS data use agreement",
-    citation=CITATION,
+    citation="Agency for Healthcare Research and Quality (2017). MEPS HC-181: 2015 Full Year Consolidated Data File. "
+    "Rockville, MD.",
     classes=("fewer than 10", "10 or more"),
     sensitive="age",
     corrected=(15_830, 141),

@@ -6,16 +6,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
 
 from frhsic.datasets._dataset import Dataset, Feature
 from frhsic.datasets._entry import encoded
 from frhsic.tables import (
-    Advice,
+    ColumnRoles,
     ReadOptions,
     Task,
-    check_distinct,
     find,
     find_kinds,
     numbers,
@@ -23,7 +21,8 @@ from frhsic.tables import (
     read_target,
     to_pandas,
 )
-from frhsic.tables.columns import check_finite, distinct, label
+from frhsic.tables.columns import distinct, label
+from frhsic.tables.roles import check_varies, read_sensitive
 
 __all__ = ["Missing", "from_file", "from_frame"]
 
@@ -85,17 +84,17 @@ def from_frame(
     table = to_pandas(frame)
     protected = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     categorical, drop = _names(categorical, "categorical"), _names(drop, "drop")
-    _check_names(table, target, protected, categorical, drop)
-    table = table.drop(columns=drop)
-    check_finite(table)
-    table, dropped = _without_missing(table, target, protected, missing)
-    names = [column for column in table.columns if column != target and column not in protected]
-    if not names:
-        raise ValueError("no column is left for the features; the table has only the target and sensitive columns.")
-    kinds = find_kinds(table[names], "the table", advice=Advice(), categorical=categorical)
+    names = ColumnRoles(target, tuple(protected), drop=tuple(drop)).find_features(list(table), "the table")
+    for column in categorical:
+        find(column, list(table), "the table")
+    if not len(table):
+        raise ValueError("the table has no rows.")
+    table, dropped = _without_missing(table[[*names, target, *protected]], target, protected, missing)
+    kinds = find_kinds(table[names], "the table", categorical=categorical)
     blocks = [_feature(table[column], kinds[column] == "category") for column in names]
     outcome = read_target(table[target], task=task, positive=positive)
-    s = pd.DataFrame({column: _sensitive(table[column]) for column in protected})
+    s = read_sensitive(table[protected], "the table")
+    check_varies(s, "every row; nothing can depend on it")
     return Dataset(
         name,
         "own",
@@ -145,26 +144,6 @@ def _names(given: Iterable[str], argument: str) -> list[str]:
     return list(given)
 
 
-def _check_names(
-    table: pd.DataFrame, target: str, protected: list[str], categorical: list[str], drop: list[str]
-) -> None:
-    names = list(table.columns)
-    check_distinct(names, "the table")
-    if not protected:
-        raise ValueError("sensitive is empty; name at least one column.")
-    for column in (target, *protected, *categorical, *drop):
-        find(column, names, "the table")
-    if target in protected:
-        raise ValueError(f"{target!r} is both the target and a sensitive column.")
-    if len(set(protected)) < len(protected):
-        raise ValueError(f"a sensitive column is named twice among {', '.join(protected)}.")
-    lost = [column for column in (target, *protected) if column in drop]
-    if lost:
-        raise ValueError(f"{', '.join(lost)} is to be dropped but is the target or a sensitive column.")
-    if not len(table):
-        raise ValueError("the table has no rows.")
-
-
 def _without_missing(
     table: pd.DataFrame, target: str, protected: list[str], missing: Missing
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -199,11 +178,3 @@ def _feature(values: pd.Series[Any], categorical: bool) -> tuple[pd.DataFrame, t
     labels = values.map(label, na_action="ignore").astype(object).where(values.notna(), MISSING_LEVEL)
     levels = [*dict.fromkeys(map(label, distinct(values))), *([MISSING_LEVEL] if values.isna().any() else [])]
     return encoded(pd.DataFrame({name: labels}), [], {name: levels})
-
-
-def _sensitive(values: pd.Series[Any]) -> np.ndarray:
-    remedy = "Map its levels to numbers that mean something, or use a tool for groups."
-    s = numbers(values, f"sensitive column {values.name!r}", remedy=remedy)
-    if s.min() == s.max():
-        raise ValueError(f"sensitive column {values.name!r} is {s[0]:g} in every row; nothing can depend on it.")
-    return s

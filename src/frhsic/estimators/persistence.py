@@ -32,7 +32,8 @@ from frhsic._version import __version__
 from frhsic.fleet import Bottleneck, affine_head, mlp_encoder
 from frhsic.kernels import Kernel
 from frhsic.penalties import NoPenalty, Penalty
-from frhsic.tables import TableEncoding, column_from_json, column_to_json
+from frhsic.tables import TableEncoding
+from frhsic.tables.encoding import column_from_json, column_to_json
 
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase

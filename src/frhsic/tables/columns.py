@@ -16,7 +16,6 @@ __all__ = [
     "Advice",
     "Kind",
     "Level",
-    "check_finite",
     "distinct",
     "find_kinds",
     "kind_of",
@@ -46,6 +45,9 @@ class Advice:
 
     drop: Callable[[Sequence[str]], str] = lambda names: f"Pass drop={list(names)!r}"
     positive: str = "Pass positive=VALUE"
+
+
+PYTHON = Advice()
 
 
 def to_pandas(table: Any) -> pd.DataFrame:
@@ -88,7 +90,9 @@ def kind_of(column: pd.Series[Any]) -> Kind:
     return "number" if values in NUMBERS else "date" if values in DATES else "category"
 
 
-def find_kinds(table: pd.DataFrame, name: str, *, advice: Advice, categorical: Collection[str] = ()) -> dict[str, Kind]:
+def find_kinds(
+    table: pd.DataFrame, name: str, *, advice: Advice = PYTHON, categorical: Collection[str] = ()
+) -> dict[str, Kind]:
     """Return the kind of each column of a table of features; raise on dates, identifiers and infinite values.
 
     A message names all columns that share a problem. Columns in `categorical` hold codes: they are categories whatever
@@ -112,24 +116,13 @@ def find_kinds(table: pd.DataFrame, name: str, *, advice: Advice, categorical: C
             f"{_quoted(identifiers)} of {name} holds text with {levels} different values, which would be as many "
             f"columns; {MOST_LEVELS} are the most. {advice.drop(identifiers)} if it identifies rows."
         )
-    check_finite(table[[column for column, kind in kinds.items() if kind == "number"]])
+    for column in [column for column, kind in kinds.items() if kind == "number"]:
+        numbers(table[column], column)
     return kinds
 
 
-def check_finite(table: pd.DataFrame) -> None:
-    """Raise if a column of numbers holds an infinite value."""
-    infinite = [
-        str(column)
-        for column in table
-        if pd.api.types.is_numeric_dtype(table[column])
-        and np.isinf(table[column].to_numpy(dtype=np.float64, na_value=np.nan)).any()
-    ]
-    if infinite:
-        raise ValueError(f"infinite values came in {', '.join(infinite)}; replace them or drop those rows.")
-
-
 def numbers(column: pd.Series[Any], name: str, *, remedy: str = "", offset: int = 0) -> np.ndarray:
-    """Return a column as float64, with NaN for missing values; text that is no number and dates raise.
+    """Return a column as float64, with NaN for missing values; dates, infinite values and other text raise.
 
     Parameters
     ----------
@@ -159,7 +152,10 @@ def numbers(column: pd.Series[Any], name: str, *, remedy: str = "", offset: int 
                 + (remedy or "Write its values as numbers, or choose a numeric column.")
             )
         column = values
-    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    result = np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    if np.isinf(result).any():
+        raise ValueError(f"infinite values came in {name}; replace them or drop those rows.")
+    return result
 
 
 def typed(table: pd.DataFrame, marks: Sequence[str] = MISSING_MARKS) -> pd.DataFrame:

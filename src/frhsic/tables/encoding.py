@@ -194,11 +194,11 @@ def _column(column: pd.Series[Any], name: str) -> np.ndarray:
     if kind_of(column) == "category":
         return level_values(column, name)
     values = numbers(column, name)
-    bad = ~np.isfinite(values)
-    if bad.any():
+    missing = np.isnan(values)
+    if missing.any():
         raise ValueError(
-            f"{name} holds {int(bad.sum())} values that are NaN or infinite, the first in row {int(bad.argmax())}. "
-            "Drop those rows or impute them."
+            f"{name} holds {int(missing.sum())} missing values (NaN), the first in row {int(missing.argmax())}. Drop "
+            "those rows or impute them."
         )
     return values
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,8 +29,6 @@ FORMATS = {
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "Arrow"),
 }
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".zip")
-
-Piece = TypeVar("Piece", "np.ndarray", "pd.DataFrame")
 
 
 @dataclass(frozen=True)
@@ -57,25 +55,28 @@ class ReadOptions:
         return {"sep": self.separator or ("\t" if tabs else ","), "skipinitialspace": True}
 
 
-def column_names(path: Path, options: ReadOptions | None = None) -> list[str]:
+DEFAULTS = ReadOptions()
+
+
+def column_names(path: Path, options: ReadOptions = DEFAULTS) -> list[str]:
     """Return the names of the columns of a file without reading its rows; raise if two are the same."""
     file_format = _format(path)
     if path.stat().st_size == 0:
         raise ValueError(f"{path.name} cannot be read as {file_format}: it is empty and has not even a header.")
-    if file_format == "CSV":
-        arguments = (options or ReadOptions()).arguments(path)
-        with _readable(path):
+    with _readable(path, file_format):
+        if file_format != "CSV":
+            names = header = [str(name) for name in _schema(path, file_format).names]
+        else:
+            arguments = options.arguments(path)
             names = [str(name) for name in pd.read_csv(path, nrows=0, **arguments)]
-            header = pd.read_csv(path, header=None, nrows=1, dtype=str, **arguments).iloc[0].dropna()
-        check_distinct(header, path.name)  # pandas would number them
-        return names
-    names = [str(name) for name in _schema(path).names]
-    check_distinct(names, path.name)
+            # as they are written: pandas numbers names that occur twice
+            header = pd.read_csv(path, header=None, nrows=1, dtype=str, **arguments).iloc[0].dropna().tolist()
+    check_distinct(header, path.name)
     return names
 
 
 def pieces(
-    path: Path, columns: Sequence[str], numeric: Sequence[str] = (), options: ReadOptions | None = None
+    path: Path, columns: Sequence[str], numeric: Sequence[str] = (), options: ReadOptions = DEFAULTS
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a file piece by piece, only these columns of them.
 
@@ -83,7 +84,7 @@ def pieces(
     """
     file_format = _format(path)
     if file_format == "CSV":
-        yield from _csv_pieces(path, columns, numeric, options or ReadOptions())
+        yield from _csv_pieces(path, columns, numeric, options)
     elif file_format == "Parquet":
         import pyarrow.parquet as pq
 
@@ -99,9 +100,8 @@ def pieces(
                     yield batch.slice(start, CHUNK_ROWS).select(list(columns)).to_pandas()
 
 
-def read_frame(path: Path, options: ReadOptions | None = None) -> pd.DataFrame:
+def read_frame(path: Path, options: ReadOptions = DEFAULTS) -> pd.DataFrame:
     """Return all rows and columns of a file. In a text file, numbers with marks of missing values become numbers."""
-    options = options or ReadOptions()
     names = column_names(path, options)
     parts = list(pieces(path, names, options=options))
     frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names)
@@ -115,34 +115,30 @@ def read_sample(
     *,
     seed: int = 0,
     watch: Callable[[int], None] | None = None,
-    options: ReadOptions | None = None,
+    options: ReadOptions = DEFAULTS,
 ) -> tuple[pd.DataFrame, int]:
     """Return the rows of a file, or of a long one a uniform sample, and how many it has."""
-    reservoir = Reservoir["pd.DataFrame"](len(columns), lambda parts: pd.concat(parts, ignore_index=True), seed)
+    reservoir = Reservoir(len(columns), seed)
     for piece in pieces(path, columns, numeric, options):
         reservoir.add(piece)
         if watch is not None:
             watch(reservoir.seen)
     if reservoir.seen == 0:
         raise ValueError(f"{path.name} has a header and no rows.")
-    return reservoir.rows().reset_index(drop=True), reservoir.seen
+    return reservoir.rows(), reservoir.seen
 
 
-class Reservoir(Generic[Piece]):
-    """A uniform sample without replacement of rows that come in pieces: the rows with the smallest random keys.
+class Reservoir:
+    """A uniform sample without replacement of rows that come in pieces: the rows with the smallest random keys."""
 
-    Pieces are arrays or frames of `width` columns, which `join` puts together.
-    """
-
-    def __init__(self, width: int, join: Callable[[list[Piece]], Piece], seed: int) -> None:
-        self.keep, self.seen = max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * width))), 0
-        self._join: Callable[[list[Piece]], Piece] = join
+    def __init__(self, columns: int, seed: int) -> None:
+        self.keep, self.seen = max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * columns))), 0
         self._random = np.random.default_rng(seed)
-        self._pieces: list[Piece] = []
+        self._pieces: list[pd.DataFrame] = []
         self._keys: list[np.ndarray] = []
         self._held = 0
 
-    def add(self, rows: Piece) -> None:
+    def add(self, rows: pd.DataFrame) -> None:
         """Take in more rows."""
         self._pieces.append(rows)
         self._keys.append(self._random.random(len(rows)))
@@ -151,20 +147,19 @@ class Reservoir(Generic[Piece]):
         if self._held > self.keep + max(CHUNK_ROWS, self.keep // 2):
             self._shrink()
 
-    def rows(self) -> Piece:
+    def rows(self) -> pd.DataFrame:
         """Return the sample in the order of the table; at least one piece must have come."""
         if self._held > self.keep or len(self._pieces) > 1:
             self._shrink()
-        return self._pieces[0]
+        return self._pieces[0].reset_index(drop=True)
 
     def _shrink(self) -> None:
         keys = np.concatenate(self._keys)
         kept = np.arange(len(keys))
         if len(keys) > self.keep:
             kept = np.sort(np.argpartition(keys, self.keep)[: self.keep])
-        rows = self._join(self._pieces).take(kept, axis=0)
-        self._pieces, self._keys = [rows], [keys[kept]]
-        self._held = len(rows)
+        self._pieces = [pd.concat(self._pieces, ignore_index=True).take(kept)]
+        self._keys, self._held = [keys[kept]], len(kept)
 
 
 def _format(path: Path) -> str:
@@ -188,14 +183,13 @@ def _format(path: Path) -> str:
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Turn the errors of a reader into one that names the file."""
+def _readable(path: Path, file_format: str) -> Iterator[None]:
+    """Name the file in the errors of a reader, all of which are ValueErrors."""
     try:
         yield
-    except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path.name} cannot be read as CSV: {error}. Save it as UTF-8 with one header line."
-        ) from error
+    except ValueError as error:
+        hint = ". Save it as UTF-8 with one header line." if file_format == "CSV" else ""
+        raise ValueError(f"{path.name} cannot be read as {file_format}: {error}{hint}") from error
 
 
 def _csv_pieces(
@@ -203,7 +197,7 @@ def _csv_pieces(
 ) -> Iterator[pd.DataFrame]:
     text = [form for mark in options.text_marks for form in (mark, f"{mark} ")]
     with (
-        _readable(path),
+        _readable(path, "CSV"),
         pd.read_csv(
             path,
             usecols=list(columns),
@@ -216,18 +210,14 @@ def _csv_pieces(
         yield from reader
 
 
-def _schema(path: Path) -> Any:
+def _schema(path: Path, file_format: str) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    file_format = _format(path)
-    try:
-        if file_format == "Parquet":
-            return pq.read_schema(path)
-        with pa.memory_map(str(path)) as source:
-            return _open(source).schema
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path.name} cannot be read as {file_format}: {error}") from error
+    if file_format == "Parquet":
+        return pq.read_schema(path)
+    with pa.memory_map(str(path)) as source:
+        return _open(source).schema
 
 
 def _open(source: Any) -> Any:

@@ -9,16 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from frhsic.tables.columns import Advice, numbers
-from frhsic.tables.files import ReadOptions, Reservoir, pieces
+from frhsic.tables.columns import PYTHON, Advice, numbers
+from frhsic.tables.files import DEFAULTS, ReadOptions, Reservoir, pieces
+from frhsic.tables.roles import REMEDY
 from frhsic.tables.targets import is_positive
 
 __all__ = ["Derived", "NumericTable", "read_numbers"]
-
-REMEDY = (
-    "A number is needed here: write its values as numbers (two groups as 0 and 1, ordered levels as their rank), or "
-    "choose a numeric column."
-)
 
 
 @dataclass(frozen=True)
@@ -60,8 +56,8 @@ def read_numbers(
     derived: Derived | None = None,
     seed: int = 0,
     watch: Callable[[int], None] | None = None,
-    advice: Advice | None = None,
-    options: ReadOptions | None = None,
+    advice: Advice = PYTHON,
+    options: ReadOptions = DEFAULTS,
 ) -> NumericTable:
     """Read columns of a file as numbers. Rows with a missing value are dropped; of a long file, a sample is kept.
 
@@ -87,14 +83,14 @@ def read_numbers(
     columns = list(roles)
     derived = derived or Derived((), 0, lambda frame: np.empty((len(frame), 0)))
     raw = list(derived.columns)
-    reservoir = Reservoir[np.ndarray](len(columns) + derived.width, np.concatenate, seed)
+    reservoir = Reservoir(len(columns) + derived.width, seed)
     given = 0
     present = np.zeros(len(columns), dtype=np.int64)
 
     def column(frame: pd.DataFrame, name: str) -> np.ndarray:
         if name == target and positive is not None:
             return is_positive(frame[name], positive, name)
-        remedy = f"{(advice or Advice()).positive} to say which value counts as 1." if name == target else REMEDY
+        remedy = f"{advice.positive} to say which value counts as 1." if name == target else REMEDY
         return numbers(frame[name], f"column {name!r} ({roles[name]})", remedy=remedy, offset=given)
 
     for frame in pieces(path, list(dict.fromkeys([*columns, *raw])), [*columns, *derived.numeric], options):
@@ -103,7 +99,8 @@ def read_numbers(
         given += len(frame)
         complete = ~np.isnan(values).any(axis=1) & frame[raw].notna().all(axis=1).to_numpy()
         if complete.any():
-            reservoir.add(np.concatenate([values[complete], derived.make(frame.loc[complete, raw])], axis=1))
+            made = derived.make(frame.loc[complete, raw])
+            reservoir.add(pd.DataFrame(np.concatenate([values[complete], made], axis=1)))
         if watch is not None:
             watch(given)
     if given == 0:
@@ -118,7 +115,7 @@ def read_numbers(
         raise ValueError(
             f"every row of {path.name} lacks a value in one of {', '.join(map(repr, [*columns, *raw]))}; none is left."
         )
-    rows = reservoir.rows()
+    rows = reservoir.rows().to_numpy()
     return NumericTable(
         columns={name: np.ascontiguousarray(rows[:, i]) for i, name in enumerate(columns)},
         derived=np.ascontiguousarray(rows[:, len(columns) :]),

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from frhsic.tables.columns import MOST_LEVELS, distinct
+from frhsic.tables.columns import MOST_LEVELS, distinct, numbers
 from frhsic.tables.names import closest
 
 __all__ = ["Target", "Task", "is_positive", "read_target"]
@@ -47,9 +47,7 @@ class Target:
         return values[self.codes.astype(np.int64)]
 
 
-def read_target(
-    column: pd.Series[Any], *, task: Task | None = None, positive: object = None, name: str | None = None
-) -> Target:
+def read_target(column: pd.Series[Any], *, task: Task | None = None, positive: object = None) -> Target:
     """Read a target without missing values.
 
     Parameters
@@ -61,8 +59,6 @@ def read_target(
     positive
         Value of a binary target that counts as 1; left out, the last in sorted order. With `task="binary"`, a target of
         more than two values becomes this one against the rest.
-    name
-        How messages call the target; the name of the column if left out.
 
     Examples
     --------
@@ -70,7 +66,7 @@ def read_target(
     >>> target.task, target.classes, target.codes.tolist()
     ('binary', ('no', 'yes'), [0.0, 1.0, 1.0])
     """
-    name = str(column.name) if name is None else name
+    name = str(column.name)
     classes = distinct(column)
     numeric = pd.api.types.is_numeric_dtype(column)
     if len(classes) < 2:
@@ -84,7 +80,7 @@ def read_target(
     if task == "regression":
         if not numeric:
             raise TypeError(f"target {name!r} is text ({column.dtype}); a regression needs numbers.")
-        return Target(column.to_numpy(dtype=np.float64), task, ())
+        return Target(numbers(column, name), task, ())
     if positive is not None:
         codes = is_positive(column, positive, name)
         if not codes.any():

@@ -10,30 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.tables.columns import Advice, check_finite, find_kinds, numbers, typed
-from frhsic.tables.files import ReadOptions, column_names, read_sample
-from frhsic.tables.names import expand, find
-from frhsic.tables.numeric import REMEDY
+from frhsic.tables.columns import PYTHON, Advice, find_kinds, typed
+from frhsic.tables.files import DEFAULTS, ReadOptions, column_names, read_sample
+from frhsic.tables.roles import ColumnRoles, check_varies, read_sensitive
 from frhsic.tables.targets import Target, read_target
 
-__all__ = ["ColumnRoles", "TrainingTable", "read_training_table"]
+__all__ = ["TrainingTable", "read_training_table"]
 
 LEAST_HELD_OUT = 20
 """Rows that an audit needs."""
-
-
-@dataclass(frozen=True)
-class ColumnRoles:
-    """Which columns of a file are target, sensitive attributes and features.
-
-    `features` and `drop` may hold patterns such as ``x_*``; without `features`, all other columns are features.
-    """
-
-    target: str
-    sensitive: tuple[str, ...]
-    positive: str | None = None
-    features: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +60,7 @@ class TrainingTable:
     def _rows(self, rows: np.ndarray) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
         X, s = (frame.iloc[rows].reset_index(drop=True) for frame in (self.X, self.s))
         where = f"all {len(s):,} rows of one part of the split; it varies too little, or the table is too small"
-        _check_varies(s, where)
+        check_varies(s, where)
         return X, self.y[rows], s
 
 
@@ -85,8 +70,8 @@ def read_training_table(
     *,
     seed: int = 0,
     watch: Callable[[int], None] | None = None,
-    advice: Advice | None = None,
-    options: ReadOptions | None = None,
+    advice: Advice = PYTHON,
+    options: ReadOptions = DEFAULTS,
 ) -> TrainingTable:
     """Read a file, check it, and drop the rows with a missing value; of a long file, a uniform sample is kept.
 
@@ -105,16 +90,11 @@ def read_training_table(
     options
         How a text file is read.
     """
-    advice, options = advice or Advice(), options or ReadOptions()
-    names = column_names(path, options)
-    target = find(roles.target, names, path.name)
-    sensitive = [find(name, names, path.name) for name in dict.fromkeys(roles.sensitive)]
-    if target in sensitive:
-        raise ValueError(f"{target!r} is both the target and a sensitive attribute.")
-    features = _features(roles, names, path.name)
+    features = roles.find_features(column_names(path, options), path.name)
+    target, sensitive = roles.target, list(roles.sensitive)
     columns = [target, *sensitive, *features]
     frame, given = read_sample(path, columns, sensitive, seed=seed, watch=watch, options=options)
-    s = _sensitive(frame[sensitive], path.name)
+    s = read_sensitive(frame[sensitive], path.name)
     table = typed(frame[[target, *features]], options.number_marks)
     complete = (table.notna().all(axis=1) & s.notna().all(axis=1)).to_numpy()
     if not complete.any():
@@ -125,9 +105,8 @@ def read_training_table(
             f"({100 * share.max():.0f} % of the rows). Leave such columns out. {advice.drop([worst])}."
         )
     table, s = table[complete].reset_index(drop=True), s[complete].reset_index(drop=True)
-    check_finite(table[[target]])
     find_kinds(table[features], path.name, advice=advice)
-    _check_varies(s, f"every complete row of {path.name}; nothing can depend on it")
+    check_varies(s, f"every complete row of {path.name}; nothing can depend on it")
     y = _target(table[target], roles.positive, advice)
     used = f"The table has {given:,} rows; {len(frame):,} of them, drawn at random, were used."
     return TrainingTable(
@@ -142,37 +121,7 @@ def read_training_table(
     )
 
 
-def _features(roles: ColumnRoles, names: list[str], table: str) -> list[str]:
-    chosen = [name for pattern in roles.features or ("*",) for name in expand(pattern, names, table)]
-    excluded = {name for pattern in roles.drop for name in expand(pattern, names, table)}
-    excluded |= {roles.target, *roles.sensitive}
-    features = [name for name in dict.fromkeys(chosen) if name not in excluded]
-    if not features:
-        raise ValueError(f"no column of {table} is left to predict from, beside the target and the attributes.")
-    return features
-
-
-def _sensitive(frame: pd.DataFrame, table: str) -> pd.DataFrame:
-    s = pd.DataFrame(
-        {name: numbers(frame[name], f"column {name!r} (sensitive attribute)", remedy=REMEDY) for name in frame}
-    )
-    for name in s:
-        if s[name].isna().all():
-            raise ValueError(
-                f"column {name!r} (sensitive attribute) has no value in any of the {len(s):,} rows of {table}; "
-                "choose another column or fill it."
-            )
-    check_finite(s)
-    return s
-
-
-def _check_varies(s: pd.DataFrame, where: str) -> None:
-    for name in s:
-        if s[name].min() == s[name].max():
-            raise ValueError(f"column {name!r} (sensitive attribute) is {s[name].iloc[0]:g} in {where}.")
-
-
-def _target(column: pd.Series[Any], positive: str | None, advice: Advice) -> Target:
+def _target(column: pd.Series[Any], positive: object, advice: Advice) -> Target:
     target = read_target(column, task=None if positive is None else "binary", positive=positive)
     if target.task == "multiclass":
         shown = ", ".join(repr(str(value)[:30]) for value in target.classes[:5])
