@@ -34,7 +34,7 @@ def build(data: bytes, variant: Variant) -> Content:
         "found, ordinary traffic offence, or no score.",
         "COMPAS's own scores, and all columns about what came after the screening.",
     ]
-    numeric = COUNTS + DAYS
+    numeric: tuple[str, ...] = COUNTS + DAYS
     if variant == "corrected":
         numeric = COUNTS
         dropped.append(

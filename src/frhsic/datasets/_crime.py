@@ -44,7 +44,7 @@ def build(data: bytes, variant: Variant) -> Content:
     sensitive = "racepctblack" if variant == "corrected" else "householdsize"
     sparse = frame.columns[frame.isna().mean() > MOST_MISSING]
     X = frame.drop(columns=[sensitive, TARGET, *sparse])
-    holes = int(X.isna().to_numpy().sum())
+    missing = int(X.isna().to_numpy().sum())
     dropped = [
         f"{sensitive} is the sensitive attribute and no feature.",
         f"{', '.join(IDENTITY)}: they say which community it is.",
@@ -53,12 +53,12 @@ def build(data: bytes, variant: Variant) -> Content:
     ]
     if variant == "published":
         X = X.fillna(X.median())
-        dropped.append(f"{holes} missing value was replaced by the median over all rows, test rows included.")
+        dropped.append(f"{missing} missing value was replaced by the median over all rows, test rows included.")
     else:
-        dropped.append(f"{holes} missing value stays NaN until a split fills it with the training rows' median.")
+        dropped.append(f"{missing} missing value stays NaN until a split fills it with the training rows' median.")
     return Content(
         X,
-        list(X),
+        [str(name) for name in X],
         {},
         frame[TARGET],
         frame[sensitive],

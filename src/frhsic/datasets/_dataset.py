@@ -49,7 +49,7 @@ class Dataset:
     Attributes
     ----------
     name, variant : str
-        What :func:`~frhsic.datasets.load_dataset` was asked for.
+        Arguments of :func:`~frhsic.datasets.load_dataset`.
     X : DataFrame of shape (n, d)
         Features, all numeric. A missing value stays NaN until :meth:`split` fills it with the median
         of the training rows, so that test rows do not influence it.
@@ -65,7 +65,7 @@ class Dataset:
     provenance, licence, citation : str
         Whose data these are, which rows, what one may do with them, what to cite.
     dropped : tuple of str
-        What was left out, and why: one sentence each.
+        What was left out, and why, in one sentence each.
 
     Examples
     --------

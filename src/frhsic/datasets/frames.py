@@ -84,9 +84,10 @@ def from_frame(
     table = to_pandas(frame)
     protected = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     categorical, drop = _names(categorical, "categorical"), _names(drop, "drop")
-    names = ColumnRoles(target, tuple(protected), drop=tuple(drop)).find_features(list(table), "the table")
+    columns = [str(column) for column in table]
+    names = ColumnRoles(target, tuple(protected), drop=tuple(drop)).find_features(columns, "the table")
     for column in categorical:
-        find(column, list(table), "the table")
+        find(column, columns, "the table")
     if not len(table):
         raise ValueError("the table has no rows.")
     table, dropped = _without_missing(table[[*names, target, *protected]], target, protected, missing)
