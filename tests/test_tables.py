@@ -230,6 +230,8 @@ def test_targets_of_two_classes_several_classes_and_numbers():
     assert read_target(pd.Series([True, False], name="y")).labels.tolist() == [1, 0]
     assert read_target(pd.Series([1.0, 2.0, 3.0], name="y")).task == "regression"
     assert read_target(pd.Series(["a", "b", "c"], name="y")).task == "multiclass"
+    with pytest.raises(ValueError, match="infinite values came in target 'y'"):
+        read_target(pd.Series([0.0, np.inf], name="y"))
 
 
 def test_one_value_against_the_rest():

@@ -14,7 +14,7 @@ import hashlib
 import inspect
 import json
 import os
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +32,7 @@ from frhsic._version import __version__
 from frhsic.fleet import Bottleneck, affine_head, mlp_encoder
 from frhsic.kernels import Kernel
 from frhsic.penalties import NoPenalty, Penalty
-from frhsic.tables import TableEncoding
-from frhsic.tables.encoding import column_from_json, column_to_json
+from frhsic.tables import Category, Number, TableEncoding
 
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase
@@ -188,7 +187,7 @@ def to_json(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [to_json(item) for item in value]
     if isinstance(value, TableEncoding):
-        return {"table": [column_to_json(column) for column in value.columns]}
+        return {"table": [{name: to_json(item) for name, item in asdict(column).items()} for column in value.columns]}
     name = type(value).__name__
     arguments: dict[str, Any] = {}
     if isinstance(value, Kernel) and is_dataclass(value) and type(value) is getattr(kernels, name, None):
@@ -214,7 +213,8 @@ def from_json(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "table" in value:
-        return TableEncoding(tuple(column_from_json(column) for column in value["table"]))
+        columns = [{name: from_json(item) for name, item in column.items()} for column in value["table"]]
+        return TableEncoding(tuple(Category(**c) if "levels" in c else Number(**c) for c in columns))
     for kind, module, base in (("kernel", kernels, Kernel), ("penalty", penalties, Penalty)):
         if kind in value:
             name = str(RENAMED_CLASSES.get(value[kind], value[kind]))

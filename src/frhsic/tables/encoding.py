@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 from frhsic import _arrays
 from frhsic.tables.columns import MOST_LEVELS, Level, kind_of, level_values, numbers, to_pandas
 
-__all__ = ["Category", "Encoder", "Number", "TableEncoding", "Unknown", "column_from_json", "column_to_json"]
+__all__ = ["Category", "Encoder", "Number", "TableEncoding", "Unknown"]
 
 Unknown = Literal["error", "ignore"]
 
@@ -147,24 +147,6 @@ class TableEncoding:
         if [column.name for column in self.columns] != [column.name for column in other.columns]:
             raise ValueError("the two encodings are of different columns; join encodings of parts of one table.")
         return TableEncoding(tuple(a | b for a, b in zip(self.columns, other.columns)))
-
-
-def column_to_json(column: Encoder) -> dict[str, Any]:
-    """Return an encoder as plain JSON.
-
-    Examples
-    --------
-    >>> column_to_json(Number("age", 20.0, 60.0))
-    {'name': 'age', 'low': 20.0, 'high': 60.0}
-    """
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(column).items()}
-
-
-def column_from_json(column: dict[str, Any]) -> Encoder:
-    """Return the encoder that :func:`column_to_json` has written."""
-    if "levels" in column:
-        return Category(column["name"], tuple(column["levels"]))
-    return Number(column["name"], column["low"], column["high"])
 
 
 def _fitted(name: str, values: np.ndarray) -> Encoder:

@@ -68,19 +68,19 @@ def read_target(column: pd.Series[Any], *, task: Task | None = None, positive: o
     """
     name = str(column.name)
     classes = distinct(column)
-    numeric = pd.api.types.is_numeric_dtype(column)
+    values = numbers(column, f"target {name!r}") if pd.api.types.is_numeric_dtype(column) else None
     if len(classes) < 2:
         raise ValueError(f"target {name!r} is {classes[0]!r} in every row; there is nothing to predict.")
     if task is None:
-        task = "binary" if len(classes) == 2 else "regression" if numeric else "multiclass"
+        task = "binary" if len(classes) == 2 else "multiclass" if values is None else "regression"
     if task not in ("binary", "regression", "multiclass"):
         raise ValueError(f"task={task!r}; pass 'binary', 'regression' or 'multiclass'.")
     if positive is not None and task != "binary":
         raise ValueError(f"positive={positive!r} is for a binary target; the task is {task}.")
     if task == "regression":
-        if not numeric:
+        if values is None:
             raise TypeError(f"target {name!r} is text ({column.dtype}); a regression needs numbers.")
-        return Target(numbers(column, name), task, ())
+        return Target(values, task, ())
     if positive is not None:
         codes = is_positive(column, positive, name)
         if not codes.any():
