@@ -13,9 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from frhsic.auditing import Audit
-from frhsic.cli import _tables, app
+from frhsic.cli import app
 from frhsic.dependence import distance_correlation
 from frhsic.parity import gdp
+from frhsic.tables import Derived, column_names, files, read_numbers
 
 run = CliRunner().invoke
 
@@ -91,14 +92,13 @@ def test_the_report_holds_the_same_audit_as_the_json(audited):
 
 
 def read(path, names=("age", "score"), **options):
-    roles = dict.fromkeys(names, "score")
-    return _tables.read(path, list(names), roles=roles, **options)
+    return read_numbers(path, dict.fromkeys(names, "score"), **options)
 
 
 @pytest.mark.parametrize("name", ["people.csv", "people.tsv", "people.parquet", "people.arrow", "stream.arrow"])
 def test_every_kind_of_table_gives_the_same_columns(folder, name):
     data = frame()
-    assert _tables.column_names(folder / name) == list(data.columns)
+    assert column_names(folder / name) == list(data.columns)
     got = read(folder / name)
     assert (got.given, got.dropped, got.sampled) == (240, 0, False)
     for column in ("age", "score"):
@@ -106,14 +106,14 @@ def test_every_kind_of_table_gives_the_same_columns(folder, name):
 
 
 def test_pieces_are_put_together_in_order(folder, monkeypatch):
-    monkeypatch.setattr(_tables, "CHUNK_ROWS", 17)
+    monkeypatch.setattr(files, "CHUNK_ROWS", 17)
     np.testing.assert_allclose(read(folder / "people.csv").columns["age"], frame()["age"])
     np.testing.assert_allclose(read(folder / "people.parquet").columns["age"], frame()["age"])
 
 
 def test_of_a_long_table_a_uniform_sample_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(_tables, "CHUNK_ROWS", 500)
-    monkeypatch.setattr(_tables, "KEPT_ROWS", 1000)
+    monkeypatch.setattr(files, "CHUNK_ROWS", 500)
+    monkeypatch.setattr(files, "KEPT_ROWS", 1000)
     path = tmp_path / "long.csv"
     pd.DataFrame({"a": np.arange(20_000), "b": np.arange(20_000) % 7}).to_csv(path, index=False)
     got = read(path, ("a", "b"), seed=1)
@@ -144,15 +144,10 @@ def test_rows_with_a_missing_value_are_dropped_and_counted(tmp_path):
 
 
 def test_a_text_target_becomes_0_and_1_by_its_positive_value(folder):
-    got = _tables.read(
-        folder / "people.csv",
-        ["age", "income"],
-        roles={"age": "x", "income": "target"},
-        target="income",
-        positive=">50K",
-    )
+    roles = {"age": "x", "income": "target"}
+    got = read_numbers(folder / "people.csv", roles, target="income", positive=">50K")
     assert np.array_equal(got.columns["income"], (frame()["income"] == ">50K").astype(float))
-    got = _tables.read(folder / "people.csv", ["repaid"], roles={"repaid": "target"}, target="repaid", positive="0")
+    got = read_numbers(folder / "people.csv", {"repaid": "target"}, target="repaid", positive="0")
     assert np.array_equal(got.columns["repaid"], 1.0 - frame()["repaid"])
 
 
@@ -259,7 +254,7 @@ def test_a_saved_model_is_applied_to_the_table_piece_by_piece(folder, fitted, mo
     """Text columns and all: its probability is the score, its representation is Z."""
     model, X = fitted
     model.save(folder / "model.frhsic")
-    monkeypatch.setattr(_tables, "CHUNK_ROWS", 50)
+    monkeypatch.setattr(files, "CHUNK_ROWS", 50)
     asked = ["audit", str(folder / "people.csv"), "-s", "age", "--model", str(folder / "model.frhsic")]
     result = run(app, [*asked, "--max-rows", "100", "--json"])
     assert result.exit_code == 0, result.stderr
@@ -279,7 +274,7 @@ def test_rows_that_lack_a_feature_of_the_model_are_dropped_and_none_is_a_level(t
         seen.extend(rows["job"])
         return np.ones((len(rows), 2))
 
-    got = _tables.read(path, ["age"], roles={"age": "x"}, derived=_tables.Derived(("job",), 2, make))
+    got = read_numbers(path, {"age": "x"}, derived=Derived(("job",), 2, make))
     assert seen == ["none", "cook"]
     assert got.derived.shape == (2, 2)
     assert (got.given, got.dropped) == (4, 2)
@@ -313,8 +308,8 @@ def test_help_teaches_with_examples():
 MEMORY = """
 import sys, resource
 from pathlib import Path
-from frhsic.cli import _tables
-got = _tables.read(Path(sys.argv[1]), ["age", "score"], roles={"age": "sensitive attribute", "score": "score"})
+from frhsic.tables import read_numbers
+got = read_numbers(Path(sys.argv[1]), {"age": "sensitive attribute", "score": "score"})
 print(got.given, got.rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
@@ -342,12 +337,12 @@ def test_a_csv_of_two_gigabytes_is_read_within_two_gigabytes_of_memory(tmp_path)
     finally:
         path.unlink()
     assert given == blocks * n
-    assert rows == _tables.KEPT_ROWS
+    assert rows == files.KEPT_ROWS
     assert megabytes < 2048
 
 
 def test_parquet_is_read_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(_tables, "CHUNK_ROWS", 1000)
+    monkeypatch.setattr(files, "CHUNK_ROWS", 1000)
     path = tmp_path / "long.parquet"
     pq.write_table(pa.table({"age": np.arange(5000.0), "score": np.arange(5000.0)}), path, row_group_size=2500)
     seen = []

@@ -13,22 +13,18 @@ from typer.testing import CliRunner
 
 import frhsic
 from frhsic.auditing import Audit, Settings
-from frhsic.cli import _tables, _terminal, _training, app
+from frhsic.cli import _terminal, _training, app
 from frhsic.cli import demo as demo_module
-from frhsic.cli._training_table import Columns, Prepared, prepare
 from frhsic.cli.sweep import _grid, _rule
 from frhsic.datasets import DatasetUnavailableError
 from frhsic.estimators import PENALTY_NAMES, ParityClassifier, ParityRegressor, fit_path
 from frhsic.parity import gdp
 from frhsic.report import Report, trained_report
 from frhsic.selection import WEIGHTS, IndependenceRule, PerformanceRule, TargetRule, select_weight
+from frhsic.tables import ColumnRoles, TrainingTable, files, read_training_table
 
 run = CliRunner().invoke
 QUICK = Settings(resamples=20, groups=2, shuffles=1, max_rows=100, probe_rows=100)
-
-
-def silent(step):
-    """What is being done is of no interest here."""
 
 
 def frame(n=300, seed=0):
@@ -70,9 +66,9 @@ def folder(tmp_path_factory):
     return place
 
 
-def columns(path, target="approved", sensitive=("age",), **options):
+def prepared(path, target="approved", sensitive=("age",), **options):
     options.setdefault("features", ("skill", "rank", "job"))
-    return Columns(path, target, sensitive, **options)
+    return read_training_table(path, ColumnRoles(target, sensitive, **options))
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +89,7 @@ def test_the_recipe_hands_its_weight_decay_and_variance_floor_on(asked):
 
 def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained):
     said, path, _, _ = trained
-    (X, y, s), (X_test, y_test, s_test) = prepare(columns(folder / "people.csv"), 0, silent).cut([0.2], 0)
+    (X, y, s), (X_test, y_test, s_test) = prepared(folder / "people.csv").split([0.2], 0)
     start = ParityClassifier(epochs=3, handle_unknown="ignore", device="cpu", random_state=0)
     expected = fit_path(start, X, y, weights=[0.0, 5.0], sensitive_features=s)
     written = frhsic.load(path)
@@ -152,7 +148,7 @@ def swept(folder):
 
 
 def by_hand(folder):
-    train, check, test = prepare(columns(folder / "people.parquet"), 0, silent).cut([0.2, 0.2], 0)
+    train, check, test = prepared(folder / "people.parquet").split([0.2, 0.2], 0)
     start = ParityClassifier(epochs=3, handle_unknown="ignore", device="cpu", random_state=0)
     with pytest.warns(UserWarning, match="no weight keeps gdp"):
         chosen = select_weight(
@@ -211,7 +207,7 @@ def data_of(n=300, **changes):
         "name": "people",
         "target_name": "repaid",
     }
-    return Prepared(**(values | changes))
+    return TrainingTable(**(values | changes))
 
 
 def test_test_rows_have_no_part_in_training_or_choice(monkeypatch):
@@ -239,13 +235,13 @@ def test_test_rows_have_no_part_in_training_or_choice(monkeypatch):
 
 def test_a_split_deals_every_row_to_one_part():
     data = data_of(X=pd.DataFrame({"row": np.arange(300)}))
-    parts = data.cut([0.2, 0.1], 3)
+    parts = data.split([0.2, 0.1], 3)
     assert [len(y) for _, y, _ in parts] == [210, 60, 30]
     assert sorted(np.concatenate([X["row"] for X, _, _ in parts])) == list(range(300))
     for X, y, s in parts:
         assert np.array_equal(y, data.y[X["row"]])
         assert np.array_equal(s["age"], data.s["age"].iloc[X["row"]])
-    again, other = data.cut([0.2, 0.1], 3), data.cut([0.2, 0.1], 4)
+    again, other = data.split([0.2, 0.1], 3), data.split([0.2, 0.1], 4)
     assert parts[0][0].equals(again[0][0])
     assert not parts[0][0].equals(other[0][0])
 
@@ -382,7 +378,7 @@ def test_a_mark_for_missing_makes_a_column_of_numbers_no_text(tmp_path):
     path = tmp_path / "marks.csv"
     path.write_text("age,x,job,y\n" + "".join(f"{i},{'?' if i == 3 else i / 2},none,{i % 2}\n" for i in range(20, 40)))
     path.write_text(path.read_text() + "50,?,none,1\n,1,cook,0\n")
-    got = prepare(Columns(path, "y", ("age",)), 0, silent)
+    got = prepared(path, "y", features=())
     assert got.X["x"].dtype == np.float64
     assert got.X["job"].tolist() == ["none"] * 20
     assert (len(got.y), got.dropped, got.binary) == (20, 2, True)
@@ -405,7 +401,7 @@ def test_a_mark_for_missing_makes_a_column_of_numbers_no_text(tmp_path):
     ],
 )
 def test_the_target_decides_between_classes_and_numbers(folder, target, positive, binary, values, said):
-    got = prepare(columns(folder / "people.csv", target, features=("skill",), positive=positive), 0, silent)
+    got = prepared(folder / "people.csv", target, features=("skill",), positive=positive)
     assert (got.binary, got.target_name) == (binary, said)
     if values is not None:
         assert set(got.y) == values
@@ -414,10 +410,10 @@ def test_the_target_decides_between_classes_and_numbers(folder, target, positive
 
 
 def test_of_a_long_table_a_sample_is_trained_on_and_the_report_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(_tables, "CHUNK_ROWS", 500)
-    monkeypatch.setattr(_tables, "KEPT_ROWS", 1000)
+    monkeypatch.setattr(files, "CHUNK_ROWS", 500)
+    monkeypatch.setattr(files, "KEPT_ROWS", 1000)
     frame(3000).to_csv(tmp_path / "long.csv", index=False)
-    got = prepare(columns(tmp_path / "long.csv"), 0, silent)
+    got = prepared(tmp_path / "long.csv")
     assert len(got.y) == 1000
     assert got.notes == ("The table has 3,000 rows; 1,000 of them, drawn at random, were used.",)
 

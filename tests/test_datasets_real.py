@@ -97,9 +97,9 @@ def test_every_split_is_finite_and_scaled_and_says_where_the_rows_are_from(real,
 @pytest.mark.parametrize("name", ["adult", "meps", "compas", "acs_income"])
 def test_indicators_of_one_column_add_up_to_one(real, name):
     data = real(name)
-    sources = {column.source for column in data.columns if column.kind == "indicator"}
+    sources = {column.source for column in data.features if column.kind == "indicator"}
     for source in sources:
-        own = [column.name for column in data.columns if column.source == source]
+        own = [column.name for column in data.features if column.source == source]
         assert (data.X[own].sum(axis=1) == 1).all(), source
 
 

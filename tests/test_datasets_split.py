@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 import torch
 
-from frhsic.datasets import Column, Dataset
-from frhsic.datasets._split import Scale, partition
+from frhsic.datasets import Dataset, Feature
+from frhsic.datasets._split import MinMaxScale, partition
 
 
 def toy(n: int = 50, holes: int = 0, task: str = "binary", **changes: object) -> Dataset:
@@ -23,7 +23,7 @@ def toy(n: int = 50, holes: int = 0, task: str = "binary", **changes: object) ->
         "X": X,
         "y": pd.Series(draw.integers(0, 2, n).astype(float), name="y"),
         "s": pd.Series(draw.uniform(20, 60, n), name="age"),
-        "columns": (Column.numeric("a"), Column.indicator("b", "yes"), Column.numeric("c")),
+        "features": (Feature.numeric("a"), Feature.indicator("b", "yes"), Feature.numeric("c")),
         "task": task,
     }
     fields["X"].columns = ["a", "b=yes", "c"]
@@ -213,7 +213,7 @@ def test_a_sample_is_the_head_of_the_permutation():
     [
         ({"y": pd.Series([0.0, 1.0])}, "lengths differ"),
         ({"s": pd.Series([np.nan] * 30)}, "s has 30 missing"),
-        ({"columns": (Column.numeric("a"),)}, "do not match"),
+        ({"features": (Feature.numeric("a"),)}, "do not match"),
     ],
 )
 def test_a_dataset_that_does_not_fit_together_is_refused(changes, message):
@@ -225,4 +225,4 @@ def test_a_dataset_that_does_not_fit_together_is_refused(changes, message):
 def test_scale_of_complete_columns_is_the_definition():
     values = np.random.default_rng(1).normal(size=(8, 3))
     expected = (values - values.min(0)) / (values.max(0) - values.min(0))
-    np.testing.assert_allclose(Scale.fit(values, ("a", "b", "c"))(values), expected, rtol=1e-15)
+    np.testing.assert_allclose(MinMaxScale.fit(values, ("a", "b", "c"))(values), expected, rtol=1e-15)

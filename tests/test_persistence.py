@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from safetensors import safe_open
@@ -16,12 +17,19 @@ from torch import Tensor, nn
 
 from estimator_samples import QUICK, biased, people
 from frhsic import load, save
-from frhsic.estimators import PENALTY_NAMES, ParityClassifier, ParityEncoder, ParityRegressor, penalty_named, storage
-from frhsic.estimators.recipes import built, recipe
+from frhsic.estimators import (
+    PENALTY_NAMES,
+    ParityClassifier,
+    ParityEncoder,
+    ParityRegressor,
+    describe,
+    penalty_named,
+    persistence,
+)
+from frhsic.estimators.persistence import from_json, to_json
 from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.penalties import EIPM, GDP, HSIC, BinnedMMD, DistanceCorrelation, Penalty
 from frhsic.penalties.base import Batch
-from frhsic.persistence import describe
 
 SHORT = {**QUICK, "epochs": 2}
 
@@ -128,10 +136,10 @@ PENALTIES = [
 
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: type(p).__name__)
-def test_a_penalty_is_built_again_from_its_recipe(penalty: Penalty):
-    said = json.loads(json.dumps(recipe(penalty)))
-    again = built(said)
-    assert recipe(again) == said
+def test_a_penalty_is_built_again_from_its_json(penalty: Penalty):
+    said = json.loads(json.dumps(to_json(penalty)))
+    again = from_json(said)
+    assert to_json(again) == said
     s, z = torch.rand(40, 2), torch.randn(40, 50)
     y = (torch.rand(40) < 0.7).float()
     values = []
@@ -162,7 +170,7 @@ OLD_LINEAR = {"kernel": "Linear", "arguments": {}}
     ],
 )
 def test_a_penalty_under_the_names_of_the_first_release_is_read(name: str, arguments: dict[str, Any], now: Penalty):
-    assert repr(built({"penalty": name, "arguments": arguments})) == repr(now)
+    assert repr(from_json({"penalty": name, "arguments": arguments})) == repr(now)
 
 
 def test_the_header_says_what_the_model_is_and_reading_it_builds_nothing(saved: Path):
@@ -193,7 +201,7 @@ def test_a_file_from_before_there_were_weight_decay_and_variance_floor_goes_on_w
     del header["parameters"]["weight_decay"], header["parameters"]["variance_floor"]
     del header["architecture"]["bottleneck"]
     header["layout"] = 1
-    header["checksum"] = storage._checksum(header, load_file(path))
+    header["checksum"] = persistence._checksum(header, load_file(path))
     rewritten(path, header)
     back = load(path)
     assert (back.weight_decay, back.variance_floor) == (0.0, 0.0)
@@ -296,3 +304,41 @@ def test_a_generator_is_saved_as_the_seed_that_was_drawn_from_it(tmp_path: Path)
     assert again.random_state == model.random_seed_
     repeated = clone(again).fit(X, y, sensitive_features=s)
     np.testing.assert_array_equal(repeated.predict_proba(X), model.predict_proba(X))
+
+
+# files of version 0.1.0, written before arguments of penalties were renamed
+
+OLD = Path(__file__).parent / "data" / "models_0.1.0"
+EXPECTED = json.loads((OLD / "expected.json").read_text())
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_file_of_the_first_version_predicts_what_it_did(name: str):
+    model = load(OLD / f"{name}.frhsic")
+    expected = dict(EXPECTED[name])
+    rows = expected.pop("rows")
+    rows = pd.DataFrame(rows) if isinstance(rows, dict) else np.array(rows)
+    assert expected.keys() >= {"transform"}
+    for method, values in expected.items():
+        np.testing.assert_allclose(getattr(model, method)(rows), values, rtol=1e-12)
+    json.dumps(to_json(model.penalty_))
+
+
+def test_old_names_and_spellings_of_arguments_become_those_of_today(monkeypatch: pytest.MonkeyPatch):
+    class Today(Covariance):
+        def __init__(self, statistic: str = "biased", min_rows: int = 11) -> None:
+            super().__init__()
+            self.statistic, self.min_rows = statistic, min_rows
+
+    monkeypatch.setattr("frhsic.penalties.Today", Today, raising=False)
+    monkeypatch.setitem(persistence.RENAMED_CLASSES, "Yesterday", "Today")
+    monkeypatch.setitem(persistence.RENAMED_VALUES, "normalised", "normalized")
+    old = {"penalty": "Yesterday", "arguments": {"estimator": "normalised", "fewest": 20}}
+    penalty = from_json(old)
+    assert (type(penalty), penalty.statistic, penalty.min_rows) == (Today, "normalized", 20)
+
+
+@pytest.mark.parametrize("name", ["Penalty", "NoSuch", "base", "annotations"])
+def test_only_known_penalties_are_built(name: str):
+    with pytest.raises(ValueError, match="is not known to this version"):
+        from_json({"penalty": name, "arguments": {}})

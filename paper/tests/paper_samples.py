@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from frhsic.datasets import Column, Dataset
+from frhsic.datasets import Dataset, Feature
 
 ADULT_NUMBERS = ("fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week", "first level")
 
@@ -24,6 +24,6 @@ def toy_dataset(name: str, variant: str = "corrected", n: int = 2000) -> Dataset
         pd.DataFrame(x, columns=list(ADULT_NUMBERS)),
         pd.Series(y, name="y"),
         pd.Series(s, name="age"),
-        tuple(map(Column.numeric, ADULT_NUMBERS)),
+        tuple(map(Feature.numeric, ADULT_NUMBERS)),
         "regression" if regression else "binary",
     )

@@ -13,9 +13,8 @@ from frhsic._version import __version__
 if TYPE_CHECKING:
     from frhsic.auditing import audit
     from frhsic.datasets import load_dataset
-    from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor
+    from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor, load, save
     from frhsic.frontier import Frontier
-    from frhsic.persistence import load, save
     from frhsic.selection import select_weight
     from frhsic.transferring import transfer
 
@@ -39,9 +38,9 @@ _HOMES = {
     "ParityEncoder": "estimators",
     "ParityRegressor": "estimators",
     "audit": "auditing",
-    "load": "persistence",
+    "load": "estimators",
     "load_dataset": "datasets",
-    "save": "persistence",
+    "save": "estimators",
     "select_weight": "selection",
     "transfer": "transferring",
 }
@@ -59,9 +58,9 @@ _MODULES = (
     "kernels",
     "parity",
     "penalties",
-    "persistence",
     "report",
     "selection",
+    "tables",
     "transferring",
 )
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from frhsic.datasets import Part, Split
+from frhsic.datasets import Split, Subset
 from frhsic.dependence.grams import hsic_biased
 from frhsic.fleet import Fleet
 from frhsic.kernels import Gaussian
@@ -82,7 +82,7 @@ def _by_split(fleet: Fleet) -> dict[int, list[int]]:
     return groups
 
 
-def _on_part(fleet: Fleet, part: Part, task: str) -> dict[str, Tensor]:
+def _on_part(fleet: Fleet, part: Subset, task: str) -> dict[str, Tensor]:
     x, y, s = part.to(fleet.device)
     scores = fleet.scores(x)[..., 0].double()  # (M, n)
     y, attributes = y.double(), s.double().reshape(len(s), -1)

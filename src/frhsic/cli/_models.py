@@ -30,7 +30,7 @@ class Saved:
         """Load a model; raise if it does not know the columns that it was fitted on."""
         if not path.is_file():
             raise ValueError(f"there is no saved model {str(path)!r}.")
-        model = import_module("frhsic.persistence").load(path)  # heavy: only where a model is asked for
+        model = import_module("frhsic.estimators").load(path)  # heavy: only where a model is asked for
         features = getattr(model, "feature_names_in_", None)
         if features is None:
             raise ValueError(

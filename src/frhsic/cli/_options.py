@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from frhsic.estimators.names import PENALTIES
+
+if TYPE_CHECKING:
+    from frhsic.tables import Advice
 
 __all__ = [
     "AsJson",
@@ -29,6 +33,7 @@ __all__ = [
     "Title",
     "VarianceFloor",
     "WeightDecay",
+    "advice",
 ]
 
 Table = Annotated[
@@ -77,3 +82,13 @@ FailAbove = Annotated[
     typer.Option(help="Limit such as gdp=0.1: exit code 1 if the chosen model's number is above it; may be repeated."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print weight, files and report as JSON.")]
+
+
+def advice() -> Advice:
+    """Return how messages about a table name the options of the command line."""
+    from frhsic.tables import Advice
+
+    return Advice(
+        drop=lambda names: "Leave out with " + " ".join(f"--drop {shlex.quote(name)}" for name in names),
+        positive="Pass --positive VALUE",
+    )

@@ -16,9 +16,9 @@ from frhsic.cli import _limits, _terminal
 
 if TYPE_CHECKING:
     from frhsic.auditing import Settings
-    from frhsic.cli._training_table import Part, Prepared
     from frhsic.report import Report
     from frhsic.selection import Rule, Selection
+    from frhsic.tables import TrainingTable
 
 __all__ = ["Outcome", "Recipe", "finish", "swept", "trained"]
 
@@ -88,12 +88,12 @@ class Outcome:
 
 
 def trained(
-    data: Prepared, recipe: Recipe, weight: float, *, held_out: float, settings: Settings, title: str | None = None
+    data: TrainingTable, recipe: Recipe, weight: float, *, held_out: float, settings: Settings, title: str | None = None
 ) -> Outcome:
     """Train with one weight of the penalty, and without; report on the rows that were held out."""
     from frhsic.estimators import fit_path
 
-    (X, y, s), test = data.cut([held_out], recipe.seed)
+    (X, y, s), test = data.split([held_out], recipe.seed)
     weights = sorted({0.0, 0.0 if recipe.penalty == "none" else weight})
     with _noting() as notes:
         models = fit_path(recipe.estimator(data.binary), X, y, weights=weights, sensitive_features=s)
@@ -102,7 +102,7 @@ def trained(
 
 
 def swept(
-    data: Prepared,
+    data: TrainingTable,
     recipe: Recipe,
     weights: Sequence[float],
     rule: Rule,
@@ -115,7 +115,7 @@ def swept(
     """Train every weight at once, choose one on validation rows, and report on rows that did neither."""
     from frhsic.selection import PerformanceRule, UnmetTargetWarning, select_weight
 
-    (X, y, s), check, test = data.cut([validation, held_out], recipe.seed)
+    (X, y, s), check, test = data.split([validation, held_out], recipe.seed)
     with _noting(UnmetTargetWarning) as notes:
         selection = select_weight(
             recipe.estimator(data.binary),
@@ -140,10 +140,10 @@ def swept(
 
 
 def _reported(
-    data: Prepared,
+    data: TrainingTable,
     models: Sequence[Any],
     at: int,
-    test: Part,
+    test: tuple[Any, Any, Any],
     notes: list[str],
     reason: str,
     kept: float | None,

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from frhsic.cli import _limits, _terminal
+from frhsic.cli import _limits, _options, _terminal
 from frhsic.cli._terminal import ABOVE, BAD_INPUT, Watch
 
 if TYPE_CHECKING:
     import numpy as np
 
     from frhsic.auditing import Audit
-    from frhsic.cli._tables import Table
+    from frhsic.tables import Derived, NumericTable
 
 __all__ = ["audit"]
 
@@ -149,7 +149,7 @@ class _Request:
 class _Subject:
     """What is audited: the rows, z, the scores where there are any beside z, and what both are called."""
 
-    table: Table
+    table: NumericTable
     z: np.ndarray
     scores: np.ndarray | None
     name: str
@@ -158,7 +158,7 @@ class _Subject:
 
 def _run(request: _Request) -> Audit:
     """Check, read, audit, write; return the audit."""
-    from frhsic.cli import _tables
+    from frhsic import tables
 
     if request.score is None and not request.patterns and request.model is None:
         raise ValueError("say what to audit: --score COLUMN, --embedding PATTERN or --model FILE.")
@@ -168,11 +168,11 @@ def _run(request: _Request) -> Audit:
         raise ValueError("--positive says which value of the target counts as 1; pass --target too.")
     if request.out is not None and not request.out.parent.is_dir():
         raise ValueError(f"the folder {str(request.out.parent)!r} is not there; make it first or choose another --out.")
-    names = _tables.column_names(request.path)
-    roles = {_tables.find(name, names, request.path): "sensitive attribute" for name in request.sensitive}
+    names = tables.column_names(request.path)
+    roles = {tables.find(name, names, request.path.name): "sensitive attribute" for name in request.sensitive}
     at = _wanted(request.at, list(roles))
     if request.target is not None:
-        roles.setdefault(_tables.find(request.target, names, request.path), "target")
+        roles.setdefault(tables.find(request.target, names, request.path.name), "target")
     with _terminal.progress() as watch, _terminal.one_thread():
         watch(f"reading {request.path.name}")
         subject = _subject(request, names, roles, watch)
@@ -187,18 +187,18 @@ def _run(request: _Request) -> Audit:
 
 def _subject(request: _Request, names: list[str], roles: dict[str, str], watch: Watch) -> _Subject:
     """Read what is audited from the table, or from the model that is applied to it."""
-    from frhsic.cli import _tables
+    from frhsic import tables
 
-    def read(roles: dict[str, str], derived: _tables.Derived | None = None) -> Table:
-        return _tables.read(
+    def read(roles: dict[str, str], derived: Derived | None = None) -> NumericTable:
+        return tables.read_numbers(
             request.path,
-            list(roles),
-            roles=roles,
+            roles,
             target=request.target,
             positive=request.positive,
             derived=derived,
             seed=request.seed,
             watch=lambda rows: watch(f"reading {request.path.name}: {rows:,} rows"),
+            advice=_options.advice(),
         )
 
     if request.model is not None:
@@ -206,15 +206,15 @@ def _subject(request: _Request, names: list[str], roles: dict[str, str], watch: 
 
         model = _models.Saved.open(request.model)
         for name in model.features:
-            _tables.find(name, names, request.path)
-        table = read(roles, _tables.Derived(model.features, model.width, model.apply, model.numeric))
+            tables.find(name, names, request.path.name)
+        table = read(roles, tables.Derived(model.features, model.width, model.apply, model.numeric))
         z, scores = (table.derived[:, :-1], table.derived[:, -1]) if model.scores else (table.derived, None)
         return _Subject(table, z, scores, f"Z of {request.model.name}", f"score of {request.model.name}")
-    parts = [name for pattern in request.patterns for name in _tables.expand(pattern, names, request.path)]
+    parts = [name for pattern in request.patterns for name in tables.expand(pattern, names, request.path.name)]
     parts = [name for name in dict.fromkeys(parts) if name not in roles]
     if request.patterns and not parts:
         raise ValueError("--embedding matches only the sensitive attribute or the target; nothing is left to audit.")
-    score = None if request.score is None else _tables.find(request.score, names, request.path)
+    score = None if request.score is None else tables.find(request.score, names, request.path.name)
     wanted = dict.fromkeys(parts, "embedding") | ({} if score is None else {score: "score"})
     table = read(wanted | roles)
     if not parts and score is not None:
@@ -251,7 +251,7 @@ def _measure(request: _Request, subject: _Subject, at: dict[str, list[float]] | 
     return found
 
 
-def _matrix(data: Table, parts: Sequence[str]) -> np.ndarray:
+def _matrix(data: NumericTable, parts: Sequence[str]) -> np.ndarray:
     import numpy as np
 
     return np.column_stack([data.columns[name] for name in parts])

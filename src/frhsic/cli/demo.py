@@ -12,7 +12,7 @@ from frhsic.cli import _options, _terminal
 
 if TYPE_CHECKING:
     from frhsic.cli._training import Outcome
-    from frhsic.cli._training_table import Prepared
+    from frhsic.tables import TrainingTable
 
 __all__ = ["EPILOG", "demo"]
 
@@ -92,13 +92,13 @@ def demo(
         _training.finish(outcome, {"report": out}, as_json=as_json, limits={}, tell=_tell)
 
 
-def _data(rows: int | None, epochs: int, seed: int) -> Prepared:
+def _data(rows: int | None, epochs: int, seed: int) -> TrainingTable:
     """Adult, or the synthetic task where nothing has its file; a sample of it, and what was shortened in words."""
     import pandas as pd
 
-    from frhsic.cli._training_table import Prepared
     from frhsic.datasets import DatasetUnavailableError, load_dataset
     from frhsic.datasets.synthetic import synthetic_task
+    from frhsic.tables import TrainingTable
 
     notes = []
     try:
@@ -117,7 +117,7 @@ def _data(rows: int | None, epochs: int, seed: int) -> Prepared:
             f"This is a shortened run: {data.n:,} of {every:,} rows and {epochs} of {FULL.epochs} epochs, with smaller "
             "audits. `frhsic demo --full` leaves nothing out; its numbers differ."
         )
-    return Prepared(
+    return TrainingTable(
         data.X, data.y.to_numpy().astype(int), pd.DataFrame(data.s), True, name, str(data.y.name), notes=tuple(notes)
     )
 

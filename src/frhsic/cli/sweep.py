@@ -93,9 +93,9 @@ def sweep(
     with _terminal.refusing("sweep"), _terminal.one_thread():
         from frhsic.auditing import Settings
         from frhsic.cli import _training
-        from frhsic.cli._training_table import Columns, prepare
-        from frhsic.persistence import save
+        from frhsic.estimators import save
         from frhsic.report import write
+        from frhsic.tables import ColumnRoles, read_training_table
 
         limits = _limits.parsed(fail_above or ())
         rule, grid = _rule(within, target_gdp, test), _grid(weights)
@@ -106,9 +106,15 @@ def sweep(
         )
         if penalty == "none":
             raise ValueError("--penalty none makes every weight the same; choose a penalty to sweep over.")
-        columns = Columns(table, target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))
+        roles = ColumnRoles(target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))
         with _terminal.progress() as watch:
-            data = prepare(columns, seed, watch)
+            data = read_training_table(
+                table,
+                roles,
+                seed=seed,
+                watch=lambda rows: watch(f"reading {table.name}: {rows:,} rows"),
+                advice=_options.advice(),
+            )
         out.mkdir(parents=True, exist_ok=True)
         _terminal.require_writable(files, table)
         outcome = _training.swept(

@@ -78,9 +78,9 @@ def train(
     with _terminal.refusing("train"), _terminal.one_thread():
         from frhsic.auditing import Settings
         from frhsic.cli import _training
-        from frhsic.cli._training_table import Columns, prepare
-        from frhsic.persistence import save
+        from frhsic.estimators import save
         from frhsic.report import write
+        from frhsic.tables import ColumnRoles, read_training_table
 
         limits = _limits.parsed(fail_above or ())
         page = report if report is not None else (None if as_json else DEFAULT_REPORT)
@@ -92,9 +92,15 @@ def train(
         )
         if not 0 <= weight < math.inf:
             raise ValueError(f"--weight is {weight:g}; pass zero or more.")
-        columns = Columns(table, target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))
+        roles = ColumnRoles(target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))
         with _terminal.progress() as watch:
-            data = prepare(columns, seed, watch)
+            data = read_training_table(
+                table,
+                roles,
+                seed=seed,
+                watch=lambda rows: watch(f"reading {table.name}: {rows:,} rows"),
+                advice=_options.advice(),
+            )
         outcome = _training.trained(data, recipe, weight, held_out=test_share, settings=settings, title=title)
         save(outcome.model, out)
         if page is not None:

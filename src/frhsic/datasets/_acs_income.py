@@ -8,9 +8,9 @@ from io import BytesIO
 import numpy as np
 import pandas as pd
 
-from frhsic.datasets._dataset import Column, Dataset, legacy_permutation
-from frhsic.datasets._entry import Entry, Variant, encoded
-from frhsic.datasets.sources import Obtained, RawFile, zip_member
+from frhsic.datasets._dataset import legacy_permutation
+from frhsic.datasets._entry import Content, Entry, Variant
+from frhsic.datasets.sources import RawFile, zip_member
 
 __all__ = ["ACS_INCOME"]
 
@@ -78,10 +78,6 @@ LEVELS: dict[str, list[object]] = {
     "SEX": [1, 2],
     "RAC1P": list(range(1, 10)),
 }
-CITATION = (
-    "Ding, F., Hardt, M., Miller, J. and Schmidt, L. (2021). Retiring Adult: New Datasets for Fair Machine "
-    "Learning. NeurIPS 34. Data: US Census Bureau, American Community Survey, PUMS 2018 1-year."
-)
 
 
 def grouped(codes: pd.Series[int], starts: dict[int, str], last: int) -> pd.Series[str]:
@@ -100,9 +96,9 @@ def grouped(codes: pd.Series[int], starts: dict[int, str], last: int) -> pd.Seri
     return pd.Series(np.array(list(starts.values()), dtype=object)[position], name=codes.name)
 
 
-def build(obtained: Obtained, variant: Variant) -> Dataset:
+def build(data: bytes, variant: Variant) -> Content:
     """Return 20,000 rows drawn by the paper's seed; `published` leaves all codes as numbers."""
-    table = pd.read_csv(BytesIO(obtained.data), usecols=list(TABLE))
+    table = pd.read_csv(BytesIO(data), usecols=list(TABLE))
     n = len(table)
     frame = table.iloc[legacy_permutation(n, SEED)[:DRAWN]].reset_index(drop=True)
     dropped = [
@@ -110,34 +106,24 @@ def build(obtained: Obtained, variant: Variant) -> Dataset:
         "People up to 16 years, or with an income up to 100 dollars, no working hours or no weight.",
         f"{n - DRAWN} of {n} rows: {DRAWN} are drawn without replacement by seed {SEED}.",
     ]
-    if variant == "published":
-        X, columns = frame[list(FEATURES)].astype("float64"), tuple(map(Column.numeric, FEATURES))
-    else:
+    if variant == "corrected":
         dropped.append(
             "Occupation and place of birth within their major groups: 23 SOC groups for some 530 codes, 8 world areas "
             "for some 210."
         )
         frame["OCCP"] = grouped(frame["OCCP"], OCCUPATIONS, LAST_OCCUPATION)
         frame["POBP"] = grouped(frame["POBP"], BIRTHPLACES, LAST_BIRTHPLACE)
-        X, columns = encoded(frame, ["WKHP"], LEVELS)
     whole = "of all of them: these are the paper's rows" if n == STATE_ROWS else (
         f"of a {n / STATE_ROWS:.0%} sample of the state's {STATE_ROWS}: another draw than the paper's"
     )  # fmt: skip
-    return Dataset(
-        "acs_income",
-        variant,
-        X,
-        frame[LABEL].astype("float64").rename("income>50000"),
-        frame["AGEP"].astype("float64"),
-        columns,
-        "binary",
-        ("up to 50,000", "more than 50,000"),
-        obtained.provenance(
-            f"American Community Survey, PUMS 2018 1-year, California, US Census Bureau; {DRAWN} rows {whole}."
-        ),
-        ACS_INCOME.licence,
-        CITATION,
-        tuple(dropped),
+    return Content(
+        frame,
+        FEATURES if variant == "published" else ("WKHP",),
+        {} if variant == "published" else LEVELS,
+        frame[LABEL].rename("income>50000"),
+        frame["AGEP"],
+        f"American Community Survey, PUMS 2018 1-year, California, US Census Bureau; {DRAWN} rows {whole}.",
+        dropped,
     )
 
 
@@ -208,6 +194,9 @@ ACS_INCOME = Entry(
     ),
     owner="US Census Bureau",
     licence="public domain",
+    citation="Ding, F., Hardt, M., Miller, J. and Schmidt, L. (2021). Retiring Adult: New Datasets for Fair Machine "
+    "Learning. NeurIPS 34. Data: US Census Bureau, American Community Survey, PUMS 2018 1-year.",
+    classes=("up to 50,000", "more than 50,000"),
     sensitive="age",
     corrected=(20_000, 98),
     published=(20_000, 9),

@@ -6,9 +6,8 @@ from io import BytesIO
 
 import pandas as pd
 
-from frhsic.datasets._dataset import Dataset
-from frhsic.datasets._entry import Entry, Variant, encoded, words
-from frhsic.datasets.sources import Obtained, RawFile, Wheel
+from frhsic.datasets._entry import Content, Entry, Variant, words
+from frhsic.datasets.sources import RawFile, Wheel
 
 __all__ = ["ADULT"]
 
@@ -16,16 +15,13 @@ COLUMNS = words("""
 age workclass fnlwgt education education-num marital-status occupation relationship race sex
 capital-gain capital-loss hours-per-week native-country income
 """)
-NUMERIC = ("fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
-CATEGORICAL = (
-    "workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "native-country",
-)  # fmt: skip
-CITATION = "Becker, B. and Kohavi, R. (1996). Adult. UCI Machine Learning Repository. doi:10.24432/C5XW20"
+NUMERIC = words("fnlwgt education-num capital-gain capital-loss hours-per-week")
+CATEGORICAL = words("workclass education marital-status occupation relationship race sex native-country")
 
 
-def build(obtained: Obtained, variant: Variant) -> Dataset:
+def build(data: bytes, variant: Variant) -> Content:
     """Return Adult; `corrected` drops the rows with a "?", `published` keeps "?" as a level."""
-    frame = pd.read_csv(BytesIO(obtained.data), header=None, names=COLUMNS, skipinitialspace=True)
+    frame = pd.read_csv(BytesIO(data), header=None, names=COLUMNS, skipinitialspace=True)
     dropped = ["age is the sensitive attribute and no feature.", "adult.test is not used."]
     if variant == "corrected":
         complete = (frame[list(CATEGORICAL)] != "?").all(axis=1)
@@ -34,20 +30,14 @@ def build(obtained: Obtained, variant: Variant) -> Dataset:
             "published numbers kept '?' as a level."
         )
         frame = frame[complete].reset_index(drop=True)
-    X, columns = encoded(frame, NUMERIC, dict.fromkeys(CATEGORICAL))
-    return Dataset(
-        "adult",
-        variant,
-        X,
-        (frame["income"] == ">50K").astype("float64").rename("income>50K"),
-        frame["age"].astype("float64"),
-        columns,
-        "binary",
-        ("<=50K", ">50K"),
-        obtained.provenance("Adult, UCI Machine Learning Repository, dataset 2; the training file adult.data."),
-        ADULT.licence,
-        CITATION,
-        tuple(dropped),
+    return Content(
+        frame,
+        NUMERIC,
+        dict.fromkeys(CATEGORICAL),
+        (frame["income"] == ">50K").rename("income>50K"),
+        frame["age"],
+        "Adult, UCI Machine Learning Repository, dataset 2; the training file adult.data.",
+        dropped,
     )
 
 
@@ -66,6 +56,8 @@ ADULT = Entry(
     ),
     owner="UCI ML Repository",
     licence="CC BY 4.0",
+    citation="Becker, B. and Kohavi, R. (1996). Adult. UCI Machine Learning Repository. doi:10.24432/C5XW20",
+    classes=("<=50K", ">50K"),
     sensitive="age",
     corrected=(30_162, 103),
     published=(32_561, 107),

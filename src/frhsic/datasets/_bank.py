@@ -6,40 +6,29 @@ from io import BytesIO
 
 import pandas as pd
 
-from frhsic.datasets._dataset import Dataset
-from frhsic.datasets._entry import Entry, Variant, encoded, words
-from frhsic.datasets.sources import Obtained, RawFile, Wheel
+from frhsic.datasets._entry import Content, Entry, Variant, words
+from frhsic.datasets.sources import RawFile, Wheel
 
 __all__ = ["BANK"]
 
 NUMERIC = words("campaign pdays previous emp.var.rate cons.price.idx cons.conf.idx euribor3m nr.employed")
 CATEGORICAL = words("job marital education default housing loan contact month day_of_week poutcome")
-CITATION = (
-    "Moro, S., Cortez, P. and Rita, P. (2014). A data-driven approach to predict the success of bank telemarketing. "
-    "Decision Support Systems 62."
-)
 
 
-def build(obtained: Obtained, variant: Variant) -> Dataset:
+def build(data: bytes, variant: Variant) -> Content:
     """Return Bank Marketing; "unknown" is a level of its own, as the owners mean it."""
-    frame = pd.read_csv(BytesIO(obtained.data), sep=";")
-    X, columns = encoded(frame, list(NUMERIC), dict.fromkeys(CATEGORICAL))
-    return Dataset(
-        "bank",
-        variant,
-        X,
-        (frame["y"] == "yes").astype("float64"),
-        frame["age"].astype("float64"),
-        columns,
-        "binary",
-        ("no deposit", "deposit"),
-        obtained.provenance("Bank Marketing, file bank-additional-full.csv, calls from May 2008 to November 2010."),
-        BANK.licence,
-        CITATION,
-        (
+    frame = pd.read_csv(BytesIO(data), sep=";")
+    return Content(
+        frame,
+        NUMERIC,
+        dict.fromkeys(CATEGORICAL),
+        frame["y"] == "yes",
+        frame["age"],
+        "Bank Marketing, file bank-additional-full.csv, calls from May 2008 to November 2010.",
+        [
             "age is the sensitive attribute and no feature.",
             "duration: the length of the call is known only once its outcome is, and the owners advise against it.",
-        ),
+        ],
     )
 
 
@@ -58,6 +47,9 @@ BANK = Entry(
     ),
     owner="UCI Machine Learning Repository, dataset 222",
     licence="CC BY 4.0",
+    citation="Moro, S., Cortez, P. and Rita, P. (2014). A data-driven approach to predict the success of bank "
+    "telemarketing. Decision Support Systems 62.",
+    classes=("no deposit", "deposit"),
     sensitive="age",
     corrected=(41_188, 61),
     published=None,

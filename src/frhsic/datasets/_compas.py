@@ -6,9 +6,8 @@ from io import BytesIO
 
 import pandas as pd
 
-from frhsic.datasets._dataset import Dataset
-from frhsic.datasets._entry import Entry, Variant, encoded
-from frhsic.datasets.sources import Obtained, RawFile, Wheel
+from frhsic.datasets._entry import Content, Entry, Variant
+from frhsic.datasets.sources import RawFile, Wheel
 
 __all__ = ["COMPAS"]
 
@@ -17,12 +16,11 @@ DAYS = ("days_b_screening_arrest", "c_days_from_compas")
 CATEGORICAL = ("c_charge_degree", "sex", "race")
 # Names and dates of birth of real people are in the file; only these columns are ever parsed.
 READ = (*COUNTS, *DAYS, *CATEGORICAL, "age", "is_recid", "score_text", "two_year_recid")
-CITATION = "Angwin, J., Larson, J., Mattu, S. and Kirchner, L. (2016). Machine Bias. ProPublica."
 
 
-def build(obtained: Obtained, variant: Variant) -> Dataset:
+def build(data: bytes, variant: Variant) -> Content:
     """Return COMPAS after ProPublica's filter; `published` also has two counts of days as features."""
-    frame = pd.read_csv(BytesIO(obtained.data), usecols=list(READ))
+    frame = pd.read_csv(BytesIO(data), usecols=list(READ))
     kept = (
         (frame["days_b_screening_arrest"].abs() <= 30)
         & (frame["is_recid"] != -1)
@@ -36,28 +34,22 @@ def build(obtained: Obtained, variant: Variant) -> Dataset:
         "found, ordinary traffic offence, or no score.",
         "COMPAS's own scores, and all columns about what came after the screening.",
     ]
-    numeric = list(COUNTS + DAYS)
+    numeric: tuple[str, ...] = COUNTS + DAYS
     if variant == "corrected":
-        numeric = list(COUNTS)
+        numeric = COUNTS
         dropped.append(
             "days_b_screening_arrest and c_days_from_compas: days between charge and screening, which describe the "
             "file rather than the person; the text of the paper does not list them, the published numbers used them."
         )
     frame = frame[kept].reset_index(drop=True)
-    X, columns = encoded(frame, numeric, dict.fromkeys(CATEGORICAL))
-    return Dataset(
-        "compas",
-        variant,
-        X,
-        frame["two_year_recid"].astype("float64"),
-        frame["age"].astype("float64"),
-        columns,
-        "binary",
-        ("no new charge", "charged again"),
-        obtained.provenance("COMPAS two-year file, ProPublica's analysis of Broward County, Florida, 2013-2014."),
-        COMPAS.licence,
-        CITATION,
-        tuple(dropped),
+    return Content(
+        frame,
+        numeric,
+        dict.fromkeys(CATEGORICAL),
+        frame["two_year_recid"],
+        frame["age"],
+        "COMPAS two-year file, ProPublica's analysis of Broward County, Florida, 2013-2014.",
+        dropped,
     )
 
 
@@ -76,6 +68,8 @@ COMPAS = Entry(
     ),
     owner="ProPublica",
     licence="published by ProPublica without a stated licence",
+    citation="Angwin, J., Larson, J., Mattu, S. and Kirchner, L. (2016). Machine Bias. ProPublica.",
+    classes=("no new charge", "charged again"),
     sensitive="age",
     corrected=(6_172, 14),
     published=(6_172, 16),

@@ -6,9 +6,8 @@ from io import BytesIO
 
 import pandas as pd
 
-from frhsic.datasets._dataset import Dataset
-from frhsic.datasets._entry import Entry, Variant, encoded, words
-from frhsic.datasets.sources import Obtained, RawFile, Wheel
+from frhsic.datasets._entry import Content, Entry, Variant, words
+from frhsic.datasets.sources import RawFile, Wheel
 
 __all__ = ["CREDIT"]
 
@@ -18,29 +17,19 @@ NUMERIC = words(
 )
 CATEGORICAL = words("SEX EDUCATION MARRIAGE")
 TARGET = "default.payment.next.month"
-CITATION = (
-    "Yeh, I.-C. and Lien, C.-H. (2009). The comparisons of data mining techniques for the predictive accuracy of "
-    "probability of default of credit card clients. Expert Systems with Applications 36(2)."
-)
 
 
-def build(obtained: Obtained, variant: Variant) -> Dataset:
+def build(data: bytes, variant: Variant) -> Content:
     """Return the credit card clients of 2005."""
-    frame = pd.read_csv(BytesIO(obtained.data), usecols=[*NUMERIC, *CATEGORICAL, "AGE", TARGET])
-    X, columns = encoded(frame, list(NUMERIC), dict.fromkeys(CATEGORICAL))
-    return Dataset(
-        "credit",
-        variant,
-        X,
-        frame[TARGET].astype("float64"),
-        frame["AGE"].astype("float64").rename("age"),
-        columns,
-        "binary",
-        ("paid", "default"),
-        obtained.provenance("Default of Credit Card Clients, Taiwan, April to September 2005."),
-        CREDIT.licence,
-        CITATION,
-        ("AGE is the sensitive attribute and no feature.", "ID: a row number."),
+    frame = pd.read_csv(BytesIO(data), usecols=[*NUMERIC, *CATEGORICAL, "AGE", TARGET])
+    return Content(
+        frame,
+        NUMERIC,
+        dict.fromkeys(CATEGORICAL),
+        frame[TARGET],
+        frame["AGE"].rename("age"),
+        "Default of Credit Card Clients, Taiwan, April to September 2005.",
+        ["AGE is the sensitive attribute and no feature.", "ID: a row number."],
     )
 
 
@@ -59,6 +48,9 @@ CREDIT = Entry(
     ),
     owner="UCI Machine Learning Repository, dataset 350",
     licence="CC BY 4.0",
+    citation="Yeh, I.-C. and Lien, C.-H. (2009). The comparisons of data mining techniques for the predictive accuracy "
+    "of probability of default of credit card clients. Expert Systems with Applications 36(2).",
+    classes=("paid", "default"),
     sensitive="age",
     corrected=(30_000, 32),
     published=None,

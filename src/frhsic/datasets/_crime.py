@@ -6,9 +6,8 @@ from io import BytesIO
 
 import pandas as pd
 
-from frhsic.datasets._dataset import Column, Dataset
-from frhsic.datasets._entry import Entry, Variant, words
-from frhsic.datasets.sources import Obtained, RawFile, Wheel
+from frhsic.datasets._entry import Content, Entry, Variant, words
+from frhsic.datasets.sources import RawFile, Wheel
 
 __all__ = ["CRIME"]
 
@@ -35,18 +34,17 @@ ViolentCrimesPerPop
 IDENTITY = COLUMNS[:5]
 TARGET = COLUMNS[-1]
 MOST_MISSING = 0.2
-CITATION = "Redmond, M. (2002). Communities and Crime. UCI Machine Learning Repository. doi:10.24432/C53W3X"
 
 
-def build(obtained: Obtained, variant: Variant) -> Dataset:
+def build(data: bytes, variant: Variant) -> Content:
     """Return Crime; `corrected` protects racepctblack, `published` householdsize, one column beside it."""
     frame = pd.read_csv(
-        BytesIO(obtained.data), header=None, names=COLUMNS, usecols=COLUMNS[len(IDENTITY) :], na_values="?"
+        BytesIO(data), header=None, names=COLUMNS, usecols=COLUMNS[len(IDENTITY) :], na_values="?"
     ).astype("float64")
     sensitive = "racepctblack" if variant == "corrected" else "householdsize"
     sparse = frame.columns[frame.isna().mean() > MOST_MISSING]
     X = frame.drop(columns=[sensitive, TARGET, *sparse])
-    holes = int(X.isna().to_numpy().sum())
+    missing = int(X.isna().to_numpy().sum())
     dropped = [
         f"{sensitive} is the sensitive attribute and no feature.",
         f"{', '.join(IDENTITY)}: they say which community it is.",
@@ -55,25 +53,18 @@ def build(obtained: Obtained, variant: Variant) -> Dataset:
     ]
     if variant == "published":
         X = X.fillna(X.median())
-        dropped.append(f"{holes} missing value was replaced by the median over all rows, test rows included.")
+        dropped.append(f"{missing} missing value was replaced by the median over all rows, test rows included.")
     else:
-        dropped.append(f"{holes} missing value stays NaN until a split fills it with the training rows' median.")
-    return Dataset(
-        "crime",
-        variant,
+        dropped.append(f"{missing} missing value stays NaN until a split fills it with the training rows' median.")
+    return Content(
         X,
+        [str(name) for name in X],
+        {},
         frame[TARGET],
         frame[sensitive],
-        tuple(Column.numeric(str(name)) for name in X),
-        "regression",
-        (),
-        obtained.provenance(
-            "Communities and Crime, UCI Machine Learning Repository, dataset 183; all values already normalised "
-            "to 0-1 there in steps of 0.01."
-        ),
-        CRIME.licence,
-        CITATION,
-        tuple(dropped),
+        "Communities and Crime, UCI Machine Learning Repository, dataset 183; all values already normalised to 0-1 "
+        "there in steps of 0.01.",
+        dropped,
     )
 
 
@@ -95,6 +86,8 @@ CRIME = Entry(
     ),
     owner="UCI ML Repository",
     licence="CC BY 4.0",
+    citation="Redmond, M. (2002). Communities and Crime. UCI Machine Learning Repository. doi:10.24432/C53W3X",
+    classes=(),
     sensitive="racepctblack",
     corrected=(1_994, 99),
     published=(1_994, 99),

@@ -1,9 +1,8 @@
-"""A table with a target and a sensitive attribute: what it is, where it came from, what was left out."""
+"""A table with a target and a sensitive attribute, where it came from, and what was left out."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -12,20 +11,19 @@ import pandas as pd
 import torch
 
 from frhsic.datasets._split import Split, partition
+from frhsic.tables import Task, check_distinct, nearest
 
-__all__ = ["Column", "Dataset", "Task", "nearest"]
-
-Task = Literal["binary", "regression", "multiclass"]
+__all__ = ["Dataset", "Feature"]
 
 
 @dataclass(frozen=True)
-class Column:
+class Feature:
     """One column of X: a number, or the 0/1 indicator that `source` has the level `level`.
 
     Examples
     --------
-    >>> Column.indicator("sex", "Female")
-    Column(name='sex=Female', kind='indicator', source='sex', level='Female')
+    >>> Feature.indicator("sex", "Female")
+    Feature(name='sex=Female', kind='indicator', source='sex', level='Female')
     """
 
     name: str
@@ -34,12 +32,12 @@ class Column:
     level: str | None = None
 
     @classmethod
-    def numeric(cls, name: str) -> Column:
-        """Return a column that is used as the number it is."""
+    def numeric(cls, name: str) -> Feature:
+        """Return a feature that is a number."""
         return cls(name, "numeric", name)
 
     @classmethod
-    def indicator(cls, source: str, level: object) -> Column:
+    def indicator(cls, source: str, level: object) -> Feature:
         """Return the indicator of one level of a categorical column."""
         return cls(f"{source}={level}", "indicator", source, str(level))
 
@@ -51,15 +49,15 @@ class Dataset:
     Attributes
     ----------
     name, variant : str
-        What :func:`~frhsic.datasets.load_dataset` was asked for.
+        Arguments of :func:`~frhsic.datasets.load_dataset`.
     X : DataFrame of shape (n, d)
         Features, all numeric. A missing value stays NaN until :meth:`split` fills it with the median
-        of the training rows, so that no test row has a say in it.
+        of the training rows, so that test rows do not influence it.
     y : Series of length n
         Target: 0/1, a number, or class codes 0, 1, ... in the order of `classes`.
     s : Series of length n, or DataFrame of shape (n, q) for several attributes
         Sensitive attribute in its own unit (years, per cent, ...).
-    columns : tuple of Column
+    features : tuple of Feature
         Kind and source of each column of X.
     task : "binary", "regression" or "multiclass"
     classes : tuple of str
@@ -67,13 +65,13 @@ class Dataset:
     provenance, licence, citation : str
         Whose data these are, which rows, what one may do with them, what to cite.
     dropped : tuple of str
-        What was left out, and why: one sentence each.
+        What was left out, and why, in one sentence each.
 
     Examples
     --------
     >>> table = pd.DataFrame({"hours": [40.0, 20.0, 38.0], "score": [1.0, 0.0, 1.0]})
     >>> data = Dataset("toy", "own", table, pd.Series([1, 0, 1]), pd.Series([30.0, 50.0, 41.0], name="age"),
-    ...                tuple(map(Column.numeric, table)), "binary")
+    ...                tuple(map(Feature.numeric, table)), "binary")
     >>> data.n, data.d, data.attributes
     (3, 2, ('age',))
     """
@@ -83,7 +81,7 @@ class Dataset:
     X: pd.DataFrame
     y: pd.Series[Any]
     s: pd.Series[Any] | pd.DataFrame
-    columns: tuple[Column, ...]
+    features: tuple[Feature, ...]
     task: Task
     classes: tuple[str, ...] = ()
     provenance: str = ""
@@ -93,11 +91,9 @@ class Dataset:
 
     def __post_init__(self) -> None:
         names = list(self.X.columns)
-        if names != [column.name for column in self.columns]:
+        if names != [feature.name for feature in self.features]:
             raise ValueError(f"{self.name}: the columns of X do not match their descriptions, one for one.")
-        if len(set(names)) != len(names):
-            twice = sorted({name for name in names if names.count(name) > 1})
-            raise ValueError(f"{self.name}: X has more than one column named {', '.join(twice)}; rename them.")
+        check_distinct(names, f"{self.name}: X")
         if not len(self.X) == len(self.y) == len(self.s):
             raise ValueError(
                 f"{self.name}: lengths differ: X has {len(self.X)} rows, y {len(self.y)}, s {len(self.s)}."
@@ -129,7 +125,7 @@ class Dataset:
     @property
     def kinds(self) -> dict[str, str]:
         """Kind of each column of X, "numeric" or "indicator", by its name."""
-        return {column.name: column.kind for column in self.columns}
+        return {feature.name: feature.kind for feature in self.features}
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -145,7 +141,7 @@ class Dataset:
         --------
         >>> table = pd.DataFrame({"hours": [40.0, 20.0], "score": [1.0, 0.0]})
         >>> data = Dataset("toy", "own", table, pd.Series([1, 0]), pd.Series([30.0, 50.0], name="age"),
-        ...                tuple(map(Column.numeric, table)), "binary").protecting("age", "hours")
+        ...                tuple(map(Feature.numeric, table)), "binary").protecting("age", "hours")
         >>> data.attributes, list(data.X)
         (('age', 'hours'), ['score'])
         """
@@ -165,14 +161,12 @@ class Dataset:
                 )
         everything = pd.concat([sensitive, self.X], axis=1)
         returned = [name for name in self.attributes if name not in names]
-        columns = tuple(Column.numeric(name) for name in returned) + tuple(
-            column for column in self.columns if column.name not in names
-        )
+        features = (*map(Feature.numeric, returned), *(f for f in self.features if f.name not in names))
         return replace(
             self,
-            X=everything[[column.name for column in columns]],
+            X=everything[[feature.name for feature in features]],
             s=everything[names[0]] if len(names) == 1 else everything[list(names)],
-            columns=columns,
+            features=features,
         )
 
     def take(self, rows: Sequence[int] | np.ndarray) -> Dataset:
@@ -200,9 +194,9 @@ class Dataset:
         scaling: Literal["train", "all"] = "train",
         dtype: torch.dtype = torch.float32,
     ) -> Split:
-        r"""Split into parts of a permutation and scale every column to [0, 1].
+        r"""Split the rows at random and scale every column to [0, 1].
 
-        :math:`x \mapsto (x - \min) / (\max - \min)`, the minimum and maximum of the training rows, for each
+        :math:`x \mapsto (x - \min) / (\max - \min)`, with the minimum and maximum of the training rows, for each
         column of X and of s; y is untouched. A column that is constant in training is only shifted to 0.
         Missing values become the median of the training rows first.
 
@@ -214,21 +208,21 @@ class Dataset:
         seed : int
             From 0 to 2**32 - 1.
         train : float, optional
-            Share of training rows. Left out, the last fifth is the test part, whatever `validation` is, and
-            the validation rows come off the end of the training part: the test rows stay the same.
+            Share of training rows. Left out, the last fifth are test rows, whatever `validation` is, and the
+            validation rows come off the end of the training rows: the test rows stay the same.
         validation : float
             Share of validation rows; they follow the training rows. All others are test rows.
         scaling : "train" or "all"
-            Rows that medians, minima and maxima are taken from. "all" lets test rows into the scale: it is
-            there because several published experiments did so.
+            Rows that medians, minima and maxima are computed on. "all" includes test rows, as several published
+            experiments did.
         dtype : torch.dtype
-            Of x, s and of a binary or regression target.
+            Type of x, s and of a binary or regression target.
 
         Examples
         --------
         >>> table = pd.DataFrame({"hours": [40.0, 20.0, 38.0, 10.0, 30.0]})
         >>> data = Dataset("toy", "own", table, pd.Series([1, 0, 1, 0, 1]),
-        ...                pd.Series([30.0, 50.0, 41.0, 22.0, 63.0], name="age"), (Column.numeric("hours"),), "binary")
+        ...                pd.Series([30.0, 50.0, 41.0, 22.0, 63.0], name="age"), (Feature.numeric("hours"),), "binary")
         >>> x, y, s = data.split(42).train
         >>> len(x), float(x.min()), float(x.max())
         (4, 0.0, 1.0)
@@ -248,20 +242,3 @@ def legacy_permutation(n: int, seed: int) -> np.ndarray:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
         raise ValueError(f"seed={seed!r}; pass an integer from 0 to 2**32 - 1.")
     return np.random.RandomState(int(seed)).permutation(n)
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return " Did you mean ...?" for a name that is close to a known one, else the list of what is known.
-
-    Examples
-    --------
-    >>> nearest("aduld", ["adult", "meps"])
-    " Did you mean 'adult'?"
-    """
-    options = list(known)
-    lowered = {option.lower(): option for option in reversed(options)}
-    close = difflib.get_close_matches(name.lower(), lowered, n=1)
-    if close:
-        return f" Did you mean {lowered[close[0]]!r}?"
-    shown = ", ".join(options[:30])
-    return f" There are: {shown}{', ...' if len(options) > 30 else ''}."

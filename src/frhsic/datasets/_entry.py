@@ -1,27 +1,46 @@
-"""What each dataset on offer says of itself, and the encoding they share."""
+"""The description of each dataset on offer, and the encoding that they share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from frhsic.datasets._dataset import Column, Dataset
+from frhsic.datasets._dataset import Dataset, Feature
 from frhsic.datasets.sources import Obtained, RawFile
+from frhsic.tables import Category
 
-__all__ = ["Entry", "Variant", "encoded", "words"]
+__all__ = ["Content", "Entry", "Variant", "encoded", "words"]
 
 Variant = Literal["corrected", "published"]
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """The content of a dataset's file in one variant.
+
+    `numeric` and `categorical` are the features among the columns of `frame`, as :func:`encoded` takes them. `source`
+    says whose data and which rows these are.
+    """
+
+    frame: pd.DataFrame
+    numeric: Sequence[str]
+    categorical: Mapping[str, Sequence[object] | None]
+    y: pd.Series[Any]
+    s: pd.Series[Any]
+    source: str
+    dropped: list[str]
 
 
 @dataclass(frozen=True)
 class Entry:
     """A dataset on offer: its files in order of preference and its shape (n, d) in either variant.
 
-    `published` is None for a dataset that the paper does not use.
+    `classes` is empty for a regression. `published` is None for a dataset that the paper does not use. `build` turns
+    the bytes of a file into the content of a variant.
     """
 
     name: str
@@ -29,39 +48,59 @@ class Entry:
     files: tuple[RawFile, ...]
     owner: str
     licence: str
+    citation: str
+    classes: tuple[str, ...]
     sensitive: str
     corrected: tuple[int, int]
     published: tuple[int, int] | None
-    build: Callable[[Obtained, Variant], Dataset]
+    build: Callable[[bytes, Variant], Content]
+
+    def dataset(self, obtained: Obtained, variant: Variant) -> Dataset:
+        """Return the dataset that a file holds."""
+        content = self.build(obtained.data, variant)
+        X, features = encoded(content.frame, content.numeric, content.categorical)
+        return Dataset(
+            self.name,
+            variant,
+            X,
+            content.y.astype("float64"),
+            content.s.astype("float64"),
+            features,
+            "binary" if self.classes else "regression",
+            self.classes,
+            obtained.provenance(content.source),
+            self.licence,
+            self.citation,
+            tuple(content.dropped),
+        )
 
 
 def encoded(
     frame: pd.DataFrame, numeric: Sequence[str], categorical: Mapping[str, Sequence[object] | None]
-) -> tuple[pd.DataFrame, tuple[Column, ...]]:
+) -> tuple[pd.DataFrame, tuple[Feature, ...]]:
     """Return numeric columns as they are, then one 0/1 column for each level of each categorical one.
 
-    The levels are those given, or where None came those that occur, sorted. A value that is not among
-    the levels given is an error; a missing one has 0 everywhere.
+    A categorical column that maps to None has the levels that occur, sorted. A value that is not among the given levels
+    is an error; a missing one has 0 everywhere.
 
     Examples
     --------
-    >>> X, columns = encoded(pd.DataFrame({"age": [3, 4], "sex": ["f", "m"]}), ["age"], {"sex": None})
+    >>> X, features = encoded(pd.DataFrame({"age": [3, 4], "sex": ["f", "m"]}), ["age"], {"sex": None})
     >>> X.to_dict("list")
     {'age': [3.0, 4.0], 'sex=f': [1.0, 0.0], 'sex=m': [0.0, 1.0]}
     """
-    columns = [Column.numeric(name) for name in numeric]
-    parts = [frame[list(numeric)].to_numpy(np.float64)]
+    features = [Feature.numeric(name) for name in numeric]
+    blocks = [frame[list(numeric)].to_numpy(np.float64)]
     for name, given in categorical.items():
         present = frame[name].dropna().unique().tolist()
-        levels = sorted(present) if given is None else list(given)
+        levels: list[Any] = sorted(present) if given is None else list(given)
         unknown = sorted(set(present) - set(levels), key=str)
         if unknown:
             raise ValueError(f"column {name} has the values {unknown}, which are not among its levels {levels}.")
-        values = frame[name].to_numpy()
-        parts.append(np.stack([values == level for level in levels], axis=1).astype(np.float64))
-        columns += [Column.indicator(name, level) for level in levels]
-    X = pd.DataFrame(np.concatenate(parts, axis=1), columns=[column.name for column in columns])
-    return X, tuple(columns)
+        blocks.append(Category(name, tuple(levels))(frame[name].to_numpy(dtype=object), "ignore"))
+        features += [Feature.indicator(name, level) for level in levels]
+    X = pd.DataFrame(np.concatenate(blocks, axis=1), columns=[feature.name for feature in features])
+    return X, tuple(features)
 
 
 def words(text: str) -> tuple[str, ...]:

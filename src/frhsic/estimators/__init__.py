@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from frhsic.estimators.base import MissingSensitiveFeaturesWarning
     from frhsic.estimators.classifier import ParityClassifier
     from frhsic.estimators.encoder import ParityEncoder
-    from frhsic.estimators.metrics import equal_opportunity_gdp, gdp_difference, standardized_gdp_difference
     from frhsic.estimators.path import fit_path
+    from frhsic.estimators.persistence import describe, load, save
     from frhsic.estimators.regressor import ParityRegressor
-    from frhsic.estimators.tables import TableEncoding
 
 __all__ = [
     "PENALTIES",
@@ -26,12 +25,11 @@ __all__ = [
     "ParityClassifier",
     "ParityEncoder",
     "ParityRegressor",
-    "TableEncoding",
-    "equal_opportunity_gdp",
+    "describe",
     "fit_path",
-    "gdp_difference",
+    "load",
     "penalty_named",
-    "standardized_gdp_difference",
+    "save",
 ]
 
 _HOMES = {
@@ -39,11 +37,10 @@ _HOMES = {
     "ParityClassifier": "classifier",
     "ParityEncoder": "encoder",
     "ParityRegressor": "regressor",
-    "TableEncoding": "tables",
-    "equal_opportunity_gdp": "metrics",
+    "describe": "persistence",
     "fit_path": "path",
-    "gdp_difference": "metrics",
-    "standardized_gdp_difference": "metrics",
+    "load": "persistence",
+    "save": "persistence",
 }
 
 

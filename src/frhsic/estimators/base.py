@@ -19,9 +19,7 @@ from torch import nn
 from frhsic import _arrays
 from frhsic.estimators.checks import check_parameters, check_same_names, later_seed, seed_of, width_of
 from frhsic.estimators.names import penalty_named
-from frhsic.estimators.recipes import recipe
-from frhsic.estimators.storage import set_state, write
-from frhsic.estimators.tables import Number, TableEncoding
+from frhsic.estimators.persistence import save, set_state, to_json
 from frhsic.estimators.targets import Target
 from frhsic.fleet import (
     Bottleneck,
@@ -37,6 +35,7 @@ from frhsic.fleet import (
     train,
 )
 from frhsic.penalties import NoPenalty, Penalty
+from frhsic.tables import Number, TableEncoding
 
 __all__ = ["MissingSensitiveFeaturesWarning", "ParityBase"]
 
@@ -160,8 +159,8 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._evaluated(self._features(X), with_head=False)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to one file; :func:`frhsic.load` reads it. See :mod:`frhsic.persistence`."""
-        write(self, path)
+        """Write the fitted model to one file; :func:`frhsic.load` reads it."""
+        save(self, path)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "encoder_")
@@ -232,7 +231,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         data, target, penalized = self._rows(X, y, sensitive_features, sample_weight)
         penalty: Penalty = self._unprepared_penalty(target.task) if penalized else NoPenalty()
-        if type(penalty) is type(self.penalty_) and recipe(penalty) == recipe(self.penalty_):
+        if type(penalty) is type(self.penalty_) and to_json(penalty) == to_json(self.penalty_):
             penalty = self.penalty_
         few = penalized and self._floor(target.task) > 0 and not enough_rows(data.rows, self.representation_size_)
         through_bottleneck = few and self.has_bottleneck_

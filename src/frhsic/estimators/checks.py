@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from frhsic import _arrays
 from frhsic.estimators.names import penalty_named
-from frhsic.estimators.tables import TableEncoding
 from frhsic.penalties import Penalty
+from frhsic.tables import TableEncoding
 
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase

@@ -1,4 +1,4 @@
-"""Made data whose true dependence is known, so that a number can be held against it.
+"""Synthetic data whose true dependence is known, to compare estimates with.
 
 Each function draws a sample and returns it in a frozen dataclass that also carries the answers of the
 population it was drawn from: closed forms, or integrals in one dimension to twelve digits.

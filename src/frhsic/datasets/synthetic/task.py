@@ -11,7 +11,7 @@ from scipy import integrate, optimize, special
 from torch import Tensor
 
 from frhsic._arrays import RandomState, numpy_generator, require_rows
-from frhsic.datasets._dataset import Column, Dataset
+from frhsic.datasets._dataset import Dataset, Feature
 from frhsic.datasets.synthetic._integrals import normal_mean, tensor
 
 __all__ = ["SyntheticTask", "synthetic_task"]
@@ -68,7 +68,7 @@ class SyntheticTask:
             X,
             pd.Series(self.y.numpy().astype("float64"), name="y"),
             pd.Series(self.s.numpy().astype("float64"), name="s"),
-            (Column.numeric("x1"), Column.numeric("x2")),
+            (Feature.numeric("x1"), Feature.numeric("x2")),
             "binary",
             ("0", "1"),
             "Made: S uniform, X = (S + 0.3 noise, noise), Y Bernoulli with log-odds x1.",

@@ -1,0 +1,73 @@
+"""Which columns of a table are target, sensitive attributes and features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from frhsic.tables.columns import numbers
+from frhsic.tables.names import check_distinct, expand, find
+
+__all__ = ["ColumnRoles", "check_varies", "read_sensitive"]
+
+REMEDY = (
+    "A number is needed here: write its values as numbers (two groups as 0 and 1, ordered levels as their rank), or "
+    "choose a numeric column."
+)
+
+
+@dataclass(frozen=True)
+class ColumnRoles:
+    """Names of the target, of the sensitive attributes and of the features.
+
+    `features` and `drop` may hold patterns such as ``x_*``; without `features`, all other columns are features.
+    `positive` is the value of the target that counts as 1.
+    """
+
+    target: str
+    sensitive: tuple[str, ...]
+    positive: object = None
+    features: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+
+    def find_features(self, names: Sequence[str], table: str) -> list[str]:
+        """Return the features among the columns of a table; raise if the roles do not fit the table."""
+        check_distinct(names, table)
+        if not self.sensitive:
+            raise ValueError("sensitive is empty; name at least one column.")
+        for name in (self.target, *self.sensitive):
+            find(name, names, table)
+            if name in self.drop:
+                raise ValueError(f"{name!r} is to be dropped but is the target or a sensitive attribute.")
+        if self.target in self.sensitive:
+            raise ValueError(f"{self.target!r} is both the target and a sensitive attribute.")
+        if len(set(self.sensitive)) < len(self.sensitive):
+            raise ValueError(f"a sensitive attribute is named twice among {', '.join(self.sensitive)}.")
+        chosen = [name for pattern in self.features or ("*",) for name in expand(pattern, names, table)]
+        excluded = {name for pattern in self.drop for name in expand(pattern, names, table)}
+        excluded |= {self.target, *self.sensitive}
+        features = [name for name in dict.fromkeys(chosen) if name not in excluded]
+        if not features:
+            raise ValueError(f"no column is left to predict from in {table}, beside the target and the attributes.")
+        return features
+
+
+def read_sensitive(frame: pd.DataFrame, table: str) -> pd.DataFrame:
+    """Return sensitive attributes as numbers, with NaN for missing values; raise if one has no value at all."""
+    s = pd.DataFrame({name: numbers(frame[name], f"sensitive attribute {name!r}", remedy=REMEDY) for name in frame})
+    for name in s:
+        if s[name].isna().all():
+            raise ValueError(
+                f"sensitive attribute {name!r} has no value in any of the {len(s):,} rows of {table}; choose another "
+                "column or fill it."
+            )
+    return s
+
+
+def check_varies(s: pd.DataFrame, where: str) -> None:
+    """Raise if a sensitive attribute has the same value in all rows."""
+    for name in s:
+        if s[name].min() == s[name].max():
+            raise ValueError(f"sensitive attribute {name!r} is {s[name].iloc[0]:g} in {where}.")
