@@ -102,7 +102,7 @@ def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained)
     report = Report.from_dict(said["report"])
     for model, found in zip(expected, (report.before, report.audit)):
         gap = gdp(model.predict_proba(X_test)[:, 1], s_test["age"], bootstrap=0, permutations=0).value
-        assert found["age"].everyone["gdp"].value == pytest.approx(gap, rel=1e-12)
+        assert found["age"].all_rows["gdp"].value == pytest.approx(gap, rel=1e-12)
         assert (found.target_name, found.rows.used) == ("[approved = yes]", 60)
     accuracies = [point.performance for point in report.tradeoff.points]
     assert accuracies == [pytest.approx(model.score(X_test, y_test), abs=1e-12) for model in expected]
@@ -111,7 +111,7 @@ def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained)
 def test_each_point_holds_the_numbers_of_the_audit_of_its_model(trained):
     report = Report.from_dict(trained[0]["report"])
     for point, found in zip(report.tradeoff.points, (report.before, report.audit)):
-        everyone = found["age"].everyone
+        everyone = found["age"].all_rows
         assert point.gdp == everyone["gdp"].value
         assert point.hsic == pytest.approx(everyone["hsic"].value, rel=1e-9)
         assert point.curve == everyone.curve
@@ -137,7 +137,7 @@ def test_the_written_model_is_audited_on_the_table_it_came_from(folder, trained)
     assert result.exit_code == 0, result.output
     model, data = frhsic.load(trained[1]), frame()
     expected = gdp(model.predict_proba(data[["skill", "rank", "job"]])[:, 1], data["age"], bootstrap=0, permutations=0)
-    assert Audit.from_json(result.stdout)["age"].everyone["gdp"].value == pytest.approx(expected.value, rel=1e-5)
+    assert Audit.from_json(result.stdout)["age"].all_rows["gdp"].value == pytest.approx(expected.value, rel=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +230,7 @@ def test_test_rows_have_no_part_in_training_or_choice(monkeypatch):
     y[rows] = 1 - y[rows]
     for data in (plain, data_of(X=X, y=y)):
         recipe = _training.Recipe(epochs=2, device="cpu")
-        _training.swept(data, recipe, [1.0], PerformanceRule(), validation=0.2, held_out=0.2, settings=QUICK)
+        _training.sweep(data, recipe, [1.0], PerformanceRule(), validation=0.2, held_out=0.2, settings=QUICK)
     assert np.array_equal(seen[0][2], 1 - seen[1][2])
     assert seen[0][1] == seen[1][1]
     for one, other in zip(seen[0][0], seen[1][0]):
@@ -448,7 +448,7 @@ def outcome(name="age"):
     report = trained_report(
         models, 2, data[["skill"]], data["repaid"], sensitive_features=data[[name]], reason="why", settings=QUICK
     )
-    return _training.Outcome(tuple(models), 2, report, ("[bold]a note",))
+    return _training.Trained(tuple(models), 2, report, ("[bold]a note",))
 
 
 def test_on_a_terminal_it_tells_the_finding_the_tradeoff_and_both_audits(monkeypatch, capsys, tmp_path):
@@ -463,8 +463,8 @@ def test_on_a_terminal_it_tells_the_finding_the_tradeoff_and_both_audits(monkeyp
     assert text.count("λ = 2") >= 2
     assert text.count("λ = 0") >= 1
     assert f"report: {tmp_path / 'report.html'}" in text
-    numbers = found.report.before["[red]age"].everyone
-    from frhsic.auditing._format import figure
+    numbers = found.report.before["[red]age"].all_rows
+    from frhsic.formatting import figure
 
     assert figure(numbers["probe_linear"].value) in text
 

@@ -1,10 +1,13 @@
-"""Limits such as gdp=0.1 that a number of an audit must keep."""
+"""Limits on the numbers of an audit, such as gdp=0.1."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from frhsic.formatting import figure
+from frhsic.sentences import LABELS
 
 if TYPE_CHECKING:
     from frhsic.auditing import Audit
@@ -14,8 +17,6 @@ __all__ = ["exceeded", "parsed"]
 
 def parsed(texts: Sequence[str]) -> dict[str, float]:
     """Return the limits by the names of their numbers; raise on a name that no audit has."""
-    from frhsic.auditing.measures import LABELS
-
     limits = {}
     for text in texts:
         key, equals, number = text.partition("=")
@@ -35,15 +36,13 @@ def parsed(texts: Sequence[str]) -> dict[str, float]:
     return limits
 
 
-def exceeded(result: Audit, limits: dict[str, float]) -> list[str]:
+def exceeded(audit: Audit, limits: dict[str, float]) -> list[str]:
     """Return a sentence for each number, of any attribute, that is above its limit."""
-    from frhsic.auditing._format import figure
-
     lines = []
     for key, limit in limits.items():
-        for attribute in result.attributes:
+        for attribute in audit.attributes:
             try:
-                number = attribute.everyone[key]
+                number = attribute.all_rows[key]
             except KeyError as error:
                 raise ValueError(
                     f"--fail-above {key}={limit:g} cannot be checked for {attribute.name}: {error.args[0]}"

@@ -56,10 +56,10 @@ Penalty = Annotated[
 ]
 Epochs = Annotated[int, typer.Option(help="Passes over the training rows.")]
 BatchSize = Annotated[int, typer.Option(help="Rows in a step.")]
-LearningRate = Annotated[float, typer.Option(help="Of Adam.")]
+LearningRate = Annotated[float, typer.Option(help="Learning rate of Adam.")]
 WeightDecay = Annotated[
     float | None,
-    typer.Option(help="Of the encoder's weights; by default 0.001 with hsic, and 0 with the paper's methods."),
+    typer.Option(help="Weight decay of the encoder; by default 0.001 with hsic, and 0 with the paper's methods."),
 ]
 VarianceFloor = Annotated[
     float | None,
@@ -69,7 +69,7 @@ HeldOut = Annotated[float, typer.Option("--test-share", help="Share of the rows 
 Title = Annotated[str | None, typer.Option(help="Title of the report.")]
 MaxRows = Annotated[int, typer.Option(help="Rows that the costly statistics of the audits use at most.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-Seed = Annotated[int, typer.Option(help="Of the split, of training, and of everything that is drawn.")]
+Seed = Annotated[int, typer.Option(help="Seed of the split, of training, and of every random draw.")]
 FailAbove = Annotated[
     list[str] | None,
     typer.Option(help="Limit such as gdp=0.1: exit code 1 if the chosen model's number is above it; may be repeated."),

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from frhsic.cli import _limits, _terminal
-from frhsic.cli._terminal import ABOVE, BAD_INPUT, Watch
+from frhsic.cli._terminal import Watch
+from frhsic.formatting import figure
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,8 +85,8 @@ def audit(
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
     max_rows: Annotated[int, typer.Option(help="Rows that the costly statistics use at most.")] = 2000,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+    confidence: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Seed of every random draw.")] = 0,
 ) -> None:
     """Audit scores or a representation against continuous sensitive attributes, and write a report.
 
@@ -102,32 +103,25 @@ def audit(
         positive=positive,
         at=tuple(at or ()),
         out=out if out is not None else (None if as_json else DEFAULT_OUT),
-        limits=tuple(fail_above or ()),
         title=title,
         max_rows=max_rows,
-        level=level,
+        confidence=confidence,
         seed=seed,
     )
-    try:
-        limits = _limits.parsed(request.limits)
+    with _terminal.refusing("audit"):
+        limits = _limits.parsed(fail_above or ())
         result = _run(request)
         above = _limits.exceeded(result, limits)
-    except (ValueError, TypeError, OSError) as error:
-        typer.echo(f"frhsic audit: {error}", err=True)
-        raise typer.Exit(BAD_INPUT) from None
     if as_json:
         typer.echo(result.to_json(indent=1))
     else:
         _show(result, request.out)
-    for line in above:
-        typer.echo(line, err=True)
-    if above:
-        raise typer.Exit(ABOVE)
+    _terminal.exit_above(above)
 
 
 @dataclass(frozen=True)
 class _Request:
-    """What was asked for on the command line."""
+    """Options of the command line."""
 
     path: Path
     sensitive: tuple[str, ...]
@@ -138,16 +132,15 @@ class _Request:
     positive: str | None
     at: tuple[str, ...]
     out: Path | None
-    limits: tuple[str, ...]
     title: str | None
     max_rows: int
-    level: float
+    confidence: float
     seed: int
 
 
 @dataclass(frozen=True, eq=False)
 class _Subject:
-    """What is audited: the rows, z, the scores where there are any beside z, and what both are called."""
+    """What is audited: the rows, z, the scores if there are any besides z, and the names of both."""
 
     table: Table
     z: np.ndarray
@@ -170,19 +163,19 @@ def _run(request: _Request) -> Audit:
         raise ValueError(f"the folder {str(request.out.parent)!r} is not there; make it first or choose another --out.")
     names = _tables.column_names(request.path)
     roles = {_tables.find(name, names, request.path): "sensitive attribute" for name in request.sensitive}
-    at = _wanted(request.at, list(roles))
+    at = _requested(request.at, list(roles))
     if request.target is not None:
         roles.setdefault(_tables.find(request.target, names, request.path), "target")
     with _terminal.progress() as watch, _terminal.one_thread():
         watch(f"reading {request.path.name}")
         subject = _subject(request, names, roles, watch)
-        found = _measure(request, subject, at, watch)
+        result = _measure(request, subject, at, watch)
         if request.out is not None:
             watch("writing the report")
             from frhsic.report import write
 
-            write(found, request.out)
-    return found
+            write(result, request.out)
+    return result
 
 
 def _subject(request: _Request, names: list[str], roles: dict[str, str], watch: Watch) -> _Subject:
@@ -229,13 +222,13 @@ def _measure(request: _Request, subject: _Subject, at: dict[str, list[float]] | 
     from frhsic.auditing import Settings, audit
 
     table, target = subject.table, request.target
-    found = audit(
+    result = audit(
         subject.z,
         pd.DataFrame({attribute: table.columns[attribute] for attribute in request.sensitive}),
         None if target is None else table.columns[target],
         scores=subject.scores,
         at=at,
-        settings=Settings(level=request.level, max_rows=request.max_rows, seed=request.seed),
+        settings=Settings(confidence=request.confidence, max_rows=request.max_rows, seed=request.seed),
         title=request.title,
         source=request.path.name,
         name=subject.name,
@@ -246,9 +239,8 @@ def _measure(request: _Request, subject: _Subject, at: dict[str, list[float]] | 
     )
     if table.sampled:
         note = f"The table has {table.given:,} rows; {table.rows:,} of them, drawn at random, were audited."
-        rows = replace(found.rows, given=table.given)
-        found = replace(found, warnings=(note, *found.warnings), rows=rows)
-    return found
+        result = replace(result, remarks=(note,), rows=replace(result.rows, given=table.given))
+    return result
 
 
 def _matrix(data: Table, parts: Sequence[str]) -> np.ndarray:
@@ -258,7 +250,7 @@ def _matrix(data: Table, parts: Sequence[str]) -> np.ndarray:
 
 
 def _common(parts: Sequence[str]) -> str:
-    """A name for the columns of a representation: what they share, such as z_*, or the only one."""
+    """Return a name for the columns of a representation: their common prefix, such as z_*, or the only name."""
     if len(parts) == 1:
         return parts[0]
     shared = parts[0]
@@ -268,8 +260,8 @@ def _common(parts: Sequence[str]) -> str:
     return f"{shared}*" if shared else "z"
 
 
-def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float]] | list[float]:
-    """Values for contrasts: for every attribute that holds them, or by name once one of them has a name."""
+def _requested(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float]] | list[float]:
+    """Return the values for contrasts: a list for all attributes, or by attribute once one of them is named."""
     named: dict[str, list[float]] = {}
     loose = []
     for text in texts:
@@ -296,7 +288,7 @@ def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float
 
 
 def _show(result: Audit, where: Path | None) -> None:
-    """On a terminal the finding and the main numbers; elsewhere the path of the report alone."""
+    """Print the finding and the main numbers on a terminal; elsewhere only the path of the report."""
     console = _terminal.console()
     if not console.is_terminal:
         if where is not None:
@@ -305,14 +297,12 @@ def _show(result: Audit, where: Path | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from frhsic.auditing._format import figure
-
     for attribute in result.attributes:
         console.print(Text(attribute.finding, style="bold"))
         shown = Table(
             "measure", "value", "interval", "if independent", title=Text(attribute.name), title_justify="left"
         )
-        for number in attribute.everyone.numbers:
+        for number in attribute.all_rows.numbers:
             ends = (
                 "-" if number.interval is None else f"{figure(number.interval.low)} to {figure(number.interval.high)}"
             )

@@ -12,7 +12,7 @@ import typer
 from frhsic.cli import _limits, _options, _terminal
 
 if TYPE_CHECKING:
-    from frhsic.cli._training import Outcome
+    from frhsic.cli._training import Trained
     from frhsic.selection import Rule
 
 __all__ = ["EPILOG", "sweep"]
@@ -111,17 +111,17 @@ def sweep(
             data = prepare(columns, seed, watch)
         out.mkdir(parents=True, exist_ok=True)
         _terminal.require_writable(files, table)
-        outcome = _training.swept(
+        result = _training.sweep(
             data, recipe, grid, rule, validation=validation_share, held_out=test_share, settings=settings, title=title
         )
-        save(outcome.model, files["model"])
-        _write_frontier(outcome, files["frontier"])
-        write(outcome.report, files["report"])
+        save(result.model, files["model"])
+        _write_frontier(result, files["frontier"])
+        write(result.report, files["report"])
         if all_models:
             (out / "models").mkdir(exist_ok=True)
-            for model in outcome.models:
+            for model in result.models:
                 save(model, out / "models" / f"weight-{model.penalty_weight:g}.safetensors")
-        _training.finish(outcome, files, as_json=as_json, limits=limits)
+        _training.finish(result, files, as_json=as_json, limits=limits)
 
 
 def _rule(within: str | None, target_gdp: float | None, test: bool) -> Rule:
@@ -165,13 +165,13 @@ def _grid(texts: Sequence[str] | None) -> tuple[float, ...]:
     return grid
 
 
-def _write_frontier(outcome: Outcome, path: Path) -> None:
+def _write_frontier(result: Trained, path: Path) -> None:
     """One row for each weight: what the choice saw on validation rows, and what the report shows on test rows."""
-    assert outcome.selection is not None
-    assert outcome.report.tradeoff is not None
-    frame = outcome.selection.to_frame()
+    assert result.selection is not None
+    assert result.report.tradeoff is not None
+    frame = result.selection.to_frame()
     seen = frame.columns.difference(["weight", "accepted", "chosen"])
     frame = frame.rename(columns={name: f"validation_{name}" for name in seen})
     for name in ("performance", "gdp", "hsic"):
-        frame[f"test_{name}"] = [getattr(point, name) for point in outcome.report.tradeoff.points]
+        frame[f"test_{name}"] = [getattr(point, name) for point in result.report.tradeoff.points]
     frame.to_csv(path, index=False)

@@ -95,8 +95,8 @@ def train(
         columns = Columns(table, target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))
         with _terminal.progress() as watch:
             data = prepare(columns, seed, watch)
-        outcome = _training.trained(data, recipe, weight, held_out=test_share, settings=settings, title=title)
-        save(outcome.model, out)
+        result = _training.train(data, recipe, weight, held_out=test_share, settings=settings, title=title)
+        save(result.model, out)
         if page is not None:
-            write(outcome.report, page)
-        _training.finish(outcome, files, as_json=as_json, limits=limits)
+            write(result.report, page)
+        _training.finish(result, files, as_json=as_json, limits=limits)

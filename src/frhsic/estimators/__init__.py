@@ -3,7 +3,6 @@
 from frhsic.estimators.base import MissingSensitiveFeaturesWarning
 from frhsic.estimators.classifier import ParityClassifier
 from frhsic.estimators.encoder import ParityEncoder
-from frhsic.estimators.metrics import equal_opportunity_gdp, gdp_difference, standardized_gdp_difference
 from frhsic.estimators.names import PENALTY_NAMES, PenaltyName, penalty_named, variance_floor_of, weight_decay_of
 from frhsic.estimators.path import fit_path
 from frhsic.estimators.regressor import ParityRegressor
@@ -17,11 +16,8 @@ __all__ = [
     "ParityRegressor",
     "PenaltyName",
     "TableEncoding",
-    "equal_opportunity_gdp",
     "fit_path",
-    "gdp_difference",
     "penalty_named",
-    "standardized_gdp_difference",
     "variance_floor_of",
     "weight_decay_of",
 ]

@@ -1,14 +1,14 @@
-"""Numbers as people read them, the same in sentences, in tables and in the charts' script."""
+"""Numbers as text, the same in sentences, in tables and in the scripts of a report."""
 
 from __future__ import annotations
 
 import math
 
-__all__ = ["figure", "percent", "plain", "probability"]
+__all__ = ["capitalized", "figure", "percent", "plain", "probability"]
 
 
 def figure(value: float | None) -> str:
-    """Return a number as people read it: three significant digits, a true minus sign, powers of ten spelt out.
+    """Format an estimate: three significant digits, a true minus sign, powers of ten written out.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def figure(value: float | None) -> str:
 
 
 def plain(value: float) -> str:
-    """Return a number that was chosen, not estimated: no zeros at its end.
+    """Format a number that was chosen, not estimated, without trailing zeros.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def plain(value: float) -> str:
 
 
 def probability(value: float | None) -> str:
-    """Return a p-value as people read it.
+    """Format a p-value.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def probability(value: float | None) -> str:
 
 
 def percent(value: float) -> str:
-    """Return a share in percent.
+    """Format a share in percent.
 
     Examples
     --------
@@ -67,3 +67,8 @@ def percent(value: float) -> str:
     ('95 %', '1.2 %')
     """
     return f"{100 * value:.2g} %" if value < 0.995 else f"{100 * value:.3g} %"
+
+
+def capitalized(text: str) -> str:
+    """Return the text with its first letter in upper case and the others as they are."""
+    return text[:1].upper() + text[1:]
