@@ -80,8 +80,8 @@ CERTIFICATES = {
     ),
     "gap_of_every_head": (
         "Gap of every head of norm 1",
-        "No head of norm 1 in the kernel's space, whatever it is trained for, has a root mean square gap along {s} above "
-        "{value} on these rows.",
+        "No head of norm 1 in the kernel's space, whatever it is trained for, has a root mean square gap along {s} "
+        "above {value} on these rows.",
     ),
     "population_hsic": (
         "HSIC in the population",
@@ -118,8 +118,8 @@ REASONS = {
     "above_target": "no weight keeps {measure} at {target:g} with confidence {confidence:g}; this one has the least "
     "upper bound, {bound:.4g}",
     "within_band": "the least GDP with performance within {loss:.1%} of {baseline:.4g}, that of weight 0",
-    "outside_band": "no weight keeps performance within {loss:.1%} of {baseline:.4g}, that of weight 0; this one has the "
-    "best performance",
+    "outside_band": "no weight keeps performance within {loss:.1%} of {baseline:.4g}, that of weight 0; this one has "
+    "the best performance",
 }
 """Why a weight was chosen, by key."""
 
@@ -172,8 +172,8 @@ def contrast_sentence(contrast: Contrast, curve: Curve, subject: Subject, s: str
     """Return the sentence of a contrast at one value of the attribute; `curve` has the overall mean."""
     side = "above" if contrast.value > 0 else "below"
     text = (
-        f"Near {s} = {plain(contrast.at)} the mean of {score_phrase(subject)} is {figure(abs(contrast.value))} {side} its "
-        f"overall mean of {figure(curve.overall)}."
+        f"Near {s} = {plain(contrast.at)} the mean of {score_phrase(subject)} is {figure(abs(contrast.value))} {side} "
+        f"its overall mean of {figure(curve.overall)}."
     )
     return text + (" Too few rows are near to trust this." if contrast.sparse else "")
 

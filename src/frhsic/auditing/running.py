@@ -101,13 +101,16 @@ def audit(
     settings = Settings() if settings is None else settings
     tensors = _arrays.paired((z, "z"), (s, "s"))
     values, attributes = (_arrays.to_numpy(x).astype(np.float64) for x in tensors)
-    names = _names(s, attributes.shape[1])
+    names = _arrays.column_names(s, "s", attributes.shape[1])
+    if len(set(names)) < len(names):
+        raise ValueError(f"the columns of s are named {names}; give each its own name.")
     n = len(values)
     _arrays.require_rows(n, LEAST_ROWS, "an audit")
     for i, attribute in enumerate(names):
         if float(np.ptp(attributes[:, i])) == 0:
             raise ValueError(f"{attribute} is constant: all {n} rows are equal, so nothing can depend on it.")
-    target, target_name = _target(y, n, target_name)
+    target = None if y is None else _column(y, "y", n)
+    target_name = None if y is None else target_name or _arrays.array_name(y, "y")
     name = name or _arrays.array_name(z, "score" if values.shape[1] == 1 else "z")
     embedding = values.shape[1] > 1
     f, score_name = _scores(scores, score_name, values, target, target_name, name, settings)
@@ -222,10 +225,7 @@ def _scores(
 ) -> tuple[np.ndarray | None, str | None]:
     """Return f and its name: the given scores, z itself if it has one column, a head fitted to the target, or None."""
     if scores is not None:
-        given = _arrays.to_numpy(_arrays.vector(scores, "scores")).astype(np.float64)
-        if len(given) != len(values):
-            raise ValueError(f"lengths differ: scores has {len(given)} rows, z has {len(values)}.")
-        return given, score_name or _arrays.array_name(scores, "score")
+        return _column(scores, "scores", len(values)), score_name or _arrays.array_name(scores, "score")
     if values.shape[1] == 1:
         return values[:, 0], score_name or name
     if target is None or float(np.ptp(target)) == 0:
@@ -233,20 +233,11 @@ def _scores(
     return cross_fitted_scores(values, target, seed=settings.seed), f"out-of-fold linear head for {target_name}"
 
 
-def _target(y: Any, n: int, target_name: str | None) -> tuple[np.ndarray | None, str | None]:
-    if y is None:
-        return None, None
-    target = _arrays.to_numpy(_arrays.vector(y, "y")).astype(np.float64)
-    if len(target) != n:
-        raise ValueError(f"lengths differ: y has {len(target)} rows, z has {n}.")
-    return target, target_name or _arrays.array_name(y, "y")
-
-
-def _names(s: Any, columns: int) -> list[str]:
-    names = _arrays.column_names(s, "s", columns)
-    if len(set(names)) < len(names):
-        raise ValueError(f"the columns of s are named {names}; give each its own name.")
-    return names
+def _column(x: Any, name: str, n: int) -> np.ndarray:
+    column = _arrays.to_numpy(_arrays.vector(x, name)).astype(np.float64)
+    if len(column) != n:
+        raise ValueError(f"lengths differ: {name} has {len(column)} rows, z has {n}.")
+    return column
 
 
 def _requested(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from frhsic.report import Report
     from frhsic.selection import Rule, Selection
 
-__all__ = ["Recipe", "Trained", "finish", "show", "sweep", "train"]
+__all__ = ["Recipe", "Trained", "finish", "read", "show", "sweep", "train"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,23 @@ class Trained:
     def unmet(self) -> str | None:
         """Why the choice does not meet the rule, or None if it does."""
         return None if self.selection is None or self.selection.satisfied else self.selection.reason
+
+
+def read(
+    table: Path,
+    target: str,
+    sensitive: Sequence[str],
+    positive: str | None,
+    features: Sequence[str] | None,
+    drop: Sequence[str] | None,
+    seed: int,
+) -> Prepared:
+    """Read the columns of a table that are trained on, as the options name them."""
+    from frhsic.cli._training_table import Columns, prepare
+
+    columns = Columns(table, target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))
+    with _terminal.progress() as watch:
+        return prepare(columns, seed, watch)
 
 
 def train(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from frhsic.cli import _limits, _terminal
+from frhsic.cli import _limits, _options, _terminal
 from frhsic.cli._terminal import Watch
 from frhsic.formatting import figure
 
@@ -68,7 +68,7 @@ def audit(
         Path | None, typer.Option(help="A saved model; it is applied to the table, and its scores and Z are audited.")
     ] = None,
     target: Annotated[str | None, typer.Option(help="Column of the target, for equal opportunity.")] = None,
-    positive: Annotated[str | None, typer.Option(help="Value of the target that counts as 1.")] = None,
+    positive: _options.Positive = None,
     at: Annotated[
         list[str] | None,
         typer.Option(help="Value of the attribute at which to contrast: 30, or age=30; may be repeated."),
@@ -79,14 +79,11 @@ def audit(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the audit as JSON; a report is then written only with --out.")
     ] = False,
-    fail_above: Annotated[
-        list[str] | None,
-        typer.Option(help="Limit such as gdp=0.1: exit code 1 if the number is above it; may be repeated."),
-    ] = None,
-    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
-    max_rows: Annotated[int, typer.Option(help="Rows that the costly statistics use at most.")] = 2000,
+    fail_above: _options.FailAbove = None,
+    title: _options.Title = None,
+    max_rows: _options.MaxRows = 2000,
     confidence: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Seed of every random draw.")] = 0,
+    seed: _options.Seed = 0,
 ) -> None:
     """Audit scores or a representation against continuous sensitive attributes, and write a report.
 

@@ -93,7 +93,6 @@ def sweep(
     with _terminal.refusing("sweep"), _terminal.one_thread():
         from frhsic.auditing import Settings
         from frhsic.cli import _training
-        from frhsic.cli._training_table import Columns, prepare
         from frhsic.persistence import save
         from frhsic.report import write
 
@@ -106,9 +105,7 @@ def sweep(
         )
         if penalty == "none":
             raise ValueError("--penalty none makes every weight the same; choose a penalty to sweep over.")
-        columns = Columns(table, target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))
-        with _terminal.progress() as watch:
-            data = prepare(columns, seed, watch)
+        data = _training.read(table, target, sensitive, positive, features, drop, seed)
         out.mkdir(parents=True, exist_ok=True)
         _terminal.require_writable(files, table)
         result = _training.sweep(

@@ -78,7 +78,6 @@ def train(
     with _terminal.refusing("train"), _terminal.one_thread():
         from frhsic.auditing import Settings
         from frhsic.cli import _training
-        from frhsic.cli._training_table import Columns, prepare
         from frhsic.persistence import save
         from frhsic.report import write
 
@@ -92,9 +91,7 @@ def train(
         )
         if not 0 <= weight < math.inf:
             raise ValueError(f"--weight is {weight:g}; pass zero or more.")
-        columns = Columns(table, target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))
-        with _terminal.progress() as watch:
-            data = prepare(columns, seed, watch)
+        data = _training.read(table, target, sensitive, positive, features, drop, seed)
         result = _training.train(data, recipe, weight, held_out=test_share, settings=settings, title=title)
         save(result.model, out)
         if page is not None:
