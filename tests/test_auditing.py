@@ -434,11 +434,6 @@ def test_a_sentence_says_nothing_is_recovered_where_r2_is_negative():
         assert words in sentences.sentence(number, Subject("score", "risk"), "age")
 
 
-def test_the_notes_say_that_hsic_zero_is_not_sufficient():
-    titles = [note.title for note in sentences.limits(target=True, embedding=True, several=True)]
-    assert "HSIC = 0 is necessary, not sufficient, for counterfactual fairness" in titles
-
-
 # bad input ----------------------------------------------------------------------------------------------------
 
 

@@ -48,6 +48,10 @@ def test_every_number_stands_in_the_tables_with_all_its_digits():
             assert html.escape(said, quote=False) in page
 
 
+def test_the_notes_say_that_hsic_zero_is_not_sufficient():
+    assert "<h3>HSIC = 0 is necessary, not sufficient, for counterfactual fairness</h3>" in render(samples.audit())
+
+
 def test_the_page_names_no_other_host():
     page = render(samples.full())
     addresses = set(re.findall(r"(?:https?:)?//[A-Za-z0-9.-]+\.[a-z]{2,}[^\s\"'`]*", page))

@@ -1,10 +1,12 @@
-"""Numbers as text, the same in sentences, in tables and in the scripts of a report."""
+"""Numbers and hints as text, the same in sentences, tables, messages and the scripts of a report."""
 
 from __future__ import annotations
 
+import difflib
 import math
+from collections.abc import Iterable
 
-__all__ = ["capitalized", "figure", "percent", "plain", "probability"]
+__all__ = ["capitalized", "did_you_mean", "figure", "percent", "plain", "probability"]
 
 
 def figure(value: float | None) -> str:
@@ -72,3 +74,15 @@ def percent(value: float) -> str:
 def capitalized(text: str) -> str:
     """Return the text with its first letter in upper case and the others as they are."""
     return text[:1].upper() + text[1:]
+
+
+def did_you_mean(name: str, names: Iterable[str], *, otherwise: str = "") -> str:
+    """Return a hint for an error message: the name that is closest to `name`, or `otherwise` if none is close.
+
+    Examples
+    --------
+    >>> did_you_mean("ages", ["age", "hours"])
+    " Did you mean 'age'?"
+    """
+    near = difflib.get_close_matches(name, list(names), n=1)
+    return f" Did you mean {near[0]!r}?" if near else otherwise

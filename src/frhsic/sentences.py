@@ -1,13 +1,13 @@
 """The sentences of the library: what the numbers of an audit, a sweep or a choice say, in plain words.
 
-Audits, reports and choices hold numbers and keys. The words for them stand here alone and are made where they are shown:
-in a report, on a terminal, or in the ``finding`` of an audit.
+Audits hold numbers and keys. Their words stand here alone and are made where they are shown: in a report, on a
+terminal, or in the ``finding`` of an audit.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from frhsic.formatting import capitalized, figure, percent, plain, probability
 
@@ -21,13 +21,11 @@ __all__ = [
     "REASONS",
     "SETTINGS",
     "UNIT_SCALE",
-    "Note",
     "certificate_label",
     "certificate_sentence",
     "contrast_sentence",
     "findings",
     "label",
-    "limits",
     "score_phrase",
     "sentence",
     "subject_phrase",
@@ -58,8 +56,8 @@ UNIT_SCALE = frozenset({"hsic_effect", "distance_correlation", "kernel_hgr", "pr
 SENTENCES = {
     "gdp": "The mean of {f} at a value of {s} is {value} away from its overall mean, on average over the rows."
     "{shuffled}{test}",
-    "standardized_gdp": "The same in standard deviations of {f}, so that scores which merely shrink do not look better: "
-    "{value}.{shuffled}",
+    "standardized_gdp": "The same in standard deviations of {f}, so that scores which merely shrink do not look "
+    "better: {value}.{shuffled}",
     "hsic": "The joint law of {z} and {s} lies {value} from independence, in squared kernel distance.{shuffled}{test}",
     "hsic_effect": "HSIC on a scale from 0 (independent) to 1 (each determines the other): {value}.{shuffled}",
     "eipm": "At a typical value of {s} the law of {z} lies {value} from its overall law, in kernel distance.{shuffled}",
@@ -122,13 +120,6 @@ REASONS = {
     "the best performance",
 }
 """Why a weight was chosen, by key."""
-
-
-class Note(NamedTuple):
-    """Heading and paragraph that every reader of a report should see."""
-
-    title: str
-    text: str
 
 
 def subject_phrase(subject: Subject) -> str:
@@ -268,52 +259,6 @@ def warnings(audit: Audit) -> list[str]:
         if attribute.positives is not None and attribute.positives.rows < 500:
             lines.append(f"Equal opportunity rests on {attribute.positives.rows} rows only.")
     return list(dict.fromkeys(lines))
-
-
-def limits(*, target: bool, embedding: bool, several: bool) -> tuple[Note, ...]:
-    """Return what the numbers of an audit do not tell."""
-    notes = [
-        Note(
-            "Equal means are not equal laws",
-            "GDP compares mean scores. Two groups with the same mean can still differ in spread or in the tails, where "
-            "decisions are made. HSIC, the probes and mutual information look at the whole law.",
-        ),
-        Note(
-            "Parity does not ask who is right",
-            "Demographic parity says that a score does not move with the attribute. It does not say that the score is "
-            "accurate, or equally accurate: errors can fall on some values of the attribute more than on others."
-            + ("" if target else " Without a target, errors could not be looked at here."),
-        ),
-        Note(
-            "HSIC = 0 is necessary, not sufficient, for counterfactual fairness",
-            "Independence is a property of the data's law. Whether one person would have been scored alike had the "
-            "attribute been different is a question about causes; the answer can be no even where HSIC is zero.",
-        ),
-        Note(
-            "A small HSIC is no proof",
-            "HSIC falls when a representation merely shrinks, and a kernel can be blind at its bandwidth. That is why "
-            "the probes stand beside it. A better model than these probes might recover more.",
-        ),
-        Note(
-            "Only what was audited",
-            "Nothing is said about attributes that are not listed, nor about groups inside a value of the attribute."
-            + (" Attributes are looked at one by one and all together, not in every combination." if several else ""),
-        ),
-        Note(
-            "These rows, not the world",
-            "Intervals cover the chance of drawing these rows. They do not cover who is missing from the table, an "
-            "attribute that was recorded wrongly, or a population that changes.",
-        ),
-    ]
-    if embedding:
-        notes.append(
-            Note(
-                "A representation is used by heads that do not exist yet",
-                "The curve shows one head. Another head on the same representation can move with the attribute more; "
-                "the probes and the certificate for every head bound how much is there to be used.",
-            )
-        )
-    return tuple(notes)
 
 
 def summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import math
 import types
 import typing
 from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from frhsic.formatting import did_you_mean
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -82,8 +83,7 @@ def from_plain(kind: type[T], value: Any, where: str = "") -> T:
     fields = {f.name: f for f in dataclasses.fields(kind)}
     for key in value:
         if key not in fields:
-            near = difflib.get_close_matches(str(key), fields, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(str(key), fields)
             raise ValueError(f"{where} holds {key!r}, which is not a field of {kind.__name__}.{hint}")
     given = {}
     for name, field in fields.items():

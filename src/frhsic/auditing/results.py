@@ -312,12 +312,3 @@ class Audit(Document):
     def warnings(self) -> tuple[str, ...]:
         """What a careful reader of these data should know: the remarks of the caller, then warnings from the data."""
         return (*self.remarks, *sentences.warnings(self))
-
-    @property
-    def notes(self) -> tuple[sentences.Note, ...]:
-        """What the numbers do not tell."""
-        return sentences.limits(
-            target=self.subject.target_name is not None,
-            embedding=self.subject.kind == "embedding",
-            several=len(self.attributes) > 1,
-        )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from frhsic.formatting import figure
+from frhsic.formatting import did_you_mean, figure
 from frhsic.sentences import LABELS
 
 if TYPE_CHECKING:
@@ -29,8 +28,7 @@ def parsed(texts: Sequence[str]) -> dict[str, float]:
         if not equals:
             raise ValueError(f"--fail-above is {text!r}; pass NAME=NUMBER, such as gdp=0.1.")
         if key not in LABELS:
-            near = difflib.get_close_matches(key, LABELS, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(key, LABELS)
             raise ValueError(f"--fail-above names {key!r}, which no audit has.{hint} Names: {', '.join(LABELS)}.")
         limits[key] = limit
     return limits

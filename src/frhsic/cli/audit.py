@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ import typer
 
 from frhsic.cli import _limits, _options, _terminal
 from frhsic.cli._terminal import Watch
-from frhsic.formatting import figure
+from frhsic.formatting import did_you_mean, figure
 
 if TYPE_CHECKING:
     import numpy as np
@@ -177,6 +177,8 @@ def _run(request: _Request) -> Audit:
 
 def _subject(request: _Request, names: list[str], roles: dict[str, str], watch: Watch) -> _Subject:
     """Read what is audited from the table, or from the model that is applied to it."""
+    import numpy as np
+
     from frhsic.cli import _tables
 
     def read(roles: dict[str, str], derived: _tables.Derived | None = None) -> Table:
@@ -210,7 +212,8 @@ def _subject(request: _Request, names: list[str], roles: dict[str, str], watch: 
     if not parts and score is not None:
         return _Subject(table, table.columns[score], None, score, None)
     scores = None if score is None else table.columns[score]
-    return _Subject(table, _matrix(table, parts), scores, _common(parts), score)
+    z = np.column_stack([table.columns[name] for name in parts])
+    return _Subject(table, z, scores, _common(parts), score)
 
 
 def _measure(request: _Request, subject: _Subject, at: dict[str, list[float]] | list[float], watch: Watch) -> Audit:
@@ -240,21 +243,10 @@ def _measure(request: _Request, subject: _Subject, at: dict[str, list[float]] | 
     return result
 
 
-def _matrix(data: Table, parts: Sequence[str]) -> np.ndarray:
-    import numpy as np
-
-    return np.column_stack([data.columns[name] for name in parts])
-
-
 def _common(parts: Sequence[str]) -> str:
     """Return a name for the columns of a representation: their common prefix, such as z_*, or the only name."""
-    if len(parts) == 1:
-        return parts[0]
-    shared = parts[0]
-    for name in parts[1:]:
-        while not name.startswith(shared):
-            shared = shared[:-1]
-    return f"{shared}*" if shared else "z"
+    shared = os.path.commonprefix(list(parts))
+    return parts[0] if len(parts) == 1 else f"{shared}*" if shared else "z"
 
 
 def _requested(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float]] | list[float]:
@@ -269,8 +261,7 @@ def _requested(texts: Sequence[str], attributes: list[str]) -> dict[str, list[fl
             raise ValueError(f"--at is {text!r}; pass a number, or NAME=NUMBER such as age=30.") from None
         if equals:
             if name not in attributes:
-                near = difflib.get_close_matches(name, attributes, n=1)
-                hint = f" Did you mean {near[0]!r}?" if near else f" They are {', '.join(attributes)}."
+                hint = did_you_mean(name, attributes, otherwise=f" They are {', '.join(attributes)}.")
                 raise ValueError(f"--at names {name!r}, which is not among the sensitive attributes.{hint}")
             named.setdefault(name, []).append(value)
         else:
