@@ -103,7 +103,7 @@ def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained)
     for model, found in zip(expected, (report.before, report.audit)):
         gap = gdp(model.predict_proba(X_test)[:, 1], s_test["age"], bootstrap=0, permutations=0).value
         assert found["age"].all_rows["gdp"].value == pytest.approx(gap, rel=1e-12)
-        assert (found.target_name, found.rows.used) == ("[approved = yes]", 60)
+        assert (found.subject.target_name, found.rows.used) == ("[approved = yes]", 60)
     accuracies = [point.performance for point in report.tradeoff.points]
     assert accuracies == [pytest.approx(model.score(X_test, y_test), abs=1e-12) for model in expected]
 
@@ -264,7 +264,7 @@ def test_two_attributes_show_the_one_that_matters_more_and_name_the_other():
     assert report.tradeoff.points[1].performance == pytest.approx(error, rel=1e-12)
     assert "along hours (GDP)" in report.summary
     assert "along age (GDP)" in report.summary
-    assert report.audit.score_name == "predicted wage"
+    assert report.audit.subject.score_name == "predicted wage"
 
 
 def test_the_summary_says_so_when_a_penalty_does_not_help():
@@ -497,7 +497,7 @@ def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(mo
     assert lines[2].startswith("This is a shortened run: 300 of 20,000 rows and 2 of 200 epochs")
     assert lines[3] == f"report: {out}"
     text = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(1)
-    assert any("shortened run" in warning for warning in json.loads(text)["audit"]["warnings"])
+    assert any("shortened run" in warning for warning in json.loads(text)["audit"]["remarks"])
 
 
 def test_help_teaches_with_examples_and_names_every_penalty():

@@ -24,7 +24,7 @@ RESAMPLES = 500
 TREES = 100
 
 RIDGES = np.logspace(-8, 4, 13)
-"""Ridges to choose from by leave-one-out error. Small ones find an attribute in directions of Z with little variance."""
+"""Ridges to choose from by leave-one-out error; small ones find S in directions of Z with little variance."""
 
 
 @dataclass(frozen=True)

@@ -201,8 +201,8 @@ def _positives(
     distinct = np.unique(target)
     if not set(distinct) <= {0.0, 1.0}:
         return (
-            f"the target {target_name} has {len(distinct)} values; equal opportunity asks which rows have y = 1. Pass a "
-            "0/1 target."
+            f"the target {target_name} has {len(distinct)} values; equal opportunity asks which rows have y = 1. Pass "
+            "a 0/1 target."
         )
     kept = rows.keep(target == 1)
     if kept.count < LEAST_POSITIVES:

@@ -245,7 +245,7 @@ def _measure(request: _Request, subject: _Subject, at: dict[str, list[float]] | 
 
 def _common(parts: Sequence[str]) -> str:
     """Return a name for the columns of a representation: their common prefix, such as z_*, or the only name."""
-    shared = os.path.commonprefix(list(parts))
+    shared = os.path.commonprefix(list(parts))  # noqa: RUF071  # names are no paths: letter by letter
     return parts[0] if len(parts) == 1 else f"{shared}*" if shared else "z"
 
 
