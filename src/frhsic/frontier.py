@@ -222,7 +222,7 @@ class Frontier:
         return replace(self, runs=tuple(run for run in self.runs if run.repeat == repeat))
 
     def non_dominated(self, method: str | None = None) -> tuple[Point, ...]:
-        """Points that no other point beats in one quantity without losing in the other, by dependence."""
+        """Points that no other point beats in one quantity without losing in the other, ordered by dependence."""
         pool = self.points if method is None else self.of(method)
         kept: list[Point] = []
         for point in sorted(pool, key=lambda p: (p.dependence, -self._signed(p.performance))):

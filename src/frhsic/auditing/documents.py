@@ -75,7 +75,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: type[T], value: Any, where: str = "") -> T:
-    """Return an instance of the dataclass `kind` from the dict that :func:`to_plain` made of one."""
+    """Return an instance of the dataclass `kind` from the dict of :func:`to_plain`."""
     where = where or kind.__name__
     if not isinstance(value, dict):
         raise ValueError(f"{where} is {_described(value)}; an object was expected.")

@@ -27,7 +27,7 @@ __all__ = ["Recipe", "Trained", "finish", "read", "show", "sweep", "train"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How models are trained."""
+    """Training options of the command line."""
 
     penalty: str = "hsic"
     epochs: int = 200
@@ -107,7 +107,7 @@ def read(
 def train(
     data: Prepared, recipe: Recipe, weight: float, *, held_out: float, settings: Settings, title: str | None = None
 ) -> Trained:
-    """Train with one weight of the penalty, and without; report on the rows that were held out."""
+    """Train with one weight of the penalty and without it, and report on held-out rows."""
     from frhsic.estimators import fit_path
 
     (X, y, s), test = data.cut([held_out], recipe.seed)
@@ -129,7 +129,7 @@ def sweep(
     settings: Settings,
     title: str | None = None,
 ) -> Trained:
-    """Train every weight at once, choose one on validation rows, and report on rows that did neither."""
+    """Train all weights at once, choose one on validation rows, and report on test rows."""
     from frhsic.selection import PerformanceRule, UnmetTargetWarning, select_weight
 
     (X, y, s), check, test = data.cut([validation, held_out], recipe.seed)
@@ -175,7 +175,7 @@ def _reported(
             "the others hardly vary, and were cut because a sensitive attribute could be read from them."
         )
     for model in models:
-        model.verbose = False  # the bar was for this training alone
+        model.verbose = False  # no progress bar in later calls
     with _terminal.progress() as watch:
         report = trained_report(
             models,

@@ -1,4 +1,4 @@
-"""`frhsic demo`: the whole way on one dataset, in a few minutes: a sweep, a choice, a report."""
+"""`frhsic demo`: a sweep, a choice and a report on one dataset, in a few minutes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ With a table of your own: [bold]frhsic sweep[/bold].
 
 @dataclass(frozen=True)
 class _Size:
-    """How much of everything; `rows` is None for all."""
+    """Size of a run; `rows` is None for all rows."""
 
     rows: int | None
     epochs: int
@@ -93,7 +93,7 @@ def demo(
 
 
 def _data(rows: int | None, epochs: int, seed: int) -> Prepared:
-    """Adult, or the synthetic task where nothing has its file; a sample of it, and what was shortened in words."""
+    """Return a sample of Adult, or of the synthetic task if Adult is unavailable, with notes on what was shortened."""
     import pandas as pd
 
     from frhsic.cli._training_table import Prepared
@@ -123,7 +123,7 @@ def _data(rows: int | None, epochs: int, seed: int) -> Prepared:
 
 
 def _print(result: Trained, files: dict[str, Path]) -> None:
-    """As for a sweep on a terminal; elsewhere the finding and what it rests on, for this is what a demo is for."""
+    """Print as for a sweep on a terminal; elsewhere the summary, the notes and the path of the report."""
     from frhsic.cli import _training
 
     if _terminal.console().is_terminal:

@@ -1,4 +1,4 @@
-"""`frhsic sweep`: every weight of the penalty at once, a choice among them, and what each costs."""
+"""`frhsic sweep`: train all weights of the penalty at once, choose one, and report what each costs."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _grid(texts: Sequence[str] | None) -> tuple[float, ...]:
 
 
 def _write_frontier(result: Trained, path: Path) -> None:
-    """One row for each weight: what the choice saw on validation rows, and what the report shows on test rows."""
+    """Write one row for each weight: its measures on validation rows and on test rows."""
     assert result.selection is not None
     assert result.report.tradeoff is not None
     frame = result.selection.to_frame()

@@ -1,4 +1,4 @@
-"""`frhsic train`: from a table to a model, with the audit before and after."""
+"""`frhsic train`: from a table to a model, with audits before and after."""
 
 from __future__ import annotations
 
