@@ -16,10 +16,10 @@ from frhsic.auditing.measures import Rows, _contrast
 from frhsic.certificates import DeployedHead, VarianceShare, gdp_certificate, localized_contrast
 from frhsic.dependence import distance_correlation, eipm, hsic, kernel_hgr, mutual_information
 from frhsic.independence import gamma_test
-from frhsic.intervals import jackknife, shuffled_mean, subsample
+from frhsic.intervals import subsample
 from frhsic.kernels import gaussian_at_median
 from frhsic.parity import gdp, gdp_curve, standardized_gdp
-from frhsic.probes import cross_fitted_scores, probe
+from frhsic.probes import cross_fitted_scores
 from frhsic.sentences import LABELS
 
 QUICK = Settings(resamples=60, groups=5, shuffles=2, max_rows=400, probe_rows=200)
@@ -317,94 +317,6 @@ def test_looking_up_what_is_not_there_says_what_is(scored):
 
 
 # pieces -------------------------------------------------------------------------------------------------------
-
-
-def test_the_jackknife_of_hsic_covers_the_population_value():
-    """Jointly Gaussian, correlation 0.5, bandwidths 1: HSIC is 0.0107633 in the population, plus (1-μ)²/n of bias."""
-    from frhsic.kernels import Gaussian
-
-    one, covered, runs = Gaussian(1.0), 0, 40
-
-    def statistic(a, b):
-        return float(hsic(a, b, one, one))
-
-    for seed in range(runs):
-        g = torch.Generator().manual_seed(seed)
-        z = torch.randn(400, 1, generator=g, dtype=torch.float64)
-        s = 0.5 * z + math.sqrt(0.75) * torch.randn(400, 1, generator=g, dtype=torch.float64)
-        found = jackknife(
-            statistic, z, s, statistic(z, s), groups=10, confidence=0.95, random=np.random.default_rng(seed)
-        )
-        bias = (1 - 1 / math.sqrt(3)) ** 2 / 400
-        covered += found.low <= 0.0107633 + bias <= found.high
-    assert covered / runs > 0.95 - 4 * math.sqrt(0.95 * 0.05 / runs)
-
-
-def test_the_jackknife_is_cut_at_the_range_of_the_statistic():
-    z = torch.randn(40, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    found = jackknife(
-        lambda a, b: float(a.mean()),
-        z,
-        z,
-        0.0,
-        groups=4,
-        confidence=0.95,
-        random=np.random.default_rng(0),
-        least=0.0,
-        most=0.01,
-    )
-    assert (found.low, found.high) == (0.0, 0.01)
-
-
-def test_the_shuffled_mean_of_the_squared_covariance_is_known():
-    """Over all orders, E cov² = var(z) var(s) / (n - 1)."""
-    random = np.random.default_rng(0)
-    z, s = (torch.from_numpy(random.standard_normal(50)) for _ in range(2))
-
-    def covariance(a, b):
-        return float(((a - a.mean()) * (b - b.mean())).mean())
-
-    def squared(a, b):
-        return covariance(a, b) ** 2
-
-    draws = [shuffled_mean(squared, z, s, shuffles=1, random=np.random.default_rng(i)) for i in range(2000)]
-    expected = covariance(z, z) * covariance(s, s) / 49
-    assert abs(np.mean(draws) - expected) < 4 * np.std(draws) / math.sqrt(2000)
-
-
-def test_a_linear_probe_finds_what_hides_in_a_direction_of_little_variance():
-    random = np.random.default_rng(0)
-    s = random.standard_normal(1500)
-    first = random.standard_normal(1500)
-    assert probe(np.column_stack([first, first + 1e-4 * s]), s, "linear").r2 > 0.99
-
-
-def test_a_probe_recovers_what_is_there_and_nothing_else():
-    random = np.random.default_rng(0)
-    z = random.standard_normal((1500, 3))
-    noise = random.standard_normal(1500)
-    line = z[:, 0] + noise  # R² is one half
-    found = probe(z, line, "linear")
-    assert abs(found.r2 - 0.5) < 4 * 0.02
-    assert found.interval.low < 0.5 < found.interval.high
-    square = z[:, 0] ** 2
-    assert probe(z, square, "linear").r2 < 0.03
-    assert probe(z, square, "trees").r2 > 0.9
-    for kind in ("linear", "trees"):
-        assert probe(z, noise, kind).r2 < 0.01
-    with pytest.raises(ValueError, match="constant"):
-        probe(z, np.ones(1500), "linear")
-
-
-@pytest.mark.slow
-def test_the_interval_of_a_probe_covers_its_value_in_the_population():
-    covered, runs = 0, 60
-    for seed in range(runs):
-        random = np.random.default_rng(seed)
-        z = random.standard_normal((400, 1))
-        found = probe(z, z[:, 0] + random.standard_normal(400), "linear", seed=seed)
-        covered += found.interval.low <= 0.5 <= found.interval.high
-    assert covered / runs > 0.95 - 4 * math.sqrt(0.95 * 0.05 / runs)
 
 
 def test_the_words_follow_the_confidence_of_the_audit():

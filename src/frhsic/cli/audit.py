@@ -160,7 +160,7 @@ def _run(request: _Request) -> Audit:
         raise ValueError(f"the folder {str(request.out.parent)!r} is not there; make it first or choose another --out.")
     names = _tables.column_names(request.path)
     roles = {_tables.find(name, names, request.path): "sensitive attribute" for name in request.sensitive}
-    at = _requested(request.at, list(roles))
+    at = _wanted(request.at, list(roles))
     if request.target is not None:
         roles.setdefault(_tables.find(request.target, names, request.path), "target")
     with _terminal.progress() as watch, _terminal.one_thread():
@@ -249,7 +249,7 @@ def _common(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{shared}*" if shared else "z"
 
 
-def _requested(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float]] | list[float]:
+def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float]] | list[float]:
     """Return the values for contrasts: a list for all attributes, or by attribute once one of them is named."""
     named: dict[str, list[float]] = {}
     loose = []
