@@ -14,7 +14,7 @@ from applicants import applicants
 from torch import Tensor, nn
 
 from frhsic import ParityClassifier, load
-from frhsic.estimators import gdp_difference
+from frhsic.parity import gdp_difference
 
 
 class Residual(nn.Module):

@@ -9,7 +9,8 @@ import pandas as pd
 from applicants import applicants
 
 from frhsic import ParityClassifier
-from frhsic.estimators import equal_opportunity_gdp, fit_path, gdp_difference
+from frhsic.estimators import fit_path
+from frhsic.parity import equal_opportunity_gdp, gdp_difference
 from frhsic.penalties import HSIC
 
 

@@ -11,7 +11,8 @@ from fairlearn.metrics import MetricFrame, plot_model_comparison, selection_rate
 from sklearn.metrics import accuracy_score
 
 from frhsic import ParityClassifier
-from frhsic.estimators import fit_path, gdp_difference
+from frhsic.estimators import fit_path
+from frhsic.parity import gdp_difference
 
 WEIGHTS = (0.0, 1.0, 10.0, 100.0)
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from frhsic import ParityClassifier
-from frhsic.estimators import gdp_difference
+from frhsic.parity import gdp_difference
 
 
 def main(n: int = 2000, epochs: int = 60) -> pd.DataFrame:

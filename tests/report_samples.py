@@ -12,49 +12,46 @@ from frhsic.auditing.results import (
     Contrast,
     Curve,
     Histogram,
-    Interval,
-    Note,
     Number,
     Omitted,
     Population,
-    Rows,
+    RowCounts,
     SparseRegion,
+    Subject,
 )
+from frhsic.intervals import Interval
 from frhsic.report import Report, TradeOff, TradeOffPoint
 
+SUBJECT = Subject("score", "score", score_name="score", target_name="income")
 
-def curve(strength: float = 1.0, points: int = 81, level: float = 0.3) -> Curve:
+
+def curve(strength: float = 1.0, points: int = 81, overall: float = 0.3) -> Curve:
     grid = tuple(17 + 73 * i / (points - 1) for i in range(points))
     rows = tuple(2400 * math.exp(-(((s - 36) / 17) ** 2)) + 4 for s in grid)
-    mean = tuple(level + strength * 0.17 * math.sin((s - 22) / 17) * math.exp(-(((s - 48) / 26) ** 2)) for s in grid)
+    mean = tuple(overall + strength * 0.17 * math.sin((s - 22) / 17) * math.exp(-(((s - 48) / 26) ** 2)) for s in grid)
     wide = [0.4 / math.sqrt(r) for r in rows]
     return Curve(
         grid=grid,
         mean=mean,
-        overall=level,
+        overall=overall,
         bandwidth=7.3,
         low=tuple(m - w for m, w in zip(mean, wide)),
         high=tuple(m + w for m, w in zip(mean, wide)),
         rows=rows,
         sparse=tuple(r < 30 for r in rows),
-        level=0.95,
+        confidence=0.95,
         resamples=200,
     )
 
 
-def number(
-    key: str, label: str, value: float, group: str = "dependence", *, unit: bool = True, width: float = 0.02
-) -> Number:
+def number(key: str, value: float, *, width: float = 0.02, pvalue: float | None = None) -> Number:
     return Number(
         key=key,
-        label=label,
         value=value,
-        sentence=f"{label} is {value:.3g}; shuffled, the same estimate gives 0.004 on average.",
         rows=4000,
-        group=group,
         interval=Interval(value - width, value + width, 0.95, "delete-group jackknife, 20 groups"),
         under_independence=0.004,
-        unit_scale=unit,
+        pvalue=pvalue,
     )
 
 
@@ -63,31 +60,22 @@ def population(strength: float = 1.0, name: str = "all rows") -> Population:
         name=name,
         rows=30162,
         numbers=(
-            number("gdp", "Generalised demographic parity (GDP)", 0.0912 * strength, "parity", unit=False, width=0.004),
-            number("standardized_gdp", "GDP in standard deviations", 0.31 * strength, "parity", unit=False),
-            number("hsic", "HSIC", 0.00412 * strength, unit=False, width=0.0004),
-            number("hsic_effect", "HSIC, normalised", 0.143 * strength),
-            number("distance_correlation", "Distance correlation", 0.33 * strength),
-            number("kernel_hgr", "Kernel maximal correlation", 0.52 * strength),
-            number("eipm", "EIPM", 0.061 * strength, unit=False),
-            Number(
-                "mutual_information",
-                "Mutual information (nats)",
-                0.184 * strength,
-                "Knowing the score saves 0.18 nats when guessing the attribute.",
-                4000,
-                "dependence",
-                no_interval="too few rows",
-            ),
-            number("probe_linear", "Recovered by a linear probe, R²", 0.162 * strength, "probe"),
-            number("probe_trees", "Recovered by boosted trees, R²", 0.291 * strength, "probe"),
+            number("gdp", 0.0912 * strength, width=0.004, pvalue=0.0033),
+            number("standardized_gdp", 0.31 * strength),
+            number("hsic", 0.00412 * strength, width=0.0004, pvalue=1e-9),
+            number("hsic_effect", 0.143 * strength),
+            number("distance_correlation", 0.33 * strength),
+            number("kernel_hgr", 0.52 * strength),
+            number("eipm", 0.061 * strength),
+            Number("mutual_information", 0.184 * strength, 4000, no_interval="too few rows"),
+            number("probe_linear", 0.162 * strength),
+            number("probe_trees", 0.291 * strength),
         ),
         curve=curve(strength),
         contrasts=(
             Contrast(
                 30.0,
                 0.048 * strength,
-                "At 30 the mean score is 0.048 above the overall mean.",
                 2100.0,
                 False,
                 Interval(0.04, 0.06, 0.95, "bootstrap"),
@@ -95,13 +83,12 @@ def population(strength: float = 1.0, name: str = "all rows") -> Population:
             Contrast(
                 85.0,
                 0.002,
-                "At 85 the mean score is close to the overall mean, but few rows say so.",
                 11.0,
                 True,
                 no_interval="fewer than 30 rows nearby",
             ),
         ),
-        omitted=(Omitted("binned_mmd", "Binned MMD", "the attribute has fewer than 10 distinct values."),),
+        omitted=(Omitted("binned_mmd", "the attribute has fewer than 10 distinct values."),),
     )
 
 
@@ -109,24 +96,17 @@ def attribute(name: str = "age", strength: float = 1.0) -> AttributeAudit:
     edges = tuple(17 + 73 * i / 40 for i in range(41))
     return AttributeAudit(
         name=name,
-        finding=(
-            f"The score “score” moves with {name}: on average over the rows it is 0.091 away from its mean of 0.300."
-        ),
-        evidence=(
-            "The 95 % interval for this gap (GDP) is 0.087 to 0.095; chance alone would show about 0.004.",
-            f"From the score “score” alone, boosted trees can recover 29 % of the variance of {name}.",
-        ),
+        subject=SUBJECT,
+        distinct=74,
         histogram=Histogram(edges, tuple(int(2000 * math.exp(-((((a + 0.9) - 36) / 17) ** 2))) for a in edges[:-1])),
-        everyone=population(strength),
+        all_rows=population(strength),
         positives=replace(
-            population(0.6 * strength, "rows with income = 1"), rows=7508, curve=curve(0.6 * strength, level=0.52)
+            population(0.6 * strength, "rows with income = 1"), rows=7508, curve=curve(0.6 * strength, overall=0.52)
         ),
         certificates=(
             CertificateRow(
-                "gdp_certificate",
-                "GDP of the head, finite sample",
+                "population_hsic",
                 0.41,
-                "With probability 95 % the gap of this head is at most 0.41.",
                 ("rows i.i.d.", "kernels in [0, 1]"),
                 False,
                 4000,
@@ -134,13 +114,13 @@ def attribute(name: str = "age", strength: float = 1.0) -> AttributeAudit:
                 0.95,
             ),
             CertificateRow(
-                "spectral_equivalence",
-                "Conditional MMD integral",
+                "gap_of_every_head",
                 3.2,
-                "The bound is larger than the largest possible value, 2.",
                 ("tail of the first 8 directions below 0.01",),
                 True,
                 4000,
+                trivial=2.0,
+                trivial_because="both laws have norm at most 1",
             ),
         ),
         sparse_regions=(SparseRegion(75.2, 90.0, 243, 0.0081),),
@@ -150,28 +130,12 @@ def attribute(name: str = "age", strength: float = 1.0) -> AttributeAudit:
 def audit(*names: str, strength: float = 1.0, title: str = "Adult: income score against age") -> Audit:
     return Audit(
         title=title,
-        subject="score",
-        subject_name="score",
-        score_name="score",
-        target_name="income",
+        subject=SUBJECT,
         source="adult.csv",
-        rows=Rows(given=32561, dropped=2399, used=30162, subsample=4000),
+        rows=RowCounts(given=32561, dropped=2399, used=30162, subsample=4000),
         attributes=tuple(attribute(name, strength) for name in (names or ("age",))),
-        notes=(
-            Note(
-                "Equal averages are not equal treatment",
-                "Two groups with the same mean score can be treated very differently.",
-            ),
-            Note(
-                "Independence is necessary for counterfactual fairness, not sufficient",
-                "HSIC = 0 says nothing about what would have happened to one person.",
-            ),
-            Note(
-                "Parity ignores the truth", "A score can meet demographic parity by being equally wrong for everyone."
-            ),
-        ),
-        warnings=("1 % of the rows lie where age is sparse; the curve is hatched there.",),
-        settings={"level": 0.95, "bootstrap resamples": 200, "seed": 0},
+        remarks=("1 % of the rows lie where age is sparse; the curve is hatched there.",),
+        settings={"confidence": 0.95, "resamples": 200, "seed": 0},
         software="frhsic 0.1.0",
     )
 
@@ -217,26 +181,26 @@ def hostile() -> Report:
     """Every text that can come from a user's file is a piece of markup or a formula."""
     first, second, third, formula, template = HOSTILE
     base = audit(first, formula, title=second)
-    population_ = base.attributes[0].everyone
+    population_ = base.attributes[0].all_rows
+    subject = replace(base.subject, name=second, score_name=third)
     bad = replace(
         population_,
         numbers=(
-            replace(population_.numbers[0], label=formula, sentence=third),
-            replace(population_.numbers[1], label="-2+3", sentence="@SUM(A1)"),
+            replace(population_.numbers[0], key=formula),
+            replace(population_.numbers[1], key="-2+3"),
             *population_.numbers[2:],
         ),
     )
     attributes = (
-        replace(base.attributes[0], everyone=bad, finding=third),
-        replace(base.attributes[1], finding=template),
+        replace(base.attributes[0], all_rows=bad, subject=subject),
+        replace(base.attributes[1], subject=subject),
     )
     return Report(
         replace(
             base,
-            subject_name=second,
-            score_name=third,
+            subject=subject,
             source=template,
-            warnings=(first,),
+            remarks=(first,),
             attributes=attributes,
             settings={first: second},
         ),

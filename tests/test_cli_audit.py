@@ -75,12 +75,12 @@ def test_the_numbers_are_those_of_the_python_api(audited):
     found, _ = audited
     data = frame()
     expected = gdp(data["score"], data["age"], bootstrap=0, permutations=0).value
-    assert found["age"].everyone["gdp"].value == pytest.approx(expected, rel=1e-9)
+    assert found["age"].all_rows["gdp"].value == pytest.approx(expected, rel=1e-9)
     expected = float(distance_correlation(data["score"], data["age"]))
-    assert found["age"].everyone["distance_correlation"].value == pytest.approx(expected, rel=1e-9)
-    assert [contrast.at for contrast in found["age"].everyone.contrasts] == [30, 60]
+    assert found["age"].all_rows["distance_correlation"].value == pytest.approx(expected, rel=1e-9)
+    assert [contrast.at for contrast in found["age"].all_rows.contrasts] == [30, 60]
     assert found["age"].positives.rows == int(data["repaid"].sum())
-    assert (found.source, found.subject_name, found.target_name) == ("people.csv", "score", "repaid")
+    assert (found.source, found.subject.name, found.subject.target_name) == ("people.csv", "score", "repaid")
 
 
 def test_the_report_holds_the_same_audit_as_the_json(audited):
@@ -180,7 +180,7 @@ def test_a_text_target_becomes_0_and_1_by_its_positive_value(folder):
         (["people.csv", "-s", "age", "--score", "score", "--fail-above", "gdp"], "pass NAME=NUMBER"),
         (["people.csv", "-s", "age", "--score", "score", "--fail-above", "gpd=1"], "Did you mean 'gdp'?"),
         (["people.csv", "-s", "age", "--score", "score", "-o", "none/report.html"], "the folder"),
-        (["people.csv", "-s", "age", "--score", "score", "--level", "95"], "level is 95"),
+        (["people.csv", "-s", "age", "--score", "score", "--confidence", "95"], "confidence is 95"),
         (["people.csv", "-s", "age", "--model", "nowhere"], "there is no saved model"),
     ],
 )
@@ -202,7 +202,7 @@ def test_a_finding_above_its_limit_exits_with_1_and_says_which(folder, monkeypat
     assert result.exit_code == 1
     assert result.stderr.count("above the limit") == 1
     assert "gdp of age" in result.stderr
-    assert Audit.from_json(result.stdout)["age"].everyone["gdp"].value > 0.01
+    assert Audit.from_json(result.stdout)["age"].all_rows["gdp"].value > 0.01
 
 
 def test_off_a_terminal_the_path_of_the_report_is_all_that_is_printed(folder, tmp_path):
@@ -233,11 +233,11 @@ def test_an_embedding_with_two_attributes_and_a_head(folder):
     )
     assert result.exit_code == 0, result.stderr
     found = Audit.from_json(result.stdout)
-    assert (found.subject, found.subject_name, found.dimensions) == ("embedding", "z_*", 2)
-    assert found.score_name == "out-of-fold linear head for [income = >50K]"
+    assert (found.subject.kind, found.subject.name, found.subject.dimensions) == ("embedding", "z_*", 2)
+    assert found.subject.score_name == "out-of-fold linear head for [income = >50K]"
     assert found.joint.name == "age and hours"
-    assert [c.at for c in found["hours"].everyone.contrasts] == [40]
-    assert found["age"].everyone.contrasts == ()
+    assert [c.at for c in found["hours"].all_rows.contrasts] == [40]
+    assert found["age"].all_rows.contrasts == ()
 
 
 @pytest.fixture(scope="module")
@@ -260,9 +260,9 @@ def test_a_saved_model_is_applied_to_the_table_piece_by_piece(folder, fitted, mo
     assert result.exit_code == 0, result.stderr
     found = Audit.from_json(result.stdout)
     expected = gdp(model.predict_proba(X)[:, 1], frame()["age"], bootstrap=0, permutations=0).value
-    assert found["age"].everyone["gdp"].value == pytest.approx(expected, rel=1e-5)
-    assert (found.dimensions, found.subject_name) == (3, "Z of model.frhsic")
-    assert found.score_name == "score of model.frhsic"
+    assert found["age"].all_rows["gdp"].value == pytest.approx(expected, rel=1e-5)
+    assert (found.subject.dimensions, found.subject.name) == (3, "Z of model.frhsic")
+    assert found.subject.score_name == "score of model.frhsic"
 
 
 def test_rows_that_lack_a_feature_of_the_model_are_dropped_and_none_is_a_level(tmp_path):

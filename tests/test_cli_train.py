@@ -98,8 +98,8 @@ def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained)
     report = Report.from_dict(said["report"])
     for model, found in zip(expected, (report.before, report.audit)):
         gap = gdp(model.predict_proba(X_test)[:, 1], s_test["age"], bootstrap=0, permutations=0).value
-        assert found["age"].everyone["gdp"].value == pytest.approx(gap, rel=1e-12)
-        assert (found.target_name, found.rows.used) == ("[approved = yes]", 60)
+        assert found["age"].all_rows["gdp"].value == pytest.approx(gap, rel=1e-12)
+        assert (found.subject.target_name, found.rows.used) == ("[approved = yes]", 60)
     accuracies = [point.performance for point in report.tradeoff.points]
     assert accuracies == [pytest.approx(model.score(X_test, y_test), abs=1e-12) for model in expected]
 
@@ -107,7 +107,7 @@ def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained)
 def test_each_point_holds_the_numbers_of_the_audit_of_its_model(trained):
     report = Report.from_dict(trained[0]["report"])
     for point, found in zip(report.tradeoff.points, (report.before, report.audit)):
-        everyone = found["age"].everyone
+        everyone = found["age"].all_rows
         assert point.gdp == everyone["gdp"].value
         assert point.hsic == pytest.approx(everyone["hsic"].value, rel=1e-9)
         assert point.curve == everyone.curve
@@ -133,7 +133,7 @@ def test_the_written_model_is_audited_on_the_table_it_came_from(folder, trained)
     assert result.exit_code == 0, result.output
     model, data = frhsic.load(trained[1]), frame()
     expected = gdp(model.predict_proba(data[["skill", "rank", "job"]])[:, 1], data["age"], bootstrap=0, permutations=0)
-    assert Audit.from_json(result.stdout)["age"].everyone["gdp"].value == pytest.approx(expected.value, rel=1e-5)
+    assert Audit.from_json(result.stdout)["age"].all_rows["gdp"].value == pytest.approx(expected.value, rel=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +226,7 @@ def test_test_rows_have_no_part_in_training_or_choice(monkeypatch):
     y[rows] = 1 - y[rows]
     for data in (plain, data_of(X=X, y=y)):
         recipe = _training.Recipe(epochs=2, device="cpu")
-        _training.swept(data, recipe, [1.0], PerformanceRule(), validation=0.2, held_out=0.2, settings=QUICK)
+        _training.sweep(data, recipe, [1.0], PerformanceRule(), validation=0.2, held_out=0.2, settings=QUICK)
     assert np.array_equal(seen[0][2], 1 - seen[1][2])
     assert seen[0][1] == seen[1][1]
     for one, other in zip(seen[0][0], seen[1][0]):
@@ -260,7 +260,7 @@ def test_two_attributes_show_the_one_that_matters_more_and_name_the_other():
     assert report.tradeoff.points[1].performance == pytest.approx(error, rel=1e-12)
     assert "along hours (GDP)" in report.summary
     assert "along age (GDP)" in report.summary
-    assert report.audit.score_name == "predicted wage"
+    assert report.audit.subject.score_name == "predicted wage"
 
 
 def test_the_summary_says_so_when_a_penalty_does_not_help():
@@ -444,7 +444,7 @@ def outcome(name="age"):
     report = trained_report(
         models, 2, data[["skill"]], data["repaid"], sensitive_features=data[[name]], reason="why", settings=QUICK
     )
-    return _training.Outcome(tuple(models), 2, report, ("[bold]a note",))
+    return _training.Trained(tuple(models), 2, report, ("[bold]a note",))
 
 
 def test_on_a_terminal_it_tells_the_finding_the_tradeoff_and_both_audits(monkeypatch, capsys, tmp_path):
@@ -459,8 +459,8 @@ def test_on_a_terminal_it_tells_the_finding_the_tradeoff_and_both_audits(monkeyp
     assert text.count("λ = 2") >= 2
     assert text.count("λ = 0") >= 1
     assert f"report: {tmp_path / 'report.html'}" in text
-    numbers = found.report.before["[red]age"].everyone
-    from frhsic.auditing._format import figure
+    numbers = found.report.before["[red]age"].all_rows
+    from frhsic.formatting import figure
 
     assert figure(numbers["probe_linear"].value) in text
 
@@ -493,7 +493,7 @@ def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(mo
     assert lines[2].startswith("This is a shortened run: 300 of 20,000 rows and 2 of 200 epochs")
     assert lines[3] == f"report: {out}"
     text = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(1)
-    assert any("shortened run" in warning for warning in json.loads(text)["audit"]["warnings"])
+    assert any("shortened run" in warning for warning in json.loads(text)["audit"]["remarks"])
 
 
 def test_help_teaches_with_examples_and_names_every_penalty():

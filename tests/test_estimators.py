@@ -25,17 +25,14 @@ from frhsic.estimators import (
     ParityClassifier,
     ParityEncoder,
     ParityRegressor,
-    TableEncoding,
-    equal_opportunity_gdp,
     fit_path,
-    gdp_difference,
     penalty_named,
-    standardized_gdp_difference,
 )
 from frhsic.fleet import Bottleneck, Member, Recipe, TrainingData, affine_head, mlp_encoder, train
 from frhsic.kernels import Gaussian
-from frhsic.parity import gdp, standardized_gdp
+from frhsic.parity import equal_opportunity_gdp, gdp, gdp_difference, standardized_gdp, standardized_gdp_difference
 from frhsic.penalties import EIPM, GDP, HSIC, Adversary, BinnedAdversary, BinnedMMD, DistanceCovariance, NoPenalty
+from frhsic.tables import TableEncoding
 
 
 def scaled(values: np.ndarray) -> np.ndarray:

@@ -24,8 +24,8 @@ from frhsic.estimators import (
     ParityClassifier,
     ParityEncoder,
     ParityRegressor,
-    gdp_difference,
 )
+from frhsic.parity import gdp_difference
 
 SHORT = {**QUICK, "epochs": 6}
 

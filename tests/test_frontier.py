@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from frhsic.frontier import Frontier, Run, Scale
+from frhsic.frontier import Frontier, Run, Scale, band_limit, best_in_band, within_band
 
 PUBLISHED = json.loads((files("frhsic_paper") / "published.json").read_text())
 DATASETS = ("adult", "acs_income", "meps", "communities", "compas")
@@ -98,44 +98,24 @@ def repeated(repeats, advantage):
     return Frontier(tuple(runs))
 
 
-def test_paired_comparison_sees_a_constant_advantage_and_counts_wins():
-    result = repeated(12, 0.1).compare("a", "b")
-    assert result.significant
-    assert result.wins == 12
-    assert result.difference > 0
-    # all differences of one sign over 12 repeats: the exact two-sided p-value is 2 · 2^-12
-    assert result.pvalue == approx(2 / 2**12)
+def test_the_area_of_each_repeat_is_on_one_scale():
+    frontier = repeated(12, 0.1)
+    areas = frontier.naup_by_repeat()
+    alone = frontier.at_repeat(3).naup(frontier.scale)
+    assert {m: v[3] for m, v in areas.items()} == alone
+    assert (areas["a"] > areas["b"]).all()
 
 
-def test_five_repeats_can_never_be_significant_at_the_usual_level():
-    result = repeated(5, 0.1).compare("a", "b")
-    assert result.needed == 6
-    assert result.pvalue == approx(2 / 2**5)
-    assert not result.significant
-
-
-def test_matched_comparison_prefers_the_lower_dependence():
-    result = repeated(12, 0.1).compare("a", "b", measure="matched")
-    assert result.wins == 12
-    assert result.difference < 0
-
-
-def test_identical_methods_do_not_differ():
-    frontier = repeated(8, 0.0)
-    twin = Frontier(
-        (
-            *frontier.runs,
-            *(Run("c", r.weight, r.repeat, r.performance, r.dependence) for r in frontier.runs if r.method == "a"),
-        )
-    )
-    assert twin.compare("a", "c").pvalue == 1.0
-
-
-def test_interval_holds_the_value_and_narrows_with_repeats():
-    few, many = repeated(4, 0.1).naup_interval("b"), repeated(64, 0.1).naup_interval("b")
-    assert few.low <= few.value <= few.high
-    assert many.high - many.low < few.high - few.low
-    assert few == repeated(4, 0.1).naup_interval("b")
+@pytest.mark.parametrize("higher", [True, False])
+def test_the_limit_of_the_band_is_inside_and_what_lies_beyond_is_not(higher):
+    limit = band_limit(0.8, 0.01, higher)
+    beyond = np.nextafter(limit, -np.inf if higher else np.inf)
+    assert limit == approx(0.792 if higher else 0.808)
+    assert within_band(limit, 0.8, 0.01, higher)
+    assert not within_band(beyond, 0.8, 0.01, higher)
+    best = {"baseline": 0.8, "band": 0.01, "higher_is_better": higher}
+    assert best_in_band([0.8, limit, beyond], [0.3, 0.2, 0.1], **best) == (1, True)
+    assert best_in_band([beyond, beyond], [0.3, 0.2], **best) == (0, False)
 
 
 def test_points_average_repeats():
@@ -170,5 +150,3 @@ def test_bad_input_says_what_to_do():
         small().of("z")
     with pytest.raises(ValueError, match="positive"):
         Scale(0, 1, 0.0)
-    with pytest.raises(ValueError, match="'naup' or 'matched'"):
-        small().compare("a", "a", measure="x")

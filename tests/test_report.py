@@ -11,6 +11,7 @@ import pytest
 
 import report_samples as samples
 from frhsic.report import Report, TradeOff, TradeOffPoint, render, write
+from frhsic.sentences import sentence
 
 
 def embedded(page: str) -> dict:
@@ -41,9 +42,14 @@ def test_a_report_of_another_format_is_refused():
 def test_every_number_stands_in_the_tables_with_all_its_digits():
     page = render(samples.full())
     for attribute in samples.full().audit.attributes:
-        for number in attribute.everyone.numbers:
+        for number in attribute.all_rows.numbers:
             assert f'data-value="{number.value}"' in page
-            assert html.escape(number.sentence, quote=False) in page
+            said = sentence(number, attribute.subject, attribute.name)
+            assert html.escape(said, quote=False) in page
+
+
+def test_the_notes_say_that_hsic_zero_is_not_sufficient():
+    assert "<h3>HSIC = 0 is necessary, not sufficient, for counterfactual fairness</h3>" in render(samples.audit())
 
 
 def test_the_page_names_no_other_host():
@@ -97,12 +103,12 @@ def test_a_tradeoff_has_points_and_at_most_one_choice():
 
 def test_before_and_after_pairs_measures_by_name_and_not_by_place():
     after, before = samples.audit("age", strength=0.5), samples.audit("age")
-    turned = replace(before.attributes[0].everyone, numbers=tuple(reversed(before.attributes[0].everyone.numbers)))
-    before = replace(before, attributes=(replace(before.attributes[0], everyone=turned),))
+    turned = replace(before.attributes[0].all_rows, numbers=tuple(reversed(before.attributes[0].all_rows.numbers)))
+    before = replace(before, attributes=(replace(before.attributes[0], all_rows=turned),))
     page = render(Report(after, before=before))
     section = page[page.index('id="compared"') : page.index('id="attribute-1"')]
-    for number in after.attributes[0].everyone.numbers:
-        old = before["age"].everyone[number.key].value
+    for number in after.attributes[0].all_rows.numbers:
+        old = before["age"].all_rows[number.key].value
         row = re.search(
             rf"<tr role=\"row\">\s*<th[^>]*>{re.escape(html.escape(number.label))}</th>(.*?)</tr>", section, re.DOTALL
         ).group(1)

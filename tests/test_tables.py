@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from frhsic.formatting import did_you_mean
 from frhsic.tables import (
     Advice,
     Category,
@@ -21,7 +22,6 @@ from frhsic.tables import (
     files,
     find_kinds,
     kind_of,
-    nearest,
     numbers,
     read_frame,
     read_target,
@@ -260,9 +260,9 @@ def test_two_columns_of_one_name_are_refused_in_every_kind_of_file(tmp_path):
 
 
 def test_names_are_suggested_and_patterns_expanded():
-    assert nearest(" AGE", ["job", "age"]) == " Did you mean 'age'?"
-    assert nearest("zebra", ["age", "job"]) == " There are: age, job."
-    assert nearest("q", [f"column {i}" for i in range(40)]).endswith("column 29, ....")
+    assert did_you_mean(" AGE", ["job", "age"]) == " Did you mean 'age'?"
+    assert did_you_mean("zebra", ["age", "job"]) == " There are: age, job."
+    assert did_you_mean("q", [f"column {i}" for i in range(40)]).endswith("column 29, ....")
     assert expand("z_*", ["z_1", "a", "z_2"], "t") == ["z_1", "z_2"]
     assert expand("z_*", ["z_*", "z_1"], "t") == ["z_*"]
 

@@ -1,9 +1,8 @@
 r"""The trade-off between performance and dependence, as a sweep over the penalty's weight shows it.
 
-A :class:`Frontier` holds the runs of a sweep, one :class:`Run` for each method, weight and repeat, and
-answers what a reader asks of them: which points are not dominated, how low the dependence gets within a
-performance band, how large the area under the envelope is, how sure that is, and whether two methods
-differ over paired repeats. It knows nothing of models: a run is three numbers and two names.
+A :class:`Frontier` holds the runs of a sweep, one :class:`Run` for each method, weight and repeat. It gives the points
+that are not dominated, the least dependence within a performance band, and the area under the envelope. The rule of the
+performance band is :func:`best_in_band`, for whoever chooses a model by it.
 """
 
 from __future__ import annotations
@@ -12,20 +11,63 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from frhsic import _arrays
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Comparison", "Frontier", "Interval", "MatchedPoint", "Point", "Run", "Scale"]
+__all__ = ["Frontier", "MatchedPoint", "Point", "Run", "Scale", "band_limit", "best_in_band", "within_band"]
 
 BUDGETS = 201
 """Number of equispaced dependence budgets on which the envelope is integrated."""
+
+
+def band_limit(baseline: float, band: float, higher_is_better: bool) -> float:
+    r"""Performance at the edge of a band around the baseline's.
+
+    :math:`(1 - \text{band})` times the baseline, or :math:`(1 + \text{band})` times it where lower is better.
+
+    Examples
+    --------
+    >>> band_limit(0.5, 0.25, True), band_limit(0.5, 0.25, False)
+    (0.375, 0.625)
+    """
+    return baseline * (1 - band) if higher_is_better else baseline * (1 + band)
+
+
+def within_band(performance: float, baseline: float, band: float, higher_is_better: bool) -> bool:
+    """Whether a performance stays within a band of the baseline's; the limit itself is inside."""
+    limit = band_limit(baseline, band, higher_is_better)
+    return performance >= limit if higher_is_better else performance <= limit
+
+
+def best_in_band(
+    performances: Sequence[float],
+    dependences: Sequence[float],
+    *,
+    baseline: float,
+    band: float,
+    higher_is_better: bool,
+) -> tuple[int, bool]:
+    """Choose the least dependence within the band; if no model is inside, the best performance.
+
+    Returns the index of the chosen model and whether it is inside. Of equal models the first is chosen.
+
+    Examples
+    --------
+    >>> best_in_band([0.90, 0.899, 0.8], [0.3, 0.2, 0.1], baseline=0.9, band=0.01, higher_is_better=True)
+    (1, True)
+    >>> best_in_band([0.7, 0.8], [0.1, 0.2], baseline=0.9, band=0.01, higher_is_better=True)
+    (1, False)
+    """
+    inside = [i for i, p in enumerate(performances) if within_band(p, baseline, band, higher_is_better)]
+    if inside:
+        return min(inside, key=lambda i: dependences[i]), True
+    sign = 1 if higher_is_better else -1
+    return max(range(len(performances)), key=lambda i: sign * performances[i]), False
 
 
 @dataclass(frozen=True)
@@ -63,7 +105,7 @@ class MatchedPoint:
 
 @dataclass(frozen=True)
 class Scale:
-    """What turns performance and dependence into [0, 1]; pass it on to compare sweeps on one scale."""
+    """Map from performance and dependence to [0, 1]; pass it on to compare sweeps on one scale."""
 
     worst: float
     best: float
@@ -82,44 +124,6 @@ class Scale:
     def budget(self, dependence: np.ndarray) -> np.ndarray:
         """Dependence as a share of the baseline's, at most 1."""
         return np.minimum(dependence / self.dependence, 1)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A value with its percentile bootstrap interval over repeats."""
-
-    value: float
-    low: float
-    high: float
-    confidence: float
-    repeats: int
-
-    def __float__(self) -> float:
-        return self.value
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Paired Wilcoxon signed-rank test between two methods over the repeats of one sweep.
-
-    `needed` is the smallest number of repeats at which the two-sided test can reach the level at all,
-    were every difference of one sign: with fewer, no data could be significant.
-    """
-
-    first: str
-    second: str
-    measure: str
-    difference: float
-    wins: int
-    pvalue: float
-    repeats: int
-    needed: int
-    level: float
-
-    @property
-    def significant(self) -> bool:
-        """Whether the p-value is below the level."""
-        return self.pvalue < self.level
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,7 @@ class Frontier:
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
-        """Names of the methods, in the order in which they first come."""
+        """Names of the methods, in order of appearance."""
         return tuple(dict.fromkeys(run.method for run in self.runs))
 
     @cached_property
@@ -218,7 +222,7 @@ class Frontier:
         return replace(self, runs=tuple(run for run in self.runs if run.repeat == repeat))
 
     def non_dominated(self, method: str | None = None) -> tuple[Point, ...]:
-        """Points that no other point beats in one quantity without losing in the other, by dependence."""
+        """Points that no other point beats in one quantity without losing in the other, ordered by dependence."""
         pool = self.points if method is None else self.of(method)
         kept: list[Point] = []
         for point in sorted(pool, key=lambda p: (p.dependence, -self._signed(p.performance))):
@@ -229,17 +233,21 @@ class Frontier:
     def matched(self, band: float = 0.01) -> dict[str, MatchedPoint]:
         r"""Least dependence within a performance band of the baseline, for each method.
 
-        Feasible are the points with performance at least :math:`(1 - \text{band})` times the baseline's, or,
-        where lower is better, at most :math:`(1 + \text{band})` times it. Decided on unrounded means.
+        See :func:`best_in_band`; decided on unrounded means.
         """
-        base = self.of(self.baseline)[0].performance
-        floor = base * (1 - band) if self.higher_is_better else base * (1 + band)
-        found = {}
+        base, higher = self.of(self.baseline)[0].performance, self.higher_is_better
+        matched = {}
         for method in self.methods:
-            inside = [p for p in self.of(method) if self._signed(p.performance) >= self._signed(floor)]
-            best = min(inside, key=lambda p: p.dependence) if inside else None
-            found[method] = MatchedPoint(method, best, floor)
-        return found
+            points = self.of(method)
+            at, inside = best_in_band(
+                [p.performance for p in points],
+                [p.dependence for p in points],
+                baseline=base,
+                band=band,
+                higher_is_better=higher,
+            )
+            matched[method] = MatchedPoint(method, points[at] if inside else None, band_limit(base, band, higher))
+        return matched
 
     @cached_property
     def scale(self) -> Scale:
@@ -259,7 +267,7 @@ class Frontier:
         return {m: self._area(self.of(m), scale) for m in self.methods if m != self.baseline}
 
     def naup_by_repeat(self, scale: Scale | None = None) -> dict[str, np.ndarray]:
-        """Area of each repeat's own envelope on one shared scale, for each method: what paired tests compare."""
+        """Area of each repeat's own envelope on one shared scale, for each method, for paired tests."""
         scale = self.scale if scale is None else scale
         parts = [self.at_repeat(repeat) for repeat in self.repeats]
         return {
@@ -267,92 +275,6 @@ class Frontier:
             for m in self.methods
             if m != self.baseline
         }
-
-    def matched_by_repeat(self, band: float = 0.01) -> dict[str, np.ndarray]:
-        """Least dependence within the band in each repeat; the repeat's baseline value where no weight stays inside."""
-        values: dict[str, list[float]] = {m: [] for m in self.methods if m != self.baseline}
-        for repeat in self.repeats:
-            part = self.at_repeat(repeat)
-            base = part.of(self.baseline)[0].dependence
-            matched = part.matched(band)
-            for method, found in values.items():
-                if method in matched:
-                    point = matched[method].point
-                    found.append(base if point is None else point.dependence)
-        return {m: np.array(v) for m, v in values.items()}
-
-    def naup_interval(
-        self,
-        method: str,
-        *,
-        confidence: float = 0.95,
-        resamples: int = 1000,
-        scale: Scale | None = None,
-        random_state: _arrays.RandomState = 0,
-    ) -> Interval:
-        """Percentile bootstrap of the area of the mean curve, resampling repeats with the scale held fixed."""
-        _arrays.require_rows(len(self.repeats), 2, "an interval over repeats")
-        scale = self.scale if scale is None else scale
-        rng = _arrays.numpy_generator(random_state)
-        weights = sorted({run.weight for run in self.runs if run.method == method})
-        table = {(run.weight, run.repeat): run for run in self.runs if run.method == method}
-        shape = (len(weights), len(self.repeats))
-        performance, dependence = np.full(shape, np.nan), np.full(shape, np.nan)
-        for i, weight in enumerate(weights):
-            for j, repeat in enumerate(self.repeats):
-                run = table.get((weight, repeat))
-                if run is not None:
-                    performance[i, j], dependence[i, j] = self._signed(run.performance), run.dependence
-        draws = []
-        for _ in range(resamples):
-            chosen = rng.integers(len(self.repeats), size=len(self.repeats))
-            u, g = performance[:, chosen], dependence[:, chosen]
-            seen = ~np.isnan(u).all(axis=1)
-            draws.append(_envelope_area(np.nanmean(u[seen], axis=1), np.nanmean(g[seen], axis=1), scale))
-        tail = (1 - confidence) / 2
-        low, high = np.quantile(draws, [tail, 1 - tail])
-        value = self._area(self.of(method), scale)
-        return Interval(value, float(low), float(high), confidence, len(self.repeats))
-
-    def compare(
-        self,
-        first: str,
-        second: str,
-        *,
-        measure: Literal["naup", "matched"] = "naup",
-        band: float = 0.01,
-        level: float = 0.05,
-        scale: Scale | None = None,
-    ) -> Comparison:
-        """Paired Wilcoxon signed-rank test over repeats; wins are repeats in which `first` is the better."""
-        from scipy.stats import wilcoxon
-
-        if measure == "naup":
-            values, better = self.naup_by_repeat(scale), 1.0
-        elif measure == "matched":
-            values, better = self.matched_by_repeat(band), -1.0
-        else:
-            raise ValueError(f"measure is {measure!r}; pass 'naup' or 'matched'.")
-        for method in (first, second):
-            if method not in values:
-                raise ValueError(f"no run is of the method {method!r}; the methods are {sorted(values)}.")
-        a, b = values[first], values[second]
-        if len(a) != len(b):
-            raise ValueError(f"{first} has {len(a)} repeats and {second} has {len(b)}; a paired test needs the same.")
-        difference = better * (a - b)
-        pvalue = 1.0 if not np.any(difference) else float(wilcoxon(difference).pvalue)
-        needed = math.ceil(1 - math.log2(level))  # two-sided: all signs equal has probability 2 · 2^-n
-        return Comparison(
-            first,
-            second,
-            measure,
-            float(np.mean(a - b)),
-            int((difference > 0).sum()),
-            pvalue,
-            len(a),
-            needed,
-            level,
-        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return the points as a DataFrame, one row for each method and weight, with a column `efficient`."""

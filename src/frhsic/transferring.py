@@ -1,4 +1,4 @@
-"""Transfer: what fresh heads on a frozen representation make of a sensitive attribute."""
+"""Transfer: how much newly trained heads on a frozen representation depend on a sensitive attribute."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.metrics import accuracy_score, mean_squared_error, r2_score
-from sklearn.model_selection import train_test_split
+from sklearn.metrics import accuracy_score, mean_squared_error
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -30,12 +28,14 @@ from sklearn.utils.multiclass import type_of_target
 
 from frhsic import _arrays
 from frhsic.dependence import mutual_information
+from frhsic.held_out import scores_of, split
 from frhsic.parity import gdp, standardized_gdp
+from frhsic.probes import held_out_r2, linear_head
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["HEADS", "SVM_ROWS", "HeadGap", "Probe", "Transfer", "transfer"]
+__all__ = ["HEADS", "SVM_ROWS", "AttributeProbes", "HeadGap", "Transfer", "transfer"]
 
 HeadName = Literal["linear", "mlp", "forest", "svm", "boosting"]
 Kind = Literal["classification", "regression"]
@@ -46,10 +46,6 @@ HEADS: tuple[HeadName, ...] = ("linear", "mlp", "forest", "svm", "boosting")
 SVM_ROWS = 5000
 """Training rows that the support vector machine is given at most: its cost grows with their square."""
 
-RIDGES = np.logspace(-8, 4, 13)
-"""Candidates for the ridge, of which the leave-one-out error chooses: the small ones find what hides in directions of Z
-that have hardly any variance."""
-
 
 @dataclass(frozen=True)
 class HeadGap:
@@ -58,13 +54,13 @@ class HeadGap:
     Attributes
     ----------
     head, attribute
-        Their names.
+        Names of both.
     performance
         Accuracy, or mean squared error.
     gdp, low, high
         GDP of the head's probabilities (of its predictions, in the unit of y) and its 95 % interval.
     expected_under_independence
-        What GDP would be on average were scores and attribute independent.
+        Mean of GDP if scores and attribute were independent.
     standardized_gdp
         GDP over the standard deviation of the scores; 0 where they are constant.
     train_rows
@@ -83,7 +79,7 @@ class HeadGap:
 
 
 @dataclass(frozen=True)
-class Probe:
+class AttributeProbes:
     """How much of an attribute is left in Z, on test rows.
 
     Attributes
@@ -103,7 +99,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Transfer:
-    """What fresh heads and probes found.
+    """Gaps of newly trained heads, and probes for each attribute.
 
     Attributes
     ----------
@@ -112,15 +108,15 @@ class Transfer:
     probes
         One for each attribute.
     unit
-        Of every GDP: "probability", or "unit of y".
+        Unit of every GDP: "probability", or "unit of y".
     train_rows, test_rows
-        How many rows fitted and measured.
+        Number of rows to fit and to measure on.
     seed
-        Reproduces it.
+        Seed that reproduces the result.
     """
 
     heads: tuple[HeadGap, ...]
-    probes: tuple[Probe, ...]
+    probes: tuple[AttributeProbes, ...]
     unit: str
     train_rows: int
     test_rows: int
@@ -129,14 +125,14 @@ class Transfer:
     @property
     def worst(self) -> HeadGap:
         """The head and attribute with the largest GDP."""
-        return max(self.heads, key=lambda found: found.gdp)
+        return max(self.heads, key=lambda gap: gap.gdp)
 
     @property
     def spread(self) -> float:
         """Standard deviation over heads (n in the denominator) of their largest GDP: how much the head matters."""
         worst: dict[str, float] = {}
-        for found in self.heads:
-            worst[found.head] = max(found.gdp, worst.get(found.head, 0.0))
+        for gap in self.heads:
+            worst[gap.head] = max(gap.gdp, worst.get(gap.head, 0.0))
         return float(np.std(list(worst.values())))
 
     def __float__(self) -> float:
@@ -147,7 +143,7 @@ class Transfer:
         import pandas as pd
 
         probes = {probe.attribute: asdict(probe) for probe in self.probes}
-        return pd.DataFrame([{**asdict(found), **probes[found.attribute]} for found in self.heads])
+        return pd.DataFrame([{**asdict(gap), **probes[gap.attribute]} for gap in self.heads])
 
 
 def transfer(
@@ -164,19 +160,19 @@ def transfer(
 ) -> Transfer:
     r"""Fit fresh heads f on frozen Z = h(X), and measure :math:`E_S |E[f(Z) | S] - E f(Z)|` of each on test rows.
 
-    A representation independent of S leaves no head a gap; one that was trained with a penalty on its own head alone
-    may leave other heads a large one. The largest gap found is a lower bound of what some head could do, not an upper
-    one: see :mod:`frhsic.certificates` for those. All gaps are in one unit, probabilities, or the unit of y.
+    No head on a representation independent of S has a gap. A representation that was trained with a penalty on its own
+    head alone may leave other heads a large one. The largest gap is a lower bound on what some head could do; for upper
+    bounds see :mod:`frhsic.certificates`. All gaps are in one unit: probabilities, or the unit of y.
 
     Parameters
     ----------
     encoder
-        Anything fitted with a ``transform``, a function of X, or None where X is Z already.
+        A fitted object with a ``transform``, a function of X, or None if X is Z already.
     X, y, sensitive_features
         Rows that heads and probes are fitted on; several attributes are measured one by one.
     test
-        Share of these rows that is kept to measure on, or such rows themselves as (X, y, sensitive_features). No head
-        sees them; the encoder should not have either.
+        Share of these rows to measure on, or such rows themselves as (X, y, sensitive_features). No head is fitted on
+        them, and the encoder should not be either.
     heads
         Names among :data:`HEADS`: logistic or ridge regression, a network with 64 hidden units, 100 random trees,
         a support vector machine with a Gaussian kernel (on at most 5,000 rows, calibrated to probabilities), and
@@ -184,21 +180,22 @@ def transfer(
     task
         "auto" takes a continuous y (scikit-learn's ``type_of_target``) for a regression.
     bandwidth
-        Of GDP, in units of the attribute; None is a tenth of its range.
+        Bandwidth of GDP, in units of the attribute; None is a tenth of its range.
     random_state
-        Decides the split and the heads.
+        Seed of the split and of the heads.
 
     Examples
     --------
     Z is the attribute itself: every head that uses it has a gap, and a probe recovers it.
 
     >>> s = np.linspace(0, 1, 200)
-    >>> found = transfer(None, s[:, None], s > 0.5, sensitive_features=s, heads=["linear"])
-    >>> found.worst.gdp > 0.2, round(found.probes[0].linear_r2, 2)
+    >>> result = transfer(None, s[:, None], s > 0.5, sensitive_features=s, heads=["linear"])
+    >>> result.worst.gdp > 0.2, round(result.probes[0].linear_r2, 2)
     (True, 1.0)
     """
     seed = _arrays.seed_of(random_state)
-    (X, y, s), (X_test, y_test, s_test) = _parts(X, y, sensitive_features, test, seed)
+    parts = split(X, y, sensitive_features, held_out=test, name="test", seed=seed)
+    (X, y, s, _), (X_test, y_test, s_test) = parts
     s, s_test = _attributes(s), _attributes(s_test)
     names = _arrays.column_names(sensitive_features, "sensitive", s.shape[1])
     if s.shape[1] != s_test.shape[1]:
@@ -209,15 +206,15 @@ def transfer(
         if rows != len(z):
             raise ValueError(f"lengths differ: X has {len(z)} rows, {what} has {rows}.")
     kind: Kind = task if task != "auto" else "regression" if type_of_target(y) == "continuous" else "classification"
-    found = []
-    for name, head in _made(heads, kind, seed).items():
+    gaps = []
+    for name, head in _unfitted(heads, kind, seed).items():
         rows = _rows_of(name, len(z), seed)
         with _quiet():
             fitted = clone(head).fit(z[rows], y[rows])
         scores, performance = _measured(fitted, z_test, y_test, kind)
         for attribute, column in zip(names, s_test.T):
             gap = gdp(scores, column, bandwidth=bandwidth, random_state=seed)
-            found.append(
+            gaps.append(
                 HeadGap(
                     name,
                     attribute,
@@ -229,18 +226,9 @@ def transfer(
                     len(z[rows]),
                 )
             )
-    probes = tuple(_probe(z, z_test, s[:, j], s_test[:, j], name, seed) for j, name in enumerate(names))
+    probes = tuple(_probes(z, z_test, s[:, j], s_test[:, j], name, seed) for j, name in enumerate(names))
     unit = "probability" if kind == "classification" else "unit of y"
-    return Transfer(tuple(found), probes, unit, len(z), len(z_test), seed)
-
-
-def _parts(X: Any, y: Any, s: Any, test: float | tuple[Any, Any, Any], seed: int) -> tuple[Any, Any]:
-    if not isinstance(test, (int, float)):
-        return (X, y, s), test
-    if not 0 < test < 1:
-        raise ValueError(f"test={test}; pass a share of the rows between 0 and 1, or (X, y, sensitive_features).")
-    cut = train_test_split(X, y, s, test_size=float(test), random_state=seed)
-    return (cut[0], cut[2], cut[4]), (cut[1], cut[3], cut[5])
+    return Transfer(tuple(gaps), probes, unit, len(z), len(z_test), seed)
 
 
 def _attributes(s: Any) -> np.ndarray:
@@ -259,24 +247,24 @@ def _encoded(encoder: Any, X: Any) -> np.ndarray:
     return _arrays.to_numpy(_arrays.matrix(z, "z")).astype(np.float64)
 
 
-def _made(heads: Sequence[str] | Mapping[str, Any], kind: Kind, seed: int) -> dict[str, Any]:
+def _unfitted(heads: Sequence[str] | Mapping[str, Any], kind: Kind, seed: int) -> dict[str, Any]:
     if isinstance(heads, Mapping):
-        made = dict(heads)
+        models = dict(heads)
     else:
         unknown = [name for name in heads if name not in HEADS]
         if isinstance(heads, str) or unknown:
             raise ValueError(f"heads={heads!r}; pass names among {', '.join(HEADS)}, or a mapping to estimators.")
-        made = {name: _head(name, kind, seed) for name in heads}
-    if not made:
+        models = {name: _head(name, kind, seed) for name in heads}
+    if not models:
         raise ValueError("heads is empty; pass at least one.")
-    return made
+    return models
 
 
 def _head(name: str, kind: Kind, seed: int) -> Any:
     classify = kind == "classification"
     network = {"hidden_layer_sizes": (64,), "max_iter": 100, "random_state": seed}
     makers: dict[str, Callable[[], Any]] = {
-        "linear": lambda: LogisticRegression(max_iter=1000) if classify else RidgeCV(alphas=RIDGES),
+        "linear": lambda: linear_head(binary=classify),
         "mlp": lambda: MLPClassifier(**network) if classify else _in_own_unit(MLPRegressor(**network)),
         "forest": lambda: (RandomForestClassifier if classify else RandomForestRegressor)(random_state=seed),
         "svm": lambda: CalibratedClassifierCV(SVC(), ensemble=False, cv=3) if classify else _in_own_unit(SVR()),
@@ -285,11 +273,11 @@ def _head(name: str, kind: Kind, seed: int) -> Any:
         ),
     }
     head = makers[name]()
-    return head if name in ("forest", "boosting") else make_pipeline(StandardScaler(), head)
+    return make_pipeline(StandardScaler(), head) if name in ("mlp", "svm") else head
 
 
 def _in_own_unit(head: Any) -> Any:
-    """Fit to a standardised target: these two do not suit themselves to the unit of y."""
+    """Fit to a standardized target, because these models depend on the unit of y."""
     return TransformedTargetRegressor(head, transformer=StandardScaler(), check_inverse=False)  # float32 is near enough
 
 
@@ -307,9 +295,7 @@ def _measured(head: Any, z: np.ndarray, y: np.ndarray, kind: Kind) -> tuple[np.n
         raise TypeError(
             f"{type(head).__name__} gives no probabilities, the unit of all gaps; wrap it in CalibratedClassifierCV."
         )
-    probabilities = np.asarray(head.predict_proba(z))
-    scores = probabilities[:, 1] if probabilities.shape[1] == 2 else probabilities
-    return scores, float(accuracy_score(y, head.predict(z)))
+    return scores_of(head, z), float(accuracy_score(y, head.predict(z)))
 
 
 def _standardized(scores: np.ndarray, s: np.ndarray, bandwidth: float | None) -> float:
@@ -318,20 +304,20 @@ def _standardized(scores: np.ndarray, s: np.ndarray, bandwidth: float | None) ->
     return float(standardized_gdp(scores, s, bandwidth=bandwidth, bootstrap=0, permutations=0))
 
 
-def _probe(z: np.ndarray, z_test: np.ndarray, s: np.ndarray, s_test: np.ndarray, name: str, seed: int) -> Probe:
-    linear = make_pipeline(StandardScaler(), RidgeCV(alphas=RIDGES)).fit(z, s)
-    trees = HistGradientBoostingRegressor(early_stopping=False, random_state=seed).fit(z, s)
-    return Probe(
+def _probes(
+    z: np.ndarray, z_test: np.ndarray, s: np.ndarray, s_test: np.ndarray, name: str, seed: int
+) -> AttributeProbes:
+    return AttributeProbes(
         name,
-        float(r2_score(s_test, linear.predict(z_test))),
-        float(r2_score(s_test, trees.predict(z_test))),
+        held_out_r2("linear", z, s, z_test, s_test, seed=seed),
+        held_out_r2("trees", z, s, z_test, s_test, seed=seed),
         float(mutual_information(z_test, s_test, random_state=seed)),
     )
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Let a network stop after its 100 epochs without a warning: that is its recipe."""
+    """Silence the warning of a network that stops after its 100 epochs, as intended."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield

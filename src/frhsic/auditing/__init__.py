@@ -1,7 +1,6 @@
 """Audits: what a score or a representation tells about a continuous sensitive attribute."""
 
-from frhsic.auditing.conduct import audit
-from frhsic.auditing.measures import Settings
+from frhsic.auditing.measures import Settings, Watch
 from frhsic.auditing.results import (
     AttributeAudit,
     Audit,
@@ -9,14 +8,15 @@ from frhsic.auditing.results import (
     Contrast,
     Curve,
     Histogram,
-    Interval,
-    Note,
     Number,
     Omitted,
     Population,
-    Rows,
+    RowCounts,
     SparseRegion,
+    Subject,
 )
+from frhsic.auditing.running import audit
+from frhsic.intervals import Interval
 
 __all__ = [
     "AttributeAudit",
@@ -26,12 +26,13 @@ __all__ = [
     "Curve",
     "Histogram",
     "Interval",
-    "Note",
     "Number",
     "Omitted",
     "Population",
-    "Rows",
+    "RowCounts",
     "Settings",
     "SparseRegion",
+    "Subject",
+    "Watch",
     "audit",
 ]

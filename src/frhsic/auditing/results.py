@@ -1,92 +1,100 @@
-"""What an audit holds: frozen dataclasses of plain values, written to JSON and read back without loss."""
+"""What an audit holds: numbers and keys in frozen dataclasses, written to JSON and read back without loss.
+
+The words for them are made by :mod:`frhsic.sentences` when they are shown.
+"""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from typing import Any
 
-from frhsic.auditing import _codec
+from frhsic import sentences
+from frhsic.auditing.documents import Document
+from frhsic.intervals import Interval
 
 __all__ = [
-    "FORMAT",
     "AttributeAudit",
     "Audit",
     "CertificateRow",
     "Contrast",
     "Curve",
     "Histogram",
-    "Interval",
-    "Note",
     "Number",
     "Omitted",
     "Population",
-    "Rows",
+    "RowCounts",
     "SparseRegion",
+    "Subject",
 ]
 
-FORMAT = 1
+FORMAT = 2
 """Version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes away."""
 
 Setting = str | int | float | bool
 
 
 @dataclass(frozen=True)
-class Interval:
-    """An interval for a number: its ends, its level, and how it was made."""
+class Subject:
+    """What was audited, under which names, and with which confidence.
 
-    low: float
-    high: float
-    level: float
-    method: str
+    Attributes
+    ----------
+    kind
+        ``"score"`` if Z has one column, ``"embedding"`` if it has several.
+    name, dimensions
+        Name and number of columns of Z.
+    score_name
+        Name of the scores f, or None without scores.
+    score_fitted
+        Whether f is a head that the audit fitted out of fold.
+    target_name
+        Name of the target y, or None.
+    confidence
+        Confidence of the intervals.
+    """
+
+    kind: str
+    name: str
+    dimensions: int = 1
+    score_name: str | None = None
+    score_fitted: bool = False
+    target_name: str | None = None
+    confidence: float = 0.95
+
+    @property
+    def level(self) -> float:
+        """Level of the tests: one minus the confidence of the intervals."""
+        return round(1 - self.confidence, 12)
 
 
 @dataclass(frozen=True)
 class Number:
-    """One number, its interval (or why there is none) and one plain sentence.
+    """One number with its interval, or the reason why there is none.
 
     Attributes
     ----------
     key
-        Stable name for machines, such as ``"gdp"``.
-    label
-        Name for people.
+        Stable name, such as ``"gdp"``; :data:`frhsic.sentences.LABELS` lists all.
     value
         The estimate.
-    sentence
-        What the number says, in words.
     rows
-        How many rows it was computed from.
-    group
-        ``"parity"``, ``"dependence"`` or ``"probe"``.
+        Number of rows it was computed from.
     interval, no_interval
-        Exactly one of the two is there.
+        Exactly one of the two is given.
     under_independence
-        What the same estimate gives on average when the attribute is shuffled, where known.
+        Mean of the same estimate when the attribute is shuffled, where known.
     pvalue
-        Of the test of independence that belongs to it, where there is one.
-    unit_scale
-        Whether it lies between 0 (nothing) and 1 (everything), so that it can be drawn beside others.
+        p-value of its test of independence, where there is one.
     settings
-        Kernels, bandwidths, seeds: what one needs to compute it again.
-
-    Examples
-    --------
-    >>> Number("gdp", "GDP", 0.1, "The mean score moves by 0.1.", 500, "parity", no_interval="too few rows").value
-    0.1
+        Further settings of the computation, such as the bandwidth.
     """
 
     key: str
-    label: str
     value: float
-    sentence: str
     rows: int
-    group: str
     interval: Interval | None = None
     no_interval: str | None = None
     under_independence: float | None = None
     pvalue: float | None = None
-    unit_scale: bool = False
     settings: dict[str, Setting] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -96,22 +104,31 @@ class Number:
     def __float__(self) -> float:
         return self.value
 
+    @property
+    def label(self) -> str:
+        """Name of the number for people."""
+        return sentences.label(self.key)
+
 
 @dataclass(frozen=True)
 class Omitted:
     """A number that could not be computed, and why."""
 
     key: str
-    label: str
     reason: str
+
+    @property
+    def label(self) -> str:
+        """Name of the number for people."""
+        return sentences.label(self.key)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The curve E[f | S = s] on a grid, its pointwise band, and how many rows stand behind each point.
+    """The curve E[f | S = s] on a grid, its pointwise band, and the effective number of rows at each point.
 
-    `low` and `high` are empty where no band was computed. `sparse` marks points where the effective number
-    of rows is too small for the curve to be trusted.
+    `low` and `high` are empty where no band was computed. `sparse` marks points where too few rows are near for the
+    curve to be trusted.
     """
 
     grid: tuple[float, ...]
@@ -122,7 +139,7 @@ class Curve:
     high: tuple[float, ...] = ()
     rows: tuple[float, ...] = ()
     sparse: tuple[bool, ...] = ()
-    level: float = 0.95
+    confidence: float = 0.95
     resamples: int = 0
 
     def __post_init__(self) -> None:
@@ -148,7 +165,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class SparseRegion:
-    """A stretch of S where too few rows stand behind the curve."""
+    """A range of S where too few rows are near for the curve to be trusted."""
 
     low: float
     high: float
@@ -158,31 +175,33 @@ class SparseRegion:
 
 @dataclass(frozen=True)
 class Contrast:
-    """E[f | S = s₀] − E[f] at a value s₀ that was asked for, and a bound for the representation near it."""
+    """The difference E[f | S = s₀] − E[f] at a requested value s₀; `rows` is the effective number of rows near it."""
 
     at: float
     value: float
-    sentence: str
     rows: float
     sparse: bool
     interval: Interval | None = None
     no_interval: str | None = None
-    bound: float | None = None
 
 
 @dataclass(frozen=True)
 class CertificateRow:
-    """A bound that a theorem gives, what it assumes, and whether it says anything."""
+    """A bound that a theorem gives, its assumptions, and whether it is informative.
+
+    `value` is None where the bound is infinite. A bound is `vacuous` if `trivial`, which always holds, is no larger;
+    `trivial_because` says why it holds.
+    """
 
     key: str
-    label: str
     value: float | None
-    sentence: str
     assumes: tuple[str, ...]
     vacuous: bool
     rows: int
     observed: float | None = None
     confidence: float | None = None
+    trivial: float | None = None
+    trivial_because: str = ""
     settings: dict[str, Setting] = field(default_factory=dict)
 
 
@@ -209,30 +228,35 @@ class Population:
 
 @dataclass(frozen=True)
 class AttributeAudit:
-    """Everything about one sensitive attribute: the finding in one sentence, what it rests on, and the numbers."""
+    """The audit of `subject` against one sensitive attribute, which takes `distinct` values.
+
+    `positives` has the measures on the rows with y = 1; where it is None, `no_positives` says why.
+    """
 
     name: str
-    finding: str
+    subject: Subject
+    distinct: int
     histogram: Histogram
-    everyone: Population
-    evidence: tuple[str, ...] = ()
+    all_rows: Population
     positives: Population | None = None
     no_positives: str | None = None
     certificates: tuple[CertificateRow, ...] = ()
     sparse_regions: tuple[SparseRegion, ...] = ()
 
+    @property
+    def finding(self) -> str:
+        """The main finding in one sentence."""
+        return sentences.findings(self)[0]
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """Sentences that the finding rests on."""
+        return tuple(sentences.findings(self)[1:])
+
 
 @dataclass(frozen=True)
-class Note:
-    """A heading and a paragraph that every reader should see."""
-
-    title: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Rows:
-    """How many rows came, were dropped for a missing value, and were used by the costly statistics."""
+class RowCounts:
+    """Number of rows that were given, dropped for a missing value, used, and used by the costly statistics."""
 
     given: int
     dropped: int
@@ -241,41 +265,34 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Audit:
-    """The whole audit: plain data, the same in Python, in JSON and in the report.
+class Audit(Document):
+    """A whole audit: plain data, the same in Python, in JSON and in the report.
 
     Attributes
     ----------
     title, source
-        For the reader; `source` is the name of the file, or empty.
+        Title of the report; name of the file, or empty.
     subject
-        ``"score"`` when one column was audited, ``"embedding"`` when several were.
-    subject_name, score_name
-        What Z is called; what f is, or None when there are no scores.
-    target_name
-        What y is called, or None.
+        What was audited.
+    rows
+        How many rows.
     attributes
         One :class:`AttributeAudit` for each sensitive attribute.
     joint
         Numbers about all attributes together, when there are several.
-    notes
-        What these numbers do not tell.
-    warnings
-        What a careful reader of these data should know.
+    remarks
+        Sentences of the caller that a reader should see first.
+    settings
+        The settings by key; :data:`frhsic.sentences.SETTINGS` names them.
     """
 
     title: str
-    subject: str
-    subject_name: str
-    rows: Rows
+    subject: Subject
+    rows: RowCounts
     attributes: tuple[AttributeAudit, ...]
-    notes: tuple[Note, ...]
-    dimensions: int = 1
-    score_name: str | None = None
-    target_name: str | None = None
     source: str = ""
     joint: Population | None = None
-    warnings: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     settings: dict[str, Setting] = field(default_factory=dict)
     software: str = ""
     format: int = FORMAT
@@ -287,31 +304,11 @@ class Audit:
         raise KeyError(f"{name!r} was not audited; this audit holds {', '.join(a.name for a in self.attributes)}.")
 
     def __repr__(self) -> str:
-        """Return the findings alone: the whole is a document."""
-        said = " ".join(attribute.finding for attribute in self.attributes)
-        return f"<Audit of {self.subject_name!r} on {self.rows.used:,} rows: {said}>"
+        """Return the findings alone; the whole audit is a long document."""
+        findings = " ".join(attribute.finding for attribute in self.attributes)
+        return f"<Audit of {self.subject.name!r} on {self.rows.used:,} rows: {findings}>"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the audit as plain dicts, lists and numbers."""
-        plain: dict[str, Any] = _codec.to_plain(self)
-        return plain
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return the audit as JSON."""
-        return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False, indent=indent)
-
-    @classmethod
-    def from_dict(cls, plain: Any) -> Audit:
-        """Return the audit that :meth:`to_dict` wrote; raise if its format is another."""
-        written = plain.get("format") if isinstance(plain, dict) else None
-        if written != FORMAT:
-            raise ValueError(
-                f"the document's format is {written!r}; this version reads {FORMAT}. "
-                "Audit the data again, or read it with the version that wrote it."
-            )
-        return _codec.from_plain(cls, plain)
-
-    @classmethod
-    def from_json(cls, text: str) -> Audit:
-        """Return the audit that :meth:`to_json` wrote."""
-        return cls.from_dict(json.loads(text))
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a careful reader of these data should know: the remarks of the caller, then warnings from the data."""
+        return (*self.remarks, *sentences.warnings(self))

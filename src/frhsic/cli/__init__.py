@@ -1,4 +1,4 @@
-"""The command `frhsic`. Each command is a module of its own, which imports what is heavy when it runs."""
+"""The command `frhsic`. Each subcommand is a module that imports heavy packages only when it runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def root(
 
 
 def main() -> None:
-    """Run the command line; what a user can put right is said in one message, without a traceback."""
+    """Run the command line; print an error of the user's input as one message, without a traceback."""
     try:
         app()
     except (ValueError, OSError) as error:

@@ -1,10 +1,12 @@
-"""Limits such as gdp=0.1 that a number of an audit must keep."""
+"""Limits on the numbers of an audit, such as gdp=0.1."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from frhsic.formatting import did_you_mean, figure
+from frhsic.sentences import LABELS
 
 if TYPE_CHECKING:
     from frhsic.auditing import Audit
@@ -14,8 +16,6 @@ __all__ = ["exceeded", "parsed"]
 
 def parsed(texts: Sequence[str]) -> dict[str, float]:
     """Return the limits by the names of their numbers; raise on a name that no audit has."""
-    from frhsic.auditing.measures import LABELS
-
     limits = {}
     for text in texts:
         key, equals, number = text.partition("=")
@@ -28,22 +28,19 @@ def parsed(texts: Sequence[str]) -> dict[str, float]:
         if not equals:
             raise ValueError(f"--fail-above is {text!r}; pass NAME=NUMBER, such as gdp=0.1.")
         if key not in LABELS:
-            near = difflib.get_close_matches(key, LABELS, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"--fail-above names {key!r}, which no audit has.{hint} Names: {', '.join(LABELS)}.")
+            hint = did_you_mean(key, LABELS)
+            raise ValueError(f"--fail-above names {key!r}, which no audit has.{hint}")
         limits[key] = limit
     return limits
 
 
-def exceeded(result: Audit, limits: dict[str, float]) -> list[str]:
+def exceeded(audit: Audit, limits: dict[str, float]) -> list[str]:
     """Return a sentence for each number, of any attribute, that is above its limit."""
-    from frhsic.auditing._format import figure
-
     lines = []
     for key, limit in limits.items():
-        for attribute in result.attributes:
+        for attribute in audit.attributes:
             try:
-                number = attribute.everyone[key]
+                number = attribute.all_rows[key]
             except KeyError as error:
                 raise ValueError(
                     f"--fail-above {key}={limit:g} cannot be checked for {attribute.name}: {error.args[0]}"

@@ -17,7 +17,7 @@ __all__ = ["Saved"]
 
 @dataclass(frozen=True)
 class Saved:
-    """A model that was loaded, the columns that it was fitted on, those of numbers, and whether it has a head."""
+    """A loaded model, the columns it was fitted on, the numeric ones among them, and whether it has a head."""
 
     model: Any
     features: tuple[str, ...]
@@ -53,6 +53,6 @@ class Saved:
         z = np.asarray(self.model.transform(rows), dtype=np.float64)
         if not self.scores:
             return z
-        proba = getattr(self.model, "predict_proba", None)
-        scores = self.model.predict(rows) if proba is None else proba(rows)[:, 1]
-        return np.column_stack([z, np.asarray(scores, dtype=np.float64)])
+        from frhsic.held_out import scores_of
+
+        return np.column_stack([z, scores_of(self.model, rows).astype(np.float64)])

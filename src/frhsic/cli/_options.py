@@ -1,4 +1,4 @@
-"""Options that `train` and `sweep` share."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ Penalty = Annotated[
 ]
 Epochs = Annotated[int, typer.Option(help="Passes over the training rows.")]
 BatchSize = Annotated[int, typer.Option(help="Rows in a step.")]
-LearningRate = Annotated[float, typer.Option(help="Of Adam.")]
+LearningRate = Annotated[float, typer.Option(help="Learning rate of Adam.")]
 WeightDecay = Annotated[
     float | None,
-    typer.Option(help="Of the encoder's weights; by default 0.001 with hsic, and 0 with the paper's methods."),
+    typer.Option(help="Weight decay of the encoder; by default 0.001 with hsic, and 0 with the paper's methods."),
 ]
 VarianceFloor = Annotated[
     float | None,
@@ -74,12 +74,12 @@ VarianceFloor = Annotated[
 ]
 HeldOut = Annotated[float, typer.Option("--test-share", help="Share of the rows kept for the report alone.")]
 Title = Annotated[str | None, typer.Option(help="Title of the report.")]
-MaxRows = Annotated[int, typer.Option(help="Rows that the costly statistics of the audits use at most.")]
+MaxRows = Annotated[int, typer.Option(help="Rows that the costly statistics use at most.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-Seed = Annotated[int, typer.Option(help="Of the split, of training, and of everything that is drawn.")]
+Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
 FailAbove = Annotated[
     list[str] | None,
-    typer.Option(help="Limit such as gdp=0.1: exit code 1 if the chosen model's number is above it; may be repeated."),
+    typer.Option(help="Limit such as gdp=0.1: exit code 1 if the number is above it; may be repeated."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print weight, files and report as JSON.")]
 

@@ -1,4 +1,4 @@
-"""Commands that other packages add, found by the entry point ``frhsic.commands``."""
+"""Commands of other packages, by the entry point ``frhsic.commands``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ELSEWHERE = {"reproduce": ("frhsic-paper", "Reproduce the experiments of the pap
 
 
 def add_commands(app: typer.Typer) -> None:
-    """Add the commands of installed packages; a known one that is missing says how to get it."""
-    found = entry_points(group=GROUP)
-    for point in found:
+    """Add the commands of installed packages; a known one that is missing prints how to install it."""
+    points = entry_points(group=GROUP)
+    for point in points:
         app.command(point.name)(point.load())
     for name, (package, about) in ELSEWHERE.items():
-        if name not in found.names:
+        if name not in points.names:
             anything = {"allow_extra_args": True, "ignore_unknown_options": True}
             app.command(name, help=f"{about} Needs the package {package}.", context_settings=anything)(
                 _missing(name, package)

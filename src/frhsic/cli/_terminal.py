@@ -1,9 +1,9 @@
-"""What the commands share of the terminal: exit codes, a line that says what is being done."""
+"""Terminal output that the commands share: exit codes, console, progress line."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ __all__ = [
     "INTERRUPTED",
     "Watch",
     "console",
+    "exit_above",
     "one_thread",
     "progress",
     "refusing",
@@ -31,15 +32,18 @@ Watch = Callable[[str], None]
 
 
 def console() -> Console:
-    """Return the console of standard output."""
+    """Return the console of standard output; a pipe or a file, which has no width, gets 160 columns."""
     from rich.console import Console
 
-    return Console()
+    console = Console()
+    if not console.is_terminal:
+        console.width = 160
+    return console
 
 
 @contextlib.contextmanager
 def progress() -> Iterator[Watch]:
-    """Say what is being done, on a terminal only; the line goes to standard error and leaves nothing behind."""
+    """Show the current step on a terminal; the line goes to standard error and is removed at the end."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -54,7 +58,7 @@ def progress() -> Iterator[Watch]:
 
 @contextlib.contextmanager
 def refusing(command: str) -> Iterator[None]:
-    """Turn what a user can put right into one message on standard error and exit code 2; an interrupt is 130."""
+    """Print an error of the user's input as one message and exit with code 2; an interrupt exits with 130."""
     try:
         yield
     except (ValueError, TypeError, OSError) as error:
@@ -67,7 +71,7 @@ def refusing(command: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute on one thread: blocks are small, a second thread gains little and loses much where cores are busy."""
+    """Compute on one thread: blocks are small, so that more threads gain little and cost much on busy cores."""
     import torch
 
     before = torch.get_num_threads()
@@ -78,8 +82,16 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def exit_above(lines: Sequence[str]) -> None:
+    """Print what is above its limit to standard error and exit with code 1, if there is anything."""
+    for line in lines:
+        typer.echo(line, err=True)
+    if lines:
+        raise typer.Exit(ABOVE)
+
+
 def require_writable(files: dict[str, Path], table: Path | None = None) -> None:
-    """Raise before anything is trained whose outcome could not be kept, or that would overwrite the table."""
+    """Raise before training if a file could not be written, or would overwrite the table or another file."""
     seen: dict[Path, str] = {}
     for kind, path in files.items():
         whole = path.resolve()

@@ -1,4 +1,4 @@
-"""What `train`, `sweep` and `demo` share: from rows to models, a choice, two audits, a report, and its telling."""
+"""Shared by `train`, `sweep` and `demo`: train models, choose one, report on it, and print the result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from frhsic.cli import _limits, _terminal
+from frhsic.cli import _limits, _options, _terminal
+from frhsic.formatting import figure, plain
+from frhsic.sentences import HEADLINES
 
 if TYPE_CHECKING:
     from frhsic.auditing import Settings
@@ -20,14 +22,12 @@ if TYPE_CHECKING:
     from frhsic.selection import Rule, Selection
     from frhsic.tables import TrainingTable
 
-__all__ = ["Outcome", "Recipe", "finish", "swept", "trained"]
-
-SHOWN = ("gdp", "standardized_gdp", "hsic_effect", "probe_linear", "probe_trees")
+__all__ = ["Recipe", "Trained", "finish", "read", "show", "sweep", "train"]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How models are trained."""
+    """Training options of the command line."""
 
     penalty: str = "hsic"
     epochs: int = 200
@@ -39,7 +39,7 @@ class Recipe:
     seed: int = 0
 
     def estimator(self, binary: bool) -> Any:
-        """Return the estimator for the kind of target; levels that no training row has are no level."""
+        """Return the unfitted estimator; it encodes unseen categories as zeros."""
         from frhsic.estimators import ParityClassifier, ParityRegressor
 
         for name in ("epochs", "batch_size"):
@@ -51,8 +51,8 @@ class Recipe:
             raise ValueError(f"--weight-decay is {self.weight_decay:g}; pass zero or more, such as 0.001.")
         if self.variance_floor is not None and not 0 <= self.variance_floor < 1:
             raise ValueError(f"--variance-floor is {self.variance_floor:g}; pass 0 or more and below 1, such as 0.01.")
-        made = ParityClassifier if binary else ParityRegressor
-        return made(
+        estimator = ParityClassifier if binary else ParityRegressor
+        return estimator(
             self.penalty,
             epochs=self.epochs,
             batch_size=self.batch_size,
@@ -67,8 +67,8 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """What came of a training: the models, which of them is the one, and the report."""
+class Trained:
+    """Trained models, the index of the chosen one, and the report."""
 
     models: tuple[Any, ...]
     at: int
@@ -83,14 +83,37 @@ class Outcome:
 
     @property
     def unmet(self) -> str | None:
-        """Why the choice does not do what was asked for, or None."""
+        """Why the choice does not meet the rule, or None if it does."""
         return None if self.selection is None or self.selection.satisfied else self.selection.reason
 
 
-def trained(
+def read(
+    table: Path,
+    target: str,
+    sensitive: Sequence[str],
+    positive: str | None,
+    features: Sequence[str] | None,
+    drop: Sequence[str] | None,
+    seed: int,
+) -> TrainingTable:
+    """Read the columns of a table that are trained on, as the options name them."""
+    from frhsic.tables import ColumnRoles, read_training_table
+
+    roles = ColumnRoles(target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))
+    with _terminal.progress() as watch:
+        return read_training_table(
+            table,
+            roles,
+            seed=seed,
+            watch=lambda rows: watch(f"reading {table.name}: {rows:,} rows"),
+            advice=_options.advice(),
+        )
+
+
+def train(
     data: TrainingTable, recipe: Recipe, weight: float, *, held_out: float, settings: Settings, title: str | None = None
-) -> Outcome:
-    """Train with one weight of the penalty, and without; report on the rows that were held out."""
+) -> Trained:
+    """Train with one weight of the penalty and without it, and report on held-out rows."""
     from frhsic.estimators import fit_path
 
     (X, y, s), test = data.split([held_out], recipe.seed)
@@ -101,7 +124,7 @@ def trained(
     return _reported(data, models, len(models) - 1, test, notes, reason, None, settings, title)
 
 
-def swept(
+def sweep(
     data: TrainingTable,
     recipe: Recipe,
     weights: Sequence[float],
@@ -111,8 +134,8 @@ def swept(
     held_out: float,
     settings: Settings,
     title: str | None = None,
-) -> Outcome:
-    """Train every weight at once, choose one on validation rows, and report on rows that did neither."""
+) -> Trained:
+    """Train all weights at once, choose one on validation rows, and report on test rows."""
     from frhsic.selection import PerformanceRule, UnmetTargetWarning, select_weight
 
     (X, y, s), check, test = data.split([validation, held_out], recipe.seed)
@@ -132,11 +155,9 @@ def swept(
         f"λ = {selection.weight:g} was chosen on {selection.validation_rows:,} validation rows: {selection.reason}. "
         f"Points and curves are of {len(test[1]):,} test rows, which had no part in training or choice."
     )
-    kept = None
-    if isinstance(rule, PerformanceRule):
-        kept = (1 - rule.loss) if data.binary else (1 + rule.loss)
-    made = _reported(data, selection.models, at, test, notes, reason, kept, settings, title)
-    return replace(made, selection=selection)
+    band = rule.loss if isinstance(rule, PerformanceRule) else None
+    result = _reported(data, selection.models, at, test, notes, reason, band, settings, title)
+    return replace(result, selection=selection)
 
 
 def _reported(
@@ -146,10 +167,10 @@ def _reported(
     test: tuple[Any, Any, Any],
     notes: list[str],
     reason: str,
-    kept: float | None,
+    band: float | None,
     settings: Settings,
     title: str | None,
-) -> Outcome:
+) -> Trained:
     from frhsic.report import trained_report
 
     notes = [*data.notes, *notes]
@@ -160,7 +181,7 @@ def _reported(
             "the others hardly vary, and were cut because a sensitive attribute could be read from them."
         )
     for model in models:
-        model.verbose = False  # the bar was for this training alone
+        model.verbose = False  # no progress bar in later calls
     with _terminal.progress() as watch:
         report = trained_report(
             models,
@@ -170,6 +191,7 @@ def _reported(
             sensitive_features=test[2],
             target_name=data.target_name,
             reason=reason,
+            band=band,
             settings=settings,
             title=title,
             source=data.name,
@@ -177,47 +199,41 @@ def _reported(
             dropped=data.dropped,
             watch=watch,
         )
-    tradeoff = report.tradeoff
-    if kept is not None and tradeoff is not None:  # the floor that held on validation rows, as it is on these
-        report = replace(report, tradeoff=replace(tradeoff, floor=kept * tradeoff.points[0].performance))
-    return Outcome(tuple(models), at, report, tuple(notes))
+    return Trained(tuple(models), at, report, tuple(notes))
 
 
 @contextmanager
-def _noting(*told_otherwise: type[Warning]) -> Iterator[list[str]]:
-    """Collect what is warned of, to be said in the report and at the end, where it is seen."""
+def _noting(*ignored: type[Warning]) -> Iterator[list[str]]:
+    """Collect warnings as notes for the report and the end of the output, where they are seen."""
     notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield notes
-    notes += [str(one.message) for one in caught if not issubclass(one.category, told_otherwise)]
+    notes += [str(one.message) for one in caught if not issubclass(one.category, ignored)]
 
 
 def finish(
-    outcome: Outcome,
+    result: Trained,
     files: dict[str, Path],
     *,
     as_json: bool,
     limits: dict[str, float],
-    tell: Callable[[Outcome, dict[str, Path]], None] | None = None,
+    printed: Callable[[Trained, dict[str, Path]], None] | None = None,
 ) -> None:
-    """Say what came out, as JSON or for people, and exit with 1 if a limit or the asked for choice is not kept."""
+    """Print the result as JSON or for people, and exit with 1 if a limit is exceeded or the rule is not met."""
     if as_json:
-        typer.echo(json.dumps(_plain(outcome, files), allow_nan=False, ensure_ascii=False, indent=1))
+        typer.echo(json.dumps(_plain(result, files), allow_nan=False, ensure_ascii=False, indent=1))
     else:
-        (tell or show)(outcome, files)
-    above = _limits.exceeded(outcome.report.audit, limits)
-    if outcome.unmet is not None:
-        above.insert(0, f"not met: {outcome.unmet}.")
-    for line in above:
-        typer.echo(line, err=True)
-    if above:
-        raise typer.Exit(_terminal.ABOVE)
+        (printed or show)(result, files)
+    above = _limits.exceeded(result.report.audit, limits)
+    if result.unmet is not None:
+        above.insert(0, f"not met: {result.unmet}.")
+    _terminal.exit_above(above)
 
 
-def _plain(outcome: Outcome, files: dict[str, Path]) -> dict[str, Any]:
-    selection = outcome.selection
-    chosen: dict[str, Any] = {"weight": float(outcome.model.penalty_weight), "summary": outcome.report.summary}
+def _plain(result: Trained, files: dict[str, Path]) -> dict[str, Any]:
+    selection = result.selection
+    chosen: dict[str, Any] = {"weight": float(result.model.penalty_weight), "summary": result.report.summary}
     if selection is not None:
         candidates = [
             {key: None if value != value else value for key, value in asdict(one).items()}
@@ -226,14 +242,14 @@ def _plain(outcome: Outcome, files: dict[str, Path]) -> dict[str, Any]:
         chosen |= {"satisfied": selection.satisfied, "reason": selection.reason, "validation": candidates}
     return {
         **chosen,
-        "notes": list(outcome.notes),
+        "notes": list(result.notes),
         "files": {kind: str(path) for kind, path in files.items()},
-        "report": outcome.report.to_dict(),
+        "report": result.report.to_dict(),
     }
 
 
-def show(outcome: Outcome, files: dict[str, Path]) -> None:
-    """On a terminal the finding, the trade-off and the main numbers; elsewhere the paths of the files alone."""
+def show(result: Trained, files: dict[str, Path]) -> None:
+    """Print the finding, the trade-off and the main numbers on a terminal; elsewhere only the paths of the files."""
     console = _terminal.console()
     if not console.is_terminal:
         for path in files.values():
@@ -243,29 +259,27 @@ def show(outcome: Outcome, files: dict[str, Path]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from frhsic.auditing._format import figure, plain
-
-    report = outcome.report
+    report = result.report
     tradeoff = report.tradeoff
     if tradeoff is not None and len(tradeoff.points) > 2:
         shown = Table("λ", tradeoff.performance_name, escape(f"GDP of {tradeoff.attribute}"), "HSIC", "")
         for point in tradeoff.points:
-            said = "chosen" if point.chosen else point.label
+            note = "chosen" if point.chosen else point.label
             row = (plain(point.weight), figure(point.performance), figure(point.gdp), figure(point.hsic))
-            shown.add_row(*row, Text(said), style="bold" if point.chosen else None)
+            shown.add_row(*row, Text(note), style="bold" if point.chosen else None)
         console.print(shown)
         console.print(Text(tradeoff.reason))
     for attribute in report.audit.attributes:
         audits = [a for a in (report.before, report.audit) if a is not None]
-        weight = plain(outcome.model.penalty_weight)
+        weight = plain(result.model.penalty_weight)
         numbers = Table(escape(attribute.name), *(["λ = 0"] if report.before else []), f"λ = {weight}")
-        for number in attribute.everyone.numbers:
-            if number.key in SHOWN:
-                values = [{n.key: n.value for n in a[attribute.name].everyone.numbers}.get(number.key) for a in audits]
+        for number in attribute.all_rows.numbers:
+            if number.key in HEADLINES:
+                values = [{n.key: n.value for n in a[attribute.name].all_rows.numbers}.get(number.key) for a in audits]
                 numbers.add_row(Text(number.label), *map(figure, values))
         console.print(numbers)
     console.print(Text(report.summary, style="bold"))
-    for note in outcome.notes:
+    for note in result.notes:
         console.print(Text(f"note: {note}", style="yellow"))
     for kind, path in files.items():
         console.print(Text(f"{kind}: {path}"), soft_wrap=True)

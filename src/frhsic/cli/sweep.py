@@ -1,4 +1,4 @@
-"""`frhsic sweep`: every weight of the penalty at once, a choice among them, and what each costs."""
+"""`frhsic sweep`: train all weights of the penalty at once, choose one, and report what each costs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from frhsic.cli import _limits, _options, _terminal
 
 if TYPE_CHECKING:
-    from frhsic.cli._training import Outcome
+    from frhsic.cli._training import Trained
     from frhsic.selection import Rule
 
 __all__ = ["EPILOG", "sweep"]
@@ -95,7 +95,6 @@ def sweep(
         from frhsic.cli import _training
         from frhsic.estimators import save
         from frhsic.report import write
-        from frhsic.tables import ColumnRoles, read_training_table
 
         limits = _limits.parsed(fail_above or ())
         rule, grid = _rule(within, target_gdp, test), _grid(weights)
@@ -106,28 +105,20 @@ def sweep(
         )
         if penalty == "none":
             raise ValueError("--penalty none makes every weight the same; choose a penalty to sweep over.")
-        roles = ColumnRoles(target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))
-        with _terminal.progress() as watch:
-            data = read_training_table(
-                table,
-                roles,
-                seed=seed,
-                watch=lambda rows: watch(f"reading {table.name}: {rows:,} rows"),
-                advice=_options.advice(),
-            )
+        data = _training.read(table, target, sensitive, positive, features, drop, seed)
         out.mkdir(parents=True, exist_ok=True)
         _terminal.require_writable(files, table)
-        outcome = _training.swept(
+        result = _training.sweep(
             data, recipe, grid, rule, validation=validation_share, held_out=test_share, settings=settings, title=title
         )
-        save(outcome.model, files["model"])
-        _write_frontier(outcome, files["frontier"])
-        write(outcome.report, files["report"])
+        save(result.model, files["model"])
+        _write_frontier(result, files["frontier"])
+        write(result.report, files["report"])
         if all_models:
             (out / "models").mkdir(exist_ok=True)
-            for model in outcome.models:
+            for model in result.models:
                 save(model, out / "models" / f"weight-{model.penalty_weight:g}.safetensors")
-        _training.finish(outcome, files, as_json=as_json, limits=limits)
+        _training.finish(result, files, as_json=as_json, limits=limits)
 
 
 def _rule(within: str | None, target_gdp: float | None, test: bool) -> Rule:
@@ -171,13 +162,13 @@ def _grid(texts: Sequence[str] | None) -> tuple[float, ...]:
     return grid
 
 
-def _write_frontier(outcome: Outcome, path: Path) -> None:
-    """One row for each weight: what the choice saw on validation rows, and what the report shows on test rows."""
-    assert outcome.selection is not None
-    assert outcome.report.tradeoff is not None
-    frame = outcome.selection.to_frame()
+def _write_frontier(result: Trained, path: Path) -> None:
+    """Write one row for each weight: its measures on validation rows and on test rows."""
+    assert result.selection is not None
+    assert result.report.tradeoff is not None
+    frame = result.selection.to_frame()
     seen = frame.columns.difference(["weight", "accepted", "chosen"])
     frame = frame.rename(columns={name: f"validation_{name}" for name in seen})
     for name in ("performance", "gdp", "hsic"):
-        frame[f"test_{name}"] = [getattr(point, name) for point in outcome.report.tradeoff.points]
+        frame[f"test_{name}"] = [getattr(point, name) for point in result.report.tradeoff.points]
     frame.to_csv(path, index=False)

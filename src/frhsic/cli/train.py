@@ -1,4 +1,4 @@
-"""`frhsic train`: from a table to a model, with the audit before and after."""
+"""`frhsic train`: from a table to a model, with audits before and after."""
 
 from __future__ import annotations
 
@@ -80,7 +80,6 @@ def train(
         from frhsic.cli import _training
         from frhsic.estimators import save
         from frhsic.report import write
-        from frhsic.tables import ColumnRoles, read_training_table
 
         limits = _limits.parsed(fail_above or ())
         page = report if report is not None else (None if as_json else DEFAULT_REPORT)
@@ -92,17 +91,9 @@ def train(
         )
         if not 0 <= weight < math.inf:
             raise ValueError(f"--weight is {weight:g}; pass zero or more.")
-        roles = ColumnRoles(target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))
-        with _terminal.progress() as watch:
-            data = read_training_table(
-                table,
-                roles,
-                seed=seed,
-                watch=lambda rows: watch(f"reading {table.name}: {rows:,} rows"),
-                advice=_options.advice(),
-            )
-        outcome = _training.trained(data, recipe, weight, held_out=test_share, settings=settings, title=title)
-        save(outcome.model, out)
+        data = _training.read(table, target, sensitive, positive, features, drop, seed)
+        result = _training.train(data, recipe, weight, held_out=test_share, settings=settings, title=title)
+        save(result.model, out)
         if page is not None:
-            write(outcome.report, page)
-        _training.finish(outcome, files, as_json=as_json, limits=limits)
+            write(result.report, page)
+        _training.finish(result, files, as_json=as_json, limits=limits)

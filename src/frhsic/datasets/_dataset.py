@@ -11,7 +11,8 @@ import pandas as pd
 import torch
 
 from frhsic.datasets._split import Split, partition
-from frhsic.tables import Task, check_distinct, nearest
+from frhsic.formatting import did_you_mean
+from frhsic.tables import Task, check_distinct
 
 __all__ = ["Dataset", "Feature"]
 
@@ -153,7 +154,7 @@ class Dataset:
         kinds = self.kinds | dict.fromkeys(self.attributes, "numeric")
         for name in names:
             if name not in kinds:
-                raise ValueError(f"{self.name} has no column {name!r}.{nearest(name, kinds)}")
+                raise ValueError(f"{self.name} has no column {name!r}.{did_you_mean(name, kinds)}")
             if kinds[name] == "indicator":
                 raise ValueError(
                     f"{name!r} is one level of a categorical column: its other levels would stay in X and "

@@ -15,7 +15,7 @@ from frhsic.datasets._dataset import Dataset
 from frhsic.datasets._entry import Entry, Variant
 from frhsic.datasets._meps import MEPS
 from frhsic.datasets.sources import Watch, WheelShelf, local_place, obtain
-from frhsic.tables import nearest
+from frhsic.formatting import did_you_mean
 
 __all__ = ["ENTRIES", "Fetched", "entry", "fetch", "load_dataset", "place"]
 
@@ -35,7 +35,7 @@ def entry(name: str) -> Entry:
         raise TypeError(f"name is {type(name).__name__}; pass one of {', '.join(ENTRIES)}.")
     key = ALIASES.get(name, name)
     if key not in ENTRIES:
-        raise ValueError(f"there is no dataset {name!r}.{nearest(name, [*ENTRIES, *ALIASES])}")
+        raise ValueError(f"there is no dataset {name!r}.{did_you_mean(name, [*ENTRIES, *ALIASES])}")
     return ENTRIES[key]
 
 

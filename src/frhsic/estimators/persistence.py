@@ -241,7 +241,7 @@ def _renamed(cls: type, arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of an older file in the names and spellings of today."""
     known = inspect.signature(cls).parameters
     names = {old: new for old, new in RENAMED_ARGUMENTS.items() if new in known}
-    current = {
+    current: dict[str, Any] = {
         names.get(name, name): RENAMED_VALUES.get(value, value) if isinstance(value, str) else value
         for name, value in arguments.items()
     }

@@ -13,21 +13,20 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from frhsic.auditing._format import figure, percent, plain, probability
-from frhsic.auditing.results import Audit, Number
+from frhsic import formatting, sentences
+from frhsic.auditing import Audit, Number
 from frhsic.report.model import Report
 
 __all__ = ["render", "write"]
 
 SCRIPTS = ("chart.js", "figures.js", "tables.js", "page.js")
-HEADLINES = ("gdp", "standardized_gdp", "hsic_effect", "probe_linear", "probe_trees")
 
 
 def render(report: Report | Audit) -> str:
-    """Return the page as text: styles, scripts and data inside it, no address of any other host.
+    """Return the page as text. Styles, scripts and data are inside it; it refers to no other host.
 
-    Every text goes through autoescaping, the data through JSON with ``<``, ``>`` and ``&`` escaped, and the
-    page's own policy admits no script but the one that was put in here.
+    Every text is escaped, the data is JSON with ``<``, ``>`` and ``&`` escaped, and the content policy of the page
+    admits no script but its own.
     """
     if isinstance(report, Audit):
         report = Report(report)
@@ -36,10 +35,7 @@ def render(report: Report | Audit) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["figure"] = figure
-    environment.filters["plain"] = plain
-    environment.filters["probability"] = probability
-    environment.filters["percent"] = percent
+    environment.filters |= {name: getattr(formatting, name) for name in ("figure", "plain", "percent")}
     environment.filters["count"] = lambda n: f"{n:,.0f}"
     page = environment.from_string(_asset("report.html.j2")).render(
         report=report,
@@ -49,13 +45,13 @@ def render(report: Report | Audit) -> str:
         policy=_policy(style, script),
         data=_embeddable(report),
         compared=_compared(report),
-        headlines=HEADLINES,
+        words=sentences,
     )
     return page.lstrip()
 
 
 def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
-    """Write the page to `path`, all of it or nothing, and return the path."""
+    """Write the page to `path`, completely or not at all, and return the path."""
     target = Path(path)
     text = render(report)
     if not target.parent.is_dir():
@@ -73,20 +69,20 @@ def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
 
 
 def _compared(report: Report) -> list[tuple[str, list[tuple[Number | None, Number]]]]:
-    """For each attribute that both audits hold, the pairs of numbers (before, after)."""
+    """Return pairs of numbers (before, after) for each attribute that both audits hold."""
     if report.before is None:
         return []
     before = {attribute.name: attribute for attribute in report.before.attributes}
     tables = []
     for attribute in report.audit.attributes:
         if attribute.name in before:
-            old = {number.key: number for number in before[attribute.name].everyone.numbers}
-            tables.append((attribute.name, [(old.get(new.key), new) for new in attribute.everyone.numbers]))
+            old = {number.key: number for number in before[attribute.name].all_rows.numbers}
+            tables.append((attribute.name, [(old.get(new.key), new) for new in attribute.all_rows.numbers]))
     return tables
 
 
 def _embeddable(report: Report) -> Markup:
-    """JSON that cannot end the script element it stands in, nor open a comment there."""
+    """Return JSON that can neither end its script element nor open a comment there."""
     text = json.dumps(report.to_dict(), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -98,7 +94,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """What the page may do: run its one script and style, and fetch nothing."""
+    """Return the content policy: the page may run its one script and style, and fetch nothing."""
     own = f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
     return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
 

@@ -1,8 +1,8 @@
-"""The report of a model that was trained: what each weight of the penalty achieves, and the audits before and after."""
+"""The report of trained models: performance and dependence at each penalty weight, and audits before and after."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,23 +10,22 @@ import numpy as np
 from scipy.stats import norm
 
 from frhsic import _arrays
-from frhsic.auditing import Audit, Interval, Settings, audit
-from frhsic.auditing._format import figure, percent, plain
-from frhsic.auditing.conduct import RANGE_SHARE
-from frhsic.auditing.measures import score_curve
-from frhsic.auditing.resampling import subsample
+from frhsic.auditing import Audit, Interval, Settings, Watch, audit
+from frhsic.auditing.measures import gap_interval, score_curve
+from frhsic.auditing.running import prefixed
 from frhsic.dependence import hsic
+from frhsic.formatting import capitalized, figure, plain
+from frhsic.frontier import band_limit
+from frhsic.held_out import scores_of
+from frhsic.intervals import subsample
 from frhsic.parity import gdp
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
-from frhsic.selection import scores_of
+from frhsic.sentences import summary
 
 if TYPE_CHECKING:
     from frhsic.estimators import ParityClassifier, ParityRegressor
 
 __all__ = ["trained_report"]
-
-Watch = Callable[[str], None]
-NOTHING = "nothing"
 
 
 def trained_report(
@@ -38,7 +37,7 @@ def trained_report(
     sensitive_features: Any,
     target_name: str | None = None,
     reason: str = "",
-    floor: float | None = None,
+    band: float | None = None,
     settings: Settings | None = None,
     title: str | None = None,
     source: str = "",
@@ -50,31 +49,30 @@ def trained_report(
 
     For each λ the performance, :math:`E|E[f \mid S] - E f|` (GDP), HSIC of Z and S, and the curve
     :math:`E[f \mid S = s]`; for the chosen λ an audit of Z = h(X) and of the head's scores, and the same audit of the
-    model with λ = 0, where there is one, to compare it with. A point and the audit of its model hold the same numbers.
+    model with λ = 0, if there is one. A point and the audit of its model hold the same numbers.
 
     Parameters
     ----------
     models
-        Fitted, of two classes or a regression, such as :attr:`frhsic.selection.Selection.models`.
+        Fitted classifiers of two classes, or regressors, such as :attr:`frhsic.selection.Selection.models`.
     chosen
-        Which of them was chosen.
+        Index of the chosen model.
     X, y, sensitive_features
-        Rows that neither trained nor chose a model. Of several attributes, the trade-off shows the one with the
+        Rows that neither trained nor chose a model. With several attributes, the trade-off shows the one with the
         largest GDP at the smallest weight, and names the GDP of the others.
     target_name
-        What y is called.
+        Name of y.
     reason
         Why the model was chosen, in a sentence.
-    floor
-        Performance that the choice had to keep, to be drawn.
+    band
+        Share of the performance at the smallest weight that the choice could give up. The limit is drawn, by
+        :func:`frhsic.frontier.band_limit`; None draws none.
     settings
-        Of the audits.
-    title, source, dropped
+        Settings of the audits.
+    title, source, dropped, watch
         As in :func:`frhsic.audit`.
     notes
         Sentences that a careful reader should see first.
-    watch
-        Called with the name of each step as it begins.
 
     Examples
     --------
@@ -82,26 +80,26 @@ def trained_report(
     >>> s = np.linspace(0, 1, 40)
     >>> X, y = np.column_stack([s, s**2]), 3 * s
     >>> models = fit_path(ParityRegressor(epochs=1, random_state=0), X, y, weights=[0, 1], sensitive_features=s)
-    >>> found = trained_report(models, 1, X, y, sensitive_features=s, settings=Settings(resamples=20))
-    >>> point, attribute = found.tradeoff.points[1], found.audit.attributes[0].everyone
-    >>> point.gdp == attribute["gdp"].value, abs(point.hsic - attribute["hsic"].value) < 1e-9
+    >>> report = trained_report(models, 1, X, y, sensitive_features=s, settings=Settings(resamples=20))
+    >>> point, numbers = report.tradeoff.points[1], report.audit.attributes[0].all_rows
+    >>> point.gdp == numbers["gdp"].value, abs(point.hsic - numbers["hsic"].value) < 1e-9
     (True, True)
     """
     settings = Settings() if settings is None else settings
-    tell: Watch = (lambda step: None) if watch is None else watch
     rows = _HeldOut.of(models, X, y, sensitive_features, target_name)
     points = []
     for i, model in enumerate(models):
-        tell(f"curve of λ = {plain(model.penalty_weight)}")
+        prefixed(watch, "")(f"curve of λ = {plain(model.penalty_weight)}")
         points.append(rows.point(model, i == chosen, settings))
+    points.sort(key=lambda point: point.weight)
     higher = rows.labels is not None
-    shown = TradeOff(
+    tradeoff = TradeOff(
         rows.names[rows.worst],
         "Accuracy" if higher else "Mean squared error",
         higher,
-        tuple(sorted(points, key=lambda point: point.weight)),
+        tuple(points),
         reason,
-        floor,
+        None if band is None else band_limit(points[0].performance, band, higher),
     )
 
     def audited(model: Any, about: str) -> Audit:
@@ -115,22 +113,22 @@ def trained_report(
             source=source,
             name="Z",
             score_name=rows.score_name,
-            target_name=rows.target_said,
+            target_name=rows.target_name,
             dropped=dropped,
-            watch=lambda step: tell(f"audit {about}: {step}"),
+            watch=prefixed(watch, f"audit {about}"),
         )
 
     after = audited(models[chosen], "of the chosen model")
-    said = f"{rows.score_name[:1].upper()}{rows.score_name[1:]} against {' and '.join(rows.names)}"
-    after = replace(after, title=title or said, warnings=(*notes, *after.warnings))
+    default = f"{capitalized(rows.score_name)} against {' and '.join(rows.names)}"
+    after = replace(after, title=title or default, remarks=tuple(notes))
     free = [model for i, model in enumerate(models) if i != chosen and model.penalty_weight == 0]
     before = audited(free[0], "without a penalty") if free and models[chosen].penalty_weight > 0 else None
-    return Report(after, before=before, tradeoff=shown, summary=_summary(after, before, shown))
+    return Report(after, before=before, tradeoff=tradeoff, summary=summary(after, before, tradeoff))
 
 
 @dataclass(frozen=True, eq=False)
 class _HeldOut:
-    """Rows that no model was trained on, and what they are called; `labels` are the two classes, if there are."""
+    """Rows that no model was trained on, and their names; `labels` are the two classes, or None for a regression."""
 
     X: Any
     y: np.ndarray
@@ -139,7 +137,7 @@ class _HeldOut:
     names: tuple[str, ...]
     labels: np.ndarray | None
     score_name: str
-    target_said: str
+    target_name: str
     worst: int
 
     @classmethod
@@ -155,9 +153,9 @@ class _HeldOut:
         values = _arrays.to_numpy(_arrays.matrix(s, "sensitive_features")).astype(np.float64)
         least = min(models, key=lambda model: float(model.penalty_weight))
         gaps = [float(gdp(scores_of(least, X), column, bootstrap=0, permutations=0)) for column in values.T]
-        spelt = [] if labels is None else [str(label) for label in labels]
-        itself = spelt in ([], ["0", "1"], ["False", "True"])  # such a target names its positive class
-        said = target if itself else f"{target} = {spelt[1]}"
+        classes = [] if labels is None else [str(label) for label in labels]
+        itself = classes in ([], ["0", "1"], ["False", "True"])  # such a target names its positive class
+        positive = target if itself else f"{target} = {classes[1]}"
         return cls(
             X,
             given.astype(np.float64) if labels is None else (given == labels[1]).astype(np.float64),
@@ -165,21 +163,21 @@ class _HeldOut:
             values,
             tuple(_arrays.column_names(s, "s", values.shape[1])),
             labels,
-            f"predicted {target}" if labels is None else f"probability of {said}",
-            target if itself else f"[{said}]",
+            f"predicted {target}" if labels is None else f"probability of {positive}",
+            target if itself else f"[{positive}]",
             int(np.argmax(gaps)),
         )
 
     def point(self, model: Any, chosen: bool, settings: Settings) -> TradeOffPoint:
         scores, s = scores_of(model, self.X), self.s[:, self.worst]
-        curve, gap = score_curve(scores, s, RANGE_SHARE * float(np.ptp(s)), settings)
+        curve, gap = score_curve(scores, s, None, settings)
         others = [
             f"GDP of {name} {figure(float(gdp(scores, column, bootstrap=0, permutations=0)))}"
             for i, (name, column) in enumerate(zip(self.names, self.s.T))
             if i != self.worst
         ]
-        good = self._rows_of_performance(model)
-        reach = float(norm.ppf((1 + settings.level) / 2)) * float(good.std()) / np.sqrt(len(good))
+        good = self._performance_of_rows(model)
+        reach = float(norm.ppf((1 + settings.confidence) / 2)) * float(good.std()) / np.sqrt(len(good))
         least, most = (0.0, 1.0) if self.labels is not None else (0.0, np.inf)
         mean = float(good.mean())
         return TradeOffPoint(
@@ -190,67 +188,24 @@ class _HeldOut:
             chosen=chosen,
             label="; ".join((["no penalty"] if model.penalty_weight == 0 else []) + others),
             performance_interval=Interval(
-                max(least, mean - reach), min(most, mean + reach), settings.level, "normal approximation"
+                max(least, mean - reach), min(most, mean + reach), settings.confidence, "normal approximation"
             ),
-            gdp_interval=Interval(*gap.interval, gap.confidence, f"bootstrap, {gap.bootstrap} resamples"),
+            gdp_interval=gap_interval(gap),
             curve=curve,
         )
 
-    def _rows_of_performance(self, model: Any) -> np.ndarray:
-        """Of each row, whether it is classified rightly, or its squared error: performance is the mean."""
+    def _performance_of_rows(self, model: Any) -> np.ndarray:
+        """Return for each row whether its class is right, or its squared error; performance is the mean."""
         predicted = np.asarray(model.predict(self.X))
         if self.labels is not None:
             return np.asarray(predicted == self.given, dtype=np.float64)
         return np.asarray(np.square(predicted - self.y))
 
     def _hsic(self, model: Any, s: np.ndarray, settings: Settings) -> float | None:
-        """On the rows that the audit's HSIC uses; None where all rows of Z coincide and there is no bandwidth."""
+        """Return HSIC on the rows that the audit uses for it, or None if the median distance is 0."""
         used = subsample(len(s), settings.max_rows, settings.generator(1))
         z = model.transform(self.X)[used]
         try:
             return float(hsic(z, s[used]))
         except ValueError:
             return None
-
-
-def _summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
-    """Say in two sentences what the chosen weight changed, whichever way it went."""
-    chosen = next(point for point in tradeoff.points if point.chosen)
-    held = f"On {after.rows.used:,} rows that were not trained on"
-    name, gap = tradeoff.performance_name.lower(), "gap in mean scores along {} (GDP)"
-
-    def achieved(value: float) -> str:
-        return f"{100 * value:.1f}\u00a0%" if tradeoff.higher_is_better else figure(value)
-
-    if before is None:
-        gaps = " and ".join(f"a {gap.format(a.name)} of {figure(a.everyone['gdp'].value)}" for a in after.attributes)
-        said = f"of weight λ = {plain(chosen.weight)}" if chosen.weight else "without a penalty"
-        return f"{held}, the model {said} leaves {gaps}; {name} is {achieved(chosen.performance)}."
-    changes = []
-    for attribute in after.attributes:
-        new, old = attribute.everyone["gdp"].value, before[attribute.name].everyone["gdp"].value
-        said = f"the {gap.format(attribute.name)}"
-        if new < old:
-            changes.append(f"lowers {said} from {figure(old)} to {figure(new)}")
-        else:
-            changes.append(f"does not lower {said}: {figure(old)} without it, {figure(new)} with it")
-    free = next(point for point in tradeoff.points if point.weight == 0)
-    first = (
-        f"{held}, the penalty of weight λ = {plain(chosen.weight)} {', and '.join(changes)}; "
-        f"{name} goes from {achieved(free.performance)} to {achieved(chosen.performance)}."
-    )
-    shown = tradeoff.attribute
-    left, there = _recovered(after, shown), _recovered(before, shown)
-    if left is None or there is None:
-        return first
-    if left == there == NOTHING:
-        return f"{first} No probe recovers {shown} from the representation, with the penalty or without."
-    return (
-        f"{first} A probe recovers {left} of the variance of {shown} from the representation, {there} without the "
-        "penalty."
-    )
-
-
-def _recovered(found: Audit, attribute: str) -> str | None:
-    probes = [n.value for n in found[attribute].everyone.numbers if n.key in ("probe_linear", "probe_trees")]
-    return None if not probes else NOTHING if max(probes) <= 0 else percent(max(probes)).replace(" ", "\u00a0")

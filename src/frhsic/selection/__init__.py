@@ -1,4 +1,4 @@
-"""Choosing the weight of the penalty: on validation rows, from one fleet, by a rule that is said."""
+"""Choose the weight of the penalty on validation rows, by a stated rule."""
 
 from frhsic.selection.rules import Candidate, IndependenceRule, PerformanceRule, Rule, TargetRule
 from frhsic.selection.select import (
@@ -6,7 +6,6 @@ from frhsic.selection.select import (
     Evaluation,
     Selection,
     UnmetTargetWarning,
-    scores_of,
     select_weight,
 )
 
@@ -20,6 +19,5 @@ __all__ = [
     "Selection",
     "TargetRule",
     "UnmetTargetWarning",
-    "scores_of",
     "select_weight",
 ]

@@ -1,4 +1,4 @@
-"""Rules: which weight is taken, given what each did on validation rows."""
+"""Rules that choose a weight from performance and dependence on validation rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
+
+from frhsic.frontier import best_in_band, within_band
+from frhsic.sentences import REASONS
 
 __all__ = ["Candidate", "IndependenceRule", "PerformanceRule", "Rule", "TargetRule"]
 
@@ -20,15 +23,15 @@ class Candidate:
     weight
         λ.
     performance
-        Accuracy or mean squared error, or what `scoring` says.
+        Accuracy or mean squared error, or the metric of `scoring`.
     gdp, gdp_upper
         GDP of the scores for the worst attribute, in probabilities or in the unit of y, and its one-sided upper
         confidence bound.
     hsic, hsic_upper
-        Biased HSIC of what the rule looks at (Z, or the scores) and the attributes, Gaussians at median bandwidths,
-        and its upper bound, NaN where the rule does not ask for HSIC.
+        Biased HSIC between Z or the scores, as the rule says, and the attributes, with Gaussian kernels at median
+        bandwidths; and its upper bound, NaN if the rule does not use HSIC.
     pvalue
-        Of the gamma test of independence.
+        p-value of the gamma test of independence.
     accepted
         Whether the rule admits this weight.
     """
@@ -44,7 +47,7 @@ class Candidate:
 
 
 class Rule(Protocol):
-    """How a weight is chosen among candidates, which come by increasing weight."""
+    """How a weight is chosen among candidates in order of increasing weight."""
 
     @property
     def of(self) -> Literal["representation", "scores"]:
@@ -56,7 +59,7 @@ class Rule(Protocol):
 
     @property
     def epsilon(self) -> float | None:
-        """HSIC that the candidates' is held against, or None."""
+        """HSIC to compare the candidates with, or None."""
 
     def choose(self, candidates: Sequence[Candidate], higher_is_better: bool) -> tuple[list[bool], int, str]:
         """Return which candidates are admitted, the index of the one to take, and why."""
@@ -64,17 +67,17 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class IndependenceRule:
-    r"""The paper's: the smallest λ at which independence is not rejected, or HSIC is below ε.
+    r"""Rule of the paper: the smallest λ at which independence is not rejected, or HSIC is below ε.
 
     Parameters
     ----------
     level
-        Of the test.
+        Level of the test.
     epsilon
-        HSIC below which dependence counts as negligible, or None. With many rows a test rejects anything; ε says
-        what matters.
+        HSIC below which dependence counts as negligible, or None. With many rows a test rejects any dependence,
+        however small.
     of
-        ``"representation"``: Z, for any head; ``"scores"``: the deployed head's alone.
+        ``"representation"`` tests Z, for any head; ``"scores"`` tests the scores of the deployed head alone.
     """
 
     level: float = 0.05
@@ -83,16 +86,15 @@ class IndependenceRule:
     confidence: float = 0.95
 
     def choose(self, candidates: Sequence[Candidate], higher_is_better: bool) -> tuple[list[bool], int, str]:
-        """Take the smallest weight that is not rejected."""
+        """Choose the smallest weight that is not rejected."""
         admitted = [c.pvalue > self.level or (self.epsilon is not None and c.hsic < self.epsilon) for c in candidates]
         if True in admitted:
             at = admitted.index(True)
-            why = f"not rejected at level {self.level:g} (p = {candidates[at].pvalue:.3g})"
-            if candidates[at].pvalue <= self.level:
-                why = f"HSIC {candidates[at].hsic:.3g} is below epsilon = {self.epsilon:g}"
-            return admitted, at, f"the smallest weight at which independence of the {self.of} holds: {why}"
-        at = int(np.argmin([c.hsic for c in candidates]))
-        return admitted, at, f"independence of the {self.of} is rejected at every weight; this one has the least HSIC"
+            key = "not_rejected" if candidates[at].pvalue > self.level else "below_epsilon"
+        else:
+            at, key = int(np.argmin([c.hsic for c in candidates])), "rejected"
+        reason = REASONS[key].format(of=self.of, level=self.level, epsilon=self.epsilon, candidate=candidates[at])
+        return admitted, at, reason
 
 
 @dataclass(frozen=True)
@@ -104,10 +106,10 @@ class TargetRule:
     target
         The limit: GDP in probabilities (or in the unit of y), or HSIC.
     measure
-        ``"gdp"`` of the scores or ``"hsic"`` of what `of` says.
+        ``"gdp"`` of the scores, or ``"hsic"``.
     confidence
-        What must keep the limit is the one-sided upper bound of this confidence on the validation rows, because the
-        best of a grid that keeps it by a hair there is as likely as not to miss it on other rows. 0.5 is no margin.
+        Confidence of the one-sided upper bound on the validation rows that must be below the limit. An estimate just
+        below it would often be above it on other rows. 0.5 is no margin.
     of
         What HSIC is measured on: ``"representation"`` or ``"scores"``.
     """
@@ -119,7 +121,7 @@ class TargetRule:
 
     @property
     def epsilon(self) -> float | None:
-        """The target, where it is one of HSIC."""
+        """The target, if it limits HSIC."""
         return self.target if self.measure == "hsic" else None
 
     def __post_init__(self) -> None:
@@ -129,22 +131,19 @@ class TargetRule:
             raise ValueError(f"measure={self.measure!r}; pass 'gdp' or 'hsic'.")
 
     def choose(self, candidates: Sequence[Candidate], higher_is_better: bool) -> tuple[list[bool], int, str]:
-        """Take the best performance among those within the limit."""
+        """Choose the best performance among those within the limit."""
         bounds = [c.gdp_upper if self.measure == "gdp" else c.hsic_upper for c in candidates]
         admitted = [bound <= self.target for bound in bounds]
-        if True not in admitted:
+        if True in admitted:
+            sign = 1 if higher_is_better else -1
+            inside = [i for i, ok in enumerate(admitted) if ok]
+            at = max(inside, key=lambda i: (sign * candidates[i].performance, -candidates[i].gdp))
+        else:
             at = int(np.argmin(bounds))
-            why = (
-                f"no weight keeps {self.measure} at {self.target:g} with confidence {self.confidence:g}; this one "
-                f"has the least upper bound, {bounds[at]:.4g}"
-            )
-            return admitted, at, why
-        at = _best([i for i, ok in enumerate(admitted) if ok], candidates, higher_is_better)
-        why = (
-            f"the best performance among weights whose {self.measure} is at most {self.target:g} with confidence "
-            f"{self.confidence:g} (upper bound {bounds[at]:.4g})"
+        reason = REASONS["within_target" if admitted[at] else "above_target"].format(
+            measure=self.measure, target=self.target, confidence=self.confidence, bound=bounds[at]
         )
-        return admitted, at, why
+        return admitted, at, reason
 
 
 @dataclass(frozen=True)
@@ -168,15 +167,15 @@ class PerformanceRule:
             raise ValueError(f"loss={self.loss!r}; pass a share from 0 to 1, such as 0.01 for 1 %.")
 
     def choose(self, candidates: Sequence[Candidate], higher_is_better: bool) -> tuple[list[bool], int, str]:
-        """Take the least GDP among those within the loss."""
-        base = candidates[0].performance
-        floor = base * (1 - self.loss) if higher_is_better else base * (1 + self.loss)
-        admitted = [c.performance >= floor if higher_is_better else c.performance <= floor for c in candidates]
-        at = min((i for i, ok in enumerate(admitted) if ok), key=lambda i: candidates[i].gdp)
-        return admitted, at, f"the least GDP with performance within {self.loss:.1%} of {base:.4g}, that of weight 0"
-
-
-def _best(among: list[int], candidates: Sequence[Candidate], higher_is_better: bool) -> int:
-    """Return the best performance's index; of equal ones the least GDP's."""
-    sign = 1 if higher_is_better else -1
-    return max(among, key=lambda i: (sign * candidates[i].performance, -candidates[i].gdp))
+        """Choose the least GDP among those within the loss."""
+        baseline = candidates[0].performance
+        admitted = [within_band(c.performance, baseline, self.loss, higher_is_better) for c in candidates]
+        at, inside = best_in_band(
+            [c.performance for c in candidates],
+            [c.gdp for c in candidates],
+            baseline=baseline,
+            band=self.loss,
+            higher_is_better=higher_is_better,
+        )
+        key = "within_band" if inside else "outside_band"
+        return admitted, at, REASONS[key].format(loss=self.loss, baseline=baseline)

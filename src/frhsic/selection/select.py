@@ -1,4 +1,4 @@
-"""The whole grid trained at once, measured on validation rows, and one weight taken."""
+"""Train a whole grid of weights at once, measure it on validation rows, and choose one weight."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import norm
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import train_test_split
 
 from frhsic import _arrays
 from frhsic.estimators import ParityClassifier, ParityRegressor, fit_path
 from frhsic.frontier import Frontier, Run
+from frhsic.held_out import scores_of, split
 from frhsic.independence import IndependenceResult, gamma_test
 from frhsic.kernels import Gaussian, per_column_gaussians
 from frhsic.parity import ParityResult, gdp
@@ -23,22 +23,22 @@ from frhsic.selection.rules import Candidate, PerformanceRule, Rule
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["WEIGHTS", "Evaluation", "Selection", "UnmetTargetWarning", "scores_of", "select_weight"]
+__all__ = ["WEIGHTS", "Evaluation", "Selection", "UnmetTargetWarning", "select_weight"]
 
 WEIGHTS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-"""The grid that is trained unless another is given; 0 is the unpenalised model."""
+"""Default grid; 0 is the unpenalised model."""
 
 TEST_ROWS = 2000
-"""Validation rows that HSIC and its test use at most; with more, a test rejects dependence of no consequence."""
+"""Largest number of validation rows for HSIC and its test; with more, a test rejects negligible dependence."""
 
 
 class UnmetTargetWarning(UserWarning):
-    """No weight of the grid does what the rule asks for; the nearest one was taken."""
+    """No weight of the grid meets the rule; the nearest one was chosen."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The chosen model on rows that neither trained nor chose it."""
+    """Measures of the chosen model on rows that neither trained nor chose it."""
 
     performance: float
     gdp: dict[str, ParityResult]
@@ -48,16 +48,16 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Selection:
-    """The chosen weight, its model, and what it was chosen among.
+    """The chosen weight, its model, and all candidates.
 
     Attributes
     ----------
     weight
         λ.
     estimator
-        The model at that weight, fitted on the training part; the validation rows have no part in it.
+        The model at that weight, fitted without the validation rows.
     satisfied
-        Whether it does what the rule asks for.
+        Whether it meets the rule.
     reason
         Why it was chosen, in a sentence.
     candidates
@@ -65,11 +65,11 @@ class Selection:
     models
         The fitted model of each candidate, in their order.
     frontier
-        The same as a :class:`~frhsic.frontier.Frontier` of performance and GDP, to plot.
-    rule
-        The rule.
+        The candidates as a :class:`~frhsic.frontier.Frontier` of performance and GDP, to plot.
+    rule, scoring
+        The rule and the scorer of performance.
     validation_rows
-        How many rows chose.
+        Number of validation rows.
     """
 
     weight: float
@@ -91,7 +91,7 @@ class Selection:
         return pd.DataFrame(rows)
 
     def evaluate(self, X: Any, y: Any, *, sensitive_features: Any) -> Evaluation:
-        """Measure the chosen model on other rows: the numbers to report."""
+        """Measure the chosen model on other rows; report these numbers."""
         model = self.estimator
         s = _arrays.matrix(sensitive_features, "sensitive_features")
         names = _arrays.column_names(sensitive_features, "sensitive", s.shape[1])
@@ -123,27 +123,27 @@ def select_weight(
     .. math:: \hat\lambda = \text{rule}\bigl(\{(\text{performance}_\lambda, \text{GDP}_\lambda, \text{HSIC}_\lambda,
         p_\lambda)\}_{\lambda \in \text{grid}}\bigr), \quad \text{each measured on rows that were not trained on.}
 
-    The numbers of the chosen model on the validation rows are those of the best of many, hence too good; report
+    On the validation rows the chosen model is the best of many, so its numbers there are too good. Report
     :meth:`Selection.evaluate` on test rows.
 
     Parameters
     ----------
     estimator : ParityClassifier or ParityRegressor
-        Its `penalty_weight` is not used, and it is not changed.
+        Unfitted estimator. Its `penalty_weight` is not used, and it is not changed.
     X, y, sensitive_features, sample_weight
         As in its ``fit``.
     rule : IndependenceRule, TargetRule or PerformanceRule
         None is ``PerformanceRule(0.01)``: the least GDP within 1 % of the unpenalised performance.
     weights : sequence of float
-        The grid; 0 is added, for it is the reference.
+        The grid; 0 is added as the reference.
     validation : float or (X, y, sensitive_features)
-        Share of the rows, drawn at random, that are kept from training to choose on; or such rows themselves.
+        Share of the rows, drawn at random, to choose on instead of training; or such rows themselves.
     scoring : str, optional
         Name of a scikit-learn scorer; accuracy, or for a regressor mean squared error.
     sequential : bool
         Train one model after another, for encoders that cannot be stacked, such as those with dropout.
     random_state
-        Of the split and of the rows that the test uses; that of the training is the estimator's.
+        Seed of the split and of the rows that the test uses; training uses the estimator's own.
 
     References
     ----------
@@ -166,25 +166,23 @@ def select_weight(
             f"estimator is {type(estimator).__name__}; a weight is chosen by performance and dependence, so pass a "
             "ParityClassifier or ParityRegressor (its transform gives Z)."
         )
-    by: Rule = PerformanceRule() if rule is None else rule
+    rule = PerformanceRule() if rule is None else rule
     scoring = scoring or ("accuracy" if isinstance(estimator, ParityClassifier) else "neg_mean_squared_error")
     get_scorer(scoring)
+    if sensitive_features is None:
+        raise ValueError("sensitive_features is None: without it there is no dependence to choose by.")
     seed = _arrays.seed_of(random_state) % 2**32
     grid = sorted({0.0, *(float(weight) for weight in weights)})
-    fit_on, check_on = _parts(X, y, sensitive_features, sample_weight, validation, seed)
-    models = fit_path(
-        estimator,
-        fit_on[0],
-        fit_on[1],
-        weights=grid,
-        sensitive_features=fit_on[2],
-        sample_weight=fit_on[3],
-        sequential=sequential,
+    (X, y, s, sample_weight), held_out = split(
+        X, y, sensitive_features, sample_weight, held_out=validation, name="validation", seed=seed
     )
-    found = [_candidate(model, check_on, by, scoring, seed) for model in models]
+    models = fit_path(
+        estimator, X, y, weights=grid, sensitive_features=s, sample_weight=sample_weight, sequential=sequential
+    )
+    measured = [_candidate(model, held_out, rule, scoring, seed) for model in models]
     higher = not scoring.startswith("neg_")
-    admitted, at, reason = by.choose(found, higher)
-    candidates = tuple(replace(c, accepted=ok) for c, ok in zip(found, admitted))
+    admitted, at, reason = rule.choose(measured, higher)
+    candidates = tuple(replace(c, accepted=ok) for c, ok in zip(measured, admitted))
     if not admitted[at]:
         warnings.warn(f"{reason}. Try larger weights, or another penalty.", UnmetTargetWarning, stacklevel=2)
     runs = tuple(Run("none" if c.weight == 0 else "penalised", c.weight, 0, c.performance, c.gdp) for c in candidates)
@@ -196,25 +194,10 @@ def select_weight(
         candidates=candidates,
         models=tuple(models),
         frontier=Frontier(runs, higher_is_better=higher),
-        rule=by,
+        rule=rule,
         scoring=scoring,
-        validation_rows=len(check_on[1]),
+        validation_rows=len(held_out[1]),
     )
-
-
-def _parts(
-    X: Any, y: Any, s: Any, sample_weight: Any, validation: float | tuple[Any, Any, Any], seed: int
-) -> tuple[tuple[Any, Any, Any, Any], tuple[Any, Any, Any]]:
-    if s is None:
-        raise ValueError("sensitive_features is None: without it there is no dependence to choose by.")
-    if not isinstance(validation, (int, float)):
-        X_check, y_check, s_check = validation
-        return (X, y, s, sample_weight), (X_check, y_check, s_check)
-    if not 0 < validation < 1:
-        raise ValueError(f"validation={validation}; pass a share of the rows between 0 and 1, or (X, y, s).")
-    arrays = [X, y, s] + ([] if sample_weight is None else [sample_weight])
-    cut = train_test_split(*arrays, test_size=float(validation), random_state=seed)
-    return (cut[0], cut[2], cut[4], cut[6] if sample_weight is not None else None), (cut[1], cut[3], cut[5])
 
 
 def _candidate(model: Any, rows: tuple[Any, Any, Any], rule: Rule, scoring: str, seed: int) -> Candidate:
@@ -237,7 +220,7 @@ def _candidate(model: Any, rows: tuple[Any, Any, Any], rule: Rule, scoring: str,
 
 
 def _tested(model: Any, X: Any, s: Any, rule: Rule, seed: int) -> IndependenceResult:
-    """Test what the rule looks at against all attributes jointly, on at most `TEST_ROWS` rows."""
+    """Test Z or the scores, as the rule says, against all attributes jointly, on at most `TEST_ROWS` rows."""
     seen = model.transform(X) if rule.of == "representation" else scores_of(model, X)
     values = _arrays.to_numpy(s)
     if len(values) > TEST_ROWS:
@@ -246,14 +229,6 @@ def _tested(model: Any, X: Any, s: Any, rule: Rule, seed: int) -> IndependenceRe
     kernel_s = per_column_gaussians(values) if values.shape[1] > 1 else None
     kernel_z = Gaussian(1.0) if np.ptp(seen, axis=0).max() == 0 else None  # a collapsed Z has no median distance
     return gamma_test(seen, values, kernel_z, kernel_s, epsilon=rule.epsilon)
-
-
-def scores_of(model: Any, X: Any) -> np.ndarray:
-    """Return probabilities (of the second of two classes), or predictions."""
-    if not hasattr(model, "predict_proba"):
-        return np.asarray(model.predict(X))
-    probabilities = np.asarray(model.predict_proba(X))
-    return probabilities[:, 1] if probabilities.shape[1] == 2 else probabilities
 
 
 def _performance(model: Any, X: Any, y: Any, scoring: str) -> float:

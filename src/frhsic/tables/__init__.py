@@ -6,7 +6,7 @@ Estimators, datasets and the command line take in tables by these functions and 
 from frhsic.tables.columns import Advice, Kind, find_kinds, kind_of, numbers, to_pandas
 from frhsic.tables.encoding import Category, Number, TableEncoding
 from frhsic.tables.files import ReadOptions, column_names, read_frame
-from frhsic.tables.names import check_distinct, expand, find, nearest
+from frhsic.tables.names import check_distinct, expand, find
 from frhsic.tables.numeric import Derived, NumericTable, read_numbers
 from frhsic.tables.roles import ColumnRoles
 from frhsic.tables.targets import Target, Task, read_target
@@ -31,7 +31,6 @@ __all__ = [
     "find",
     "find_kinds",
     "kind_of",
-    "nearest",
     "numbers",
     "read_frame",
     "read_numbers",

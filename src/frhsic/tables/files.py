@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from frhsic.formatting import did_you_mean
 from frhsic.tables.columns import MISSING_MARKS, typed
-from frhsic.tables.names import check_distinct, nearest
+from frhsic.tables.names import check_distinct
 
 __all__ = ["KEPT_BYTES", "KEPT_ROWS", "ReadOptions", "Reservoir", "column_names", "pieces", "read_frame", "read_sample"]
 
@@ -165,11 +166,8 @@ class Reservoir:
 def _format(path: Path) -> str:
     """Return the format that the ending of a name stands for; raise if the file or a reader for it is missing."""
     if not path.is_file():
-        folder = path.parent
-        there = folder.is_dir()
-        hint = (
-            nearest(path.name, [entry.name for entry in folder.iterdir()]) if there else " Its folder is missing too."
-        )
+        beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else None
+        hint = " Its folder is missing too." if beside is None else did_you_mean(path.name, beside)
         raise FileNotFoundError(f"there is no file {path}.{hint}")
     endings = [suffix.lower() for suffix in path.suffixes]
     if len(endings) > 1 and endings[-1] in COMPRESSIONS and FORMATS.get(endings[-2]) == "CSV":

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from frhsic.formatting import did_you_mean
 from frhsic.tables.columns import MOST_LEVELS, distinct, numbers
-from frhsic.tables.names import closest
 
 __all__ = ["Target", "Task", "is_positive", "read_target"]
 
@@ -84,10 +84,8 @@ def read_target(column: pd.Series[Any], *, task: Task | None = None, positive: o
     if positive is not None:
         codes = is_positive(column, positive, name)
         if not codes.any():
-            match = closest(str(positive), map(str, classes[:500]))
-            shown = ", ".join(repr(value) for value in classes[:5]) + (", ..." if len(classes) > 5 else "")
-            hint = "" if match is None else f" Did you mean {match!r}?"
-            raise ValueError(f"{positive!r} is not a value of {name!r}: {shown}.{hint}")
+            hint = did_you_mean(str(positive), map(str, classes[:500]))
+            raise ValueError(f"{positive!r} is not a value of {name!r}.{hint}")
         others = column[codes == 0].unique()
         return Target(codes, task, (others[0] if len(others) == 1 else None, column[codes == 1].iloc[0]))
     if task == "binary" and len(classes) != 2:

@@ -72,11 +72,11 @@ const Figures = (() => {
     return said + ": " + figure(curve.mean[i]) + band;
   }
 
-  /* E[f | S = s] for everyone, for the positives and for the model before, over the histogram of S. */
+  /* E[f | S = s] for all rows, for the positives and for the model before, over the histogram of S. */
   function curve(holder, attribute, before, names) {
-    const shown = [{ name: "", said: "mean", legend: "All rows", curve: attribute.everyone.curve, on: true }];
+    const shown = [{ name: "", said: "mean", legend: "All rows", curve: attribute.all_rows.curve, on: true }];
     if (attribute.positives && attribute.positives.curve) shown.push({ name: "second", said: attribute.positives.name, legend: attribute.positives.name, curve: attribute.positives.curve, on: true });
-    if (before && before.everyone.curve) shown.push({ name: "ghost", said: "before", legend: "Before", curve: before.everyone.curve, on: true });
+    if (before && before.all_rows.curve) shown.push({ name: "ghost", said: "before", legend: "Before", curve: before.all_rows.curve, on: true });
     const main = shown[0].curve, bins = attribute.histogram, most = Math.max(1, ...bins.counts);
     const domain = [Math.min(main.grid[0], bins.edges[0]), Math.max(main.grid[main.grid.length - 1], bins.edges[bins.edges.length - 1])];
     let y = null, bottom = 0;
@@ -100,7 +100,7 @@ const Figures = (() => {
         svg("line", { class: "mean", x1: margin.left, x2: ctx.width - margin.right, y1: y(main.overall), y2: y(main.overall) }, plane);
         for (const one of shown.slice().reverse()) if (one.on) drawCurve(ctx, one.curve, y, one.name, ctx.clipped(22, bottom + 4));
         labelMean(ctx, shown.filter((one) => one.on).map((one) => one.curve), main.overall, y);
-        for (const contrast of attribute.everyone.contrasts) {
+        for (const contrast of attribute.all_rows.contrasts) {
           const left = x(contrast.at), top = y(main.overall + contrast.value);
           if (contrast.at < x.domain[0] || contrast.at > x.domain[1]) continue;
           svg("path", { class: "mark", d: `M${left} ${top - 6}L${left + 6} ${top}L${left} ${top + 6}L${left - 6} ${top}Z` }, plane);
@@ -143,7 +143,9 @@ const Figures = (() => {
 
   /* Dots with whiskers for every measure that runs from 0 to 1. */
   function strength(holder, population) {
-    const numbers = population.numbers.filter((n) => n.unit_scale);
+    const measures = holder.dataset.measures.split(" "), rows = holder.closest("section").querySelectorAll("tr[data-key]");
+    const words = new Map(Array.from(rows).reverse().map((row) => [row.dataset.key, { label: row.cells[0].textContent, sentence: row.cells[row.cells.length - 1].textContent }]));
+    const numbers = population.numbers.filter((n) => measures.includes(n.key)).map((n) => ({ ...n, ...words.get(n.key) }));
     if (!numbers.length) {
       holder.closest("figure").remove();
       return null;

@@ -2,7 +2,7 @@
 (() => {
   const report = JSON.parse(document.getElementById("data").textContent);
   const audit = report.audit, live = document.getElementById("live");
-  const names = { score: audit.score_name || audit.subject_name };
+  const names = { score: audit.subject.score_name || audit.subject.name };
 
   const themes = ["auto", "light", "dark"], toggle = document.getElementById("theme");
   const kept = () => { try { return localStorage.getItem("frhsic-theme"); } catch { return null; } };
@@ -22,7 +22,7 @@
     const attribute = audit.attributes[Number(holder.dataset.attribute)];
     Figures.curve(holder, attribute, before(attribute.name), names);
   });
-  document.querySelectorAll('[data-figure="strength"]').forEach((holder) => Figures.strength(holder, audit.attributes[Number(holder.dataset.attribute)].everyone));
+  document.querySelectorAll('[data-figure="strength"]').forEach((holder) => Figures.strength(holder, audit.attributes[Number(holder.dataset.attribute)].all_rows));
   const map = document.querySelector('[data-figure="tradeoff"]');
   if (map) Figures.tradeoff(map, document.querySelector('[data-figure="tradeoff-curve"]'), report.tradeoff, names);
 

@@ -1,14 +1,19 @@
-"""Numbers as people read them, the same in sentences, in tables and in the charts' script."""
+"""Numbers and hints as text, the same in sentences, tables, messages and the scripts of a report."""
 
 from __future__ import annotations
 
+import difflib
 import math
+from collections.abc import Iterable
 
-__all__ = ["figure", "percent", "plain", "probability"]
+SHOWN = 30
+"""Known names that a hint lists at most."""
+
+__all__ = ["capitalized", "did_you_mean", "figure", "percent", "plain", "probability"]
 
 
 def figure(value: float | None) -> str:
-    """Return a number as people read it: three significant digits, a true minus sign, powers of ten spelt out.
+    """Format an estimate: three significant digits, a true minus sign, powers of ten written out.
 
     Examples
     --------
@@ -34,7 +39,7 @@ def figure(value: float | None) -> str:
 
 
 def plain(value: float) -> str:
-    """Return a number that was chosen, not estimated: no zeros at its end.
+    """Format a number that was chosen, not estimated, without trailing zeros.
 
     Examples
     --------
@@ -46,7 +51,7 @@ def plain(value: float) -> str:
 
 
 def probability(value: float | None) -> str:
-    """Return a p-value as people read it.
+    """Format a p-value.
 
     Examples
     --------
@@ -59,7 +64,7 @@ def probability(value: float | None) -> str:
 
 
 def percent(value: float) -> str:
-    """Return a share in percent.
+    """Format a share in percent.
 
     Examples
     --------
@@ -67,3 +72,28 @@ def percent(value: float) -> str:
     ('95 %', '1.2 %')
     """
     return f"{100 * value:.2g} %" if value < 0.995 else f"{100 * value:.3g} %"
+
+
+def capitalized(text: str) -> str:
+    """Return the text with its first letter in upper case and the others as they are."""
+    return text[:1].upper() + text[1:]
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return a hint for an error message: the known name that is closest to `name`, or else the known names.
+
+    Upper and lower case are not told apart.
+
+    Examples
+    --------
+    >>> did_you_mean("Ages", ["age", "hours"])
+    " Did you mean 'age'?"
+    >>> did_you_mean("z", ["age", "hours"])
+    ' There are: age, hours.'
+    """
+    known = list(names)
+    lowered = {option.strip().lower(): option for option in reversed(known)}
+    near = difflib.get_close_matches(name.strip().lower(), lowered, n=1)
+    if near:
+        return f" Did you mean {lowered[near[0]]!r}?"
+    return f" There are: {', '.join(known[:SHOWN])}{', ...' if len(known) > SHOWN else ''}."

@@ -1,20 +1,56 @@
-"""Frozen dataclasses to plain JSON values and back, with messages that say where a document is wrong."""
+"""Frozen dataclasses as JSON documents and back, with messages that say where a document is wrong."""
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
+import json
 import math
 import types
 import typing
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from frhsic.formatting import did_you_mean
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["from_plain", "to_plain"]
+__all__ = ["Document", "from_plain", "to_plain"]
 
 T = TypeVar("T", bound="DataclassInstance")
+
+
+@dataclasses.dataclass(frozen=True)
+class Document:
+    """Base of dataclasses that are written to JSON and read back without loss.
+
+    A subclass has a field `format` whose default is the version of its JSON form.
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dicts, lists, strings and numbers."""
+        fields: dict[str, Any] = to_plain(self)
+        return fields
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the document as JSON."""
+        return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False, indent=indent)
+
+    @classmethod
+    def from_dict(cls, fields: Any) -> Self:
+        """Return the object that :meth:`to_dict` wrote; raise if its format is another."""
+        written = fields.get("format") if isinstance(fields, dict) else None
+        expected = next(f.default for f in dataclasses.fields(cls) if f.name == "format")
+        if written != expected:
+            raise ValueError(
+                f"the document's format is {written!r}; this version reads {expected}. "
+                "Make it again from the data, or read it with the version that wrote it."
+            )
+        return from_plain(cls, fields)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the object that :meth:`to_json` wrote."""
+        return cls.from_dict(json.loads(text))
 
 
 def to_plain(value: Any) -> Any:
@@ -39,16 +75,15 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: type[T], value: Any, where: str = "") -> T:
-    """Return an instance of the dataclass `kind` from the dict that :func:`to_plain` made of one."""
+    """Return an instance of the dataclass `kind` from the dict of :func:`to_plain`."""
     where = where or kind.__name__
     if not isinstance(value, dict):
-        raise ValueError(f"{where} is {_said(value)}; an object was expected.")
+        raise ValueError(f"{where} is {_described(value)}; an object was expected.")
     hints = typing.get_type_hints(kind)
     fields = {f.name: f for f in dataclasses.fields(kind)}
     for key in value:
         if key not in fields:
-            near = difflib.get_close_matches(str(key), fields, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(str(key), fields)
             raise ValueError(f"{where} holds {key!r}, which is not a field of {kind.__name__}.{hint}")
     given = {}
     for name, field in fields.items():
@@ -65,11 +100,11 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
         return _one_of(arguments, value, where)
     if origin is tuple:
         if not isinstance(value, list):
-            raise ValueError(f"{where} is {_said(value)}; a list was expected.")
+            raise ValueError(f"{where} is {_described(value)}; a list was expected.")
         return tuple(_convert(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
     if origin is dict:
         if not isinstance(value, dict):
-            raise ValueError(f"{where} is {_said(value)}; an object was expected.")
+            raise ValueError(f"{where} is {_described(value)}; an object was expected.")
         return {str(key): _convert(arguments[1], item, f"{where}.{key}") for key, item in value.items()}
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return from_plain(hint, value, where)
@@ -85,7 +120,7 @@ def _one_of(arguments: tuple[Any, ...], value: Any, where: str) -> Any:
     for kind in kinds:  # several scalars, such as str | int | float | bool: the one that came
         if type(value) is kind:
             return value
-    raise ValueError(f"{where} is {_said(value)}; {' or '.join(kind.__name__ for kind in kinds)} was expected.")
+    raise ValueError(f"{where} is {_described(value)}; {' or '.join(kind.__name__ for kind in kinds)} was expected.")
 
 
 def _scalar(kind: type, value: Any, where: str) -> Any:
@@ -95,10 +130,10 @@ def _scalar(kind: type, value: Any, where: str) -> Any:
         return float(value)
     if type(value) is kind:
         return value
-    raise ValueError(f"{where} is {_said(value)}; {kind.__name__} was expected.")
+    raise ValueError(f"{where} is {_described(value)}; {kind.__name__} was expected.")
 
 
-def _said(value: Any) -> str:
+def _described(value: Any) -> str:
     if value is None:
         return "null"
     return (

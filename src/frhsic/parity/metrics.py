@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from frhsic import _arrays
-from frhsic.parity import gdp, standardized_gdp
+from frhsic.parity.gap import ParityResult, gdp, standardized_gdp
 
 __all__ = ["equal_opportunity_gdp", "gdp_difference", "standardized_gdp_difference"]
 
@@ -13,19 +14,19 @@ __all__ = ["equal_opportunity_gdp", "gdp_difference", "standardized_gdp_differen
 def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any, bandwidth: float | None = None) -> float:
     r"""Mean distance of the conditional mean prediction from the mean, :math:`E_S |E[f | S] - E f|`; worst attribute.
 
-    Zero when the mean prediction does not depend on s; positive on any sample. A number alone, for scorers and
-    searches: :func:`frhsic.parity.gdp` gives it with its interval and its value under independence.
+    Zero in the population when the mean prediction does not depend on s; positive on any sample. Use it in scorers and
+    searches; :func:`frhsic.parity.gdp` adds an interval and the value under independence.
 
     Parameters
     ----------
     y_true
-        Not used; it stands there because metrics are called with it.
+        Not used; metrics are called with it.
     y_pred
-        Probabilities, decisions 0/1, or predictions; of several columns the worst.
+        Probabilities, decisions 0/1, or predictions. With several columns, the worst counts.
     sensitive_features
         One or several numeric attributes.
     bandwidth
-        In units of s; None is a tenth of its range.
+        Bandwidth of the smoother in units of s; None is a tenth of its range.
 
     Examples
     --------
@@ -37,23 +38,20 @@ def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any, bandwid
     >>> from sklearn.metrics import make_scorer
     >>> scorer = make_scorer(gdp_difference, greater_is_better=False, response_method="predict_proba")
     """
-    s = _arrays.matrix(sensitive_features, "sensitive_features")
-    return max(float(gdp(y_pred, column, bandwidth=bandwidth, bootstrap=0, permutations=0)) for column in s.mT)
+    return _worst(gdp, y_pred, sensitive_features, bandwidth)
 
 
 def standardized_gdp_difference(
     y_true: Any, y_pred: Any, *, sensitive_features: Any, bandwidth: float | None = None
 ) -> float:
-    r"""As :func:`gdp_difference`, in standard deviations of the predictions, which shrinking them does not lower.
+    r"""As :func:`gdp_difference`, in standard deviations of the predictions, so that shrinking them does not lower it.
 
     Examples
     --------
     >>> round(standardized_gdp_difference(None, [0.2, 0.2, 0.6, 0.6], sensitive_features=[0.0, 0.0, 1.0, 1.0]), 4)
     1.0
     """
-    s = _arrays.matrix(sensitive_features, "sensitive_features")
-    found = (standardized_gdp(y_pred, column, bandwidth=bandwidth, bootstrap=0, permutations=0) for column in s.mT)
-    return max(map(float, found))
+    return _worst(standardized_gdp, y_pred, sensitive_features, bandwidth)
 
 
 def equal_opportunity_gdp(
@@ -67,6 +65,14 @@ def equal_opportunity_gdp(
     >>> round(equal_opportunity_gdp(y, [0.2, 0.2, 0.8, 0.0], sensitive_features=s), 4)
     0.2667
     """
+    return _worst(gdp, y_pred, sensitive_features, bandwidth, where=y_true)
+
+
+def _worst(
+    gap: Callable[..., ParityResult], scores: Any, sensitive_features: Any, bandwidth: float | None, where: Any = None
+) -> float:
+    """Return the largest gap over the attributes, without interval or test."""
     s = _arrays.matrix(sensitive_features, "sensitive_features")
-    found = (gdp(y_pred, column, where=y_true, bandwidth=bandwidth, bootstrap=0, permutations=0) for column in s.mT)
-    return max(map(float, found))
+    return max(
+        float(gap(scores, column, where=where, bandwidth=bandwidth, bootstrap=0, permutations=0)) for column in s.mT
+    )

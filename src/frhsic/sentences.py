@@ -1,0 +1,303 @@
+"""The sentences of the library: what the numbers of an audit, a sweep or a choice say, in plain words.
+
+Audits hold numbers and keys. Their words stand here alone and are made where they are shown: in a report, on a
+terminal, or in the ``finding`` of an audit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from frhsic.formatting import capitalized, figure, percent, plain, probability
+
+if TYPE_CHECKING:
+    from frhsic.auditing import AttributeAudit, Audit, CertificateRow, Contrast, Curve, Number, Subject
+    from frhsic.report import TradeOff
+
+__all__ = [
+    "HEADLINES",
+    "LABELS",
+    "REASONS",
+    "SETTINGS",
+    "UNIT_SCALE",
+    "certificate_label",
+    "certificate_sentence",
+    "contrast_sentence",
+    "findings",
+    "label",
+    "score_phrase",
+    "sentence",
+    "subject_phrase",
+    "summary",
+    "warnings",
+]
+
+LABELS = {
+    "gdp": "Generalised demographic parity (GDP)",
+    "standardized_gdp": "GDP in standard deviations",
+    "hsic": "HSIC",
+    "hsic_effect": "HSIC, normalised",
+    "distance_correlation": "Distance correlation",
+    "kernel_hgr": "Kernel maximal correlation (HGR)",
+    "eipm": "Expected conditional MMD (EIPM)",
+    "mutual_information": "Mutual information, nats",
+    "probe_linear": "Recovered by a linear probe, R²",
+    "probe_trees": "Recovered by boosted trees, R²",
+}
+"""Names of the numbers of an audit, by key."""
+
+HEADLINES = ("gdp", "standardized_gdp", "hsic_effect", "probe_linear", "probe_trees")
+"""Numbers that a reader sees first, in a report and on a terminal."""
+
+UNIT_SCALE = frozenset({"hsic_effect", "distance_correlation", "kernel_hgr", "probe_linear", "probe_trees"})
+"""Numbers from 0 (nothing) to 1 (everything), which can be drawn beside each other."""
+
+SENTENCES = {
+    "gdp": "The mean of {f} at a value of {s} is {value} away from its overall mean, on average over the rows."
+    "{shuffled}{test}",
+    "standardized_gdp": "The same in standard deviations of {f}, so that scores which merely shrink do not look "
+    "better: {value}.{shuffled}",
+    "hsic": "The joint law of {z} and {s} lies {value} from independence, in squared kernel distance.{shuffled}{test}",
+    "hsic_effect": "HSIC on a scale from 0 (independent) to 1 (each determines the other): {value}.{shuffled}",
+    "eipm": "At a typical value of {s} the law of {z} lies {value} from its overall law, in kernel distance.{shuffled}",
+    "distance_correlation": "Distances between rows in {z} and in {s} correlate at {value}; 0 means independent."
+    "{shuffled}",
+    "kernel_hgr": "The best smooth function of {z} correlates at {value} with the best smooth function of {s}."
+    "{shuffled}",
+    "mutual_information": "Knowing {z} tells {value} nats ({bits} bits) about {s}.{shuffled}",
+    "probe_linear": "A linear model recovers {share} of the variance of {s} from {z}, on rows it has not seen.",
+    "probe_trees": "Boosted trees recover {share} of the variance of {s} from {z}, on rows they have not seen.",
+}
+"""Sentences of the numbers of an audit, by key."""
+
+CERTIFICATES = {
+    "gap_of_these_scores": (
+        "Gap of {f}",
+        "On these rows the root mean square gap of {f} along {s} is at most {value}.",
+    ),
+    "gap_of_every_head": (
+        "Gap of every head of norm 1",
+        "No head of norm 1 in the kernel's space, whatever it is trained for, has a root mean square gap along {s} "
+        "above {value} on these rows.",
+    ),
+    "population_hsic": (
+        "HSIC in the population",
+        "With probability {confidence} HSIC of the population that these rows were drawn from is at most {value}.",
+    ),
+    "contrast": (
+        "Law of {z} near {at}",
+        "Near {s} = {at} the smoothed kernel distance from the overall law is at most {value}.",
+    ),
+}
+"""Names and sentences of certificates, by key; a contrast has its value in the key, such as ``contrast_at_30``."""
+
+SETTINGS = {
+    "confidence": "Level of the intervals",
+    "max_rows": "Rows of the costly statistics",
+    "probe_rows": "Rows of the probes",
+    "resamples": "Bootstrap and permutations of GDP",
+    "groups": "Jackknife groups",
+    "shuffles": "Shuffles for the value if independent",
+    "sparse_rows": "Sparse below (effective rows)",
+    "seed": "Seed",
+}
+"""Names of the settings of an audit, by key."""
+
+
+REASONS = {
+    "not_rejected": "the smallest weight at which independence of the {of} holds: not rejected at level {level:g} "
+    "(p = {candidate.pvalue:.3g})",
+    "below_epsilon": "the smallest weight at which independence of the {of} holds: HSIC {candidate.hsic:.3g} is below "
+    "epsilon = {epsilon:g}",
+    "rejected": "independence of the {of} is rejected at every weight; this one has the least HSIC",
+    "within_target": "the best performance among weights whose {measure} is at most {target:g} with confidence "
+    "{confidence:g} (upper bound {bound:.4g})",
+    "above_target": "no weight keeps {measure} at {target:g} with confidence {confidence:g}; this one has the least "
+    "upper bound, {bound:.4g}",
+    "within_band": "the least GDP with performance within {loss:.1%} of {baseline:.4g}, that of weight 0",
+    "outside_band": "no weight keeps performance within {loss:.1%} of {baseline:.4g}, that of weight 0; this one has "
+    "the best performance",
+}
+"""Why a weight was chosen, by key."""
+
+
+def subject_phrase(subject: Subject) -> str:
+    """Return a phrase for Z, such as “the score “risk””."""
+    return f"the {'representation' if subject.kind == 'embedding' else 'score'} “{subject.name}”"
+
+
+def score_phrase(subject: Subject) -> str:
+    """Return a phrase for the scores f."""
+    return f"the {subject.score_name}" if subject.score_fitted else f"the score “{subject.score_name}”"
+
+
+def label(key: str) -> str:
+    """Return the name of a number; of an unknown one, its key."""
+    return LABELS.get(key, key)
+
+
+def sentence(number: Number, subject: Subject, s: str) -> str:
+    """Return the sentence of a number about `subject` and the attribute named `s`.
+
+    A p-value counts as chance when it is above the subject's level, one minus the confidence of the audit.
+    """
+    null, pvalue, test = number.under_independence, number.pvalue, ""
+    if pvalue is not None:
+        verdict = "does not explain" if pvalue <= subject.level else "could explain"
+        test = f" Chance alone {verdict} it (p {_chance(pvalue)})."
+    return SENTENCES.get(number.key, "{key}: {value}.").format(
+        key=number.key,
+        f=score_phrase(subject),
+        z=subject_phrase(subject),
+        s=s,
+        value=figure(number.value),
+        bits=figure(number.value / math.log(2)),
+        share="nothing" if number.value <= 0 else percent(number.value),
+        shuffled="" if null is None else f" With {s} shuffled it is {figure(null)}.",
+        test=test,
+    )
+
+
+def contrast_sentence(contrast: Contrast, curve: Curve, subject: Subject, s: str) -> str:
+    """Return the sentence of a contrast at one value of the attribute; `curve` has the overall mean."""
+    side = "above" if contrast.value > 0 else "below"
+    text = (
+        f"Near {s} = {plain(contrast.at)} the mean of {score_phrase(subject)} is {figure(abs(contrast.value))} {side} "
+        f"its overall mean of {figure(curve.overall)}."
+    )
+    return text + (" Too few rows are near to trust this." if contrast.sparse else "")
+
+
+def certificate_label(row: CertificateRow, subject: Subject) -> str:
+    """Return the name of a certificate; of an unknown one, its key."""
+    kind, _, at = row.key.partition("_at_")
+    template = CERTIFICATES.get(kind, (row.key, ""))[0]
+    return template.format(f=score_phrase(subject), z=subject_phrase(subject), at=at)
+
+
+def certificate_sentence(row: CertificateRow, subject: Subject, s: str) -> str:
+    """Return the sentence of a certificate, and why it says nothing where it is vacuous."""
+    kind, _, at = row.key.partition("_at_")
+    text = CERTIFICATES.get(kind, ("", "The bound is {value}."))[1].format(
+        f=score_phrase(subject),
+        s=s,
+        at=at,
+        value=figure(row.value),
+        confidence="" if row.confidence is None else percent(row.confidence),
+    )
+    if row.vacuous:
+        text += f" This says nothing: {figure(row.trivial or 0.0)} holds anyway, because {row.trivial_because}."
+    return text
+
+
+def findings(attribute: AttributeAudit) -> list[str]:
+    """Return the finding about an attribute in one sentence, and the sentences that it rests on."""
+    subject, s, population = attribute.subject, attribute.name, attribute.all_rows
+    z, numbers = subject_phrase(subject), {number.key: number for number in population.numbers}
+    lines = []
+    if population.curve is not None and "gdp" in numbers:
+        lines += _gap(numbers["gdp"], population.curve.overall, subject, s)
+    test = numbers.get("hsic")
+    if test is not None and test.pvalue is not None:
+        chance = _chance(test.pvalue)
+        if test.pvalue <= subject.level:
+            lines.append(f"{capitalized(z)} and {s} are dependent (HSIC test, p {chance}).")
+        else:
+            lines.append(f"The HSIC test finds no dependence between {z} and {s} in {test.rows:,} rows (p {chance}).")
+    probes = [numbers[key] for key in ("probe_linear", "probe_trees") if key in numbers]
+    if probes:
+        best = max(probes, key=lambda number: number.value)
+        model = "a linear model" if best.key == "probe_linear" else "boosted trees"
+        if best.value < 0.01:
+            lines.append(f"Neither a linear model nor boosted trees recover {s} from {z}.")
+        else:
+            lines.append(f"From {z} alone, {model} can recover {percent(best.value)} of the variance of {s}.")
+    return lines
+
+
+def _gap(number: Number, overall: float, subject: Subject, s: str) -> list[str]:
+    interval, null, f = number.interval, number.under_independence, capitalized(score_phrase(subject))
+    moves = number.pvalue is not None and number.pvalue <= subject.level
+    lines = [
+        f"{f} {'moves' if moves else 'is not seen to move'} with {s}: on average over the rows it is "
+        f"{figure(number.value)} away from its overall mean of {figure(overall)}."
+    ]
+    if interval is not None and null is not None:
+        lines.append(
+            f"The {percent(interval.confidence)} interval for this gap (GDP) is {figure(interval.low)} to "
+            f"{figure(interval.high)}; if {s} made no difference, chance alone would show about {figure(null)}."
+        )
+    return lines
+
+
+def _chance(pvalue: float) -> str:
+    return probability(pvalue) if pvalue < 0.001 else f"= {probability(pvalue)}"
+
+
+def warnings(audit: Audit) -> list[str]:
+    """Return what a careful reader of an audit should know about its data."""
+    lines, n, dropped = [], audit.rows.used, audit.rows.dropped
+    if dropped and dropped / (n + dropped) > 0.05:
+        lines.append(
+            f"{percent(dropped / (n + dropped))} of the rows were dropped because a value is missing. If they differ "
+            "from the others, these numbers do too."
+        )
+    if n < 500:
+        lines.append(f"There are only {n} rows; intervals are wide and the tests have little power.")
+    for attribute in audit.attributes:
+        if attribute.distinct < 10:
+            lines.append(
+                f"{attribute.name} takes only {attribute.distinct} values; between them the curve is interpolation."
+            )
+        hidden = sum(region.rows for region in attribute.sparse_regions)
+        if attribute.sparse_regions:
+            lines.append(
+                f"{hidden:,} rows ({percent(hidden / n)}) lie where {attribute.name} is sparse; the curve is hatched "
+                "there and should not be read."
+            )
+        if attribute.positives is not None and attribute.positives.rows < 500:
+            lines.append(f"Equal opportunity rests on {attribute.positives.rows} rows only.")
+    return list(dict.fromkeys(lines))
+
+
+def summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
+    """Return in one or two sentences what the chosen weight of a sweep changed, whichever way it went."""
+    chosen = next(point for point in tradeoff.points if point.chosen)
+    start = f"On {after.rows.used:,} rows that were not trained on"
+    name, gap = tradeoff.performance_name.lower(), "gap in mean scores along {} (GDP)"
+
+    def achieved(value: float) -> str:
+        return f"{100 * value:.1f}\u00a0%" if tradeoff.higher_is_better else figure(value)
+
+    if before is None:
+        gaps = " and ".join(f"a {gap.format(a.name)} of {figure(a.all_rows['gdp'].value)}" for a in after.attributes)
+        which = f"of weight λ = {plain(chosen.weight)}" if chosen.weight else "without a penalty"
+        return f"{start}, the model {which} leaves {gaps}; {name} is {achieved(chosen.performance)}."
+    changes = []
+    for attribute in after.attributes:
+        new, old = attribute.all_rows["gdp"].value, before[attribute.name].all_rows["gdp"].value
+        along = f"the {gap.format(attribute.name)}"
+        if new < old:
+            changes.append(f"lowers {along} from {figure(old)} to {figure(new)}")
+        else:
+            changes.append(f"does not lower {along}: {figure(old)} without it, {figure(new)} with it")
+    free = next(point for point in tradeoff.points if point.weight == 0)
+    first = (
+        f"{start}, the penalty of weight λ = {plain(chosen.weight)} {', and '.join(changes)}; "
+        f"{name} goes from {achieved(free.performance)} to {achieved(chosen.performance)}."
+    )
+    s = tradeoff.attribute
+    left, there = _recovered(after, s), _recovered(before, s)
+    if left is None or there is None:
+        return first
+    if left == there == "nothing":
+        return f"{first} No probe recovers {s} from the representation, with the penalty or without."
+    return (
+        f"{first} A probe recovers {left} of the variance of {s} from the representation, {there} without the penalty."
+    )
+
+
+def _recovered(audit: Audit, s: str) -> str | None:
+    probes = [n.value for n in audit[s].all_rows.numbers if n.key in ("probe_linear", "probe_trees")]
+    return None if not probes else "nothing" if max(probes) <= 0 else percent(max(probes)).replace(" ", "\u00a0")

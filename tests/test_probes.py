@@ -1,0 +1,55 @@
+"""Probes: they recover what is there and nothing else, and their interval covers."""
+
+import math
+
+import numpy as np
+import pytest
+
+from frhsic.probes import held_out_r2, probe
+
+
+def test_a_linear_probe_finds_what_hides_in_a_direction_of_little_variance():
+    random = np.random.default_rng(0)
+    s = random.standard_normal(1500)
+    first = random.standard_normal(1500)
+    assert probe(np.column_stack([first, first + 1e-4 * s]), s, "linear").r2 > 0.99
+
+
+def test_a_probe_recovers_what_is_there_and_nothing_else():
+    random = np.random.default_rng(0)
+    z = random.standard_normal((1500, 3))
+    noise = random.standard_normal(1500)
+    line = z[:, 0] + noise  # R² is one half
+    found = probe(z, line, "linear")
+    assert abs(found.r2 - 0.5) < 4 * 0.02
+    assert found.interval.low < 0.5 < found.interval.high
+    square = z[:, 0] ** 2
+    assert probe(z, square, "linear").r2 < 0.03
+    assert probe(z, square, "trees").r2 > 0.9
+    for kind in ("linear", "trees"):
+        assert probe(z, noise, kind).r2 < 0.01
+    with pytest.raises(ValueError, match="constant"):
+        probe(z, np.ones(1500), "linear")
+
+
+@pytest.mark.slow
+def test_the_interval_of_a_probe_covers_its_value_in_the_population():
+    covered, runs = 0, 60
+    for seed in range(runs):
+        random = np.random.default_rng(seed)
+        z = random.standard_normal((400, 1))
+        found = probe(z, z[:, 0] + random.standard_normal(400), "linear", seed=seed)
+        covered += found.interval.low <= 0.5 <= found.interval.high
+    assert covered / runs > 0.95 - 4 * math.sqrt(0.95 * 0.05 / runs)
+
+
+def test_the_r2_of_a_probe_on_held_out_rows_is_that_of_its_definition():
+    random = np.random.default_rng(0)
+    z = random.standard_normal((3000, 2))
+    s = z[:, 0] + random.standard_normal(3000)  # R² is one half
+    train, test = slice(0, 1500), slice(1500, 3000)
+    assert abs(held_out_r2("linear", z[train], s[train], z[test], s[test]) - 0.5) < 4 * 0.02
+    slope, level = np.polyfit(z[train, 0], s[train], 1)
+    residual = s[test] - slope * z[test, 0] - level
+    expected = 1 - residual.var() / s[test].var()
+    assert held_out_r2("linear", z[train, :1], s[train], z[test, :1], s[test]) == pytest.approx(expected, abs=0.01)
