@@ -5,14 +5,14 @@ import re
 from pathlib import Path
 
 import pytest
-
 from frhsic_paper.claims import CLAIMS
 from frhsic_paper.claims.claim import VERDICTS, Outcome, verdict
 from frhsic_paper.document import reproduction, write
 from frhsic_paper.penalty_tables import penalty_tables
+from frhsic_paper.sections import SECTIONS
+
 from frhsic_paper.protocol import DATASETS, METHODS
 from frhsic_paper.results import Results
-from frhsic_paper.sections import SECTIONS
 from paper_records import every_experiment, sweep
 
 

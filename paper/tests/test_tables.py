@@ -4,10 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from pytest import approx
-
-from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, printed, printed_sweeps
-from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS, PAPER_WEIGHTS, PUBLISHED
 from frhsic_paper.tables import Column, Spread, Table
 from frhsic_paper.tables.agreement import agreement, agreement_table, disagreements_table, share
 from frhsic_paper.tables.appendix import (
@@ -26,6 +22,10 @@ from frhsic_paper.tables.frontiers import (
     pareto_summary,
     shared_repeats,
 )
+from pytest import approx
+
+from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, printed, printed_sweeps
+from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS, PAPER_WEIGHTS, PUBLISHED
 
 
 def published_records(weights=None):

@@ -60,16 +60,18 @@ def reproduce(
     from frhsic.datasets.loading import entry
     from frhsic_paper.options import Options
     from frhsic_paper.protocol import PROTOCOLS
-    from frhsic_paper.reproduction import EXPERIMENTS, chosen_experiments, perform
+    from frhsic_paper.studies import STUDIES
+    from frhsic_paper.study import named, run
 
     console = _console()
-    chosen = chosen_experiments(names or [])  # an unknown name stops all before anything is run
+    chosen = named(STUDIES, names or [])  # an unknown name stops all before anything is run
     if docs:
         _write_documents(console, out, docs_to)
         return
     if not chosen:
-        for name, experiment in EXPERIMENTS.items():
-            console.print(f"{name:22} {experiment.about}")
+        for study in STUDIES:
+            if study.train or study.measure:
+                console.print(f"{study.name:22} {study.about}")
         return
     on_cpu = resolve_device(device).type == "cpu"
     options = Options(
@@ -85,16 +87,16 @@ def reproduce(
     for one in PROTOCOLS.values():
         if protocol not in (ProtocolName.both, ProtocolName(one.name)):
             continue
-        for name in chosen:
+        for study in chosen:
             at = time.perf_counter()
-            with console.status(f"{one.name} {name}"):
-                perform(name, one, options, phase.value)
-            console.print(f"{one.name} {name}: {time.perf_counter() - at:.1f} s")
+            with console.status(f"{one.name} {study.name}"):
+                run(study, one, options, phase.value)
+            console.print(f"{one.name} {study.name}: {time.perf_counter() - at:.1f} s")
     console.print(f"in all {time.perf_counter() - started:.1f} s; records in {options.out}", markup=False)
 
 
 def _write_documents(console: Console, out: Path, to: Path) -> None:
-    from frhsic_paper.document import write
+    from frhsic_paper.page import write
 
     for path in write(out, to):
         console.print(f"wrote {path}", markup=False, soft_wrap=True)

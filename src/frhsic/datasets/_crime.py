@@ -99,4 +99,5 @@ CRIME = Entry(
     corrected=(1_994, 99),
     published=(1_994, 99),
     build=build,
+    task="regression",
 )

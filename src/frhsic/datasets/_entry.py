@@ -33,6 +33,7 @@ class Entry:
     corrected: tuple[int, int]
     published: tuple[int, int] | None
     build: Callable[[Obtained, Variant], Dataset]
+    task: Literal["binary", "regression"] = "binary"
 
 
 def encoded(

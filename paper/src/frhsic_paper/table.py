@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Cell", "Column", "Spread", "Table", "number"]
+import numpy as np
+
+from frhsic_paper.protocol import PROTOCOLS, Protocol
+from frhsic_paper.records import Record
+from frhsic_paper.results import Results
+
+__all__ = ["Cell", "Column", "Listed", "Spread", "Table", "mean_and_deviation", "mean_and_error", "number", "tables_of"]
 
 MISSING = "—"
 
@@ -37,11 +43,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns.
+    """Rows under columns; a heading that is only a text stands for a column with three decimals.
 
     Examples
     --------
-    >>> print(Table((Column("method"), Column("GDP", 2)), (("FREM", Spread(0.5, 0.1)), ("ADV", None))).markdown())
+    >>> print(Table.of(["method", Column("GDP", 2)], [("FREM", Spread(0.5, 0.1)), ("ADV", None)]).markdown())
     | method | GDP |
     |---|---:|
     | FREM | 0.50 ± 0.10 |
@@ -55,6 +61,12 @@ class Table:
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f"the row {row} has {len(row)} cells; the table has {len(self.columns)} columns.")
+
+    @classmethod
+    def of(cls, headings: Iterable[str | Column], rows: Iterable[Iterable[Cell]]) -> Table:
+        """Return a table from headings and rows of any kind."""
+        columns = tuple(Column(heading) if isinstance(heading, str) else heading for heading in headings)
+        return cls(columns, tuple(tuple(row) for row in rows))
 
     def column(self, name: str) -> list[Cell]:
         """Return the cells of one column."""
@@ -76,6 +88,45 @@ class Table:
         return bool(cells) and all(
             isinstance(cell, (int, float, Spread)) and not isinstance(cell, bool) for cell in cells
         )
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A table under a heading; `folded` hides it behind a line that the reader opens."""
+
+    heading: str
+    table: Table
+    folded: bool = False
+
+
+def tables_of(
+    name: str, heading: str, make: Callable[[Sequence[Record], Protocol], Table], *, folded: bool = False
+) -> Callable[[Results], list[Listed]]:
+    """Return the tables of a study that has one for each protocol under which its records were made."""
+
+    def tables(results: Results) -> list[Listed]:
+        return [
+            Listed(f"{heading}, {protocol.name} protocol", make(records, protocol), folded)
+            for protocol in PROTOCOLS.values()
+            if (records := results.of(name, protocol.name))
+        ]
+
+    return tables
+
+
+def mean_and_deviation(values: Sequence[float] | np.ndarray) -> Spread | None:
+    """Return the mean of some values with their standard deviation (ddof 1); None where there is no value."""
+    if not len(values):
+        return None
+    return Spread(float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None)
+
+
+def mean_and_error(values: Sequence[float] | np.ndarray) -> Spread | None:
+    """Return the mean of some values with its standard error; None where there is no value."""
+    spread = mean_and_deviation(values)
+    if spread is None or spread.deviation is None:
+        return spread
+    return Spread(spread.mean, float(spread.deviation / np.sqrt(len(values))))
 
 
 def written(cell: Cell, column: Column) -> str:

@@ -1,0 +1,17 @@
+"""The sweep with the same weight decay and variance floor for every method; the page of penalty tables shows it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from frhsic_paper.reproduction import trained
+from frhsic_paper.study import Study
+
+__all__ = ["STUDY"]
+
+STUDY = Study(
+    name="same-terms",
+    about="every method with weight decay and variance floor of ours",
+    train=(partial(trained, "same-terms"),),
+    published=False,
+)
