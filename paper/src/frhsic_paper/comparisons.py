@@ -91,8 +91,7 @@ def compared_table(compared: Mapping[str, Sequence[Paired]], heading: str) -> Ta
     rows: list[list[Cell]] = [[method_name(first), *(_text(compared[d][0].first_mean) for d in datasets)]]
     for second in dict.fromkeys(p.second for d in datasets for p in compared[d]):
         pairs = [next((p for p in compared[d] if p.second == second), None) for d in datasets]
-        cells = [p and f"{_text(p.second_mean)} ({_probability(p.pvalue)}, {_mark(p)})" for p in pairs]
-        rows.append([method_name(second), *cells])
+        rows.append([method_name(second), *(None if pair is None else _compared(pair) for pair in pairs)])
     return Table.of([f"{heading} ± SE (p)", *map(dataset_name, datasets)], rows)
 
 
@@ -215,6 +214,10 @@ def _mark(pair: Paired) -> str:
     if pair.pvalue >= LEVEL:
         return "=" if pair.not_worse else "–"
     return "worse" if pair.advantage > 0 else "better"
+
+
+def _compared(pair: Paired) -> str:
+    return f"{_text(pair.second_mean)} ({_probability(pair.pvalue)}, {_mark(pair)})"
 
 
 def _text(value: Spread) -> str:

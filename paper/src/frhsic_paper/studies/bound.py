@@ -41,8 +41,8 @@ def _models(records: Sequence[Record], *, penalized: bool = True) -> list[Record
 def sides_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Both sides of the bound; `trivial` is the value that holds for every head of norm 1, whatever the data."""
     resolved = any(r.get("rule") for r in records)
-    columns = ("directions" if resolved else "kept", "lhs_mean", "lhs_max", "rhs")
-    columns += ("tight", "trivial") if resolved else ()
+    columns = ["directions" if resolved else "kept", "lhs_mean", "lhs_max", "rhs"]
+    columns += ["tight", "trivial"] if resolved else []
     rows: list[list[Cell]] = [
         [DATASET_NAMES[r["dataset"]], METHOD_NAMES[r["method"]], f"{r['weight']:g}", *(r[c] for c in columns)]
         for r in _models(records, penalized=False)

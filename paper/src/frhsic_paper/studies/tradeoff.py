@@ -203,7 +203,7 @@ def _none_dominates(records: Sequence[Record], protocol: Protocol) -> Outcome:
 
 def _near_zero(records: Sequence[Record], protocol: Protocol) -> dict[str, tuple[Frontier, set[str]]]:
     """Return, by dataset, the methods that reach 5 % of the unpenalized GDP inside the band."""
-    reached = {}
+    reached: dict[str, tuple[Frontier, set[str]]] = {}
     for dataset in (d for d in ("adult", "acs_income") if d in swept(records)):
         full = frontier(records, dataset, protocol.gdp)
         base = full.of(BASELINE)[0]

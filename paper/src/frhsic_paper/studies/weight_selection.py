@@ -64,8 +64,8 @@ def selection_table(records: Sequence[Record], protocol: Protocol) -> Table:
     for key in sorted(selected[0], key=lambda k: (list(DATASET_NAMES).index(k[0]), k[1])):
         cells: list[Cell] = [dataset_name(key[0]), key[1], _weight(in_paper.get(key)), base[key]["performance"]]
         for by_test in selected:
-            record = by_test[key]
-            cells += [record and _weight(record["weight"]), record and record["performance"], record and record["gdp"]]
+            record = by_test[key] or {}
+            cells += [_weight(record.get("weight")), record.get("performance"), record.get("gdp")]
         rows.append(cells)
     tests = ("the published test", "permutation moments")
     headings = [f"{quantity} by {test}" for test in tests for quantity in ("λ", "performance", "GDP")]
