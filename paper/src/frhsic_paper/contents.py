@@ -203,7 +203,7 @@ def information_figures(results: Results) -> list[Drawn]:
 def dimension_tables(results: Results) -> list[Listed]:
     listed = []
     for name, protocol in PROTOCOLS.items():
-        found = {d: results.of(f"ablation-dimension-{d}", name) for d in appendix.DIMENSIONS}
+        found = {d: results.of(f"ablation-dimension/{d}", name) for d in appendix.DIMENSIONS}
         found = {d: records for d, records in found.items() if records}
         if found:
             table = appendix.dimension_table(dict(found), protocol)

@@ -108,9 +108,9 @@ SECTIONS: tuple[Section, ...] = (
         "Adult, Crime and COMPAS, λ = 10 and 100. Published: one split, GDP on logits for the two networks and on "
         "hard labels for forest "
         "and SVM. Corrected: probabilities for every head.",
-        contents.plain_tables("transfer-heads", "GDP over heads", lambda records, _: appendix.transfer_table(records)),
+        contents.plain_tables("transfer/heads", "GDP over heads", lambda records, _: appendix.transfer_table(records)),
         contents.plain_figures(
-            "transfer-heads", "transfer", "GDP of fresh heads", lambda records, _: draw.transfer(records)
+            "transfer/heads", "transfer", "GDP of fresh heads", lambda records, _: draw.transfer(records)
         ),
     ),
     Section(
@@ -167,9 +167,9 @@ SECTIONS: tuple[Section, ...] = (
         "HSIC/λ̂_S, single "
         "precision. Corrected: the theorem's projected left side at several resolutions, double precision, and a "
         "tighter form.",
-        contents.plain_tables("bound-sides", "Both sides", contents.bound_rows, folded=True),
+        contents.plain_tables("bound/sides", "Both sides", contents.bound_rows, folded=True),
         contents.plain_figures(
-            "bound-sides", "bound", "Both sides of the bound against λ", lambda records, _: plot.bound(records)
+            "bound/sides", "bound", "Both sides of the bound against λ", lambda records, _: plot.bound(records)
         ),
     ),
     Section(
@@ -216,9 +216,9 @@ SECTIONS: tuple[Section, ...] = (
         "Choosing λ by a test of independence",
         "Adult, Crime, COMPAS, three splits, at most 1,000 validation rows; the smallest λ that is not rejected at 5 "
         "%.",
-        contents.plain_tables("weight-tests", "Selected λ", theory.selection_table),
+        contents.plain_tables("weight-selection/tests", "Selected λ", theory.selection_table),
         contents.plain_figures(
-            "weight-tests",
+            "weight-selection/tests",
             "weight-selection",
             "n·HSIC and thresholds, first split",
             lambda records, _: plot.weight_selection(records),

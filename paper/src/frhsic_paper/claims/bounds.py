@@ -30,7 +30,7 @@ def _bound_valid(results: Results) -> Finding:
         good = sum(r["lhs_max"] <= r["rhs"] for r in of)
         return Outcome(good == len(of) or good / len(of), f"in {good} of {len(of)} cases")
 
-    outcomes = by_protocol(results, "bound-sides", judge)
+    outcomes = by_protocol(results, "bound/sides", judge)
     return Finding.of(
         outcomes,
         "Published: variance over the full sample, which is not the theorem's left side once directions are cut off. "
@@ -52,7 +52,7 @@ def _bound_vacuous(results: Results) -> Finding:
             useful / len(of), f"right side {low:.3g} to {high:.3g}; below {VACUOUS} in {useful} of {len(of)}"
         )
 
-    outcomes = by_protocol(results, "bound-sides", judge)
+    outcomes = by_protocol(results, "bound/sides", judge)
     return Finding.of(
         outcomes,
         f"The left side is a variance of a function in [0, 1] and never above {VACUOUS}, so a right side above that "
@@ -62,7 +62,7 @@ def _bound_vacuous(results: Results) -> Finding:
 
 
 def _bound_tightens(results: Results) -> Finding:
-    records = [r for r in results.of("bound-sides", "corrected") if r["method"] == "frhsic" and float(r["weight"]) > 0]
+    records = [r for r in results.of("bound/sides", "corrected") if r["method"] == "frhsic" and float(r["weight"]) > 0]
     if not records:
         return Finding(CORRECTED_ONLY.text, NOT_RUN.text, "cannot be judged", "The experiment has no records.")
     models: dict[tuple[str, float], dict[str, Record]] = {}
@@ -151,7 +151,7 @@ def _selected(
             parts.append(f"{DATASET_NAMES[key[0]]} {text}")
         return Outcome(sum(good) / len(good), "; ".join(parts))
 
-    return by_protocol(results, "weight-tests", judge)
+    return by_protocol(results, "weight-selection/tests", judge)
 
 
 TESTS = {"published": "published", "corrected": "exact"}
@@ -205,8 +205,8 @@ def _adult_rejects(results: Results) -> Finding:
         text = f"rejected {rejected} of {len(of)}; GDP at the largest λ {last:.3f}, at the least {first:.3f}"
         return Outcome((every + near_zero) / 2, text)
 
-    outcomes = by_protocol(results, "weight-tests", judge)
-    rows = {r["n"] for name in TESTS for r in results.of("weight-tests", name) if r["dataset"] == "adult"}
+    outcomes = by_protocol(results, "weight-selection/tests", judge)
+    rows = {r["n"] for name in TESTS for r in results.of("weight-selection/tests", name) if r["dataset"] == "adult"}
     return Finding.of(
         outcomes,
         "Two parts: every λ is rejected, and GDP at λ = 500 is near zero (5 % of that at the least λ). The sample "

@@ -41,7 +41,7 @@ def _transfer_below_unfair(results: Results) -> Finding:
         change = 1 - values["frhsic"] / values[BASELINE]
         return Outcome(change > 0, f"{_listed(values)} ({change:.0%} less for FRHSIC)")
 
-    outcomes = by_protocol(results, "transfer-heads", judge)
+    outcomes = by_protocol(results, "transfer/heads", judge)
     return Finding.of(
         outcomes,
         "As published, GDP is on logits for two heads and on hard labels for the other two: the deviation is mostly "
@@ -58,7 +58,7 @@ def _transfer_crime(results: Results) -> Finding:
             return NOT_RUN
         return Outcome(all(values["frhsic"] <= values[m] * 1.05 for m in rivals), _listed(values, 4))
 
-    outcomes = by_protocol(results, "transfer-heads", judge)
+    outcomes = by_protocol(results, "transfer/heads", judge)
     return Finding.of(
         outcomes,
         "One split and four heads: a difference of .001 is no evidence.",
@@ -68,7 +68,7 @@ def _transfer_crime(results: Results) -> Finding:
 def _transfer_most_consistent(results: Results) -> Finding:
     def judge(records: Sequence[Record], protocol: Protocol) -> Outcome:
         values = _deviations(records, "adult", 10.0)
-        trained = results.of("transfer", protocol.name)
+        trained = results.of("transfer/models", protocol.name)
         base = mean_of(trained, "performance", dataset="adult", method=BASELINE)
         if base is None or "frhsic" not in values:
             return NOT_RUN
@@ -86,7 +86,7 @@ def _transfer_most_consistent(results: Results) -> Finding:
         least = min(kept, key=lambda m: kept[m])
         return Outcome(least == "frhsic", f"within 1 % of accuracy {base.mean:.3f}: {_listed(kept)}")
 
-    outcomes = by_protocol(results, "transfer-heads", judge)
+    outcomes = by_protocol(results, "transfer/heads", judge)
     return Finding.of(
         outcomes,
         "Methods of the paper whose own head keeps 99 % of Unfair's accuracy on Adult, λ = 10.",
@@ -95,7 +95,7 @@ def _transfer_most_consistent(results: Results) -> Finding:
 
 def _reg_gdp_transfer(results: Results) -> Finding:
     def judge(records: Sequence[Record], protocol: Protocol) -> Outcome:
-        trained = results.of("transfer", protocol.name)
+        trained = results.of("transfer/models", protocol.name)
         values = _deviations(records, "adult", 10.0)
         base = mean_of(trained, "performance", dataset="adult", method=BASELINE)
         mine = mean_of(trained, "performance", dataset="adult", method="reg-gdp", weight=10.0)
@@ -105,7 +105,7 @@ def _reg_gdp_transfer(results: Results) -> Finding:
         text = f"deviation {values['reg-gdp']:.3f} at accuracy {mine.mean:.3f} (Unfair {base.mean:.3f})"
         return Outcome(collapsed and values["reg-gdp"] < values["frhsic"], text)
 
-    outcomes = by_protocol(results, "transfer-heads", judge)
+    outcomes = by_protocol(results, "transfer/heads", judge)
     return Finding.of(outcomes, "Reg-GDP at λ = 10 on Adult, its own head.")
 
 

@@ -232,7 +232,7 @@ def _dimension(results: Results) -> Finding:
         protocol_gdp = "gdp_logit_uniform" if name == "published" else "gdp_probability"
         values = []
         for dimension in DIMENSIONS:
-            records = results.of(f"ablation-dimension-{dimension}", name)
+            records = results.of(f"ablation-dimension/{dimension}", name)
             weight = min((float(r["weight"]) for r in records if r["method"] != BASELINE), default=5.0)
             values.append(_by_repeat(records, protocol_gdp, "frhsic", weight))
         outcomes.append(_judged(values, partial(_growing, values)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from frhsic.frontier import Frontier, Run
+from frhsic_paper.band import BAND, best_in_band
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, method_name, printed
 from frhsic_paper.protocol import BASELINE, Protocol
 from frhsic_paper.records import Record
@@ -34,9 +35,6 @@ __all__ = [
     "shared_repeats",
     "swept",
 ]
-
-BAND = 0.01
-"""Share of the unpenalised model's performance that a matched point may lose."""
 
 REGRESSION = ("crime",)
 
@@ -124,17 +122,20 @@ def chosen(
     performance, dependence = "validation_performance", f"validation_{gdp}"
     of = [r for r in finite(records, performance, dependence, gdp) if r["dataset"] == dataset]
     base = {r["repeat"]: r for r in of if r["method"] == BASELINE}
-    sign = -1.0 if dataset in REGRESSION else 1.0
     groups: dict[tuple[str, int], list[Record]] = {}
     for record in of:
         if record["repeat"] in base:
             groups.setdefault((record["method"], record["repeat"]), []).append(record)
     found: dict[str, list[tuple[Record, bool]]] = {}
     for (method, repeat), group in sorted(groups.items()):
-        floor = sign * base[repeat][performance] * (1 - sign * band)
-        inside = [r for r in group if sign * r[performance] >= floor]
-        best = min(inside, key=lambda r: r[dependence]) if inside else max(group, key=lambda r: sign * r[performance])
-        found.setdefault(method, []).append((best, bool(inside)))
+        place, inside = best_in_band(
+            [r[performance] for r in group],
+            [r[dependence] for r in group],
+            baseline=base[repeat][performance],
+            band=band,
+            higher_is_better=dataset not in REGRESSION,
+        )
+        found.setdefault(method, []).append((group[place], inside))
     return found
 
 
