@@ -19,9 +19,9 @@ from torch import Tensor
 
 from frhsic.fleet import grid, train
 from frhsic.penalties import EIPM, conditional
+from frhsic_paper.grid import FIRST_SEED, Splits, loaded, training_data
 from frhsic_paper.measures import measured
 from frhsic_paper.protocol import PUBLISHED
-from frhsic_paper.sweep import FIRST_SEED, held_out_splits, loaded, training_data
 
 SPLITS = 5
 
@@ -41,7 +41,7 @@ def main() -> None:
     arguments = parser.parse_args()
     weights = [float(weight) for weight in arguments.weights.split(",")]
     data = loaded(arguments.dataset, PUBLISHED)
-    splits = held_out_splits(data, PUBLISHED, SPLITS)
+    splits = Splits(validation=PUBLISHED.validation).of(data, SPLITS)
     members = grid(weights, range(FIRST_SEED, FIRST_SEED + SPLITS), range(SPLITS))
     for name, distance in (("one form", conditional.eipm_from_gram), ("three sums", three_sums)):
         conditional.eipm_from_gram = distance

@@ -1,4 +1,4 @@
-"""`frhsic reproduce`: the paper's experiments, and those it leaves open, by name."""
+"""`frhsic reproduce`: the paper's studies, and those it leaves open, by name."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = ["reproduce"]
+
+INTERRUPTED = 130
+"""Exit code after an interrupt from the keyboard, as shells have it."""
 
 
 class ProtocolName(StrEnum):
@@ -32,7 +35,7 @@ class PhaseName(StrEnum):
 
 
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments, or all. None lists them.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Studies, or all. None lists them.")] = None,
     protocol: Annotated[ProtocolName, typer.Option(help="Conventions of the run.")] = ProtocolName.corrected,
     phase: Annotated[PhaseName, typer.Option(help="Train, measure what was trained, or both.")] = PhaseName.all,
     device: Annotated[str, typer.Option(help="Of trainings: auto, cpu, cuda.")] = "auto",
@@ -50,9 +53,9 @@ def reproduce(
     ] = False,
     docs_to: Annotated[Path, typer.Option(help="Directory of the document.")] = Path("docs"),
 ) -> None:
-    """Reproduce experiments of the paper under either protocol; records go to OUT, one JSON line a model.
+    """Reproduce studies of the paper under either protocol; records go to OUT, one Parquet file for each study.
 
-    Records are appended as they come: a run that was cut off goes on where it stopped.
+    Records are written as they come: a run that was cut off goes on where it stopped.
     """
     from joblib import cpu_count
 
@@ -89,8 +92,12 @@ def reproduce(
             continue
         for study in chosen:
             at = time.perf_counter()
-            with console.status(f"{one.name} {study.name}"):
-                run(study, one, options, phase.value)
+            try:
+                with console.status(f"{one.name} {study.name}"):
+                    run(study, one, options, phase.value)
+            except KeyboardInterrupt:
+                typer.echo("frhsic reproduce: interrupted; the same command goes on from here.", err=True)
+                raise typer.Exit(INTERRUPTED) from None
             console.print(f"{one.name} {study.name}: {time.perf_counter() - at:.1f} s")
     console.print(f"in all {time.perf_counter() - started:.1f} s; records in {options.out}", markup=False)
 

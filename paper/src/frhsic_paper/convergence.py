@@ -2,9 +2,8 @@ r"""How fast HSIC and EIPM settle: errors over sample sizes, and the slopes of t
 
 :math:`Z \sim N(0, 1),\ S = Z/2 + \sqrt{3/4}\,\varepsilon`, kernels of bandwidth 1.
 
-Records (`convergence-{protocol}.jsonl`), one for each statistic, n and repeat:
+Part "errors" of the records, one for each statistic, n and repeat:
 
-``experiment``  "convergence"
 ``protocol``    "published": fixed γ = 1, the "truth" is one draw of 20,000 rows, and every draw is the published one.
                 "corrected": exact values as truths, and γ = n^(−1/5) beside the fixed one
 ``statistic``   "hsic"; "eipm" (γ = 1); under "corrected" also "eipm-shrinking" (γ = n^(−1/5), against the true EIPM)
@@ -17,7 +16,7 @@ Records (`convergence-{protocol}.jsonl`), one for each statistic, n and repeat:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,26 +28,29 @@ from frhsic.datasets.synthetic import gaussian_pair
 from frhsic.dependence import hsic
 from frhsic.dependence.operators import gram_times, pivoted_cholesky
 from frhsic.kernels import Gaussian
-from frhsic_paper import records
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
+from frhsic_paper.steps import Computation
 
-__all__ = ["NAME", "Slope", "run", "slopes", "smoothed_eipm"]
-
-NAME = "convergence"
+__all__ = ["MEASURE", "Slope", "slopes", "smoothed_eipm"]
 
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
-
-REPEATS = 20
-
-CORRECTED_REPEATS = 40
 
 CORRELATION = 0.5
 
 REFERENCE_ROWS, REFERENCE_SEED = 20000, 999
 
 RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Samples of a protocol, the statistics of each, and what their truths are."""
+
+    repeats: int
+    statistics: tuple[str, ...]
+    truths: Callable[[], dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -63,42 +65,31 @@ class Slope:
         return self.value
 
 
-def run(protocol: Protocol, options: Options, sizes: Sequence[int] = SIZES) -> list[Record]:
-    """Measure the errors that are not in the records yet."""
-    path = options.file(NAME, protocol)
-    published = protocol.name == "published"
-    repeats = REPEATS if published else CORRECTED_REPEATS
-    if options.repeats is not None:
-        repeats = min(repeats, options.repeats)
-    statistics = ("hsic", "eipm") if published else ("hsic", "eipm", "eipm-shrinking")
-    units: list[Unit] = [(n,) for n in sizes]
-    missing = records.resume(
-        path, units, lambda record: (record["n"],), dict.fromkeys(units, repeats * len(statistics))
-    )
-    truths = {} if not missing else _references() if published else _exact()
+def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
+    """Return the sample sizes, with the number of records of each."""
+    sampling = SETTINGS[protocol.name]
+    return {(n,): options.limited(sampling.repeats) * len(sampling.statistics) for n in SIZES}
+
+
+def errors(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
+    """Yield the errors at each sample size."""
+    sampling = SETTINGS[protocol.name]
+    truths = sampling.truths()
     for (n,) in missing:
-        found = []
-        for repeat in range(repeats):
-            estimates = _estimates(*drawn(n, repeat), statistics)
-            found += [
-                {
-                    "experiment": NAME,
-                    "protocol": protocol.name,
-                    "statistic": name,
-                    "n": n,
-                    "repeat": repeat,
-                    "estimate": estimate,
-                    "truth": truths[name],
-                    "error": abs(estimate - truths[name]),
-                }
-                for name, estimate in estimates.items()
-            ]
-        records.append(path, found)
-        options.say(f"{protocol.name} {NAME} n={n}: {repeats} samples")
-    return records.read(path)
+        yield [
+            {
+                "statistic": name,
+                "repeat": repeat,
+                "estimate": estimate,
+                "truth": truths[name],
+                "error": abs(estimate - truths[name]),
+            }
+            for repeat in range(options.limited(sampling.repeats))
+            for name, estimate in _estimates(*sample(n, repeat), sampling.statistics).items()
+        ]
 
 
-def drawn(n: int, seed: int) -> tuple[Tensor, Tensor]:
+def sample(n: int, seed: int) -> tuple[Tensor, Tensor]:
     """Return a sample as it was drawn for the published figure: NumPy's legacy generator, rounded to float32."""
     draw = np.random.RandomState(seed)
     z = draw.standard_normal(n)
@@ -147,17 +138,17 @@ def smoothed_eipm(bandwidth: float) -> float:
 
 
 def _estimates(z: Tensor, s: Tensor, statistics: Sequence[str]) -> dict[str, float]:
-    found = {
+    estimators = {
         "hsic": lambda: float(hsic(z, s, Gaussian(1.0), Gaussian(1.0))),
         "eipm": lambda: eipm_by_factor(z, s, 1.0),
         "eipm-shrinking": lambda: eipm_by_factor(z, s, float(len(z) ** -0.2)),
     }
-    return {name: found[name]() for name in statistics}
+    return {name: estimators[name]() for name in statistics}
 
 
 def _references() -> dict[str, float]:
     """Return the published truths: one draw of 20,000 rows."""
-    return _estimates(*drawn(REFERENCE_ROWS, REFERENCE_SEED), ("hsic", "eipm"))
+    return _estimates(*sample(REFERENCE_ROWS, REFERENCE_SEED), ("hsic", "eipm"))
 
 
 def _exact() -> dict[str, float]:
@@ -165,7 +156,15 @@ def _exact() -> dict[str, float]:
     return {"hsic": pair.hsic(), "eipm": smoothed_eipm(1.0), "eipm-shrinking": pair.eipm()}
 
 
-def slopes(found: Sequence[Record], seed: int = 0) -> dict[str, Slope]:
+SETTINGS = {
+    "published": Sampling(20, ("hsic", "eipm"), _references),
+    "corrected": Sampling(40, ("hsic", "eipm", "eipm-shrinking"), _exact),
+}
+
+MEASURE = Computation("convergence", "errors", ("n",), units, errors, SETTINGS)
+
+
+def slopes(measured: Sequence[Record], seed: int = 0) -> dict[str, Slope]:
     """Return the slope of each statistic, by least squares of log mean absolute error on log n.
 
     The interval resamples repeats, the same ones at every n: in the published draws they share a seed.
@@ -177,8 +176,8 @@ def slopes(found: Sequence[Record], seed: int = 0) -> dict[str, Slope]:
     -0.5
     """
     fitted = {}
-    for statistic in dict.fromkeys(record["statistic"] for record in found):
-        own = [record for record in found if record["statistic"] == statistic]
+    for statistic in dict.fromkeys(record["statistic"] for record in measured):
+        own = [record for record in measured if record["statistic"] == statistic]
         sizes = sorted({record["n"] for record in own})
         errors = np.array(
             [[r["error"] for r in sorted(own, key=lambda r: int(r["repeat"])) if r["n"] == n] for n in sizes]

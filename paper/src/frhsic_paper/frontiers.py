@@ -9,13 +9,13 @@ import numpy as np
 
 from frhsic.datasets.loading import ENTRIES
 from frhsic.frontier import Frontier, Run
+from frhsic_paper.band import BAND, best_in_band
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, dataset_name
 from frhsic_paper.protocol import BASELINE, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.table import Spread, mean_and_deviation
 
 __all__ = [
-    "BAND",
     "CONVENTIONS",
     "Matched",
     "chosen",
@@ -33,11 +33,7 @@ __all__ = [
     "shared_repeats",
     "swept",
     "weights_of",
-    "within_band",
 ]
-
-BAND = 0.01
-"""Share of the unpenalized model's performance that a matched point may lose."""
 
 CONVENTIONS = {
     "gdp_probability": "probabilities, population",
@@ -127,11 +123,6 @@ def is_error(dataset: str, records: Iterable[Record] = ()) -> bool:
     return tasks == {"regression"}
 
 
-def within_band(performance: float, baseline: float, *, higher_is_better: bool, band: float = BAND) -> bool:
-    """Return whether a performance is at most a share `band` worse than the unpenalized model's."""
-    return performance >= (1 - band) * baseline if higher_is_better else performance <= (1 + band) * baseline
-
-
 def frontier(records: Iterable[Record], dataset: str, gdp: str) -> Frontier:
     """Return the frontier of one dataset under one convention of GDP, without models that diverged."""
     usable = [r for r in finite(records, "performance", gdp) if r["dataset"] == dataset]
@@ -166,12 +157,14 @@ def chosen(
             groups.setdefault((record["method"], record["repeat"]), []).append(record)
     choices: dict[str, list[tuple[Record, bool]]] = {}
     for (method, repeat), group in sorted(groups.items()):
-        inside = [r for r in group if within_band(r[performance], base[repeat], higher_is_better=higher, band=band)]
-        if inside:
-            choice = min(inside, key=lambda r: r[dependence])
-        else:
-            choice = max(group, key=lambda r: r[performance] if higher else -r[performance])
-        choices.setdefault(method, []).append((choice, bool(inside)))
+        place, inside = best_in_band(
+            [r[performance] for r in group],
+            [r[dependence] for r in group],
+            baseline=base[repeat],
+            band=band,
+            higher_is_better=higher,
+        )
+        choices.setdefault(method, []).append((group[place], inside))
     return choices
 
 

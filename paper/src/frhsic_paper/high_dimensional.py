@@ -1,8 +1,7 @@
 r"""Several sensitive columns: what they cost in time, and what they cost in error.
 
-Records (`high-dimensional-{protocol}.jsonl`) of two kinds:
+Records of two parts:
 
-``experiment``  "high-dimensional"
 ``part``        "time": seconds of training on 2,000 rows of Adult against the number of sensitive columns; both
                 protocols. "error": estimates at n rows of a Gaussian model whose answer is known; "corrected" only
 ``dim_s``       number of sensitive columns
@@ -17,7 +16,9 @@ of "error": ``statistic`` ("hsic", "hsic-unbiased", "eipm"), ``n``, ``repeat``, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -31,20 +32,20 @@ from frhsic.dependence import eipm, hsic, hsic_unbiased
 from frhsic.fleet import affine_head, mlp_encoder
 from frhsic.kernels import Gaussian
 from frhsic.penalties import EIPM, HSIC, Penalty
-from frhsic_paper import records
+from frhsic_paper.grid import FIRST_SEED, loaded
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
-from frhsic_paper.sweep import FIRST_SEED, loaded
-from frhsic_paper.timing import Loop, LoopedEIPM, device_name, one_thread, plain_clock, synchronised_clock
+from frhsic_paper.steps import Computation
+from frhsic_paper.timing import Loop, LoopedEIPM, Timing, plain_clock, synchronized_clock
 
-__all__ = ["NAME", "run_error", "run_time", "true_hsic"]
+__all__ = ["MEASURE", "TRAIN", "true_hsic"]
 
-NAME = "high-dimensional"
+STUDY = "high-dimensional"
 
 DIMENSIONS = (1, 2, 3, 4, 5)
 
-ROWS, WEIGHT, PUBLISHED_EPOCHS, CORRECTED_EPOCHS = 2000, 10.0, 30, 5
+ROWS, WEIGHT = 2000, 10.0
 
 PUBLISHED_POSITIONS = (0, 3, 4, 5)
 """Columns of X taken for sensitive ones: meant were age, capital gain and loss, and hours, but age is not in X."""
@@ -54,44 +55,49 @@ NAMED_COLUMNS = ("age", "capital-gain", "capital-loss", "hours-per-week")
 
 CORRELATION = 0.5
 
-ERROR_DIMENSIONS, ERROR_SIZES, ERROR_REPEATS = (1, 2, 3, 5, 10, 20), (250, 500, 1000, 2000), 20
+TIMES = {
+    "published": Timing(("frhsic", "frem-loop"), plain_clock, epochs=30, averaged=30),
+    "corrected": Timing(("frhsic", "frem-loop", "frem-32"), synchronized_clock, epochs=5, warm_up=1),
+}
 
 
-def run_time(protocol: Protocol, options: Options) -> list[Record]:
-    """Time the epochs that are not in the records yet, on the device of the options."""
-    path, device = options.file(NAME, protocol), _arrays.resolve_device(options.device)
-    published = protocol.name == "published"
-    methods = ("frhsic", "frem-loop") if published else ("frhsic", "frem-loop", "frem-32")
-    units: list[Unit] = [("time", device.type, method, d) for d in DIMENSIONS for method in methods]
-    sizes = dict.fromkeys(units, 1 if published else CORRECTED_EPOCHS)
-    missing = records.resume(path, units, _unit, sizes)
-    if missing and (options.datasets is None or "adult" in options.datasets):
-        data = loaded("adult", protocol).sample(ROWS, FIRST_SEED)
-        x, y, _ = _whole(data)
-        for _, _, method, d in missing:
-            columns, s = (_published_columns if published else _named_columns)(data, d)
-            torch.manual_seed(FIRST_SEED)
-            encoder, head = mlp_encoder(x.shape[1], 50, 50), affine_head(50, 1)
-            rows = (x.to(device), y.to(device), s.to(device))
-            with one_thread(device):
-                loop = Loop.start(encoder, head, _penalty(method), WEIGHT, rows)
-                if published:  # all epochs in one, the first among them
-                    seconds = [float(np.mean(loop.epochs(PUBLISHED_EPOCHS, plain_clock(device))))]
-                else:
-                    seconds = loop.epochs(1 + CORRECTED_EPOCHS, synchronised_clock(device))[1:]
-            shared = {
-                "experiment": NAME,
-                "protocol": protocol.name,
-                "part": "time",
-                "dim_s": d,
-                "method": method,
-                "columns": columns,
-                "device": device.type,
-                "device_name": device_name(device),
-            }
-            records.append(path, [{**shared, "repeat": r, "seconds": value} for r, value in enumerate(seconds)])
-            options.say(f"{protocol.name} {NAME} {device.type} {method} dim S={d}: {min(seconds):.4f} s an epoch")
-    return records.read(path)
+@dataclass(frozen=True)
+class Samples:
+    """Numbers of columns and rows of the Gaussian model, and how often each is drawn."""
+
+    dimensions: tuple[int, ...]
+    sizes: tuple[int, ...]
+    repeats: int
+
+
+ERRORS = {"corrected": Samples((1, 2, 3, 5, 10, 20), (250, 500, 1000, 2000), 20)}
+
+STATISTICS = ("hsic", "hsic-unbiased", "eipm")
+
+
+def time_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
+    """Return device, methods and numbers of columns."""
+    timing, device = TIMES[protocol.name], _arrays.resolve_device(options.device).type
+    dimensions = DIMENSIONS if options.chosen(("adult",)) else ()
+    return {(device, method, d): timing.count for d in dimensions for method in timing.methods}
+
+
+def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
+    """Yield the seconds of an epoch of each method and number of sensitive columns."""
+    device = _arrays.resolve_device(options.device)
+    data = loaded("adult", protocol).sample(ROWS, FIRST_SEED)
+    x, y, _ = _whole(data)
+    for _, method, d in missing:
+        columns, s = COLUMNS[protocol.name](data, d)
+        rows = (x.to(device), y.to(device), s.to(device))
+        found = TIMES[protocol.name].records(partial(_loop, method, rows), device)
+        yield [{"columns": columns, **record} for record in found]
+
+
+def _loop(method: str, rows: tuple[Tensor, Tensor, Tensor]) -> Loop:
+    torch.manual_seed(FIRST_SEED)
+    encoder, head = mlp_encoder(rows[0].shape[1], 50, 50), affine_head(50, 1)
+    return Loop.start(encoder, head, _penalty(method), WEIGHT, rows)
 
 
 def _penalty(method: str) -> Penalty:
@@ -156,61 +162,50 @@ def true_hsic(dim_s: int) -> float:
     return first * float((dim_s / (dim_s + 2)) ** ((dim_s - 1) / 2))
 
 
-def run_error(
-    protocol: Protocol,
-    options: Options,
-    dimensions: tuple[int, ...] = ERROR_DIMENSIONS,
-    sizes: tuple[int, ...] = ERROR_SIZES,
-) -> list[Record]:
-    r"""Estimate HSIC and EIPM of the Gaussian model over the number of columns of S, at fixed n; "corrected" only.
+def error_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
+    """Return numbers of columns and rows."""
+    samples = ERRORS[protocol.name]
+    count = options.limited(samples.repeats) * len(STATISTICS)
+    return {(d, n): count for d in samples.dimensions for n in samples.sizes}
 
-    Given S only its first column speaks of Z, so the true EIPM is the same for every number of columns. Bandwidths: 1
+
+def errors(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
+    r"""Yield errors of HSIC and EIPM on the Gaussian model for each number of columns and rows.
+
+    Given S only its first column tells about Z, so the true EIPM is the same for every number of columns. Bandwidths: 1
     on Z; on S :math:`\sqrt q` for HSIC, and for EIPM Scott's rule :math:`n^{-1/(4 + q)}`.
     """
-    if protocol.name == "published":
-        return []
-    path = options.file(NAME, protocol)
-    units: list[Unit] = [("error", d, n) for d in dimensions for n in sizes]
-    statistics = 3
-    repeats = ERROR_REPEATS if options.repeats is None else min(options.repeats, ERROR_REPEATS)
-    for unit in records.resume(path, units, _unit, dict.fromkeys(units, repeats * statistics)):
-        _, d, n = unit
-        found = [record for repeat in range(repeats) for record in _estimates(protocol, d, n, repeat)]
-        records.append(path, found)
-        options.say(f"{protocol.name} {NAME} dim S={d} n={n}: {repeats} samples")
-    return records.read(path)
+    repeats = options.limited(ERRORS[protocol.name].repeats)
+    for d, n in missing:
+        yield [record for repeat in range(repeats) for record in _estimates(d, n, repeat)]
 
 
-def _estimates(protocol: Protocol, d: int, n: int, repeat: int) -> list[Record]:
+def _estimates(d: int, n: int, repeat: int) -> list[Record]:
     pair = gaussian_pair(n, correlation=CORRELATION, random_state=repeat)
     noise = torch.from_numpy(np.random.default_rng((repeat, d)).standard_normal((n, d - 1)))
     s = torch.cat([pair.s[:, None], noise], dim=1)
     kernel_z, kernel_s = Gaussian(1.0), Gaussian(math.sqrt(d))
     truths = {"hsic": true_hsic(d), "hsic-unbiased": true_hsic(d), "eipm": pair.eipm()}
-    found = {
+    estimates = {
         "hsic": float(hsic(pair.z, s, kernel_z, kernel_s)),
         "hsic-unbiased": float(hsic_unbiased(pair.z, s, kernel_z, kernel_s)),
         "eipm": float(eipm(pair.z, s, kernel_z)),
     }
     return [
         {
-            "experiment": NAME,
-            "protocol": protocol.name,
-            "part": "error",
-            "dim_s": d,
             "statistic": name,
-            "n": n,
             "repeat": repeat,
             "estimate": estimate,
             "truth": truths[name],
             "error": abs(estimate - truths[name]),
             "relative_error": abs(estimate - truths[name]) / truths[name],
         }
-        for name, estimate in found.items()
+        for name, estimate in estimates.items()
     ]
 
 
-def _unit(record: Record) -> Unit:
-    if record["part"] == "time":
-        return ("time", record["device"], record["method"], record["dim_s"])
-    return ("error", record["dim_s"], record["n"])
+COLUMNS = {"published": _published_columns, "corrected": _named_columns}
+
+TRAIN = Computation(STUDY, "time", ("device", "method", "dim_s"), time_units, times, TIMES)
+
+MEASURE = Computation(STUDY, "error", ("dim_s", "n"), error_units, errors, ERRORS)

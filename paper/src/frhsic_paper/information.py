@@ -1,60 +1,45 @@
 r"""Mutual information of Z and S on the test rows of the sweep, as published and as it should be estimated.
 
-Records (`mutual-information-{protocol}.jsonl`), one for each model of the first five repeats of "tradeoff":
+Part "information" of the records of the study "mutual-information", one for each model of the first five repeats of
+"tradeoff":
 
-``experiment``    "mutual-information"
-``protocol``, ``dataset``, ``method``, ``weight``, ``repeat``, ``performance``   as in the sweep
-``mi``            nearest neighbours with strict counts, standardised; may be negative
+``dataset``, ``method``, ``weight``, ``repeat``, ``performance``   as in the sweep
+``mi``            nearest neighbours with strict counts, standardized; may be negative
 ``mi_published``  inclusive counts, unscaled, clipped at zero
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-
-from torch import Tensor
-
-from frhsic.datasets import Split
 from frhsic.dependence import mutual_information, mutual_information_published
-from frhsic.fleet import Fleet
 from frhsic_paper import records
-from frhsic_paper.records import Record, Unit
+from frhsic_paper.grid import BY, Trained
+from frhsic_paper.options import Options
+from frhsic_paper.records import Record
 
-__all__ = ["NAME", "REPEATS", "informer"]
+__all__ = ["REPEATS", "STUDY", "measure_information"]
 
-NAME = "mutual-information"
+STUDY, PART = "mutual-information", "information"
 
 REPEATS = 5
 
-
-def informer(path: Path) -> Callable[[str, str, Fleet, Sequence[Split], list[Record]], None]:
-    """Return a callback of a sweep that measures mutual information and writes records of its own.
-
-    Those that the file had of the same dataset and method are replaced: the fleet was trained again.
-    """
-
-    def keep(dataset: str, method: str, fleet: Fleet, splits: Sequence[Split], found: list[Record]) -> None:
-        made = []
-        for repeat in range(min(REPEATS, len(splits))):
-            own = [i for i, record in enumerate(found) if record["repeat"] == repeat]
-            x, _, s = splits[repeat].test
-            z = fleet.select(own).transform(x.to(fleet.device))
-            made += [_record(found[i], z[row], s, fleet) for row, i in enumerate(own)]
-        records.replace_unit(path, made, _unit)
-
-    return keep
+SHARED = ("protocol", "dataset", "method", "weight", "repeat", "task", "epochs", "device", "performance")
 
 
-def _record(model: Record, z: Tensor, s: Tensor, fleet: Fleet) -> Record:
-    shared = {name: model[name] for name in ("protocol", "dataset", "method", "weight", "repeat", "performance")}
-    return {
-        "experiment": NAME,
-        **shared,
-        "mi": float(mutual_information(z, s, device=fleet.device)),
-        "mi_published": float(mutual_information_published(z, s, device=fleet.device)),
-    }
-
-
-def _unit(record: Record) -> Unit:
-    return (record["dataset"], record["method"])
+def measure_information(trained: Trained, options: Options) -> None:
+    """Measure mutual information on the models of a fleet, which are not stored, and write its records."""
+    fleet, found = trained.fleet, []
+    for repeat, split in enumerate(trained.splits[:REPEATS]):
+        own = [i for i, record in enumerate(trained.records) if record["repeat"] == repeat]
+        x, _, s = split.test
+        for i, z in zip(own, fleet.select(own).transform(x.to(fleet.device))):
+            model = trained.records[i]
+            record: Record = {
+                "part": PART,
+                **{name: model[name] for name in SHARED},
+                "mi": float(mutual_information(z, s, device=fleet.device)),
+                "mi_published": float(mutual_information_published(z, s, device=fleet.device)),
+                **records.versions(),
+                "depends_on": records.digest(model["depends_on"], PART),
+            }
+            found.append(record)
+    records.put(options.file(STUDY, trained.protocol), BY, found)

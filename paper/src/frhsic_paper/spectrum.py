@@ -1,8 +1,7 @@
 r"""The smallest eigenvalue of the centred Gram matrix of S against the bandwidth, and its two limits.
 
-Records (`bandwidth-scaling-{protocol}.jsonl`), one for each dataset and bandwidth:
+Part "spectra" of the records of the study "bandwidth-scaling", one for each dataset and bandwidth:
 
-``experiment``   "bandwidth-scaling"
 ``protocol``     "published": float32, smallest eigenvalue above 1e-6 of the largest. "corrected": float64
 ``dataset``      "adult", "crime" (1,500 rows); under "corrected" also "distinct": 200 different values, for the limits
 ``sigma``, ``n``, ``distinct``   bandwidth, rows, different values of S
@@ -18,7 +17,10 @@ Records (`bandwidth-scaling-{protocol}.jsonl`), one for each dataset and bandwid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 import torch
@@ -26,54 +28,66 @@ from torch import Tensor
 
 from frhsic.dependence.grams import centered
 from frhsic.kernels import Gaussian
-from frhsic_paper import records
+from frhsic_paper.grid import FIRST_SEED, loaded
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
-from frhsic_paper.sweep import FIRST_SEED, loaded
+from frhsic_paper.steps import Computation
 
-__all__ = ["NAME", "run", "scaling_slope", "spectrum"]
-
-NAME = "bandwidth-scaling"
+__all__ = ["MEASURE", "scaling_slope", "spectrum"]
 
 DATASETS = ("adult", "crime")
 
 ROWS = 1500
-
-PUBLISHED_SIGMAS = (0.1, 0.3, 1.0, 3.0, 10.0)
-
-CORRECTED_SIGMAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 
 LIMIT_SIGMAS = (1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0)
 """Bandwidths for 200 different values on [0, 1], of which the nearest are 1e-5 or more apart."""
 
 LIMIT_ROWS = 200
 
-PUBLISHED_CUT, CORRECTED_CUT = 1e-6, 1e-12
+PUBLISHED_CUT = 1e-6
 
 SHOWN = 12
 
 
-def run(protocol: Protocol, options: Options) -> list[Record]:
-    """Compute the spectra that are not in the records yet."""
-    path = options.file(NAME, protocol)
-    published = protocol.name == "published"
-    sigmas = PUBLISHED_SIGMAS if published else CORRECTED_SIGMAS
-    units: list[Unit] = [(name, sigma) for name in options.chosen(DATASETS) for sigma in sigmas]
-    if not published and options.datasets is None:
-        units += [("distinct", sigma) for sigma in LIMIT_SIGMAS]
-    missing = records.resume(path, units, lambda r: (r["dataset"], r["sigma"]), dict.fromkeys(units, 1))
-    samples: dict[str, Tensor] = {}
-    for name, sigma in missing:
-        if name not in samples:
-            samples[name] = _distinct_values() if name == "distinct" else _sensitive(name, protocol)
-        s = samples[name]
-        width = torch.float32 if published else torch.float64
-        found = spectrum(s.to(width), sigma, PUBLISHED_CUT if published else CORRECTED_CUT)
-        shared = {"experiment": NAME, "protocol": protocol.name, "dataset": name, "sigma": sigma}
-        records.append(path, [{**shared, **found}])
-        options.say(f"{protocol.name} {NAME} {name} σ={sigma}: λ̂ = {found['smallest']:.3g}")
-    return records.read(path)
+@dataclass(frozen=True)
+class Scan:
+    """Bandwidths, precision and the share of the largest eigenvalue at which the rest is cut.
+
+    `limits` are bandwidths for the distinct values that show the limits.
+    """
+
+    sigmas: tuple[float, ...]
+    dtype: torch.dtype
+    cut: float
+    limits: tuple[float, ...] = ()
+
+
+SETTINGS = {
+    "published": Scan((0.1, 0.3, 1.0, 3.0, 10.0), torch.float32, PUBLISHED_CUT),
+    "corrected": Scan((0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0), torch.float64, 1e-12, LIMIT_SIGMAS),
+}
+
+
+def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
+    """Return the datasets and bandwidths."""
+    scan = SETTINGS[protocol.name]
+    pairs = [(name, sigma) for name in options.chosen(DATASETS) for sigma in scan.sigmas]
+    if options.datasets is None:
+        pairs += [("distinct", sigma) for sigma in scan.limits]
+    return dict.fromkeys(pairs, 1)
+
+
+def spectra(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
+    """Yield the spectrum of each dataset and bandwidth."""
+    scan = SETTINGS[protocol.name]
+    for name, group in groupby(missing, key=itemgetter(0)):
+        s = _distinct_values() if name == "distinct" else _sensitive(name, protocol)
+        for _, sigma in group:
+            yield [spectrum(s.to(scan.dtype), sigma, scan.cut)]
+
+
+MEASURE = Computation("bandwidth-scaling", "spectra", ("dataset", "sigma"), units, spectra, SETTINGS)
 
 
 def spectrum(s: Tensor, sigma: float, cut: float) -> Record:
@@ -105,7 +119,7 @@ def spectrum(s: Tensor, sigma: float, cut: float) -> Record:
     }
 
 
-def scaling_slope(found: Sequence[Record], dataset: str) -> float:
+def scaling_slope(scanned: Sequence[Record], dataset: str) -> float:
     """Return the slope of log λ̂ on log σ over the published bandwidths.
 
     Examples
@@ -114,7 +128,8 @@ def scaling_slope(found: Sequence[Record], dataset: str) -> float:
     >>> round(scaling_slope(made, "adult"), 6)
     -2.0
     """
-    own = [record for record in found if record["dataset"] == dataset and record["sigma"] in PUBLISHED_SIGMAS]
+    sigmas = SETTINGS["published"].sigmas
+    own = [record for record in scanned if record["dataset"] == dataset and record["sigma"] in sigmas]
     slope, _ = np.polyfit(np.log([r["sigma"] for r in own]), np.log([r["smallest"] for r in own]), 1)
     return float(slope)
 

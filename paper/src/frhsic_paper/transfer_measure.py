@@ -1,9 +1,8 @@
 r"""Fresh heads on frozen representations: how far GDP spreads over kinds of heads.
 
-Records (`transfer-heads-{protocol}.jsonl`), one for each model of the experiment "transfer" and each head:
+Part "heads" of the records, one for each model and head:
 
-``experiment``   "transfer-heads"
-``protocol``, ``dataset``, ``method``, ``weight``, ``repeat``   as in the sweep
+``dataset``, ``method``, ``weight``, ``repeat``   as in the part "models"
 ``head``         published: "linear", "mlp", "forest", "svm"
 ``performance``  of that head on test rows (accuracy or mean squared error)
 ``gdp``          published: on logits of the torch heads and on hard labels of forest and SVM, uniform grid,
@@ -13,7 +12,7 @@ Records (`transfer-heads-{protocol}.jsonl`), one for each model of the experimen
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,22 +26,17 @@ from frhsic.datasets import Split
 from frhsic.fleet import Member, TrainingData, affine_head, train
 from frhsic.fleet.losses import Task
 from frhsic.parity.smoothing import evaluation_points, gdp_value
-from frhsic.transferring import HEADS, Transfer, transfer
-from frhsic_paper import keeping, records
-from frhsic_paper.catalogue import grid_of
-from frhsic_paper.keeping import Key
+from frhsic.transferring import Transfer, transfer
+from frhsic_paper.catalogue import OWN
+from frhsic_paper.grid import Grid, Splits, by_name
 from frhsic_paper.measures import PUBLISHED_BANDWIDTH
+from frhsic_paper.models import Model, store_all
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import Protocol
-from frhsic_paper.records import Record, Unit
+from frhsic_paper.records import Record
+from frhsic_paper.steps import Measurement, Training, each
 
-__all__ = ["GRID", "NAME", "fresh_heads", "run"]
-
-NAME = "transfer-heads"
-
-GRID = "transfer"
-
-PUBLISHED_HEADS = ("linear", "mlp", "forest", "svm")
+__all__ = ["MEASURE", "TRAIN", "fresh_heads", "grid"]
 
 HEAD_EPOCHS, SVM_ROWS, HEAD_SEED = 100, 3000, 42
 
@@ -50,65 +44,60 @@ ROWS = 5000
 """Training rows of the fresh heads, corrected; the published ones had all."""
 
 
-def run(protocol: Protocol, options: Options) -> list[Record]:
-    """Fit fresh heads on the kept representations that are not in the records yet."""
-    path, grid = options.file(NAME, protocol), options.applied(grid_of(GRID, protocol))
-    published = protocol.name == "published"
-    models = keeping.model_file(options.out, GRID, protocol.name)
-    units: list[Unit] = list(keeping.kept(models, grid.datasets))
-    sizes = dict.fromkeys(units, len(PUBLISHED_HEADS if published else HEADS))
-    missing = [Key(*unit) for unit in records.resume(path, units, Key.of, sizes)]
-    epochs = HEAD_EPOCHS if options.epochs is None else min(options.epochs, HEAD_EPOCHS)
-    for data, splits, states in keeping.groups(grid, protocol, models, missing):
-        # of one shape a split: those of a repeat are trained together
-        for repeat in sorted({key.repeat for key in states}):
-            own = {key: state for key, state in states.items() if key.repeat == repeat}
-            split = splits[repeat]
-            fitted = _published(own, split, data.task, epochs) if published else _corrected(own, split)
-            shared = {"experiment": NAME, "protocol": protocol.name}
-            for key, heads in fitted.items():
-                records.append(path, [{**shared, **key._asdict(), **head} for head in heads])
-        options.say(f"{protocol.name} {NAME} {data.name}: {len(states)} representations")
-    return records.read(path)
+def grid(protocol: Protocol) -> Grid:
+    """Return the models to transfer: λ = 10 on every dataset, as the published runs were, and 100, as the text says."""
+    methods = by_name("frhsic", "reg-gdp", "frem", "adv", OWN)
+    datasets = ("adult", "crime", "compas")
+    return Grid("transfer", datasets, methods, (10.0, 100.0), 1, Splits(scaling=protocol.scaling))
 
 
-def fresh_heads(state: dict[str, Tensor], split: Split, rows: int) -> Transfer:
+def fresh_heads(model: Model, split: Split, rows: int) -> Transfer:
     """Fit every kind of head on the frozen representation of the first training rows, and measure on test rows."""
     train_rows, test = split.train, split.test
-    z, z_test = (keeping.encoded(state, x).numpy() for x in (train_rows.x[:rows], test.x))
+    z, z_test = (model.encode(x).numpy() for x in (train_rows.x[:rows], test.x))
     y, s = (values[:rows].numpy() for values in (train_rows.y, train_rows.s))
     return transfer(None, z, y, sensitive_features=s, test=(z_test, test.y.numpy(), test.s.numpy()), random_state=0)
 
 
-def _corrected(states: dict[Key, dict[str, Tensor]], split: Split) -> dict[Key, list[Record]]:
-    return {
-        key: [
-            {
-                "head": head.head,
-                "performance": head.performance,
-                "gdp": head.gdp,
-                "gdp_standardized": head.standardized_gdp,
-            }
-            for head in fresh_heads(state, split, ROWS).heads
-        ]
-        for key, state in states.items()
-    }
+def corrected_heads(model: Model, split: Split, protocol: Protocol) -> list[Record]:
+    """Fit the library's own kinds of heads."""
+    return [
+        {
+            "head": head.head,
+            "performance": head.performance,
+            "gdp": head.gdp,
+            "gdp_standardized": head.standardized_gdp,
+        }
+        for head in fresh_heads(model, split, ROWS).heads
+    ]
 
 
-def _published(states: dict[Key, dict[str, Tensor]], split: Split, task: Task, epochs: int) -> dict[Key, list[Record]]:
+def published_heads(models: Sequence[Model], split: Split, protocol: Protocol, options: Options) -> list[list[Record]]:
     """Fit the four published heads: logits of the torch heads, hard labels of the others."""
-    z = {key: [keeping.encoded(state, part.x) for part in (split.train, split.test)] for key, state in states.items()}
-    outputs = {"linear": _torch_head(z, split, task, epochs, None), "mlp": _torch_head(z, split, task, epochs, 64)}
+    if not models:
+        return []
+    task: Task = models[0].record["task"]
+    epochs = HEAD_EPOCHS if options.epochs is None else min(options.epochs, HEAD_EPOCHS)
+    z = [(model.encode(split.train.x), model.encode(split.test.x)) for model in models]
+    outputs: dict[str, Sequence[Tensor]] = {
+        "linear": _torch_heads(z, split, task, epochs, None),
+        "mlp": _torch_heads(z, split, task, epochs, 64),
+    }
     for name, make, rows in _trees_and_machines(task):
-        outputs[name] = {key: _labels(make(), pair, split, rows) for key, pair in z.items()}
+        outputs[name] = [_labels(make(), pair, split, rows) for pair in z]
     y, s = split.test.y.double(), split.test.s.double()
-    grid, weights = evaluation_points(s, PUBLISHED_BANDWIDTH, "uniform")
-    found: dict[Key, list[Record]] = {key: [] for key in states}
-    for name in PUBLISHED_HEADS:
-        for key, scores in outputs[name].items():
-            gap = float(gdp_value(scores, s, PUBLISHED_BANDWIDTH, grid, weights))
-            found[key].append({"head": name, "performance": _performance(scores, y, task, name), "gdp": gap})
-    return found
+    points, weights = evaluation_points(s, PUBLISHED_BANDWIDTH, "uniform")
+    return [
+        [
+            {
+                "head": name,
+                "performance": _performance(scores[i], y, task, name),
+                "gdp": float(gdp_value(scores[i], s, PUBLISHED_BANDWIDTH, points, weights)),
+            }
+            for name, scores in outputs.items()
+        ]
+        for i in range(len(models))
+    ]
 
 
 def _performance(scores: Tensor, y: Tensor, task: Task, head: str) -> float:
@@ -118,12 +107,12 @@ def _performance(scores: Tensor, y: Tensor, task: Task, head: str) -> float:
     return float((decisions.double() == y).double().mean())
 
 
-def _torch_head(
-    z: dict[Key, list[Tensor]], split: Split, task: Task, epochs: int, hidden: int | None
-) -> dict[Key, Tensor]:
+def _torch_heads(
+    z: Sequence[tuple[Tensor, Tensor]], split: Split, task: Task, epochs: int, hidden: int | None
+) -> list[Tensor]:
     """Train one head on each representation, all at once, and return its raw outputs on test rows."""
     y, s = split.train.y, split.train.s
-    rows = TrainingData.stacked([TrainingData.of(pair[0], y, s) for pair in z.values()])
+    rows = TrainingData.stacked([TrainingData.of(pair[0], y, s) for pair in z])
     width = rows.columns
     fleet = train(
         rows,
@@ -134,8 +123,7 @@ def _torch_head(
         epochs=epochs,
         device="cpu",
     )
-    scores = fleet.scores(torch.stack([pair[1] for pair in z.values()]))[..., 0].double()
-    return dict(zip(z, scores))
+    return list(fleet.scores(torch.stack([pair[1] for pair in z]))[..., 0].double())
 
 
 def _hidden_layer(width: int, hidden: int) -> nn.Module:
@@ -148,6 +136,17 @@ def _trees_and_machines(task: Task) -> list[tuple[str, Callable[[], Any], int | 
     return [("forest", partial(RandomForestClassifier, 100, random_state=HEAD_SEED), None), ("svm", SVC, SVM_ROWS)]
 
 
-def _labels(head: Any, z: list[Tensor], split: Split, rows: int | None) -> Tensor:
+def _labels(head: Any, z: tuple[Tensor, Tensor], split: Split, rows: int | None) -> Tensor:
     head.fit(z[0].numpy()[:rows], split.train.y.numpy()[:rows])
     return torch.from_numpy(np.asarray(head.predict(z[1].numpy()), dtype=np.float64))
+
+
+TRAIN = Training(grid, (store_all,))
+
+MEASURE = Measurement(
+    "transfer",
+    "heads",
+    grid,
+    {"published": published_heads, "corrected": each(corrected_heads)},
+    (HEAD_EPOCHS, SVM_ROWS, HEAD_SEED, ROWS, PUBLISHED_BANDWIDTH),
+)

@@ -1,9 +1,8 @@
 r"""Choosing λ by a test of independence on validation rows, by the published test and by those that hold their level.
 
-Records (`weight-tests-{protocol}.jsonl`), one for each model of the experiment "weight-selection":
+Part "tests" of the records, one for each model:
 
-``experiment``   "weight-tests"
-``protocol``, ``dataset``, ``method``, ``weight``, ``repeat``   as in the sweep
+``dataset``, ``method``, ``weight``, ``repeat``   as in the part "models"
 ``n``            validation rows (at most 1,000)
 ``hsic``         statistic on them; ``n_hsic`` n times that
 ``published_threshold`` (of n·HSIC), ``published_pvalue``, ``published_rejected``
@@ -21,20 +20,16 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from frhsic.datasets import Split
 from frhsic.independence import gamma_test, gamma_test_published
 from frhsic.kernels import Gaussian, median_bandwidth
-from frhsic_paper import keeping, records
-from frhsic_paper.catalogue import grid_of
-from frhsic_paper.keeping import Key
-from frhsic_paper.options import Options
-from frhsic_paper.protocol import BASELINE, Protocol
-from frhsic_paper.records import Record, Unit
+from frhsic_paper.grid import Grid, Splits, by_name
+from frhsic_paper.models import Model, store_all
+from frhsic_paper.protocol import BASELINE, PAPER_WEIGHTS, PROTOCOLS, Protocol
+from frhsic_paper.records import Record
+from frhsic_paper.steps import Measurement, Training, each
 
-__all__ = ["GRID", "NAME", "run", "selected"]
-
-NAME = "weight-tests"
-
-GRID = "weight-selection"
+__all__ = ["MEASURE", "TRAIN", "grid", "selected"]
 
 ROWS, BANDWIDTH_ROWS = 1000, 500
 
@@ -42,36 +37,21 @@ COLLAPSED = 1e-5
 """Bandwidth where half of the rows coincide, so that their median distance is 0."""
 
 
-def run(protocol: Protocol, options: Options) -> list[Record]:
-    """Test the kept models that are not in the records yet."""
-    path, grid = options.file(NAME, protocol), options.applied(grid_of(GRID, protocol))
-    models = keeping.model_file(options.out, GRID, protocol.name)
-    units: list[Unit] = list(keeping.kept(models, grid.datasets))
-    missing = [Key(*unit) for unit in records.resume(path, units, Key.of, dict.fromkeys(units, 1))]
-    trained = {Key.of(record): record for record in records.read(options.file(GRID, protocol))}
-    for data, splits, states in keeping.groups(grid, protocol, models, missing):
-        found = []
-        for key, state in states.items():
-            part = splits[key.repeat].validation
-            assert part is not None  # the grid's splits are three-way
-            tests = _tests(keeping.encoded(state, part.x[:ROWS]), part.s[:ROWS])
-            model = trained[key]
-            found.append(
-                {
-                    "experiment": NAME,
-                    "protocol": protocol.name,
-                    **key._asdict(),
-                    **tests,
-                    "performance": model["performance"],
-                    "gdp": model[protocol.gdp],
-                }
-            )
-        records.append(path, found)
-        options.say(f"{protocol.name} {NAME} {data.name}: {len(found)} models")
-    return records.read(path)
+def grid(protocol: Protocol) -> Grid:
+    """Return the models among which a weight is chosen."""
+    splits = Splits(train=0.7, validation=0.15, scaling=protocol.scaling)
+    return Grid("weight-selection", ("adult", "crime", "compas"), by_name("frhsic"), PAPER_WEIGHTS, 3, splits)
 
 
-def selected(found: Sequence[Record], column: str = "rejected") -> dict[tuple[str, int], float | None]:
+def tests(model: Model, split: Split, protocol: Protocol) -> list[Record]:
+    """Test the representation of the validation rows."""
+    part = split.validation
+    assert part is not None  # the grid's splits have three parts
+    outcome = _tests(model.encode(part.x[:ROWS]), part.s[:ROWS])
+    return [{**outcome, "performance": model.record["performance"], "gdp": model.record[protocol.gdp]}]
+
+
+def selected(tested: Sequence[Record], column: str = "rejected") -> dict[tuple[str, int], float | None]:
     """Return, for each dataset and repeat, the smallest weight whose test does not reject; None if all do.
 
     `column` is "rejected", "published_rejected" or "gretton_rejected".
@@ -85,7 +65,7 @@ def selected(found: Sequence[Record], column: str = "rejected") -> dict[tuple[st
     {('crime', 0): 5}
     """
     chosen: dict[tuple[str, int], float | None] = {}
-    for record in sorted(found, key=lambda r: float(r["weight"])):
+    for record in sorted(tested, key=lambda r: float(r["weight"])):
         if record["method"] == BASELINE:
             continue
         at = (record["dataset"], record["repeat"])
@@ -121,3 +101,10 @@ def _kernel(rows: Tensor) -> Gaussian:
         return Gaussian(median_bandwidth(rows[:BANDWIDTH_ROWS]))
     except ValueError:  # half of the rows coincide: an encoder that has collapsed
         return Gaussian(COLLAPSED)
+
+
+TRAIN = Training(grid, (store_all,))
+
+MEASURE = Measurement(
+    "weight-selection", "tests", grid, dict.fromkeys(PROTOCOLS, each(tests)), (ROWS, BANDWIDTH_ROWS, COLLAPSED)
+)

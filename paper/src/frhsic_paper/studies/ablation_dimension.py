@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import pairwise
 
+from frhsic_paper.catalogue import GRIDS
 from frhsic_paper.claim import Claim, Outcome
 from frhsic_paper.frontiers import weights_of
 from frhsic_paper.printed import printed
 from frhsic_paper.protocol import PROTOCOLS, Protocol
 from frhsic_paper.records import Record
-from frhsic_paper.reproduction import trained
 from frhsic_paper.results import Results
+from frhsic_paper.steps import Training
 from frhsic_paper.studies.ablation_kernel import PRINTED_WEIGHT, accuracy_and_gdp
 from frhsic_paper.studies.synthetic import ByRepeat, by_repeat, clearly_below, one_seed_or
 from frhsic_paper.study import Study
@@ -24,7 +24,7 @@ DIMENSIONS = (2, 8, 32, 64)
 
 
 def _by_dimension(results: Results, protocol: Protocol) -> dict[int, Sequence[Record]]:
-    return {d: results.of(f"ablation-dimension-{d}", protocol.name) for d in DIMENSIONS}
+    return {d: results.of(f"ablation-dimension/{d}", protocol.name) for d in DIMENSIONS}
 
 
 def dimension_table(by_dimension: dict[int, Sequence[Record]], protocol: Protocol) -> Table:
@@ -64,7 +64,7 @@ STUDY = Study(
     about="table: width of Z",
     title="Dimension of the representation",
     words="The same task; corrected adds λ = 0.5 and five splits.",
-    train=tuple(partial(trained, f"ablation-dimension-{d}") for d in DIMENSIONS),
+    train=tuple(map(Training, GRIDS["ablation-dimension"])),
     tables=tables,
     claims=(
         Claim(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
+from frhsic_paper.catalogue import GRIDS
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol
 from frhsic_paper.frontiers import methods_of, weights_of
 from frhsic_paper.printed import printed
 from frhsic_paper.protocol import BASELINE, Protocol
 from frhsic_paper.records import Record
-from frhsic_paper.reproduction import trained
+from frhsic_paper.steps import Training
 from frhsic_paper.studies.synthetic import CONSTANT, mean_at
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Column, Table, tables_of
@@ -81,7 +81,7 @@ STUDY = Study(
         All nine pairs on the synthetic task, 80 epochs; corrected adds λ = 0.5, at which classifiers are not constant,
         and five splits.
     """,
-    train=(partial(trained, "ablation-kernel"),),
+    train=tuple(map(Training, GRIDS["ablation-kernel"])),
     tables=tables_of("ablation-kernel", "Accuracy and GDP", kernel_table),
     claims=(
         Claim(

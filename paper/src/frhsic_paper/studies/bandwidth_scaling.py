@@ -122,7 +122,7 @@ STUDY = Study(
         Smallest positive eigenvalue of the centred Gram matrix of S, 1,500 rows. Published: single precision, cut at
         1e-6 of the largest. Corrected: double precision; 200 distinct values for the two limits.
     """,
-    measure=(spectrum.run,),
+    measure=(spectrum.MEASURE,),
     tables=tables_of("bandwidth-scaling", "Eigenvalues", eigenvalue_table, folded=True),
     figures=figures,
     claims=(

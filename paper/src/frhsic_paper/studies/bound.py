@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +14,6 @@ from frhsic_paper.plot import color, figures_of, legend_below, panels, styled
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES
 from frhsic_paper.protocol import CORRECTED, Protocol
 from frhsic_paper.records import Record
-from frhsic_paper.reproduction import trained
 from frhsic_paper.results import Results
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Column, Table, tables_of
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STUDY"]
 
-SIDES = "bound-sides"
+SIDES = "bound/sides"
 
 VACUOUS = 0.25
 """Largest variance of a function with values in [0, 1], such as k(z₀, ·): a bound above it says nothing."""
@@ -133,8 +131,8 @@ STUDY = Study(
         HSIC/λ̂_S, single precision. Corrected: the theorem's projected left side at several resolutions, double
         precision, and a tighter form.
     """,
-    train=(partial(trained, "bound"),),
-    measure=(bound_measure.run,),
+    train=(bound_measure.TRAIN,),
+    measure=(bound_measure.MEASURE,),
     tables=tables_of(SIDES, "Both sides", sides_table, folded=True),
     figures=figures_of(SIDES, "bound", "Both sides of the bound against λ", draw),
     claims=(

@@ -102,7 +102,7 @@ STUDY = Study(
         precision, γ = 1, one draw of 20,000 rows for the truth. Corrected: double precision, exact truths, and a γ
         that shrinks as n^(−1/5).
     """,
-    measure=(convergence.run,),
+    measure=(convergence.MEASURE,),
     tables=tables_of("convergence", "Slopes", slope_table),
     figures=figures_of("convergence", "convergence", "Mean absolute error against n", draw),
     claims=(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
+from frhsic_paper.catalogue import GRIDS
 from frhsic_paper.comparisons import tables_of_variants
-from frhsic_paper.reproduction import trained
+from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
 
 __all__ = ["STUDY"]
@@ -15,7 +14,7 @@ STUDY = Study(
     about="FREM: number of anchors",
     title="FREM: number of anchors",
     words="What the paper leaves for later: 8 to all 256 anchors a batch.",
-    train=(partial(trained, "frem-anchors"),),
+    train=tuple(map(Training, GRIDS["frem-anchors"])),
     tables=tables_of_variants("frem-anchors"),
     published=False,
 )

@@ -152,8 +152,8 @@ STUDY = Study(
         Time on 2,000 rows of Adult; errors of estimates on a Gaussian model whose answers are known, which the paper
         does not measure.
     """,
-    train=(high_dimensional.run_time,),
-    measure=(high_dimensional.run_error,),
+    train=(high_dimensional.TRAIN,),
+    measure=(high_dimensional.MEASURE,),
     tables=tables,
     figures=figures_of("high-dimensional", "high-dimensional", "Cost of several sensitive columns", draw),
     claims=(

@@ -112,7 +112,7 @@ STUDY = Study(
         any head of norm 1.
     """,
     train=SWEEP,
-    measure=(leak_measure.run,),
+    measure=(leak_measure.MEASURE,),
     tables=tables,
     figures=figures,
     claims=(

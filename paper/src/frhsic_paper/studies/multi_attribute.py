@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
+from frhsic_paper.band import BAND, within_band
+from frhsic_paper.catalogue import GRIDS
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
-from frhsic_paper.frontiers import frontier, mean_of, methods_of, weights_of, within_band
+from frhsic_paper.frontiers import frontier, mean_of, methods_of, weights_of
 from frhsic_paper.plot import GDP_NAMES, draw_frontier, figures_of, legend_below, panels, styled
 from frhsic_paper.printed import method_name, printed
 from frhsic_paper.protocol import BASELINE, Protocol
 from frhsic_paper.records import Record
-from frhsic_paper.reproduction import trained
+from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Table, tables_of
 
@@ -69,7 +70,7 @@ def _reduce(records: Sequence[Record], protocol: Protocol) -> Outcome:
         means = _means(records, protocol, method)
         if not base or not means:
             return NOT_RUN
-        kept = within_band(means[0], base[0], higher_is_better=True)
+        kept = within_band(means[0], base[0], BAND, higher_is_better=True)
         good.append(kept and means[1] < base[1] and means[2] < base[2])
         parts.append(f"{method}: accuracy {means[0]:.3f}, GDP {means[1]:.3f}, {means[2]:.3f}")
     unfair = ", ".join(f"{value:.3f}" for value in base)
@@ -93,7 +94,7 @@ STUDY = Study(
         Adult, age and hours. Published: Joint is one isotropic Gaussian. Corrected: a product of one Gaussian a column,
         five splits. The head's variant is the default.
     """,
-    train=(partial(trained, "multi-attribute"),),
+    train=tuple(map(Training, GRIDS["multi-attribute"])),
     tables=tables_of("multi-attribute", "Accuracy and GDP by attribute", gdp_table),
     figures=figures_of("multi-attribute", "multi-attribute", "Frontiers for each attribute", draw),
     claims=(

@@ -131,7 +131,7 @@ STUDY = Study(
         The paper's synthetic task, batches of 256. Published: first epoch of a fresh model, FREM as a loop over the
         rows of a batch. Corrected: warm, synchronised, FREM on 32 and on all anchors as products of matrices.
     """,
-    train=(runtime.run,),
+    train=(runtime.TRAIN,),
     tables=tables_of("runtime", "Median seconds", seconds_table),
     figures=figures_of("runtime", "runtime", "Seconds of an epoch against rows", draw),
     claims=(

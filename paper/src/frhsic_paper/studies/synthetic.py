@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from frhsic_paper.catalogue import GRIDS
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol
 from frhsic_paper.frontiers import finite, mean_of, weights_of
 from frhsic_paper.plot import GDP_NAMES, MARKERS, color, figures_of, legend_below, panels, styled
 from frhsic_paper.printed import METHOD_NAMES
 from frhsic_paper.protocol import BASELINE, Protocol
 from frhsic_paper.records import Record
-from frhsic_paper.reproduction import trained
+from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
 from frhsic_paper.table import Column, Spread, Table, tables_of
 
@@ -136,7 +136,7 @@ STUDY = Study(
     about="figure: synthetic validation",
     title="Synthetic validation",
     words="X₁ = S + noise, P(Y = 1) = sigmoid(X₁), 5,000 rows, three-layer encoder, 100 epochs.",
-    train=(partial(trained, "synthetic"),),
+    train=tuple(map(Training, GRIDS["synthetic"])),
     tables=tables_of("synthetic", "Accuracy, GDP and what a probe reads", path_table, folded=True),
     figures=figures_of("synthetic", "synthetic", "GDP, accuracy, HSIC and a probe for S", draw),
     claims=(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from frhsic.frontier import Frontier
+from frhsic_paper.band import BAND, within_band
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, Rule, by_protocol, outcome_of
 from frhsic_paper.comparisons import paired_areas
 from frhsic_paper.frontiers import (
@@ -22,24 +22,23 @@ from frhsic_paper.frontiers import (
     nearly,
     printed_name,
     swept,
-    within_band,
 )
 from frhsic_paper.plot import GDP_NAMES, Drawn, draw_frontier, figures_of, legend_below, panels, styled
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, method_name, printed
 from frhsic_paper.protocol import BASELINE, CORRECTED, DATASETS, PAPER_WEIGHTS, PROTOCOLS, PUBLISHED, Protocol
 from frhsic_paper.records import Record
-from frhsic_paper.reproduction import trained
 from frhsic_paper.results import Results
 from frhsic_paper.studies.tradeoff_setup import SETUP_CLAIMS, TEXT_WEIGHTS, printed_area
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Column, Listed, Spread, Table, tables_of
+from frhsic_paper.tradeoff import TRAIN
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["ALIASES", "STUDY", "SWEEP"]
 
-SWEEP = (partial(trained, "tradeoff"),)
+SWEEP = (TRAIN,)
 """The step that trains the sweep; other studies read it too."""
 
 COMPARABLE = 0.05
@@ -210,7 +209,7 @@ def _near_zero(records: Sequence[Record], protocol: Protocol) -> dict[str, tuple
         inside = {
             p.method
             for p in full.points
-            if within_band(p.performance, base.performance, higher_is_better=full.higher_is_better)
+            if within_band(p.performance, base.performance, BAND, full.higher_is_better)
             and p.dependence <= 0.05 * base.dependence
         }
         reached[dataset] = full, inside

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from frhsic_paper import transfer_measure
+from frhsic_paper.band import BAND, within_band
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome
-from frhsic_paper.frontiers import datasets_of, mean_of, methods_of, weights_of, within_band
+from frhsic_paper.frontiers import datasets_of, mean_of, methods_of, weights_of
 from frhsic_paper.plot import color, figures_of, legend_below, panels, styled
 from frhsic_paper.printed import METHOD_NAMES, dataset_name, method_name
 from frhsic_paper.protocol import BASELINE, Protocol
 from frhsic_paper.records import Record
-from frhsic_paper.reproduction import trained
 from frhsic_paper.results import Results
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Column, Spread, Table, mean_and_deviation, tables_of
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STUDY"]
 
-HEADS, MODELS = "transfer-heads", "transfer"
+HEADS, MODELS = "transfer/heads", "transfer/models"
 
 PAPER_HEADS = ("linear", "mlp", "forest", "svm")
 
@@ -135,7 +134,7 @@ def _most_consistent(results: Results, protocol: Protocol) -> Outcome:
     kept = {}
     for method in (m for m in values if m in CONSISTENT):
         accuracy = _accuracy(results, protocol, method)
-        if accuracy is not None and within_band(accuracy, base, higher_is_better=True):
+        if accuracy is not None and within_band(accuracy, base, BAND, higher_is_better=True):
             kept[method] = values[method]
     if not kept:
         return Outcome(None, "no method keeps 99 % of the accuracy")
@@ -148,7 +147,7 @@ def _reg_gdp_collapses(results: Results, protocol: Protocol) -> Outcome:
     base, accuracy = (_accuracy(results, protocol, method) for method in (BASELINE, "reg-gdp"))
     if base is None or accuracy is None or not {"reg-gdp", "frhsic"} <= set(values):
         return NOT_RUN
-    collapsed = not within_band(accuracy, base, higher_is_better=True)
+    collapsed = not within_band(accuracy, base, BAND, higher_is_better=True)
     text = f"deviation {values['reg-gdp']:.3f} at accuracy {accuracy:.3f} (Unfair {base:.3f})"
     return Outcome(collapsed and values["reg-gdp"] < values["frhsic"], text)
 
@@ -161,8 +160,8 @@ STUDY = Study(
         Adult, Crime and COMPAS, λ = 10 and 100. Published: one split, GDP on logits for the two networks and on hard
         labels for forest and SVM. Corrected: probabilities for every head.
     """,
-    train=(partial(trained, "transfer"),),
-    measure=(transfer_measure.run,),
+    train=(transfer_measure.TRAIN,),
+    measure=(transfer_measure.MEASURE,),
     tables=tables_of(HEADS, "GDP over heads", heads_table),
     figures=figures_of(HEADS, "transfer", "GDP of fresh heads", draw),
     claims=(

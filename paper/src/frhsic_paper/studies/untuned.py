@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from frhsic_paper.reproduction import trained
+from frhsic_paper.catalogue import GRIDS
+from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
 
 __all__ = ["STUDY"]
@@ -12,6 +11,6 @@ __all__ = ["STUDY"]
 STUDY = Study(
     name="untuned",
     about="two datasets on which nothing was tuned",
-    train=(partial(trained, "untuned"),),
+    train=tuple(map(Training, GRIDS["untuned"])),
     published=False,
 )

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from frhsic_paper import weight_selection_measure
+from frhsic_paper.band import within_band
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, Rule, by_protocol, outcome_of
-from frhsic_paper.frontiers import datasets_of, is_error, within_band
+from frhsic_paper.frontiers import datasets_of, is_error
 from frhsic_paper.plot import figures_of, legend_below, panels, styled
 from frhsic_paper.printed import DATASET_NAMES, cached, dataset_name
 from frhsic_paper.protocol import PROTOCOLS, Protocol
 from frhsic_paper.records import Record
-from frhsic_paper.reproduction import trained
 from frhsic_paper.results import Results
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Table, tables_of
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STUDY"]
 
-TESTS = "weight-tests"
+TESTS = "weight-selection/tests"
 
 REJECTED = {"published": "published_rejected", "corrected": "rejected"}
 """The column that says whether the test of a protocol rejects: the published one, or that with exact moments."""
@@ -128,7 +127,7 @@ def _preserved(record: Record, least: Record) -> tuple[bool, str]:
     error = is_error(record["dataset"], [record])
     value, base = float(record["performance"]), float(least["performance"])
     digits = 4 if error else 3
-    good = within_band(value, base, higher_is_better=not error, band=0.05)
+    good = within_band(value, base, 0.05, higher_is_better=not error)
     return good, f"{base:.{digits}f} → {value:.{digits}f}"
 
 
@@ -161,8 +160,8 @@ STUDY = Study(
     words="""
         Adult, Crime, COMPAS, three splits, at most 1,000 validation rows; the smallest λ that is not rejected at 5 %.
     """,
-    train=(partial(trained, "weight-selection"),),
-    measure=(weight_selection_measure.run,),
+    train=(weight_selection_measure.TRAIN,),
+    measure=(weight_selection_measure.MEASURE,),
     tables=tables_of(TESTS, "Selected λ", selection_table),
     figures=figures_of(TESTS, "weight-selection", "n·HSIC and thresholds, first split", draw),
     claims=(
