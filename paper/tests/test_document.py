@@ -1,6 +1,5 @@
 """The document and its claims, from made records: every experiment, none, and records that turn a verdict."""
 
-import json
 import re
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from frhsic_paper.claims.claim import VERDICTS, Outcome, verdict
 from frhsic_paper.document import reproduction, write
 from frhsic_paper.penalty_tables import penalty_tables
 from frhsic_paper.protocol import DATASETS, METHODS
+from frhsic_paper.records import write as write_records
 from frhsic_paper.results import Results
 from frhsic_paper.sections import SECTIONS
 from paper_records import every_experiment, sweep
@@ -25,8 +25,7 @@ def everything():
 def written(tmp_path_factory, everything):
     folder = tmp_path_factory.mktemp("document")
     for (experiment, protocol), records in everything.files.items():
-        lines = "".join(json.dumps(r) + "\n" for r in records)
-        (folder / f"{experiment}-{protocol}.jsonl").write_text(lines)
+        write_records(folder / f"{experiment}-{protocol}.parquet", records)
     return folder, write(folder, folder / "docs")
 
 
@@ -70,7 +69,7 @@ def test_the_same_records_give_the_same_bytes(written, everything, tmp_path):
     folder, _ = written
     few = {key: value for key, value in everything.files.items() if key[0] in ("leak", "runtime")}
     for (experiment, protocol), records in few.items():
-        (tmp_path / f"{experiment}-{protocol}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+        write_records(tmp_path / f"{experiment}-{protocol}.parquet", records)
     again = [path for path in write(tmp_path, tmp_path / "docs") if path.suffix == ".svg"]
     assert {path.name for path in again} == {"leak.svg", "runtime-published.svg", "runtime-corrected.svg"}
     for path in again:
@@ -201,11 +200,12 @@ def test_the_penalty_page_counts_where_ours_is_best(everything):
 
 
 def test_results_are_read_by_experiment_and_protocol(tmp_path):
-    (tmp_path / "ablation-dimension-2-published.jsonl").write_text('{"a":1}\n{"a":2}\n{"a":')
-    (tmp_path / "notes.jsonl").write_text("{}\n")
+    write_records(tmp_path / "ablation-dimension-published.parquet", [{"part": "2", "a": 1}, {"part": "8", "a": 2}])
+    write_records(tmp_path / "notes.parquet", [{"a": 1}])
     results = Results.read(tmp_path)
-    assert set(results.files) == {("ablation-dimension-2", "published")}
-    assert results.of("ablation-dimension-2", "published") == ({"a": 1}, {"a": 2})  # the cut-off line is left out
+    assert set(results.files) == {("ablation-dimension", "published")}
+    assert results.of("ablation-dimension/8", "published") == ({"part": "8", "a": 2},)
+    assert len(results.of("ablation-dimension", "published")) == 2
     assert results.of("tradeoff", "corrected") == ()
 
 
@@ -216,7 +216,7 @@ def test_seconds_of_a_fleet_are_counted_once():
 
 @pytest.mark.slow
 def test_the_document_in_the_repository_is_what_its_records_give():
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     results = Results.read(root / "results")
     if not results.files:
         pytest.skip("the records are not here")

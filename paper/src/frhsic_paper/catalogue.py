@@ -105,7 +105,10 @@ def _equal_opportunity(protocol: Protocol) -> Grid:
 
 
 def _multi_attribute(protocol: Protocol) -> Grid:
-    joint: dict[str, Callable[[], HSIC]] = {"published": HSIC.published, "corrected": partial(representation_hsic, Gaussian(1.0))}
+    joint: dict[str, Callable[[], HSIC]] = {
+        "published": HSIC.published,
+        "corrected": partial(representation_hsic, Gaussian(1.0)),
+    }
     methods = (
         Method("Joint", joint[protocol.name]),
         Method("Sum", partial(HSIC.published, attributes="sum")),

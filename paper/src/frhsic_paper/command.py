@@ -72,7 +72,7 @@ def reproduce(
         _write_documents(console, out, docs_to)
         return
     if not chosen:
-        for study in STUDIES:
+        for study in named(STUDIES, ["all"]):
             console.print(f"{study.name:22} {study.about}")
         return
     on_cpu = resolve_device(device).type == "cpu"
