@@ -1,8 +1,9 @@
-"""Experiments that are not grids: their oracles are the published caches, closed forms and definitions."""
+"""Studies that are not grids: their oracles are the published caches, closed forms and definitions."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,13 +23,13 @@ from frhsic.parity import gdp
 from frhsic.penalties import EIPM, NoPenalty
 from frhsic_paper import convergence, high_dimensional, information, measures, records, runtime, spectrum
 from frhsic_paper.bound_measure import RULES, corrected_sides, published_sides
-from frhsic_paper.keeping import Key
+from frhsic_paper.grid import Grid, Splits, by_name, run
+from frhsic_paper.models import Model
 from frhsic_paper.options import Options
 from frhsic_paper.printed import cached
 from frhsic_paper.protocol import CORRECTED, PUBLISHED
-from frhsic_paper.sweep import Grid, by_name, run
-from frhsic_paper.timing import Loop, LoopedEIPM
-from frhsic_paper.transfer_measure import _published
+from frhsic_paper.timing import Loop, LoopedEIPM, Timing, plain_clock
+from frhsic_paper.transfer_measure import published_heads
 from frhsic_paper.weight_selection_measure import _tests, selected
 from paper_samples import ADULT_NUMBERS, toy_dataset
 
@@ -57,7 +58,7 @@ def test_the_published_draws_give_the_published_errors(statistic):
     content = cached("convergence")
     for n in (50, 200, 1000):
         for repeat in (0, 7, 19):
-            estimate = convergence._estimates(*convergence.drawn(n, repeat), (statistic,))[statistic]
+            estimate = convergence._estimates(*convergence.sample(n, repeat), (statistic,))[statistic]
             error = abs(estimate - content[f"{statistic}_true"])
             # the published run was in float32
             assert error == approx(content[f"{statistic}_errors"][str(n)][repeat], abs=2e-6)
@@ -65,7 +66,7 @@ def test_the_published_draws_give_the_published_errors(statistic):
 
 @pytest.mark.slow
 def test_the_published_reference_is_one_draw_of_twenty_thousand_rows():
-    z, s = convergence.drawn(convergence.REFERENCE_ROWS, convergence.REFERENCE_SEED)
+    z, s = convergence.sample(convergence.REFERENCE_ROWS, convergence.REFERENCE_SEED)
     assert float(hsic(z, s, Gaussian(1.0), Gaussian(1.0))) == approx(cached("convergence")["hsic_true"], abs=1e-7)
 
 
@@ -86,22 +87,24 @@ def test_slopes_of_the_published_errors_are_the_printed_ones():
 
 @pytest.mark.parametrize("gamma", [1.0, 0.3])
 def test_eipm_by_a_factor_is_eipm(gamma):
-    z, s = convergence.drawn(150, 3)
+    z, s = convergence.sample(150, 3)
     expected = float(eipm(z, s, Gaussian(1.0), bandwidth=gamma))
     assert convergence.eipm_by_factor(z, s, gamma) == approx(expected, rel=1e-9)
 
 
 def test_eipm_at_a_fixed_bandwidth_goes_to_the_smoothed_value_and_not_to_the_true_one():
-    estimates = np.array([convergence.eipm_by_factor(*convergence.drawn(2000, seed), 1.0) for seed in range(8)])
+    estimates = np.array([convergence.eipm_by_factor(*convergence.sample(2000, seed), 1.0) for seed in range(8)])
     error = estimates.std(ddof=1) / math.sqrt(len(estimates))
     assert abs(estimates.mean() - convergence.smoothed_eipm(1.0)) < 4 * error + 1e-3  # bias of order 1/n under the root
     assert abs(estimates.mean() - gaussian_pair(2, correlation=0.5, random_state=0).eipm()) > 50 * error
 
 
-def test_convergence_runs_from_end_to_end_and_goes_on(tmp_path):
+def test_convergence_runs_from_end_to_end_and_goes_on(tmp_path, monkeypatch):
     options = Options(tmp_path, "cpu", repeats=3)
-    first = convergence.run(CORRECTED, options, sizes=(50,))
-    found = convergence.run(CORRECTED, options, sizes=(50, 100))
+    monkeypatch.setattr(convergence, "SIZES", (50,))
+    first = convergence.MEASURE(CORRECTED, options)
+    monkeypatch.setattr(convergence, "SIZES", (50, 100))
+    found = convergence.MEASURE(CORRECTED, options)
     assert found[: len(first)] == first
     assert len(found) == 2 * 3 * 3
     assert {r["statistic"] for r in found} == {"hsic", "eipm", "eipm-shrinking"}
@@ -144,12 +147,12 @@ def test_in_single_precision_a_wide_kernel_stops_at_the_cut_whatever_the_data():
 
 
 def test_spectra_of_both_protocols_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("frhsic_paper.sweep.load_dataset", toy_dataset)
+    monkeypatch.setattr("frhsic_paper.grid.load_dataset", toy_dataset)
     monkeypatch.setattr(spectrum, "ROWS", 60)
     options = Options(tmp_path, "cpu", ("crime",))
-    published, corrected = (spectrum.run(protocol, options) for protocol in (PUBLISHED, CORRECTED))
-    assert [r["sigma"] for r in published] == list(spectrum.PUBLISHED_SIGMAS)
-    assert len(corrected) == len(spectrum.CORRECTED_SIGMAS)
+    published, corrected = (spectrum.MEASURE(protocol, options) for protocol in (PUBLISHED, CORRECTED))
+    assert [r["sigma"] for r in published] == list(spectrum.SETTINGS["published"].sigmas)
+    assert len(corrected) == len(spectrum.SETTINGS["corrected"].sigmas)
     assert spectrum.scaling_slope(published, "crime") < 0
 
 
@@ -190,23 +193,39 @@ def test_a_timed_loop_trains():
 
 
 @pytest.mark.parametrize("protocol", [PUBLISHED, CORRECTED], ids=lambda p: p.name)
-def test_times_are_recorded_for_every_method(tmp_path, protocol):
-    found = runtime.run(protocol, Options(tmp_path, "cpu"), sizes=(300,))
-    methods = runtime.PUBLISHED_METHODS if protocol is PUBLISHED else runtime.CORRECTED_METHODS
-    assert [r["method"] for r in found if r["repeat"] == 0] == list(methods)
+def test_times_are_recorded_for_every_method(tmp_path, monkeypatch, protocol):
+    monkeypatch.setattr(runtime, "SIZES", (300,))
+    found = runtime.TRAIN(protocol, Options(tmp_path, "cpu"))
+    timing = runtime.SETTINGS[protocol.name]
+    assert [r["method"] for r in found if r["repeat"] == 0] == list(timing.methods)
+    assert len(found) == timing.count * len(timing.methods)
     assert all(r["seconds"] >= 0 for r in found)
 
 
+def test_epochs_of_the_warm_up_are_not_timed_and_others_are_averaged_as_asked():
+    class Counted:
+        def epochs(self, count, clock):
+            return [float(i) for i in range(count)]
+
+    def seconds(**timing):
+        return [r["seconds"] for r in Timing((), plain_clock, **timing).records(Counted, torch.device("cpu"))]
+
+    assert seconds(models=3) == [0, 0, 0]
+    assert seconds(epochs=2, warm_up=1) == [1, 2]
+    assert seconds(epochs=4, averaged=4) == [1.5]
+
+
 def test_sensitive_columns_are_the_published_ones_and_those_of_the_text(tmp_path, monkeypatch):
-    monkeypatch.setattr("frhsic_paper.sweep.load_dataset", toy_dataset)
+    monkeypatch.setattr("frhsic_paper.grid.load_dataset", toy_dataset)
     monkeypatch.setattr(high_dimensional, "ROWS", 300)
-    monkeypatch.setattr(high_dimensional, "PUBLISHED_EPOCHS", 1)
+    short = replace(high_dimensional.TIMES["published"], epochs=1, averaged=1)
+    monkeypatch.setitem(high_dimensional.TIMES, "published", short)
     monkeypatch.setattr(high_dimensional, "DIMENSIONS", (1, 5))
     for protocol, expected in (
         (PUBLISHED, [ADULT_NUMBERS[i] for i in (0, 3, 4, 5)]),
         (CORRECTED, ["age", "capital-gain", "capital-loss", "hours-per-week"]),
     ):
-        found = high_dimensional.run_time(protocol, Options(tmp_path, "cpu"))
+        found = high_dimensional.TRAIN(protocol, Options(tmp_path, "cpu"))
         assert {tuple(r["columns"]) for r in found} == {tuple(expected[:1]), (*expected, "noise")}
         assert {r["dim_s"]: len(r["columns"]) for r in found} == {1: 1, 5: 5}
 
@@ -226,8 +245,9 @@ def test_hsic_of_the_model_with_several_columns_is_known(dim_s):
     assert abs(np.mean(estimates) - high_dimensional.true_hsic(dim_s)) < 4 * error
 
 
-def test_errors_grow_with_columns_for_eipm_and_hardly_for_hsic(tmp_path):
-    found = high_dimensional.run_error(CORRECTED, Options(tmp_path, repeats=4), dimensions=(1, 10), sizes=(300,))
+def test_errors_grow_with_columns_for_eipm_and_hardly_for_hsic(tmp_path, monkeypatch):
+    monkeypatch.setitem(high_dimensional.ERRORS, "corrected", high_dimensional.Samples((1, 10), (300,), 20))
+    found = high_dimensional.MEASURE(CORRECTED, Options(tmp_path, repeats=4))
     assert len(found) == 2 * 4 * 3
 
     def mean(statistic, dim_s):
@@ -235,7 +255,7 @@ def test_errors_grow_with_columns_for_eipm_and_hardly_for_hsic(tmp_path):
         return sum(own) / len(own)
 
     assert mean("eipm", 10) > 2 * mean("eipm", 1)
-    assert high_dimensional.run_error(PUBLISHED, Options(tmp_path)) == []
+    assert high_dimensional.MEASURE(PUBLISHED, Options(tmp_path)) == []
 
 
 # --- mutual information beside a sweep
@@ -245,21 +265,20 @@ def test_mutual_information_is_that_of_the_test_rows(tmp_path):
     def small(name, protocol):
         return toy_dataset("adult", n=300)
 
-    grid = Grid("tradeoff", ("adult",), by_name("frhsic"), (0.1, 10.0), 2, epochs=1, source=small)
-    seen = {}
+    grid = Grid("tradeoff", ("adult",), by_name("frhsic"), (0.1, 10.0), 2, Splits(), epochs=1, source=small)
+    seen, options = {}, Options(tmp_path, "cpu")
 
-    def keep(dataset, method, fleet, splits, found):
-        information.informer(tmp_path / "mi.jsonl")(dataset, method, fleet, splits, found)
-        for i, record in enumerate(found):
-            test = splits[record["repeat"]].test
-            z = fleet.select([i]).transform(test.x)[0]
+    def keep(trained, options):
+        for i, record in enumerate(trained.records):
+            test = trained.splits[record["repeat"]].test
+            z = trained.fleet.select([i]).transform(test.x)[0]
             expected = float(mutual_information(z, test.s)), float(mutual_information_published(z, test.s))
-            seen[method, record["weight"], record["repeat"]] = expected
+            seen[trained.method, record["weight"], record["repeat"]] = expected
 
-    run(grid, PUBLISHED, tmp_path / "r.jsonl", device="cpu", keep=keep)
+    run(grid, PUBLISHED, options, (information.measure_information, keep))
     found = {
         (r["method"], r["weight"], r["repeat"]): (r["mi"], r["mi_published"])
-        for r in records.read(tmp_path / "mi.jsonl")
+        for r in records.read(options.file("mutual-information", PUBLISHED))
     }
     assert found.keys() == seen.keys()
     for key, values in found.items():
@@ -342,14 +361,15 @@ def test_the_published_selection_is_the_smallest_weight_whose_statistic_is_below
 # --- transfer
 
 
-def test_published_heads_are_measured_on_logits_and_on_hard_labels():
+def test_published_heads_are_measured_on_logits_and_on_hard_labels(tmp_path):
     data = toy_dataset("adult", n=400)
     split = data.split(42, scaling="all")
     torch.manual_seed(0)
     encoder, head = mlp_encoder(data.d, 50, 50), affine_head(50, 1)
     state = {f"encoder.{k}": v for k, v in encoder.state_dict().items()}
     state |= {f"head.{k}": v for k, v in head.state_dict().items()}
-    (heads,) = _published({Key("adult", "none", 0.0, 0): state}, split, "binary", 60).values()
+    model = Model({"task": "binary"}, state)
+    (heads,) = published_heads([model], split, PUBLISHED, Options(tmp_path, epochs=60))
     by_name = {found["head"]: found for found in heads}
     assert list(by_name) == ["linear", "mlp", "forest", "svm"]
     assert all(found["performance"] > 0.6 for found in heads)

@@ -72,9 +72,8 @@ def reproduce(
         _write_documents(console, out, docs_to)
         return
     if not chosen:
-        for study in STUDIES:
-            if study.train or study.measure:
-                console.print(f"{study.name:22} {study.about}")
+        for study in named(STUDIES, ["all"]):
+            console.print(f"{study.name:22} {study.about}")
         return
     on_cpu = resolve_device(device).type == "cpu"
     options = Options(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from frhsic_paper.claim import Claim
@@ -22,8 +22,8 @@ Step = Callable[["Protocol", "Options"], object]
 """Run what is missing under a protocol, and write its records."""
 
 
-def nothing(results: Results) -> list[Drawn]:
-    """Return no table or figure."""
+def nothing(results: Results) -> list[Any]:
+    """Return no tables or figures."""
     return []
 
 
@@ -59,7 +59,7 @@ class Study:
     words: str = ""
     train: tuple[Step, ...] = ()
     measure: tuple[Step, ...] = ()
-    tables: Callable[[Results], Sequence[Listed]] = nothing  # type: ignore[assignment]
+    tables: Callable[[Results], Sequence[Listed]] = nothing
     figures: Callable[[Results], Sequence[Drawn]] = nothing
     claims: tuple[Claim, ...] = ()
     repeats: int | None = None
@@ -67,11 +67,12 @@ class Study:
 
 
 def named(studies: Iterable[Study], names: Iterable[str]) -> list[Study]:
-    """Return the studies with the given names, each once; "all" stands for every one.
+    """Return the studies with the given names, each once; "all" stands for every one that has something to run.
 
     Examples
     --------
-    >>> bound, leak = Study("bound", "figure"), Study("leak", "table")
+    >>> step = lambda protocol, options: None
+    >>> bound, leak = Study("bound", "a figure", train=(step,)), Study("leak", "a table", measure=(step,))
     >>> [study.name for study in named([bound, leak], ["leak", "all"])]
     ['leak', 'bound']
     """
