@@ -107,7 +107,7 @@ def shipped():
 
 
 def test_shipped_files_are_small_and_bear_the_names_of_studies(shipped):
-    from frhsic_paper.reproduction import STUDIES
+    from frhsic_paper.studies import STUDIES
 
     paths = list(RESULTS.glob("*"))
     assert {path.suffix for path in paths if path.is_file()} == {".parquet"}

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 import torch
+from frhsic_paper.studies import STUDIES
 from pytest import approx
 from typer.testing import CliRunner
 
@@ -19,7 +20,6 @@ from frhsic_paper.information import measure_information
 from frhsic_paper.models import Key, Model, chosen_on_validation, store_all
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import CORRECTED, PROTOCOLS, PUBLISHED
-from frhsic_paper.reproduction import STUDIES
 from frhsic_paper.steps import Training
 from frhsic_paper.study import named
 from frhsic_paper.study import run as run_study
@@ -369,7 +369,7 @@ def test_unknown_studies_are_named():
 
 
 def test_the_command_runs_a_study_once_and_then_finds_it_done(tmp_path, monkeypatch):
-    monkeypatch.setattr("frhsic_paper.reproduction.STUDIES", (with_one_method("bound"),))
+    monkeypatch.setattr("frhsic_paper.studies.STUDIES", (with_one_method("bound"),))
     command = ["reproduce", "bound", "--dataset", "crime", "--epochs", "1", "--out", str(tmp_path), "--device", "cpu"]
     command += ["--workers", "1", "--protocol", "both"]
     first = CliRunner().invoke(app, command)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
 
 from frhsic_paper.study import Study
 
-__all__ = ["PAGE", "STUDIES", "collected", "in_order"]
+__all__ = ["PAGE", "STUDIES", "collected", "in_order", "modules"]
 
 PAGE = (
     "convergence",
@@ -57,6 +57,11 @@ ALL = (
 """Order in which "all" runs the studies; a study that is not named comes last."""
 
 
+def modules() -> Iterator[ModuleType]:
+    """Import and yield the modules of this package."""
+    return (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
+
+
 def collected(modules: Iterable[ModuleType]) -> tuple[Study, ...]:
     """Return the studies of some modules, in the order in which "all" runs them: each `STUDY` and its `ALIASES`."""
     studies = [
@@ -80,4 +85,4 @@ def in_order(studies: Iterable[Study], names: tuple[str, ...]) -> tuple[Study, .
     return tuple(sorted(studies, key=lambda s: names.index(s.name) if s.name in names else len(names)))
 
 
-STUDIES = collected(import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
+STUDIES = collected(modules())
