@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from functools import partial
 
@@ -380,6 +382,12 @@ def test_the_command_runs_a_study_once_and_then_finds_it_done(tmp_path, monkeypa
     second = CliRunner().invoke(app, command)
     assert second.exit_code == 0
     assert "models" not in second.output
+
+
+def test_the_command_is_found_without_importing_anything_heavy():
+    heavy = {"torch", "numpy", "pandas", "pyarrow", "sklearn", "joblib", "rich"}
+    code = f"import sys, frhsic_paper.command; sys.exit(bool({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_the_command_lists_the_studies():

@@ -74,14 +74,13 @@ class Measurement:
         by = ("part", *Key._fields)
         wanted = {(self.part, *key): Wanted(1, value) for key, value in hashes.items()}
         missing = [Key(*unit[1:]) for unit in records.missing(path, by, wanted)]
-        for dataset, group in groupby(missing, key=lambda key: key.dataset):
-            data, keys = grid.source(dataset, protocol), list(group)
+        for dataset, named in groupby(missing, key=lambda key: key.dataset):
+            data, keys = grid.source(dataset, protocol), list(named)
             splits = grid.splits.of(data, 1 + max(key.repeat for key in keys))
-            for repeat, split in enumerate(splits):
+            for repeat in sorted({key.repeat for key in keys}):
                 own = [key for key in keys if key.repeat == repeat]
-                measured = self.measure[protocol.name](
-                    [Model(trained[key], states[key]) for key in own], split, protocol, options
-                )
+                group = [Model(trained[key], states[key]) for key in own]
+                measured = self.measure[protocol.name](group, splits[repeat], protocol, options)
                 for key, found in zip(own, measured):
                     shared = {
                         "part": self.part,

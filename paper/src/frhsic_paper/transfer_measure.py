@@ -74,8 +74,6 @@ def corrected_heads(model: Model, split: Split, protocol: Protocol) -> list[Reco
 
 def published_heads(models: Sequence[Model], split: Split, protocol: Protocol, options: Options) -> list[list[Record]]:
     """Fit the four published heads: logits of the torch heads, hard labels of the others."""
-    if not models:
-        return []
     task: Task = models[0].record["task"]
     epochs = HEAD_EPOCHS if options.epochs is None else min(options.epochs, HEAD_EPOCHS)
     z = [(model.encode(split.train.x), model.encode(split.test.x)) for model in models]
