@@ -21,16 +21,18 @@ from frhsic.independence import gamma_test, permutation_test
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.parity import gdp
 from frhsic.penalties import EIPM, NoPenalty
-from frhsic_paper import convergence, high_dimensional, information, measures, records, runtime, spectrum
-from frhsic_paper.bound_measure import RULES, corrected_sides, published_sides
+from frhsic_paper import measures, records
 from frhsic_paper.grid import Grid, Splits, by_name, run
 from frhsic_paper.models import Model
 from frhsic_paper.options import Options
 from frhsic_paper.printed import cached
 from frhsic_paper.protocol import CORRECTED, PUBLISHED
+from frhsic_paper.studies import bandwidth_scaling, convergence, high_dimensional, runtime
+from frhsic_paper.studies.bound import RULES, corrected_sides, published_sides
+from frhsic_paper.studies.transfer import published_heads
+from frhsic_paper.studies.weight_selection import _tests, selection
+from frhsic_paper.sweep import measure_information
 from frhsic_paper.timing import Loop, LoopedEIPM, Timing, plain_clock
-from frhsic_paper.transfer_measure import published_heads
-from frhsic_paper.weight_selection_measure import _tests, selected
 from paper_samples import ADULT_NUMBERS, toy_dataset
 
 # --- probes
@@ -119,7 +121,7 @@ def test_the_spectrum_is_that_of_the_centred_gram_matrix():
     gram = np.exp(-((s[:, None] - s).numpy() ** 2) / (2 * 0.3**2))
     h = np.eye(5) - 1 / 5
     values = np.linalg.eigvalsh(h @ gram @ h / 5)[::-1]
-    found = spectrum.spectrum(s, 0.3, 1e-6)
+    found = bandwidth_scaling.spectrum(s, 0.3, 1e-6)
     assert found["distinct"] == 4
     assert found["kept"] == 3  # four different values, less the constant direction
     assert found["smallest"] == approx(values[2])
@@ -128,8 +130,8 @@ def test_the_spectrum_is_that_of_the_centred_gram_matrix():
 
 
 def test_the_smallest_eigenvalue_goes_to_one_over_n_and_to_zero():
-    s = spectrum._distinct_values()
-    narrow, wide = (spectrum.spectrum(s, sigma, 1e-12) for sigma in (1e-5, 1e3))
+    s = bandwidth_scaling._distinct_values()
+    narrow, wide = (bandwidth_scaling.spectrum(s, sigma, 1e-12) for sigma in (1e-5, 1e3))
     assert narrow["kept"] == len(s) - 1
     assert narrow["smallest"] == approx(1 / len(s), rel=1e-9)
     # wide: the largest is Var(S)/σ², the second of order σ⁻⁴
@@ -138,9 +140,9 @@ def test_the_smallest_eigenvalue_goes_to_one_over_n_and_to_zero():
 
 
 def test_in_single_precision_a_wide_kernel_stops_at_the_cut_whatever_the_data():
-    s = spectrum._distinct_values()
-    single = spectrum.spectrum(s.float(), 10.0, 1e-6)
-    double = spectrum.spectrum(s, 10.0, 1e-6)
+    s = bandwidth_scaling._distinct_values()
+    single = bandwidth_scaling.spectrum(s.float(), 10.0, 1e-6)
+    double = bandwidth_scaling.spectrum(s, 10.0, 1e-6)
     # rounding error fills the spectrum of float32 up to the cut
     assert single["kept"] > double["kept"]
     assert single["floor"] <= single["smallest"] < 2 * single["floor"]
@@ -148,12 +150,12 @@ def test_in_single_precision_a_wide_kernel_stops_at_the_cut_whatever_the_data():
 
 def test_spectra_of_both_protocols_run(tmp_path, monkeypatch):
     monkeypatch.setattr("frhsic_paper.grid.load_dataset", toy_dataset)
-    monkeypatch.setattr(spectrum, "ROWS", 60)
+    monkeypatch.setattr(bandwidth_scaling, "ROWS", 60)
     options = Options(tmp_path, "cpu", ("crime",))
-    published, corrected = (spectrum.MEASURE(protocol, options) for protocol in (PUBLISHED, CORRECTED))
-    assert [r["sigma"] for r in published] == list(spectrum.SETTINGS["published"].sigmas)
-    assert len(corrected) == len(spectrum.SETTINGS["corrected"].sigmas)
-    assert spectrum.scaling_slope(published, "crime") < 0
+    published, corrected = (bandwidth_scaling.MEASURE(protocol, options) for protocol in (PUBLISHED, CORRECTED))
+    assert [r["sigma"] for r in published] == list(bandwidth_scaling.SETTINGS["published"].sigmas)
+    assert len(corrected) == len(bandwidth_scaling.SETTINGS["corrected"].sigmas)
+    assert bandwidth_scaling.scaling_slope(published, "crime") < 0
 
 
 # --- times
@@ -275,7 +277,7 @@ def test_mutual_information_is_that_of_the_test_rows(tmp_path):
             expected = float(mutual_information(z, test.s)), float(mutual_information_published(z, test.s))
             seen[trained.method, record["weight"], record["repeat"]] = expected
 
-    run(grid, PUBLISHED, options, (information.measure_information, keep))
+    run(grid, PUBLISHED, options, (measure_information, keep))
     found = {
         (r["method"], r["weight"], r["repeat"]): (r["mi"], r["mi_published"])
         for r in records.read(options.file("mutual-information", PUBLISHED))
@@ -355,7 +357,8 @@ def test_the_published_selection_is_the_smallest_weight_whose_statistic_is_below
     assert rejected == [r["reject"] for r in cells]
     made = [{**r, "method": "frhsic", "published_rejected": r["reject"]} for r in cells]
     expected = {(r["dataset"], r["repeat"]): r["selected_lambda"] for r in cells}
-    assert selected(made, "published_rejected") == expected
+    chosen = selection(made, "published_rejected")
+    assert {key: record and record["weight"] for key, record in chosen.items()} == expected
 
 
 # --- transfer

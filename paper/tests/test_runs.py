@@ -9,7 +9,6 @@ from functools import partial
 
 import pytest
 import torch
-from frhsic_paper.studies import STUDIES
 from pytest import approx
 from typer.testing import CliRunner
 
@@ -18,13 +17,14 @@ from frhsic.datasets.synthetic import synthetic_task
 from frhsic_paper import grid as grids
 from frhsic_paper import models, records
 from frhsic_paper.grid import Grid, Splits, by_name, run
-from frhsic_paper.information import measure_information
 from frhsic_paper.models import Key, Model, chosen_on_validation, store_all
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import CORRECTED, PROTOCOLS, PUBLISHED
 from frhsic_paper.steps import Training
+from frhsic_paper.studies import STUDIES
 from frhsic_paper.study import named
 from frhsic_paper.study import run as run_study
+from frhsic_paper.sweep import measure_information
 from paper_samples import toy_dataset
 
 
@@ -304,8 +304,8 @@ EXPECTED = {  # study: the part of its measurement, records under published and 
 @pytest.mark.parametrize("name", EXPECTED)
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
 def test_studies_that_measure_stored_models_run_from_end_to_end(tmp_path, monkeypatch, name, protocol):
-    monkeypatch.setattr("frhsic_paper.transfer_measure.ROWS", 150)
-    monkeypatch.setattr("frhsic_paper.leak_measure.TRAIN_ROWS", 150)
+    monkeypatch.setattr("frhsic_paper.studies.transfer.ROWS", 150)
+    monkeypatch.setattr("frhsic_paper.studies.leak.TRAIN_ROWS", 150)
     if name != "bound":  # which draws 1,500 rows
         monkeypatch.setattr("frhsic_paper.grid.load_dataset", partial(toy_dataset, n=400))
     part, *counts = EXPECTED[name]

@@ -17,7 +17,7 @@ from frhsic.datasets import Dataset, Split, load_dataset
 from frhsic.estimators.names import penalty_named, variance_floor_of, weight_decay_of
 from frhsic.fleet import Fleet, Member, TrainingData, affine_head, train
 from frhsic.fleet.losses import Task
-from frhsic.penalties import Penalty
+from frhsic.penalties import HSIC, Penalty
 from frhsic_paper import records
 from frhsic_paper.measures import measured
 from frhsic_paper.options import Options
@@ -27,14 +27,18 @@ from frhsic_paper.records import Record, Unit, Wanted
 __all__ = [
     "BY",
     "FIRST_SEED",
+    "SMALL_REPEATS",
     "Grid",
     "Keep",
     "Method",
     "Splits",
     "Trained",
     "by_name",
+    "held_out",
     "loaded",
+    "representation_hsic",
     "run",
+    "small_table",
     "training_data",
 ]
 
@@ -42,6 +46,14 @@ FIRST_SEED = 42
 """Seed of the first repeat; the published splits are 42 to 46."""
 
 REPRESENTATION = 50
+
+SMALL_REPEATS = {"published": 1, "corrected": 5}
+"""Repeats of the smaller studies, of which the paper has one."""
+
+representation_hsic = partial(
+    HSIC, scale_z="published", scale_s="published", head_weight=0.0, representation_weight=1.0
+)
+"""HSIC of the representation alone at the published bandwidths; kernels and options are still to be given."""
 
 BY = ("part", "dataset", "method")
 """Columns that name what is trained together."""
@@ -77,6 +89,11 @@ def loaded(name: str, protocol: Protocol) -> Dataset:
     return load_dataset(name, variant=protocol.variant)
 
 
+def small_table(rows: int, name: str, protocol: Protocol) -> Dataset:
+    """Return some rows of a dataset."""
+    return loaded(name, protocol).sample(rows, FIRST_SEED)
+
+
 @dataclass(frozen=True)
 class Splits:
     """How the rows of a dataset are split; one seed for each repeat, the published seeds first.
@@ -94,6 +111,11 @@ class Splits:
             data.split(FIRST_SEED + r, train=self.train, validation=self.validation, scaling=self.scaling)
             for r in range(repeats)
         ]
+
+
+def held_out(protocol: Protocol) -> Splits:
+    """Return splits with the validation rows of a protocol."""
+    return Splits(validation=protocol.validation)
 
 
 @dataclass(frozen=True)

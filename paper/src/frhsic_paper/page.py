@@ -20,7 +20,7 @@ from frhsic_paper.comparisons import (
 )
 from frhsic_paper.frontiers import CONVENTIONS, datasets_of, shared_repeats, swept
 from frhsic_paper.plot import Drawn, save
-from frhsic_paper.protocol import CORRECTED, METHODS, PROTOCOLS
+from frhsic_paper.protocol import CORRECTED, METHODS, OWN, PROTOCOLS
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
 from frhsic_paper.studies import PAGE, STUDIES, in_order
@@ -33,9 +33,6 @@ __all__ = ["figures", "penalty_tables", "reproduction", "write"]
 SIGNS = {"holds": "✓", "holds in part": "◐", "does not hold": "✗", "cannot be judged": "?"}
 
 PLURAL = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
-
-OWN = "hsic"
-"""This library's penalty, which the tables of the penalties compare with the paper's."""
 
 MEASURES = ("gdp_probability", "gdp_standardized", "gdp_logit_uniform")
 

@@ -10,6 +10,7 @@ __all__ = [
     "CORRECTED",
     "DATASETS",
     "METHODS",
+    "OWN",
     "PAPER_WEIGHTS",
     "PROTOCOLS",
     "PUBLISHED",
@@ -25,6 +26,9 @@ METHODS = ("frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr", "dcor")
 """The paper's methods besides the unpenalized one, by the names of the estimators."""
 
 BASELINE = "none"
+
+OWN = "hsic"
+"""This library's own penalty, beside the paper's."""
 
 PAPER_WEIGHTS = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0, 500.0)
 """The nine weights that every published sweep shares."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
-from frhsic_paper.catalogue import GRIDS
 from frhsic_paper.claim import Claim, Outcome
 from frhsic_paper.frontiers import weights_of
+from frhsic_paper.grid import Grid, by_name
 from frhsic_paper.printed import printed
 from frhsic_paper.protocol import PROTOCOLS, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
 from frhsic_paper.steps import Training
+from frhsic_paper.studies import ablation_kernel
 from frhsic_paper.studies.ablation_kernel import PRINTED_WEIGHT, accuracy_and_gdp
 from frhsic_paper.studies.synthetic import ByRepeat, by_repeat, clearly_below, one_seed_or
 from frhsic_paper.study import Study
@@ -21,6 +24,18 @@ from frhsic_paper.table import Column, Listed, Table
 __all__ = ["STUDY"]
 
 DIMENSIONS = (2, 8, 32, 64)
+
+
+def grid(z_dim: int, protocol: Protocol) -> Grid:
+    """Return the models of one dimension."""
+    return replace(
+        ablation_kernel.grid(protocol),
+        study="ablation-dimension",
+        part=str(z_dim),
+        methods=by_name("frhsic", z_dim=z_dim),
+        encoder=partial(ablation_kernel.ablation_encoder, z_dim),
+        z_dim=z_dim,
+    )
 
 
 def _by_dimension(results: Results, protocol: Protocol) -> dict[int, Sequence[Record]]:
@@ -64,7 +79,7 @@ STUDY = Study(
     about="table: width of Z",
     title="Dimension of the representation",
     words="The same task; corrected adds λ = 0.5 and five splits.",
-    train=tuple(map(Training, GRIDS["ablation-dimension"])),
+    train=tuple(Training(partial(grid, d)) for d in DIMENSIONS),
     tables=tables,
     claims=(
         Claim(

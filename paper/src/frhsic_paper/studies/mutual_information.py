@@ -13,8 +13,8 @@ from frhsic_paper.plot import draw_frontier, figures_of, legend_below, panels, s
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.protocol import BASELINE, Protocol
 from frhsic_paper.records import Record
-from frhsic_paper.studies.tradeoff import SWEEP
 from frhsic_paper.study import Study
+from frhsic_paper.sweep import SWEEP
 from frhsic_paper.table import Cell, Table, tables_of
 
 if TYPE_CHECKING:

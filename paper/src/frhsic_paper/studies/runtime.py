@@ -1,25 +1,106 @@
-"""Seconds of an epoch of FRHSIC, FREM and Reg-GDP."""
+r"""Seconds of an epoch of FRHSIC, FREM and Reg-GDP.
+
+Part "times" of the records, one for each device, method, n and repeat:
+
+``protocol``     "published": first epoch of a fresh model, no warm-up, no synchronization, FREM as a loop over the rows
+                 of a batch. "corrected": epochs after one of warm-up, device synchronized
+``device``       "cpu" or "cuda"; ``device_name`` in words, ``threads`` of the processor
+``method``       "frhsic", "reg-gdp", "none", "hsic", and of FREM "frem-loop" (published: all rows, one by one),
+                 "frem-32" (32 anchors, vectorized), "frem-all" (all rows, vectorized)
+``n``, ``repeat``, ``seconds``   of one epoch, batches of 256
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from frhsic_paper import runtime
+from frhsic import _arrays
+from frhsic.datasets.synthetic import synthetic_task
+from frhsic.fleet import affine_head, mlp_encoder
+from frhsic.kernels import Gaussian, median_bandwidth
+from frhsic.penalties import EIPM, GDP, HSIC, NoPenalty, Penalty
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
+from frhsic_paper.options import Options
 from frhsic_paper.plot import figures_of, legend_below, panels, styled
 from frhsic_paper.printed import METHOD_NAMES, printed
 from frhsic_paper.protocol import Protocol
-from frhsic_paper.records import Record
+from frhsic_paper.records import Record, Unit
+from frhsic_paper.steps import Computation
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Column, Table, tables_of
+from frhsic_paper.timing import Loop, LoopedEIPM, Timing, plain_clock, synchronized_clock
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FREM", "RUNTIME_COLORS", "RUNTIME_NAMES", "STUDY", "median_seconds"]
+__all__ = ["FREM", "RUNTIME_COLORS", "RUNTIME_NAMES", "STUDY", "TRAIN", "median_seconds"]
+
+SIZES = (500, 1000, 2000, 5000, 10000, 20000)
+
+SEED = 42
+
+Z_DIM = 8
+
+BANDWIDTH_ROWS = 500
+"""Rows of the untrained representation that the published bandwidths were measured on."""
+
+SETTINGS = {
+    "published": Timing(("frhsic", "frem-loop", "reg-gdp"), plain_clock, models=3),
+    "corrected": Timing(
+        ("frhsic", "frem-32", "frem-all", "reg-gdp", "hsic", "none"), synchronized_clock, epochs=5, warm_up=1
+    ),
+}
+
+
+def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
+    """Return device, methods and numbers of rows."""
+    timing, device = SETTINGS[protocol.name], _arrays.resolve_device(options.device).type
+    return {(device, method, n): timing.count for method in timing.methods for n in SIZES}
+
+
+def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
+    """Yield the seconds of an epoch of each method and number of rows."""
+    device = _arrays.resolve_device(options.device)
+    for _, method, n in missing:
+        seconds = SETTINGS[protocol.name].records(partial(_loop, method, n, device), device)
+        yield [{"threads": 1, **record} for record in seconds]
+
+
+TRAIN = Computation("runtime", "times", ("device", "method", "n"), units, times, SETTINGS)
+
+
+def _loop(method: str, n: int, device: torch.device) -> Loop:
+    task = synthetic_task(n, random_state=SEED, dtype=torch.float32)
+    x, y, s = (values.to(device) for values in (task.x, task.y, task.s))
+    torch.manual_seed(SEED)
+    encoder, head = mlp_encoder(2, 50, Z_DIM).to(device), affine_head(Z_DIM, 1)
+    with torch.no_grad():
+        z = encoder(x[:BANDWIDTH_ROWS])
+    return Loop.start(encoder, head, _penalty(method, z, s[:BANDWIDTH_ROWS]), 1.0, (x, y, s))
+
+
+def _penalty(method: str, z: Tensor, s: Tensor) -> Penalty:
+    """Return a penalty at the median bandwidths of some rows, which FREM shares."""
+    sigma_z, sigma_s = median_bandwidth(z, name="z"), median_bandwidth(s, name="s")
+    makers: dict[str, Callable[[], Penalty]] = {
+        "frhsic": lambda: HSIC(
+            Gaussian(1.0), scale_z=sigma_z, scale_s=sigma_s, head_weight=0.0, representation_weight=1.0
+        ),
+        "frem-loop": lambda: LoopedEIPM(scale_z=sigma_z, gamma=sigma_s),
+        "frem-32": lambda: EIPM(scale_z=sigma_z, gamma=sigma_s),
+        "frem-all": lambda: EIPM(scale_z=sigma_z, gamma=sigma_s, anchors=None),
+        "reg-gdp": GDP,
+        "hsic": HSIC,
+        "none": NoPenalty,
+    }
+    return makers[method]()
+
 
 RUNTIME_NAMES = METHOD_NAMES | {
     "frem-loop": "FREM, loop in Python",
@@ -131,7 +212,7 @@ STUDY = Study(
         The paper's synthetic task, batches of 256. Published: first epoch of a fresh model, FREM as a loop over the
         rows of a batch. Corrected: warm, synchronised, FREM on 32 and on all anchors as products of matrices.
     """,
-    train=(runtime.TRAIN,),
+    train=(TRAIN,),
     tables=tables_of("runtime", "Median seconds", seconds_table),
     figures=figures_of("runtime", "runtime", "Seconds of an epoch against rows", draw),
     claims=(

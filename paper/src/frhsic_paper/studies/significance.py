@@ -7,8 +7,8 @@ from frhsic_paper.frontiers import swept
 from frhsic_paper.printed import method_name
 from frhsic_paper.protocol import CORRECTED
 from frhsic_paper.results import Results
-from frhsic_paper.studies.tradeoff import SWEEP
 from frhsic_paper.study import Study
+from frhsic_paper.sweep import SWEEP
 from frhsic_paper.table import Listed
 
 __all__ = ["STUDY"]

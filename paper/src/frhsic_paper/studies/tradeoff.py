@@ -30,16 +30,13 @@ from frhsic_paper.records import Record
 from frhsic_paper.results import Results
 from frhsic_paper.studies.tradeoff_setup import SETUP_CLAIMS, TEXT_WEIGHTS, printed_area
 from frhsic_paper.study import Study
+from frhsic_paper.sweep import SWEEP
 from frhsic_paper.table import Cell, Column, Listed, Spread, Table, tables_of
-from frhsic_paper.tradeoff import TRAIN
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ALIASES", "STUDY", "SWEEP"]
-
-SWEEP = (TRAIN,)
-"""The step that trains the sweep; other studies read it too."""
+__all__ = ["ALIASES", "STUDY"]
 
 COMPARABLE = 0.05
 """Difference of areas up to which two methods are called comparable where five splits allow no test."""

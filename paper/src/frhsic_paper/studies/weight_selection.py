@@ -1,4 +1,17 @@
-"""Choosing λ by a test of independence."""
+r"""Choosing λ by a test of independence.
+
+Part "tests" of the records, one for each model:
+
+``dataset``, ``method``, ``weight``, ``repeat``   as in the part "models"
+``n``            validation rows (at most 1,000)
+``hsic``         statistic on them; ``n_hsic`` n times that
+``published_threshold`` (of n·HSIC), ``published_pvalue``, ``published_rejected``
+``threshold`` (of n·HSIC), ``pvalue``, ``rejected``            exact permutation moments
+``gretton_threshold``, ``gretton_pvalue``, ``gretton_rejected``
+``performance``, ``gdp``   of the model, on test rows, by the protocol's own convention
+
+:func:`selection` gives for each dataset and repeat the model of the smallest λ that is not rejected, or None.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +19,86 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from frhsic_paper import weight_selection_measure
+from frhsic.datasets import Split
+from frhsic.independence import gamma_test, gamma_test_published
+from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic_paper.band import within_band
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, Rule, by_protocol, outcome_of
 from frhsic_paper.frontiers import datasets_of, is_error
+from frhsic_paper.grid import Grid, Splits, by_name
+from frhsic_paper.models import Model, store_all
 from frhsic_paper.plot import figures_of, legend_below, panels, styled
 from frhsic_paper.printed import DATASET_NAMES, cached, dataset_name
-from frhsic_paper.protocol import PROTOCOLS, Protocol
+from frhsic_paper.protocol import PAPER_WEIGHTS, PROTOCOLS, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
+from frhsic_paper.steps import Measurement, Training, each
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Table, tables_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDY"]
+__all__ = ["MEASURE", "STUDY", "TRAIN", "grid", "selection"]
+
+ROWS, BANDWIDTH_ROWS = 1000, 500
+
+COLLAPSED = 1e-5
+"""Bandwidth where half of the rows coincide, so that their median distance is 0."""
+
+
+def grid(protocol: Protocol) -> Grid:
+    """Return the models among which a weight is chosen."""
+    splits = Splits(train=0.7, validation=0.15, scaling=protocol.scaling)
+    return Grid("weight-selection", ("adult", "crime", "compas"), by_name("frhsic"), PAPER_WEIGHTS, 3, splits)
+
+
+def tests(model: Model, split: Split, protocol: Protocol) -> list[Record]:
+    """Test the representation of the validation rows."""
+    part = split.validation
+    assert part is not None  # the grid's splits have three parts
+    outcome = _tests(model.encode(part.x[:ROWS]), part.s[:ROWS])
+    return [{**outcome, "performance": model.record["performance"], "gdp": model.record[protocol.gdp]}]
+
+
+def _tests(z: Tensor, s: Tensor) -> Record:
+    z, s = z.to(torch.float64), s.to(torch.float64)
+    kernels = _kernel(z), _kernel(s)
+    published = gamma_test_published(z, s, *kernels)
+    exact, gretton = (gamma_test(z, s, *kernels, moments=moments) for moments in ("permutation", "gretton"))
+    n = len(z)
+    return {
+        "n": n,
+        "hsic": exact.statistic,
+        "n_hsic": n * exact.statistic,
+        "published_threshold": n * published.threshold,
+        "published_pvalue": published.pvalue,
+        "published_rejected": published.rejected,
+        "threshold": n * exact.threshold,
+        "pvalue": exact.pvalue,
+        "rejected": exact.rejected,
+        "gretton_threshold": n * gretton.threshold,
+        "gretton_pvalue": gretton.pvalue,
+        "gretton_rejected": gretton.rejected,
+    }
+
+
+def _kernel(rows: Tensor) -> Gaussian:
+    try:
+        return Gaussian(median_bandwidth(rows[:BANDWIDTH_ROWS]))
+    except ValueError:  # half of the rows coincide: an encoder that has collapsed
+        return Gaussian(COLLAPSED)
+
+
+TRAIN = Training(grid, (store_all,))
+
+MEASURE = Measurement(
+    "weight-selection", "tests", grid, dict.fromkeys(PROTOCOLS, each(tests)), (ROWS, BANDWIDTH_ROWS, COLLAPSED)
+)
+
 
 TESTS = "weight-selection/tests"
 
@@ -39,6 +115,14 @@ def selection(records: Sequence[Record], column: str) -> dict[tuple[str, int], R
     """Return, for each dataset and repeat, the model of the smallest λ whose independence is not rejected.
 
     `column` says whether a test rejects. None where every λ is rejected.
+
+    Examples
+    --------
+    >>> made = [
+    ...     {"dataset": "crime", "repeat": 0, "method": "frhsic", "weight": w, "rejected": w < 5} for w in (1, 5, 10)
+    ... ]
+    >>> selection(made, "rejected")["crime", 0]["weight"]
+    5
     """
     selected: dict[tuple[str, int], Record | None] = {}
     for r in sorted(records, key=lambda r: float(r["weight"])):
@@ -160,8 +244,8 @@ STUDY = Study(
     words="""
         Adult, Crime, COMPAS, three splits, at most 1,000 validation rows; the smallest λ that is not rejected at 5 %.
     """,
-    train=(weight_selection_measure.TRAIN,),
-    measure=(weight_selection_measure.MEASURE,),
+    train=(TRAIN,),
+    measure=(MEASURE,),
     tables=tables_of(TESTS, "Selected λ", selection_table),
     figures=figures_of(TESTS, "weight-selection", "n·HSIC and thresholds, first split", draw),
     claims=(

@@ -1,7 +1,8 @@
-r"""Mutual information of Z and S on the test rows of the sweep, as published and as it should be estimated.
+r"""The sweep over weights on the five datasets, which most studies read.
 
-Part "information" of the records of the study "mutual-information", one for each model of the first five repeats of
-"tradeoff":
+Mutual information of Z and S is measured while the models are there, as most are not stored: on test rows, as
+published and with strict counts. Part "information" of the records of the study "mutual-information", one for each
+model of the first five repeats:
 
 ``dataset``, ``method``, ``weight``, ``repeat``, ``performance``   as in the sweep
 ``mi``            nearest neighbours with strict counts, standardized; may be negative
@@ -12,15 +13,18 @@ from __future__ import annotations
 
 from frhsic.dependence import mutual_information, mutual_information_published
 from frhsic_paper import records
-from frhsic_paper.grid import BY, Trained
+from frhsic_paper.grid import BY, Grid, Trained, by_name, held_out
+from frhsic_paper.models import store_chosen
 from frhsic_paper.options import Options
+from frhsic_paper.protocol import DATASETS, METHODS, OWN, PAPER_WEIGHTS, Protocol
 from frhsic_paper.records import Record
+from frhsic_paper.steps import Training
 
-__all__ = ["REPEATS", "STUDY", "measure_information"]
+__all__ = ["SWEEP", "grid", "measure_information"]
 
-STUDY, PART = "mutual-information", "information"
+PART = "information"
 
-REPEATS = 5
+INFORMATION_REPEATS = 5
 
 SHARED = ("protocol", "dataset", "method", "weight", "repeat", "task", "epochs", "device", "performance")
 
@@ -28,7 +32,7 @@ SHARED = ("protocol", "dataset", "method", "weight", "repeat", "task", "epochs",
 def measure_information(trained: Trained, options: Options) -> None:
     """Measure mutual information on the models of a fleet, which are not stored, and write its records."""
     fleet, found = trained.fleet, []
-    for repeat, split in enumerate(trained.splits[:REPEATS]):
+    for repeat, split in enumerate(trained.splits[:INFORMATION_REPEATS]):
         own = [i for i, record in enumerate(trained.records) if record["repeat"] == repeat]
         x, _, s = split.test
         for i, z in zip(own, fleet.select(own).transform(x.to(fleet.device))):
@@ -42,4 +46,21 @@ def measure_information(trained: Trained, options: Options) -> None:
                 "depends_on": records.digest(model["depends_on"], PART),
             }
             found.append(record)
-    records.put(options.file(STUDY, trained.protocol), BY, found)
+    records.put(options.file("mutual-information", trained.protocol), BY, found)
+
+
+SWEEPS: dict[str, tuple[tuple[str, ...], int]] = {"published": (METHODS, 5), "corrected": ((*METHODS, OWN), 20)}
+"""Methods and repeats."""
+
+CHOSEN_REPEATS = 3
+"""Repeats whose chosen models are stored, for the measurements of what is left in Z."""
+
+
+def grid(protocol: Protocol) -> Grid:
+    """Return the sweep."""
+    methods, repeats = SWEEPS[protocol.name]
+    return Grid("tradeoff", DATASETS, by_name(*methods), PAPER_WEIGHTS, repeats, held_out(protocol))
+
+
+SWEEP = (Training(grid, (measure_information, store_chosen(CHOSEN_REPEATS))),)
+"""Steps that train the sweep."""
