@@ -41,7 +41,7 @@ from frhsic_paper.timing import Loop, LoopedEIPM, Timing, plain_clock, synchroni
 
 __all__ = ["MEASURE", "TRAIN", "true_hsic"]
 
-STUDY = "high-dimensional"
+NAME = "high-dimensional"
 
 DIMENSIONS = (1, 2, 3, 4, 5)
 
@@ -206,6 +206,6 @@ def _estimates(d: int, n: int, repeat: int) -> list[Record]:
 
 COLUMNS = {"published": _published_columns, "corrected": _named_columns}
 
-TRAIN = Computation(STUDY, "time", ("device", "method", "dim_s"), time_units, times, TIMES)
+TRAIN = Computation(NAME, "time", ("device", "method", "dim_s"), time_units, times, TIMES)
 
-MEASURE = Computation(STUDY, "error", ("dim_s", "n"), error_units, errors, ERRORS)
+MEASURE = Computation(NAME, "error", ("dim_s", "n"), error_units, errors, ERRORS)
