@@ -244,16 +244,13 @@ def run(grid: Grid, protocol: Protocol, options: Options, keep: Sequence[Keep] =
         for name, (fleet, results) in zip(names, _fleets(grid, names, data, splits, options)):
             if fleet.interrupted:
                 raise KeyboardInterrupt
+            depends_on = units[grid.part, dataset, name].depends_on
             shared = {
-                "part": grid.part,
-                "protocol": protocol.name,
+                **records.stamp(grid.part, protocol.name, fleet.device.type, depends_on),
                 "dataset": dataset,
                 "method": name,
                 "task": data.task,
                 **{term: value for term, value in grid.terms_of(name).items() if value},
-                "device": fleet.device.type,
-                **records.versions(),
-                "depends_on": units[grid.part, dataset, name].depends_on,
             }
             trained = Trained(grid, protocol, dataset, name, fleet, splits, _records(shared, fleet, results))
             for keeper in keep:

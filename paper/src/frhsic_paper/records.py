@@ -34,7 +34,7 @@ import torch
 
 from frhsic import __version__
 
-__all__ = ["UNKNOWN", "Record", "Unit", "Wanted", "digest", "missing", "put", "read", "versions", "write"]
+__all__ = ["UNKNOWN", "Record", "Unit", "Wanted", "digest", "missing", "put", "read", "stamp", "write"]
 
 Record = dict[str, Any]
 
@@ -125,9 +125,10 @@ def digest(*parts: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def versions() -> dict[str, str]:
-    """Return the columns of a record that name the versions."""
-    return {"frhsic": __version__, "torch": torch.__version__}
+def stamp(part: str, protocol: str, device: str, depends_on: str) -> Record:
+    """Return the columns that every record has, see the top of this file."""
+    versions = {"frhsic": __version__, "torch": torch.__version__}
+    return {"part": part, "protocol": protocol, "device": device, **versions, "depends_on": depends_on}
 
 
 def _described(value: Any) -> Any:

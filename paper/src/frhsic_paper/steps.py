@@ -21,6 +21,9 @@ from frhsic_paper.records import Record, Unit, Wanted
 
 __all__ = ["Computation", "Measurement", "Training", "each"]
 
+SHARED = (*Key._fields, "task", "epochs")
+"""Columns that the record of a measurement shares with that of its model."""
+
 Group = Callable[[Sequence[Model], Split, Protocol, Options], Iterable[list[Record]]]
 """Measures models of one split: a list of records for each model, in their order."""
 
@@ -74,23 +77,17 @@ class Measurement:
         by = ("part", *Key._fields)
         wanted = {(self.part, *key): Wanted(1, value) for key, value in hashes.items()}
         missing = [Key(*unit[1:]) for unit in records.missing(path, by, wanted)]
-        for dataset, named in groupby(missing, key=lambda key: key.dataset):
-            data, keys = grid.source(dataset, protocol), list(named)
+        for dataset, group in groupby(missing, key=lambda key: key.dataset):
+            data, keys = grid.source(dataset, protocol), list(group)
             splits = grid.splits.of(data, 1 + max(key.repeat for key in keys))
             for repeat in sorted({key.repeat for key in keys}):
                 own = [key for key in keys if key.repeat == repeat]
-                group = [Model(trained[key], states[key]) for key in own]
-                measured = self.measure[protocol.name](group, splits[repeat], protocol, options)
+                stored = [Model(trained[key], states[key]) for key in own]
+                measured = self.measure[protocol.name](stored, splits[repeat], protocol, options)
                 for key, found in zip(own, measured):
                     shared = {
-                        "part": self.part,
-                        "protocol": protocol.name,
-                        **key._asdict(),
-                        "task": data.task,
-                        **{name: trained[key][name] for name in ("epochs",) if name in trained[key]},
-                        "device": "cpu",
-                        **records.versions(),
-                        "depends_on": hashes[key],
+                        **records.stamp(self.part, protocol.name, "cpu", hashes[key]),
+                        **{name: trained[key][name] for name in SHARED if name in trained[key]},
                     }
                     records.put(path, by, [{**shared, **record} for record in found])
             options.say(f"{protocol.name} {self.study} {self.part} {dataset}: {len(keys)} models")
@@ -123,6 +120,24 @@ class Computation:
         Yields the records of each unit that it is given.
     settings
         What the numbers depend on, by the name of a protocol; a protocol without an entry is not run.
+
+    Examples
+    --------
+    Standard errors of the share of heads among n throws of a coin, for two n:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from frhsic_paper.protocol import CORRECTED
+    >>> def units(protocol, options):
+    ...     return {(4,): 1, (100,): 1}
+    >>> def errors(missing, protocol, options):
+    ...     for (n,) in missing:
+    ...         yield [{"error": 0.5 / n**0.5}]
+    >>> step = Computation("coins", "errors", ("n",), units, errors, {"corrected": "a fair coin"})
+    >>> with TemporaryDirectory() as folder:
+    ...     records = step(CORRECTED, Options(Path(folder)))
+    >>> [(record["n"], record["error"]) for record in records]
+    [(4, 0.25), (100, 0.05)]
     """
 
     study: str
@@ -142,9 +157,8 @@ class Computation:
         missing = [unit[1:] for unit in records.missing(path, by, wanted)]
         for unit, found in zip(missing, self.compute(missing, protocol, options) if missing else ()):
             names = dict(zip(self.by, unit))
-            shared = {"part": self.part, "protocol": protocol.name, "device": "cpu", **names}
-            last = {**records.versions(), "depends_on": depends_on}
-            records.put(path, by, [{**shared, **record, **last} for record in found])
+            shared = {**records.stamp(self.part, protocol.name, "cpu", depends_on), **names}
+            records.put(path, by, [{**shared, **record} for record in found])
             told = " ".join(f"{name}={value}" for name, value in names.items())
             options.say(f"{protocol.name} {self.study} {self.part} {told}: {len(found)} records")
         return records.read(path, self.part)

@@ -26,26 +26,26 @@ PART = "information"
 
 INFORMATION_REPEATS = 5
 
-SHARED = ("protocol", "dataset", "method", "weight", "repeat", "task", "epochs", "device", "performance")
+SHARED = ("dataset", "method", "weight", "repeat", "task", "epochs", "performance")
 
 
 def measure_information(trained: Trained, options: Options) -> None:
     """Measure mutual information on the models of a fleet, which are not stored, and write its records."""
-    fleet, found = trained.fleet, []
+    fleet, found = trained.fleet, list[Record]()
     for repeat, split in enumerate(trained.splits[:INFORMATION_REPEATS]):
         own = [i for i, record in enumerate(trained.records) if record["repeat"] == repeat]
         x, _, s = split.test
         for i, z in zip(own, fleet.select(own).transform(x.to(fleet.device))):
             model = trained.records[i]
-            record: Record = {
-                "part": PART,
-                **{name: model[name] for name in SHARED},
-                "mi": float(mutual_information(z, s, device=fleet.device)),
-                "mi_published": float(mutual_information_published(z, s, device=fleet.device)),
-                **records.versions(),
-                "depends_on": records.digest(model["depends_on"], PART),
-            }
-            found.append(record)
+            stamp = records.stamp(PART, model["protocol"], model["device"], records.digest(model["depends_on"], PART))
+            found.append(
+                {
+                    **stamp,
+                    **{name: model[name] for name in SHARED},
+                    "mi": float(mutual_information(z, s, device=fleet.device)),
+                    "mi_published": float(mutual_information_published(z, s, device=fleet.device)),
+                }
+            )
     records.put(options.file("mutual-information", trained.protocol), BY, found)
 
 
