@@ -31,14 +31,14 @@ SHARED = ("dataset", "method", "weight", "repeat", "task", "epochs", "performanc
 
 def measure_information(trained: Trained, options: Options) -> None:
     """Measure mutual information on the models of a fleet, which are not stored, and write its records."""
-    fleet, found = trained.fleet, list[Record]()
+    fleet, rows = trained.fleet, list[Record]()
     for repeat, split in enumerate(trained.splits[:INFORMATION_REPEATS]):
         own = [i for i, record in enumerate(trained.records) if record["repeat"] == repeat]
         x, _, s = split.test
         for i, z in zip(own, fleet.select(own).transform(x.to(fleet.device))):
             model = trained.records[i]
             stamp = records.stamp(PART, model["protocol"], model["device"], records.digest(model["depends_on"], PART))
-            found.append(
+            rows.append(
                 {
                     **stamp,
                     **{name: model[name] for name in SHARED},
@@ -46,7 +46,7 @@ def measure_information(trained: Trained, options: Options) -> None:
                     "mi_published": float(mutual_information_published(z, s, device=fleet.device)),
                 }
             )
-    records.put(options.file("mutual-information", trained.protocol), BY, found)
+    records.put(options.file("mutual-information", trained.protocol), BY, rows)
 
 
 SWEEPS: dict[str, tuple[tuple[str, ...], int]] = {"published": (METHODS, 5), "corrected": ((*METHODS, OWN), 20)}

@@ -100,8 +100,8 @@ def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iter
     for _, method, d in missing:
         columns, s = COLUMNS[protocol.name](data, d)
         rows = (x.to(device), y.to(device), s.to(device))
-        found = TIMES[protocol.name].records(partial(_loop, method, rows), device)
-        yield [{"columns": columns, **record} for record in found]
+        timed = TIMES[protocol.name].records(partial(_loop, method, rows), device)
+        yield [{"columns": columns, **record} for record in timed]
 
 
 def _loop(method: str, rows: tuple[Tensor, Tensor, Tensor]) -> Loop:
