@@ -115,7 +115,7 @@ def figures_of(
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw inside this."""
+    """Draw in the style of the page; use as a context or as a decorator."""
     import matplotlib as mpl
 
     with mpl.rc_context(PARAMETERS):

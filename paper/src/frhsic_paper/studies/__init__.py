@@ -41,6 +41,7 @@ ALL = (
     "convergence",
     "significance",  # before the studies that read fewer repeats of the same sweep: so "all" trains it once
     "tradeoff",
+    "agreement",
     "pareto",
     "pareto-summary",
     "mutual-information",
