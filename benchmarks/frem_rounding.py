@@ -21,9 +21,9 @@ from torch import Tensor
 
 from frhsic.fleet import Recipe, grid, train
 from frhsic.penalties import EIPM, conditional
+from frhsic_paper.grid import FIRST_SEED, Splits, loaded, training_data
 from frhsic_paper.measures import measured
 from frhsic_paper.protocol import PUBLISHED
-from frhsic_paper.sweep import FIRST_SEED, held_out_splits, loaded, training_data
 
 
 def three_sums(k: Tensor, weights: Tensor, *, floor: float = 0.0) -> Tensor:
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     data = loaded(arguments.dataset, PUBLISHED)
     data = data.take(range(data.n)[: arguments.rows])
     count = arguments.splits
-    splits = held_out_splits(data, PUBLISHED, count)
+    splits = Splits(validation=PUBLISHED.validation).of(data, count)
     members = grid(weights, range(FIRST_SEED, FIRST_SEED + count), range(count))
     recipe = Recipe(data.task, EIPM, epochs=arguments.epochs)
     for name, distance in (("one form", conditional.eipm_from_gram), ("three sums", three_sums)):

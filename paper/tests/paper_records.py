@@ -16,7 +16,7 @@ def model(experiment, protocol, dataset, method, weight, repeat, rng):
     performance = (0.02 + 0.03 * strength if regression else 0.85 - 0.04 * strength**2) + 0.1 * noise[0]
     gdp = max(0.1 * (1 - 0.9 * strength) * advantage + 0.2 * noise[1], 1e-4)
     record = {
-        "experiment": experiment,
+        "part": "models",
         "protocol": protocol,
         "dataset": dataset,
         "method": method,
@@ -73,14 +73,19 @@ def every_experiment():
         "full-batch": (("crime",), ("frhsic", "hsic")),
         "leaky-scaling": (("crime", "compas"), METHODS),
         "transfer": (("adult", "crime"), ("frhsic", "reg-gdp", "frem", "adv")),
-        **{f"ablation-dimension-{d}": (("synthetic",), ("frhsic",)) for d in (2, 8, 32, 64)},
     }
     for protocol in ("published", "corrected"):
         files["tradeoff", protocol] = sweep("tradeoff", protocol, DATASETS, (*METHODS, "hsic"))
         for name, (datasets, methods) in variants.items():
             weights = (10.0, 100.0) if name == "transfer" else (0.1, 5.0, 50.0)
             files[name, protocol] = sweep(name, protocol, datasets, methods, weights, 2)
-        files.update(_others(protocol))
+        files["ablation-dimension", protocol] = [
+            r | {"part": str(d)}
+            for d in (2, 8, 32, 64)
+            for r in sweep("ablation-dimension", protocol, ("synthetic",), ("frhsic",), (0.1, 5.0, 50.0), 2)
+        ]
+        for name, records in _others(protocol).items():
+            files[name] = [*files.get(name, []), *records]
     files["dense", "corrected"] = sweep("dense", "corrected", DATASETS, (*METHODS, "hsic"))
     files["same-terms", "corrected"] = sweep("same-terms", "corrected", DATASETS, (*METHODS, "hsic"))
     files["untuned", "corrected"] = sweep("untuned", "corrected", ("bank", "credit"), (*METHODS, "hsic"))
@@ -147,9 +152,10 @@ def _others(protocol):
             for d in (1, 2, 3)
             for m, seconds in (("frhsic", 0.1), ("frem-loop" if published else "frem-32", 0.25))
         ],
-        ("transfer-heads", protocol): [
+        ("transfer", protocol): [
             {
                 **named,
+                "part": "heads",
                 "dataset": d,
                 "method": m,
                 "weight": w,
@@ -163,9 +169,10 @@ def _others(protocol):
             for w in of
             for i, h in enumerate(("linear", "mlp", "forest", "svm"))
         ],
-        ("bound-sides", protocol): [
+        ("bound", protocol): [
             {
                 **named,
+                "part": "sides",
                 "dataset": d,
                 "method": "frhsic",
                 "weight": w,
@@ -185,9 +192,10 @@ def _others(protocol):
             for w in (0.1, 10.0)
             for rule in (("1e-6",) if published else ("1", "1e-6"))
         ],
-        ("weight-tests", protocol): [
+        ("weight-selection", protocol): [
             {
                 **named,
+                "part": "tests",
                 "dataset": d,
                 "method": "frhsic",
                 "weight": w,

@@ -1,19 +1,20 @@
 """The document and its claims, from made records: every experiment, none, and records that turn a verdict."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
-from frhsic_paper.claims import CLAIMS
-from frhsic_paper.claims.claim import VERDICTS, Outcome, verdict
-from frhsic_paper.document import reproduction, write
-from frhsic_paper.penalty_tables import penalty_tables
+from frhsic_paper.claim import VERDICTS, Outcome, verdict
+from frhsic_paper.page import figures, penalty_tables, reproduction, write
 from frhsic_paper.protocol import DATASETS, METHODS
+from frhsic_paper.records import write as write_records
 from frhsic_paper.results import Results
-from frhsic_paper.sections import SECTIONS
+from frhsic_paper.studies import PAGE, STUDIES
 from paper_records import every_experiment, sweep
+
+CLAIMS = [claim for study in STUDIES for claim in study.claims]
+SECTIONS = [study for study in STUDIES if study.title]
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +26,7 @@ def everything():
 def written(tmp_path_factory, everything):
     folder = tmp_path_factory.mktemp("document")
     for (experiment, protocol), records in everything.files.items():
-        lines = "".join(json.dumps(r) + "\n" for r in records)
-        (folder / f"{experiment}-{protocol}.jsonl").write_text(lines)
+        write_records(folder / f"{experiment}-{protocol}.parquet", records)
     return folder, write(folder, folder / "docs")
 
 
@@ -47,9 +47,9 @@ def test_the_document_holds_every_claim_every_figure_and_no_empty_section(writte
         assert f"(#{one.name})" in page
     for section in SECTIONS:
         assert f"## {section.title}\n" in page
-    figures = re.findall(r"\]\((figures/[^)]+)\)", page)
-    assert len(figures) == len(set(figures)) == sum(path.suffix == ".svg" for path in paths)
-    for figure in figures:
+    links = re.findall(r"\]\((figures/[^)]+)\)", page)
+    assert len(links) == len(set(links)) == sum(path.suffix == ".svg" for path in paths)
+    for figure in links:
         assert (folder / "docs" / figure).stat().st_size > 5000
 
 
@@ -70,7 +70,7 @@ def test_the_same_records_give_the_same_bytes(written, everything, tmp_path):
     folder, _ = written
     few = {key: value for key, value in everything.files.items() if key[0] in ("leak", "runtime")}
     for (experiment, protocol), records in few.items():
-        (tmp_path / f"{experiment}-{protocol}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+        write_records(tmp_path / f"{experiment}-{protocol}.parquet", records)
     again = [path for path in write(tmp_path, tmp_path / "docs") if path.suffix == ".svg"]
     assert {path.name for path in again} == {"leak.svg", "runtime-published.svg", "runtime-corrected.svg"}
     for path in again:
@@ -102,7 +102,8 @@ def test_every_claim_is_decided_once_everything_was_run(everything):
 
 def test_names_of_claims_are_unique_and_stand_in_a_section():
     assert len({one.name for one in CLAIMS}) == len(CLAIMS)
-    assert {one.experiment for one in CLAIMS} <= {section.experiment for section in SECTIONS}
+    assert all(study.title for study in STUDIES if study.claims)
+    assert {section.name for section in SECTIONS} == set(PAGE)
 
 
 def test_an_empty_directory_is_an_error_that_says_what_to_do(tmp_path):
@@ -201,11 +202,12 @@ def test_the_penalty_page_counts_where_ours_is_best(everything):
 
 
 def test_results_are_read_by_experiment_and_protocol(tmp_path):
-    (tmp_path / "ablation-dimension-2-published.jsonl").write_text('{"a":1}\n{"a":2}\n{"a":')
-    (tmp_path / "notes.jsonl").write_text("{}\n")
+    write_records(tmp_path / "ablation-dimension-published.parquet", [{"part": "2", "a": 1}, {"part": "8", "a": 2}])
+    write_records(tmp_path / "notes.parquet", [{"a": 1}])
     results = Results.read(tmp_path)
-    assert set(results.files) == {("ablation-dimension-2", "published")}
-    assert results.of("ablation-dimension-2", "published") == ({"a": 1}, {"a": 2})  # the cut-off line is left out
+    assert set(results.files) == {("ablation-dimension", "published")}
+    assert results.of("ablation-dimension/8", "published") == ({"part": "8", "a": 2},)
+    assert len(results.of("ablation-dimension", "published")) == 2
     assert results.of("tradeoff", "corrected") == ()
 
 
@@ -216,11 +218,11 @@ def test_seconds_of_a_fleet_are_counted_once():
 
 @pytest.mark.slow
 def test_the_document_in_the_repository_is_what_its_records_give():
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     results = Results.read(root / "results")
     if not results.files:
         pytest.skip("the records are not here")
-    drawn = {section.experiment: section.figures(results) for section in SECTIONS}
+    drawn = figures(results)
     again = "run `frhsic reproduce all --docs`"
     assert (root / "docs" / "reproduction.md").read_text() == reproduction(results, drawn), again
     assert (root / "docs" / "penalty_tables.md").read_text() == penalty_tables(results), again

@@ -1,8 +1,9 @@
-"""Experiments that are not grids: their oracles are the published caches, closed forms and definitions."""
+"""Studies that are not grids: their oracles are the published caches, closed forms and definitions."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,16 +21,18 @@ from frhsic.independence import gamma_test, permutation_test
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.parity import gdp
 from frhsic.penalties import EIPM, NoPenalty
-from frhsic_paper import convergence, high_dimensional, information, measures, records, runtime, spectrum
-from frhsic_paper.bound_measure import RULES, corrected_sides, published_sides
-from frhsic_paper.keeping import Key
+from frhsic_paper import measures, records
+from frhsic_paper.grid import Grid, Splits, by_name, run
+from frhsic_paper.models import Model
 from frhsic_paper.options import Options
 from frhsic_paper.printed import cached
 from frhsic_paper.protocol import CORRECTED, PUBLISHED
-from frhsic_paper.sweep import Grid, by_name, run
-from frhsic_paper.timing import Loop, LoopedEIPM
-from frhsic_paper.transfer_measure import _published
-from frhsic_paper.weight_selection_measure import _tests, selected
+from frhsic_paper.studies import bandwidth_scaling, convergence, high_dimensional, runtime
+from frhsic_paper.studies.bound import RULES, corrected_sides, published_sides
+from frhsic_paper.studies.transfer import published_heads
+from frhsic_paper.studies.weight_selection import _tests, selection
+from frhsic_paper.sweep import measure_information
+from frhsic_paper.timing import Loop, LoopedEIPM, Timing, plain_clock
 from paper_samples import ADULT_NUMBERS, toy_dataset
 
 # --- probes
@@ -57,7 +60,7 @@ def test_the_published_draws_give_the_published_errors(statistic):
     content = cached("convergence")
     for n in (50, 200, 1000):
         for repeat in (0, 7, 19):
-            estimate = convergence._estimates(*convergence.drawn(n, repeat), (statistic,))[statistic]
+            estimate = convergence._estimates(*convergence.sample(n, repeat), (statistic,))[statistic]
             error = abs(estimate - content[f"{statistic}_true"])
             # the published run was in float32
             assert error == approx(content[f"{statistic}_errors"][str(n)][repeat], abs=2e-6)
@@ -65,7 +68,7 @@ def test_the_published_draws_give_the_published_errors(statistic):
 
 @pytest.mark.slow
 def test_the_published_reference_is_one_draw_of_twenty_thousand_rows():
-    z, s = convergence.drawn(convergence.REFERENCE_ROWS, convergence.REFERENCE_SEED)
+    z, s = convergence.sample(convergence.REFERENCE_ROWS, convergence.REFERENCE_SEED)
     assert float(hsic(z, s, Gaussian(1.0), Gaussian(1.0))) == approx(cached("convergence")["hsic_true"], abs=1e-7)
 
 
@@ -86,22 +89,24 @@ def test_slopes_of_the_published_errors_are_the_printed_ones():
 
 @pytest.mark.parametrize("gamma", [1.0, 0.3])
 def test_eipm_by_a_factor_is_eipm(gamma):
-    z, s = convergence.drawn(150, 3)
+    z, s = convergence.sample(150, 3)
     expected = float(eipm(z, s, Gaussian(1.0), bandwidth=gamma))
     assert convergence.eipm_by_factor(z, s, gamma) == approx(expected, rel=1e-9)
 
 
 def test_eipm_at_a_fixed_bandwidth_goes_to_the_smoothed_value_and_not_to_the_true_one():
-    estimates = np.array([convergence.eipm_by_factor(*convergence.drawn(2000, seed), 1.0) for seed in range(8)])
+    estimates = np.array([convergence.eipm_by_factor(*convergence.sample(2000, seed), 1.0) for seed in range(8)])
     error = estimates.std(ddof=1) / math.sqrt(len(estimates))
     assert abs(estimates.mean() - convergence.smoothed_eipm(1.0)) < 4 * error + 1e-3  # bias of order 1/n under the root
     assert abs(estimates.mean() - gaussian_pair(2, correlation=0.5, random_state=0).eipm()) > 50 * error
 
 
-def test_convergence_runs_from_end_to_end_and_goes_on(tmp_path):
+def test_convergence_runs_from_end_to_end_and_goes_on(tmp_path, monkeypatch):
     options = Options(tmp_path, "cpu", repeats=3)
-    first = convergence.run(CORRECTED, options, sizes=(50,))
-    found = convergence.run(CORRECTED, options, sizes=(50, 100))
+    monkeypatch.setattr(convergence, "SIZES", (50,))
+    first = convergence.MEASURE(CORRECTED, options)
+    monkeypatch.setattr(convergence, "SIZES", (50, 100))
+    found = convergence.MEASURE(CORRECTED, options)
     assert found[: len(first)] == first
     assert len(found) == 2 * 3 * 3
     assert {r["statistic"] for r in found} == {"hsic", "eipm", "eipm-shrinking"}
@@ -116,7 +121,7 @@ def test_the_spectrum_is_that_of_the_centred_gram_matrix():
     gram = np.exp(-((s[:, None] - s).numpy() ** 2) / (2 * 0.3**2))
     h = np.eye(5) - 1 / 5
     values = np.linalg.eigvalsh(h @ gram @ h / 5)[::-1]
-    found = spectrum.spectrum(s, 0.3, 1e-6)
+    found = bandwidth_scaling.spectrum(s, 0.3, 1e-6)
     assert found["distinct"] == 4
     assert found["kept"] == 3  # four different values, less the constant direction
     assert found["smallest"] == approx(values[2])
@@ -125,8 +130,8 @@ def test_the_spectrum_is_that_of_the_centred_gram_matrix():
 
 
 def test_the_smallest_eigenvalue_goes_to_one_over_n_and_to_zero():
-    s = spectrum._distinct_values()
-    narrow, wide = (spectrum.spectrum(s, sigma, 1e-12) for sigma in (1e-5, 1e3))
+    s = bandwidth_scaling._distinct_values()
+    narrow, wide = (bandwidth_scaling.spectrum(s, sigma, 1e-12) for sigma in (1e-5, 1e3))
     assert narrow["kept"] == len(s) - 1
     assert narrow["smallest"] == approx(1 / len(s), rel=1e-9)
     # wide: the largest is Var(S)/σ², the second of order σ⁻⁴
@@ -135,22 +140,22 @@ def test_the_smallest_eigenvalue_goes_to_one_over_n_and_to_zero():
 
 
 def test_in_single_precision_a_wide_kernel_stops_at_the_cut_whatever_the_data():
-    s = spectrum._distinct_values()
-    single = spectrum.spectrum(s.float(), 10.0, 1e-6)
-    double = spectrum.spectrum(s, 10.0, 1e-6)
+    s = bandwidth_scaling._distinct_values()
+    single = bandwidth_scaling.spectrum(s.float(), 10.0, 1e-6)
+    double = bandwidth_scaling.spectrum(s, 10.0, 1e-6)
     # rounding error fills the spectrum of float32 up to the cut
     assert single["kept"] > double["kept"]
     assert single["floor"] <= single["smallest"] < 2 * single["floor"]
 
 
 def test_spectra_of_both_protocols_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("frhsic_paper.sweep.load_dataset", toy_dataset)
-    monkeypatch.setattr(spectrum, "ROWS", 60)
+    monkeypatch.setattr("frhsic_paper.grid.load_dataset", toy_dataset)
+    monkeypatch.setattr(bandwidth_scaling, "ROWS", 60)
     options = Options(tmp_path, "cpu", ("crime",))
-    published, corrected = (spectrum.run(protocol, options) for protocol in (PUBLISHED, CORRECTED))
-    assert [r["sigma"] for r in published] == list(spectrum.PUBLISHED_SIGMAS)
-    assert len(corrected) == len(spectrum.CORRECTED_SIGMAS)
-    assert spectrum.scaling_slope(published, "crime") < 0
+    published, corrected = (bandwidth_scaling.MEASURE(protocol, options) for protocol in (PUBLISHED, CORRECTED))
+    assert [r["sigma"] for r in published] == list(bandwidth_scaling.SETTINGS["published"].sigmas)
+    assert len(corrected) == len(bandwidth_scaling.SETTINGS["corrected"].sigmas)
+    assert bandwidth_scaling.scaling_slope(published, "crime") < 0
 
 
 # --- times
@@ -190,23 +195,39 @@ def test_a_timed_loop_trains():
 
 
 @pytest.mark.parametrize("protocol", [PUBLISHED, CORRECTED], ids=lambda p: p.name)
-def test_times_are_recorded_for_every_method(tmp_path, protocol):
-    found = runtime.run(protocol, Options(tmp_path, "cpu"), sizes=(300,))
-    methods = runtime.PUBLISHED_METHODS if protocol is PUBLISHED else runtime.CORRECTED_METHODS
-    assert [r["method"] for r in found if r["repeat"] == 0] == list(methods)
+def test_times_are_recorded_for_every_method(tmp_path, monkeypatch, protocol):
+    monkeypatch.setattr(runtime, "SIZES", (300,))
+    found = runtime.TRAIN(protocol, Options(tmp_path, "cpu"))
+    timing = runtime.SETTINGS[protocol.name]
+    assert [r["method"] for r in found if r["repeat"] == 0] == list(timing.methods)
+    assert len(found) == timing.count * len(timing.methods)
     assert all(r["seconds"] >= 0 for r in found)
 
 
+def test_epochs_of_the_warm_up_are_not_timed_and_others_are_averaged_as_asked():
+    class Counted:
+        def epochs(self, count, clock):
+            return [float(i) for i in range(count)]
+
+    def seconds(**timing):
+        return [r["seconds"] for r in Timing((), plain_clock, **timing).records(Counted, torch.device("cpu"))]
+
+    assert seconds(models=3) == [0, 0, 0]
+    assert seconds(epochs=2, warm_up=1) == [1, 2]
+    assert seconds(epochs=4, averaged=4) == [1.5]
+
+
 def test_sensitive_columns_are_the_published_ones_and_those_of_the_text(tmp_path, monkeypatch):
-    monkeypatch.setattr("frhsic_paper.sweep.load_dataset", toy_dataset)
+    monkeypatch.setattr("frhsic_paper.grid.load_dataset", toy_dataset)
     monkeypatch.setattr(high_dimensional, "ROWS", 300)
-    monkeypatch.setattr(high_dimensional, "PUBLISHED_EPOCHS", 1)
+    short = replace(high_dimensional.TIMES["published"], epochs=1, averaged=1)
+    monkeypatch.setitem(high_dimensional.TIMES, "published", short)
     monkeypatch.setattr(high_dimensional, "DIMENSIONS", (1, 5))
     for protocol, expected in (
         (PUBLISHED, [ADULT_NUMBERS[i] for i in (0, 3, 4, 5)]),
         (CORRECTED, ["age", "capital-gain", "capital-loss", "hours-per-week"]),
     ):
-        found = high_dimensional.run_time(protocol, Options(tmp_path, "cpu"))
+        found = high_dimensional.TRAIN(protocol, Options(tmp_path, "cpu"))
         assert {tuple(r["columns"]) for r in found} == {tuple(expected[:1]), (*expected, "noise")}
         assert {r["dim_s"]: len(r["columns"]) for r in found} == {1: 1, 5: 5}
 
@@ -226,8 +247,9 @@ def test_hsic_of_the_model_with_several_columns_is_known(dim_s):
     assert abs(np.mean(estimates) - high_dimensional.true_hsic(dim_s)) < 4 * error
 
 
-def test_errors_grow_with_columns_for_eipm_and_hardly_for_hsic(tmp_path):
-    found = high_dimensional.run_error(CORRECTED, Options(tmp_path, repeats=4), dimensions=(1, 10), sizes=(300,))
+def test_errors_grow_with_columns_for_eipm_and_hardly_for_hsic(tmp_path, monkeypatch):
+    monkeypatch.setitem(high_dimensional.ERRORS, "corrected", high_dimensional.Samples((1, 10), (300,), 20))
+    found = high_dimensional.MEASURE(CORRECTED, Options(tmp_path, repeats=4))
     assert len(found) == 2 * 4 * 3
 
     def mean(statistic, dim_s):
@@ -235,7 +257,7 @@ def test_errors_grow_with_columns_for_eipm_and_hardly_for_hsic(tmp_path):
         return sum(own) / len(own)
 
     assert mean("eipm", 10) > 2 * mean("eipm", 1)
-    assert high_dimensional.run_error(PUBLISHED, Options(tmp_path)) == []
+    assert high_dimensional.MEASURE(PUBLISHED, Options(tmp_path)) == []
 
 
 # --- mutual information beside a sweep
@@ -245,21 +267,20 @@ def test_mutual_information_is_that_of_the_test_rows(tmp_path):
     def small(name, protocol):
         return toy_dataset("adult", n=300)
 
-    grid = Grid("tradeoff", ("adult",), by_name("frhsic"), (0.1, 10.0), 2, epochs=1, source=small)
-    seen = {}
+    grid = Grid("tradeoff", ("adult",), by_name("frhsic"), (0.1, 10.0), 2, Splits(), epochs=1, source=small)
+    seen, options = {}, Options(tmp_path, "cpu")
 
-    def keep(dataset, method, fleet, splits, found):
-        information.informer(tmp_path / "mi.jsonl")(dataset, method, fleet, splits, found)
-        for i, record in enumerate(found):
-            test = splits[record["repeat"]].test
-            z = fleet.select([i]).transform(test.x)[0]
+    def keep(trained, options):
+        for i, record in enumerate(trained.records):
+            test = trained.splits[record["repeat"]].test
+            z = trained.fleet.select([i]).transform(test.x)[0]
             expected = float(mutual_information(z, test.s)), float(mutual_information_published(z, test.s))
-            seen[method, record["weight"], record["repeat"]] = expected
+            seen[trained.method, record["weight"], record["repeat"]] = expected
 
-    run(grid, PUBLISHED, tmp_path / "r.jsonl", device="cpu", keep=keep)
+    run(grid, PUBLISHED, options, (measure_information, keep))
     found = {
         (r["method"], r["weight"], r["repeat"]): (r["mi"], r["mi_published"])
-        for r in records.read(tmp_path / "mi.jsonl")
+        for r in records.read(options.file("mutual-information", PUBLISHED))
     }
     assert found.keys() == seen.keys()
     for key, values in found.items():
@@ -336,20 +357,22 @@ def test_the_published_selection_is_the_smallest_weight_whose_statistic_is_below
     assert rejected == [r["reject"] for r in cells]
     made = [{**r, "method": "frhsic", "published_rejected": r["reject"]} for r in cells]
     expected = {(r["dataset"], r["repeat"]): r["selected_lambda"] for r in cells}
-    assert selected(made, "published_rejected") == expected
+    chosen = selection(made, "published_rejected")
+    assert {key: record and record["weight"] for key, record in chosen.items()} == expected
 
 
 # --- transfer
 
 
-def test_published_heads_are_measured_on_logits_and_on_hard_labels():
+def test_published_heads_are_measured_on_logits_and_on_hard_labels(tmp_path):
     data = toy_dataset("adult", n=400)
     split = data.split(42, scaling="all")
     torch.manual_seed(0)
     encoder, head = mlp_encoder(data.d, 50, 50), affine_head(50, 1)
     state = {f"encoder.{k}": v for k, v in encoder.state_dict().items()}
     state |= {f"head.{k}": v for k, v in head.state_dict().items()}
-    (heads,) = _published({Key("adult", "none", 0.0, 0): state}, split, "binary", 60).values()
+    model = Model({"task": "binary"}, state)
+    (heads,) = published_heads([model], split, PUBLISHED, Options(tmp_path, epochs=60))
     by_name = {found["head"]: found for found in heads}
     assert list(by_name) == ["linear", "mlp", "forest", "svm"]
     assert all(found["performance"] > 0.6 for found in heads)

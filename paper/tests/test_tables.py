@@ -6,26 +6,15 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, printed, printed_sweeps
+from frhsic_paper.comparisons import holm, paired_areas, paired_matched, summary_of_areas, variants_table
+from frhsic_paper.frontiers import chosen, frontier, is_error, matched, shared_repeats
+from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, cached, printed, printed_sweeps
 from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS, PAPER_WEIGHTS, PUBLISHED
-from frhsic_paper.tables import Column, Spread, Table
-from frhsic_paper.tables.agreement import agreement, agreement_table, disagreements_table, share
-from frhsic_paper.tables.appendix import (
-    equal_opportunity_table,
-    head_deviation,
-    multi_attribute_table,
-    transfer_table,
-)
-from frhsic_paper.tables.comparisons import holm, paired_areas, paired_matched, summary_of_areas, variants_table
-from frhsic_paper.tables.frontiers import (
-    chosen,
-    frontier,
-    matched,
-    matched_table,
-    metrics_table,
-    pareto_summary,
-    shared_repeats,
-)
+from frhsic_paper.studies import equal_opportunity, multi_attribute
+from frhsic_paper.studies.agreement import agreement, agreement_table, disagreements_table, share
+from frhsic_paper.studies.tradeoff import matched_table, metrics_table, pareto_summary
+from frhsic_paper.studies.transfer import head_deviation, heads_table
+from frhsic_paper.table import Column, Spread, Table
 
 
 def published_records(weights=None):
@@ -307,8 +296,6 @@ def test_variants_carry_standard_errors_over_splits():
 
 
 def test_deviation_over_heads_of_the_paper_s_files_is_the_derived_one():
-    from frhsic_paper.printed import cached
-
     names = {"Linear": "linear", "MLP": "mlp", "RandomForest": "forest", "SVM": "svm"}
     records = [
         {
@@ -326,7 +313,7 @@ def test_deviation_over_heads_of_the_paper_s_files_is_the_derived_one():
         weight = next(r["weight"] for r in records if r["dataset"] == "adult" and r["method"] == method)
         assert head_deviation(records, "adult", method, weight).mean == approx(value, abs=1e-6)
     assert head_deviation(records[:3], "adult", "frhsic", 10.0) is None  # three of four heads are no table row
-    assert len(transfer_table([r | {"performance": 0.5} for r in records]).rows) == 15
+    assert len(heads_table([r | {"performance": 0.5} for r in records], PUBLISHED).rows) == 15
 
 
 def test_printed_cells_stand_beside_ours_for_both_variants():
@@ -342,7 +329,7 @@ def test_printed_cells_stand_beside_ours_for_both_variants():
         }
         for m, w in (("none", 0.0), ("DP", 0.1), ("EO", 0.1))
     ]
-    table = equal_opportunity_table(records, CORRECTED)
+    table = equal_opportunity.gdp_table(records, CORRECTED)
     row = next(r for r in table.rows if r[2] == "EO")
     assert row[3:5] == (0.849, 0.406)
     assert row[6].mean == 0.2
@@ -357,7 +344,7 @@ def test_printed_cells_stand_beside_ours_for_both_variants():
             "gdp_logit_uniform_2": 0.3,
         }
     ]
-    row = next(r for r in multi_attribute_table(records, PUBLISHED).rows if r[0] == "Sum")
+    row = next(r for r in multi_attribute.gdp_table(records, PUBLISHED).rows if r[0] == "Sum")
     assert row[2:5] == (0.849, 0.678, 0.759)
     assert [float(c) for c in row[5:]] == [0.8, 0.1, 0.3]
 
@@ -381,3 +368,13 @@ def test_a_bar_inside_a_cell_does_not_break_the_table():
 def test_every_method_and_dataset_has_a_name():
     assert set(METHODS) < set(METHOD_NAMES)
     assert set(DATASETS) < set(DATASET_NAMES)
+
+
+def test_the_task_comes_from_the_records_and_otherwise_from_the_list_of_datasets():
+    assert is_error("crime")
+    assert not is_error("adult")
+    assert not is_error("never heard of")
+    toy = {"dataset": "toy", "method": "none", "weight": 0.0, "repeat": 0, "performance": 1.0, "gdp": 0.5}
+    assert is_error("toy", [toy | {"task": "regression"}])
+    assert not frontier([toy | {"task": "regression"}], "toy", "gdp").higher_is_better
+    assert frontier([toy | {"task": "unknown"}], "toy", "gdp").higher_is_better

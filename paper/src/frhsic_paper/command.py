@@ -1,4 +1,4 @@
-"""`frhsic reproduce`: the paper's experiments, and those it leaves open, by name."""
+"""`frhsic reproduce`: the paper's studies, and those it leaves open, by name."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = ["reproduce"]
+
+INTERRUPTED = 130
+"""Exit code after an interrupt from the keyboard, as shells have it."""
 
 
 class ProtocolName(StrEnum):
@@ -32,7 +35,7 @@ class PhaseName(StrEnum):
 
 
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments, or all. None lists them.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Studies, or all. None lists them.")] = None,
     protocol: Annotated[ProtocolName, typer.Option(help="Conventions of the run.")] = ProtocolName.corrected,
     phase: Annotated[PhaseName, typer.Option(help="Train, measure what was trained, or both.")] = PhaseName.all,
     device: Annotated[str, typer.Option(help="Of trainings: auto, cpu, cuda.")] = "auto",
@@ -50,9 +53,9 @@ def reproduce(
     ] = False,
     docs_to: Annotated[Path, typer.Option(help="Directory of the document.")] = Path("docs"),
 ) -> None:
-    """Reproduce experiments of the paper under either protocol; records go to OUT, one JSON line a model.
+    """Reproduce studies of the paper under either protocol; records go to OUT, one Parquet file for each study.
 
-    Records are appended as they come: a run that was cut off goes on where it stopped.
+    Records are written as they come: a run that was cut off goes on where it stopped.
     """
     from joblib import cpu_count
 
@@ -60,16 +63,17 @@ def reproduce(
     from frhsic.datasets.loading import entry
     from frhsic_paper.options import Options
     from frhsic_paper.protocol import PROTOCOLS
-    from frhsic_paper.reproduction import EXPERIMENTS, chosen_experiments, perform
+    from frhsic_paper.studies import STUDIES
+    from frhsic_paper.study import named, run
 
     console = _console()
-    chosen = chosen_experiments(names or [])  # an unknown name stops all before anything is run
+    chosen = named(STUDIES, names or [])  # an unknown name stops all before anything is run
     if docs:
         _write_documents(console, out, docs_to)
         return
     if not chosen:
-        for name, experiment in EXPERIMENTS.items():
-            console.print(f"{name:22} {experiment.about}")
+        for study in named(STUDIES, ["all"]):
+            console.print(f"{study.name:22} {study.about}")
         return
     on_cpu = resolve_device(device).type == "cpu"
     options = Options(
@@ -85,16 +89,20 @@ def reproduce(
     for one in PROTOCOLS.values():
         if protocol not in (ProtocolName.both, ProtocolName(one.name)):
             continue
-        for name in chosen:
+        for study in chosen:
             at = time.perf_counter()
-            with console.status(f"{one.name} {name}"):
-                perform(name, one, options, phase.value)
-            console.print(f"{one.name} {name}: {time.perf_counter() - at:.1f} s")
+            try:
+                with console.status(f"{one.name} {study.name}"):
+                    run(study, one, options, phase.value)
+            except KeyboardInterrupt:
+                typer.echo("frhsic reproduce: interrupted; the same command goes on from here.", err=True)
+                raise typer.Exit(INTERRUPTED) from None
+            console.print(f"{one.name} {study.name}: {time.perf_counter() - at:.1f} s")
     console.print(f"in all {time.perf_counter() - started:.1f} s; records in {options.out}", markup=False)
 
 
 def _write_documents(console: Console, out: Path, to: Path) -> None:
-    from frhsic_paper.document import write
+    from frhsic_paper.page import write
 
     for path in write(out, to):
         console.print(f"wrote {path}", markup=False, soft_wrap=True)

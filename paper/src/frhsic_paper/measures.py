@@ -1,4 +1,4 @@
-"""What is measured on every model of a fleet, all models at once.
+"""Measures of every model of a fleet, all models at once.
 
 The same quantities under every convention side by side: a protocol picks the column that it reads.
 """
@@ -20,19 +20,19 @@ from frhsic.parity.smoothing import evaluation_points, gdp_value
 __all__ = ["measured", "probe_r2"]
 
 PUBLISHED_BANDWIDTH = 0.1
-"""Of the published evaluator, on S scaled to [0, 1] by the training rows."""
+"""Bandwidth of the published evaluator, on S scaled to [0, 1] by the training rows."""
 
 PROBE_ROWS = 6000
 """Training rows that a probe is fitted on."""
 
 HSIC_ROWS = 1000
-"""Test rows on which HSIC is taken."""
+"""Test rows on which HSIC is computed."""
 
 RANDOM_FEATURES = 300
-"""Cosines of the probe that is not linear."""
+"""Number of random cosines that the nonlinear probe is fitted on."""
 
 RIDGE = 1e-4
-"""Of the probes, on standardised columns: they do not see what lies in directions of less variance than this."""
+"""Ridge of the probes on standardized columns, which hides directions of less variance than this from them."""
 
 
 def measured(fleet: Fleet, splits: Sequence[Split], task: str) -> list[dict[str, float]]:
@@ -42,13 +42,13 @@ def measured(fleet: Fleet, splits: Sequence[Split], task: str) -> list[dict[str,
     rows: `probe_r2_linear` by ridge regression on Z, `probe_r2_cosines` by ridge regression on random cosines of Z.
     """
     results: list[dict[str, float]] = [{} for _ in fleet.members]
-    for split, indices in _by_split(fleet).items():
-        part, of = splits[split], fleet.select(indices)
-        columns = _on_part(of, part.test, task)
-        if part.validation is not None:
-            held_out = _on_part(of, part.validation, task)
+    for number, indices in _by_split(fleet).items():
+        split, models = splits[number], fleet.select(indices)
+        columns = _on_part(models, split.test, task)
+        if split.validation is not None:
+            held_out = _on_part(models, split.validation, task)
             columns |= {f"validation_{name}": values for name, values in held_out.items()}
-        columns |= _leaks(of, part)
+        columns |= _leaks(models, split)
         for row, index in enumerate(indices):
             results[index] = {name: float(values[row]) for name, values in columns.items()}
     return results
@@ -151,7 +151,7 @@ def _leaks(fleet: Fleet, split: Split) -> dict[str, Tensor]:
 
 
 def _unit_hsic(z: Tensor, s: Tensor) -> Tensor:
-    """HSIC with Gaussians of bandwidth 1 on both sides, for each model: a yardstick that no training moved."""
+    """HSIC with Gaussians of bandwidth 1 on both sides, for each model, whatever bandwidths it was trained with."""
     kernel = Gaussian(1.0)
     l = kernel.shifted(s[:, None], s[:, None])
     parts = [hsic_biased(kernel.shifted(z[i : i + 16], z[i : i + 16]), l) for i in range(0, len(z), 16)]

@@ -1,34 +1,33 @@
-"""What a user may say about a run: where records go, on what device, which datasets, how long."""
+"""Options of a run: where records go, on which device, which datasets, how long."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from frhsic_paper.protocol import Protocol
-from frhsic_paper.sweep import Grid
 
 __all__ = ["Options"]
 
-MADE = "synthetic"
-"""Name of the data that are made for an experiment."""
+SYNTHETIC = "synthetic"
+"""Name of generated data, which no choice of datasets leaves out."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a step of an experiment is run.
+    """How a step of a study is run.
 
     Attributes
     ----------
     out
-        Directory of the records; models lie in its folder `models`.
+        Directory of the records; models are stored in its folder `models`.
     device
-        Of trainings, "auto" takes a GPU where there is one.
+        Device of trainings; "auto" takes a GPU where there is one.
     datasets
-        Only these of the real ones; None is all. Made data are always in.
+        Restrict the real datasets to these; None takes all.
     epochs, repeats
-        Of trainings, in place of an experiment's own: fewer for a quick look.
+        Epochs of trainings in place of a study's own, and a limit on the repeats, for a quick look.
     workers
         Processes on a CPU; a GPU trains one fleet after another.
     watch
@@ -43,30 +42,29 @@ class Options:
     workers: int = 1
     watch: Callable[[str], None] | None = None
 
-    def file(self, experiment: str, protocol: Protocol) -> Path:
-        """Return the file of an experiment's records under a protocol."""
-        return self.out / f"{experiment}-{protocol.name}.jsonl"
+    def file(self, study: str, protocol: Protocol) -> Path:
+        """Return the file of a study's records under a protocol."""
+        return self.out / f"{study}-{protocol.name}.parquet"
+
+    def model_file(self, study: str, protocol: Protocol) -> Path:
+        """Return the file of a study's stored models under a protocol."""
+        return self.out / "models" / f"{study}-{protocol.name}.safetensors"
 
     def say(self, text: str) -> None:
-        """Tell what was done."""
+        """Report progress."""
         if self.watch is not None:
             self.watch(text)
 
     def chosen(self, datasets: tuple[str, ...]) -> tuple[str, ...]:
-        """Return those of an experiment's datasets that are wanted.
+        """Return the datasets of a study that are asked for.
 
         Examples
         --------
         >>> Options(Path("out"), datasets=("crime",)).chosen(("adult", "crime", "synthetic"))
         ('crime', 'synthetic')
         """
-        return tuple(n for n in datasets if self.datasets is None or n in self.datasets or n == MADE)
+        return tuple(n for n in datasets if self.datasets is None or n in self.datasets or n == SYNTHETIC)
 
-    def applied(self, grid: Grid) -> Grid:
-        """Return a grid with what the user said in place of its own."""
-        return replace(
-            grid,
-            datasets=self.chosen(grid.datasets),
-            epochs=grid.epochs if self.epochs is None else self.epochs,
-            repeats=grid.repeats if self.repeats is None else min(self.repeats, grid.repeats),
-        )
+    def limited(self, repeats: int) -> int:
+        """Return a number of repeats under the limit."""
+        return repeats if self.repeats is None else min(repeats, self.repeats)

@@ -15,6 +15,7 @@ __all__ = [
     "PRINTED_SIX",
     "VARIANT_NAMES",
     "cached",
+    "dataset_name",
     "method_name",
     "printed",
     "printed_sweeps",
@@ -31,13 +32,13 @@ METHOD_NAMES = {
     "dcor": "dCor",
     "hsic": "HSIC with the head",
 }
-"""Names of the methods as a reader sees them; the last is this package's own."""
+"""Names of the methods as a reader sees them; the last is this library's own."""
 
 VARIANT_NAMES = {"head Joint": "Joint, head in the kernel", "head EO": "EO, head in the kernel"}
-"""Names of variants that need explaining; others speak for themselves."""
+"""Names of variants that a reader sees under another name than their own."""
 
 PRINTED_SIX = ("frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr")
-"""The methods of the paper's main table, in its order; its areas are normalised over these and Unfair."""
+"""The methods of the paper's main table, in its order; its areas are normalized over these and Unfair."""
 
 DATASET_NAMES = {
     "adult": "Adult",
@@ -72,6 +73,11 @@ def method_name(name: str) -> str:
     return METHOD_NAMES.get(name, VARIANT_NAMES.get(name, name))
 
 
+def dataset_name(name: str) -> str:
+    """Return the name of a dataset as a reader sees it."""
+    return DATASET_NAMES.get(name, name)
+
+
 def printed(table: str) -> list[Record]:
     """Return the rows of a table of the paper: `matched_performance`, `pareto_summary`, `equal_opportunity`, …
 
@@ -97,9 +103,9 @@ def printed_sweeps() -> list[Record]:
 
 
 def cached(name: str) -> Any:
-    """Return numbers that the paper's repository holds of one experiment: `convergence`, `lambda_selection`, …"""
-    found = _content()["repo_json"][name]
-    return [_renamed(row) for row in found] if isinstance(found, list) else found
+    """Return the numbers of one study in the paper's repository: `convergence`, `lambda_selection`, …"""
+    numbers = _content()["repo_json"][name]
+    return [_renamed(row) for row in numbers] if isinstance(numbers, list) else numbers
 
 
 @cache

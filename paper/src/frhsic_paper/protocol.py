@@ -5,14 +5,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["BASELINE", "CORRECTED", "DATASETS", "METHODS", "PAPER_WEIGHTS", "PROTOCOLS", "PUBLISHED", "Protocol"]
+__all__ = [
+    "BASELINE",
+    "CORRECTED",
+    "DATASETS",
+    "METHODS",
+    "OWN",
+    "PAPER_WEIGHTS",
+    "PROTOCOLS",
+    "PUBLISHED",
+    "Protocol",
+    "ProtocolName",
+]
+
+ProtocolName = Literal["published", "corrected"]
 
 DATASETS = ("adult", "acs_income", "meps", "crime", "compas")
 
 METHODS = ("frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr", "dcor")
-"""The paper's methods besides the unpenalised one, by the names of the estimators."""
+"""The paper's methods besides the unpenalized one, by the names of the estimators."""
 
 BASELINE = "none"
+
+OWN = "hsic"
+"""This library's own penalty, beside the paper's."""
+
+BAND = 0.01
+"""Share of the unpenalized model's performance that a chosen model may lose."""
 
 PAPER_WEIGHTS = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0, 500.0)
 """The nine weights that every published sweep shares."""
@@ -20,7 +39,7 @@ PAPER_WEIGHTS = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0, 500.0)
 
 @dataclass(frozen=True)
 class Protocol:
-    """How an experiment is run and read.
+    """How a study is run and read.
 
     Attributes
     ----------
@@ -36,17 +55,20 @@ class Protocol:
         Digits to which means are rounded before a matched point is chosen, or None.
     ddof
         Of the standard deviations over repeats.
+    printed
+        Whether the printed numbers were made this way; only the paper's own studies are run so.
     """
 
-    name: Literal["published", "corrected"]
+    name: ProtocolName
     variant: Literal["published", "corrected"]
     validation: float
     gdp: str
     scaling: Literal["train", "all"]
     decimals: int | None
     ddof: int
+    printed: bool
 
 
-PUBLISHED = Protocol("published", "published", 0.0, "gdp_logit_uniform", "all", 4, 0)
-CORRECTED = Protocol("corrected", "corrected", 0.15, "gdp_probability", "train", None, 1)
+PUBLISHED = Protocol("published", "published", 0.0, "gdp_logit_uniform", "all", 4, 0, True)
+CORRECTED = Protocol("corrected", "corrected", 0.15, "gdp_probability", "train", None, 1, False)
 PROTOCOLS = {protocol.name: protocol for protocol in (PUBLISHED, CORRECTED)}

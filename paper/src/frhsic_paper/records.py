@@ -1,109 +1,159 @@
-"""Records of runs: one JSON object a line, appended as it comes, so that a run that was cut off goes on."""
+"""Records of the studies: one Parquet file for each study and protocol, such as ``bound-corrected.parquet``.
+
+A record is a dict. Its column ``part`` tells the kinds of records of a file apart: "models" for trained models, and a
+name of its own for each measurement. Every record also holds
+
+``protocol``      "published" or "corrected"
+``task``          "binary" or "regression", where a model is concerned
+``epochs``        epochs that the model was trained for
+``device``        "cpu" or "cuda"
+``frhsic``, ``torch``   versions
+``depends_on``    hash of everything that its numbers depend on, see :func:`digest`
+
+Records that are older than these columns have "unknown" in them, and no ``epochs``.
+
+A column that a record does not have is null in the file. A number that is not finite is NaN in the file and None in
+the record.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["Record", "Unit", "append", "keep_complete", "read", "replace_unit", "resume"]
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from frhsic import __version__
+
+__all__ = ["UNKNOWN", "Record", "Unit", "Wanted", "digest", "missing", "put", "read", "stamp", "write"]
 
 Record = dict[str, Any]
+
 Unit = tuple[Any, ...]
+"""Values of the columns that name what is run and written together."""
+
+UNKNOWN = "unknown"
+"""Stands in converted records for what their files did not hold. An unknown hash counts as up to date."""
 
 DIGITS = 7
 """Significant digits of a float in a record: those of the float32 that it came from."""
 
 
-def read(path: Path) -> list[Record]:
-    """Return the records of a file; a last line that was cut off is left out, a broken one elsewhere is an error."""
+class Wanted(NamedTuple):
+    """What a unit must have to count as done: this many records or more, all with this hash."""
+
+    records: int
+    depends_on: str
+
+
+def read(path: Path, part: str | None = None) -> list[Record]:
+    """Return the records of a file, or of one part of it; a file that does not exist has none."""
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    records: list[Record] = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            if number == len(lines):
-                break
-            raise ValueError(
-                f"line {number} of {path} is not a JSON record, and is not the last one. The file was changed by "
-                "hand or by another program; delete it to run the experiment again."
-            ) from error
-    return records
+    try:
+        with path.open("rb") as file:
+            rows = pq.ParquetFile(file).read().to_pylist()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(
+            f"{path} cannot be read as Parquet ({error}). It was cut off or changed by another program; restore it, or "
+            "delete it to run the study again."
+        ) from error
+    records = [{name: _restored(value) for name, value in row.items() if value is not None} for row in rows]
+    return [record for record in records if part is None or record.get("part") == part]
 
 
-def append(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Append records to a file, one line each, after making sure that the file ends with a whole line."""
+def write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write a file in one step: under a temporary name first, which then takes the place of the old file."""
+    rounded = [{name: _rounded(value) for name, value in record.items()} for record in records]
+    names = dict.fromkeys(name for record in rounded for name in record)
+    table = pa.table({name: pa.array([record.get(name) for record in rounded]) for name in names})
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists():
-        _drop_partial_line(path)
-    with path.open("a", encoding="utf-8") as file:
-        for record in records:
-            file.write(json.dumps(_plain(record), separators=(",", ":"), allow_nan=False) + "\n")
-
-
-def resume(
-    path: Path,
-    units: Sequence[Unit],
-    unit_of: Callable[[Record], Unit],
-    sizes: Mapping[Unit, int],
-) -> list[Unit]:
-    """Return the units still to run, after dropping from the file those that are not whole.
-
-    A unit is what is trained together, and its numbers are only the same to the last bit when it is trained
-    together again: so a unit of which some records are there is run anew. More than asked for are enough: a unit of
-    more repeats holds those of fewer.
-    """
-    records = read(path)
-    counts: dict[Unit, int] = {}
-    for record in records:
-        unit = unit_of(record)
-        counts[unit] = counts.get(unit, 0) + 1
-    whole = {unit for unit in units if counts.get(unit, 0) >= sizes[unit]}
-    keep_complete(path, records, [r for r in records if unit_of(r) in whole or unit_of(r) not in sizes])
-    return [unit for unit in units if unit not in whole]
-
-
-def replace_unit(path: Path, fresh: Sequence[Record], unit_of: Callable[[Record], Unit]) -> None:
-    """Append records, after dropping from the file those of the same units."""
-    units = {unit_of(record) for record in fresh}
-    before = read(path)
-    keep_complete(path, before, [record for record in before if unit_of(record) not in units])
-    append(path, fresh)
-
-
-def keep_complete(path: Path, before: Sequence[Record], after: Sequence[Record]) -> None:
-    """Rewrite the file with the records `after`, if they are fewer than `before`, by way of a temporary name."""
-    if len(after) == len(before):
-        return
     temporary = path.with_suffix(path.suffix + ".part")
-    temporary.unlink(missing_ok=True)
-    append(temporary, after)
-    if after:
-        temporary.replace(path)
-    else:
-        path.unlink()
+    with temporary.open("wb") as file:
+        pq.write_table(table, file, compression="zstd", compression_level=9)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
 
 
-def _drop_partial_line(path: Path) -> None:
-    content = path.read_bytes()
-    if content and not content.endswith(b"\n"):
-        path.write_bytes(content[: content.rfind(b"\n") + 1])
+def put(path: Path, by: Sequence[str], records: Sequence[Record]) -> None:
+    """Add records to a file, in place of those that it has of the same units; `by` are the columns of a unit."""
+    units = {unit_of(record, by) for record in records}
+    write(path, [*(record for record in read(path) if unit_of(record, by) not in units), *records])
 
 
-def _plain(record: Mapping[str, Any]) -> Record:
-    return {key: _rounded(value) for key, value in record.items()}
+def missing(path: Path, by: Sequence[str], wanted: Mapping[Unit, Wanted]) -> list[Unit]:
+    """Return the units that are not in a file, have too few records there, or depend on something else.
+
+    A unit is run as a whole, because its numbers are the same to the last bit only then. More records than wanted are
+    enough: a unit of more repeats holds those of fewer.
+    """
+    hashes: dict[Unit, list[str]] = {}
+    for record in read(path):
+        hashes.setdefault(unit_of(record, by), []).append(record.get("depends_on", UNKNOWN))
+
+    def done(unit: Unit) -> bool:
+        stored, (count, depends_on) = hashes.get(unit, []), wanted[unit]
+        return len(stored) >= count and set(stored) <= {depends_on, UNKNOWN}
+
+    return [unit for unit in wanted if not done(unit)]
+
+
+def unit_of(record: Mapping[str, Any], by: Sequence[str]) -> Unit:
+    """Return the unit that a record belongs to."""
+    return tuple(record.get(name) for name in by)
+
+
+def digest(*parts: object) -> str:
+    """Return a short hash of settings: numbers, strings, dataclasses, functions by their names, modules.
+
+    Examples
+    --------
+    >>> digest("hsic", (0.1, 1.0)) == digest("hsic", (0.1, 1.0)), digest("hsic", (0.1,)) == digest("hsic", (1.0,))
+    (True, False)
+    """
+    text = json.dumps(parts, default=_described, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def stamp(part: str, protocol: str, device: str, depends_on: str) -> Record:
+    """Return the columns that every record has, see the top of this file."""
+    versions = {"frhsic": __version__, "torch": torch.__version__}
+    return {"part": part, "protocol": protocol, "device": device, **versions, "depends_on": depends_on}
+
+
+def _described(value: Any) -> Any:
+    if isinstance(value, partial):
+        return [value.func, value.args, value.keywords]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [type(value).__name__, {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}]
+    return getattr(value, "__qualname__", None) or repr(value)
 
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else math.nan
     if isinstance(value, (list, tuple)):
         return [_rounded(item) for item in value]
     if isinstance(value, Mapping):
         return {key: _rounded(item) for key, item in value.items()}
+    return math.nan if value is None else value
+
+
+def _restored(value: Any) -> Any:
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    if isinstance(value, list):
+        return [_restored(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _restored(item) for key, item in value.items() if item is not None}
     return value

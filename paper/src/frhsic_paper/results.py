@@ -1,4 +1,4 @@
-"""Records of all experiments, read once, for tables, figures and claims."""
+"""Records of all studies, read once, for tables, figures and claims."""
 
 from __future__ import annotations
 
@@ -15,32 +15,36 @@ __all__ = ["Results"]
 
 @dataclass(frozen=True)
 class Results:
-    """What was measured, by experiment and protocol; an experiment that was not run has no records.
+    """Records by study and protocol; a study that was not run has none.
 
     Examples
     --------
-    >>> results = Results({("convergence", "corrected"): ({"n": 50, "error": 0.1},)})
-    >>> len(results.of("convergence", "corrected")), len(results.of("convergence", "published"))
-    (1, 0)
+    >>> sides = {"part": "sides", "rhs": 0.1}
+    >>> results = Results({("bound", "corrected"): ({"part": "models", "weight": 1.0}, sides)})
+    >>> len(results.of("bound", "corrected")), len(results.of("bound", "published"))
+    (2, 0)
+    >>> results.of("bound/sides", "corrected")
+    ({'part': 'sides', 'rhs': 0.1},)
     """
 
     files: Mapping[tuple[str, str], Sequence[Record]]
 
     @classmethod
     def read(cls, directory: Path) -> Results:
-        """Read every ``{experiment}-{protocol}.jsonl`` of a directory."""
-        found: dict[tuple[str, str], Sequence[Record]] = {}
-        for path in sorted(directory.glob("*.jsonl")):
-            experiment, _, protocol = path.stem.rpartition("-")
-            if protocol in PROTOCOLS and experiment:
-                found[experiment, protocol] = tuple(records.read(path))
-        return cls(found)
+        """Read every ``{study}-{protocol}.parquet`` of a directory."""
+        files: dict[tuple[str, str], Sequence[Record]] = {}
+        for path in sorted(directory.glob("*.parquet")):
+            study, _, protocol = path.stem.rpartition("-")
+            if protocol in PROTOCOLS and study:
+                files[study, protocol] = tuple(records.read(path))
+        return cls(files)
 
-    def of(self, experiment: str, protocol: str) -> tuple[Record, ...]:
-        """Return the records of one experiment under one protocol."""
-        return tuple(self.files.get((experiment, protocol), ()))
+    def of(self, name: str, protocol: str) -> tuple[Record, ...]:
+        """Return the records of a study under one protocol; the name "bound/sides" gives its part "sides" alone."""
+        study, _, part = name.partition("/")
+        return tuple(r for r in self.files.get((study, protocol), ()) if not part or r["part"] == part)
 
-    def seconds(self, experiment: str, protocol: str, unit: Callable[[Record], object]) -> float:
+    def seconds(self, name: str, protocol: str, unit: Callable[[Record], object]) -> float:
         """Return the seconds of training: those of each fleet, which all its records carry, counted once."""
-        once = {unit(r): float(r["seconds"]) for r in self.of(experiment, protocol) if r.get("seconds") is not None}
+        once = {unit(r): float(r["seconds"]) for r in self.of(name, protocol) if r.get("seconds") is not None}
         return sum(once.values())

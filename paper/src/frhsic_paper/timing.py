@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -14,8 +15,9 @@ from torch.nn import functional
 from frhsic.kernels import Gaussian
 from frhsic.penalties import Penalty
 from frhsic.penalties.base import Batch
+from frhsic_paper.records import Record
 
-__all__ = ["Loop", "LoopedEIPM", "device_name", "one_thread", "plain_clock", "synchronised_clock"]
+__all__ = ["Loop", "LoopedEIPM", "Timing", "plain_clock", "synchronized_clock"]
 
 BATCH = 256
 
@@ -113,7 +115,7 @@ def plain_clock(device: torch.device) -> Callable[[], float]:
     return time.perf_counter if device.type == "cuda" else time.process_time
 
 
-def synchronised_clock(device: torch.device) -> Callable[[], float]:
+def synchronized_clock(device: torch.device) -> Callable[[], float]:
     """Return a clock that waits for the device."""
     if device.type != "cuda":
         return time.process_time
@@ -123,6 +125,47 @@ def synchronised_clock(device: torch.device) -> Callable[[], float]:
         return time.perf_counter()
 
     return clock
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How epochs are timed.
+
+    Attributes
+    ----------
+    methods
+        Penalties to time.
+    clock
+        Makes a clock for a device.
+    models, epochs
+        Fresh models, and epochs of each that are timed.
+    warm_up
+        Epochs of each model before these, which are not.
+    averaged
+        Epochs whose mean is one number.
+    """
+
+    methods: tuple[str, ...]
+    clock: Callable[[torch.device], Callable[[], float]]
+    models: int = 1
+    epochs: int = 1
+    warm_up: int = 0
+    averaged: int = 1
+
+    @property
+    def count(self) -> int:
+        """Numbers that a method gives."""
+        return self.models * self.epochs // self.averaged
+
+    def records(self, start: Callable[[], Loop], device: torch.device) -> list[Record]:
+        """Time the epochs of models that `start` makes; one record for each number."""
+        seconds: list[float] = []
+        with one_thread(device):
+            for _ in range(self.models):
+                seconds += start().epochs(self.warm_up + self.epochs, self.clock(device))[self.warm_up :]
+        means = np.reshape(seconds, (-1, self.averaged)).mean(1).tolist()
+        shared = {"task": "binary", "epochs": self.warm_up + self.epochs, "device_name": device_name(device)}
+        return [{**shared, "repeat": repeat, "seconds": value} for repeat, value in enumerate(means)]
 
 
 @contextmanager

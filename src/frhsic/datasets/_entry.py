@@ -11,7 +11,7 @@ import pandas as pd
 
 from frhsic.datasets._dataset import Dataset, Feature
 from frhsic.datasets.sources import Obtained, RawFile
-from frhsic.tables import Category
+from frhsic.tables import Category, Task
 
 __all__ = ["Content", "Entry", "Variant", "encoded", "words"]
 
@@ -55,6 +55,11 @@ class Entry:
     published: tuple[int, int] | None
     build: Callable[[bytes, Variant], Content]
 
+    @property
+    def task(self) -> Task:
+        """The task of the dataset's target."""
+        return "binary" if self.classes else "regression"
+
     def dataset(self, obtained: Obtained, variant: Variant) -> Dataset:
         """Return the dataset that a file holds."""
         content = self.build(obtained.data, variant)
@@ -66,7 +71,7 @@ class Entry:
             content.y.astype("float64"),
             content.s.astype("float64"),
             features,
-            "binary" if self.classes else "regression",
+            self.task,
             self.classes,
             obtained.provenance(content.source),
             self.licence,

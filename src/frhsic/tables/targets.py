@@ -84,8 +84,9 @@ def read_target(column: pd.Series[Any], *, task: Task | None = None, positive: o
     if positive is not None:
         codes = is_positive(column, positive, name)
         if not codes.any():
+            shown = ", ".join(repr(value) for value in classes[:5]) + (", ..." if len(classes) > 5 else "")
             hint = did_you_mean(str(positive), map(str, classes[:500]))
-            raise ValueError(f"{positive!r} is not a value of {name!r}.{hint}")
+            raise ValueError(f"{positive!r} is not a value of {name!r}: {shown}.{hint}")
         others = column[codes == 0].unique()
         return Target(codes, task, (others[0] if len(others) == 1 else None, column[codes == 1].iloc[0]))
     if task == "binary" and len(classes) != 2:

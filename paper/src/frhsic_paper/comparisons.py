@@ -1,0 +1,232 @@
+"""Paired comparisons over splits: one method against the others, by areas and by matched points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from frhsic_paper.frontiers import chosen, finite, frontier, in_print, methods_of, printed_name, swept
+from frhsic_paper.printed import dataset_name, method_name
+from frhsic_paper.protocol import BASELINE, METHODS
+from frhsic_paper.records import Record
+from frhsic_paper.results import Results
+from frhsic_paper.table import Cell, Column, Listed, Spread, Table, mean_and_deviation, mean_and_error, tables_of
+
+__all__ = [
+    "LEVEL",
+    "Paired",
+    "compared_table",
+    "holm",
+    "paired_areas",
+    "paired_matched",
+    "probe_table",
+    "summary_of_areas",
+    "tables_of_variants",
+    "variants_table",
+]
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Paired:
+    """One method against another over the same splits.
+
+    `difference` is the mean of first − second with its standard error; `pvalue` that of the two-sided Wilcoxon
+    signed-rank test, `adjusted` the same after Holm's correction for the comparisons made on this dataset.
+    """
+
+    dataset: str
+    first: str
+    second: str
+    first_mean: Spread
+    second_mean: Spread
+    difference: Spread
+    wins: int
+    splits: int
+    pvalue: float
+    adjusted: float
+    larger_is_better: bool
+
+    @property
+    def advantage(self) -> float:
+        """The difference, positive where the first is better."""
+        return self.difference.mean if self.larger_is_better else -self.difference.mean
+
+    @property
+    def not_worse(self) -> bool:
+        """Whether the first is at least as good within one standard error of the difference."""
+        return self.advantage >= -(self.difference.deviation or 0.0)
+
+    @property
+    def better(self) -> bool:
+        """Whether the first is better, with a p-value below the level."""
+        return self.advantage > 0 and self.pvalue < LEVEL
+
+
+def paired_areas(records: Sequence[Record], dataset: str, gdp: str, first: str) -> list[Paired]:
+    """Compare areas of each split's own envelope, on the scale that all methods and splits share."""
+    return _pairs(dataset, _areas_by_repeat(records, dataset, gdp), first, larger_is_better=True)
+
+
+def paired_matched(records: Sequence[Record], dataset: str, gdp: str, first: str) -> list[Paired]:
+    """Compare GDP on test rows of the models that validation rows choose within 1 % of performance."""
+    choices = chosen(records, dataset, gdp)
+    common = set.intersection(*({r["repeat"] for r, _ in rows} for rows in choices.values()))
+    values = {
+        method: np.array([r[gdp] for r, _ in choices[method] if r["repeat"] in common])
+        for method in methods_of(records)
+        if method in choices
+    }
+    return _pairs(dataset, values, first, larger_is_better=False)
+
+
+def compared_table(compared: Mapping[str, Sequence[Paired]], heading: str) -> Table:
+    """Means of all methods with standard errors, methods by datasets; the p-value against the first in brackets."""
+    datasets = [d for d in compared if compared[d]]
+    first = compared[datasets[0]][0].first if datasets else ""
+    rows: list[list[Cell]] = [[method_name(first), *(_text(compared[d][0].first_mean) for d in datasets)]]
+    for second in dict.fromkeys(p.second for d in datasets for p in compared[d]):
+        pairs = [next((p for p in compared[d] if p.second == second), None) for d in datasets]
+        rows.append([method_name(second), *(None if pair is None else _compared(pair) for pair in pairs)])
+    return Table.of([f"{heading} ± SE (p)", *map(dataset_name, datasets)], rows)
+
+
+def summary_of_areas(compared: Mapping[str, Sequence[Paired]], against: Sequence[str] = METHODS) -> Table:
+    """For each dataset: whether the first is nowhere worse than one standard error, and better than each."""
+    rows: list[tuple[Cell, ...]] = []
+    for dataset, pairs in compared.items():
+        rivals = [p for p in pairs if p.second in against]
+        if not rivals:
+            continue
+        closest = min(rivals, key=lambda p: p.advantage)
+        rows.append(
+            (
+                dataset_name(dataset),
+                method_name(closest.second),
+                closest.difference,
+                closest.pvalue,
+                closest.adjusted,
+                all(p.not_worse for p in rivals),
+                all(p.better for p in rivals),
+                all(p.advantage > 0 and p.adjusted < LEVEL for p in rivals),
+            )
+        )
+    headings = ("dataset", "closest of the paper's", "ours less it ± SE", Column("p", None), Column("p, Holm", None))
+    said = ("nowhere worse by more than one SE", "better than each, p < .05", "also after Holm")
+    return Table.of([*headings, *said], rows)
+
+
+def probe_table(records: Sequence[Record], gdp: str) -> Table:
+    """R² of probes for S on the chosen models of every split."""
+    rows: list[tuple[Cell, ...]] = []
+    columns = ("performance", gdp, "probe_r2_linear", "probe_r2_cosines")
+    for dataset in swept(records):
+        choices = chosen(records, dataset, gdp)
+        for number, method in enumerate(m for m in (BASELINE, *methods_of(records)) if m in choices):
+            models = [r for r, _ in choices[method]]
+            cells = [mean_and_deviation([r[c] for r in models if r.get(c) is not None]) for c in columns]
+            name = printed_name(dataset) if number == 0 else ""
+            rows.append((name, method_name(method), in_print(cells[0], dataset), *cells[1:]))
+    return Table.of(["dataset", "method", "performance", "GDP", "R², linear probe", "R², probe on cosines"], rows)
+
+
+def variants_table(records: Sequence[Record], gdp: str) -> Table:
+    """Areas of the variants of one study, variants by datasets, with standard errors over its splits."""
+    areas = {d: _areas_by_repeat(records, d, gdp) for d in swept(records)}
+    rows: list[list[Cell]] = []
+    for method in methods_of(records):
+        cells: list[Cell] = [method_name(method)]
+        for by_method in areas.values():
+            best = max(float(values.mean()) for values in by_method.values())
+            mean = mean_and_error(by_method.get(method, ()))
+            cells.append(mean and replace(mean, bold=mean.mean == best))
+        rows.append(cells)
+    return Table.of(["nAUP ± SE", *map(dataset_name, areas)], rows)
+
+
+def tables_of_variants(name: str) -> Callable[[Results], list[Listed]]:
+    """Return the tables of a study that compares the areas of variants."""
+    return tables_of(name, "nAUP of the variants", lambda records, protocol: variants_table(records, protocol.gdp))
+
+
+def holm(pvalues: Sequence[float]) -> list[float]:
+    """Return Holm's step-down adjusted p-values, in the order given.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    adjusted = [1.0] * len(pvalues)
+    running = 0.0
+    for rank, index in enumerate(sorted(range(len(pvalues)), key=lambda i: pvalues[i])):
+        running = max(running, min(1.0, (len(pvalues) - rank) * pvalues[index]))
+        adjusted[index] = running
+    return adjusted
+
+
+def _areas_by_repeat(records: Sequence[Record], dataset: str, gdp: str) -> dict[str, np.ndarray]:
+    """Return the areas of each method over the repeats that all methods have."""
+    usable = [r for r in finite(records, "performance", gdp) if r["dataset"] == dataset]
+    wanted = set(methods_of(usable)) | {BASELINE}
+    by_repeat: dict[int, set[str]] = {}
+    for record in usable:
+        by_repeat.setdefault(record["repeat"], set()).add(record["method"])
+    common = {repeat for repeat, present in by_repeat.items() if present >= wanted}
+    return frontier([r for r in usable if r["repeat"] in common], dataset, gdp).naup_by_repeat()
+
+
+def _pairs(dataset: str, values: Mapping[str, np.ndarray], first: str, *, larger_is_better: bool) -> list[Paired]:
+    if first not in values:
+        raise ValueError(f"no run on {dataset} is of the method {first!r}; the methods are {sorted(values)}.")
+    differences = {other: values[first] - values[other] for other in values if other != first}
+    pvalues = [_wilcoxon(difference) for difference in differences.values()]
+    sign = 1.0 if larger_is_better else -1.0
+    return [
+        Paired(
+            dataset,
+            first,
+            other,
+            _error(values[first]),
+            _error(values[other]),
+            _error(difference),
+            int((sign * difference > 0).sum()),
+            len(difference),
+            pvalue,
+            adjusted,
+            larger_is_better,
+        )
+        for (other, difference), pvalue, adjusted in zip(differences.items(), pvalues, holm(pvalues))
+    ]
+
+
+def _wilcoxon(differences: np.ndarray) -> float:
+    from scipy.stats import wilcoxon
+
+    return 1.0 if not np.any(differences) else float(wilcoxon(differences).pvalue)
+
+
+def _mark(pair: Paired) -> str:
+    if pair.pvalue >= LEVEL:
+        return "=" if pair.not_worse else "–"
+    return "worse" if pair.advantage > 0 else "better"
+
+
+def _compared(pair: Paired) -> str:
+    return f"{_text(pair.second_mean)} ({_probability(pair.pvalue)}, {_mark(pair)})"
+
+
+def _text(value: Spread) -> str:
+    return f"{value.mean:.3f} ± {value.deviation or 0.0:.3f}"
+
+
+def _probability(value: float) -> str:
+    return "<.001" if value < 0.001 else f"{value:.3f}".lstrip("0")
+
+
+def _error(values: np.ndarray) -> Spread:
+    return mean_and_error(values) or Spread(math.nan)

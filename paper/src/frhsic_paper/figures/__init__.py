@@ -1,1 +1,0 @@
-"""Figures as functions of records; nothing here is drawn on a screen."""

@@ -1,0 +1,253 @@
+"""Readings of a sweep that several studies share: frontiers, matched points, means over repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from frhsic.datasets.loading import ENTRIES
+from frhsic.frontier import Frontier, Run, best_in_band
+from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, dataset_name
+from frhsic_paper.protocol import BAND, BASELINE, Protocol
+from frhsic_paper.records import Record
+from frhsic_paper.table import Spread, mean_and_deviation
+
+__all__ = [
+    "CONVENTIONS",
+    "Matched",
+    "chosen",
+    "datasets_of",
+    "finite",
+    "frontier",
+    "in_print",
+    "is_error",
+    "matched",
+    "mean_of",
+    "methods_of",
+    "nearly",
+    "printed_name",
+    "rounded",
+    "shared_repeats",
+    "swept",
+    "weights_of",
+]
+
+CONVENTIONS = {
+    "gdp_probability": "probabilities, population",
+    "gdp_standardized": "scale-free, population",
+    "gdp_decision": "decisions, population",
+    "gdp_logit": "raw output, population",
+    "gdp_probability_uniform": "probabilities, uniform grid",
+    "gdp_logit_uniform": "raw output, uniform grid (published)",
+}
+"""Columns of a record that hold GDP under some convention, and their names."""
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The point of one method with the least GDP inside the performance band, and the method's area.
+
+    `weight` is the chosen one, or the most frequent where each repeat chose its own. `inside` is the share of repeats
+    in which some weight stayed inside the band. Where none did and the protocol prints nothing, the others are None.
+    """
+
+    dataset: str
+    method: str
+    weight: float | None
+    performance: Spread | None
+    gdp: Spread | None
+    naup: float | None
+    inside: float
+
+
+def datasets_of(records: Iterable[Record]) -> tuple[str, ...]:
+    """Return the datasets of some records: those of the paper in its order, then others."""
+    return _ordered((r["dataset"] for r in records), DATASET_NAMES)
+
+
+def swept(records: Iterable[Record]) -> tuple[str, ...]:
+    """Return the datasets for which the records hold the unpenalized model."""
+    return datasets_of(r for r in records if r["method"] == BASELINE)
+
+
+def methods_of(records: Iterable[Record]) -> tuple[str, ...]:
+    """Return the penalized methods of some records: those of the paper in its order, then others."""
+    return tuple(name for name in _ordered((r["method"] for r in records), METHOD_NAMES) if name != BASELINE)
+
+
+def weights_of(records: Iterable[Record], **where: object) -> list[float]:
+    """Return the weights of the penalized models of some records, sorted, of those with the given values."""
+    return sorted(
+        {float(r["weight"]) for r in records if r["method"] != BASELINE and all(r[k] == v for k, v in where.items())}
+    )
+
+
+def finite(records: Iterable[Record], *columns: str) -> list[Record]:
+    """Return the records of models that did not diverge and have all these columns."""
+    return [r for r in records if not r.get("diverged") and all(r.get(column) is not None for column in columns)]
+
+
+def shared_repeats(records: Sequence[Record]) -> list[Record]:
+    """Return the records of repeats that all methods of a dataset have: means over others are not comparable."""
+    repeats: dict[str, dict[str, set[int]]] = {}
+    for r in records:
+        repeats.setdefault(r["dataset"], {}).setdefault(r["method"], set()).add(r["repeat"])
+    common = {dataset: set.intersection(*methods.values()) for dataset, methods in repeats.items()}
+    return [r for r in records if r["repeat"] in common[r["dataset"]]]
+
+
+def mean_of(
+    records: Sequence[Record], column: str, *, dataset: str, method: str, weight: float | None = None
+) -> Spread | None:
+    """Return the mean over repeats of one column, with the standard deviation; None where there is no record."""
+    return mean_and_deviation(
+        [
+            float(r[column])
+            for r in finite(records, column)
+            if r["dataset"] == dataset and r["method"] == method and (weight is None or float(r["weight"]) == weight)
+        ]
+    )
+
+
+def is_error(dataset: str, records: Iterable[Record] = ()) -> bool:
+    """Return whether performance on a dataset is an error: lower is better.
+
+    The records say so where they hold a task; otherwise the list of datasets does.
+    """
+    tasks = {r["task"] for r in records if r["dataset"] == dataset and r.get("task")} - {"unknown"}
+    if not tasks and dataset in ENTRIES:
+        tasks = {ENTRIES[dataset].task}
+    return tasks == {"regression"}
+
+
+def frontier(records: Iterable[Record], dataset: str, gdp: str) -> Frontier:
+    """Return the frontier of one dataset under one convention of GDP, without models that diverged."""
+    usable = [r for r in finite(records, "performance", gdp) if r["dataset"] == dataset]
+    return Frontier.from_records(usable, dependence=gdp, higher_is_better=not is_error(dataset, usable))
+
+
+def rounded(full: Frontier, decimals: int | None) -> Frontier:
+    """Return a frontier of the means alone, rounded as the published files were; without decimals, the frontier."""
+    if decimals is None:
+        return full
+    runs = tuple(
+        Run(p.method, p.weight, 0, round(p.performance, decimals), round(p.dependence, decimals)) for p in full.points
+    )
+    return replace(full, runs=runs)
+
+
+def chosen(
+    records: Iterable[Record], dataset: str, gdp: str, band: float = BAND
+) -> dict[str, list[tuple[Record, bool]]]:
+    """Return, for each method and repeat, the model that validation rows choose, and whether it is inside the band.
+
+    It has the least GDP inside the band of the same repeat's unpenalized model; where no weight is inside, the best
+    performance.
+    """
+    performance, dependence = "validation_performance", f"validation_{gdp}"
+    usable = [r for r in finite(records, performance, dependence, gdp) if r["dataset"] == dataset]
+    base = {r["repeat"]: r[performance] for r in usable if r["method"] == BASELINE}
+    higher = not is_error(dataset, usable)
+    groups: dict[tuple[str, int], list[Record]] = {}
+    for record in usable:
+        if record["repeat"] in base:
+            groups.setdefault((record["method"], record["repeat"]), []).append(record)
+    choices: dict[str, list[tuple[Record, bool]]] = {}
+    for (method, repeat), group in sorted(groups.items()):
+        place, inside = best_in_band(
+            [r[performance] for r in group],
+            [r[dependence] for r in group],
+            baseline=base[repeat],
+            band=band,
+            higher_is_better=higher,
+        )
+        choices.setdefault(method, []).append((group[place], inside))
+    return choices
+
+
+def matched(records: Sequence[Record], dataset: str, protocol: Protocol) -> list[Matched]:
+    """Return the matched point of every method, as the protocol chooses it, the unpenalized model first.
+
+    Published: on means over the repeats of the test rows, rounded. Corrected: in each repeat on its validation rows;
+    then the test rows of the chosen models are averaged. Areas are normalized over the paper's six methods and Unfair.
+    """
+    full = frontier(records, dataset, protocol.gdp)
+    means = rounded(full, protocol.decimals)
+    areas = means.naup(means.only(PRINTED_SIX).scale)
+    names = (BASELINE, *methods_of(r for r in records if r["dataset"] == dataset))
+    if protocol.validation == 0:
+        return [_on_test_means(full, means, dataset, name, protocol, areas) for name in names]
+    choices = chosen(records, dataset, protocol.gdp)
+    return [_on_validation(choices[name], dataset, name, protocol, areas) for name in names if name in choices]
+
+
+def nearly(values: dict[str, float], name: str) -> tuple[int, float]:
+    """Return the rank of a method, 1 for the largest, and how far it is behind the largest.
+
+    Examples
+    --------
+    >>> nearly({"a": 0.5, "b": 0.75}, "a")
+    (2, 0.25)
+    """
+    return 1 + sum(v > values[name] for v in values.values()), max(values.values()) - values[name]
+
+
+def printed_name(dataset: str) -> str:
+    """Return the name of a dataset, with the unit of its performance where that is not accuracy."""
+    return f"{dataset_name(dataset)}{' (MSE × 100)' if is_error(dataset) else ''}"
+
+
+def in_print(performance: Spread | None, dataset: str) -> Spread | None:
+    """Return a performance in the unit that tables print: an error times 100, as the paper has it."""
+    if performance is None or not is_error(dataset):
+        return performance
+    deviation = None if performance.deviation is None else 100 * performance.deviation
+    return Spread(100 * performance.mean, deviation, performance.bold)
+
+
+def _ordered(names: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
+    present = dict.fromkeys(names)
+    first = [name for name in known if name in present]
+    return (*first, *(name for name in present if name not in first))
+
+
+def _on_test_means(
+    full: Frontier, means: Frontier, dataset: str, method: str, protocol: Protocol, areas: dict[str, float]
+) -> Matched:
+    if method not in means.methods:
+        return Matched(dataset, method, None, None, None, None, 0.0)
+    point = means.of(method)[0] if method == BASELINE else means.matched(BAND)[method].point
+    if point is None:
+        return Matched(dataset, method, None, None, None, areas.get(method), 0.0)
+    runs = [run for run in full.runs if run.method == method and run.weight == point.weight]
+    return Matched(
+        dataset,
+        method,
+        point.weight,
+        Spread(point.performance, _deviation([run.performance for run in runs], protocol.ddof)),
+        Spread(point.dependence, _deviation([run.dependence for run in runs], protocol.ddof)),
+        areas.get(method),
+        1.0,
+    )
+
+
+def _on_validation(
+    choices: Sequence[tuple[Record, bool]], dataset: str, method: str, protocol: Protocol, areas: dict[str, float]
+) -> Matched:
+    weights = [float(r["weight"]) for r, _ in choices]
+    performance, dependence = ([r[column] for r, _ in choices] for column in ("performance", protocol.gdp))
+    return Matched(
+        dataset,
+        method,
+        max(sorted(set(weights)), key=weights.count),
+        Spread(float(np.mean(performance)), _deviation(performance, protocol.ddof)),
+        Spread(float(np.mean(dependence)), _deviation(dependence, protocol.ddof)),
+        areas.get(method),
+        float(np.mean([inside for _, inside in choices])),
+    )
+
+
+def _deviation(values: Sequence[float], ddof: int) -> float | None:
+    return float(np.std(values, ddof=ddof)) if len(values) > max(ddof, 1) else None

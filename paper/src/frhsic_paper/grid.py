@@ -1,0 +1,315 @@
+"""A grid of models: datasets × methods × weights × repeats, one fleet for each dataset and method."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Literal
+
+from joblib import Parallel, delayed
+from torch import nn
+
+from frhsic.datasets import Dataset, Split, load_dataset
+from frhsic.estimators.names import penalty_named
+from frhsic.fleet import Fleet, Member, Recipe, Task, TrainingData, affine_head, train
+from frhsic.penalties import HSIC, Penalty
+from frhsic_paper import records
+from frhsic_paper.measures import measured
+from frhsic_paper.options import Options
+from frhsic_paper.protocol import BASELINE, Protocol
+from frhsic_paper.records import Record, Unit, Wanted
+
+__all__ = [
+    "BY",
+    "FIRST_SEED",
+    "SMALL_REPEATS",
+    "Grid",
+    "Keep",
+    "Method",
+    "Splits",
+    "Trained",
+    "by_name",
+    "held_out",
+    "loaded",
+    "representation_hsic",
+    "run",
+    "small_table",
+    "training_data",
+]
+
+FIRST_SEED = 42
+"""Seed of the first repeat; the published splits are 42 to 46."""
+
+REPRESENTATION = 50
+
+SMALL_REPEATS = {"published": 1, "corrected": 5}
+"""Repeats of the smaller studies, of which the paper has one."""
+
+representation_hsic = partial(HSIC, scale_z="published", scale_s="published", head_weight=0.0)
+"""HSIC of the representation alone at the published bandwidths; kernels and options are still to be given."""
+
+BY = ("part", "dataset", "method")
+"""Columns that name what is trained together."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A penalty under a name, and how it is trained.
+
+    `weights` replace those of the grid; `weight_decay` and `variance_floor` are arguments of training.
+    """
+
+    name: str
+    make: Callable[[], Penalty]
+    weights: tuple[float, ...] | None = None
+    weight_decay: float = 0.0
+    variance_floor: float = 0.0
+
+    @classmethod
+    def as_estimators_do(cls, name: str, make: Callable[[], Penalty]) -> Method:
+        """Return a method that trains as an estimator with that penalty does."""
+        penalty = make()
+        decay, floor = penalty.default_weight_decay, penalty.default_variance_floor
+        return cls(name, make, weight_decay=decay, variance_floor=floor)
+
+
+def by_name(*names: str, z_dim: int = REPRESENTATION) -> tuple[Method, ...]:
+    """Return methods by the names of the estimators, trained as they are there."""
+    return tuple(Method.as_estimators_do(name, partial(penalty_named, name, z_dim=z_dim)) for name in names)
+
+
+def loaded(name: str, protocol: Protocol) -> Dataset:
+    """Load a dataset in the protocol's variant."""
+    return load_dataset(name, variant=protocol.variant)
+
+
+def small_table(rows: int, name: str, protocol: Protocol) -> Dataset:
+    """Return some rows of a dataset."""
+    return loaded(name, protocol).sample(rows, FIRST_SEED)
+
+
+@dataclass(frozen=True)
+class Splits:
+    """How the rows of a dataset are split; one seed for each repeat, the published seeds first.
+
+    See :meth:`frhsic.datasets.Dataset.split` for the arguments.
+    """
+
+    train: float | None = None
+    validation: float = 0.0
+    scaling: Literal["train", "all"] = "train"
+
+    def of(self, data: Dataset, repeats: int) -> list[Split]:
+        """Return the splits of the first repeats."""
+        return [
+            data.split(FIRST_SEED + r, train=self.train, validation=self.validation, scaling=self.scaling)
+            for r in range(repeats)
+        ]
+
+
+def held_out(protocol: Protocol) -> Splits:
+    """Return splits with the validation rows of a protocol."""
+    return Splits(validation=protocol.validation)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Models to train under one protocol, and how.
+
+    Attributes
+    ----------
+    study, datasets, methods, weights, repeats
+        The study, and what is crossed; the unpenalized model of each dataset comes first.
+    splits
+        How the datasets are split.
+    epochs, batch_size
+        Of the training; a batch size of None takes all training rows at once.
+    encoder
+        Makes the encoder from the number of features; None takes the paper's.
+    z_dim
+        Width of the representation.
+    like
+        Name of a method whose weight decay and variance floor every method gets, the unpenalized one included; None
+        leaves each its own.
+    source
+        Where a dataset comes from.
+    part
+        Part of the study's records.
+    """
+
+    study: str
+    datasets: tuple[str, ...]
+    methods: tuple[Method, ...]
+    weights: tuple[float, ...]
+    repeats: int
+    splits: Splits
+    epochs: int = 200
+    batch_size: int | None = 256
+    encoder: Callable[[int], nn.Module] | None = None
+    z_dim: int = REPRESENTATION
+    like: str | None = None
+    source: Callable[[str, Protocol], Dataset] = loaded
+    part: str = "models"
+
+    def within(self, options: Options) -> Grid:
+        """Return the grid that the options ask for."""
+        return replace(
+            self,
+            datasets=options.chosen(self.datasets),
+            epochs=self.epochs if options.epochs is None else options.epochs,
+            repeats=options.limited(self.repeats),
+        )
+
+    def units(self, protocol: Protocol) -> dict[Unit, Wanted]:
+        """Return what is trained together, a dataset and a method, with the records that it gives."""
+        names = (BASELINE, *(method.name for method in self.methods))
+        return {
+            (self.part, dataset, name): Wanted(
+                self.repeats * len(self.weights_of(name)), self.depends_on(dataset, name, protocol)
+            )
+            for dataset in self.datasets
+            for name in names
+        }
+
+    def method(self, name: str) -> Method:
+        """Return the method of a name, the unpenalized one included."""
+        if name == BASELINE:
+            return Method(BASELINE, partial(penalty_named, BASELINE), (0.0,))
+        return next(method for method in self.methods if method.name == name)
+
+    def terms_of(self, name: str) -> dict[str, float]:
+        """Weight decay and variance floor of a method."""
+        method = self.method(self.like or name)
+        return {"weight_decay": method.weight_decay, "variance_floor": method.variance_floor}
+
+    def weights_of(self, name: str) -> tuple[float, ...]:
+        """Weights of a method: its own, or the grid's."""
+        own = self.method(name).weights
+        return self.weights if own is None else own
+
+    def depends_on(self, dataset: str, method: str, protocol: Protocol) -> str:
+        """Return the hash of what the models of a dataset and a method depend on, besides the number of repeats."""
+        penalty = self.method(method).make()
+        return records.digest(
+            protocol.name,
+            (dataset, protocol.variant, self.source, self.splits),
+            (type(penalty).__name__, penalty.arguments()),
+            self.weights_of(method),
+            self.terms_of(method),
+            (self.epochs, self.batch_size),
+            (None if self.encoder is None else repr(self.encoder(1)), self.z_dim),
+        )
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained fleet with the splits and records of its models."""
+
+    grid: Grid
+    protocol: Protocol
+    dataset: str
+    method: str
+    fleet: Fleet
+    splits: Sequence[Split]
+    records: list[Record]
+
+
+Keep = Callable[[Trained, Options], None]
+"""Keeps of a trained fleet what its records cannot hold, before they are written."""
+
+
+def run(grid: Grid, protocol: Protocol, options: Options, keep: Sequence[Keep] = ()) -> list[Record]:
+    """Train the models that are not in the records yet, add them, and return all records of the grid.
+
+    With several workers, which pays on a CPU, fleets are trained in as many processes; records come in the same order.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If a training was interrupted; it leaves no record.
+    """
+    grid, path = grid.within(options), options.file(grid.study, protocol)
+    units = grid.units(protocol)
+    for dataset, group in groupby(records.missing(path, BY, units), key=itemgetter(1)):
+        data = grid.source(dataset, protocol)
+        splits = grid.splits.of(data, grid.repeats)
+        names = [name for _, _, name in group]
+        started = time.perf_counter()
+        for name, (fleet, results) in zip(names, _fleets(grid, names, data, splits, options)):
+            if fleet.interrupted:
+                raise KeyboardInterrupt
+            depends_on = units[grid.part, dataset, name].depends_on
+            shared = {
+                **records.stamp(grid.part, protocol.name, fleet.device.type, depends_on),
+                "dataset": dataset,
+                "method": name,
+                "task": data.task,
+                **{term: value for term, value in grid.terms_of(name).items() if value},
+            }
+            trained = Trained(grid, protocol, dataset, name, fleet, splits, _records(shared, fleet, results))
+            for keeper in keep:
+                keeper(trained, options)
+            records.put(path, BY, trained.records)
+            seconds = time.perf_counter() - started
+            options.say(f"{protocol.name} {grid.study} {dataset} {name}: {len(fleet)} models in {seconds:.1f} s")
+            started = time.perf_counter()
+    return [record for record in records.read(path) if records.unit_of(record, BY) in units]
+
+
+def _fleets(
+    grid: Grid, names: Sequence[str], data: Dataset, splits: Sequence[Split], options: Options
+) -> Iterator[tuple[Fleet, list[dict[str, float]]]]:
+    """Train the fleets of some methods on one dataset and measure them, in this order."""
+    rows = training_data(splits)
+    workers = min(options.workers, len(names))
+    yield from Parallel(n_jobs=workers, return_as="generator", pre_dispatch=workers)(
+        delayed(_trained_and_measured)(grid, grid.method(name), data.task, rows, splits, options.device)
+        for name in names
+    )
+
+
+def training_data(splits: Sequence[Split]) -> TrainingData:
+    """Return the training rows of some splits, stacked."""
+    return TrainingData.stacked([TrainingData.of(s.train.x, s.train.y, s.train.s) for s in splits])
+
+
+def _trained_and_measured(
+    grid: Grid, method: Method, task: Task, rows: TrainingData, splits: Sequence[Split], device: str
+) -> tuple[Fleet, list[dict[str, float]]]:
+    encoder = None if grid.encoder is None else partial(grid.encoder, rows.columns)
+    terms = grid.terms_of(method.name)
+    recipe = Recipe(
+        task,
+        method.make,
+        encoder,
+        None if encoder is None else partial(affine_head, grid.z_dim, 1),
+        epochs=grid.epochs,
+        batch_size=rows.rows if grid.batch_size is None else grid.batch_size,
+        weight_decay=terms["weight_decay"],
+        variance_floor=terms["variance_floor"],
+    )
+    weights = grid.weights_of(method.name)
+    members = [Member(weight, FIRST_SEED + r, r) for r in range(grid.repeats) for weight in weights]
+    fleet = train(rows, members, recipe, device=device)
+    return fleet, [] if fleet.interrupted else measured(fleet, splits, task)
+
+
+def _records(shared: Record, fleet: Fleet, results: list[dict[str, float]]) -> list[Record]:
+    return [
+        {
+            **shared,
+            "weight": member.weight,
+            "repeat": member.split,
+            "epochs": epochs,
+            "diverged": stopped >= 0,
+            **columns,
+            "seconds": fleet.seconds,
+        }
+        for member, epochs, stopped, columns in zip(
+            fleet.members, fleet.epochs_done.tolist(), fleet.diverged.tolist(), results
+        )
+    ]

@@ -1,0 +1,166 @@
+"""The pages: every claim of the paper beside our numbers, and the tables of the penalties, from records alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import jinja2
+
+from frhsic_paper.claim import NOT_RUN, VERDICTS, Finding, unwrapped
+from frhsic_paper.comparisons import (
+    Paired,
+    compared_table,
+    paired_areas,
+    paired_matched,
+    probe_table,
+    summary_of_areas,
+    variants_table,
+)
+from frhsic_paper.frontiers import CONVENTIONS, datasets_of, shared_repeats, swept
+from frhsic_paper.plot import Drawn, save
+from frhsic_paper.protocol import CORRECTED, METHODS, OWN, PROTOCOLS
+from frhsic_paper.records import Record
+from frhsic_paper.results import Results
+from frhsic_paper.studies import PAGE, STUDIES, in_order
+from frhsic_paper.studies.leak import leak_table, means_of
+from frhsic_paper.study import Study
+from frhsic_paper.table import Table
+
+__all__ = ["figures", "penalty_tables", "reproduction", "write"]
+
+SIGNS = {"holds": "✓", "holds in part": "◐", "does not hold": "✗", "cannot be judged": "?"}
+
+PLURAL = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
+
+MEASURES = ("gdp_probability", "gdp_standardized", "gdp_logit_uniform")
+
+RIVALS = ("reg-gdp", "frem", "mmd")
+"""Methods that the sentence about what is left of S names."""
+
+
+def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES) -> list[Path]:
+    """Write the page, its figures and the tables of the penalties from the records of a directory.
+
+    Parameters
+    ----------
+    out
+        Directory of the records.
+    to
+        Directory of the pages; figures go to its folder `figures`.
+    studies
+        Studies that have a section.
+
+    Returns
+    -------
+    list of Path
+        The files written.
+    """
+    results = Results.read(out)
+    if not results.files:
+        raise ValueError(f"no records in {out}: run `frhsic reproduce NAME` first, or pass the directory with --out.")
+    to.mkdir(parents=True, exist_ok=True)
+    drawn = figures(results, studies)
+    paths = [save(one.figure, to / "figures" / f"{one.name}.svg") for some in drawn.values() for one in some]
+    pages = {"reproduction.md": reproduction(results, drawn, studies), "penalty_tables.md": penalty_tables(results)}
+    for name, text in pages.items():
+        (to / name).write_text(text, encoding="utf-8")
+    return [*paths, *(to / name for name in pages)]
+
+
+def figures(results: Results, studies: Sequence[Study] = STUDIES) -> dict[str, Sequence[Drawn]]:
+    """Return the figures of every study, in the order of the page."""
+    return {study.name: study.figures(results) for study in in_order(studies, PAGE)}
+
+
+def reproduction(results: Results, drawn: Mapping[str, Sequence[Drawn]], studies: Sequence[Study] = STUDIES) -> str:
+    """Return the page as markdown; `drawn` holds the figures of each study."""
+    ordered = [study for study in in_order(studies, PAGE) if study.title]
+    findings = {claim.name: claim.judge(results) for study in ordered for claim in study.claims}
+    counts = Counter(finding.verdict for finding in findings.values())
+    return _rendered(
+        "reproduction.md.j2",
+        cost=_cost(results),
+        counts=", ".join(f"{counts[v]} {PLURAL.get(v, v)}" for v in VERDICTS if counts[v]),
+        findings=findings,
+        claims=[claim for study in ordered for claim in study.claims],
+        sections=[
+            (study, tables, drawn.get(study.name, ()))
+            for study in ordered
+            if (tables := study.tables(results)) or study.claims or drawn.get(study.name)
+        ],
+    )
+
+
+def _cost(results: Results) -> str:
+    lines = []
+    for name in PROTOCOLS:
+        records = results.of("tradeoff", name)
+        if records:
+            seconds = results.seconds("tradeoff", name, lambda r: (r["dataset"], r["method"]))
+            lines.append(f"{len(records):,} models of the {name} sweep in {seconds / 60:.1f} minutes")
+    return "; ".join(lines)
+
+
+def penalty_tables(results: Results) -> str:
+    """Return the tables that compare this library's penalty with the paper's, from the corrected sweep.
+
+    Without records of it, the page says so.
+    """
+    names = ("tradeoff", "untuned", "same-terms", "dense", "leak", "kernels-on-z")
+    records = {name.replace("-", "_"): results.of(name, CORRECTED.name) for name in names}
+    if not any(r["method"] == OWN for r in records["tradeoff"]):
+        records["tradeoff"] = ()
+    return _rendered(
+        "penalty_tables.md.j2",
+        **records,
+        conventions=CONVENTIONS,
+        measures=MEASURES,
+        areas=lambda some, gdp: {d: paired_areas(some, d, gdp, OWN) for d in swept(some)},
+        matched=lambda some, gdp: {d: paired_matched(some, d, gdp, OWN) for d in swept(some)},
+        counts=_counts,
+        compared_table=compared_table,
+        summary=summary_of_areas,
+        probes=lambda some: probe_table(some, CORRECTED.gdp),
+        variants=variants_table,
+        shared_repeats=shared_repeats,
+        leak_table=leak_table,
+        leak_counts=_leak_counts,
+    )
+
+
+def _counts(compared: Mapping[str, Sequence[Paired]]) -> dict[str, int]:
+    """Return on how many datasets this library's penalty is as good as each of the paper's, and better than each."""
+    rivals = [[p for p in pairs if p.second in METHODS] for pairs in compared.values()]
+    return {
+        "splits": max((p.splits for pairs in rivals for p in pairs), default=0),
+        "within": sum(all(p.not_worse for p in pairs) for pairs in rivals),
+        "best": sum(all(p.better for p in pairs) for pairs in rivals),
+        "datasets": len(rivals),
+    }
+
+
+def _leak_counts(records: Sequence[Record], column: str) -> str:
+    """Return on how many datasets this library's penalty leaves less than each rival."""
+    datasets = datasets_of(records)
+    means = [[means_of(records, d, method, [column])[0] for method in (OWN, *RIVALS)] for d in datasets]
+    return f"{sum(all(own < rival for rival in rivals) for own, *rivals in means)} of {len(datasets)} datasets"
+
+
+def _rendered(template: str, **content: object) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("frhsic_paper", "."),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"markdown": Table.markdown, "unwrapped": unwrapped, "sign": SIGNS.__getitem__}
+    environment.tests["not_run"] = _is_not_run
+    environment.globals["table"] = Table.of
+    return environment.get_template(template).render(**content).rstrip() + "\n"
+
+
+def _is_not_run(finding: Finding) -> bool:
+    return finding.verdict == "cannot be judged" and NOT_RUN.text in (finding.published, finding.corrected)

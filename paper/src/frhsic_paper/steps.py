@@ -1,0 +1,164 @@
+"""Steps of a study: train a grid, measure the stored models of a grid, or compute without any model.
+
+A step is called with a protocol and options. It runs what the records do not hold yet, and returns the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from joblib import Parallel, delayed
+
+from frhsic.datasets import Split
+from frhsic_paper import models, records
+from frhsic_paper.grid import Grid, Keep, run
+from frhsic_paper.models import Key, Model
+from frhsic_paper.options import Options
+from frhsic_paper.protocol import Protocol
+from frhsic_paper.records import Record, Unit, Wanted
+
+__all__ = ["Computation", "Measurement", "Training", "each"]
+
+SHARED = (*Key._fields, "task", "epochs")
+"""Columns that the record of a measurement shares with that of its model."""
+
+Group = Callable[[Sequence[Model], Split, Protocol, Options], Iterable[list[Record]]]
+"""Measures models of one split: a list of records for each model, in their order."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """Train the models of a grid, and keep of each fleet what `keep` says."""
+
+    grid: Callable[[Protocol], Grid]
+    keep: tuple[Keep, ...] = ()
+
+    def __call__(self, protocol: Protocol, options: Options) -> list[Record]:
+        """Train what is missing."""
+        return run(self.grid(protocol), protocol, options, self.keep)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Measure the stored models of a grid.
+
+    Attributes
+    ----------
+    study, part
+        File and part of the records.
+    grid
+        The grid whose models are measured.
+    measure
+        How, by the name of a protocol; a protocol without an entry is not measured.
+    settings
+        What the numbers depend on besides the model.
+    """
+
+    study: str
+    part: str
+    grid: Callable[[Protocol], Grid]
+    measure: Mapping[str, Group]
+    settings: object = ()
+
+    def __call__(self, protocol: Protocol, options: Options) -> list[Record]:
+        """Measure the models that have no up-to-date records."""
+        if protocol.name not in self.measure:
+            return []
+        grid, path = self.grid(protocol).within(options), options.file(self.study, protocol)
+        states = models.load(options.model_file(grid.study, protocol), grid.datasets)
+        trained = {Key.of(r): r for r in records.read(options.file(grid.study, protocol), grid.part)}
+        # a model without a record is of a training that was cut off
+        hashes = {
+            key: records.digest(trained[key]["depends_on"], protocol.name, self.settings)
+            for key in sorted(states.keys() & trained.keys(), key=lambda key: (grid.datasets.index(key.dataset), key))
+        }
+        by = ("part", *Key._fields)
+        wanted = {(self.part, *key): Wanted(1, value) for key, value in hashes.items()}
+        missing = [Key(*unit[1:]) for unit in records.missing(path, by, wanted)]
+        for dataset, group in groupby(missing, key=lambda key: key.dataset):
+            data, keys = grid.source(dataset, protocol), list(group)
+            splits = grid.splits.of(data, 1 + max(key.repeat for key in keys))
+            for repeat in sorted({key.repeat for key in keys}):
+                own = [key for key in keys if key.repeat == repeat]
+                stored = [Model(trained[key], states[key]) for key in own]
+                measured = self.measure[protocol.name](stored, splits[repeat], protocol, options)
+                for key, found in zip(own, measured):
+                    shared = {
+                        **records.stamp(self.part, protocol.name, "cpu", hashes[key]),
+                        **{name: trained[key][name] for name in SHARED if name in trained[key]},
+                    }
+                    records.put(path, by, [{**shared, **record} for record in found])
+            options.say(f"{protocol.name} {self.study} {self.part} {dataset}: {len(keys)} models")
+        return records.read(path, self.part)
+
+
+def each(measure: Callable[[Model, Split, Protocol], list[Record]]) -> Group:
+    """Measure the models of a group one by one, in as many processes as there are workers."""
+
+    def group(models: Sequence[Model], split: Split, protocol: Protocol, options: Options) -> Iterator[list[Record]]:
+        work = (delayed(measure)(model, split, protocol) for model in models)
+        yield from Parallel(n_jobs=options.workers, return_as="generator")(work)
+
+    return group
+
+
+@dataclass(frozen=True)
+class Computation:
+    """Compute records unit by unit.
+
+    Attributes
+    ----------
+    study, part
+        File and part of the records.
+    by
+        Columns that name a unit.
+    units
+        Values of these columns, with the number of records that a unit has.
+    compute
+        Yields the records of each unit that it is given.
+    settings
+        What the numbers depend on, by the name of a protocol; a protocol without an entry is not run.
+
+    Examples
+    --------
+    Standard errors of the share of heads among n throws of a coin, for two n:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from frhsic_paper.protocol import CORRECTED
+    >>> def units(protocol, options):
+    ...     return {(4,): 1, (100,): 1}
+    >>> def errors(missing, protocol, options):
+    ...     for (n,) in missing:
+    ...         yield [{"error": 0.5 / n**0.5}]
+    >>> step = Computation("coins", "errors", ("n",), units, errors, {"corrected": "a fair coin"})
+    >>> with TemporaryDirectory() as folder:
+    ...     records = step(CORRECTED, Options(Path(folder)))
+    >>> [(record["n"], record["error"]) for record in records]
+    [(4, 0.25), (100, 0.05)]
+    """
+
+    study: str
+    part: str
+    by: tuple[str, ...]
+    units: Callable[[Protocol, Options], Mapping[Unit, int]]
+    compute: Callable[[Sequence[Unit], Protocol, Options], Iterable[list[Record]]]
+    settings: Mapping[str, object]
+
+    def __call__(self, protocol: Protocol, options: Options) -> list[Record]:
+        """Compute the units that have no up-to-date records."""
+        if protocol.name not in self.settings:
+            return []
+        path, by = options.file(self.study, protocol), ("part", *self.by)
+        depends_on = records.digest(protocol.name, self.settings[protocol.name])
+        wanted = {(self.part, *u): Wanted(count, depends_on) for u, count in self.units(protocol, options).items()}
+        missing = [unit[1:] for unit in records.missing(path, by, wanted)]
+        for unit, found in zip(missing, self.compute(missing, protocol, options) if missing else ()):
+            names = dict(zip(self.by, unit))
+            shared = {**records.stamp(self.part, protocol.name, "cpu", depends_on), **names}
+            records.put(path, by, [{**shared, **record} for record in found])
+            told = " ".join(f"{name}={value}" for name, value in names.items())
+            options.say(f"{protocol.name} {self.study} {self.part} {told}: {len(found)} records")
+        return records.read(path, self.part)

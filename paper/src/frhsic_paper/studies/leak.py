@@ -1,0 +1,202 @@
+r"""What is left of S in the representation: fresh heads, probes, and the worst head of norm 1.
+
+Part "leaks" of the records of the study "leak" (protocol "corrected"), one for each stored model of "tradeoff": for
+every dataset, method and stored repeat the model that validation rows choose at 1 % of performance.
+
+``dataset``, ``method``, ``weight``, ``repeat``   as in the sweep
+``performance``       of the deployed head, on test rows
+``gdp``, ``gdp_standardized``   of the deployed head, on probabilities
+``worst_gdp``, ``worst_gdp_head``                     largest GDP over five fresh heads, and which it is
+``worst_gdp_standardized``, ``worst_standardized_head``   the same, divided by the standard deviation of the outputs
+``heads``             {head: [performance, gdp, gdp_standardized]}
+``probe_r2``          {probe: R² of predicting S from Z on test rows}, "linear" and "trees"
+``best_probe_r2``     the larger; ``mutual_information`` of Z and S on test rows
+``worst_head_gap``    root of the tight bound: the largest root-mean-square gap of a head of norm 1 in the RKHS of a
+                      Gaussian at the median distance of Z, on ≤ 2,000 test rows
+``deployed_gap``      that of the deployed probabilities, along the same directions of S
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from frhsic.certificates import VarianceShare, gdp_certificate
+from frhsic.datasets import Split
+from frhsic_paper.claim import Claim, Outcome, by_protocol, outcome_of
+from frhsic_paper.comparisons import probe_table
+from frhsic_paper.frontiers import datasets_of, in_print, methods_of, printed_name, shared_repeats
+from frhsic_paper.models import Model
+from frhsic_paper.plot import MARKERS, Drawn, color, legend_below, panels, styled
+from frhsic_paper.printed import dataset_name, method_name
+from frhsic_paper.protocol import BASELINE, CORRECTED, Protocol
+from frhsic_paper.records import Record
+from frhsic_paper.results import Results
+from frhsic_paper.steps import Measurement, each
+from frhsic_paper.studies.transfer import fresh_heads
+from frhsic_paper.study import Study
+from frhsic_paper.sweep import SWEEP, grid
+from frhsic_paper.table import Cell, Listed, Table, mean_and_deviation
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["MEASURE", "STUDY", "leak_table", "means_of"]
+
+TRAIN_ROWS, TEST_ROWS = 3000, 2000
+
+RULE = VarianceShare(0.95)
+"""Directions of S along which the worst head is sought: those with 95 % of its variance in feature space."""
+
+
+def leaks(model: Model, split: Split, protocol: Protocol) -> list[Record]:
+    """Measure what is left of S in the representation of a model."""
+    fresh = fresh_heads(model, split, TRAIN_ROWS)
+    worst = max(fresh.heads, key=lambda head: head.gdp)
+    standardized = max(fresh.heads, key=lambda head: head.standardized_gdp)
+    probe = fresh.probes[0]
+    probes = {"linear": probe.linear_r2, "trees": probe.trees_r2}
+    return [
+        {
+            "performance": model.record["performance"],
+            "gdp": model.record["gdp_probability"],
+            "gdp_standardized": model.record["gdp_standardized"],
+            "worst_gdp": worst.gdp,
+            "worst_gdp_head": worst.head,
+            "worst_gdp_standardized": standardized.standardized_gdp,
+            "worst_standardized_head": standardized.head,
+            "heads": {head.head: [head.performance, head.gdp, head.standardized_gdp] for head in fresh.heads},
+            "probe_r2": probes,
+            "best_probe_r2": max(probes.values()),
+            "mutual_information": probe.mutual_information,
+            **_worst_head(model, split),
+        }
+    ]
+
+
+def _worst_head(model: Model, split: Split) -> Record:
+    x, _, s = split.test
+    x, s = x[:TEST_ROWS], s[:TEST_ROWS]
+    z = model.encode(x)
+    scores = model.score(z)[:, 0].double()
+    if model.record["task"] != "regression":
+        scores = torch.sigmoid(scores)
+    try:
+        certificate = gdp_certificate(z, s, directions=RULE)
+    except ValueError:  # half of the rows of Z coincide: an encoder that has collapsed leaves no head a gap
+        return {"worst_head_gap": 0.0, "deployed_gap": 0.0}
+    return {"worst_head_gap": certificate.value**0.5, "deployed_gap": certificate.gap(scores) ** 0.5}
+
+
+MEASURE = Measurement("leak", "leaks", grid, {"corrected": each(leaks)}, (TRAIN_ROWS, TEST_ROWS, RULE))
+
+
+def means_of(records: Sequence[Record], dataset: str, method: str, columns: Sequence[str]) -> list[float]:
+    """Return the means of some columns over the models of one method; NaN where there is no model."""
+    mine = [r for r in records if r["dataset"] == dataset and r["method"] == method]
+    return [float(np.mean([r[column] for r in mine])) if mine else float("nan") for column in columns]
+
+
+def leak_table(records: Sequence[Record]) -> Table:
+    """What is left of S in the representations that validation rows chose: heads trained afresh, probes, worst head."""
+    columns = ("performance", "gdp", "worst_gdp", "worst_gdp_standardized", "best_probe_r2", "worst_head_gap")
+    rows: list[list[Cell]] = []
+    for dataset in datasets_of(records):
+        here = [r for r in records if r["dataset"] == dataset]
+        for number, method in enumerate((BASELINE, *methods_of(here))):
+            mine = [r for r in here if r["method"] == method]
+            if mine:
+                cells = [mean_and_deviation([r[c] for r in mine if r.get(c) is not None]) for c in columns]
+                name = printed_name(dataset) if number == 0 else ""
+                rows.append([name, method_name(method), in_print(cells[0], dataset), *cells[1:]])
+    gdp = ("GDP, deployed head", "GDP, worst of five fresh heads", "the same, scale-free")
+    return Table.of(
+        ["dataset", "method", "performance", *gdp, "R² of the best probe for S", "worst head of norm 1"], rows
+    )
+
+
+def tables(results: Results) -> list[Listed]:
+    """Heads and probes of the kept models, and probes over all splits of the sweep."""
+    listed = []
+    records, sweep = results.of("leak", CORRECTED.name), results.of("tradeoff", CORRECTED.name)
+    if records:
+        listed.append(Listed("Heads trained afresh, probes and the worst head", leak_table(shared_repeats(records))))
+    if sweep:
+        heading = "Probes over all splits, at the weight that validation rows choose"
+        listed.append(Listed(heading, probe_table(sweep, CORRECTED.gdp), True))
+    return listed
+
+
+def figures(results: Results) -> list[Drawn]:
+    """One figure."""
+    records = shared_repeats(results.of("leak", CORRECTED.name))
+    caption = "GDP of the deployed and of the worst fresh head against what a probe reads of S, at matched performance"
+    return [Drawn("leak", caption, draw(records))] if records else []
+
+
+@styled()
+def draw(records: Sequence[Record]) -> Figure:
+    """GDP of the deployed head and of the worst fresh head, against what a probe reads of S, at matched performance."""
+    datasets = datasets_of(records)
+    figure, axes = panels(len(datasets), 3, 3.1, 2.7)
+    for ax, dataset in zip(axes, datasets):
+        methods = methods_of(r for r in records if r["dataset"] == dataset)
+        for index, method in enumerate((BASELINE, *methods)):
+            x, low, high = means_of(records, dataset, method, ("best_probe_r2", "gdp", "worst_gdp"))
+            hue, marker = color(method, index), MARKERS.get(method, "o")
+            ax.plot([x, x], [low, high], color=hue, linewidth=1)
+            ax.plot([x], [low], color=hue, marker=marker, markerfacecolor="white", linestyle="none")
+            ax.plot([x], [high], color=hue, marker=marker, linestyle="none", label=method_name(method))
+        ax.set_title(dataset_name(dataset))
+        ax.set_ylim(0, 1.1 * ax.get_ylim()[1])
+        ax.set_xlim(0, 1.05 * ax.get_xlim()[1])
+        ax.set_xlabel("R² of the best probe for S")
+        ax.set_ylabel("GDP: deployed (open) to\nworst fresh head (full)")
+    legend_below(figure, axes)
+    return figure
+
+
+@by_protocol("leak")
+def _any_head(records: Sequence[Record], protocol: Protocol) -> Outcome:
+    good, parts = [], []
+    for dataset in datasets_of(r for r in records if r["method"] == "frhsic"):
+        own, worst, probe = means_of(records, dataset, "frhsic", ("gdp", "worst_gdp", "best_probe_r2"))
+        good.append(probe < 0.02)
+        parts.append(f"{dataset_name(dataset)} {own:.3f} → {worst:.3f}, R² {probe:.2f}")
+    words = "GDP of its own head → of the worst of five fresh heads, and R² of a probe for S"
+    return outcome_of(good, "; ".join(parts)).led_by(words)
+
+
+STUDY = Study(
+    name="leak",
+    about="what is left of S in Z: probes, fresh heads, the worst head",
+    title="What is left of S in the representation",
+    words="""
+        Models that validation rows choose within 1 % of performance: GDP of the deployed head, of the worst of five
+        heads trained afresh on the frozen representation, R² of probes for S on unseen rows, and the largest gap of
+        any head of norm 1.
+    """,
+    train=SWEEP,
+    measure=(MEASURE,),
+    tables=tables,
+    figures=figures,
+    claims=(
+        Claim(
+            name="any-head",
+            place="Appendix, transfer",
+            statement="HSIC enforces independence of Z and S, so any head built on Z is guaranteed to be fair.",
+            printed="no number",
+            rule=_any_head,
+            reason="""
+                A penalty that is small on the training batches is not independence: at the weights that keep
+                performance within 1 % a probe still reads S from Z, and a fresh head can use it.
+            """,
+            published=False,
+        ),
+    ),
+    repeats=5,
+    published=False,
+)

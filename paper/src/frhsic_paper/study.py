@@ -1,0 +1,97 @@
+"""A study of the paper: what it trains, measures, shows and claims, and how its steps are run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from frhsic_paper.claim import Claim
+    from frhsic_paper.options import Options
+    from frhsic_paper.plot import Drawn
+    from frhsic_paper.protocol import Protocol
+    from frhsic_paper.results import Results
+    from frhsic_paper.table import Listed
+
+__all__ = ["Phase", "Step", "Study", "named", "nothing", "run"]
+
+Phase = Literal["train", "measure", "all"]
+
+Step = Callable[["Protocol", "Options"], object]
+"""Run what is missing under a protocol, and write its records."""
+
+
+def nothing(results: Results) -> list[Any]:
+    """Return no tables or figures."""
+    return []
+
+
+@dataclass(frozen=True)
+class Study:
+    """One study.
+
+    Attributes
+    ----------
+    name
+        Its name on the command line, in the file of its records and in links.
+    about
+        One line: which table or figure it is for.
+    title, words
+        Heading and paragraph of its section of the page, as plain text. A study without a title has no section.
+    train
+        Steps that train models, best on a GPU.
+    measure
+        Steps that measure the trained models or compute without any, on a CPU.
+    tables, figures
+        What the section shows, from the records; a study that was not run shows nothing.
+    claims
+        Claims of the paper that stand in this section.
+    repeats
+        Default limit on the number of repeats.
+    published
+        Whether it runs under the published protocol.
+    """
+
+    name: str
+    about: str
+    title: str = ""
+    words: str = ""
+    train: tuple[Step, ...] = ()
+    measure: tuple[Step, ...] = ()
+    tables: Callable[[Results], Sequence[Listed]] = nothing
+    figures: Callable[[Results], Sequence[Drawn]] = nothing
+    claims: tuple[Claim, ...] = ()
+    repeats: int | None = None
+    published: bool = True
+
+
+def named(studies: Iterable[Study], names: Iterable[str]) -> list[Study]:
+    """Return the studies with the given names, each once; "all" stands for every one that has something to run.
+
+    Examples
+    --------
+    >>> step = lambda protocol, options: None
+    >>> bound, leak = Study("bound", "a figure", train=(step,)), Study("leak", "a table", measure=(step,))
+    >>> [study.name for study in named([bound, leak], ["leak", "all"])]
+    ['leak', 'bound']
+    """
+    known = {study.name: study for study in studies if study.train or study.measure}
+    chosen: dict[str, Study] = {}
+    for name in names:
+        if name != "all" and name not in known:
+            raise ValueError(f"there is no study {name!r}; pass all, or some of {', '.join(known)}.")
+        chosen |= known if name == "all" else {name: known[name]}
+    return list(chosen.values())
+
+
+def run(study: Study, protocol: Protocol, options: Options, phase: Phase = "all") -> None:
+    """Run the missing steps of a study under a protocol."""
+    if protocol.printed and not study.published:
+        options.say(f"{study.name} is not in the paper: it has no published protocol")
+        return
+    if options.repeats is None:
+        options = replace(options, repeats=study.repeats)
+    steps = (study.train if phase != "measure" else ()) + (study.measure if phase != "train" else ())
+    for step in steps:
+        step(protocol, options)

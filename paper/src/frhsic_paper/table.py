@@ -1,0 +1,166 @@
+"""A table as data: rows of numbers, and how each column is written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from frhsic_paper.protocol import PROTOCOLS, Protocol
+from frhsic_paper.records import Record
+from frhsic_paper.results import Results
+
+__all__ = ["Cell", "Column", "Listed", "Spread", "Table", "mean_and_deviation", "mean_and_error", "number", "tables_of"]
+
+MISSING = "—"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A mean with a standard deviation or error beside it, and whether it is to be set in bold."""
+
+    mean: float
+    deviation: float | None = None
+    bold: bool = False
+
+    def __float__(self) -> float:
+        return self.mean
+
+
+Cell = str | int | float | Spread | bool | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading, the decimals of its numbers (None for three significant digits), and a factor on them."""
+
+    name: str
+    decimals: int | None = 3
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns; a heading that is only a text stands for a column with three decimals.
+
+    Examples
+    --------
+    >>> print(Table.of(["method", Column("GDP", 2)], [("FREM", Spread(0.5, 0.1)), ("ADV", None)]).markdown())
+    | method | GDP |
+    |---|---:|
+    | FREM | 0.50 ± 0.10 |
+    | ADV | — |
+    """
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"the row {row} has {len(row)} cells; the table has {len(self.columns)} columns.")
+
+    @classmethod
+    def of(cls, headings: Iterable[str | Column], rows: Iterable[Iterable[Cell]]) -> Table:
+        """Return a table from headings and rows of any kind."""
+        columns = tuple(Column(heading) if isinstance(heading, str) else heading for heading in headings)
+        return cls(columns, tuple(tuple(row) for row in rows))
+
+    def column(self, name: str) -> list[Cell]:
+        """Return the cells of one column."""
+        names = [column.name for column in self.columns]
+        if name not in names:
+            raise ValueError(f"no column {name!r}; the columns are {names}.")
+        index = names.index(name)
+        return [row[index] for row in self.rows]
+
+    def markdown(self) -> str:
+        """Return the table as GitHub's markdown, numbers to the right."""
+        lines = [_line([column.name for column in self.columns])]
+        lines.append("|" + "|".join("---:" if self._numeric(i) else "---" for i in range(len(self.columns))) + "|")
+        lines.extend(_line([written(cell, column) for cell, column in zip(row, self.columns)]) for row in self.rows)
+        return "\n".join(lines)
+
+    def _numeric(self, index: int) -> bool:
+        cells = [row[index] for row in self.rows if row[index] is not None]
+        return bool(cells) and all(
+            isinstance(cell, (int, float, Spread)) and not isinstance(cell, bool) for cell in cells
+        )
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A table under a heading; `folded` hides it behind a line that the reader opens."""
+
+    heading: str
+    table: Table
+    folded: bool = False
+
+
+def tables_of(
+    name: str, heading: str, make: Callable[[Sequence[Record], Protocol], Table], *, folded: bool = False
+) -> Callable[[Results], list[Listed]]:
+    """Return the tables of a study that has one for each protocol under which its records were made."""
+
+    def tables(results: Results) -> list[Listed]:
+        return [
+            Listed(f"{heading}, {protocol.name} protocol", make(records, protocol), folded)
+            for protocol in PROTOCOLS.values()
+            if (records := results.of(name, protocol.name))
+        ]
+
+    return tables
+
+
+def mean_and_deviation(values: Sequence[float] | np.ndarray) -> Spread | None:
+    """Return the mean of some values with their standard deviation (ddof 1); None where there is no value."""
+    if not len(values):
+        return None
+    return Spread(float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None)
+
+
+def mean_and_error(values: Sequence[float] | np.ndarray) -> Spread | None:
+    """Return the mean of some values with its standard error; None where there is no value."""
+    spread = mean_and_deviation(values)
+    if spread is None or spread.deviation is None:
+        return spread
+    return Spread(spread.mean, float(spread.deviation / np.sqrt(len(values))))
+
+
+def written(cell: Cell, column: Column) -> str:
+    """Return a cell as text."""
+    if cell is None:
+        return MISSING
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, int):
+        return str(cell)
+    value = float(cell) * column.factor
+    text = number(value, column.decimals)
+    if isinstance(cell, Spread):
+        if cell.deviation is not None and math.isfinite(cell.deviation):
+            text += f" ± {number(cell.deviation * column.factor, column.decimals)}"
+        if cell.bold:
+            text = f"**{text}**"
+    return text
+
+
+def number(value: float, decimals: int | None = None) -> str:
+    """Return a number with fixed decimals, or with three significant digits.
+
+    Examples
+    --------
+    >>> number(0.12345, 2), number(0.00012345), number(12345.0), number(float("nan"))
+    ('0.12', '0.000123', '1.23e+04', '—')
+    """
+    if not math.isfinite(value):
+        return MISSING
+    return f"{value:.3g}" if decimals is None else f"{value:.{decimals}f}"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
