@@ -10,20 +10,6 @@ from frhsic_paper.protocol import PROTOCOLS, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
 
-__all__ = [
-    "NOT_RUN",
-    "VERDICTS",
-    "Claim",
-    "Finding",
-    "Outcome",
-    "Rule",
-    "Verdict",
-    "by_protocol",
-    "outcome_of",
-    "unwrapped",
-    "verdict",
-]
-
 Verdict = Literal["holds", "holds in part", "does not hold", "cannot be judged"]
 
 VERDICTS: tuple[Verdict, ...] = ("holds", "holds in part", "does not hold", "cannot be judged")

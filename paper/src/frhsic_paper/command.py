@@ -12,8 +12,6 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["reproduce"]
-
 INTERRUPTED = 130
 """Exit code after an interrupt from the keyboard, as shells have it."""
 

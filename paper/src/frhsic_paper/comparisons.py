@@ -15,19 +15,6 @@ from frhsic_paper.records import Record
 from frhsic_paper.results import Results
 from frhsic_paper.table import Cell, Column, Listed, Spread, Table, mean_and_deviation, mean_and_error, tables_of
 
-__all__ = [
-    "LEVEL",
-    "Paired",
-    "compared_table",
-    "holm",
-    "paired_areas",
-    "paired_matched",
-    "probe_table",
-    "summary_of_areas",
-    "tables_of_variants",
-    "variants_table",
-]
-
 LEVEL = 0.05
 
 

@@ -14,26 +14,6 @@ from frhsic_paper.protocol import BAND, BASELINE, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.table import Spread, mean_and_deviation
 
-__all__ = [
-    "CONVENTIONS",
-    "Matched",
-    "chosen",
-    "datasets_of",
-    "finite",
-    "frontier",
-    "in_print",
-    "is_error",
-    "matched",
-    "mean_of",
-    "methods_of",
-    "nearly",
-    "printed_name",
-    "rounded",
-    "shared_repeats",
-    "swept",
-    "weights_of",
-]
-
 CONVENTIONS = {
     "gdp_probability": "probabilities, population",
     "gdp_standardized": "scale-free, population",

@@ -23,24 +23,6 @@ from frhsic_paper.options import Options
 from frhsic_paper.protocol import BASELINE, Protocol
 from frhsic_paper.records import Record, Unit, Wanted
 
-__all__ = [
-    "BY",
-    "FIRST_SEED",
-    "SMALL_REPEATS",
-    "Grid",
-    "Keep",
-    "Method",
-    "Splits",
-    "Trained",
-    "by_name",
-    "held_out",
-    "loaded",
-    "representation_hsic",
-    "run",
-    "small_table",
-    "training_data",
-]
-
 FIRST_SEED = 42
 """Seed of the first repeat; the published splits are 42 to 46."""
 

@@ -17,8 +17,6 @@ from frhsic.fleet import Fleet
 from frhsic.kernels import Gaussian
 from frhsic.parity.smoothing import evaluation_points, gdp_value
 
-__all__ = ["measured", "probe_r2"]
-
 PUBLISHED_BANDWIDTH = 0.1
 """Bandwidth of the published evaluator, on S scaled to [0, 1] by the training rows."""
 

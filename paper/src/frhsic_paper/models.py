@@ -23,8 +23,6 @@ from frhsic_paper.options import Options
 from frhsic_paper.protocol import BAND, BASELINE
 from frhsic_paper.records import Record
 
-__all__ = ["Key", "Model", "load", "store", "store_all", "store_chosen"]
-
 State = Mapping[str, Tensor]
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from frhsic_paper.protocol import Protocol
 
-__all__ = ["Options"]
-
 SYNTHETIC = "synthetic"
 """Name of generated data, which no choice of datasets leaves out."""
 

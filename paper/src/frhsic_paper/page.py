@@ -28,8 +28,6 @@ from frhsic_paper.studies.leak import leak_table, means_of
 from frhsic_paper.study import Study
 from frhsic_paper.table import Table
 
-__all__ = ["figures", "penalty_tables", "reproduction", "write"]
-
 SIGNS = {"holds": "✓", "holds in part": "◐", "does not hold": "✗", "cannot be judged": "?"}
 
 PLURAL = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold"}

@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "COLORS",
-    "GDP_NAMES",
-    "MARKERS",
-    "Drawn",
-    "color",
-    "draw_frontier",
-    "figures_of",
-    "legend_below",
-    "panels",
-    "save",
-    "styled",
-]
-
 COLORS = {
     "none": "#000000",
     "frhsic": "#0072B2",

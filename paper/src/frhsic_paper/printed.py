@@ -9,18 +9,6 @@ from typing import Any
 
 from frhsic_paper.records import Record
 
-__all__ = [
-    "DATASET_NAMES",
-    "METHOD_NAMES",
-    "PRINTED_SIX",
-    "VARIANT_NAMES",
-    "cached",
-    "dataset_name",
-    "method_name",
-    "printed",
-    "printed_sweeps",
-]
-
 METHOD_NAMES = {
     "none": "Unfair",
     "frhsic": "FRHSIC",

@@ -5,19 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    "BASELINE",
-    "CORRECTED",
-    "DATASETS",
-    "METHODS",
-    "OWN",
-    "PAPER_WEIGHTS",
-    "PROTOCOLS",
-    "PUBLISHED",
-    "Protocol",
-    "ProtocolName",
-]
-
 ProtocolName = Literal["published", "corrected"]
 
 DATASETS = ("adult", "acs_income", "meps", "crime", "compas")

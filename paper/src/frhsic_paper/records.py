@@ -34,8 +34,6 @@ import torch
 
 from frhsic import __version__
 
-__all__ = ["UNKNOWN", "Record", "Unit", "Wanted", "digest", "missing", "put", "read", "stamp", "write"]
-
 Record = dict[str, Any]
 
 Unit = tuple[Any, ...]

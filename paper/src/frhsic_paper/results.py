@@ -10,8 +10,6 @@ from frhsic_paper import records
 from frhsic_paper.protocol import PROTOCOLS
 from frhsic_paper.records import Record
 
-__all__ = ["Results"]
-
 
 @dataclass(frozen=True)
 class Results:

@@ -19,8 +19,6 @@ from frhsic_paper.options import Options
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit, Wanted
 
-__all__ = ["Computation", "Measurement", "Training", "each"]
-
 SHARED = (*Key._fields, "task", "epochs")
 """Columns that the record of a measurement shares with that of its model."""
 

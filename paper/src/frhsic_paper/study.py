@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from frhsic_paper.results import Results
     from frhsic_paper.table import Listed
 
-__all__ = ["Phase", "Step", "Study", "named", "nothing", "run"]
-
 Phase = Literal["train", "measure", "all"]
 
 Step = Callable[["Protocol", "Options"], object]

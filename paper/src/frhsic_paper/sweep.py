@@ -20,8 +20,6 @@ from frhsic_paper.protocol import DATASETS, METHODS, OWN, PAPER_WEIGHTS, Protoco
 from frhsic_paper.records import Record
 from frhsic_paper.steps import Training
 
-__all__ = ["SWEEP", "grid", "measure_information"]
-
 PART = "information"
 
 INFORMATION_REPEATS = 5

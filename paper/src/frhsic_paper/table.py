@@ -12,8 +12,6 @@ from frhsic_paper.protocol import PROTOCOLS, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
 
-__all__ = ["Cell", "Column", "Listed", "Spread", "Table", "mean_and_deviation", "mean_and_error", "number", "tables_of"]
-
 MISSING = "—"
 
 

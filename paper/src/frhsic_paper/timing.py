@@ -17,8 +17,6 @@ from frhsic.penalties import Penalty
 from frhsic.penalties.base import Batch
 from frhsic_paper.records import Record
 
-__all__ = ["Loop", "LoopedEIPM", "Timing", "plain_clock", "synchronized_clock"]
-
 BATCH = 256
 
 

@@ -22,8 +22,6 @@ from frhsic.formatting import plain
 from frhsic.intervals import subsample
 from frhsic.kernels import gaussian_at_median
 
-__all__ = ["certificates"]
-
 SHARE = 0.95
 """Share of the variance of S in its feature space that the directions of the gap certificates keep."""
 LEAST_ROWS = 100

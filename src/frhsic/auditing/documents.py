@@ -14,8 +14,6 @@ from frhsic.formatting import did_you_mean
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["Document", "from_plain", "to_plain"]
-
 T = TypeVar("T", bound="DataclassInstance")
 
 

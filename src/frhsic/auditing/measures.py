@@ -18,8 +18,6 @@ from frhsic.kernels import gaussian_at_median, per_column_gaussians
 from frhsic.parity import ParityResult, gdp_curve, nadaraya_watson_weights, standardized_gdp
 from frhsic.probes import ProbeKind, probe
 
-__all__ = ["Rows", "Settings", "Watch", "dependence", "gap_interval", "measure", "score_curve"]
-
 Watch = Callable[[str], None]
 """Function that is called with the name of each step as it begins."""
 

@@ -11,21 +11,6 @@ from frhsic import sentences
 from frhsic.auditing.documents import Document
 from frhsic.intervals import Interval
 
-__all__ = [
-    "AttributeAudit",
-    "Audit",
-    "CertificateRow",
-    "Contrast",
-    "Curve",
-    "Histogram",
-    "Number",
-    "Omitted",
-    "Population",
-    "RowCounts",
-    "SparseRegion",
-    "Subject",
-]
-
 FORMAT = 2
 """Version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes away."""
 

@@ -27,8 +27,6 @@ from frhsic.formatting import plain
 from frhsic.probes import cross_fitted_scores
 from frhsic.sentences import subject_phrase
 
-__all__ = ["audit", "prefixed"]
-
 LEAST_ROWS = 20
 LEAST_POSITIVES = 50
 BINS = 40

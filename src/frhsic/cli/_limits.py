@@ -11,8 +11,6 @@ from frhsic.sentences import LABELS
 if TYPE_CHECKING:
     from frhsic.auditing import Audit
 
-__all__ = ["exceeded", "parsed"]
-
 
 def parsed(texts: Sequence[str]) -> dict[str, float]:
     """Return the limits by the names of their numbers; raise on a name that no audit has."""

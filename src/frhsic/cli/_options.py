@@ -13,29 +13,6 @@ from frhsic.estimators.names import PENALTIES
 if TYPE_CHECKING:
     from frhsic.tables import Advice
 
-__all__ = [
-    "AsJson",
-    "BatchSize",
-    "Device",
-    "Drop",
-    "Epochs",
-    "FailAbove",
-    "Features",
-    "HeldOut",
-    "LearningRate",
-    "MaxRows",
-    "Penalty",
-    "Positive",
-    "Seed",
-    "Sensitive",
-    "Table",
-    "Target",
-    "Title",
-    "VarianceFloor",
-    "WeightDecay",
-    "advice",
-]
-
 Table = Annotated[
     Path, typer.Argument(help="CSV, TSV, Parquet or Arrow. Rows that lack a value are dropped and counted.")
 ]

@@ -7,8 +7,6 @@ from importlib.metadata import entry_points
 
 import typer
 
-__all__ = ["GROUP", "add_commands"]
-
 GROUP = "frhsic.commands"
 """Entry point group: the name of the command, and the function that it calls."""
 

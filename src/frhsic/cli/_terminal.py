@@ -12,19 +12,6 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "ABOVE",
-    "BAD_INPUT",
-    "INTERRUPTED",
-    "Watch",
-    "console",
-    "exit_above",
-    "one_thread",
-    "progress",
-    "refusing",
-    "require_writable",
-]
-
 ABOVE = 1
 BAD_INPUT = 2
 INTERRUPTED = 130

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from frhsic.selection import Rule, Selection
     from frhsic.tables import TrainingTable
 
-__all__ = ["Recipe", "Trained", "finish", "read", "show", "sweep", "train"]
-
 
 @dataclass(frozen=True)
 class Recipe:

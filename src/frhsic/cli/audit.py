@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from frhsic.auditing import Audit
     from frhsic.tables import Derived, NumericTable
 
-__all__ = ["audit"]
-
 DEFAULT_OUT = Path("frhsic-report.html")
 
 EPILOG = """

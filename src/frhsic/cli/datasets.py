@@ -15,9 +15,7 @@ from frhsic.cli import _terminal
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from frhsic.datasets.sources import Watch
-
-__all__ = ["app"]
+    from frhsic.datasets._remote import Watch
 
 app = typer.Typer(help="List the datasets, or fetch their files.", invoke_without_command=True)
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from frhsic.cli._training import Trained
     from frhsic.tables import TrainingTable
 
-__all__ = ["EPILOG", "demo"]
-
 DEFAULT_REPORT = Path("frhsic-report.html")
 ADULT = "Adult census data"
 WEIGHTS = (0.0, 0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from frhsic.cli._training import Trained
     from frhsic.selection import Rule
 
-__all__ = ["EPILOG", "sweep"]
-
 DEFAULT_FOLDER = Path("frhsic-sweep")
 
 EPILOG = """

@@ -10,8 +10,6 @@ import typer
 
 from frhsic.cli import _limits, _options, _terminal
 
-__all__ = ["EPILOG", "train"]
-
 DEFAULT_MODEL = Path("frhsic-model.safetensors")
 DEFAULT_REPORT = Path("frhsic-report.html")
 

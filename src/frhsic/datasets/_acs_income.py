@@ -10,9 +10,8 @@ import pandas as pd
 
 from frhsic.datasets._dataset import legacy_permutation
 from frhsic.datasets._entry import Content, Entry, Variant
-from frhsic.datasets.sources import RawFile, zip_member
-
-__all__ = ["ACS_INCOME"]
+from frhsic.datasets._remote import zip_member
+from frhsic.datasets.sources import RawFile
 
 FEATURES = ("COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P")
 LABEL = "PINCP_gt_50000"

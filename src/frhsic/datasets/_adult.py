@@ -9,8 +9,6 @@ import pandas as pd
 from frhsic.datasets._entry import Content, Entry, Variant, words
 from frhsic.datasets.sources import RawFile, Wheel
 
-__all__ = ["ADULT"]
-
 COLUMNS = words("""
 age workclass fnlwgt education education-num marital-status occupation relationship race sex
 capital-gain capital-loss hours-per-week native-country income

@@ -9,8 +9,6 @@ import pandas as pd
 from frhsic.datasets._entry import Content, Entry, Variant, words
 from frhsic.datasets.sources import RawFile, Wheel
 
-__all__ = ["BANK"]
-
 NUMERIC = words("campaign pdays previous emp.var.rate cons.price.idx cons.conf.idx euribor3m nr.employed")
 CATEGORICAL = words("job marital education default housing loan contact month day_of_week poutcome")
 

@@ -9,8 +9,6 @@ import pandas as pd
 from frhsic.datasets._entry import Content, Entry, Variant
 from frhsic.datasets.sources import RawFile, Wheel
 
-__all__ = ["COMPAS"]
-
 COUNTS = ("juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count")
 DAYS = ("days_b_screening_arrest", "c_days_from_compas")
 CATEGORICAL = ("c_charge_degree", "sex", "race")

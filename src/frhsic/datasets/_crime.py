@@ -9,8 +9,6 @@ import pandas as pd
 from frhsic.datasets._entry import Content, Entry, Variant, words
 from frhsic.datasets.sources import RawFile, Wheel
 
-__all__ = ["CRIME"]
-
 COLUMNS = words("""
 state county community communityname fold population householdsize racepctblack racePctWhite racePctAsian
 racePctHisp agePct12t21 agePct12t29 agePct16t24 agePct65up numbUrban pctUrban medIncome pctWWage pctWFarmSelf

@@ -14,8 +14,6 @@ from frhsic.datasets._split import Split, partition
 from frhsic.formatting import did_you_mean
 from frhsic.tables import Task, check_distinct
 
-__all__ = ["Dataset", "Feature"]
-
 
 @dataclass(frozen=True)
 class Feature:

@@ -13,8 +13,6 @@ from frhsic.datasets._dataset import Dataset, Feature
 from frhsic.datasets.sources import Obtained, RawFile
 from frhsic.tables import Category, Task
 
-__all__ = ["Content", "Entry", "Variant", "encoded", "words"]
-
 Variant = Literal["corrected", "published"]
 
 

@@ -10,8 +10,6 @@ import pandas as pd
 from frhsic.datasets._entry import Content, Entry, Variant, words
 from frhsic.datasets.sources import RawFile, Wheel
 
-__all__ = ["MEPS"]
-
 VISITS = ("OBTOTV15", "OPTOTV15", "ERTOT15", "IPNGTD15", "HHTOTD15")
 AGE = "AGE15X"
 

@@ -12,8 +12,6 @@ from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["Watch", "WheelShelf", "describe", "download", "pip_download", "shortened", "zip_member"]
-
 CONNECT_SECONDS, READ_SECONDS = 3, 30
 PIP_SECONDS = 300
 

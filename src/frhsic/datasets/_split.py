@@ -12,8 +12,6 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-__all__ = ["MinMaxScale", "Split", "Subset", "partition"]
-
 
 @dataclass(frozen=True, eq=False)
 class Subset:

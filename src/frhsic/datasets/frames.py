@@ -24,8 +24,6 @@ from frhsic.tables import (
 from frhsic.tables.columns import distinct, label
 from frhsic.tables.roles import check_varies, read_sensitive
 
-__all__ = ["Missing", "from_file", "from_frame"]
-
 Missing = Literal["raise", "drop", "impute"]
 MISSING_LEVEL = "missing"
 

@@ -14,10 +14,9 @@ from frhsic.datasets._crime import CRIME
 from frhsic.datasets._dataset import Dataset
 from frhsic.datasets._entry import Entry, Variant
 from frhsic.datasets._meps import MEPS
-from frhsic.datasets.sources import Watch, WheelShelf, local_place, obtain
+from frhsic.datasets._remote import Watch, WheelShelf
+from frhsic.datasets.sources import local_place, obtain
 from frhsic.formatting import did_you_mean
-
-__all__ = ["ENTRIES", "Fetched", "entry", "fetch", "load_dataset", "place"]
 
 ENTRIES: dict[str, Entry] = {e.name: e for e in (ADULT, ACS_INCOME, MEPS, CRIME, COMPAS, BANK, CREDIT)}
 ALIASES = {"communities": "crime"}

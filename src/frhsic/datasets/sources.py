@@ -21,20 +21,6 @@ from pathlib import Path
 from frhsic.datasets import _remote
 from frhsic.datasets._remote import Watch, WheelShelf, describe, shortened, zip_member
 
-__all__ = [
-    "Attempts",
-    "DatasetUnavailableError",
-    "Obtained",
-    "RawFile",
-    "Watch",
-    "Wheel",
-    "WheelShelf",
-    "cache_dir",
-    "data_folder",
-    "obtain",
-    "zip_member",
-]
-
 CACHE_VARIABLE = "FRHSIC_CACHE"
 FOLDER_VARIABLE = "FRHSIC_DATA"
 

@@ -13,8 +13,6 @@ from torch import Tensor
 
 from frhsic.kernels import Kernel
 
-__all__ = ["gram_times", "pivoted_cholesky"]
-
 TILE_ENTRIES = 1 << 21
 """Entries of the Gram matrix held at once."""
 

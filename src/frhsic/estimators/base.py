@@ -37,8 +37,6 @@ from frhsic.fleet import (
 from frhsic.penalties import NoPenalty, Penalty
 from frhsic.tables import Number, TableEncoding
 
-__all__ = ["MissingSensitiveFeaturesWarning", "ParityBase"]
-
 CHUNK_ROWS = 65_536
 """Number of rows that are encoded at once."""
 

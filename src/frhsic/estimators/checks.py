@@ -19,8 +19,6 @@ from frhsic.tables import TableEncoding
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase
 
-__all__ = ["check_parameters", "check_same_names", "later_seed", "seed_of", "width_of"]
-
 
 def check_parameters(estimator: ParityBase) -> None:
     """Raise if a parameter has a value that cannot be used."""

@@ -14,8 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from frhsic.estimators.base import ParityBase
 from frhsic.estimators.targets import Target, class_target, target_column
 
-__all__ = ["ParityClassifier"]
-
 
 class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # scikit-learn is untyped
     r"""Classifier whose representation is trained to be independent of continuous sensitive attributes.

@@ -11,8 +11,6 @@ from frhsic.estimators.base import ParityBase
 from frhsic.estimators.targets import Target, class_target, number_target, target_column
 from frhsic.fleet import Task
 
-__all__ = ["ParityEncoder"]
-
 
 class ParityEncoder(ParityBase):
     r"""Transformer: a representation Z = h(X) trained to be independent of continuous sensitive attributes.

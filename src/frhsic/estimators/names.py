@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from frhsic.penalties import Penalty
     from frhsic.penalties.base import Condition
 
-__all__ = ["PENALTIES", "PENALTY_NAMES", "penalty_named"]
-
 
 class Use(NamedTuple):
     """What a penalty is made for: the columns of Z, whether there is a head, and which rows count."""

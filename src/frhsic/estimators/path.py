@@ -9,8 +9,6 @@ from sklearn.base import clone
 
 from frhsic.estimators.base import ParityBase
 
-__all__ = ["fit_path"]
-
 
 def fit_path(
     estimator: ParityBase,

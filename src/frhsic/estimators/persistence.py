@@ -37,8 +37,6 @@ from frhsic.tables import Category, Number, TableEncoding
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase
 
-__all__ = ["describe", "from_json", "load", "save", "set_state", "to_json"]
-
 LAYOUT = 2
 """Number of the layout that is written. Layout 2 added the bottleneck; files with a larger number are refused."""
 

@@ -11,8 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from frhsic.estimators.base import ParityBase
 from frhsic.estimators.targets import Target, number_target, target_column
 
-__all__ = ["ParityRegressor"]
-
 
 class ParityRegressor(RegressorMixin, ParityBase):  # type: ignore[misc]  # scikit-learn is untyped
     r"""Regressor whose representation is trained to be independent of continuous sensitive attributes.

@@ -15,8 +15,6 @@ from frhsic.fleet import Task
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase
 
-__all__ = ["Target", "class_target", "number_target", "target_column"]
-
 
 @dataclass(frozen=True)
 class Target:

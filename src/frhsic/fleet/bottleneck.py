@@ -16,8 +16,6 @@ from torch import Tensor, nn
 from frhsic.fleet.data import TrainingData
 from frhsic.fleet.result import CHUNK_BYTES, Fleet
 
-__all__ = ["Bottleneck", "enough_rows", "floored"]
-
 ROWS_PER_DIRECTION = 4
 """Least number of rows for each coordinate of z; with fewer, small variances are noise and nothing is cut."""
 

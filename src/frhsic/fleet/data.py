@@ -20,8 +20,6 @@ from torch import Tensor
 
 from frhsic import _arrays
 
-__all__ = ["Fields", "Member", "Purpose", "TrainingData", "batch_order", "grid", "stream", "stream_seed"]
-
 
 @dataclass(frozen=True, order=True)
 class Member:

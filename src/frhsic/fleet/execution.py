@@ -15,8 +15,6 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from frhsic.fleet.data import Member
 
-__all__ = ["Execution", "GraphCapture", "chunks", "compiled", "saved_bytes", "settings"]
-
 log = logging.getLogger(__name__)
 
 CPU_BUDGET = 64 * 2**20

@@ -13,8 +13,6 @@ import torch
 
 from frhsic.fleet.state import State
 
-__all__ = ["EpochLog", "Pace", "Tick", "Watch", "watching"]
-
 EVERY = 0.5
 """Least number of seconds between two ticks."""
 

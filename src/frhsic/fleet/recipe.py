@@ -26,8 +26,6 @@ from torch.nn import functional
 from frhsic.fleet.data import TrainingData
 from frhsic.penalties.base import NoPenalty, Penalty
 
-__all__ = ["ACTIVATIONS", "Recipe", "Task", "affine_head", "mlp_encoder", "require_rows", "row_losses"]
-
 SOFTPLUS_LINEAR = 40.0
 """Above this value log(1 + exp f) equals f to the last digit of float64."""
 

@@ -16,8 +16,6 @@ from frhsic.fleet.progress import EpochLog
 from frhsic.fleet.state import State
 from frhsic.penalties.base import Penalty
 
-__all__ = ["DivergenceWarning", "Fleet", "History", "assembled", "warn_of_divergence"]
-
 CHUNK_BYTES = 256 * 2**20
 """Bytes, about, of the widest layer in one piece of the predictions."""
 

@@ -18,8 +18,6 @@ from torch import Tensor, nn
 from frhsic.fleet.data import Member
 from frhsic.penalties.base import Penalty
 
-__all__ = ["Layout", "State", "is_trained", "pieces", "unadapted"]
-
 PIECES = 32
 """Pieces of the parameters that Adam's one kernel on a GPU gets; it takes 36 at once."""
 

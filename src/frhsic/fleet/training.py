@@ -44,8 +44,6 @@ from frhsic.fleet.result import Fleet, assembled, warn_of_divergence
 from frhsic.fleet.state import Layout, State, is_trained, pieces, unadapted
 from frhsic.penalties.base import Penalty
 
-__all__ = ["Model", "Plan", "Trainer", "train"]
-
 log = logging.getLogger(__name__)
 
 Stacked = dict[str, Tensor]

@@ -18,8 +18,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-__all__ = ["gretton_moments", "permutation_mean_variance", "permutation_third_moment", "published_moments"]
-
 
 def permutation_mean_variance(
     a: tuple[float, float, float], b: tuple[float, float, float], n: int

@@ -12,8 +12,6 @@ from frhsic import _arrays
 from frhsic.kernels.families import Gaussian, squared_distances
 from frhsic.kernels.kernel import PerColumn
 
-__all__ = ["gaussian_at_median", "median_bandwidth", "per_column_gaussians"]
-
 MEDIAN_ROWS = 2048
 """Number of rows above which :func:`median_bandwidth` uses a subsample of this size."""
 

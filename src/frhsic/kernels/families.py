@@ -10,8 +10,6 @@ from torch import Tensor
 
 from frhsic.kernels.kernel import Kernel
 
-__all__ = ["Gaussian", "InverseMultiquadric", "Laplacian", "Linear", "squared_distances"]
-
 
 def squared_distances(x: Tensor, y: Tensor) -> Tensor:
     r"""Squared Euclidean distances, :math:`\|x_i - y_j\|^2`, of shape (..., n, m).

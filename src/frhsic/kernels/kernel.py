@@ -9,8 +9,6 @@ from functools import cached_property, reduce
 
 from torch import Tensor
 
-__all__ = ["Column", "Kernel", "Multiple", "PerColumn", "Product", "Sum"]
-
 
 class Kernel(ABC):
     """A positive semi-definite kernel: callable, with properties that the theorems and the numerics need.

@@ -8,8 +8,6 @@ from typing import Any
 from frhsic import _arrays
 from frhsic.parity.gap import ParityResult, gdp, standardized_gdp
 
-__all__ = ["equal_opportunity_gdp", "gdp_difference", "standardized_gdp_difference"]
-
 
 def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any, bandwidth: float | None = None) -> float:
     r"""Mean distance of the conditional mean prediction from the mean, :math:`E_S |E[f | S] - E f|`; worst attribute.

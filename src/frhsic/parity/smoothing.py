@@ -13,8 +13,6 @@ from torch import Tensor
 from frhsic import _arrays
 from frhsic.parity._nodes import nodes_of
 
-__all__ = ["GRID_POINTS", "Weighting", "evaluation_points", "gdp_value", "nadaraya_watson_weights"]
-
 Weighting = Literal["population", "uniform"]
 
 GRID_POINTS = 50

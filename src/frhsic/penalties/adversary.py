@@ -12,8 +12,6 @@ from torch.nn import functional
 from frhsic.dependence.binned import bin_membership, quantile_edges
 from frhsic.penalties.base import Batch, Penalty, positive, whole
 
-__all__ = ["Adversary", "BinnedAdversary", "adam_step"]
-
 LAYERS = (("weight_in", "bias_in"), ("weight_out", "bias_out"))
 NAMES = tuple(name for layer in LAYERS for name in layer)
 

@@ -31,8 +31,6 @@ from torch import Tensor, nn
 from frhsic.dependence.grams import hsic_biased, hsic_unbiased, hsic_weighted
 from frhsic.kernels import Gaussian, Kernel
 
-__all__ = ["Batch", "Condition", "NoPenalty", "Penalty", "Statistic"]
-
 Condition = Literal["all", "positive"]
 """Rows that must be independent of S: all (Demographic Parity), or those with y = 1 (Equal Opportunity)."""
 

@@ -21,8 +21,6 @@ from frhsic.kernels import Kernel
 from frhsic.penalties.base import Batch, Condition, one_of, positive, whole, zero
 from frhsic.penalties.scales import ScaledPenalty, ScaleZ
 
-__all__ = ["EIPM", "BinnedMMD"]
-
 Kind = Literal["pairwise", "mean-difference"]
 Edges = Literal["equal-width", "quantile"]
 

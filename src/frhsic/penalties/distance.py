@@ -7,8 +7,6 @@ from torch import Tensor
 from frhsic.dependence.distance import euclidean_distances, ratio
 from frhsic.penalties.base import Batch, Condition, Penalty, Statistic, check_statistic, zero
 
-__all__ = ["DistanceCorrelation", "DistanceCovariance"]
-
 
 class DistanceCovariance(Penalty):
     r"""Squared distance covariance of a batch, :math:`m^{-2} \sum_{ij} A_{ij} B_{ij}`.

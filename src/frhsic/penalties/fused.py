@@ -13,8 +13,6 @@ from torch import Tensor
 
 from frhsic.kernels import Gaussian
 
-__all__ = ["gaussian_inner"]
-
 
 def gaussian_inner(z: Tensor, g: Tensor) -> Tensor:
     r"""Inner product with the Gaussian Gram matrix of bandwidth 1, :math:`\sum_{ij} G_{ij} \exp(-\|z_i - z_j\|^2 / 2)`.

@@ -11,8 +11,6 @@ from frhsic.parity.smoothing import Weighting, equispaced, gdp_value
 from frhsic.penalties.base import Batch, Condition, Penalty, one_of, positive, whole
 from frhsic.penalties.scales import standardized
 
-__all__ = ["GDP"]
-
 FAR = 1e4
 """Number of bandwidths by which rows of weight 0 are moved away, so that the smoother gives them weight 0."""
 

@@ -15,8 +15,6 @@ from frhsic.penalties.base import Batch, Condition, Statistic, check_statistic, 
 from frhsic.penalties.fused import gaussian_inner
 from frhsic.penalties.scales import SLACK, ScaledPenalty, ScaleZ, kernel_or_unit, median_distance, standardized
 
-__all__ = ["HSIC"]
-
 ScaleS = Literal["median", "published"]
 Attributes = Literal["joint", "sum", "isotropic"]
 

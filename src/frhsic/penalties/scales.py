@@ -15,8 +15,6 @@ from torch import Tensor
 from frhsic.kernels import Gaussian, Kernel, squared_distances
 from frhsic.penalties.base import Batch, Condition, Penalty, one_of, positive, whole
 
-__all__ = ["ScaleZ", "ScaledPenalty", "median_distance", "root_mean_square_distance", "standardized", "whitened"]
-
 ScaleZ = Literal["normalized", "standardized", "whitened", "step", "published"]
 
 SLACK = 1e-5

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from frhsic.auditing import Audit, Curve, Interval
 from frhsic.auditing.documents import Document
 
-__all__ = ["Report", "TradeOff", "TradeOffPoint"]
-
 FORMAT = 2
 """Version of the JSON form of a :class:`Report`."""
 

@@ -17,8 +17,6 @@ from frhsic import formatting, sentences
 from frhsic.auditing import Audit, Number
 from frhsic.report.model import Report
 
-__all__ = ["render", "write"]
-
 SCRIPTS = ("chart.js", "figures.js", "tables.js", "page.js")
 
 

@@ -25,8 +25,6 @@ from frhsic.sentences import summary
 if TYPE_CHECKING:
     from frhsic.estimators import ParityClassifier, ParityRegressor
 
-__all__ = ["trained_report"]
-
 
 def trained_report(
     models: Sequence[ParityClassifier | ParityRegressor],

@@ -11,8 +11,6 @@ import numpy as np
 from frhsic.frontier import best_in_band, within_band
 from frhsic.sentences import REASONS
 
-__all__ = ["Candidate", "IndependenceRule", "PerformanceRule", "Rule", "TargetRule"]
-
 
 @dataclass(frozen=True)
 class Candidate:

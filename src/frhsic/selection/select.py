@@ -23,8 +23,6 @@ from frhsic.selection.rules import Candidate, PerformanceRule, Rule
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["WEIGHTS", "Evaluation", "Selection", "UnmetTargetWarning", "select_weight"]
-
 WEIGHTS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Default grid; 0 is the unpenalised model."""
 

@@ -10,8 +10,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-__all__ = ["MISSING_MARKS", "MOST_LEVELS", "Advice", "Kind", "find_kinds", "kind_of", "numbers", "to_pandas", "typed"]
-
 Kind = Literal["number", "boolean", "category", "date", "identifier"]
 Level = str | int | float | bool
 

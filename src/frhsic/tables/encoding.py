@@ -11,8 +11,6 @@ import pandas as pd
 from frhsic import _arrays
 from frhsic.tables.columns import MOST_LEVELS, Level, kind_of, level_values, numbers, to_pandas
 
-__all__ = ["Category", "Encoder", "Number", "TableEncoding", "Unknown"]
-
 Unknown = Literal["error", "ignore"]
 
 

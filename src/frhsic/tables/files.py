@@ -15,8 +15,6 @@ from frhsic.formatting import did_you_mean
 from frhsic.tables.columns import MISSING_MARKS, typed
 from frhsic.tables.names import check_distinct
 
-__all__ = ["KEPT_BYTES", "KEPT_ROWS", "ReadOptions", "Reservoir", "column_names", "pieces", "read_frame", "read_sample"]
-
 CHUNK_ROWS = 100_000
 """Rows of a piece."""
 KEPT_ROWS = 1_000_000

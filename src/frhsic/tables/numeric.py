@@ -14,8 +14,6 @@ from frhsic.tables.files import DEFAULTS, ReadOptions, Reservoir, pieces
 from frhsic.tables.roles import REMEDY
 from frhsic.tables.targets import is_positive
 
-__all__ = ["Derived", "NumericTable", "read_numbers"]
-
 
 @dataclass(frozen=True)
 class Derived:

@@ -10,8 +10,6 @@ import pandas as pd
 from frhsic.tables.columns import numbers
 from frhsic.tables.names import check_distinct, expand, find
 
-__all__ = ["ColumnRoles", "check_varies", "read_sensitive"]
-
 REMEDY = (
     "A number is needed here: write its values as numbers (two groups as 0 and 1, ordered levels as their rank), or "
     "choose a numeric column."

@@ -11,8 +11,6 @@ import pandas as pd
 from frhsic.formatting import did_you_mean
 from frhsic.tables.columns import MOST_LEVELS, distinct, numbers
 
-__all__ = ["Target", "Task", "is_positive", "read_target"]
-
 Task = Literal["binary", "regression", "multiclass"]
 
 

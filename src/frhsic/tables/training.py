@@ -15,8 +15,6 @@ from frhsic.tables.files import DEFAULTS, ReadOptions, column_names, read_sample
 from frhsic.tables.roles import ColumnRoles, check_varies, read_sensitive
 from frhsic.tables.targets import Target, read_target
 
-__all__ = ["TrainingTable", "read_training_table"]
-
 LEAST_HELD_OUT = 20
 """Rows that an audit needs."""
 

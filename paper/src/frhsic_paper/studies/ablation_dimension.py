@@ -21,8 +21,6 @@ from frhsic_paper.studies.synthetic import ByRepeat, by_repeat, clearly_below, o
 from frhsic_paper.study import Study
 from frhsic_paper.table import Column, Listed, Table
 
-__all__ = ["STUDY"]
-
 DIMENSIONS = (2, 8, 32, 64)
 
 

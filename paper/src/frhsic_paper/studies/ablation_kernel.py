@@ -20,8 +20,6 @@ from frhsic_paper.studies.synthetic import CONSTANT, mean_at, synthetic
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Column, Table, tables_of
 
-__all__ = ["PRINTED_WEIGHT", "STUDY", "accuracy_and_gdp"]
-
 PRINTED_WEIGHT = 5.0
 """The weight of the printed ablations."""
 

@@ -17,8 +17,6 @@ from frhsic_paper.study import Study
 from frhsic_paper.sweep import SWEEP
 from frhsic_paper.table import Cell, Column, Listed, Table
 
-__all__ = ["STUDY", "Agreement", "agreement", "agreement_table", "disagreements_table", "share"]
-
 Key = tuple[str, str, float]
 """Dataset, method and weight."""
 

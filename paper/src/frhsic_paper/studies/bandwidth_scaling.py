@@ -44,8 +44,6 @@ from frhsic_paper.table import Column, Table, tables_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["MEASURE", "STUDY", "scaling_slope", "spectrum"]
-
 DATASETS = ("adult", "crime")
 
 ROWS = 1500

@@ -42,8 +42,6 @@ from frhsic_paper.table import Cell, Column, Table, tables_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["MEASURE", "RULES", "STUDY", "TRAIN", "corrected_sides", "grid", "published_sides"]
-
 ANCHORS = 64
 
 PUBLISHED_CUT = 1e-6

@@ -42,8 +42,6 @@ from frhsic_paper.table import Column, Table, tables_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["MEASURE", "STATISTICS", "STUDY", "Slope", "slopes", "smoothed_eipm"]
-
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
 
 CORRELATION = 0.5

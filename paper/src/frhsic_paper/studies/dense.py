@@ -7,8 +7,6 @@ from frhsic_paper.protocol import DATASETS, METHODS, OWN, PAPER_WEIGHTS, Protoco
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
 
-__all__ = ["STUDY"]
-
 BETWEEN = (0.03, 0.2, 0.7, 2.0, 7.0, 20.0, 70.0, 200.0)
 """Weights between those of the paper."""
 

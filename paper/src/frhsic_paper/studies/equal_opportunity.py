@@ -17,8 +17,6 @@ from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Table, tables_of
 
-__all__ = ["STUDY", "gdp_table"]
-
 
 def grid(protocol: Protocol) -> Grid:
     """Return the variants: HSIC on all rows, on those with Y = 1, and the default on those with Y = 1."""

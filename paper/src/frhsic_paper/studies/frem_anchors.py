@@ -11,8 +11,6 @@ from frhsic_paper.protocol import PAPER_WEIGHTS, Protocol
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
 
-__all__ = ["STUDY"]
-
 
 def grid(protocol: Protocol) -> Grid:
     """Return FREM with each number of anchors."""

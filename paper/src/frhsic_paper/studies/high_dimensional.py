@@ -50,8 +50,6 @@ from frhsic_paper.timing import Loop, LoopedEIPM, Timing, plain_clock, synchroni
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["MEASURE", "STUDY", "TRAIN", "true_hsic"]
-
 DIMENSIONS = (1, 2, 3, 4, 5)
 
 ROWS, WEIGHT = 2000, 10.0

@@ -12,8 +12,6 @@ from frhsic_paper.protocol import PAPER_WEIGHTS, Protocol
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
 
-__all__ = ["STUDY"]
-
 
 def grid(protocol: Protocol) -> Grid:
     """Return HSIC with each kernel on the representation, and with the head in the kernel."""

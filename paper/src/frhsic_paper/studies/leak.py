@@ -44,8 +44,6 @@ from frhsic_paper.table import Cell, Listed, Table, mean_and_deviation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["MEASURE", "STUDY", "leak_table", "means_of"]
-
 TRAIN_ROWS, TEST_ROWS = 3000, 2000
 
 RULE = VarianceShare(0.95)

@@ -15,8 +15,6 @@ from frhsic_paper.results import Results
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
 
-__all__ = ["STUDY"]
-
 
 def grid(protocol: Protocol) -> Grid:
     """The sweep with scales that see the test rows: nothing else differs."""

@@ -24,8 +24,6 @@ from frhsic_paper.table import Cell, Table, tables_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDY", "gdp_table"]
-
 
 def two_attributes(name: str, protocol: Protocol) -> Dataset:
     """Return a dataset that protects age and hours worked, both taken out of the features."""

@@ -20,8 +20,6 @@ from frhsic_paper.table import Cell, Table, tables_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDY"]
-
 COLUMNS = {"published": "mi_published", "corrected": "mi"}
 """The column that holds the estimate of each protocol."""
 

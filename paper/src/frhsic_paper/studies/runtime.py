@@ -39,8 +39,6 @@ from frhsic_paper.timing import Loop, LoopedEIPM, Timing, plain_clock, synchroni
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FREM", "RUNTIME_COLORS", "RUNTIME_NAMES", "STUDY", "TRAIN", "median_seconds"]
-
 SIZES = (500, 1000, 2000, 5000, 10000, 20000)
 
 SEED = 42

@@ -7,8 +7,6 @@ from frhsic_paper.protocol import DATASETS, METHODS, OWN, PAPER_WEIGHTS, Protoco
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
 
-__all__ = ["STUDY"]
-
 
 def grid(protocol: Protocol) -> Grid:
     """The sweep with weight decay and variance floor of this library's own method for all, to tell them from it."""

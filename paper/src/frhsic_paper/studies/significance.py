@@ -11,8 +11,6 @@ from frhsic_paper.study import Study
 from frhsic_paper.sweep import SWEEP
 from frhsic_paper.table import Listed
 
-__all__ = ["STUDY"]
-
 
 def tables(results: Results) -> list[Listed]:
     """Areas of all methods, with tests of FRHSIC and of this library's penalty against each."""

@@ -27,9 +27,6 @@ from frhsic_paper.table import Column, Spread, Table, tables_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CONSTANT", "STUDY", "ByRepeat", "by_repeat", "clearly_below", "mean_at", "one_seed_or"]
-
-
 CONSTANT = 0.05
 """Standard deviation of the raw scores below which a classifier is called constant: it never changes its decision."""
 

@@ -35,8 +35,6 @@ from frhsic_paper.table import Cell, Column, Listed, Spread, Table, tables_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ALIASES", "STUDY"]
-
 COMPARABLE = 0.05
 """Difference of areas up to which two methods are called comparable where five splits allow no test."""
 

@@ -13,8 +13,6 @@ from frhsic_paper.printed import DATASET_NAMES, PRINTED_SIX, printed, printed_sw
 from frhsic_paper.protocol import BASELINE, DATASETS, METHODS, PAPER_WEIGHTS, PROTOCOLS, PUBLISHED, Protocol
 from frhsic_paper.results import Results
 
-__all__ = ["SETUP_CLAIMS", "TEXT_WEIGHTS", "printed_area"]
-
 TEXT_WEIGHTS = (0.1, 1.0, 10.0, 100.0, 500.0)
 """The weights that the paper's text names."""
 

@@ -45,8 +45,6 @@ from frhsic_paper.table import Cell, Column, Spread, Table, mean_and_deviation, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["MEASURE", "STUDY", "TRAIN", "fresh_heads", "grid"]
-
 HEAD_EPOCHS, SVM_ROWS, HEAD_SEED = 100, 3000, 42
 
 ROWS = 5000

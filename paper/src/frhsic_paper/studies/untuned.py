@@ -9,8 +9,6 @@ from frhsic_paper.protocol import METHODS, OWN, PAPER_WEIGHTS, Protocol
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
 
-__all__ = ["STUDY"]
-
 
 def grid(protocol: Protocol) -> Grid:
     """Two datasets on which nothing was tuned, 10,000 rows of each."""

@@ -42,8 +42,6 @@ from frhsic_paper.table import Cell, Table, tables_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["MEASURE", "STUDY", "TRAIN", "grid", "selection"]
-
 ROWS, BANDWIDTH_ROWS = 1000, 500
 
 COLLAPSED = 1e-5

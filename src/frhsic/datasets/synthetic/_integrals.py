@@ -10,8 +10,6 @@ import torch
 from scipy import integrate
 from torch import Tensor
 
-__all__ = ["normal_mean", "positive", "tensor"]
-
 
 def tensor(values: np.ndarray, dtype: torch.dtype) -> Tensor:
     """Return an array as a tensor of the dtype asked for."""

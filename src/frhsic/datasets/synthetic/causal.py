@@ -14,15 +14,6 @@ from torch import Tensor
 from frhsic._arrays import RandomState, numpy_generator, require_rows, vector
 from frhsic.datasets.synthetic._integrals import tensor
 
-__all__ = [
-    "CircleExample",
-    "LinearCausalModel",
-    "XorExample",
-    "circle_example",
-    "linear_causal_model",
-    "xor_example",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class LinearCausalModel:

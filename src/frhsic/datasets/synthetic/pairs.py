@@ -14,8 +14,6 @@ from torch import Tensor
 from frhsic._arrays import RandomState, numpy_generator, require_rows
 from frhsic.datasets.synthetic._integrals import normal_mean, positive, tensor
 
-__all__ = ["DiscreteGroups", "GaussianPair", "discrete_groups", "gaussian_pair"]
-
 
 @dataclass(frozen=True, eq=False)
 class GaussianPair:

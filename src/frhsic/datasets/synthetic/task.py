@@ -14,8 +14,6 @@ from frhsic._arrays import RandomState, numpy_generator, require_rows
 from frhsic.datasets._dataset import Dataset, Feature
 from frhsic.datasets.synthetic._integrals import normal_mean, tensor
 
-__all__ = ["SyntheticTask", "synthetic_task"]
-
 
 @dataclass(frozen=True, eq=False)
 class SyntheticTask:
