@@ -8,6 +8,7 @@ After a change of the public API on purpose, write the file again and commit it 
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -29,7 +30,8 @@ def signature(value: Any) -> str:
     except (TypeError, ValueError):
         return ""
     bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in full.parameters.values()]
-    return str(full.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+    text = str(full.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+    return re.sub(r" at 0x[0-9a-f]+", "", text)  # where a default function lies in memory
 
 
 def described(name: str, value: Any) -> list[str]:
