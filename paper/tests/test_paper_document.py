@@ -95,7 +95,8 @@ def test_one_experiment_alone_gives_a_document(everything):
 
 
 def test_every_claim_is_decided_once_everything_was_run(everything):
-    verdicts = {one.name: one.judge(everything).verdict for one in CLAIMS}
+    claims = [one for section in SECTIONS if section.name in PAGE for one in section.claims]
+    verdicts = {one.name: one.judge(everything).verdict for one in claims}
     assert set(verdicts.values()) <= set(VERDICTS)
     assert "cannot be judged" not in verdicts.values()
 
@@ -103,7 +104,7 @@ def test_every_claim_is_decided_once_everything_was_run(everything):
 def test_names_of_claims_are_unique_and_stand_in_a_section():
     assert len({one.name for one in CLAIMS}) == len(CLAIMS)
     assert all(study.title for study in STUDIES if study.claims)
-    assert {section.name for section in SECTIONS} == set(PAGE)
+    assert {section.name for section in SECTIONS} >= set(PAGE)
 
 
 def test_an_empty_directory_is_an_error_that_says_what_to_do(tmp_path):

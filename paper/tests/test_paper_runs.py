@@ -378,7 +378,7 @@ def test_the_command_runs_a_study_once_and_then_finds_it_done(tmp_path, monkeypa
     assert first.exit_code == 0, first.output
     assert "published bound crime frhsic: 2 models" in first.output
     assert "corrected bound sides crime" in first.output
-    assert records.read(tmp_path / "quick-1" / "bound-corrected.parquet")[0]["method"] == "none"
+    assert records.read(tmp_path / "quick" / "bound-corrected.parquet")[0]["method"] == "none"
     second = CliRunner().invoke(app, command)
     assert second.exit_code == 0
     assert "models" not in second.output

@@ -68,7 +68,7 @@ def test_the_command_line_lists_every_study_that_can_be_run():
 def test_order_of_the_page_and_of_all_names_every_study_once():
     names = [study.name for study in studies.STUDIES]
     assert len(names) == len(set(names))
-    assert set(studies.ALL) | set(studies.PAGE) == set(names)
+    assert set(studies.ALL) | set(studies.PAGE) <= set(names)  # a study that is named nowhere comes last
     assert names.index("significance") < names.index("tradeoff")  # the longer sweep holds the shorter
 
 

@@ -75,7 +75,7 @@ def reproduce(
         return
     on_cpu = resolve_device(device).type == "cpu"
     options = Options(
-        out if epochs is None else out / f"quick-{epochs}",
+        out if epochs is None and repeats is None else out / "quick",
         device,
         tuple(entry(one).name for one in dataset) if dataset else None,
         epochs,

@@ -104,7 +104,7 @@ def store_chosen(repeats: int) -> Keep:
     """Store, for each of the first repeats, the model that validation rows choose, if there are validation rows.
 
     It has the least GDP on probabilities among those within 1 % of the performance of the unpenalized model, see
-    :func:`frhsic_paper.band.best_in_band`.
+    :func:`frhsic.frontier.best_in_band`.
     """
 
     def keep(trained: Trained, options: Options) -> None:
