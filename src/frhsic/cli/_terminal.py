@@ -43,6 +43,11 @@ def progress() -> Iterator[Watch]:
         yield lambda step: status.update(escape(step))
 
 
+def row_counter(table: Path, watch: Watch) -> Callable[[int], None]:
+    """Return a function that shows how many rows of a table have been read."""
+    return lambda rows: watch(f"reading {table.name}: {rows:,} rows")
+
+
 @contextlib.contextmanager
 def refusing(command: str) -> Iterator[None]:
     """Print an error of the user's input as one message and exit with code 2; an interrupt exits with 130."""

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from frhsic.cli import _limits, _options, _terminal
+from frhsic.estimators.names import PENALTIES
 from frhsic.formatting import figure, plain
 from frhsic.sentences import HEADLINES
 
@@ -27,14 +28,22 @@ if TYPE_CHECKING:
 class Recipe:
     """Training options of the command line."""
 
-    penalty: str = "hsic"
-    epochs: int = 200
-    batch_size: int = 256
-    learning_rate: float = 1e-3
-    weight_decay: float | None = None
-    variance_floor: float | None = None
-    device: str = "auto"
-    seed: int = 0
+    penalty: Annotated[
+        str, typer.Option(help="; ".join(f"{name}: {one.description}" for name, one in PENALTIES.items()) + ".")
+    ] = "hsic"
+    epochs: Annotated[int, typer.Option(help="Passes over the training rows.")] = 200
+    batch_size: Annotated[int, typer.Option(help="Rows in a step.")] = 256
+    learning_rate: Annotated[float, typer.Option(help="Learning rate of Adam.")] = 1e-3
+    weight_decay: Annotated[
+        float | None,
+        typer.Option(help="Weight decay of the encoder; by default 0.001 with hsic, and 0 with the paper's methods."),
+    ] = None
+    variance_floor: Annotated[
+        float | None,
+        typer.Option(help="Directions of Z with less variance are cut; by default 0.01 with hsic, else 0."),
+    ] = None
+    device: _options.Device = "auto"
+    seed: _options.Seed = 0
 
     def estimator(self, binary: bool) -> Any:
         """Return the unfitted estimator; it encodes unseen categories as zeros."""
@@ -85,26 +94,16 @@ class Trained:
         return None if self.selection is None or self.selection.satisfied else self.selection.reason
 
 
-def read(
-    table: Path,
-    target: str,
-    sensitive: Sequence[str],
-    positive: str | None,
-    features: Sequence[str] | None,
-    drop: Sequence[str] | None,
-    seed: int,
-) -> TrainingTable:
+def read(given: _options.Columns, seed: int) -> TrainingTable:
     """Read the columns of a table that are trained on, as the options name them."""
     from frhsic.tables import ColumnRoles, read_training_table
 
-    roles = ColumnRoles(target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))
+    roles = ColumnRoles(
+        given.target, tuple(given.sensitive), given.positive, tuple(given.features or ()), tuple(given.drop or ())
+    )
     with _terminal.progress() as watch:
         return read_training_table(
-            table,
-            roles,
-            seed=seed,
-            watch=lambda rows: watch(f"reading {table.name}: {rows:,} rows"),
-            advice=_options.advice(),
+            given.table, roles, seed=seed, watch=_terminal.row_counter(given.table, watch), advice=_options.advice()
         )
 
 
@@ -218,7 +217,14 @@ def finish(
     limits: dict[str, float],
     printed: Callable[[Trained, dict[str, Path]], None] | None = None,
 ) -> None:
-    """Print the result as JSON or for people, and exit with 1 if a limit is exceeded or the rule is not met."""
+    """Write model and report, print the result, and exit with 1 if a limit is exceeded or the rule is not met."""
+    from frhsic.estimators import save
+    from frhsic.report import write
+
+    if "model" in files:
+        save(result.model, files["model"])
+    if "report" in files:
+        write(result.report, files["report"])
     if as_json:
         typer.echo(json.dumps(_plain(result, files), allow_nan=False, ensure_ascii=False, indent=1))
     else:

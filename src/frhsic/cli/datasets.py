@@ -55,16 +55,8 @@ def list_datasets(
 
     table = Table("name", "n × d", "n × d as published", "sensitive", "source", "licence", "here")
     for one in ENTRIES.values():
-        n, d = one.corrected
-        table.add_row(
-            one.name,
-            f"{n:,} × {d}",
-            "–" if one.published is None else f"{one.published[0]:,} × {one.published[1]}",
-            one.sensitive,
-            one.owner,
-            one.licence,
-            place(one.name) or "-",
-        )
+        shapes = ["–" if shape is None else f"{shape[0]:,} × {shape[1]}" for shape in (one.corrected, one.published)]
+        table.add_row(one.name, *shapes, one.sensitive, one.owner, one.licence, place(one.name) or "-")
     console = _terminal.console()
     console.print(table)
     console.print(f"cache: {cache_dir()}", markup=False, soft_wrap=True)
