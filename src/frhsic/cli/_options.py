@@ -81,7 +81,7 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
     7 2.0
     """
     parameters = inspect.signature(command, eval_str=True).parameters.values()
-    groups = {one.name: one.annotation for one in parameters if is_dataclass(one.annotation)}
+    groups: dict[str, Any] = {one.name: one.annotation for one in parameters if is_dataclass(one.annotation)}
     fields = {name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()}
 
     @functools.wraps(command)

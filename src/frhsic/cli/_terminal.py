@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 ABOVE = 1
 BAD_INPUT = 2
@@ -26,6 +26,23 @@ def console() -> Console:
     if not console.is_terminal:
         console.width = 160
     return console
+
+
+def show(tables: Callable[[], Iterable[RenderableType]], notes: Sequence[str], files: Mapping[str, Path]) -> None:
+    """Print tables, notes and where files were written on a terminal; elsewhere only the paths of the files."""
+    from rich.text import Text
+
+    terminal = console()
+    if not terminal.is_terminal:
+        for path in files.values():
+            typer.echo(str(path))
+        return
+    for table in tables():
+        terminal.print(table)
+    for note in notes:
+        terminal.print(Text(f"note: {note}", style="yellow"))
+    for kind, path in files.items():
+        terminal.print(Text(f"{kind}: {path}"), soft_wrap=True)
 
 
 @contextlib.contextmanager

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from frhsic.cli import _limits, _options, _terminal
-from frhsic.estimators.names import PENALTIES
 from frhsic.formatting import figure, plain
+from frhsic.penalty_names import PENALTIES
 from frhsic.sentences import HEADLINES
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from frhsic.auditing import Settings
     from frhsic.report import Report
     from frhsic.selection import Rule, Selection
@@ -58,19 +60,9 @@ class Recipe:
             raise ValueError(f"--weight-decay is {self.weight_decay:g}; pass zero or more, such as 0.001.")
         if self.variance_floor is not None and not 0 <= self.variance_floor < 1:
             raise ValueError(f"--variance-floor is {self.variance_floor:g}; pass 0 or more and below 1, such as 0.01.")
-        estimator = ParityClassifier if binary else ParityRegressor
-        return estimator(
-            self.penalty,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            variance_floor=self.variance_floor,
-            handle_unknown="ignore",
-            device=self.device,
-            random_state=self.seed,
-            verbose=True,
-        )
+        options = asdict(self)
+        options |= {"random_state": options.pop("seed"), "handle_unknown": "ignore", "verbose": True}
+        return ParityClassifier(**options) if binary else ParityRegressor(**options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,8 +195,7 @@ def _reported(
 def _noting(*ignored: type[Warning]) -> Iterator[list[str]]:
     """Collect warnings as notes for the report and the end of the output, where they are seen."""
     notes: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         yield notes
     notes += [str(one.message) for one in caught if not issubclass(one.category, ignored)]
 
@@ -254,11 +245,10 @@ def _plain(result: Trained, files: dict[str, Path]) -> dict[str, Any]:
 
 def show(result: Trained, files: dict[str, Path]) -> None:
     """Print the finding, the trade-off and the main numbers on a terminal; elsewhere only the paths of the files."""
-    console = _terminal.console()
-    if not console.is_terminal:
-        for path in files.values():
-            typer.echo(str(path))
-        return
+    _terminal.show(lambda: _tables(result), result.notes, files)
+
+
+def _tables(result: Trained) -> Iterator[RenderableType]:
     from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
@@ -271,8 +261,7 @@ def show(result: Trained, files: dict[str, Path]) -> None:
             note = "chosen" if point.chosen else point.label
             row = (plain(point.weight), figure(point.performance), figure(point.gdp), figure(point.hsic))
             shown.add_row(*row, Text(note), style="bold" if point.chosen else None)
-        console.print(shown)
-        console.print(Text(tradeoff.reason))
+        yield from (shown, Text(tradeoff.reason))
     for attribute in report.audit.attributes:
         audits = [a for a in (report.before, report.audit) if a is not None]
         weight = plain(result.model.penalty_weight)
@@ -281,9 +270,5 @@ def show(result: Trained, files: dict[str, Path]) -> None:
             if number.key in HEADLINES:
                 values = [{n.key: n.value for n in a[attribute.name].all_rows.numbers}.get(number.key) for a in audits]
                 numbers.add_row(Text(number.label), *map(figure, values))
-        console.print(numbers)
-    console.print(Text(report.summary, style="bold"))
-    for note in result.notes:
-        console.print(Text(f"note: {note}", style="yellow"))
-    for kind, path in files.items():
-        console.print(Text(f"{kind}: {path}"), soft_wrap=True)
+        yield numbers
+    yield Text(report.summary, style="bold")

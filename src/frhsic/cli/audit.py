@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,7 @@ from frhsic.formatting import did_you_mean, figure
 
 if TYPE_CHECKING:
     import numpy as np
+    from rich.console import RenderableType
 
     from frhsic.auditing import Audit
     from frhsic.tables import Derived, NumericTable
@@ -87,9 +88,9 @@ class _Options:
     seed: _options.Seed = 0
 
     @property
-    def page(self) -> Path | None:
+    def files(self) -> dict[str, Path]:
         """Where the report goes, if there is one."""
-        return self.out or (None if self.as_json else DEFAULT_OUT)
+        return {} if self.as_json and self.out is None else {"report": self.out or DEFAULT_OUT}
 
 
 @_options.with_fields
@@ -106,7 +107,7 @@ def audit(options: _Options) -> None:
     if options.as_json:
         typer.echo(result.to_json(indent=1))
     else:
-        _show(result, options.page)
+        _terminal.show(lambda: _tables(result), result.warnings, options.files)
     _terminal.exit_above(above)
 
 
@@ -131,9 +132,7 @@ def _run(options: _Options) -> Audit:
         raise ValueError("--model brings its own scores and representation; leave --score and --embedding out.")
     if options.positive is not None and options.target is None:
         raise ValueError("--positive says which value of the target counts as 1; pass --target too.")
-    if options.page is not None and not options.page.parent.is_dir():
-        folder = str(options.page.parent)
-        raise ValueError(f"the folder {folder!r} is not there; make it first or choose another --out.")
+    _terminal.require_writable(options.files, options.table)
     names = tables.column_names(options.table)
     roles = {tables.find(name, names, options.table.name): "sensitive attribute" for name in options.sensitive}
     at = _wanted(options.at or (), list(roles))
@@ -143,11 +142,11 @@ def _run(options: _Options) -> Audit:
         watch(f"reading {options.table.name}")
         subject = _subject(options, names, roles, watch)
         result = _measure(options, subject, at, watch)
-        if options.page is not None:
+        if "report" in options.files:
             watch("writing the report")
             from frhsic.report import write
 
-            write(result, options.page)
+            write(result, options.files["report"])
     return result
 
 
@@ -250,18 +249,13 @@ def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float
     return named
 
 
-def _show(result: Audit, where: Path | None) -> None:
-    """Print the finding and the main numbers on a terminal; elsewhere only the path of the report."""
-    console = _terminal.console()
-    if not console.is_terminal:
-        if where is not None:
-            typer.echo(str(where))
-        return
+def _tables(result: Audit) -> Iterator[RenderableType]:
+    """Yield the finding and the main numbers of each attribute."""
     from rich.table import Table
     from rich.text import Text
 
     for attribute in result.attributes:
-        console.print(Text(attribute.finding, style="bold"))
+        yield Text(attribute.finding, style="bold")
         shown = Table(
             "measure", "value", "interval", "if independent", title=Text(attribute.name), title_justify="left"
         )
@@ -270,8 +264,4 @@ def _show(result: Audit, where: Path | None) -> None:
                 "-" if number.interval is None else f"{figure(number.interval.low)} to {figure(number.interval.high)}"
             )
             shown.add_row(Text(number.label), figure(number.value), ends, figure(number.under_independence))
-        console.print(shown)
-    for warning in result.warnings:
-        console.print(Text(f"note: {warning}", style="yellow"))
-    if where is not None:
-        console.print(Text(f"report: {where}"))
+        yield shown

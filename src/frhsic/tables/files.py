@@ -94,7 +94,7 @@ def pieces(
         import pyarrow as pa
 
         with pa.memory_map(str(path)) as source:
-            for batch in _batches(source):
+            for batch in _open(source)[1]:
                 for start in range(0, batch.num_rows, CHUNK_ROWS):
                     yield batch.slice(start, CHUNK_ROWS).select(list(columns)).to_pandas()
 
@@ -213,22 +213,17 @@ def _schema(path: Path, file_format: str) -> Any:
     if file_format == "Parquet":
         return pq.read_schema(path)
     with pa.memory_map(str(path)) as source:
-        return _open(source).schema
+        return _open(source)[0]
 
 
-def _open(source: Any) -> Any:
-    """Return the reader of an Arrow file, or of a stream."""
+def _open(source: Any) -> tuple[Any, Iterator[Any]]:
+    """Return schema and batches of an Arrow file, or of a stream."""
     import pyarrow as pa
 
     try:
-        return pa.ipc.open_file(source)
+        reader = pa.ipc.open_file(source)
     except pa.ArrowInvalid:
         source.seek(0)
-        return pa.ipc.open_stream(source)
-
-
-def _batches(source: Any) -> Iterator[Any]:
-    reader = _open(source)
-    if hasattr(reader, "num_record_batches"):  # a stream does not know their number
-        return (reader.get_batch(i) for i in range(reader.num_record_batches))
-    return iter(reader)
+        reader = pa.ipc.open_stream(source)
+        return reader.schema, iter(reader)
+    return reader.schema, map(reader.get_batch, range(reader.num_record_batches))
