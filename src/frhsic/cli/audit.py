@@ -227,26 +227,21 @@ def _common(parts: Sequence[str]) -> str:
 def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float]] | list[float]:
     """Return the values for contrasts: a list for all attributes, or by attribute once one of them is named."""
     named: dict[str, list[float]] = {}
-    loose = []
     for text in texts:
         name, equals, number = text.rpartition("=")
         value = _options.number(number)
         if math.isnan(value):
             raise ValueError(f"--at is {text!r}; pass a number, or NAME=NUMBER such as age=30.")
-        if equals:
-            if name not in attributes:
-                hint = did_you_mean(name, attributes)
-                raise ValueError(f"--at names {name!r}, which is not among the sensitive attributes.{hint}")
-            named.setdefault(name, []).append(value)
-        else:
-            loose.append(value)
-    if not named:
-        return loose
-    if loose and len(attributes) > 1:
+        if equals and name not in attributes:
+            hint = did_you_mean(name, attributes)
+            raise ValueError(f"--at names {name!r}, which is not among the sensitive attributes.{hint}")
+        named.setdefault(name, []).append(value)
+    nameless = named.pop("", [])
+    if not nameless:
+        return named
+    if named and len(attributes) > 1:
         raise ValueError("--at is given with and without the name of an attribute; name it every time.")
-    for value in loose:
-        named.setdefault(attributes[0], []).append(value)
-    return named
+    return [*named.get(attributes[0], []), *nameless]
 
 
 def _tables(result: Audit) -> Iterator[RenderableType]:

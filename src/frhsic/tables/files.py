@@ -83,7 +83,19 @@ def pieces(
     """
     file_format = _format(path)
     if file_format == "CSV":
-        yield from _csv_pieces(path, columns, numeric, options)
+        text = [form for mark in options.text_marks for form in (mark, f"{mark} ")]
+        with (
+            _readable(path, "CSV"),
+            pd.read_csv(
+                path,
+                usecols=list(columns),
+                chunksize=CHUNK_ROWS,
+                na_values={name: [*text, *(options.number_marks if name in numeric else ())] for name in columns},
+                low_memory=False,
+                **options.arguments(path),
+            ) as reader,
+        ):
+            yield from reader
     elif file_format == "Parquet":
         import pyarrow.parquet as pq
 
@@ -135,21 +147,18 @@ class Reservoir:
         self._random = np.random.default_rng(seed)
         self._pieces: list[pd.DataFrame] = []
         self._keys: list[np.ndarray] = []
-        self._held = 0
 
     def add(self, rows: pd.DataFrame) -> None:
         """Take in more rows."""
         self._pieces.append(rows)
         self._keys.append(self._random.random(len(rows)))
         self.seen += len(rows)
-        self._held += len(rows)
-        if self._held > self.keep + max(CHUNK_ROWS, self.keep // 2):
+        if sum(map(len, self._keys)) > self.keep + max(CHUNK_ROWS, self.keep // 2):
             self._shrink()
 
     def rows(self) -> pd.DataFrame:
         """Return the sample in the order of the table; at least one piece must have come."""
-        if self._held > self.keep or len(self._pieces) > 1:
-            self._shrink()
+        self._shrink()
         return self._pieces[0].reset_index(drop=True)
 
     def _shrink(self) -> None:
@@ -158,7 +167,7 @@ class Reservoir:
         if len(keys) > self.keep:
             kept = np.sort(np.argpartition(keys, self.keep)[: self.keep])
         self._pieces = [pd.concat(self._pieces, ignore_index=True).take(kept)]
-        self._keys, self._held = [keys[kept]], len(kept)
+        self._keys = [keys[kept]]
 
 
 def _format(path: Path) -> str:
@@ -186,24 +195,6 @@ def _readable(path: Path, file_format: str) -> Iterator[None]:
     except ValueError as error:
         hint = ". Save it as UTF-8 with one header line." if file_format == "CSV" else ""
         raise ValueError(f"{path.name} cannot be read as {file_format}: {error}{hint}") from error
-
-
-def _csv_pieces(
-    path: Path, columns: Sequence[str], numeric: Sequence[str], options: ReadOptions
-) -> Iterator[pd.DataFrame]:
-    text = [form for mark in options.text_marks for form in (mark, f"{mark} ")]
-    with (
-        _readable(path, "CSV"),
-        pd.read_csv(
-            path,
-            usecols=list(columns),
-            chunksize=CHUNK_ROWS,
-            na_values={name: [*text, *(options.number_marks if name in numeric else ())] for name in columns},
-            low_memory=False,
-            **options.arguments(path),
-        ) as reader,
-    ):
-        yield from reader
 
 
 def _schema(path: Path, file_format: str) -> Any:
