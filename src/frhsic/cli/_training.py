@@ -86,16 +86,20 @@ class Trained:
         return None if self.selection is None or self.selection.satisfied else self.selection.reason
 
 
-def read(given: _options.Columns, seed: int) -> TrainingTable:
+def read(columns: _options.Columns, seed: int) -> TrainingTable:
     """Read the columns of a table that are trained on, as the options name them."""
     from frhsic.tables import ColumnRoles, read_training_table
 
     roles = ColumnRoles(
-        given.target, tuple(given.sensitive), given.positive, tuple(given.features or ()), tuple(given.drop or ())
+        columns.target,
+        tuple(columns.sensitive),
+        columns.positive,
+        tuple(columns.features or ()),
+        tuple(columns.drop or ()),
     )
     with _terminal.progress() as watch:
         return read_training_table(
-            given.table, roles, seed=seed, watch=_terminal.row_counter(given.table, watch), advice=_options.advice()
+            columns.table, roles, seed=seed, watch=_terminal.row_counter(columns.table, watch), advice=_options.advice()
         )
 
 
