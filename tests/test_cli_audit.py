@@ -180,6 +180,7 @@ def test_a_text_target_becomes_0_and_1_by_its_positive_value(folder):
         (["people.csv", "-s", "age", "--score", "score", "--fail-above", "gdp"], "pass NAME=NUMBER"),
         (["people.csv", "-s", "age", "--score", "score", "--fail-above", "gpd=1"], "Did you mean 'gdp'?"),
         (["people.csv", "-s", "age", "--score", "score", "-o", "none/report.html"], "the folder"),
+        (["people.csv", "-s", "age", "--score", "score", "-o", "people.csv"], "the report would overwrite the table"),
         (["people.csv", "-s", "age", "--score", "score", "--confidence", "95"], "confidence is 95"),
         (["people.csv", "-s", "age", "--model", "nowhere"], "there is no saved model"),
     ],

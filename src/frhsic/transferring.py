@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -209,7 +208,7 @@ def transfer(
     gaps = []
     for name, head in _unfitted(heads, kind, seed).items():
         rows = _rows_of(name, len(z), seed)
-        with _quiet():
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # networks stop after 100 epochs
             fitted = clone(head).fit(z[rows], y[rows])
         scores, performance = _measured(fitted, z_test, y_test, kind)
         for attribute, column in zip(names, s_test.T):
@@ -313,11 +312,3 @@ def _probes(
         held_out_r2("trees", z, s, z_test, s_test, seed=seed),
         float(mutual_information(z_test, s_test, random_state=seed)),
     )
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the warning of a network that stops after its 100 epochs, as intended."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield

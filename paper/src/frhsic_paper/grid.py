@@ -14,9 +14,9 @@ from joblib import Parallel, delayed
 from torch import nn
 
 from frhsic.datasets import Dataset, Split, load_dataset
-from frhsic.estimators.names import penalty_named
 from frhsic.fleet import Fleet, Member, Recipe, Task, TrainingData, affine_head, train
 from frhsic.penalties import HSIC, Penalty
+from frhsic.penalty_names import penalty_named
 from frhsic_paper import records
 from frhsic_paper.measures import measured
 from frhsic_paper.options import Options

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from frhsic.cli import _options
 from frhsic.formatting import did_you_mean, figure
 from frhsic.sentences import LABELS
 
@@ -16,19 +18,12 @@ def parsed(texts: Sequence[str]) -> dict[str, float]:
     """Return the limits by the names of their numbers; raise on a name that no audit has."""
     limits = {}
     for text in texts:
-        key, equals, number = text.partition("=")
-        key = key.strip()
-        try:
-            limit = float(number)
-        except ValueError:
-            equals = ""
-            limit = 0.0
-        if not equals:
+        key, _, limit = (part.strip() for part in text.partition("="))
+        limits[key] = _options.number(limit)
+        if math.isnan(limits[key]):
             raise ValueError(f"--fail-above is {text!r}; pass NAME=NUMBER, such as gdp=0.1.")
         if key not in LABELS:
-            hint = did_you_mean(key, LABELS)
-            raise ValueError(f"--fail-above names {key!r}, which no audit has.{hint}")
-        limits[key] = limit
+            raise ValueError(f"--fail-above names {key!r}, which no audit has.{did_you_mean(key, LABELS)}")
     return limits
 
 

@@ -2,54 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+import math
 import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-
-from frhsic.estimators.names import PENALTIES
 
 if TYPE_CHECKING:
     from frhsic.tables import Advice
 
-Table = Annotated[
-    Path, typer.Argument(help="CSV, TSV, Parquet or Arrow. Rows that lack a value are dropped and counted.")
-]
-Target = Annotated[
-    str, typer.Option("--target", "-t", help="Column to predict. Two values are classes, other numbers a regression.")
-]
-Sensitive = Annotated[
-    list[str],
-    typer.Option(
-        "--sensitive",
-        "-s",
-        help="Numeric column that the prediction is not to depend on; may be repeated. It is needed to train, not to "
-        "predict.",
-    ),
-]
 Positive = Annotated[str | None, typer.Option(help="Value of the target that counts as 1; any other is 0.")]
-Features = Annotated[
-    list[str] | None,
-    typer.Option(help='Columns to predict from, as names or a pattern such as "x_*"; all others if not given.'),
-]
-Drop = Annotated[list[str] | None, typer.Option(help="Columns to leave out, such as identifiers; may be repeated.")]
-Penalty = Annotated[
-    str,
-    typer.Option(help="; ".join(f"{name}: {penalty.description}" for name, penalty in PENALTIES.items()) + "."),
-]
-Epochs = Annotated[int, typer.Option(help="Passes over the training rows.")]
-BatchSize = Annotated[int, typer.Option(help="Rows in a step.")]
-LearningRate = Annotated[float, typer.Option(help="Learning rate of Adam.")]
-WeightDecay = Annotated[
-    float | None,
-    typer.Option(help="Weight decay of the encoder; by default 0.001 with hsic, and 0 with the paper's methods."),
-]
-VarianceFloor = Annotated[
-    float | None,
-    typer.Option(help="Directions of Z with less variance are cut; by default 0.01 with hsic, else 0."),
-]
-HeldOut = Annotated[float, typer.Option("--test-share", help="Share of the rows kept for the report alone.")]
 Title = Annotated[str | None, typer.Option(help="Title of the report.")]
 MaxRows = Annotated[int, typer.Option(help="Rows that the costly statistics use at most.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
@@ -59,6 +26,81 @@ FailAbove = Annotated[
     typer.Option(help="Limit such as gdp=0.1: exit code 1 if the number is above it; may be repeated."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print weight, files and report as JSON.")]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table to train on, and which of its columns are what."""
+
+    table: Annotated[
+        Path, typer.Argument(help="CSV, TSV, Parquet or Arrow. Rows that lack a value are dropped and counted.")
+    ]
+    target: Annotated[
+        str,
+        typer.Option("--target", "-t", help="Column to predict. Two values are classes, other numbers a regression."),
+    ]
+    sensitive: Annotated[
+        list[str],
+        typer.Option(
+            "--sensitive",
+            "-s",
+            help="Numeric column that the prediction is not to depend on; may be repeated. It is needed to train, not "
+            "to predict.",
+        ),
+    ]
+    positive: Positive = None
+    features: Annotated[
+        list[str] | None,
+        typer.Option(help='Columns to predict from, as names or a pattern such as "x_*"; all others if not given.'),
+    ] = None
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Columns to leave out, such as identifiers; may be repeated.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Reporting:
+    """How a trained model is reported."""
+
+    test_share: Annotated[float, typer.Option(help="Share of the rows kept for the report alone.")] = 0.2
+    fail_above: FailAbove = None
+    title: Title = None
+    max_rows: MaxRows = 2000
+    as_json: AsJson = False
+
+
+def with_fields(command: Callable[..., None]) -> Callable[..., None]:
+    """Let typer see each field of a dataclass that a command takes as an option of its own.
+
+    Examples
+    --------
+    >>> @with_fields
+    ... def count(reporting: Reporting, *, weight: float = 1.0) -> None:
+    ...     print(reporting.max_rows, weight)
+    >>> count(test_share=0.2, fail_above=None, title=None, max_rows=7, as_json=False, weight=2.0)
+    7 2.0
+    """
+    parameters = inspect.signature(command, eval_str=True).parameters.values()
+    groups: dict[str, Any] = {one.name: one.annotation for one in parameters if is_dataclass(one.annotation)}
+    fields = {name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()}
+
+    @functools.wraps(command)
+    def call(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field: values.pop(field) for field in fields[name]})
+        command(**values)
+
+    options = [one for each in parameters for one in fields.get(each.name, {each.name: each}).values()]
+    call.__signature__ = inspect.Signature([one.replace(kind=one.KEYWORD_ONLY) for one in options])  # type: ignore[attr-defined]
+    return call
+
+
+def number(text: str) -> float:
+    """Return text as a number, NaN if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def advice() -> Advice:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 ABOVE = 1
 BAD_INPUT = 2
@@ -28,6 +28,23 @@ def console() -> Console:
     return console
 
 
+def show(tables: Callable[[], Iterable[RenderableType]], notes: Sequence[str], files: Mapping[str, Path]) -> None:
+    """Print tables, notes and where files were written on a terminal; elsewhere only the paths of the files."""
+    from rich.text import Text
+
+    terminal = console()
+    if not terminal.is_terminal:
+        for path in files.values():
+            typer.echo(str(path))
+        return
+    for table in tables():
+        terminal.print(table)
+    for note in notes:
+        terminal.print(Text(f"note: {note}", style="yellow"))
+    for kind, path in files.items():
+        terminal.print(Text(f"{kind}: {path}"), soft_wrap=True)
+
+
 @contextlib.contextmanager
 def progress() -> Iterator[Watch]:
     """Show the current step on a terminal; the line goes to standard error and is removed at the end."""
@@ -41,6 +58,11 @@ def progress() -> Iterator[Watch]:
 
     with console.status("starting") as status:
         yield lambda step: status.update(escape(step))
+
+
+def row_counter(table: Path, watch: Watch) -> Callable[[int], None]:
+    """Return a function that shows how many rows of a table have been read."""
+    return lambda rows: watch(f"reading {table.name}: {rows:,} rows")
 
 
 @contextlib.contextmanager

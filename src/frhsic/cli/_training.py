@@ -8,15 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from frhsic.cli import _limits, _options, _terminal
 from frhsic.formatting import figure, plain
+from frhsic.penalty_names import PENALTIES
 from frhsic.sentences import HEADLINES
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from frhsic.auditing import Settings
     from frhsic.report import Report
     from frhsic.selection import Rule, Selection
@@ -27,14 +30,22 @@ if TYPE_CHECKING:
 class Recipe:
     """Training options of the command line."""
 
-    penalty: str = "hsic"
-    epochs: int = 200
-    batch_size: int = 256
-    learning_rate: float = 1e-3
-    weight_decay: float | None = None
-    variance_floor: float | None = None
-    device: str = "auto"
-    seed: int = 0
+    penalty: Annotated[
+        str, typer.Option(help="; ".join(f"{name}: {one.description}" for name, one in PENALTIES.items()) + ".")
+    ] = "hsic"
+    epochs: Annotated[int, typer.Option(help="Passes over the training rows.")] = 200
+    batch_size: Annotated[int, typer.Option(help="Rows in a step.")] = 256
+    learning_rate: Annotated[float, typer.Option(help="Learning rate of Adam.")] = 1e-3
+    weight_decay: Annotated[
+        float | None,
+        typer.Option(help="Weight decay of the encoder; by default 0.001 with hsic, and 0 with the paper's methods."),
+    ] = None
+    variance_floor: Annotated[
+        float | None,
+        typer.Option(help="Directions of Z with less variance are cut; by default 0.01 with hsic, else 0."),
+    ] = None
+    device: _options.Device = "auto"
+    seed: _options.Seed = 0
 
     def estimator(self, binary: bool) -> Any:
         """Return the unfitted estimator; it encodes unseen categories as zeros."""
@@ -49,19 +60,9 @@ class Recipe:
             raise ValueError(f"--weight-decay is {self.weight_decay:g}; pass zero or more, such as 0.001.")
         if self.variance_floor is not None and not 0 <= self.variance_floor < 1:
             raise ValueError(f"--variance-floor is {self.variance_floor:g}; pass 0 or more and below 1, such as 0.01.")
-        estimator = ParityClassifier if binary else ParityRegressor
-        return estimator(
-            self.penalty,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            variance_floor=self.variance_floor,
-            handle_unknown="ignore",
-            device=self.device,
-            random_state=self.seed,
-            verbose=True,
-        )
+        options = asdict(self)
+        options |= {"random_state": options.pop("seed"), "handle_unknown": "ignore", "verbose": True}
+        return ParityClassifier(**options) if binary else ParityRegressor(**options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,26 +86,20 @@ class Trained:
         return None if self.selection is None or self.selection.satisfied else self.selection.reason
 
 
-def read(
-    table: Path,
-    target: str,
-    sensitive: Sequence[str],
-    positive: str | None,
-    features: Sequence[str] | None,
-    drop: Sequence[str] | None,
-    seed: int,
-) -> TrainingTable:
+def read(columns: _options.Columns, seed: int) -> TrainingTable:
     """Read the columns of a table that are trained on, as the options name them."""
     from frhsic.tables import ColumnRoles, read_training_table
 
-    roles = ColumnRoles(target, tuple(sensitive), positive, tuple(features or ()), tuple(drop or ()))
+    roles = ColumnRoles(
+        columns.target,
+        tuple(columns.sensitive),
+        columns.positive,
+        tuple(columns.features or ()),
+        tuple(columns.drop or ()),
+    )
     with _terminal.progress() as watch:
         return read_training_table(
-            table,
-            roles,
-            seed=seed,
-            watch=lambda rows: watch(f"reading {table.name}: {rows:,} rows"),
-            advice=_options.advice(),
+            columns.table, roles, seed=seed, watch=_terminal.row_counter(columns.table, watch), advice=_options.advice()
         )
 
 
@@ -204,8 +199,7 @@ def _reported(
 def _noting(*ignored: type[Warning]) -> Iterator[list[str]]:
     """Collect warnings as notes for the report and the end of the output, where they are seen."""
     notes: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         yield notes
     notes += [str(one.message) for one in caught if not issubclass(one.category, ignored)]
 
@@ -218,7 +212,14 @@ def finish(
     limits: dict[str, float],
     printed: Callable[[Trained, dict[str, Path]], None] | None = None,
 ) -> None:
-    """Print the result as JSON or for people, and exit with 1 if a limit is exceeded or the rule is not met."""
+    """Write model and report, print the result, and exit with 1 if a limit is exceeded or the rule is not met."""
+    from frhsic.estimators import save
+    from frhsic.report import write
+
+    if "model" in files:
+        save(result.model, files["model"])
+    if "report" in files:
+        write(result.report, files["report"])
     if as_json:
         typer.echo(json.dumps(_plain(result, files), allow_nan=False, ensure_ascii=False, indent=1))
     else:
@@ -248,11 +249,10 @@ def _plain(result: Trained, files: dict[str, Path]) -> dict[str, Any]:
 
 def show(result: Trained, files: dict[str, Path]) -> None:
     """Print the finding, the trade-off and the main numbers on a terminal; elsewhere only the paths of the files."""
-    console = _terminal.console()
-    if not console.is_terminal:
-        for path in files.values():
-            typer.echo(str(path))
-        return
+    _terminal.show(lambda: _tables(result), result.notes, files)
+
+
+def _tables(result: Trained) -> Iterator[RenderableType]:
     from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
@@ -265,8 +265,7 @@ def show(result: Trained, files: dict[str, Path]) -> None:
             note = "chosen" if point.chosen else point.label
             row = (plain(point.weight), figure(point.performance), figure(point.gdp), figure(point.hsic))
             shown.add_row(*row, Text(note), style="bold" if point.chosen else None)
-        console.print(shown)
-        console.print(Text(tradeoff.reason))
+        yield from (shown, Text(tradeoff.reason))
     for attribute in report.audit.attributes:
         audits = [a for a in (report.before, report.audit) if a is not None]
         weight = plain(result.model.penalty_weight)
@@ -275,9 +274,5 @@ def show(result: Trained, files: dict[str, Path]) -> None:
             if number.key in HEADLINES:
                 values = [{n.key: n.value for n in a[attribute.name].all_rows.numbers}.get(number.key) for a in audits]
                 numbers.add_row(Text(number.label), *map(figure, values))
-        console.print(numbers)
-    console.print(Text(report.summary, style="bold"))
-    for note in result.notes:
-        console.print(Text(f"note: {note}", style="yellow"))
-    for kind, path in files.items():
-        console.print(Text(f"{kind}: {path}"), soft_wrap=True)
+        yield numbers
+    yield Text(report.summary, style="bold")

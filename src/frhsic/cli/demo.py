@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from frhsic.cli import _options, _terminal
+from frhsic.cli import _options, _terminal, _training
 
 if TYPE_CHECKING:
-    from frhsic.cli._training import Trained
     from frhsic.tables import TrainingTable
 
 DEFAULT_REPORT = Path("frhsic-report.html")
 ADULT = "Adult census data"
+ROWS, EPOCHS, ALL_EPOCHS = 12_000, 30, 200
 WEIGHTS = (0.0, 0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
 
 EPILOG = """
@@ -33,28 +32,11 @@ With a table of your own: [bold]frhsic sweep[/bold].
 """
 
 
-@dataclass(frozen=True)
-class _Size:
-    """Size of a run; `rows` is None for all rows."""
-
-    rows: int | None
-    epochs: int
-    audit_rows: int
-    resamples: int
-    groups: int
-
-
-FULL = _Size(None, 200, 2000, 300, 10)
-SHORT = _Size(12_000, 30, 800, 200, 5)
-
-
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the report goes.")] = DEFAULT_REPORT,
     full: Annotated[bool, typer.Option("--full", help="Nothing shortened: all rows, 200 epochs, full audits.")] = False,
-    rows: Annotated[int | None, typer.Option(min=200, help=f"Rows to use; {SHORT.rows:,} if not given.")] = None,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help=f"Passes over the rows; {SHORT.epochs} if not given.")
-    ] = None,
+    rows: Annotated[int | None, typer.Option(min=200, help=f"Rows to use; {ROWS:,} if not given.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help=f"Passes over the rows; {EPOCHS} if not given.")] = None,
     device: _options.Device = "auto",
     seed: _options.Seed = 0,
     as_json: _options.AsJson = False,
@@ -66,16 +48,13 @@ def demo(
     """
     with _terminal.refusing("demo"), _terminal.one_thread():
         from frhsic.auditing import Settings
-        from frhsic.cli import _training
-        from frhsic.report import write
         from frhsic.selection import PerformanceRule
 
         _terminal.require_writable({"report": out})
-        size = FULL if full else SHORT
-        used, passes = rows or size.rows, epochs or size.epochs
+        passes = epochs or (ALL_EPOCHS if full else EPOCHS)
         with _terminal.progress() as watch:
             watch("getting the Adult census data")
-            data = _data(used, passes, seed)
+            data = _data(rows or (None if full else ROWS), passes, seed)
         result = _training.sweep(
             data,
             _training.Recipe(epochs=passes, device=device, seed=seed),
@@ -84,9 +63,8 @@ def demo(
             validation=0.2,
             held_out=0.2,
             title="Adult: income above 50,000 dollars, and age" if data.name == ADULT else None,
-            settings=Settings(max_rows=size.audit_rows, resamples=size.resamples, groups=size.groups, seed=seed),
+            settings=Settings(seed=seed) if full else Settings(max_rows=800, resamples=200, groups=5, seed=seed),
         )
-        write(result.report, out)
         _training.finish(result, {"report": out}, as_json=as_json, limits={}, printed=_print)
 
 
@@ -110,9 +88,9 @@ def _data(rows: int | None, epochs: int, seed: int) -> TrainingTable:
     every = data.n
     if rows is not None and rows < every:
         data = data.sample(rows, seed)
-    if data.n < every or epochs < FULL.epochs:
+    if data.n < every or epochs < ALL_EPOCHS:
         notes.append(
-            f"This is a shortened run: {data.n:,} of {every:,} rows and {epochs} of {FULL.epochs} epochs, with smaller "
+            f"This is a shortened run: {data.n:,} of {every:,} rows and {epochs} of {ALL_EPOCHS} epochs, with smaller "
             "audits. `frhsic demo --full` leaves nothing out; its numbers differ."
         )
     return TrainingTable(
@@ -120,10 +98,8 @@ def _data(rows: int | None, epochs: int, seed: int) -> TrainingTable:
     )
 
 
-def _print(result: Trained, files: dict[str, Path]) -> None:
+def _print(result: _training.Trained, files: dict[str, Path]) -> None:
     """Print as for a sweep on a terminal; elsewhere the summary, the notes and the path of the report."""
-    from frhsic.cli import _training
-
     if _terminal.console().is_terminal:
         _training.show(result, files)
         return

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from frhsic.cli import _limits, _options, _terminal
+from frhsic.cli import _limits, _options, _terminal, _training
 
 if TYPE_CHECKING:
-    from frhsic.cli._training import Trained
     from frhsic.selection import Rule
 
 DEFAULT_FOLDER = Path("frhsic-sweep")
@@ -44,14 +43,10 @@ nevertheless); 2 bad input; 130 interrupted.
 """
 
 
+@_options.with_fields
 def sweep(
-    table: _options.Table,
-    target: _options.Target,
-    sensitive: _options.Sensitive,
-    positive: _options.Positive = None,
-    features: _options.Features = None,
-    drop: _options.Drop = None,
-    penalty: _options.Penalty = "hsic",
+    columns: _options.Columns,
+    *,
     weights: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,19 +64,9 @@ def sweep(
     ] = False,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for report, model and frontier.")] = DEFAULT_FOLDER,
     all_models: Annotated[bool, typer.Option("--all-models", help="Write the model of every weight.")] = False,
-    epochs: _options.Epochs = 200,
-    batch_size: _options.BatchSize = 256,
-    learning_rate: _options.LearningRate = 1e-3,
-    weight_decay: _options.WeightDecay = None,
-    variance_floor: _options.VarianceFloor = None,
+    recipe: _training.Recipe,
     validation_share: Annotated[float, typer.Option(help="Share of the rows that the choice is made on.")] = 0.2,
-    test_share: _options.HeldOut = 0.2,
-    fail_above: _options.FailAbove = None,
-    title: _options.Title = None,
-    max_rows: _options.MaxRows = 2000,
-    device: _options.Device = "auto",
-    seed: _options.Seed = 0,
-    as_json: _options.AsJson = False,
+    reporting: _options.Reporting,
 ) -> None:
     """Train a model for every weight of the penalty, choose one, and report what independence costs.
 
@@ -90,33 +75,33 @@ def sweep(
     """
     with _terminal.refusing("sweep"), _terminal.one_thread():
         from frhsic.auditing import Settings
-        from frhsic.cli import _training
         from frhsic.estimators import save
-        from frhsic.report import write
 
-        limits = _limits.parsed(fail_above or ())
+        limits = _limits.parsed(reporting.fail_above or ())
         rule, grid = _rule(within, target_gdp, test), _grid(weights)
         files = {"model": out / "model.safetensors", "frontier": out / "frontier.csv", "report": out / "report.html"}
-        settings = Settings(max_rows=max_rows, seed=seed)
-        recipe = _training.Recipe(
-            penalty, epochs, batch_size, learning_rate, weight_decay, variance_floor, device, seed
-        )
-        if penalty == "none":
+        settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
+        if recipe.penalty == "none":
             raise ValueError("--penalty none makes every weight the same; choose a penalty to sweep over.")
-        data = _training.read(table, target, sensitive, positive, features, drop, seed)
+        data = _training.read(columns, recipe.seed)
         out.mkdir(parents=True, exist_ok=True)
-        _terminal.require_writable(files, table)
+        _terminal.require_writable(files, columns.table)
         result = _training.sweep(
-            data, recipe, grid, rule, validation=validation_share, held_out=test_share, settings=settings, title=title
+            data,
+            recipe,
+            grid,
+            rule,
+            validation=validation_share,
+            held_out=reporting.test_share,
+            settings=settings,
+            title=reporting.title,
         )
-        save(result.model, files["model"])
         _write_frontier(result, files["frontier"])
-        write(result.report, files["report"])
         if all_models:
             (out / "models").mkdir(exist_ok=True)
             for model in result.models:
                 save(model, out / "models" / f"weight-{model.penalty_weight:g}.safetensors")
-        _training.finish(result, files, as_json=as_json, limits=limits)
+        _training.finish(result, files, as_json=reporting.as_json, limits=limits)
 
 
 def _rule(within: str | None, target_gdp: float | None, test: bool) -> Rule:
@@ -135,11 +120,8 @@ def _rule(within: str | None, target_gdp: float | None, test: bool) -> Rule:
 
 
 def _share(text: str) -> float:
-    number = text.strip()
-    try:
-        share = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
-    except ValueError:
-        share = math.nan
+    written = text.strip()
+    share = _options.number(written.removesuffix("%")) / (100 if written.endswith("%") else 1)
     if not 0 <= share < 1:
         raise ValueError(f"--within is {text!r}; pass a share of the performance such as 1% or 0.01.")
     return share
@@ -150,17 +132,13 @@ def _grid(texts: Sequence[str] | None) -> tuple[float, ...]:
 
     if not texts:
         return WEIGHTS
-    parts = [part for text in texts for part in text.replace(",", " ").split()]
-    try:
-        grid = tuple(sorted({float(part) for part in parts}))
-    except ValueError:
-        grid = (math.nan,)
+    grid = tuple(sorted({_options.number(part) for text in texts for part in text.replace(",", " ").split()}))
     if not all(0 <= weight < math.inf for weight in grid) or max(grid, default=0.0) == 0:
         raise ValueError(f"--weights is {', '.join(texts)!r}; pass numbers above 0, such as 1,10,100.")
     return grid
 
 
-def _write_frontier(result: Trained, path: Path) -> None:
+def _write_frontier(result: _training.Trained, path: Path) -> None:
     """Write one row for each weight: its measures on validation rows and on test rows."""
     assert result.selection is not None
     assert result.report.tradeoff is not None

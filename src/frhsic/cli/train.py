@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from frhsic.cli import _limits, _options, _terminal
+from frhsic.cli import _limits, _options, _terminal, _training
 
 DEFAULT_MODEL = Path("frhsic-model.safetensors")
 DEFAULT_REPORT = Path("frhsic-report.html")
@@ -38,14 +38,10 @@ Later, the same model on other rows. Which weight to take: see [bold]frhsic swee
 """
 
 
+@_options.with_fields
 def train(
-    table: _options.Table,
-    target: _options.Target,
-    sensitive: _options.Sensitive,
-    positive: _options.Positive = None,
-    features: _options.Features = None,
-    drop: _options.Drop = None,
-    penalty: _options.Penalty = "hsic",
+    columns: _options.Columns,
+    *,
     weight: Annotated[
         float,
         typer.Option("--weight", "-w", help="Weight λ of the penalty; a larger one leaves less dependence."),
@@ -55,18 +51,8 @@ def train(
         Path | None,
         typer.Option("--report", "-r", help=f"Where the report goes; {DEFAULT_REPORT} if not given, none with --json."),
     ] = None,
-    epochs: _options.Epochs = 200,
-    batch_size: _options.BatchSize = 256,
-    learning_rate: _options.LearningRate = 1e-3,
-    weight_decay: _options.WeightDecay = None,
-    variance_floor: _options.VarianceFloor = None,
-    test_share: _options.HeldOut = 0.2,
-    fail_above: _options.FailAbove = None,
-    title: _options.Title = None,
-    max_rows: _options.MaxRows = 2000,
-    device: _options.Device = "auto",
-    seed: _options.Seed = 0,
-    as_json: _options.AsJson = False,
+    recipe: _training.Recipe,
+    reporting: _options.Reporting,
 ) -> None:
     """Train a model whose representation is penalised for depending on the attributes; audit it before and after.
 
@@ -75,23 +61,16 @@ def train(
     """
     with _terminal.refusing("train"), _terminal.one_thread():
         from frhsic.auditing import Settings
-        from frhsic.cli import _training
-        from frhsic.estimators import save
-        from frhsic.report import write
 
-        limits = _limits.parsed(fail_above or ())
-        page = report if report is not None else (None if as_json else DEFAULT_REPORT)
+        limits = _limits.parsed(reporting.fail_above or ())
+        page = report if report is not None else (None if reporting.as_json else DEFAULT_REPORT)
         files = {"model": out} | ({} if page is None else {"report": page})
-        _terminal.require_writable(files, table)
-        settings = Settings(max_rows=max_rows, seed=seed)
-        recipe = _training.Recipe(
-            penalty, epochs, batch_size, learning_rate, weight_decay, variance_floor, device, seed
-        )
+        _terminal.require_writable(files, columns.table)
+        settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
         if not 0 <= weight < math.inf:
             raise ValueError(f"--weight is {weight:g}; pass zero or more.")
-        data = _training.read(table, target, sensitive, positive, features, drop, seed)
-        result = _training.train(data, recipe, weight, held_out=test_share, settings=settings, title=title)
-        save(result.model, out)
-        if page is not None:
-            write(result.report, page)
-        _training.finish(result, files, as_json=as_json, limits=limits)
+        data = _training.read(columns, recipe.seed)
+        result = _training.train(
+            data, recipe, weight, held_out=reporting.test_share, settings=settings, title=reporting.title
+        )
+        _training.finish(result, files, as_json=reporting.as_json, limits=limits)

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from frhsic.datasets._dataset import legacy_permutation
-from frhsic.datasets._entry import Content, Entry, Variant
+from frhsic.datasets._entry import Content, Variant
 from frhsic.datasets._remote import zip_member
-from frhsic.datasets.sources import RawFile
 
 FEATURES = ("COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P")
 LABEL = "PINCP_gt_50000"
@@ -166,38 +165,3 @@ def check(data: bytes) -> None:
 def known_digest(rows: pd.DataFrame) -> str:
     """Return a checksum of rows' values in the order of TABLE."""
     return hashlib.sha256(rows[list(TABLE)].to_numpy("<i8").tobytes()).hexdigest()
-
-
-PAGE = "https://www2.census.gov/programs-surveys/acs/data/pums/2018/1-Year/"
-ACS_INCOME = Entry(
-    name="acs_income",
-    title="ACS Income, California 2018",
-    files=(
-        RawFile(
-            folder="acs_income",
-            name="acsincome_ca_2018_whole.csv",
-            sha256=(),
-            page=f"{PAGE} (csv_pca.zip)",
-            url=f"{PAGE}csv_pca.zip",
-            archive="csv_pca.zip",
-            unpack=unpack,
-            check=check,
-        ),
-        RawFile(
-            folder="acs_income",
-            name="acsincome_ca_2018.csv",
-            sha256=("f5287afe11090d492bfe9b601348ef825977be8fc3ce1b20e8edc7a5de76cf7e",),
-            page=PAGE,
-            no_url="this sample of the state is in no official place",
-        ),
-    ),
-    owner="US Census Bureau",
-    licence="public domain",
-    citation="Ding, F., Hardt, M., Miller, J. and Schmidt, L. (2021). Retiring Adult: New Datasets for Fair Machine "
-    "Learning. NeurIPS 34. Data: US Census Bureau, American Community Survey, PUMS 2018 1-year.",
-    classes=("up to 50,000", "more than 50,000"),
-    sensitive="age",
-    corrected=(20_000, 98),
-    published=(20_000, 9),
-    build=build,
-)

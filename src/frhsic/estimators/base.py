@@ -18,7 +18,6 @@ from torch import nn
 
 from frhsic import _arrays
 from frhsic.estimators.checks import check_parameters, check_same_names, later_seed, seed_of, width_of
-from frhsic.estimators.names import penalty_named
 from frhsic.estimators.persistence import save, set_state, to_json
 from frhsic.estimators.targets import Target
 from frhsic.fleet import (
@@ -35,6 +34,7 @@ from frhsic.fleet import (
     train,
 )
 from frhsic.penalties import NoPenalty, Penalty
+from frhsic.penalty_names import penalty_named
 from frhsic.tables import Number, TableEncoding
 
 CHUNK_ROWS = 65_536
@@ -153,8 +153,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the representation Z = h(X), of shape (n, representation size), float64."""
-        check_is_fitted(self)
-        return self._evaluated(self._features(X), with_head=False)
+        return self._evaluated(X, with_head=False)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file; :func:`frhsic.load` reads it."""
@@ -212,7 +211,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             encoder = partial(copy.deepcopy, self.encoder)
         else:
             encoder = partial(self.encoder, data.columns)
-        self.representation_size_ = width_of(encoder, data.columns)
+        self.representation_size_ = width_of(encoder, data)
         return Problem(
             data,
             target.task,
@@ -363,12 +362,14 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             )
         return penalty
 
-    def _evaluated(self, x: np.ndarray, *, with_head: bool) -> np.ndarray:
-        """Return Z, or the head's raw output, of encoded rows: float64.
+    def _evaluated(self, X: Any, *, with_head: bool) -> np.ndarray:
+        """Return Z, or the head's raw output, of rows: float64.
 
         The library's own encoder runs in float64, in which the result of a row does not depend on the other rows; a
         user's encoder runs in float32, in which it was trained.
         """
+        check_is_fitted(self)
+        x = torch.from_numpy(self._features(X))
         dtype = torch.float64 if self.encoder is None else torch.float32
         device = _arrays.resolve_device(self.device)
         modules = [self.encoder_, self.head_] if with_head else [self.encoder_]
@@ -376,6 +377,6 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         with torch.no_grad():
             parts = [
                 model(rows.to(device=device, dtype=dtype)).to(torch.float64).cpu()
-                for rows in torch.split(torch.from_numpy(x), CHUNK_ROWS)
+                for rows in torch.split(x, CHUNK_ROWS)
             ]
         return _arrays.to_numpy(torch.cat(parts))

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from sklearn.utils import check_random_state
-from torch import Tensor, nn
+from torch import nn
 
 from frhsic import _arrays
-from frhsic.estimators.names import penalty_named
+from frhsic.fleet import TrainingData
+from frhsic.fleet.recipe import output_width
 from frhsic.penalties import Penalty
+from frhsic.penalty_names import penalty_named
 from frhsic.tables import TableEncoding
 
 if TYPE_CHECKING:
@@ -75,16 +77,10 @@ def later_seed(seed: int, call: int) -> int:
     return int(np.random.SeedSequence([seed, call]).generate_state(1)[0])
 
 
-def width_of(encoder: Callable[[], nn.Module], columns: int) -> int:
-    """Return the number of coordinates that an encoder gives; raise if it does not take so many columns."""
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
+def width_of(encoder: Callable[[], nn.Module], data: TrainingData) -> int:
+    """Return the number of coordinates that an encoder gives; raise if it makes no module or does not fit the data."""
+    with torch.random.fork_rng(devices=[]):
         module = encoder()
-        if not isinstance(module, nn.Module):
-            raise TypeError(f"encoder made {type(module).__name__}; it must make a torch.nn.Module.")
-        try:
-            z: Tensor = copy.deepcopy(module).float().eval()(torch.zeros(2, columns))
-        except RuntimeError as error:
-            raise ValueError(f"the encoder does not take rows of {columns} columns: {error}") from error
-    if z.ndim != 2 or len(z) != 2:
-        raise ValueError(f"the encoder turned 2 rows into shape {tuple(z.shape)}; it must give (rows, size).")
-    return int(z.shape[1])
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"encoder made {type(module).__name__}; it must make a torch.nn.Module.")
+    return output_width(copy.deepcopy(module).to(data.x.dtype), data)

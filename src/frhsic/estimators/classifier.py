@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import check_is_fitted
 
 from frhsic.estimators.base import ParityBase
 from frhsic.estimators.targets import Target, class_target, target_column
@@ -131,16 +130,14 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the head's raw output: log-odds (n,) of the second class, or one column per class."""
-        check_is_fitted(self)
-        scores = self._evaluated(self._features(X), with_head=True)
+        scores = self._evaluated(X, with_head=True)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class, (n, number of classes)."""
         scores = self.decision_function(X)
         if len(self.classes_) == 2:
-            positive = expit(scores)
-            return np.column_stack([expit(-scores), positive])
+            return np.column_stack([expit(-scores), expit(scores)])
         return np.asarray(softmax(scores, axis=1))
 
     def predict(self, X: Any) -> np.ndarray:

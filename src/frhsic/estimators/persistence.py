@@ -13,7 +13,6 @@ import copy
 import hashlib
 import inspect
 import json
-import os
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from frhsic import kernels, penalties
+from frhsic._files import write_whole
 from frhsic._version import __version__
 from frhsic.fleet import Bottleneck, affine_head, mlp_encoder
 from frhsic.kernels import Kernel
@@ -92,13 +92,7 @@ def save(model: ParityBase, path: str | Path) -> None:
     check_is_fitted(model)
     header, tensors = _header(model), _tensors(model)
     header["checksum"] = _checksum(header, tensors)
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(to_bytes(tensors, {KEY: json.dumps(header, allow_nan=False)}))
-        os.replace(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(Path(path), to_bytes(tensors, {KEY: json.dumps(header, allow_nan=False)}))
 
 
 def load(path: str | Path, *, encoder: Any = None, penalty: Any = None) -> Any:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from frhsic.estimators.base import ParityBase
 from frhsic.estimators.targets import Target, number_target, target_column
@@ -52,8 +51,7 @@ loss_curve_, penalty_curve_, n_features_in_, feature_names_in_, sensitive_names_
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the prediction of each row, in the unit of y."""
-        check_is_fitted(self)
-        raw = self._evaluated(self._features(X), with_head=True)[:, 0]
+        raw = self._evaluated(X, with_head=True)[:, 0]
         return np.asarray(self.target_mean_ + self.target_scale_ * raw)
 
     def _target(self, y: Any, classes: Any = None) -> Target:

@@ -120,14 +120,14 @@ class Recipe:
     def modules(self, data: TrainingData, outputs: int) -> tuple[nn.Module, nn.Module, Penalty]:
         """Make encoder, head and penalty anew, with initial weights from the global random stream."""
         encoder = (mlp_encoder(data.columns) if self.encoder is None else self.encoder()).to(data.x.dtype)
-        width = _output_width(encoder, data)
+        width = output_width(encoder, data)
         head = affine_head(width, outputs) if self.head is None else self.head()
         if self.penalty is None:
             return encoder, head, NoPenalty()
         return encoder, head, copy.deepcopy(self.penalty) if isinstance(self.penalty, Penalty) else self.penalty()
 
 
-def _output_width(encoder: nn.Module, data: TrainingData) -> int:
+def output_width(encoder: nn.Module, data: TrainingData) -> int:
     """Return the width of Z, without drawing from the random stream; raise if the encoder does not fit the data."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         try:

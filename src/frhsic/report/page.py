@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import os
-import tempfile
 from importlib import resources
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import jinja2
 from markupsafe import Markup
 
 from frhsic import formatting, sentences
+from frhsic._files import write_whole
 from frhsic.auditing import Audit, Number
 from frhsic.report.model import Report
 
@@ -54,15 +54,7 @@ def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
     text = render(report)
     if not target.parent.is_dir():
         raise ValueError(f"the folder {str(target.parent)!r} is not there; make it first or choose another path.")
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, target)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_whole(target, text.encode())
     return target
 
 

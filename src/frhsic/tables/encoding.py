@@ -39,9 +39,7 @@ class Number:
         width = self.high - self.low
         return np.asarray((values[:, None] - self.low) / (width if width > 0 else 1.0))
 
-    def __or__(self, other: Encoder) -> Number:
-        if not isinstance(other, Number):
-            raise ValueError(f"column {self.name!r} is numeric in one part and categorical in the other.")
+    def __or__(self, other: Number) -> Number:
         return Number(self.name, min(self.low, other.low), max(self.high, other.high))
 
 
@@ -78,9 +76,7 @@ class Category:
         indicators[known, position[known]] = 1.0
         return indicators
 
-    def __or__(self, other: Encoder) -> Category:
-        if not isinstance(other, Category):
-            raise ValueError(f"column {self.name!r} is numeric in one part and categorical in the other.")
+    def __or__(self, other: Category) -> Category:
         return Category(self.name, _sorted({*self.levels, *other.levels}))
 
 
@@ -144,7 +140,10 @@ class TableEncoding:
     def __or__(self, other: TableEncoding) -> TableEncoding:
         if [column.name for column in self.columns] != [column.name for column in other.columns]:
             raise ValueError("the two encodings are of different columns; join encodings of parts of one table.")
-        return TableEncoding(tuple(a | b for a, b in zip(self.columns, other.columns)))
+        for a, b in zip(self.columns, other.columns):
+            if type(a) is not type(b):
+                raise ValueError(f"column {a.name!r} is numeric in one part and categorical in the other.")
+        return TableEncoding(tuple(a | b for a, b in zip(self.columns, other.columns)))  # type: ignore[operator]
 
 
 def _fitted(name: str, values: np.ndarray) -> Encoder:

@@ -83,7 +83,19 @@ def pieces(
     """
     file_format = _format(path)
     if file_format == "CSV":
-        yield from _csv_pieces(path, columns, numeric, options)
+        text = [form for mark in options.text_marks for form in (mark, f"{mark} ")]
+        with (
+            _readable(path, "CSV"),
+            pd.read_csv(
+                path,
+                usecols=list(columns),
+                chunksize=CHUNK_ROWS,
+                na_values={name: [*text, *(options.number_marks if name in numeric else ())] for name in columns},
+                low_memory=False,
+                **options.arguments(path),
+            ) as reader,
+        ):
+            yield from reader
     elif file_format == "Parquet":
         import pyarrow.parquet as pq
 
@@ -94,7 +106,7 @@ def pieces(
         import pyarrow as pa
 
         with pa.memory_map(str(path)) as source:
-            for batch in _batches(source):
+            for batch in _open(source)[1]:
                 for start in range(0, batch.num_rows, CHUNK_ROWS):
                     yield batch.slice(start, CHUNK_ROWS).select(list(columns)).to_pandas()
 
@@ -135,21 +147,18 @@ class Reservoir:
         self._random = np.random.default_rng(seed)
         self._pieces: list[pd.DataFrame] = []
         self._keys: list[np.ndarray] = []
-        self._held = 0
 
     def add(self, rows: pd.DataFrame) -> None:
         """Take in more rows."""
         self._pieces.append(rows)
         self._keys.append(self._random.random(len(rows)))
         self.seen += len(rows)
-        self._held += len(rows)
-        if self._held > self.keep + max(CHUNK_ROWS, self.keep // 2):
+        if sum(map(len, self._keys)) > self.keep + max(CHUNK_ROWS, self.keep // 2):
             self._shrink()
 
     def rows(self) -> pd.DataFrame:
         """Return the sample in the order of the table; at least one piece must have come."""
-        if self._held > self.keep or len(self._pieces) > 1:
-            self._shrink()
+        self._shrink()
         return self._pieces[0].reset_index(drop=True)
 
     def _shrink(self) -> None:
@@ -158,7 +167,7 @@ class Reservoir:
         if len(keys) > self.keep:
             kept = np.sort(np.argpartition(keys, self.keep)[: self.keep])
         self._pieces = [pd.concat(self._pieces, ignore_index=True).take(kept)]
-        self._keys, self._held = [keys[kept]], len(kept)
+        self._keys = [keys[kept]]
 
 
 def _format(path: Path) -> str:
@@ -188,24 +197,6 @@ def _readable(path: Path, file_format: str) -> Iterator[None]:
         raise ValueError(f"{path.name} cannot be read as {file_format}: {error}{hint}") from error
 
 
-def _csv_pieces(
-    path: Path, columns: Sequence[str], numeric: Sequence[str], options: ReadOptions
-) -> Iterator[pd.DataFrame]:
-    text = [form for mark in options.text_marks for form in (mark, f"{mark} ")]
-    with (
-        _readable(path, "CSV"),
-        pd.read_csv(
-            path,
-            usecols=list(columns),
-            chunksize=CHUNK_ROWS,
-            na_values={name: [*text, *(options.number_marks if name in numeric else ())] for name in columns},
-            low_memory=False,
-            **options.arguments(path),
-        ) as reader,
-    ):
-        yield from reader
-
-
 def _schema(path: Path, file_format: str) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -213,22 +204,17 @@ def _schema(path: Path, file_format: str) -> Any:
     if file_format == "Parquet":
         return pq.read_schema(path)
     with pa.memory_map(str(path)) as source:
-        return _open(source).schema
+        return _open(source)[0]
 
 
-def _open(source: Any) -> Any:
-    """Return the reader of an Arrow file, or of a stream."""
+def _open(source: Any) -> tuple[Any, Iterator[Any]]:
+    """Return schema and batches of an Arrow file, or of a stream."""
     import pyarrow as pa
 
     try:
-        return pa.ipc.open_file(source)
+        reader = pa.ipc.open_file(source)
     except pa.ArrowInvalid:
         source.seek(0)
-        return pa.ipc.open_stream(source)
-
-
-def _batches(source: Any) -> Iterator[Any]:
-    reader = _open(source)
-    if hasattr(reader, "num_record_batches"):  # a stream does not know their number
-        return (reader.get_batch(i) for i in range(reader.num_record_batches))
-    return iter(reader)
+        reader = pa.ipc.open_stream(source)
+        return reader.schema, iter(reader)
+    return reader.schema, map(reader.get_batch, range(reader.num_record_batches))
