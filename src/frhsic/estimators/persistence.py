@@ -289,6 +289,8 @@ def _parameters(header: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]
     for name, value in header["parameters"].items():
         if given.get(name) is not None:
             parameters[name] = given[name]
+            if name == "penalty" and not isinstance(given[name], Penalty):
+                raise TypeError(f"penalty is {given[name]!r}; pass an object such as the one that was trained with.")
         elif is_custom(value):
             raise ValueError(
                 f"the model was made with {'an' if name == 'encoder' else 'a'} {name} of the user's own, "
