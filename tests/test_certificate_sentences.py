@@ -95,8 +95,8 @@ def claims(rng: np.random.Generator, key: str) -> Iterator[Claim]:
 
 def directions(claim: Claim) -> np.ndarray:
     """The stated principal directions of S: eigenvectors of its centred Gram matrix, of as many as the text says."""
-    stated = re.search(r"along (\d+) of up to (\d+) principal directions of s \(at least (\d+) %", claim.text)
-    m, of, share = map(int, stated.groups())
+    stated = re.search(r"along (\d+) of up to (\d+) principal directions of s \((?:all|at least (\d+) %)", claim.text)
+    m, of, share = int(stated[1]), int(stated[2]), int(stated[3] or 100)
     n = len(claim.s)
     centring = np.eye(n) - 1 / n
     eigenvalues, vectors = np.linalg.eigh(centring @ claim.gram(claim.s, claim.s, "s") @ centring)
@@ -121,7 +121,7 @@ def attack_these_scores(claim: Claim, rng: np.random.Generator) -> float:
     along = directions(claim)
     part = along.T @ (claim.scores - claim.scores.mean())
     outside = 1 - part @ part / (len(claim.z) * claim.scores.var())
-    stated = float(re.search(r"about ([\d.]+) % of its variance\) is not bounded", claim.text)[1]) / 100
+    stated = float(re.search(r"([\d.]+) % of its variance\) is not bounded", claim.text)[1]) / 100
     assert abs(outside - stated) < 0.006
     return float(np.sqrt(part @ part / len(claim.z)))
 

@@ -75,7 +75,7 @@ CERTIFICATES = {
     "gap_of_these_scores": (
         "Gap of {f}, along leading directions",
         "On {rows} rows, the part of {f} along {directions} has a root mean square of at most {value}. What {f} does "
-        "outside these directions (about {unresolved} of its variance) is not bounded, even where it depends on {s}.",
+        "outside these directions ({unresolved} of its variance) is not bounded, even where it depends on {s}.",
     ),
     "gap_of_every_head": (
         "Gap of every head of norm 1, along leading directions",
@@ -186,6 +186,7 @@ def certificate_sentence(row: CertificateRow, subject: Subject, s: str) -> str:
     settings = {name: value for name, value in row.settings.items() if isinstance(value, (int, float))}
     width_z, width_s = (figure(settings.get(name)) for name in ("bandwidth_z", "bandwidth_s"))
     z, share = subject_phrase(subject), math.floor(100 * settings.get("share", 0) + 1e-6)
+    outside = settings.get("unresolved", 1.0)
     text = CERTIFICATES.get(kind, ("", "The bound is {value}."))[1].format(
         f=score_phrase(subject),
         z=z,
@@ -196,9 +197,9 @@ def certificate_sentence(row: CertificateRow, subject: Subject, s: str) -> str:
         confidence="" if row.confidence is None else percent(row.confidence),
         head=f"function of {z} with norm at most 1 in the space of its Gaussian kernel of bandwidth about {width_z}",
         directions=f"{settings.get('directions', 0):,} of up to {settings.get('all_directions', 0):,} principal "
-        f"directions of {s} (at least {share} % of its variance in the space of its Gaussian kernel of bandwidth about "
-        f"{width_s})",
-        unresolved=percent(settings.get("unresolved", 1)),
+        f"directions of {s} ({'all' if share >= 100 else f'at least {share} %'} of its variance in the space of its "
+        f"Gaussian kernel of bandwidth about {width_s})",
+        unresolved=f"about {percent(outside)}" if outside >= 0.001 else "less than 0.1 %",
         bandwidth_z=width_z,
         bandwidth_s=width_s,
     )
