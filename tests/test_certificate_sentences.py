@@ -45,7 +45,9 @@ class Claim:
     def gram(self, x: np.ndarray, y: np.ndarray, of: str) -> np.ndarray:
         """Gaussian kernel of the stated bandwidth; the exact one, which the text rounds."""
         width = self.row.settings[f"bandwidth_{of}"]
-        assert f"about {width:#.3g}".removesuffix(".") in self.text or f"and {width:#.3g}".removesuffix(".") in self.text
+        assert (
+            f"about {width:#.3g}".removesuffix(".") in self.text or f"and {width:#.3g}".removesuffix(".") in self.text
+        )
         return gaussian(x, y, width)
 
 
@@ -110,7 +112,9 @@ def unit_heads(claim: Claim, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Values at the rows of random functions of norm 1: expansions at rows, between them, and far from them."""
     n, d = claim.z.shape
     for _ in range(EXPANSIONS):
-        anchors = claim.z[rng.integers(0, n, rng.integers(1, 12))] + 10.0 ** rng.uniform(-4, 1) * rng.normal(size=(1, d))
+        anchors = claim.z[rng.integers(0, n, rng.integers(1, 12))] + 10.0 ** rng.uniform(-4, 1) * rng.normal(
+            size=(1, d)
+        )
         a = rng.normal(size=len(anchors))
         norm = np.sqrt(max(a @ claim.gram(anchors, anchors, "z") @ a, 0))
         if norm > 1e-6:  # otherwise the norm is rounding error

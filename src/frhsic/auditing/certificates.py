@@ -44,9 +44,7 @@ def certificates(rows: Rows, at: tuple[float, ...], settings: Settings, watch: W
     if rows.scores is not None:
         heads = {"gap_of_these_scores": DeployedHead(torch.from_numpy(rows.scores[chosen]))} | heads
     for key, head in heads.items():
-        gap = gdp_certificate(
-            z, s, kernel_z=kernel_z, kernel_s=kernel_s, head=head, directions=VarianceShare(SHARE)
-        )
+        gap = gdp_certificate(z, s, kernel_z=kernel_z, kernel_s=kernel_s, head=head, directions=VarianceShare(SHARE))
         share = float(gap.directions.eigenvalues.sum()) / gap.directions.total
         yield _row(
             key,
@@ -114,8 +112,6 @@ def _row(
         trivial=scaled(certificate.trivial or 0.0) if certificate.vacuous else None,
         trivial_because=certificate.trivial_because,
         settings={
-            name: value
-            for name, value in details.items()
-            if isinstance(value, (int, float)) and math.isfinite(value)
+            name: value for name, value in details.items() if isinstance(value, (int, float)) and math.isfinite(value)
         },
     )

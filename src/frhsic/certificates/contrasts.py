@@ -15,7 +15,7 @@ from torch import Tensor
 
 from frhsic.certificates._inputs import ON_THESE_ROWS, rows_and_kernels
 from frhsic.certificates.certificate import Certificate
-from frhsic.certificates.heads import AffineHead, DeployedHead, KernelExpansion, UnknownHead, evaluate, feature_spread
+from frhsic.certificates.heads import AffineHead, DeployedHead, KernelExpansion, evaluate, feature_spread
 from frhsic.dependence import hsic
 from frhsic.dependence.operators import gram_times
 from frhsic.kernels import Kernel, Linear
@@ -85,7 +85,7 @@ def localized_contrast(
     about = "its overall law" if versus is None else "that near another"
     bounds = f"squared MMD between the law of z near a value of s and {about}"
     furthest = (2 * kernel_z.bound, "no two laws are further apart under a kernel that is not negative")
-    return _smoothed(z, s, g, kernel_z, kernel_s, bounds, furthest, weight_mean=float(means[0]))
+    return _contrast(z, s, kernel_z, kernel_s, bounds, weight=g, furthest=furthest, weight_mean=float(means[0]))
 
 
 def smoothed_contrast(
@@ -117,8 +117,8 @@ def smoothed_contrast(
     >>> c.value, c.bounded
     (0.25, 0.25)
     """
-    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
-    return _smoothed(z, s, weight, kernel_z, kernel_s, "squared norm of the smoothed conditional deviation")
+    rows = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
+    return _contrast(*rows, "squared norm of the smoothed conditional deviation", weight=weight)
 
 
 def fixed_head_contrast(
@@ -145,16 +145,8 @@ def fixed_head_contrast(
     >>> c.value, c.bounded
     (0.25, 0.25)
     """
-    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
-    norm, scores, dependence = _head(head, z, s, kernel_z, kernel_s)
-    return _certificate(
-        "squared norm of the smoothed gap of the head",
-        float(hsic(scores, s, Linear(), kernel_s)),
-        (float(scores.var(correction=0)) * _largest_variance(kernel_s, s), "Cauchy-Schwarz between the scores and the features of s"),
-        dependence,
-        {"norm": norm},
-        n=z.shape[0],
-    )
+    rows = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
+    return _contrast(*rows, "squared norm of the smoothed gap of the head", head=head)
 
 
 def bilinear_contrast(
@@ -180,18 +172,8 @@ def bilinear_contrast(
     >>> c.value, c.bounded
     (0.25, 0.25)
     """
-    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
-    norm, scores, dependence = _head(head, z, s, kernel_z, kernel_s)
-    g, size = weight.values(kernel_s, s), weight.norm(kernel_s, s)
-    covariance = float((g - g.mean()) @ (scores - scores.mean())) / z.shape[0]
-    return _certificate(
-        "squared covariance of the head and the function of s",
-        covariance**2,
-        (float(scores.var(correction=0) * g.var(correction=0)), "Cauchy-Schwarz between the scores and the function of s"),
-        dependence,
-        {"norm": norm, "weight_norm": size},
-        n=z.shape[0],
-    )
+    rows = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
+    return _contrast(*rows, "squared covariance of the head and the function of s", head=head, weight=weight)
 
 
 def _point(value: Any, s: Tensor, name: str) -> Tensor:
@@ -201,59 +183,50 @@ def _point(value: Any, s: Tensor, name: str) -> Tensor:
     return row
 
 
-def _head(head: KnownHead, z: Tensor, s: Tensor, kernel_z: Kernel, kernel_s: Kernel) -> tuple[float, Tensor, float]:
-    """Return the norm of a head, its scores, and HSIC under the kernel in whose RKHS it has that norm."""
-    norm, scores, _ = evaluate(head, kernel_z, z)
-    if scores is None or isinstance(head, UnknownHead):
-        raise TypeError("this contrast is of one head; pass KernelExpansion, AffineHead or DeployedHead.")
-    dependence = float(hsic(z, s, kernel_z, kernel_s))
-    if isinstance(head, DeployedHead):
-        dependence += float(hsic(scores, s, Linear(), kernel_s))
-    return norm, scores, dependence
-
-
-def _smoothed(
+def _contrast(
     z: Tensor,
     s: Tensor,
-    weight: KernelExpansion,
     kernel_z: Kernel,
     kernel_s: Kernel,
     bounds: str,
+    *,
+    head: KnownHead | None = None,
+    weight: KernelExpansion | None = None,
     furthest: tuple[float, str] = (math.inf, ""),
     **details: float,
 ) -> Certificate:
-    g, size = weight.values(kernel_s, s), weight.norm(kernel_s, s)
-    n = z.shape[0]
-    g = g - g.mean()
-    because = "Cauchy-Schwarz between the function of s and the features of z"
-    return _certificate(
-        bounds,
-        max(float(g @ gram_times(kernel_z.shifted, z, g)), 0.0) / n**2,
-        min(furthest, (float(g @ g) / n * _largest_variance(kernel_z, z), because)),
-        float(hsic(z, s, kernel_z, kernel_s)),
-        {"weight_norm": size},
-        n=n,
-        **details,
-    )
+    """Bound the contrast of a head, of a function of s, or of both by their squared norms times HSIC.
 
-
-def _certificate(
-    bounds: str,
-    bounded: float,
-    trivial: tuple[float, str],
-    dependence: float,
-    norms: dict[str, float],
-    **details: float,
-) -> Certificate:
-    """Return the bound that all contrasts share: squared norms times HSIC."""
+    What holds anyway is the bound of Cauchy and Schwarz, or `furthest`, a bound with its reason, if that is smaller.
+    """
+    n, dependence = z.shape[0], float(hsic(z, s, kernel_z, kernel_s))
+    norms: dict[str, float] = {}
+    variance_z, variance_s = _largest_variance(kernel_z, z), _largest_variance(kernel_s, s)
+    side_z, side_s = "the features of z", "the features of s"
+    if head is not None:
+        norms["norm"], f, _ = evaluate(head, kernel_z, z)
+        if f is None:
+            raise TypeError("this contrast is of one head; pass KernelExpansion, AffineHead or DeployedHead.")
+        bounded = smoothed_gap = float(hsic(f, s, Linear(), kernel_s))
+        if isinstance(head, DeployedHead):  # its kernel is the sum of two, and HSIC is linear in it
+            dependence += smoothed_gap
+        variance_z, side_z = float(f.var(correction=0)), "the scores"
+    if weight is not None:
+        norms["weight_norm"], g = weight.norm(kernel_s, s), weight.values(kernel_s, s)
+        g = g - g.mean()
+        variance_s, side_s = float(g @ g) / n, "the function of s"
+        bounded = max(float(g @ gram_times(kernel_z.shifted, z, g)), 0.0) / n**2
+        if head is not None:
+            bounded = (float(g @ (f - f.mean())) / n) ** 2
+    trivial, because = min(furthest, (variance_z * variance_s, f"Cauchy-Schwarz between {side_z} and {side_s}"))
     return Certificate(
         value=math.prod(norm**2 for norm in norms.values()) * dependence,
         bounds=bounds,
         bounded=bounded,
         assumes=(ON_THESE_ROWS,),
-        trivial=trivial[0],
-        trivial_because=trivial[1],
-        details={**details, "hsic": dependence, **norms},
+        trivial=trivial,
+        trivial_because=because,
+        details={"n": n, "hsic": dependence, **norms, **details},
     )
 
 
