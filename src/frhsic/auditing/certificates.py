@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -46,28 +46,16 @@ def certificates(rows: Rows, at: tuple[float, ...], settings: Settings, watch: W
     for key, head in heads.items():
         gap = gdp_certificate(z, s, kernel_z=kernel_z, kernel_s=kernel_s, head=head, directions=VarianceShare(SHARE))
         share = float(gap.directions.eigenvalues.sum()) / gap.directions.total
-        yield _row(
-            key,
-            gap,
-            kernel_z,
-            kernel_s,
-            root=True,
-            # a centred Gram matrix has one eigenvalue less than there are values that differ
-            settings={"share": share, "all_directions": len(np.unique(rows.s[chosen], axis=0)) - 1},
-        )
+        # a centred Gram matrix has one eigenvalue less than there are distinct values
+        yield _row(key, gap, *kernels, share=share, all_directions=len(np.unique(rows.s[chosen], axis=0)) - 1)
     if fixed is not None:  # the bound needs bandwidths from rows that it does not use
-        bound = held_out_bound(z, s, *fixed, delta=1 - settings.confidence)
-        observed = bound.details["hsic"]
-        assert isinstance(observed, float)
-        yield _row("population_hsic", bound, *fixed, observed=observed)
+        yield _row("population_hsic", held_out_bound(z, s, *fixed, delta=1 - settings.confidence), *fixed)
     for value in at:
         try:
             contrast = localized_contrast(z, s, value, kernel_z=kernel_z, kernel_s=kernel_s)
         except ValueError:  # so far from every row that all weights are zero
             continue
-        yield _row(
-            f"contrast_at_{plain(value)}", contrast, kernel_z, kernel_s, root=True, settings={"at": float(value)}
-        )
+        yield _row(f"contrast_at_{plain(value)}", contrast, *kernels, at=float(value))
 
 
 def _gaussians(rows: Rows, chosen: np.ndarray) -> tuple[Gaussian, Gaussian] | None:
@@ -84,34 +72,22 @@ def _gaussians(rows: Rows, chosen: np.ndarray) -> tuple[Gaussian, Gaussian] | No
 
 
 def _row(
-    key: str,
-    certificate: Certificate,
-    kernel_z: Gaussian,
-    kernel_s: Gaussian,
-    *,
-    root: bool = False,
-    observed: float | None = None,
-    settings: Mapping[str, float] | None = None,
+    key: str, certificate: Certificate, kernel_z: Gaussian, kernel_s: Gaussian, **settings: float
 ) -> CertificateRow:
-    """Return a certificate as plain values; with `root`, the roots of a bound on a square and of what it bounds."""
-
-    details = {**certificate.details, **(settings or {})}
-    details |= {"bandwidth_z": float(kernel_z.bandwidth), "bandwidth_s": float(kernel_s.bandwidth)}
-
-    def scaled(value: float) -> float:
-        return math.sqrt(value) if root else value
-
+    """Return a certificate as plain values: roots, as all but the bound on HSIC are bounds on squares."""
+    details = {name: value for name, value in certificate.details.items() if isinstance(value, (int, float))}
+    settings |= {"bandwidth_z": float(kernel_z.bandwidth), "bandwidth_s": float(kernel_s.bandwidth)}
+    scaled = float if key == "population_hsic" else math.sqrt
+    observed = details["hsic"] if certificate.bounded is None else certificate.bounded
     return CertificateRow(
         key=key,
         value=scaled(certificate.value) if math.isfinite(certificate.value) else None,
         assumes=certificate.assumes,
         vacuous=certificate.vacuous,
-        rows=int(certificate.details["n"]),
-        observed=observed if certificate.bounded is None else scaled(max(certificate.bounded, 0.0)),
+        rows=int(details["n"]),
+        observed=scaled(max(observed, 0.0)),
         confidence=certificate.confidence if certificate.confidence < 1 else None,
         trivial=scaled(certificate.trivial or 0.0) if certificate.vacuous else None,
         trivial_because=certificate.trivial_because,
-        settings={
-            name: value for name, value in details.items() if isinstance(value, (int, float)) and math.isfinite(value)
-        },
+        settings={name: value for name, value in {**details, **settings}.items() if math.isfinite(value)},
     )
