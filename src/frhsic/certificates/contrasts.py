@@ -78,8 +78,8 @@ def localized_contrast(
     means = weights.mean(0)
     if float(weights.min()) < 0 or float(means.min()) <= 0:
         raise ValueError(
-            f"the weights k_S(s, {at if versus is None else (at, versus)}) of the rows are all zero, or some are negative. "
-            "Pass a value that is nearer to rows, and a kernel on s that is not negative."
+            f"the weights k_S(s, {at if versus is None else (at, versus)}) of the rows are all zero, or some are "
+            "negative. Pass a value that is nearer to rows, and a kernel on s that is not negative."
         )
     g = KernelExpansion(torch.tensor([1.0, -1.0], dtype=torch.float64)[: len(centers)].to(means) / means, centers)
     about = "its overall law" if versus is None else "that near another"
