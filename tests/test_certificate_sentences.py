@@ -90,9 +90,12 @@ def claims(rng: np.random.Generator, key: str) -> Iterator[Claim]:
     scores = [z[:, 0], np.cos(rng.uniform(1, 60) * s), rng.normal(size=n), z[:, 0] * 10.0 ** rng.uniform(-6, 6)]
     f = scores[rng.integers(4)]
     at = (float(rng.choice(s)), float(s.mean() + 2 * s.std() * rng.normal()))
-    for row in certificates(Rows(z, s[:, None], f, "f", "s"), at, Settings(), lambda step: None):
+    given = f if key == "gap_of_these_scores" else None
+    for row in certificates(Rows(z, s[:, None], given, "f", "s"), at, Settings(), lambda step: None):
         if row.key.partition("_at_")[0] == key and row.value is not None:
             yield Claim(row, certificate_sentence(row, SUBJECT, "s"), z, s[:, None], f)
+            if key != "contrast":
+                return  # the others are not needed, and not computed
 
 
 def directions(claim: Claim) -> np.ndarray:
