@@ -310,5 +310,10 @@ def _coordinates(points: Sequence[Run | Point]) -> tuple[np.ndarray, np.ndarray]
 
 def _mean(method: str, weight: float, runs: Sequence[Run]) -> Point:
     dependence, performance = _coordinates(runs)
-    spread = [float(x.std(ddof=1)) if len(runs) > 1 else math.nan for x in (performance, dependence)]
-    return Point(method, weight, float(performance.mean()), float(dependence.mean()), *spread, len(runs))
+    performance_sd, dependence_sd = _spread(performance), _spread(dependence)
+    means = float(performance.mean()), float(dependence.mean())
+    return Point(method, weight, *means, performance_sd, dependence_sd, len(runs))
+
+
+def _spread(values: np.ndarray) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else math.nan

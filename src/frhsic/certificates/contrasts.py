@@ -203,6 +203,7 @@ def _contrast(
     norms: dict[str, float] = {}
     variance_z, variance_s = _largest_variance(kernel_z, z), _largest_variance(kernel_s, s)
     side_z, side_s = "the features of z", "the features of s"
+    f = None
     if head is not None:
         norms["norm"], f, _ = evaluate(head, kernel_z, z)
         if f is None:
@@ -215,8 +216,9 @@ def _contrast(
         norms["weight_norm"], g = weight.norm(kernel_s, s), weight.values(kernel_s, s)
         g = g - g.mean()
         variance_s, side_s = float(g @ g) / n, "the function of s"
-        bounded = max(float(g @ gram_times(kernel_z.shifted, z, g)), 0.0) / n**2
-        if head is not None:
+        if f is None:
+            bounded = max(float(g @ gram_times(kernel_z.shifted, z, g)), 0.0) / n**2
+        else:
             bounded = (float(g @ (f - f.mean())) / n) ** 2
     trivial, because = min(furthest, (variance_z * variance_s, f"Cauchy-Schwarz between {side_z} and {side_s}"))
     return Certificate(

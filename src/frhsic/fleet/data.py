@@ -113,8 +113,14 @@ class TrainingData:
         if len(shapes) > 1:
             listed = "; ".join(f"n={p.rows}, d={p.columns}, q={p.s.shape[-1]}" for p in parts)
             raise ValueError(f"splits differ in shape ({listed}). Train each shape as a fleet of its own.")
-        fields = zip(*((p.x, p.y, p.s, p.sample_weight) for p in parts))
-        return cls(*(None if values[0] is None else torch.cat(values) for values in fields))
+        y = [p.y for p in parts if p.y is not None]
+        weights = [p.sample_weight for p in parts if p.sample_weight is not None]
+        return cls(
+            torch.cat([p.x for p in parts]),
+            torch.cat(y) if y else None,
+            torch.cat([p.s for p in parts]),
+            torch.cat(weights) if weights else None,
+        )
 
     def __post_init__(self) -> None:
         if self.x.ndim != 3 or self.s.ndim != 3 or self.x.shape[:2] != self.s.shape[:2]:

@@ -119,17 +119,19 @@ class Fleet:
         places = list(indices)
         if not places:
             raise ValueError("no indices came; a fleet has at least one model.")
-        stacked = {
-            field: {name: values[places] for name, values in getattr(self, field).items()}
-            for field in ("parameters", "buffers", "penalty_state")
-        }
+
+        def selected(stacked: dict[str, Tensor]) -> dict[str, Tensor]:
+            return {name: values[places] for name, values in stacked.items()}
+
         return replace(
             self,
             members=tuple(self.members[i] for i in places),
+            parameters=selected(self.parameters),
+            buffers=selected(self.buffers),
+            penalty_state=selected(self.penalty_state),
             history=History(self.history.task_loss[places], self.history.penalty[places]),
             epochs_done=self.epochs_done[places],
             diverged=self.diverged[places],
-            **stacked,
         )
 
     def _evaluate(self, model: nn.Module, x: Tensor) -> Tensor:

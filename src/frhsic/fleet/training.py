@@ -247,7 +247,7 @@ class Model(nn.Module):
 
         `guarded` keeps a penalty of weight 0 out of the gradient, since 0 · NaN is NaN.
         """
-        x, s, *targets = rows.split(self.widths, dim=1)
+        x, s, *targets = torch.split(rows, self.widths, dim=1)
         y, sample_weight = (part[:, 0] if part.shape[1] else None for part in targets)
         z = self.encoder(x)  # line 4, (m, dz)
         if adapt_epoch is not None:
@@ -359,7 +359,7 @@ def _tried(model: Model, rows: Tensor, outputs: int, epochs: int) -> tuple[froze
     A model takes twice what its backward pass keeps, plus parameters, gradient and Adam's means.
     """
     model = copy.deepcopy(model)
-    x, s, *_ = rows.split(model.widths, dim=1)
+    x, s, *_ = torch.split(rows, model.widths, dim=1)
     with torch.no_grad():
         z = model.encoder(x)
         scores = model.head(z)
