@@ -112,6 +112,7 @@ def attribute(name: str = "age", strength: float = 1.0) -> AttributeAudit:
                 4000,
                 0.091,
                 0.95,
+                settings={"bandwidth_z": 0.21, "bandwidth_s": 15.0},
             ),
             CertificateRow(
                 "gap_of_every_head",
@@ -121,6 +122,13 @@ def attribute(name: str = "age", strength: float = 1.0) -> AttributeAudit:
                 4000,
                 trivial=2.0,
                 trivial_because="both laws have norm at most 1",
+                settings={
+                    "directions": 8,
+                    "all_directions": 73,
+                    "share": 0.953,
+                    "bandwidth_z": 0.21,
+                    "bandwidth_s": 15.0,
+                },
             ),
         ),
         sparse_regions=(SparseRegion(75.2, 90.0, 243, 0.0081),),

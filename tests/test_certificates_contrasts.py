@@ -45,19 +45,40 @@ def test_the_localised_contrast_is_its_definition(seed: int) -> None:
     values = case.s.unique()[:, None]
     s0, s1 = case.rng.normal(size=2)
     points = torch.tensor([[s0], [s1]])
-    g = case.kernel_s(values, points)
-    g = law.probabilities * (g[:, 0] - g[:, 1])
-    between = case.kernel_s(points, points)
+    near = case.kernel_s(values, points)
+    means = law.probabilities @ near
+    g = law.probabilities * (near[:, 0] / means[0] - near[:, 1] / means[1])
+    between = float(case.kernel_s(points, points)[0, 1] / means.prod())
     c = localized_contrast(case.z, case.s, s0, s1, kernel_z=case.kernel_z, kernel_s=case.kernel_s)
     assert c.bounded == approx(float(g @ law.deviations @ g), rel=1e-8, abs=1e-14)
-    assert c.value == approx(float(2 - 2 * between[0, 1]) * law.hsic, rel=1e-8, abs=1e-14)
+    assert c.value == approx((float((1 / means**2).sum()) - 2 * between) * law.hsic, rel=1e-8, abs=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_localised_contrast_is_the_mmd_of_the_weighted_rows_from_all_rows(seed: int) -> None:
+    case = instance(seed)
+    at = float(case.rng.normal())
+    near = case.kernel_s(case.s[:, None], torch.tensor([[at]], dtype=torch.float64))[:, 0]
+    w = near / near.sum() - 1 / case.n
+    c = localized_contrast(case.z, case.s, at, kernel_z=case.kernel_z, kernel_s=case.kernel_s)
+    assert c.bounded == approx(float(w @ case.kernel_z(case.z, case.z) @ w), rel=1e-8, abs=1e-14)
+    assert c.details["weight_mean"] == approx(float(near.mean()), rel=1e-12)
+
+
+def test_a_law_near_a_value_is_never_further_away_than_two_laws_can_be() -> None:
+    case = instance(1)
+    far = float(case.s.max()) + 5
+    c = localized_contrast(case.z, case.s, far, kernel_z=Gaussian(1.0), kernel_s=Gaussian(1.0))
+    assert c.vacuous
+    assert c.trivial <= 2
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_between_the_two_values_of_a_binary_attribute_the_bound_is_reached(seed: int) -> None:
     case = instance(seed)
     s = (case.s > case.s.median()).double()
-    c = localized_contrast(case.z, s, 1.0, 0.0, kernel_z=case.kernel_z, kernel_s=Gaussian(1.0))
+    g = KernelExpansion([1.0, -1.0], centers=[[1.0], [0.0]])
+    c = smoothed_contrast(case.z, s, g, kernel_z=case.kernel_z, kernel_s=Gaussian(1.0))
     assert c.tightness == approx(1, rel=1e-8)
 
 
@@ -161,6 +182,8 @@ def test_khgr_reaches_its_bound_for_a_binary_attribute_at_large_ridges() -> None
     [
         (lambda z, s: localized_contrast(z, s, [1.0, 2.0]), ValueError, "pass 1 finite"),
         (lambda z, s: localized_contrast(z, s, float("nan")), ValueError, "pass 1 finite"),
+        (lambda z, s: localized_contrast(z, s, 1e9), ValueError, "nearer to rows"),
+        (lambda z, s: localized_contrast(z, s - 1, 1.0, kernel_s=Linear()), ValueError, "not negative"),
         (
             lambda z, s: localized_contrast(z[:1], s[:1], 0.0, kernel_z=Linear(), kernel_s=Linear()),
             ValueError,

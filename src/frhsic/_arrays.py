@@ -7,7 +7,7 @@ tensors from there on. No other module converts arrays. Checks of single numbers
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -217,10 +217,8 @@ def _tensor(x: Any, name: str) -> Tensor:
 def _numeric(x: Any, name: str) -> np.ndarray:
     """Return any array but a tensor as a numeric NumPy array; missing values become NaN, which is refused later."""
     module = type(x).__module__.partition(".")[0]
-    if module == "pandas":
-        x = _from_pandas(x, name)
-    elif module == "polars":
-        x = _from_polars(x, name)
+    if module in ("pandas", "polars"):
+        x = _from_frame(x, name)
     elif module == "scipy":
         raise TypeError(f"{name} is sparse ({type(x).__name__}); pass a dense array, such as x.toarray().")
     elif isinstance(x, np.ma.MaskedArray) and x.dtype.kind in "biuf":
@@ -256,44 +254,32 @@ def _not_numeric(dtype: Any, name: str) -> TypeError:
     return TypeError(f"{name} has dtype {dtype}; convert it to float64 first, for instance with astype(float).")
 
 
-def _from_pandas(x: Any, name: str) -> np.ndarray:
-    if x.ndim == 1:
-        return _pandas_column(x, name)
-    return _side_by_side((x.iloc[:, i] for i in range(x.shape[1])), name, _pandas_column)
-
-
-def _pandas_column(column: Any, name: str) -> np.ndarray:
-    kind = getattr(column.dtype, "kind", "O")
-    if kind not in "biuf":
-        raise _not_numeric(column.dtype, name)
-    if isinstance(column.dtype, np.dtype):
-        return np.asarray(column.to_numpy())
-    width = np.float32 if kind == "f" and column.dtype.itemsize <= 4 else np.float64
-    return np.asarray(column.to_numpy(dtype=width, na_value=np.nan))
-
-
-def _from_polars(x: Any, name: str) -> np.ndarray:
-    if hasattr(x, "get_columns"):
-        return _side_by_side(x.get_columns(), name, _polars_column)
+def _from_frame(x: Any, name: str) -> np.ndarray:
+    """Return a frame or a Series of pandas or polars as an array."""
     if not hasattr(x, "to_numpy"):
         raise TypeError(f"{name} is a polars {type(x).__name__}, which holds no values yet; pass {name}.collect().")
-    return _polars_column(x, name)
-
-
-def _polars_column(column: Any, name: str) -> np.ndarray:
-    if not (column.dtype.is_numeric() or str(column.dtype) == "Boolean"):
-        raise _not_numeric(column.dtype, name)
-    values = np.asarray(column.to_numpy())
-    if values.dtype.kind == "O":  # booleans with nulls
-        return np.array([np.nan if v is None else float(v) for v in values])
-    return values
-
-
-def _side_by_side(columns: Iterable[Any], name: str, convert: Callable[[Any, str], np.ndarray]) -> np.ndarray:
-    arrays = [convert(column, f"{name}[{column.name!r}]") for column in columns]
-    if not arrays:
+    if len(x.shape) == 1:
+        return _column(x, name)
+    columns = x.get_columns() if hasattr(x, "get_columns") else [x.iloc[:, i] for i in range(x.shape[1])]
+    if not columns:
         raise ValueError(f"{name} has no columns.")
-    return np.stack(arrays, axis=1)
+    return np.stack([_column(column, f"{name}[{column.name!r}]") for column in columns], axis=1)
+
+
+def _column(column: Any, name: str) -> np.ndarray:
+    """Return a Series as an array; NaN for missing values."""
+    dtype = column.dtype
+    if hasattr(dtype, "is_numeric"):  # polars
+        numeric = dtype.is_numeric() or str(dtype) == "Boolean"
+    else:
+        numeric = getattr(dtype, "kind", "O") in "biuf"
+    if not numeric:
+        raise _not_numeric(dtype, name)
+    if hasattr(dtype, "na_value"):  # pandas' own dtypes
+        width = np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
+        return np.asarray(column.to_numpy(dtype=width, na_value=np.nan))
+    values = np.asarray(column.to_numpy())
+    return values.astype(float) if values.dtype.kind == "O" else values  # booleans of polars with nulls
 
 
 def _floating(tensor: Tensor, name: str) -> Tensor:

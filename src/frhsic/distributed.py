@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from frhsic import _arrays
-from frhsic.dependence import Estimate, FeatureMaps, FeatureSums, draw_feature_maps
+from frhsic.dependence import Estimate, FeatureSums, draw_feature_maps
 from frhsic.kernels import Kernel
 
 if TYPE_CHECKING:
@@ -53,18 +53,14 @@ def hsic_of_parts(
     >>> abs(float(apart) - float(whole)) < 1e-12
     True
     """
-    maps: FeatureMaps | None = None
-    total: FeatureSums | None = None
-    for number, (z, s) in enumerate(parts):
-        z, s = _arrays.paired((z, f"z of part {number}"), (s, f"s of part {number}"))
-        if maps is None:
-            columns = z.shape[1], s.shape[1]
-            maps = draw_feature_maps(kernel_z, kernel_s, *columns, features=features, random_state=random_state)
-        sums = maps.sums(z, s)
-        total = sums if total is None else total + sums
-    if maps is None or total is None:
+    numbered = enumerate(parts)
+    pairs = (_arrays.paired((z, f"z of part {i}"), (s, f"s of part {i}")) for i, (z, s) in numbered)
+    first = next(pairs, None)
+    if first is None:
         raise ValueError("no parts came; pass at least one pair (z, s).")
-    return maps.estimate(total)
+    columns = (rows.shape[1] for rows in first)
+    maps = draw_feature_maps(kernel_z, kernel_s, *columns, features=features, random_state=random_state)
+    return maps.estimate(sum((maps.sums(z, s) for z, s in pairs), start=maps.sums(*first)))
 
 
 def hsic_of_frame(

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["Frontier", "MatchedPoint", "Point", "Run", "Scale", "band_limit", "best_in_band", "within_band"]
+
+T = TypeVar("T", float, np.ndarray)
 
 BUDGETS = 201
 """Number of equispaced dependence budgets on which the envelope is integrated."""
@@ -176,16 +178,8 @@ class Frontier:
         baseline: str = "none",
     ) -> Frontier:
         """Build from dictionaries with keys method, weight, repeat and the two named columns."""
-        runs = tuple(
-            Run(
-                str(r["method"]),
-                float(r["weight"]),
-                int(r["repeat"]),
-                float(r[performance]),
-                float(r[dependence]),
-            )
-            for r in records
-        )
+        kinds = {"method": str, "weight": float, "repeat": int, performance: float, dependence: float}
+        runs = tuple(Run(*(kind(record[key]) for key, kind in kinds.items())) for record in records)
         return cls(runs, higher_is_better=higher_is_better, baseline=baseline)
 
     @cached_property
@@ -239,13 +233,8 @@ class Frontier:
         matched = {}
         for method in self.methods:
             points = self.of(method)
-            at, inside = best_in_band(
-                [p.performance for p in points],
-                [p.dependence for p in points],
-                baseline=base,
-                band=band,
-                higher_is_better=higher,
-            )
+            dependences, performances = (values.tolist() for values in _coordinates(points))
+            at, inside = best_in_band(performances, dependences, baseline=base, band=band, higher_is_better=higher)
             matched[method] = MatchedPoint(method, points[at] if inside else None, band_limit(base, band, higher))
         return matched
 
@@ -295,51 +284,36 @@ class Frontier:
             if method == self.baseline:
                 ax.plot(points[0].dependence, points[0].performance, "k*", markersize=13, label=method, zorder=5)
                 continue
-            (dots,) = ax.plot(
-                [p.dependence for p in points], [p.performance for p in points], "o", markersize=4, alpha=0.45
-            )
-            line = self.non_dominated(method)
-            ax.plot(
-                [p.dependence for p in line],
-                [p.performance for p in line],
-                "-o",
-                markersize=4,
-                color=dots.get_color(),
-                label=method,
-            )
+            (dots,) = ax.plot(*_coordinates(points), "o", markersize=4, alpha=0.45)
+            line = _coordinates(self.non_dominated(method))
+            ax.plot(*line, "-o", markersize=4, color=dots.get_color(), label=method)
         ax.set_xlabel("dependence on the sensitive attribute (lower is less)")
         ax.set_ylabel("performance (higher is better)" if self.higher_is_better else "error (lower is better)")
         ax.legend(frameon=False)
         return ax
 
-    def _signed(self, performance: float) -> float:
+    def _signed(self, performance: T) -> T:
         return performance if self.higher_is_better else -performance
 
     def _area(self, points: Sequence[Point], scale: Scale) -> float:
-        utility = np.array([self._signed(p.performance) for p in points])
-        return _envelope_area(utility, np.array([p.dependence for p in points]), scale)
+        dependence, performance = _coordinates(points)
+        budgets = np.linspace(0, 1, BUDGETS)
+        utility, cost = scale.utility(self._signed(performance)), scale.budget(dependence)
+        reached = np.where(cost[:, None] <= budgets[None, :], utility[:, None], 0.0).max(axis=0)
+        return float(np.trapezoid(reached, budgets))
+
+
+def _coordinates(points: Sequence[Run | Point]) -> tuple[np.ndarray, np.ndarray]:
+    """Return dependence and performance of the points, each an array."""
+    return np.array([p.dependence for p in points]), np.array([p.performance for p in points])
 
 
 def _mean(method: str, weight: float, runs: Sequence[Run]) -> Point:
-    performance = np.array([run.performance for run in runs])
-    dependence = np.array([run.dependence for run in runs])
-    return Point(
-        method,
-        weight,
-        float(performance.mean()),
-        float(dependence.mean()),
-        _spread(performance),
-        _spread(dependence),
-        len(runs),
-    )
+    dependence, performance = _coordinates(runs)
+    performance_sd, dependence_sd = _spread(performance), _spread(dependence)
+    means = float(performance.mean()), float(dependence.mean())
+    return Point(method, weight, *means, performance_sd, dependence_sd, len(runs))
 
 
 def _spread(values: np.ndarray) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else math.nan
-
-
-def _envelope_area(performance: np.ndarray, dependence: np.ndarray, scale: Scale) -> float:
-    budgets = np.linspace(0, 1, BUDGETS)
-    utility, cost = scale.utility(performance), scale.budget(dependence)
-    reached = np.where(cost[:, None] <= budgets[None, :], utility[:, None], 0.0).max(axis=0)
-    return float(np.trapezoid(reached, budgets))

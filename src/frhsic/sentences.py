@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from frhsic.formatting import capitalized, figure, percent, plain, probability
+from frhsic.formatting import capitalized, figure, percent, plain, probability, upper_figure
 
 if TYPE_CHECKING:
     from frhsic.auditing import AttributeAudit, Audit, CertificateRow, Contrast, Curve, Number, Subject
@@ -73,21 +73,25 @@ SENTENCES = {
 
 CERTIFICATES = {
     "gap_of_these_scores": (
-        "Gap of {f}",
-        "On these rows the root mean square gap of {f} along {s} is at most {value}.",
+        "Gap of {f}, along leading directions",
+        "On {rows} rows, the part of {f} along {directions} has a root mean square of at most {value}. What {f} does "
+        "outside these directions ({unresolved} of its variance) is not bounded, even where it depends on {s}.",
     ),
     "gap_of_every_head": (
-        "Gap of every head of norm 1",
-        "No head of norm 1 in the kernel's space, whatever it is trained for, has a root mean square gap along {s} "
-        "above {value} on these rows.",
+        "Gap of every head of norm 1, along leading directions",
+        "On {rows} rows, the part along {directions} has a root mean square of at most {value} for every {head}. "
+        "Functions of larger norm, and what a function does outside these directions, are not bounded.",
     ),
     "population_hsic": (
         "HSIC in the population",
-        "With probability {confidence} HSIC of the population that these rows were drawn from is at most {value}.",
+        "If the {rows} rows are independent draws and played no part in fitting {z}: with probability at least "
+        "{confidence}, HSIC of {z} and {s} in the population that they come from is at most {value} (Gaussian kernels "
+        "with bandwidths of about {bandwidth_z} and {bandwidth_s}, fixed on other rows).",
     ),
     "contrast": (
         "Law of {z} near {at}",
-        "Near {s} = {at} the smoothed kernel distance from the overall law is at most {value}.",
+        "On {rows} rows, each weighted by the Gaussian kernel of bandwidth about {bandwidth_s} between its {s} and "
+        "{at}: the weighted mean differs from the mean over all of these rows by at most {value} for every {head}.",
     ),
 }
 """Names and sentences of certificates, by key; a contrast has its value in the key, such as ``contrast_at_30``."""
@@ -179,15 +183,28 @@ def certificate_label(row: CertificateRow, subject: Subject) -> str:
 def certificate_sentence(row: CertificateRow, subject: Subject, s: str) -> str:
     """Return the sentence of a certificate, and why it says nothing where it is vacuous."""
     kind, _, at = row.key.partition("_at_")
+    settings = {name: value for name, value in row.settings.items() if isinstance(value, (int, float))}
+    width_z, width_s = (figure(settings.get(name)) for name in ("bandwidth_z", "bandwidth_s"))
+    z, share = subject_phrase(subject), math.floor(100 * settings.get("share", 0) + 1e-6)
+    outside = settings.get("unresolved", 1.0)
     text = CERTIFICATES.get(kind, ("", "The bound is {value}."))[1].format(
         f=score_phrase(subject),
+        z=z,
         s=s,
-        at=at,
-        value=figure(row.value),
+        at=f"{settings['at']:.15g}" if "at" in settings else at,
+        rows=f"{row.rows:,}",
+        value=upper_figure(row.value),
         confidence="" if row.confidence is None else percent(row.confidence),
+        head=f"function of {z} with norm at most 1 in the space of its Gaussian kernel of bandwidth about {width_z}",
+        directions=f"{settings.get('directions', 0):,} of up to {settings.get('all_directions', 0):,} principal "
+        f"directions of {s} ({'all' if share >= 100 else f'at least {share} %'} of its variance in the space of its "
+        f"Gaussian kernel of bandwidth about {width_s})",
+        unresolved=f"about {percent(outside)}" if outside >= 0.001 else "less than 0.1 %",
+        bandwidth_z=width_z,
+        bandwidth_s=width_s,
     )
     if row.vacuous:
-        text += f" This says nothing: {figure(row.trivial or 0.0)} holds anyway, because {row.trivial_because}."
+        text += f" This says nothing: {upper_figure(row.trivial or 0.0)} holds anyway, because {row.trivial_because}."
     return text
 
 

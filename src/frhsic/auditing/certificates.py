@@ -13,6 +13,8 @@ from frhsic.auditing.results import CertificateRow
 from frhsic.certificates import (
     Certificate,
     DeployedHead,
+    Head,
+    UnknownHead,
     VarianceShare,
     gdp_certificate,
     held_out_bound,
@@ -20,7 +22,7 @@ from frhsic.certificates import (
 )
 from frhsic.formatting import plain
 from frhsic.intervals import subsample
-from frhsic.kernels import gaussian_at_median
+from frhsic.kernels import Gaussian, gaussian_at_median
 
 SHARE = 0.95
 """Share of the variance of S in its feature space that the directions of the gap certificates keep."""
@@ -34,51 +36,58 @@ def certificates(rows: Rows, at: tuple[float, ...], settings: Settings, watch: W
     chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
     z, s = torch.from_numpy(rows.z[chosen]), torch.from_numpy(rows.s[chosen])
     rest = np.setdiff1d(np.arange(rows.count), chosen)
-    try:
-        kernel_z, kernel_s = gaussian_at_median(z, name=rows.z_name), gaussian_at_median(s, name=rows.s_name)
-    except ValueError:
+    kernels, fixed = _gaussians(rows, chosen), _gaussians(rows, rest)
+    if kernels is None:
         return
-    rule = VarianceShare(SHARE)
+    kernel_z, kernel_s = kernels
+    heads: dict[str, Head] = {"gap_of_every_head": UnknownHead()}
     if rows.scores is not None:
-        head = DeployedHead(torch.from_numpy(rows.scores[chosen]))
-        gap = gdp_certificate(z, s, kernel_z=kernel_z, kernel_s=kernel_s, head=head, directions=rule)
-        yield _row("gap_of_these_scores", gap, len(z), root=True)
-    gap = gdp_certificate(z, s, kernel_z=kernel_z, kernel_s=kernel_s, directions=rule)
-    yield _row("gap_of_every_head", gap, len(z), root=True)
-    if len(rest) >= LEAST_ROWS:
-        # the bound needs bandwidths from rows that it does not use
-        fixed_z = gaussian_at_median(rows.z[rest], name=rows.z_name)
-        fixed_s = gaussian_at_median(rows.s[rest], name=rows.s_name)
-        bound = held_out_bound(z, s, fixed_z, fixed_s, delta=1 - settings.confidence)
-        observed = bound.details["hsic"]
-        assert isinstance(observed, float)
-        yield _row("population_hsic", bound, len(z), observed=observed)
+        heads = {"gap_of_these_scores": DeployedHead(torch.from_numpy(rows.scores[chosen]))} | heads
+    for key, head in heads.items():
+        gap = gdp_certificate(z, s, kernel_z=kernel_z, kernel_s=kernel_s, head=head, directions=VarianceShare(SHARE))
+        share = float(gap.directions.eigenvalues.sum()) / gap.directions.total
+        # a centred Gram matrix has one eigenvalue less than there are distinct values
+        yield _row(key, gap, *kernels, share=share, all_directions=len(np.unique(rows.s[chosen], axis=0)) - 1)
+    if fixed is not None:  # the bound needs bandwidths from rows that it does not use
+        yield _row("population_hsic", held_out_bound(z, s, *fixed, delta=1 - settings.confidence), *fixed)
     for value in at:
-        contrast = localized_contrast(z, s, value, kernel_z=kernel_z, kernel_s=kernel_s)
-        yield _row(f"contrast_at_{plain(value)}", contrast, len(z), root=True)
+        try:
+            contrast = localized_contrast(z, s, value, kernel_z=kernel_z, kernel_s=kernel_s)
+        except ValueError:  # so far from every row that all weights are zero
+            continue
+        yield _row(f"contrast_at_{plain(value)}", contrast, *kernels, at=float(value))
+
+
+def _gaussians(rows: Rows, chosen: np.ndarray) -> tuple[Gaussian, Gaussian] | None:
+    """Return Gaussians at the median distances of z and s; None where one is 0 or rows are few."""
+    if len(chosen) < min(LEAST_ROWS, rows.count):
+        return None
+    try:
+        return (
+            gaussian_at_median(rows.z[chosen], name=rows.z_name),
+            gaussian_at_median(rows.s[chosen], name=rows.s_name),
+        )
+    except ValueError:
+        return None
 
 
 def _row(
-    key: str, certificate: Certificate, rows: int, *, root: bool = False, observed: float | None = None
+    key: str, certificate: Certificate, kernel_z: Gaussian, kernel_s: Gaussian, **settings: float
 ) -> CertificateRow:
-    """Return a certificate as plain values; with `root`, the roots of a bound on a square and of what it bounds."""
-
-    def scaled(value: float) -> float:
-        return math.sqrt(value) if root else value
-
+    """Return a certificate as plain values: roots, as all but the bound on HSIC are bounds on squares."""
+    details = {name: value for name, value in certificate.details.items() if isinstance(value, (int, float))}
+    settings |= {"bandwidth_z": float(kernel_z.bandwidth), "bandwidth_s": float(kernel_s.bandwidth)}
+    scaled = float if key == "population_hsic" else math.sqrt
+    observed = details["hsic"] if certificate.bounded is None else certificate.bounded
     return CertificateRow(
         key=key,
         value=scaled(certificate.value) if math.isfinite(certificate.value) else None,
         assumes=certificate.assumes,
         vacuous=certificate.vacuous,
-        rows=rows,
-        observed=observed if certificate.bounded is None else scaled(max(certificate.bounded, 0.0)),
+        rows=int(details["n"]),
+        observed=scaled(max(observed, 0.0)),
         confidence=certificate.confidence if certificate.confidence < 1 else None,
         trivial=scaled(certificate.trivial or 0.0) if certificate.vacuous else None,
         trivial_because=certificate.trivial_because,
-        settings={
-            name: value
-            for name, value in certificate.details.items()
-            if isinstance(value, (int, float)) and math.isfinite(value)
-        },
+        settings={name: value for name, value in {**details, **settings}.items() if math.isfinite(value)},
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -222,12 +223,11 @@ def train_to_population(hsic_train: float, uniform: Certificate) -> Certificate:
     (0.0145, False)
     """
     _require_hsic(hsic_train)
-    return _hsic_certificate(
-        hsic_train + uniform.value,
-        "HSIC of the trained encoder in the population",
-        uniform.confidence,
-        uniform.assumes,
-        {"hsic_train": hsic_train, "uniform": uniform.value, **uniform.details},
+    return replace(
+        uniform,
+        value=hsic_train + uniform.value,
+        bounds="HSIC of the trained encoder in the population",
+        details={"hsic_train": hsic_train, "uniform": uniform.value, **uniform.details},
     )
 
 

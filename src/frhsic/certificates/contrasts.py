@@ -7,6 +7,7 @@ HSIC of the same sample. All contrasts are zero if Z is independent of S. Use th
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from frhsic.certificates._inputs import ON_THESE_ROWS, rows_and_kernels
 from frhsic.certificates.certificate import Certificate
-from frhsic.certificates.heads import AffineHead, DeployedHead, KernelExpansion, UnknownHead, evaluate, feature_spread
+from frhsic.certificates.heads import AffineHead, DeployedHead, KernelExpansion, evaluate, feature_spread
 from frhsic.dependence import hsic
 from frhsic.dependence.operators import gram_times
 from frhsic.kernels import Kernel, Linear
@@ -33,13 +34,14 @@ def localized_contrast(
     kernel_z: Kernel | None = None,
     kernel_s: Kernel | None = None,
 ) -> Certificate:
-    r"""Bound the conditional MMD localised at a sensitive value, or between two.
+    r"""Bound the squared MMD between the law of Z near a sensitive value and its overall law, or near two values.
 
-    .. math:: \| E_S[\{k_S(S, s_0) - k_S(S, s_1)\} \Delta(S)] \|^2
-        \le \|k_S(s_0, \cdot) - k_S(s_1, \cdot)\|^2 \; \mathrm{HSIC}(Z, S),
+    .. math:: \mathrm{MMD}^2(P_{s_0}, P_{s_1}) = \| E_S[g(S) \Delta(S)] \|^2 \le \|g\|^2 \; \mathrm{HSIC}(Z, S),
+        \qquad g = \frac{k_S(\cdot, s_0)}{E\, k_S(S, s_0)} - \frac{k_S(\cdot, s_1)}{E\, k_S(S, s_1)}.
 
-    without the terms of :math:`s_1` if `versus` is None. For an attribute with two values the contrast between them
-    equals the bound.
+    :math:`P_{s_0}` is the law of Z with rows weighted by :math:`k_S(S, s_0)`, so that those near :math:`s_0` count
+    most. If `versus` is None, the term of :math:`s_1` is left out and :math:`P_{s_1}` is the overall law of Z. The
+    bound is large where few rows are near: it is divided by :math:`E\, k_S(S, s_0)`.
 
     Parameters
     ----------
@@ -48,28 +50,42 @@ def localized_contrast(
     at, versus
         Sensitive values :math:`s_0` and :math:`s_1`: a number, or q numbers.
     kernel_z, kernel_s
-        Kernels; a Gaussian at the median distance where None.
+        Kernels; a Gaussian at the median distance where None. The one on s must not be negative.
+
+    Raises
+    ------
+    ValueError
+        If the weights of the rows are all zero, because every row is far away, or if some are negative.
 
     References
     ----------
-    The paper, Corollary "Localized conditional-MMD control by HSIC".
+    The paper, Corollary "Localized conditional-MMD control by HSIC". It has :math:`k_S(\cdot, s_0) - k_S(\cdot, s_1)`
+    in place of g, which is not a difference of laws; :func:`smoothed_contrast` takes that function too.
 
     Examples
     --------
-    Two values that z copies, with linear kernels: E[S Δ(S)] is the covariance 1/4, HSIC is 1/16, and
-    k(1, 1) is 1.
+    Two values that z copies, with linear kernels: near 1 is the row at 1 alone, half a unit from the mean; E k_S(S, 1)
+    is 1/2, so the bound is 4 times an HSIC of 1/16.
 
-    >>> c = localized_contrast([0.0, 1.0], [0.0, 1.0], 1.0, 0.0, kernel_z=Linear(), kernel_s=Linear())
-    >>> c.value, c.bounded
-    (0.0625, 0.0625)
+    >>> c = localized_contrast([0.0, 1.0], [0.0, 1.0], 1.0, kernel_z=Linear(), kernel_s=Linear())
+    >>> c.value, c.bounded, c.details["weight_mean"]
+    (0.25, 0.25, 0.5)
     """
     z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
-    centers = [_point(at, s, "at")]
-    if versus is not None:
-        centers.append(_point(versus, s, "versus"))
-    g = KernelExpansion(torch.tensor([1.0, -1.0][: len(centers)], dtype=torch.float64), torch.cat(centers))
-    about = "at one sensitive value" if versus is None else "between two sensitive values"
-    return _smoothed(z, s, g, kernel_z, kernel_s, f"squared conditional MMD, localised {about}")
+    points = {"at": at} if versus is None else {"at": at, "versus": versus}
+    centers = torch.cat([_point(value, s, name) for name, value in points.items()])
+    weights = kernel_s(s, centers)
+    means = weights.mean(0)
+    if float(weights.min()) < 0 or float(means.min()) <= 0:
+        raise ValueError(
+            f"the weights k_S(s, {at if versus is None else (at, versus)}) of the rows are all zero, or some are "
+            "negative. Pass a value that is nearer to rows, and a kernel on s that is not negative."
+        )
+    g = KernelExpansion(torch.tensor([1.0, -1.0], dtype=torch.float64)[: len(centers)].to(means) / means, centers)
+    about = "its overall law" if versus is None else "that near another"
+    bounds = f"squared MMD between the law of z near a value of s and {about}"
+    furthest = (2 * kernel_z.bound, "no two laws are further apart under a kernel that is not negative")
+    return _contrast(z, s, kernel_z, kernel_s, bounds, weight=g, furthest=furthest, weight_mean=float(means[0]))
 
 
 def smoothed_contrast(
@@ -101,8 +117,8 @@ def smoothed_contrast(
     >>> c.value, c.bounded
     (0.25, 0.25)
     """
-    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
-    return _smoothed(z, s, weight, kernel_z, kernel_s, "squared norm of the smoothed conditional deviation")
+    rows = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
+    return _contrast(*rows, "squared norm of the smoothed conditional deviation", weight=weight)
 
 
 def fixed_head_contrast(
@@ -129,17 +145,8 @@ def fixed_head_contrast(
     >>> c.value, c.bounded
     (0.25, 0.25)
     """
-    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
-    norm, scores, dependence = _head(head, z, s, kernel_z, kernel_s)
-    return Certificate(
-        value=norm**2 * dependence,
-        bounds="squared norm of the smoothed gap of the head",
-        bounded=float(hsic(scores, s, Linear(), kernel_s)),
-        assumes=(ON_THESE_ROWS,),
-        trivial=float(scores.var(correction=0)) * _largest_variance(kernel_s, s),
-        trivial_because="Cauchy-Schwarz between the scores and the features of s",
-        details={"n": z.shape[0], "hsic": dependence, "norm": norm},
-    )
+    rows = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
+    return _contrast(*rows, "squared norm of the smoothed gap of the head", head=head)
 
 
 def bilinear_contrast(
@@ -165,19 +172,8 @@ def bilinear_contrast(
     >>> c.value, c.bounded
     (0.25, 0.25)
     """
-    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
-    norm, scores, dependence = _head(head, z, s, kernel_z, kernel_s)
-    g, size = weight.values(kernel_s, s), weight.norm(kernel_s, s)
-    covariance = float((g - g.mean()) @ (scores - scores.mean())) / z.shape[0]
-    return Certificate(
-        value=norm**2 * size**2 * dependence,
-        bounds="squared covariance of the head and the function of s",
-        bounded=covariance**2,
-        assumes=(ON_THESE_ROWS,),
-        trivial=float(scores.var(correction=0) * g.var(correction=0)),
-        trivial_because="Cauchy-Schwarz between the scores and the function of s",
-        details={"n": z.shape[0], "hsic": dependence, "norm": norm, "weight_norm": size},
-    )
+    rows = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
+    return _contrast(*rows, "squared covariance of the head and the function of s", head=head, weight=weight)
 
 
 def _point(value: Any, s: Tensor, name: str) -> Tensor:
@@ -187,32 +183,52 @@ def _point(value: Any, s: Tensor, name: str) -> Tensor:
     return row
 
 
-def _head(head: KnownHead, z: Tensor, s: Tensor, kernel_z: Kernel, kernel_s: Kernel) -> tuple[float, Tensor, float]:
-    """Return the norm of a head, its scores, and HSIC under the kernel in whose RKHS it has that norm."""
-    norm, scores, _ = evaluate(head, kernel_z, z)
-    if scores is None or isinstance(head, UnknownHead):
-        raise TypeError("this contrast is of one head; pass KernelExpansion, AffineHead or DeployedHead.")
-    dependence = float(hsic(z, s, kernel_z, kernel_s))
-    if isinstance(head, DeployedHead):
-        dependence += float(hsic(scores, s, Linear(), kernel_s))
-    return norm, scores, dependence
-
-
-def _smoothed(
-    z: Tensor, s: Tensor, weight: KernelExpansion, kernel_z: Kernel, kernel_s: Kernel, bounds: str
+def _contrast(
+    z: Tensor,
+    s: Tensor,
+    kernel_z: Kernel,
+    kernel_s: Kernel,
+    bounds: str,
+    *,
+    head: KnownHead | None = None,
+    weight: KernelExpansion | None = None,
+    furthest: tuple[float, str] = (math.inf, ""),
+    **details: float,
 ) -> Certificate:
-    g, size = weight.values(kernel_s, s), weight.norm(kernel_s, s)
-    n = z.shape[0]
-    g = g - g.mean()
-    dependence = float(hsic(z, s, kernel_z, kernel_s))
+    """Bound the contrast of a head, of a function of s, or of both by their squared norms times HSIC.
+
+    What holds anyway is the bound of Cauchy and Schwarz, or `furthest`, a bound with its reason, if that is smaller.
+    """
+    n, dependence = z.shape[0], float(hsic(z, s, kernel_z, kernel_s))
+    norms: dict[str, float] = {}
+    variance_z, variance_s = _largest_variance(kernel_z, z), _largest_variance(kernel_s, s)
+    side_z, side_s = "the features of z", "the features of s"
+    f = None
+    if head is not None:
+        norms["norm"], f, _ = evaluate(head, kernel_z, z)
+        if f is None:
+            raise TypeError("this contrast is of one head; pass KernelExpansion, AffineHead or DeployedHead.")
+        bounded = smoothed_gap = float(hsic(f, s, Linear(), kernel_s))
+        if isinstance(head, DeployedHead):  # its kernel is the sum of two, and HSIC is linear in it
+            dependence += smoothed_gap
+        variance_z, side_z = float(f.var(correction=0)), "the scores"
+    if weight is not None:
+        norms["weight_norm"], g = weight.norm(kernel_s, s), weight.values(kernel_s, s)
+        g = g - g.mean()
+        variance_s, side_s = float(g @ g) / n, "the function of s"
+        if f is None:
+            bounded = max(float(g @ gram_times(kernel_z.shifted, z, g)), 0.0) / n**2
+        else:
+            bounded = (float(g @ (f - f.mean())) / n) ** 2
+    trivial, because = min(furthest, (variance_z * variance_s, f"Cauchy-Schwarz between {side_z} and {side_s}"))
     return Certificate(
-        value=size**2 * dependence,
+        value=math.prod(norm**2 for norm in norms.values()) * dependence,
         bounds=bounds,
-        bounded=max(float(g @ gram_times(kernel_z.shifted, z, g)), 0.0) / n**2,
+        bounded=bounded,
         assumes=(ON_THESE_ROWS,),
-        trivial=float(g @ g) / n * _largest_variance(kernel_z, z),
-        trivial_because="Cauchy-Schwarz between the function of s and the features of z",
-        details={"n": n, "hsic": dependence, "weight_norm": size},
+        trivial=trivial,
+        trivial_because=because,
+        details={"n": n, "hsic": dependence, **norms, **details},
     )
 
 

@@ -19,7 +19,6 @@ from frhsic import _arrays
 from frhsic.certificates._inputs import rows_and_kernels
 from frhsic.certificates.certificate import Certificate, Detail
 from frhsic.certificates.directions import DirectionRule, count_directions, descending_eigenpairs, symmetrized
-from frhsic.certificates.heads import feature_spread
 from frhsic.dependence.operators import gram_times
 from frhsic.kernels import Kernel
 
@@ -121,25 +120,21 @@ class FiniteLaw:
                 f"{values.shape[0]} distinct values of s in {s.shape[0]} rows are too many conditional laws to hold. "
                 "Round or bin s, or take fewer rows."
             )
-        n, weights = z.shape[0], counts.to(torch.float64) / z.shape[0]
-        contrast = torch.nn.functional.one_hot(group, values.shape[0]).to(z.dtype) / counts - 1 / n
-        product = gram_times(kernel_z.shifted, z, torch.cat([contrast, torch.ones_like(z[:, :1])], dim=1))
-        deviations = contrast.T @ product[:, :-1]
-        spread = feature_spread(kernel_z, z, product[:, -1])
-        return cls(weights, kernel_s(values, values), symmetrized(deviations), spread)
+        weights = counts.to(torch.float64) / z.shape[0]
+        return cls.from_groups(z, group, weights, kernel_s(values, values), kernel_z)
 
     @classmethod
-    def from_conditionals(cls, groups: Tensor, probabilities: Tensor, gram_s: Tensor, kernel_z: Kernel) -> FiniteLaw:
-        """Build the law from equally many float64 rows of Z under each value of S, of shape (K, n, d)."""
-        values, n, _ = groups.shape
-        rows = groups.reshape(values * n, -1)
-        marginal = probabilities.repeat_interleave(n)[:, None] / n
-        member = torch.eye(values, dtype=rows.dtype, device=rows.device).repeat_interleave(n, 0) / n
+    def from_groups(
+        cls, rows: Tensor, group: Tensor, probabilities: Tensor, gram_s: Tensor, kernel_z: Kernel
+    ) -> FiniteLaw:
+        """Build the law from float64 rows of Z, of shape (n, d), and the number of the value of S of each, (n,)."""
+        member = torch.nn.functional.one_hot(group, len(probabilities)).to(rows)
+        member = member / member.sum(0)
+        marginal = member @ probabilities[:, None]
         contrast = member - marginal
         product = gram_times(kernel_z.shifted, rows, torch.cat([contrast, marginal], dim=1))
-        deviations = contrast.T @ product[:, :-1]
         spread = float(marginal[:, 0] @ (kernel_z.diagonal(rows) - kernel_z.offset - product[:, -1]))
-        return cls(probabilities, gram_s, symmetrized(deviations), max(spread, 0.0))
+        return cls(probabilities, gram_s, symmetrized(contrast.T @ product[:, :-1]), max(spread, 0.0))
 
     @property
     def kappa(self) -> float:

@@ -141,6 +141,11 @@ class TrainingData:
         return torch.cat(parts, dim=-1).flatten(0, 1).contiguous()
 
     @property
+    def widths(self) -> tuple[int, int, int, int]:
+        """Columns of x, s, y and the sample weight in :meth:`table`; 0 for what is not there."""
+        return self.columns, self.s.shape[-1], int(self.y is not None), int(self.sample_weight is not None)
+
+    @property
     def splits(self) -> int:
         """Number D of splits."""
         return self.x.shape[0]
@@ -154,28 +159,6 @@ class TrainingData:
     def columns(self) -> int:
         """Number d of features."""
         return self.x.shape[2]
-
-
-@dataclass(frozen=True)
-class Fields:
-    """Place of x, s, y and the sample weight in a row of the one table that batches are gathered from."""
-
-    x: int  # number of columns of x
-    s: int  # number of columns of s
-    y: bool
-    weight: bool
-
-    @classmethod
-    def of(cls, data: TrainingData) -> Fields:
-        """Read the places off the data."""
-        return cls(data.columns, data.s.shape[-1], data.y is not None, data.sample_weight is not None)
-
-    def unpack(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-        """Return x (m, d), s (m, q), y (m,) and sample weight (m,) of rows (m, columns)."""
-        after = self.x + self.s
-        y = rows[:, after] if self.y else None
-        weight = rows[:, after + self.y] if self.weight else None
-        return rows[:, : self.x], rows[:, self.x : after], y, weight
 
 
 class Purpose(IntEnum):

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from frhsic import _arrays
 from frhsic.fleet.data import TrainingData
 from frhsic.penalties.base import NoPenalty, Penalty
 
@@ -90,11 +91,9 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.task not in get_args(Task):
             raise ValueError(f"task is {self.task!r}; choose one of {', '.join(get_args(Task))}.")
-        for name, value in (("epochs", self.epochs), ("batch_size", self.batch_size)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} is {value!r}; pass an integer of at least 1.")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate is {self.learning_rate}; pass a positive number.")
+        _arrays.require_integer(self.epochs, "epochs")
+        _arrays.require_integer(self.batch_size, "batch_size")
+        _arrays.require_positive(self.learning_rate, "learning_rate")
         if not 0 <= self.weight_decay < math.inf:
             raise ValueError(f"weight_decay is {self.weight_decay}; pass a finite number that is not negative.")
         if not 0 <= self.variance_floor < 1:

@@ -119,10 +119,9 @@ class Fleet:
         places = list(indices)
         if not places:
             raise ValueError("no indices came; a fleet has at least one model.")
-        where = torch.tensor(places)
 
         def selected(stacked: dict[str, Tensor]) -> dict[str, Tensor]:
-            return {name: values[where.to(values.device)] for name, values in stacked.items()}
+            return {name: values[places] for name, values in stacked.items()}
 
         return replace(
             self,
@@ -130,9 +129,9 @@ class Fleet:
             parameters=selected(self.parameters),
             buffers=selected(self.buffers),
             penalty_state=selected(self.penalty_state),
-            history=History(self.history.task_loss[where], self.history.penalty[where]),
-            epochs_done=self.epochs_done[where],
-            diverged=self.diverged[where],
+            history=History(self.history.task_loss[places], self.history.penalty[places]),
+            epochs_done=self.epochs_done[places],
+            diverged=self.diverged[places],
         )
 
     def _evaluate(self, model: nn.Module, x: Tensor) -> Tensor:
@@ -150,6 +149,10 @@ class Fleet:
             values: Tensor = functional_call(model, state, (part,))
             return values
 
+        def only(state: dict[str, Tensor], part: Tensor) -> Tensor:
+            return one({name: values[0] for name, values in state.items()}, part[0] if x.ndim == 3 else part)[None]
+
+        every = vmap(one, in_dims=(0, 0 if x.ndim == 3 else None)) if self.stackable else only
         of_models = []
         with torch.no_grad():
             for i in range(0, len(self), at_once):
@@ -157,12 +160,7 @@ class Fleet:
                 of_rows = []
                 for a in range(0, x.shape[-2], rows):
                     part = x[..., a : a + rows, :]
-                    own = part[splits[i : i + at_once]] if x.ndim == 3 else part
-                    if self.stackable:
-                        of_rows.append(vmap(one, in_dims=(0, 0 if x.ndim == 3 else None))(state, own))
-                    else:
-                        only = {name: values[0] for name, values in state.items()}
-                        of_rows.append(one(only, own[0] if x.ndim == 3 else own)[None])
+                    of_rows.append(every(state, part[splits[i : i + at_once]] if x.ndim == 3 else part))
                 of_models.append(torch.cat(of_rows, dim=1))
         return torch.cat(of_models)
 

@@ -158,21 +158,18 @@ def pieces(tensor: Tensor) -> list[Tensor]:
 
 def unadapted(penalty: Penalty, z: Tensor, s: Tensor, epochs: int) -> frozenset[str]:
     """Return the names of the penalty's tensors that `adapt` leaves alone, after one call on a batch."""
-    before = {name: (value.data_ptr(), _writes(value)) for name, value in penalty.state_dict(keep_vars=True).items()}
+
+    def places_and_writes() -> dict[str, tuple[int, int]]:
+        # the counter of writes in place has no public name; values do not show it, as a write may leave them equal
+        return {name: (value.data_ptr(), value._version) for name, value in penalty.state_dict(keep_vars=True).items()}
+
+    before = places_and_writes()
     epoch = next((e for e in range(epochs) if penalty.adapts(e)), None)
     if epoch is not None:
         penalty.adapt(z.detach(), s, epoch)
-    after = {name: (value.data_ptr(), _writes(value)) for name, value in penalty.state_dict(keep_vars=True).items()}
-    if {name: place for name, (place, _) in after.items()} != {name: place for name, (place, _) in before.items()}:
+    after = places_and_writes()
+    if any(after[name][0] != before[name][0] for name in before) or len(after) != len(before):
         raise TypeError(
             f"{type(penalty).__name__}.adapt replaced a buffer; it must write in place (copy_), as a fleet stacks it."
         )
     return frozenset(name for name in after if after[name] == before[name])
-
-
-def _writes(tensor: Tensor) -> int:
-    """Return how often a tensor was written in place.
-
-    The counter has no public name. Values do not show it: a write may leave them equal.
-    """
-    return tensor._version

@@ -36,7 +36,7 @@ from torch.optim.adam import adam
 
 from frhsic import _arrays
 from frhsic.fleet.bottleneck import floored
-from frhsic.fleet.data import Fields, Member, Purpose, TrainingData, batch_order, stream, stream_seed
+from frhsic.fleet.data import Member, Purpose, TrainingData, batch_order, stream, stream_seed
 from frhsic.fleet.execution import Execution, GraphCapture, chunks, compiled, saved_bytes, settings
 from frhsic.fleet.progress import EpochLog, Pace, Watch, watching
 from frhsic.fleet.recipe import Recipe, Task, require_rows, row_losses
@@ -232,20 +232,23 @@ class Trainer:
 class Model(nn.Module):
     """One model with its penalty: everything that one member of a fleet owns."""
 
-    def __init__(self, encoder: nn.Module, head: nn.Module, penalty: Penalty, task: Task, fields: Fields) -> None:
+    def __init__(
+        self, encoder: nn.Module, head: nn.Module, penalty: Penalty, task: Task, widths: Sequence[int]
+    ) -> None:
         super().__init__()
         self.encoder = encoder
         self.head = head
         self.penalty = penalty
         self.task: Task = task
-        self.fields = fields
+        self.widths = list(widths)  # columns of x, s, y and the sample weight in a row
 
     def forward(self, rows: Tensor, weight: Tensor, adapt_epoch: int | None, guarded: bool) -> Losses:
         """Return loss, task loss and penalty of one batch; `adapt_epoch` is the epoch if the penalty adapts in it.
 
         `guarded` keeps a penalty of weight 0 out of the gradient, since 0 · NaN is NaN.
         """
-        x, s, y, sample_weight = self.fields.unpack(rows)
+        x, s, *targets = torch.split(rows, self.widths, dim=1)
+        y, sample_weight = (part[:, 0] if part.shape[1] else None for part in targets)
         z = self.encoder(x)  # line 4, (m, dz)
         if adapt_epoch is not None:
             self.penalty.adapt(z.detach(), s, adapt_epoch)  # line 5
@@ -347,7 +350,7 @@ def build_model(recipe: Recipe, data: TrainingData, outputs: int, seed: int, spl
         encoder, head, penalty = recipe.modules(data, outputs)
     if not penalty.prepared:
         penalty.prepare(data.s[split].cpu(), stream(seed, split, Purpose.PENALTY))
-    return Model(encoder, head, penalty, recipe.task, Fields.of(data)).to(data.x.dtype).train()
+    return Model(encoder, head, penalty, recipe.task, data.widths).to(data.x.dtype).train()
 
 
 def _tried(model: Model, rows: Tensor, outputs: int, epochs: int) -> tuple[frozenset[str], int]:
@@ -356,7 +359,7 @@ def _tried(model: Model, rows: Tensor, outputs: int, epochs: int) -> tuple[froze
     A model takes twice what its backward pass keeps, plus parameters, gradient and Adam's means.
     """
     model = copy.deepcopy(model)
-    x, s, *_ = model.fields.unpack(rows)
+    x, s, *_ = torch.split(rows, model.widths, dim=1)
     with torch.no_grad():
         z = model.encoder(x)
         scores = model.head(z)

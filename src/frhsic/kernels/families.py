@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from frhsic._arrays import require_positive
 from frhsic.kernels.kernel import Kernel
 
 
@@ -27,6 +29,7 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
     return torch.relu(left @ right.mT)  # relu rather than clamp_min: one pass less in the backward of every step
 
 
+@dataclass(frozen=True)
 class _Radial(Kernel):
     """Kernel of the distance alone, with k(x, x) = 1; bounded and characteristic."""
 
@@ -42,14 +45,22 @@ class _Radial(Kernel):
             return  # the value is not checked: it may be batched by vmap, or on a GPU
         if isinstance(value, bool) or (not isinstance(value, (int, float)) and not hasattr(value, "__float__")):
             raise TypeError(f"bandwidth is {type(value).__name__}; pass a positive number or a 0-d tensor.")
-        if not (math.isfinite(float(value)) and float(value) > 0):
-            raise ValueError(f"bandwidth is {float(value)}; pass a positive, finite number.")
+        require_positive(float(value), "bandwidth")
+
+    @abstractmethod
+    def _log(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the logarithm of k(x_i, y_j)."""
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.exp(self._log(x, y))
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.expm1(self._log(x, y))
 
     def diagonal(self, x: Tensor) -> Tensor:
         return torch.ones(x.shape[:-1], dtype=x.dtype, device=x.device)
 
 
-@dataclass(frozen=True)
 class Gaussian(_Radial):
     r"""Gaussian kernel, :math:`k(x, y) = \exp(-\|x - y\|^2 / 2\sigma^2)`.
 
@@ -59,16 +70,10 @@ class Gaussian(_Radial):
     tensor([[0.6065]])
     """
 
-    bandwidth: float | Tensor
-
-    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        return torch.exp(squared_distances(x, y) * (-0.5 / self.bandwidth**2))
-
-    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
-        return torch.expm1(squared_distances(x, y) * (-0.5 / self.bandwidth**2))
+    def _log(self, x: Tensor, y: Tensor) -> Tensor:
+        return squared_distances(x, y) * (-0.5 / self.bandwidth**2)
 
 
-@dataclass(frozen=True)
 class Laplacian(_Radial):
     r"""Laplacian kernel, :math:`k(x, y) = \exp(-\|x - y\|_1 / \sigma)`.
 
@@ -78,16 +83,10 @@ class Laplacian(_Radial):
     tensor([[0.1353]])
     """
 
-    bandwidth: float | Tensor
-
-    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        return torch.exp(-_absolute_distances(x, y) / self.bandwidth)
-
-    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
-        return torch.expm1(-_absolute_distances(x, y) / self.bandwidth)
+    def _log(self, x: Tensor, y: Tensor) -> Tensor:
+        return -_absolute_distances(x, y) / self.bandwidth
 
 
-@dataclass(frozen=True)
 class InverseMultiquadric(_Radial):
     r"""Inverse multiquadric kernel, :math:`k(x, y) = (1 + \|x - y\|^2 / \sigma^2)^{-1/2}`.
 
@@ -97,13 +96,11 @@ class InverseMultiquadric(_Radial):
     tensor([[0.7071]])
     """
 
-    bandwidth: float | Tensor
+    def _log(self, x: Tensor, y: Tensor) -> Tensor:
+        return -torch.log1p(squared_distances(x, y) / self.bandwidth**2) / 2
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         return torch.rsqrt(1 + squared_distances(x, y) / self.bandwidth**2)
-
-    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
-        return torch.expm1(-torch.log1p(squared_distances(x, y) / self.bandwidth**2) / 2)
 
 
 @dataclass(frozen=True)
@@ -124,8 +121,7 @@ class Linear(Kernel):
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         return x @ y.mT
 
-    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
-        return x @ y.mT
+    shifted = __call__
 
     def diagonal(self, x: Tensor) -> Tensor:
         return (x * x).sum(-1)

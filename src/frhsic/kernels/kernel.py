@@ -6,8 +6,11 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import Any, TypeVar
 
 from torch import Tensor
+
+T = TypeVar("T", Tensor, float)
 
 
 class Kernel(ABC):
@@ -92,6 +95,21 @@ class _Pair(Kernel):
     a: Kernel
     b: Kernel
 
+    @staticmethod
+    @abstractmethod
+    def _joined(a: T, b: T) -> T:
+        """Return the sum, or the product, of what the two kernels have."""
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        return self._joined(self.a(x, y), self.b(x, y))
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        return self._joined(self.a.diagonal(x), self.b.diagonal(x))
+
+    @property
+    def offset(self) -> float:
+        return self._joined(self.a.offset, self.b.offset)
+
     @property
     def shift_invariant(self) -> bool:
         return self.a.shift_invariant and self.b.shift_invariant
@@ -103,18 +121,12 @@ class Sum(_Pair):
 
     unit_diagonal = False
 
-    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.a(x, y) + self.b(x, y)
+    @staticmethod
+    def _joined(a: T, b: T) -> T:
+        return a + b
 
     def shifted(self, x: Tensor, y: Tensor) -> Tensor:
         return self.a.shifted(x, y) + self.b.shifted(x, y)
-
-    @property
-    def offset(self) -> float:
-        return self.a.offset + self.b.offset
-
-    def diagonal(self, x: Tensor) -> Tensor:
-        return self.a.diagonal(x) + self.b.diagonal(x)
 
     @property
     def bound(self) -> float:
@@ -137,20 +149,14 @@ class Product(_Pair):
     product with the linear kernel is not claimed to be.
     """
 
-    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.a(x, y) * self.b(x, y)
+    @staticmethod
+    def _joined(a: T, b: T) -> T:
+        return a * b
 
     def shifted(self, x: Tensor, y: Tensor) -> Tensor:
         # ab - αβ = (a-α)(b-β) + β(a-α) + α(b-β), with α and β the offsets
         a, b = self.a.shifted(x, y), self.b.shifted(x, y)
         return a * b + self.b.offset * a + self.a.offset * b
-
-    @property
-    def offset(self) -> float:
-        return self.a.offset * self.b.offset
-
-    def diagonal(self, x: Tensor) -> Tensor:
-        return self.a.diagonal(x) * self.b.diagonal(x)
 
     @property
     def bound(self) -> float:
@@ -226,10 +232,18 @@ class Multiple(Kernel):
         return self.factor > 0 and self.kernel.characteristic
 
 
+def _of_kernel(name: str) -> Any:
+    """Return a property that is the one of this name of ``self.kernel``."""
+    return property(lambda self: getattr(self.kernel, name))
+
+
 class _OfColumns(Kernel):
     """A kernel that applies `kernel` to selected columns."""
 
     kernel: Kernel
+    offset, bound = _of_kernel("offset"), _of_kernel("bound")
+    unit_diagonal, shift_invariant = _of_kernel("unit_diagonal"), _of_kernel("shift_invariant")
+    centering_safe = _of_kernel("centering_safe")
 
     @abstractmethod
     def _select(self, x: Tensor) -> Tensor:
@@ -243,26 +257,6 @@ class _OfColumns(Kernel):
 
     def diagonal(self, x: Tensor) -> Tensor:
         return self.kernel.diagonal(self._select(x))
-
-    @property
-    def offset(self) -> float:
-        return self.kernel.offset
-
-    @property
-    def bound(self) -> float:
-        return self.kernel.bound
-
-    @property
-    def unit_diagonal(self) -> bool:
-        return self.kernel.unit_diagonal
-
-    @property
-    def shift_invariant(self) -> bool:
-        return self.kernel.shift_invariant
-
-    @property
-    def centering_safe(self) -> bool:
-        return self.kernel.centering_safe
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ class _Adversarial(Penalty):
     """
 
     steps: Tensor
+    bins = 1  # outputs for each attribute
 
     def __init__(self, z_dim: int, hidden: int, learning_rate: float) -> None:
         super().__init__()
@@ -38,10 +39,6 @@ class _Adversarial(Penalty):
                 self.register_buffer(buffer, None)
 
     @abstractmethod
-    def _outputs(self, attributes: int) -> int:
-        """Return the width of the last layer for so many attributes."""
-
-    @abstractmethod
     def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
         """Return the loss that the adversary minimizes, of its outputs (m, outputs) and s (m, q)."""
 
@@ -54,7 +51,7 @@ class _Adversarial(Penalty):
         return _network({name: weight.detach() for name, weight in self._weights().items()}, z)
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
-        widths = ((self.z_dim, self.hidden), (self.hidden, self._outputs(s.shape[1])))
+        widths = ((self.z_dim, self.hidden), (self.hidden, s.shape[1] * self.bins))
         for (fan_in, fan_out), (weight, bias) in zip(widths, LAYERS):
             bound = 1 / math.sqrt(fan_in)  # as torch.nn.Linear, for weights and biases alike
             for name, shape in ((weight, (fan_out, fan_in)), (bias, (fan_out,))):
@@ -130,9 +127,6 @@ class Adversary(_Adversarial):
     def __init__(self, z_dim: int = 50, *, hidden: int = 50, learning_rate: float = 1e-3) -> None:
         super().__init__(z_dim, hidden, learning_rate)
 
-    def _outputs(self, attributes: int) -> int:
-        return attributes
-
     def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
         return (outputs - s).square().mean()  # mse_loss fails under nested vmap if one side is batched
 
@@ -177,9 +171,6 @@ class BinnedAdversary(_Adversarial):
         whole("bins", bins, 2)
         self.bins = bins
         self.register_buffer("edges", None)
-
-    def _outputs(self, attributes: int) -> int:
-        return attributes * self.bins
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         super()._prepare(s, generator)

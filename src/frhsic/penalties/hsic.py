@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import reduce
 from typing import Literal, get_args
 
 import torch
@@ -202,37 +205,25 @@ class HSIC(ScaledPenalty):
         if self.minority_clip is not None:
             ratio = (self.density_median.to(batch.s) / self._density(batch.s)).clamp(*self.minority_clip)
             batch = replace(batch, row_weight=ratio if batch.row_weight is None else ratio * batch.row_weight)
-        fused = all(isinstance(kernel, (Linear, Gaussian)) for _, kernel in self._terms)
+        terms = self._weighted_kernels(batch)
+        fused = all(isinstance(kernel, (Linear, Gaussian)) for _, kernel, _ in terms)
         if self.statistic == "biased" and batch.row_weight is None and fused:
-            return self._inner(batch, centered(l)) / batch.rows**2
-        return batch.hsic(l, self._gram(batch), self.statistic)
+            l = centered(l)
+            return _sum((factor, _inner(kernel, x, l)) for factor, kernel, x in terms) / batch.rows**2
+        return batch.hsic(l, _sum((factor, kernel(x, x)) for factor, kernel, x in terms), self.statistic)
 
-    def _inner(self, batch: Batch, l: Tensor) -> Tensor:
-        """Return Σ K ∘ L term by term, without K: with centered L, m² times the biased HSIC, in fewer passes."""
-        terms = []
+    def _weighted_kernels(self, batch: Batch) -> list[tuple[float, Kernel, Tensor]]:
+        """Return the terms of K, each a factor, a kernel, and the rows that it sees: scores, or z in its unit."""
+        terms: list[tuple[float, Kernel, Tensor]] = []
         if batch.scores is not None:
-            terms.append(_times(self.head_weight, _linear_inner(self._head(batch, batch.scores), l)))
-        z = self._in_units(batch) if self._terms else batch.z
-        for factor, kernel in self._terms:
-            inner = gaussian_inner(z / kernel.bandwidth, l) if isinstance(kernel, Gaussian) else _linear_inner(z, l)
-            terms.append(_times(factor, inner))
-        return sum(terms[1:], start=terms[0])
-
-    def _gram(self, batch: Batch) -> Tensor:
-        """Return K: the head's part, the representation's, or both."""
-        terms = []
-        if batch.scores is not None:
-            f = self._head(batch, batch.scores)
-            terms.append(_times(self.head_weight, f @ f.mT))
+            # HSIC ignores the mean of the scores; far from zero they would lose digits
+            f = batch.scores - batch.shares @ batch.scores
+            f = standardized(batch.scores, batch.shares) if self.standardize_scores else f
+            terms.append((self.head_weight, Linear(), f))
         if self._terms:
-            terms.append(self._gram_z(batch))
-        return sum(terms[1:], start=terms[0])
-
-    def _head(self, batch: Batch, scores: Tensor) -> Tensor:
-        """Return the scores minus their mean, which HSIC ignores: scores far from zero would lose digits."""
-        if self.standardize_scores:
-            return standardized(scores, batch.shares)
-        return scores - batch.shares @ scores
+            z = self._in_units(batch)
+            terms += [(factor, kernel, z) for factor, kernel in self._terms]
+        return terms
 
     def _density(self, s: Tensor) -> Tensor:
         """Return the density of s (m, q) among the training rows, up to a factor, of shape (m,)."""
@@ -263,13 +254,13 @@ def _terms(kernel: Kernel, factor: float = 1.0) -> tuple[tuple[float, Kernel], .
     return ((factor, kernel),) if factor > 0 else ()
 
 
-def _linear_inner(x: Tensor, l: Tensor) -> Tensor:
-    """Return Σ (x xᵀ) ∘ L."""
-    return (x * (l @ x)).sum()
+def _inner(kernel: Kernel, x: Tensor, l: Tensor) -> Tensor:
+    """Return Σ K ∘ L without K, for a linear or Gaussian kernel: with centered L, m² times the biased HSIC."""
+    return gaussian_inner(x / kernel.bandwidth, l) if isinstance(kernel, Gaussian) else (x * (l @ x)).sum()
 
 
-def _times(weight: float, value: Tensor) -> Tensor:
-    return value if weight == 1 else weight * value
+def _sum(terms: Iterable[tuple[float, Tensor]]) -> Tensor:
+    return reduce(operator.add, (value if factor == 1 else factor * value for factor, value in terms))
 
 
 def _checked_scale_s(scale: object) -> str | tuple[float, ...]:

@@ -33,7 +33,7 @@ def render(report: Report | Audit) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {name: getattr(formatting, name) for name in ("figure", "plain", "percent")}
+    environment.filters |= {name: getattr(formatting, name) for name in ("figure", "plain", "percent", "upper_figure")}
     environment.filters["count"] = lambda n: f"{n:,.0f}"
     page = environment.from_string(_asset("report.html.j2")).render(
         report=report,
