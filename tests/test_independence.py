@@ -22,7 +22,6 @@ from frhsic.independence import (
     _permutations,
     aggregated_test,
     gamma_test,
-    gamma_test_published,
     permutation_test,
 )
 from frhsic.independence._gram_pair import gram_pair
@@ -180,21 +179,6 @@ def test_grettons_moments_are_those_of_the_formulae_for_whole_matrices() -> None
     assert result.threshold == approx(float(reference.isf(0.05)), rel=1e-9)
 
 
-def test_the_published_null_is_that_of_the_published_formulae() -> None:
-    n = 40
-    z, s = rows(n, 2, 3), rows(n, 1, 4)
-    k, l = Gaussian(1.0), Gaussian(0.5)
-    k_gram, l_gram = k(z, z).fill_diagonal_(0), l(s, s).fill_diagonal_(0)
-    mean = float(k_gram.sum() * l_gram.sum()) / (n * (n - 1) * (n - 2) * (n - 3))
-    products = float((k_gram**2).sum() * (l_gram**2).sum())
-    variance = 2 * products / (n * (n - 1) * (n - 2) * (n - 3) * (n - 4) * (n - 5))
-    result = gamma_test_published(z, s, k, l)
-    assert n * result.null_mean == approx(mean, rel=1e-10)
-    assert n * result.null_standard_deviation == approx(math.sqrt(variance), rel=1e-10)
-    reference = stats.gamma(mean**2 / variance, scale=variance / mean)
-    assert n * result.threshold == approx(float(reference.isf(0.05)), rel=1e-9)
-
-
 def test_grettons_moments_refuse_kernels_without_a_unit_diagonal() -> None:
     z = rows(20, 1, 0)
     with pytest.raises(ValueError, match=r"kernel_s is Linear\(\).*moments='permutation'"):
@@ -326,7 +310,6 @@ def test_threshold_and_pvalue_say_the_same() -> None:
             gamma_test(z, s, level=0.3),
             gamma_test(z, s, level=0.3, moments="gretton"),
             gamma_test(z, s, level=0.3, moments="pearson"),
-            gamma_test_published(z, s, level=0.3),
             permutation_test(z, s, level=0.3, resamples=99, random_state=seed),
             aggregated_test(z, s, level=0.3, resamples=99, random_state=seed),
         ):

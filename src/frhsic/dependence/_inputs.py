@@ -39,8 +39,9 @@ def recentered(x: Tensor, kernel: Kernel) -> Tensor:
 
 
 def working_copy(x: Tensor, kernel: Kernel) -> Tensor:
-    """Return x in float64, detached from the autograd graph, and :func:`recentered`."""
-    return recentered(x.detach().to(torch.float64), kernel)
+    """Return x in float64 and detached; at median zero if HSIC under the kernel does not change by it."""
+    x = x.detach().to(torch.float64)
+    return x - x.median(dim=0).values if kernel.centering_safe else x
 
 
 def safe_sqrt(x: Tensor) -> Tensor:

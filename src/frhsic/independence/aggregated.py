@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import torch
@@ -15,10 +16,10 @@ from frhsic.independence._gram_pair import GramPair, gram_pair
 from frhsic.independence._permutations import PermutedStatistics, permuted_statistics
 from frhsic.independence.permutation import critical_value, permutation_pvalue, require_resamples
 from frhsic.independence.result import IndependenceResult, require_level
-from frhsic.kernels import Gaussian, Kernel, Linear, median_bandwidth
+from frhsic.kernels import Gaussian, Kernel, Linear, default_gaussian
 
 MULTIPLES = (0.5, 1.0, 2.0)
-"""Default bandwidths, as multiples of the median distance."""
+"""Default bandwidths on either side, as multiples of the median distance; each is paired with each."""
 
 
 def aggregated_test(
@@ -28,6 +29,7 @@ def aggregated_test(
     *,
     resamples: int = 999,
     random_state: _arrays.RandomState = None,
+    max_rows: int = 2000,
     level: float = 0.05,
     where: Any = None,
     device: torch.device | str | None = None,
@@ -48,7 +50,11 @@ def aggregated_test(
     z, s
         One row per observation.
     kernels
-        Pairs of kernels on z and on s. By default Gaussians at one half, one and two median distances, and linear.
+        Pairs of kernels on z and on s. By default each of three Gaussians on z, at one half, one and two median
+        distances, with each of three on s, and a pair of linear ones.
+    max_rows
+        Largest number of rows. Of more, this many are drawn at random, which the result says in `method` and `n`: the
+        time grows with the square of the rows times `resamples` times the number of pairs.
     resamples, random_state, level, where, device
         As for :func:`~frhsic.independence.permutation_test`.
 
@@ -60,8 +66,8 @@ def aggregated_test(
 
     References
     ----------
-    The idea of aggregation: Albert, Laurent, Marrel and Meynaoui (2022), *Adaptive test of independence based on HSIC
-    measures*.
+    Albert, Laurent, Marrel and Meynaoui (2022), *Adaptive test of independence based on HSIC measures*. Schrab, Kim,
+    Guedj and Gretton (2022), *Efficient aggregated kernel tests using incomplete U-statistics*.
 
     Examples
     --------
@@ -76,10 +82,14 @@ def aggregated_test(
     require_resamples(resamples)
     what = "the aggregated test"
     z, s = paired_rows(z, s, where=where, device=device, least=4, what=what)
+    seed, resamples, given = _arrays.seed_of(random_state), int(resamples), len(z)
+    _arrays.require_integer(max_rows, "max_rows")
+    if given > max_rows:
+        chosen = torch.randperm(given, generator=_arrays.generator(seed))[: max(max_rows, 4)].to(z.device)
+        z, s = z[chosen], s[chosen]
     kernels = _default_kernels(z, s) if kernels is None else list(kernels)
     if not kernels:
         raise ValueError("kernels is empty; pass at least one pair (kernel on z, kernel on s), or None.")
-    seed, resamples = _arrays.seed_of(random_state), int(resamples)
     pairs = [gram_pair(z, s, kernel_z, kernel_s, least=4, what=what) for kernel_z, kernel_s in kernels]
     # each from the same seed: the same permutations for every pair of kernels
     standardized = [_standardized(pair, resamples, _arrays.generator(seed)) for pair in pairs]
@@ -89,13 +99,15 @@ def aggregated_test(
     mean, variance = pairs[best].permutation_mean_variance()
     threshold = mean + math.sqrt(variance) * critical_value(largest, level)
     pvalue = permutation_pvalue(standardized[best].observed, largest, slack)
-    method = f"permutation, largest of {len(pairs)} standardised statistics"
+    method = f"permutation, largest of {len(pairs)} standardized statistics"
+    if given > len(z):
+        method += f", {len(z):,} of {given:,} rows"
     return pairs[best].result(pvalue, threshold, level, method, resamples=resamples, seed=seed)
 
 
 def _default_kernels(z: Tensor, s: Tensor) -> list[tuple[Kernel, Kernel]]:
-    of_z, of_s = median_bandwidth(z, name="z"), median_bandwidth(s, name="s")
-    pairs: list[tuple[Kernel, Kernel]] = [(Gaussian(c * of_z), Gaussian(c * of_s)) for c in MULTIPLES]
+    of_z, of_s = (float(default_gaussian(x, name=name)[0].bandwidth) for x, name in ((z, "z"), (s, "s")))
+    pairs: list[tuple[Kernel, Kernel]] = [(Gaussian(a * of_z), Gaussian(b * of_s)) for a, b in product(MULTIPLES, repeat=2)]
     return [*pairs, (Linear(), Linear())]
 
 
