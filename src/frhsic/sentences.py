@@ -38,7 +38,7 @@ LABELS = {
     "standardized_gdp": "GDP in standard deviations",
     "hsic": "HSIC",
     "hsic_effect": "HSIC, normalised",
-    "distance_correlation": "Distance correlation",
+    "distance_correlation": "Distance correlation, squared",
     "kernel_hgr": "Kernel maximal correlation (HGR)",
     "eipm": "Expected conditional MMD (EIPM)",
     "mutual_information": "Mutual information, nats",
@@ -59,9 +59,11 @@ SENTENCES = {
     "standardized_gdp": "The same in standard deviations of {f}, so that scores which merely shrink do not look "
     "better: {value}.{shuffled}",
     "hsic": "The joint law of {z} and {s} lies {value} from independence, in squared kernel distance.{shuffled}{test}",
-    "hsic_effect": "HSIC on a scale from 0 (independent) to 1 (each determines the other): {value}.{shuffled}",
+    "hsic_effect": "HSIC on a scale from 0 (independent) to 1 (the same distances between rows in both): {value}."
+    "{shuffled}",
     "eipm": "At a typical value of {s} the law of {z} lies {value} from its overall law, in kernel distance.{shuffled}",
-    "distance_correlation": "Distances between rows in {z} and in {s} correlate at {value}; 0 means independent."
+    "distance_correlation": "The squared correlation of distances in {z} with distances in {s} is {value}; 0 means "
+    "independent."
     "{shuffled}",
     "kernel_hgr": "The best smooth function of {z} correlates at {value} with the best smooth function of {s}."
     "{shuffled}",
@@ -97,10 +99,11 @@ SETTINGS = {
     "max_rows": "Rows of the costly statistics",
     "probe_rows": "Rows of the probes",
     "resamples": "Bootstrap and permutations of GDP",
-    "groups": "Jackknife groups",
     "shuffles": "Shuffles for the value if independent",
     "sparse_rows": "Sparse below (effective rows)",
     "seed": "Seed",
+    "kernel_z": "Kernel on Z",
+    "kernel_s": "Kernel on S",
 }
 """Names of the settings of an audit, by key."""
 

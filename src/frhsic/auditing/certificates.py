@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from frhsic.auditing.measures import Rows, Settings, Watch
+from frhsic.auditing.measures import Rows, Settings, Watch, audit_kernels, unit_columns
 from frhsic.auditing.results import CertificateRow
 from frhsic.certificates import (
     Certificate,
@@ -20,7 +20,6 @@ from frhsic.certificates import (
 )
 from frhsic.formatting import plain
 from frhsic.intervals import subsample
-from frhsic.kernels import gaussian_at_median
 
 SHARE = 0.95
 """Share of the variance of S in its feature space that the directions of the gap certificates keep."""
@@ -29,15 +28,16 @@ LEAST_ROWS = 100
 
 
 def certificates(rows: Rows, at: tuple[float, ...], settings: Settings, watch: Watch) -> Iterator[CertificateRow]:
-    """Yield the certificates of one attribute on a subsample of the rows; none where the median distance is 0."""
+    """Yield the certificates of one attribute on a subsample of the rows; none where z is constant."""
     watch("certificates")
     chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
-    z, s = torch.from_numpy(rows.z[chosen]), torch.from_numpy(rows.s[chosen])
+    z, s = torch.from_numpy(unit_columns(rows.z[chosen])), torch.from_numpy(rows.s[chosen])
     rest = np.setdiff1d(np.arange(rows.count), chosen)
     try:
-        kernel_z, kernel_s = gaussian_at_median(z, name=rows.z_name), gaussian_at_median(s, name=rows.s_name)
+        kernels = audit_kernels(z, s, rows, settings)
     except ValueError:
         return
+    kernel_z, kernel_s = kernels.z, kernels.s
     rule = VarianceShare(SHARE)
     if rows.scores is not None:
         head = DeployedHead(torch.from_numpy(rows.scores[chosen]))
@@ -46,10 +46,11 @@ def certificates(rows: Rows, at: tuple[float, ...], settings: Settings, watch: W
     gap = gdp_certificate(z, s, kernel_z=kernel_z, kernel_s=kernel_s, directions=rule)
     yield _row("gap_of_every_head", gap, len(z), root=True)
     if len(rest) >= LEAST_ROWS:
-        # the bound needs bandwidths from rows that it does not use
-        fixed_z = gaussian_at_median(rows.z[rest], name=rows.z_name)
-        fixed_s = gaussian_at_median(rows.s[rest], name=rows.s_name)
-        bound = held_out_bound(z, s, fixed_z, fixed_s, delta=1 - settings.confidence)
+        # the bound needs scales and bandwidths from rows that it does not use
+        others = torch.from_numpy(unit_columns(rows.z[rest])), torch.from_numpy(rows.s[rest])
+        fixed = audit_kernels(*others, rows, settings)
+        scaled = unit_columns(rows.z[chosen], like=rows.z[rest])
+        bound = held_out_bound(scaled, s, fixed.z, fixed.s, delta=1 - settings.confidence)
         observed = bound.details["hsic"]
         assert isinstance(observed, float)
         yield _row("population_hsic", bound, len(z), observed=observed)

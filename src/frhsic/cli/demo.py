@@ -41,11 +41,10 @@ class _Size:
     epochs: int
     audit_rows: int
     resamples: int
-    groups: int
 
 
-FULL = _Size(None, 200, 2000, 300, 10)
-SHORT = _Size(12_000, 30, 800, 200, 5)
+FULL = _Size(None, 200, 2000, 300)
+SHORT = _Size(12_000, 30, 800, 200)
 
 
 def demo(
@@ -84,7 +83,7 @@ def demo(
             validation=0.2,
             held_out=0.2,
             title="Adult: income above 50,000 dollars, and age" if data.name == ADULT else None,
-            settings=Settings(max_rows=size.audit_rows, resamples=size.resamples, groups=size.groups, seed=seed),
+            settings=Settings(max_rows=size.audit_rows, resamples=size.resamples, seed=seed),
         )
         write(result.report, out)
         _training.finish(result, {"report": out}, as_json=as_json, limits={}, printed=_print)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from frhsic import _arrays
@@ -42,6 +44,16 @@ def working_copy(x: Tensor, kernel: Kernel) -> Tensor:
     """Return x in float64 and detached; at median zero if HSIC under the kernel does not change by it."""
     x = x.detach().to(torch.float64)
     return x - x.median(dim=0).values if kernel.centering_safe else x
+
+
+def column_scales(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the spread of each column: the interquartile range of a normal law is 1.349 standard deviations.
+
+    A few far-off rows do not change it. The standard deviation where the range is 0, and 1 for a constant column.
+    """
+    low, high = np.quantile(x, [0.25, 0.75], axis=0)
+    spread = np.where(high > low, (high - low) / 1.349, x.std(axis=0))
+    return np.where((x == x[:1]).all(axis=0), 1.0, spread)
 
 
 def safe_sqrt(x: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ from scipy.special import digamma
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence._inputs import paired_rows
+from frhsic.dependence._inputs import column_scales, paired_rows
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -30,6 +30,7 @@ Counts = NDArray[np.int64]
 MAX_COMPONENTS = 5
 VARIANCE_SHARE = 0.95
 JITTER = 1e-10
+FAR = 10.0
 
 TILE_ENTRIES = 1 << 26
 """Distances held at once on a GPU."""
@@ -56,14 +57,14 @@ def mutual_information(
     Parameters
     ----------
     z, s
-        One row per observation. Every column is scaled to unit variance, which changes the maximum norm but not the
-        mutual information; constant columns are dropped.
+        One row per observation. Every column is divided by its interquartile range, which changes the maximum norm
+        but not the mutual information; constant columns are dropped.
     n_neighbors
         The k of the formula: a smaller one has less bias, a larger one less variance.
     components
         Number of principal components of z to keep. None keeps up to five columns as they are; of more columns it keeps
-        the fewest components with 95 % of the variance, at most five, since nearest neighbours are uninformative in
-        many dimensions. The mutual information of a projection is a lower bound of that of z.
+        the fewest components with 95 % of the variance of the scaled columns, at most five, since nearest neighbours
+        are uninformative in many dimensions. The mutual information of a projection is a lower bound of that of z.
     random_state
         Seed of the jitter, of relative size 1e-10, that breaks ties.
     where
@@ -87,11 +88,14 @@ def mutual_information(
     tensor(1.5929, dtype=torch.float64)
     """
     z, s, dtype = information_rows(z, s, where, n_neighbors)
-    if components is not None or z.shape[1] > MAX_COMPONENTS:
-        z = principal_components(z, components, least=1)
-    z, s = _standardized(z), _standardized(s)
+    columns, z, s = z.shape[1], _standardized(z), _standardized(s)
+    if components is not None and not 1 <= components <= columns:
+        raise ValueError(f"components is {components}; pass from 1 to {columns}, the columns of z, or None.")
     if z.shape[1] == 0:  # z is constant, hence independent of s
         return torch.zeros((), dtype=dtype)
+    if components is not None or z.shape[1] > MAX_COMPONENTS:
+        # far-off rows would set the directions
+        z = _standardized(principal_components(z.clip(-FAR, FAR), components, least=1))
     noise = _arrays.numpy_generator(random_state)
     z = z + JITTER * noise.standard_normal(z.shape)
     s = s + JITTER * noise.standard_normal(s.shape)
@@ -108,16 +112,14 @@ def information_rows(z: Any, s: Any, where: Any, n_neighbors: int) -> tuple[Matr
 
 
 def _standardized(x: Matrix) -> Matrix:
-    """Return the columns that vary, at mean zero and unit variance."""
+    """Return the columns that vary, at median zero and unit spread."""
     x = x[:, (x != x[:1]).any(axis=0)]
-    return np.asarray((x - x.mean(axis=0)) / x.std(axis=0))
+    return np.asarray((x - np.median(x, axis=0)) / column_scales(x))
 
 
 def principal_components(x: Matrix, components: int | None, *, least: int) -> Matrix:
     """Project on `components` principal components, or on the fewest with 95 % of the variance."""
     columns = x.shape[1]
-    if components is not None and not 1 <= components <= columns:
-        raise ValueError(f"components is {components}; pass from 1 to {columns}, the columns of z, or None.")
     centered = x - x.mean(axis=0)
     variances, directions = np.linalg.eigh(centered.T @ centered)
     shares = np.cumsum(variances[::-1].clip(0))
