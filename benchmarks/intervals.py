@@ -29,7 +29,13 @@ ATTRIBUTES: dict[str, Callable[[Array], Array]] = {
 CONFIDENCES = (0.95, 0.99)
 SETTINGS = [("normal", d, rho) for d in (1, 10, 50) for rho in (0.0, 0.1, 0.3, 0.5)]
 SETTINGS += [("log-normal", 1, 0.1), ("log-normal", 1, 0.3), ("log-normal", 10, 0.3)]
-SETTINGS += [("tied", 1, 0.1), ("tied", 1, 0.3), ("tied", 10, 0.3), ("zero-inflated", 1, 0.1), ("zero-inflated", 1, 0.3)]
+SETTINGS += [
+    ("tied", 1, 0.1),
+    ("tied", 1, 0.3),
+    ("tied", 10, 0.3),
+    ("zero-inflated", 1, 0.1),
+    ("zero-inflated", 1, 0.3),
+]
 
 
 def sample(kind: str, d: int, rho: float, n: int, rng: np.random.Generator) -> tuple[Array, Array]:

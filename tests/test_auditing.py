@@ -412,7 +412,9 @@ def test_the_caller_gives_the_kernels():
     kernel = Gaussian(7.0)
     number = audit(z, age, settings=replace(QUICK, kernel_z=Gaussian(0.3), kernel_s=kernel))["age"].all_rows["hsic"]
     rows = subsample(300, 400, QUICK.generator(1))
-    assert number.value == pytest.approx(float(hsic_unbiased(z[rows], age.to_numpy()[rows], Gaussian(0.3), kernel)), rel=1e-9)
+    assert number.value == pytest.approx(
+        float(hsic_unbiased(z[rows], age.to_numpy()[rows], Gaussian(0.3), kernel)), rel=1e-9
+    )
     assert (number.settings["kernel on s"], number.settings["bandwidth on s"]) == (repr(kernel), "given")
 
 

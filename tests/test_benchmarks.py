@@ -37,7 +37,16 @@ def start(module: ModuleType, options: str, *more: str) -> None:
 
 
 def test_no_program_is_left_out():
-    tested = {"certificates", "dependence", "frem_rounding", "independence", "intervals", "power", "selection", "training"}
+    tested = {
+        "certificates",
+        "dependence",
+        "frem_rounding",
+        "independence",
+        "intervals",
+        "power",
+        "selection",
+        "training",
+    }
     assert {path.stem for path in FOLDER.glob("*.py")} == tested
 
 

@@ -27,12 +27,15 @@ from frhsic.independence import (
 from frhsic.independence._gram_pair import gram_pair
 from frhsic.independence.null_moments import permutation_mean_variance, permutation_third_moment
 from frhsic.kernels import (
+    Column,
     Gaussian,
     InverseMultiquadric,
     Kernel,
     Laplacian,
     Linear,
+    PerColumn,
     gaussian_at_median,
+    median_bandwidth,
     per_column_gaussians,
 )
 
@@ -360,6 +363,33 @@ def test_the_aggregated_test_sees_what_one_bandwidth_does_not() -> None:
         aggregated_test(z, s, [])
 
 
+def test_the_default_pairs_each_bandwidth_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    z = rows(60, 1, 0)
+    s = z**2 + rows(60, 1, 1)
+    of_z, of_s = median_bandwidth(z), median_bandwidth(s)
+    grid = [(a, b) for a in (0.5, 1.0, 2.0) for b in (0.5, 1.0, 2.0)]
+    for weight, kept in ((1.0, grid), (1e-9, [(a, b) for a, b in grid if a == b])):
+        monkeypatch.setattr("frhsic.independence.aggregated.UNEQUAL", weight)
+        pairs = [*((Gaussian(a * of_z), Gaussian(b * of_s)) for a, b in kept), (Linear(), Linear())]
+        default = aggregated_test(z, s, resamples=99, random_state=3)
+        explicit = aggregated_test(z, s, pairs, resamples=99, random_state=3)
+        assert (default.pvalue, default.kernels) == (explicit.pvalue, explicit.kernels)
+        assert default.threshold == approx(explicit.threshold, rel=1e-9)
+
+
+def test_the_aggregated_test_says_how_many_rows_it_drew() -> None:
+    z, s = rows(80, 1, 0), rows(80, 1, 1)
+    result = aggregated_test(z, s, resamples=19, random_state=0, max_rows=50)
+    assert result.n == 50
+    assert result.method.endswith("50 of 80 rows")
+
+
+def test_bandwidths_of_sums_over_columns_are_listed() -> None:
+    kernel = Column(Gaussian(2.0), 0) + 3.0 * Column(Gaussian(5.0) * Linear(), 1)
+    result = gamma_test(rows(20, 2, 0), rows(20, 2, 1), kernel, PerColumn((Gaussian(1.0), Gaussian(4.0))))
+    assert result.bandwidths == ((2.0, 5.0), (1.0, 4.0))
+
+
 def test_too_few_resamples_never_reject() -> None:
     z = rows(30, 1, 0)
     result = permutation_test(z, z, resamples=18, random_state=0)
@@ -504,7 +534,7 @@ def test_statistic_and_pvalue_agree_with_causal_learn() -> None:
     z = torch.cos(1.7 * i**1.5)
     s = torch.sin(0.9 * i**1.3) + 0.1 * z
     z, s = ((x - x.mean()) / x.std() for x in (z, s))
-    result = gamma_test(z, s, Gaussian(1.0), Gaussian(0.5))
+    result = gamma_test(z, s, Gaussian(1.0), Gaussian(0.5), moments="permutation")
     assert 1000**2 * result.statistic == approx(1506.618432614998, rel=1e-10)
     assert result.pvalue == approx(7.792611530910154e-05, rel=0.03)
     # both are too small by far; three moments come closer to the permutations

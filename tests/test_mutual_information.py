@@ -8,30 +8,14 @@ import numpy as np
 import pytest
 import torch
 from pytest import approx
-from scipy.special import digamma
 
-from dependence_samples import KINDS, check_bad_pairs, gaussian_pair, waves, within
+from dependence_samples import KINDS, check_bad_pairs, gaussian_pair, ksg_by_definition, waves, within
 from frhsic.dependence import information, mutual_information
 
 
-def ksg_by_definition(z, s, k, inside):
-    """Count neighbours one by one; `inside` compares a distance with the radius."""
-    n = len(z)
-
-    def far(x, i, j):
-        return max(abs(a - b) for a, b in zip(x[i], x[j]))
-
-    total = 0.0
-    for i in range(n):
-        others = [j for j in range(n) if j != i]
-        radius = sorted(max(far(z, i, j), far(s, i, j)) for j in others)[k - 1]
-        counts = [sum(inside(far(x, i, j), radius) for j in others) for x in (z, s)]
-        total += sum(digamma(count + 1) for count in counts) / n
-    return digamma(k) + digamma(n) - total
-
-
 def scaled(x):
-    return (x - x.mean(0)) / x.std(0)
+    low, high = np.quantile(x, [0.25, 0.75], axis=0)
+    return 1.349 * x / (high - low)
 
 
 @pytest.mark.parametrize("columns", [1, 3])
@@ -86,6 +70,14 @@ def test_ties_do_not_bias_it_under_independence():
     assert abs(mean) < 4 * error + 0.01
 
 
+def test_units_and_a_far_off_row_do_not_matter():
+    z, s = gaussian_pair(500, 0.8, 3, columns=8)
+    units = torch.logspace(-3, 3, 8, dtype=z.dtype)
+    assert mutual_information(z * units, s).item() == approx(mutual_information(z, s).item(), abs=1e-9)
+    far = torch.cat([z, torch.full((1, 8), 1e11, dtype=z.dtype)])
+    assert mutual_information(far, torch.cat([s, s[:1]])).item() == approx(mutual_information(z, s).item(), abs=0.05)
+
+
 def test_values_that_coincide_count_as_one_value():
     # s takes four values, and z is a copy of it, or reveals it: log 4, the entropy of s
     z = np.repeat(np.arange(4.0), 250)
@@ -101,10 +93,11 @@ def test_the_jitter_is_seeded():
     assert values[0] == values[1] != values[2]
 
 
-def test_fifty_columns_are_reduced_to_the_components_that_carry_the_variance():
+def test_fifty_columns_in_mixed_units_are_reduced_to_the_components_that_carry_the_variance():
     rng = np.random.default_rng(1)
     core = rng.standard_normal((600, 2))
-    z = np.hstack([3 * core, 0.01 * rng.standard_normal((600, 48))])
+    z = core @ rng.standard_normal((2, 50)) + 0.01 * rng.standard_normal((600, 50))
+    z = z * 10 ** rng.uniform(-3, 3, 50)
     s = core[:, 0] + 0.5 * rng.standard_normal(600)
     truth = math.log(1 + 4) / 2
     assert mutual_information(z, s).item() == approx(truth, abs=0.12)

@@ -1,7 +1,5 @@
 """Probes: they recover what is there and nothing else, and say what chance gives."""
 
-import math
-
 import numpy as np
 import pytest
 

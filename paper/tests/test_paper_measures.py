@@ -27,6 +27,7 @@ from frhsic_paper.models import Model
 from frhsic_paper.options import Options
 from frhsic_paper.printed import cached
 from frhsic_paper.protocol import CORRECTED, PUBLISHED
+from frhsic_paper.published_statistics import mutual_information_published
 from frhsic_paper.studies import bandwidth_scaling, convergence, high_dimensional, runtime
 from frhsic_paper.studies.bound import RULES, corrected_sides, published_sides
 from frhsic_paper.studies.transfer import published_heads

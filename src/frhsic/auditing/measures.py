@@ -74,7 +74,9 @@ class Settings:
 
     def plain(self) -> dict[str, Setting]:
         """Return the settings as text and numbers."""
-        kernels = {name: str(getattr(self, name) or "Gaussian at the median distance") for name in ("kernel_z", "kernel_s")}
+        kernels = {
+            name: str(getattr(self, name) or "Gaussian at the median distance") for name in ("kernel_z", "kernel_s")
+        }
         return {f.name: getattr(self, f.name) for f in fields(self)} | kernels
 
     def generator(self, *keys: int) -> np.random.Generator:
@@ -165,7 +167,9 @@ class Kernels:
 def audit_kernels(z: Tensor, s: Tensor, rows: Rows, settings: Settings) -> Kernels:
     """Return the kernels of the settings; by default Gaussians at the median distance, for several S one for each."""
     kernel_z, rule_z = (settings.kernel_z, "given") if settings.kernel_z else default_gaussian(z, name=rows.z_name)
-    columns = [(settings.kernel_s, "given") if settings.kernel_s else default_gaussian(c, name=rows.s_name) for c in s.T]
+    columns = [
+        (settings.kernel_s, "given") if settings.kernel_s else default_gaussian(c, name=rows.s_name) for c in s.T
+    ]
     kernel_s = columns[0][0] if len(columns) == 1 else PerColumn(tuple(kernel for kernel, _ in columns))
     return Kernels(kernel_z, kernel_s, (rule_z, "; ".join(dict.fromkeys(rule for _, rule in columns))))
 
