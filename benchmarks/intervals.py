@@ -3,9 +3,9 @@
     python benchmarks/intervals.py                                     # the table of docs/tests.md (hours on one core)
     python benchmarks/intervals.py --rows 200 --draws 100 --quick      # a quick look
 
-Z is normal with d columns; its first has correlation ρ with a normal U, and S is U, exp U, U rounded to halves, or 0 for
-most rows. Kernels are Gaussians at the median distances of 1,500 other rows, or half-distances. The true value is 0 for
-ρ = 0, otherwise the mean of the unbiased estimates over all draws.
+Z is normal with d columns; its first has correlation ρ with a normal U, and S is U, exp U, U rounded to halves, or 0
+for most rows. Kernels are Gaussians at the median distances of 1,500 other rows, or half-distances. The true value is
+0 for ρ = 0, otherwise the mean of the unbiased estimates over all draws.
 """
 
 from __future__ import annotations

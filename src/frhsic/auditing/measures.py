@@ -49,9 +49,9 @@ class Settings:
     seed
         Seed of every random draw.
     kernel_z, kernel_s
-        Kernels of HSIC, kernel maximal correlation, EIPM and the certificates, on Z with each of several columns divided
-        by its spread, and on each attribute. None is a Gaussian at the median distance or, where that is 0, at the
-        median of the non-zero distances.
+        Kernels of HSIC, kernel maximal correlation, EIPM and the certificates: on Z, with each of several columns
+        divided by its spread, and on each attribute. None is a Gaussian at the median distance or, where that is 0, at
+        the median of the non-zero distances.
     """
 
     confidence: float = 0.95
@@ -170,7 +170,7 @@ def audit_kernels(z: Tensor, s: Tensor, rows: Rows, settings: Settings) -> Kerne
     columns = [
         (settings.kernel_s, "given") if settings.kernel_s else default_gaussian(c, name=rows.s_name) for c in s.T
     ]
-    kernel_s = columns[0][0] if len(columns) == 1 else PerColumn(tuple(kernel for kernel, _ in columns))
+    kernel_s = columns[0][0] if len(columns) == 1 else PerColumn(tuple(part for part, _ in columns))
     return Kernels(kernel_z, kernel_s, (rule_z, "; ".join(dict.fromkeys(rule for _, rule in columns))))
 
 

@@ -47,13 +47,13 @@ def working_copy(x: Tensor, kernel: Kernel) -> Tensor:
 
 
 def column_scales(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the spread of each column: the interquartile range of a normal law is 1.349 standard deviations.
+    """Return the standard deviation of each column, with far-off values drawn in; 1 for a constant column.
 
-    A few far-off rows do not change it. The standard deviation where the range is 0, and 1 for a constant column.
+    Far off is more than ten interquartile ranges from the median, where that range is not 0.
     """
-    low, high = np.quantile(x, [0.25, 0.75], axis=0)
-    spread = np.where(high > low, (high - low) / 1.349, x.std(axis=0))
-    return np.where((x == x[:1]).all(axis=0), 1.0, spread)
+    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75], axis=0)
+    reach = np.where(high > low, 10 * (high - low), np.inf)
+    return np.where((x == x[:1]).all(axis=0), 1.0, x.clip(middle - reach, middle + reach).std(axis=0))
 
 
 def safe_sqrt(x: Tensor) -> Tensor:

@@ -57,8 +57,8 @@ def mutual_information(
     Parameters
     ----------
     z, s
-        One row per observation. Every column is divided by its interquartile range, which changes the maximum norm
-        but not the mutual information; constant columns are dropped.
+        One row per observation. Every column is scaled to unit variance, far-off rows aside, which changes the maximum
+        norm but not the mutual information; constant columns are dropped.
     n_neighbors
         The k of the formula: a smaller one has less bias, a larger one less variance.
     components
@@ -130,7 +130,7 @@ def principal_components(x: Matrix, components: int | None, *, least: int) -> Ma
 
 
 def ksg(z: Matrix, s: Matrix, n_neighbors: int, *, strict: bool, device: torch.device | str | None) -> float:
-    """Return the estimate of the rows as they are; `strict`: neighbours nearer than the k-th count, not those as near."""
+    """Return the estimate of the rows as they are; `strict` counts rows nearer than the k-th, not those as near."""
     place = torch.device("cpu") if device is None else _arrays.resolve_device(device)
     if place.type == "cpu":
         within = _counts_by_trees(z, s, n_neighbors, strict)

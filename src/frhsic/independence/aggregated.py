@@ -40,8 +40,8 @@ def aggregated_test(
 
     where :math:`T^{(k)}` is HSIC under the k-th pair of kernels and :math:`\mu_k, \sigma_k` are its exact mean and
     standard deviation over all permutations, which put all pairs on one scale. The weight :math:`w_k` is 1, and 0.7 for
-    the default pairs of unequal multiples, which would otherwise cost power where equal ones are right. All pairs use the same permutations, and
-    the level is exact as in :func:`~frhsic.independence.permutation_test`.
+    the default pairs of unequal multiples, which would otherwise cost power where equal ones are right. All pairs use
+    the same permutations, and the level is exact as in :func:`~frhsic.independence.permutation_test`.
 
     Use it when the scale of the dependence is unknown: wide kernels detect trends, narrow ones rings and waves. The
     test is less powerful than the best single pair of kernels and more powerful than a wrong one.

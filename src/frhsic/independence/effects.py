@@ -1,15 +1,16 @@
 r"""Intervals for HSIC, and the test that dependence is small.
 
-The unbiased HSIC of a sample, :math:`\hat\theta`, estimates the population value :math:`\theta`. Its limit is a weighted
-sum of noncentral chi-squares, whose cumulants are linear in :math:`\theta` if the dependence lies along one direction:
+The unbiased HSIC of a sample, :math:`\hat\theta`, estimates the population value :math:`\theta`. For weak dependence it
+is close to a weighted sum of noncentral chi-squares, whose cumulants are linear in :math:`\theta` along one direction:
 
 .. math:: \kappa_1 = \theta, \qquad \kappa_2 = \kappa_2^0 + k\,\theta, \qquad
     \kappa_3 = \kappa_3^0 + \tfrac32 k^2\,\theta.
 
-At :math:`\theta = 0` they are the exact moments over permutations. The slope is :math:`k = 4 \lambda_Z \lambda_S / n` for
-weak dependence, :math:`\lambda` the typical eigenvalue of a centred Gram matrix divided by n, and comes from the
-influence of each row for strong dependence. A shifted gamma has these cumulants, and an interval holds each
-:math:`\theta` under which the observed value lies in neither tail. docs/tests.md has the measured coverage.
+At :math:`\theta = 0` they are the exact moments over permutations. For weak dependence the slope is
+:math:`k = 4 \lambda_Z \lambda_S / n`, where :math:`\lambda_Z` is :math:`\operatorname{tr} \tilde K^3` divided by
+:math:`n \operatorname{tr} \tilde K^2`, a typical eigenvalue; for strong dependence it comes from the influence of each
+row. A shifted gamma has these cumulants, and an interval holds each :math:`\theta` under which the observed value lies
+in neither tail. docs/tests.md has the measured coverage.
 """
 
 from __future__ import annotations
@@ -115,10 +116,9 @@ def hsic_interval(
 ) -> Effect:
     r"""Unbiased HSIC with an interval, from its approximate law at each population value.
 
-    The interval :math:`\{\theta : P_\theta(\hat\theta \ge v) \ge \alpha/2,\ P_\theta(\hat\theta \le v) \ge \alpha/2\}` for
-    the observed v is cut at zero and widened to hold v, which is negative about half the time under independence.
-    Zero lies outside exactly when :func:`~frhsic.independence.gamma_test` gives :math:`p < \alpha/2` with
-    :func:`~frhsic.dependence.hsic_unbiased` in place of the biased value.
+    The interval holds each :math:`\theta \ge 0` with :math:`P_\theta(\hat\theta \ge v)` and
+    :math:`P_\theta(\hat\theta \le v)` at least :math:`\alpha/2`, where v is the observed value. It is widened to hold
+    v, which is negative about half the time under independence; the upper end is never below that of v = 0.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ def _own(gram: Gram, sums: GramSums) -> tuple[float, Tensor]:
 
 
 def _influence(k: Gram, l: Gram, sums: PairSums) -> Tensor:
-    r"""Return the influence of each row on HSIC up to a constant, :math:`\frac2n \sum_j \tilde K_{ij} \tilde L_{ij}`."""
+    r"""Return the influence of each row up to a constant, :math:`\frac2n \sum_j \tilde K_{ij} \tilde L_{ij}`."""
     rows, _ = centered_products(k, l, sums)
     return 2 * rows / k.n
 

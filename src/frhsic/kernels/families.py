@@ -154,13 +154,14 @@ class HalfDistance(Kernel):
     centering_safe = characteristic = True
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        return (x.norm(dim=-1)[..., :, None] + y.norm(dim=-1)[..., None, :] - _distances(x, y)) / 2
+        return (self.diagonal(x)[..., :, None] + self.diagonal(y)[..., None, :] - _distances(x, y)) / 2
 
     def shifted(self, x: Tensor, y: Tensor) -> Tensor:
         return self(x, y)
 
     def diagonal(self, x: Tensor) -> Tensor:
-        return x.norm(dim=-1)
+        norms: Tensor = torch.linalg.vector_norm(x, dim=-1)
+        return norms
 
 
 def _distances(x: Tensor, y: Tensor) -> Tensor:
