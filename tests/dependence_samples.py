@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.special import digamma
 from torch import Tensor
 
 
@@ -61,3 +62,19 @@ def check_bad_pairs(statistic: Callable[[Any, Any], Any]) -> None:
             statistic(z, s)
     with pytest.raises(ValueError, match="s is constant"):
         statistic(np.arange(12.0), np.ones(12))
+
+
+def ksg_by_definition(z, s, k, inside):
+    """Count neighbours one by one; `inside` compares a distance with the radius."""
+    n = len(z)
+
+    def far(x, i, j):
+        return max(abs(a - b) for a, b in zip(x[i], x[j]))
+
+    total = 0.0
+    for i in range(n):
+        others = [j for j in range(n) if j != i]
+        radius = sorted(max(far(z, i, j), far(s, i, j)) for j in others)[k - 1]
+        counts = [sum(inside(far(x, i, j), radius) for j in others) for x in (z, s)]
+        total += sum(digamma(count + 1) for count in counts) / n
+    return digamma(k) + digamma(n) - total

@@ -14,15 +14,22 @@ from frhsic import sentences
 from frhsic.auditing import Audit, Curve, Histogram, Number, Settings, Subject, audit, documents
 from frhsic.auditing.measures import Rows, _contrast
 from frhsic.certificates import DeployedHead, VarianceShare, gdp_certificate, localized_contrast
-from frhsic.dependence import distance_correlation, eipm, hsic, kernel_hgr, mutual_information
-from frhsic.independence import gamma_test
+from frhsic.dependence import (
+    distance_correlation_unbiased,
+    eipm,
+    hsic,
+    hsic_unbiased,
+    kernel_hgr,
+    mutual_information,
+)
+from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
 from frhsic.intervals import subsample
-from frhsic.kernels import gaussian_at_median
+from frhsic.kernels import Gaussian, gaussian_at_median
 from frhsic.parity import gdp, gdp_curve, standardized_gdp
 from frhsic.probes import cross_fitted_scores
 from frhsic.sentences import LABELS
 
-QUICK = Settings(resamples=60, groups=5, shuffles=2, max_rows=400, probe_rows=200)
+QUICK = Settings(resamples=60, shuffles=2, max_rows=400, probe_rows=200)
 
 
 def table(n=700, d=1, strength=1.0, seed=0, dtype=np.float64):
@@ -61,11 +68,15 @@ def test_every_number_is_the_one_that_the_library_gives(scored):
     a, b = torch.from_numpy(z[rows]), torch.from_numpy(age.to_numpy()[rows])[:, None]
     k, l = gaussian_at_median(a), gaussian_at_median(b)
     test = gamma_test(a, b, k, l)
-    assert got["hsic"].value == test.statistic == pytest.approx(float(hsic(a, b, k, l)), rel=1e-12)
-    assert (got["hsic"].pvalue, got["hsic_effect"].value) == (test.pvalue, test.effect_size)
+    assert got["hsic"].value == pytest.approx(float(hsic_unbiased(a, b, k, l)), rel=1e-10)
+    assert got["hsic"].settings["biased"] == pytest.approx(float(hsic(a, b, k, l)), rel=1e-12)
+    assert (got["hsic"].pvalue, got["hsic_effect"].settings["biased"]) == (test.pvalue, test.effect_size)
+    for key, function in (("hsic", hsic_interval), ("hsic_effect", normalized_hsic_interval)):
+        expected = function(a, b, k, l)
+        assert (got[key].value, got[key].interval) == (expected.value, expected.interval)
     assert got["kernel_hgr"].value == float(kernel_hgr(a, b, k, l))
     assert got["eipm"].value == float(eipm(a, b, k))
-    assert got["distance_correlation"].value == float(distance_correlation(a, b))
+    assert got["distance_correlation"].value == pytest.approx(float(distance_correlation_unbiased(a, b)), rel=1e-9)
     assert got["mutual_information"].value == float(mutual_information(a, b))
     assert {number.key for number in got.numbers} == set(LABELS)
 
@@ -375,21 +386,52 @@ def test_too_few_rows_are_refused():
 
 
 def test_settings_are_checked():
-    for change in ({"confidence": 1.5}, {"max_rows": 5}, {"resamples": 1.5}, {"groups": True}):
+    for change in ({"confidence": 1.5}, {"max_rows": 5}, {"resamples": 1.5}, {"shuffles": True}):
         with pytest.raises(ValueError, match=next(iter(change))):
             Settings(**change)
 
 
-def test_an_attribute_with_a_zero_median_distance_leaves_out_the_kernels_and_says_why():
-    z, _, _ = table(400)
+@pytest.mark.parametrize("kind", ["zero-inflated", "binary", "decisions"])
+def test_tied_attributes_and_decisions_are_audited_at_a_stated_bandwidth(kind):
+    """More than half of the pairs coincide: 60 of 400 values of s are not 0, or z or s is 0/1."""
+    z, age, _ = table(400)
     s = np.zeros(400)
-    s[:60] = np.arange(60)
-    found = audit(z, s, settings=QUICK)
-    missing = {one.key: one.reason for one in found["s"].all_rows.omitted}
-    assert {"hsic", "hsic_effect", "eipm", "kernel_hgr"} <= set(missing)
-    assert "median distance" in missing["hsic"]
-    assert found["s"].all_rows["probe_linear"].value is not None
-    assert found["s"].certificates == ()
+    s[:60] = 1.0 if kind == "binary" else np.arange(60)
+    if kind == "decisions":
+        z, s = (z[:, 0] > 1.2).astype(float), age.to_numpy()
+    result = audit(z, s, at=[s.max()], settings=QUICK)["s"]
+    assert {number.key for number in result.all_rows.numbers} == set(LABELS)
+    assert {"gap_of_these_scores", "gap_of_every_head"} <= {row.key for row in result.certificates}
+    side = "bandwidth on z" if kind == "decisions" else "bandwidth on s"
+    assert result.all_rows["hsic"].settings[side] == "median of the non-zero distances"
+    assert (result.all_rows["hsic"].pvalue < 0.05) == (kind == "decisions")
+
+
+def test_the_caller_gives_the_kernels():
+    z, age, _ = table(300)
+    kernel = Gaussian(7.0)
+    number = audit(z, age, settings=replace(QUICK, kernel_z=Gaussian(0.3), kernel_s=kernel))["age"].all_rows["hsic"]
+    rows = subsample(300, 400, QUICK.generator(1))
+    assert number.value == pytest.approx(
+        float(hsic_unbiased(z[rows], age.to_numpy()[rows], Gaussian(0.3), kernel)), rel=1e-9
+    )
+    assert (number.settings["kernel on s"], number.settings["bandwidth on s"]) == (repr(kernel), "given")
+
+
+def test_units_of_the_columns_do_not_matter():
+    z, age, _ = table(400, d=6)
+    units = np.array([1.0, 1e3, 1.0, 1e-3, 50.0, 1e4])
+    plain, mixed = (audit(x, age, settings=QUICK)["age"].all_rows for x in (z, z * units))
+    for key in ("hsic", "hsic_effect", "kernel_hgr", "eipm", "distance_correlation", "mutual_information"):
+        assert mixed[key].value == pytest.approx(plain[key].value, rel=1e-6)
+
+
+def test_probes_show_what_they_give_with_the_attribute_shuffled(embedded):
+    numbers = embedded[-1]["age"].all_rows
+    for key in ("probe_linear", "probe_trees", "kernel_hgr", "eipm", "mutual_information"):
+        assert "coverage" in numbers[key].no_interval
+        assert numbers[key].under_independence != 0
+    assert numbers["probe_trees"].under_independence < 0 < numbers["probe_trees"].value
 
 
 def test_scores_that_are_constant_have_a_gap_of_zero_and_no_scaled_one():

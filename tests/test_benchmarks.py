@@ -37,8 +37,24 @@ def start(module: ModuleType, options: str, *more: str) -> None:
 
 
 def test_no_program_is_left_out():
-    tested = {"certificates", "dependence", "frem_rounding", "independence", "power", "selection", "training"}
+    tested = {
+        "certificates",
+        "dependence",
+        "frem_rounding",
+        "independence",
+        "intervals",
+        "power",
+        "selection",
+        "training",
+    }
     assert {path.stem for path in FOLDER.glob("*.py")} == tested
+
+
+def test_intervals(program, capsys):
+    start(program("intervals"), "--rows 20 --draws 2 --quick")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + 4
+    assert all(line.count("|") == 8 for line in lines)
 
 
 def test_training(program, monkeypatch, capsys):

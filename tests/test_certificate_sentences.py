@@ -20,7 +20,7 @@ from frhsic.auditing.certificates import certificates
 from frhsic.auditing.measures import Rows
 from frhsic.sentences import certificate_label, certificate_sentence
 
-SUBJECT = Subject(kind="score", name="f", score_name="f")
+SCORE, EMBEDDING = (Subject(kind=kind, name="f", score_name="f") for kind in ("score", "embedding"))
 ROUNDING = 1e-9
 """What is computed here and in the library differs by rounding, in units of the bound."""
 NUMBER = r"\d[\d,]*(?:\.\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?"
@@ -82,6 +82,12 @@ def representation(rng: np.random.Generator, s: np.ndarray) -> np.ndarray:
     return rng.uniform(0, 3) * signal + rng.uniform(0.05, 1) * noise * (1 + rng.integers(2) * np.abs(t[:, None]))
 
 
+def spread(z: np.ndarray) -> np.ndarray:
+    """Standard deviation of each column, values further than ten interquartile ranges from the median drawn in."""
+    low, middle, high = np.percentile(z, [25, 50, 75], axis=0)
+    return np.std(np.minimum(np.maximum(z, middle - 10 * (high - low)), middle + 10 * (high - low)), axis=0)
+
+
 def claims(rng: np.random.Generator, key: str) -> Iterator[Claim]:
     """The sentences of one kind that an audit of random rows shows."""
     n = int(rng.integers(20, 70))
@@ -93,7 +99,9 @@ def claims(rng: np.random.Generator, key: str) -> Iterator[Claim]:
     given = f if key == "gap_of_these_scores" else None
     for row in certificates(Rows(z, s[:, None], given, "f", "s"), at, Settings(), lambda step: None):
         if row.key.partition("_at_")[0] == key and row.value is not None:
-            yield Claim(row, certificate_sentence(row, SUBJECT, "s"), z, s[:, None], f)
+            text = certificate_sentence(row, SCORE if z.shape[1] == 1 else EMBEDDING, "s")
+            assert ("each column divided by its spread" in text) == (z.shape[1] > 1 and key != "gap_of_these_scores")
+            yield Claim(row, text, z if z.shape[1] == 1 else z / spread(z), s[:, None], f)
             if key != "contrast":
                 return  # the others are not needed, and not computed
 
@@ -181,7 +189,7 @@ def test_hsic_of_the_population_exceeds_its_bound_in_fewer_samples_than_stated(i
         rng = np.random.default_rng([seed, 17])
         a, b = rng.integers(2, 6, 2)
         table = rng.dirichlet(np.full(a * b, rng.uniform(0.1, 1))).reshape(a, b)
-        z, s = rng.normal(size=(a, rng.integers(1, 4))), rng.normal(size=(b, 1))
+        z, s = rng.normal(size=(a, 1)), rng.normal(size=(b, 1))
         rows = rng.choice(a * b, int(rng.integers(250, 900)), p=table.ravel())
         drawn = Rows(z[rows // b] + 0, s[rows % b] + 0, None, "f", "s")
         confidence = float(rng.choice([0.5, 0.8, 0.95]))
@@ -189,7 +197,7 @@ def test_hsic_of_the_population_exceeds_its_bound_in_fewer_samples_than_stated(i
         shown = {row.key: row for row in certificates(drawn, (), settings, lambda step: None)}.get("population_hsic")
         if shown is None:  # a median distance is 0
             continue
-        claim = Claim(shown, certificate_sentence(shown, SUBJECT, "s"), drawn.z, drawn.s, np.array([]))
+        claim = Claim(shown, certificate_sentence(shown, SCORE, "s"), drawn.z, drawn.s, np.array([]))
         assert f"with probability at least {100 * confidence:.0f} %" in claim.text
         k, l = claim.gram(z, z, "z"), claim.gram(s, s, "s")
         excess = table - table.sum(1, keepdims=True) * table.sum(0)
@@ -205,17 +213,17 @@ def test_a_gap_outside_the_directions_is_named_and_not_bounded() -> None:
     s = np.random.default_rng(0).uniform(-1, 1, 1500)
     f = np.cos(40 * s)
     row = next(iter(certificates(Rows(f[:, None], s[:, None], f, "f", "s"), (), Settings(), lambda step: None)))
-    text = certificate_sentence(row, SUBJECT, "s")
+    text = certificate_sentence(row, SCORE, "s")
     assert row.key == "gap_of_these_scores"
     assert row.value < 0.2 < f.std()
     assert re.search(r"along \d of up to 1,499 principal directions of s", text)
     assert "outside these directions (about 100 % of its variance" in text
     assert "is not bounded, even where it depends on s." in text
-    assert "along leading directions" in certificate_label(row, SUBJECT)
+    assert "along leading directions" in certificate_label(row, SCORE)
 
 
 def test_a_bound_is_rounded_up() -> None:
     row = CertificateRow("population_hsic", 0.012301, (), False, 100, confidence=0.95)
-    assert "is at most 0.0124 " in certificate_sentence(row, SUBJECT, "s")
+    assert "is at most 0.0124 " in certificate_sentence(row, SCORE, "s")
     vacuous = CertificateRow("gap_of_every_head", 3.2, (), True, 100, trivial=2.001, trivial_because="so")
-    assert "says nothing: 2.01 holds anyway, because so." in certificate_sentence(vacuous, SUBJECT, "s")
+    assert "says nothing: 2.01 holds anyway, because so." in certificate_sentence(vacuous, SCORE, "s")

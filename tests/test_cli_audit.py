@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from frhsic.auditing import Audit
 from frhsic.cli import app
-from frhsic.dependence import distance_correlation
+from frhsic.dependence import distance_correlation_unbiased
 from frhsic.parity import gdp
 from frhsic.tables import Derived, column_names, files, read_numbers
 
@@ -76,7 +76,7 @@ def test_the_numbers_are_those_of_the_python_api(audited):
     data = frame()
     expected = gdp(data["score"], data["age"], bootstrap=0, permutations=0).value
     assert found["age"].all_rows["gdp"].value == pytest.approx(expected, rel=1e-9)
-    expected = float(distance_correlation(data["score"], data["age"]))
+    expected = float(distance_correlation_unbiased(data["score"], data["age"]))
     assert found["age"].all_rows["distance_correlation"].value == pytest.approx(expected, rel=1e-9)
     assert [contrast.at for contrast in found["age"].all_rows.contrasts] == [30, 60]
     assert found["age"].positives.rows == int(data["repaid"].sum())

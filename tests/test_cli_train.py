@@ -24,7 +24,7 @@ from frhsic.selection import WEIGHTS, IndependenceRule, PerformanceRule, TargetR
 from frhsic.tables import ColumnRoles, TrainingTable, files, read_training_table
 
 run = CliRunner().invoke
-QUICK = Settings(resamples=20, groups=2, shuffles=1, max_rows=100, probe_rows=100)
+QUICK = Settings(resamples=20, shuffles=1, max_rows=100, probe_rows=100)
 
 
 def frame(n=300, seed=0):

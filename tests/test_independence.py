@@ -22,18 +22,20 @@ from frhsic.independence import (
     _permutations,
     aggregated_test,
     gamma_test,
-    gamma_test_published,
     permutation_test,
 )
 from frhsic.independence._gram_pair import gram_pair
 from frhsic.independence.null_moments import permutation_mean_variance, permutation_third_moment
 from frhsic.kernels import (
+    Column,
     Gaussian,
     InverseMultiquadric,
     Kernel,
     Laplacian,
     Linear,
+    PerColumn,
     gaussian_at_median,
+    median_bandwidth,
     per_column_gaussians,
 )
 
@@ -180,21 +182,6 @@ def test_grettons_moments_are_those_of_the_formulae_for_whole_matrices() -> None
     assert result.threshold == approx(float(reference.isf(0.05)), rel=1e-9)
 
 
-def test_the_published_null_is_that_of_the_published_formulae() -> None:
-    n = 40
-    z, s = rows(n, 2, 3), rows(n, 1, 4)
-    k, l = Gaussian(1.0), Gaussian(0.5)
-    k_gram, l_gram = k(z, z).fill_diagonal_(0), l(s, s).fill_diagonal_(0)
-    mean = float(k_gram.sum() * l_gram.sum()) / (n * (n - 1) * (n - 2) * (n - 3))
-    products = float((k_gram**2).sum() * (l_gram**2).sum())
-    variance = 2 * products / (n * (n - 1) * (n - 2) * (n - 3) * (n - 4) * (n - 5))
-    result = gamma_test_published(z, s, k, l)
-    assert n * result.null_mean == approx(mean, rel=1e-10)
-    assert n * result.null_standard_deviation == approx(math.sqrt(variance), rel=1e-10)
-    reference = stats.gamma(mean**2 / variance, scale=variance / mean)
-    assert n * result.threshold == approx(float(reference.isf(0.05)), rel=1e-9)
-
-
 def test_grettons_moments_refuse_kernels_without_a_unit_diagonal() -> None:
     z = rows(20, 1, 0)
     with pytest.raises(ValueError, match=r"kernel_s is Linear\(\).*moments='permutation'"):
@@ -326,7 +313,6 @@ def test_threshold_and_pvalue_say_the_same() -> None:
             gamma_test(z, s, level=0.3),
             gamma_test(z, s, level=0.3, moments="gretton"),
             gamma_test(z, s, level=0.3, moments="pearson"),
-            gamma_test_published(z, s, level=0.3),
             permutation_test(z, s, level=0.3, resamples=99, random_state=seed),
             aggregated_test(z, s, level=0.3, resamples=99, random_state=seed),
         ):
@@ -375,6 +361,33 @@ def test_the_aggregated_test_sees_what_one_bandwidth_does_not() -> None:
     assert not permutation_test(z, s, resamples=199, random_state=0).rejected
     with pytest.raises(ValueError, match="kernels is empty"):
         aggregated_test(z, s, [])
+
+
+def test_the_default_pairs_each_bandwidth_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    z = rows(60, 1, 0)
+    s = z**2 + rows(60, 1, 1)
+    of_z, of_s = median_bandwidth(z), median_bandwidth(s)
+    grid = [(a, b) for a in (0.5, 1.0, 2.0) for b in (0.5, 1.0, 2.0)]
+    for weight, kept in ((1.0, grid), (1e-9, [(a, b) for a, b in grid if a == b])):
+        monkeypatch.setattr("frhsic.independence.aggregated.UNEQUAL", weight)
+        pairs = [*((Gaussian(a * of_z), Gaussian(b * of_s)) for a, b in kept), (Linear(), Linear())]
+        default = aggregated_test(z, s, resamples=99, random_state=3)
+        explicit = aggregated_test(z, s, pairs, resamples=99, random_state=3)
+        assert (default.pvalue, default.kernels) == (explicit.pvalue, explicit.kernels)
+        assert default.threshold == approx(explicit.threshold, rel=1e-9)
+
+
+def test_the_aggregated_test_says_how_many_rows_it_drew() -> None:
+    z, s = rows(80, 1, 0), rows(80, 1, 1)
+    result = aggregated_test(z, s, resamples=19, random_state=0, max_rows=50)
+    assert result.n == 50
+    assert result.method.endswith("50 of 80 rows")
+
+
+def test_bandwidths_of_sums_over_columns_are_listed() -> None:
+    kernel = Column(Gaussian(2.0), 0) + 3.0 * Column(Gaussian(5.0) * Linear(), 1)
+    result = gamma_test(rows(20, 2, 0), rows(20, 2, 1), kernel, PerColumn((Gaussian(1.0), Gaussian(4.0))))
+    assert result.bandwidths == ((2.0, 5.0), (1.0, 4.0))
 
 
 def test_too_few_resamples_never_reject() -> None:
@@ -521,7 +534,7 @@ def test_statistic_and_pvalue_agree_with_causal_learn() -> None:
     z = torch.cos(1.7 * i**1.5)
     s = torch.sin(0.9 * i**1.3) + 0.1 * z
     z, s = ((x - x.mean()) / x.std() for x in (z, s))
-    result = gamma_test(z, s, Gaussian(1.0), Gaussian(0.5))
+    result = gamma_test(z, s, Gaussian(1.0), Gaussian(0.5), moments="permutation")
     assert 1000**2 * result.statistic == approx(1506.618432614998, rel=1e-10)
     assert result.pvalue == approx(7.792611530910154e-05, rel=0.03)
     # both are too small by far; three moments come closer to the permutations

@@ -1,6 +1,4 @@
-"""Probes: they recover what is there and nothing else, and their interval covers."""
-
-import math
+"""Probes: they recover what is there and nothing else, and say what chance gives."""
 
 import numpy as np
 import pytest
@@ -22,7 +20,7 @@ def test_a_probe_recovers_what_is_there_and_nothing_else():
     line = z[:, 0] + noise  # R² is one half
     found = probe(z, line, "linear")
     assert abs(found.r2 - 0.5) < 4 * 0.02
-    assert found.interval.low < 0.5 < found.interval.high
+    assert abs(found.shuffled_r2) < 0.02
     square = z[:, 0] ** 2
     assert probe(z, square, "linear").r2 < 0.03
     assert probe(z, square, "trees").r2 > 0.9
@@ -33,16 +31,6 @@ def test_a_probe_recovers_what_is_there_and_nothing_else():
 
 
 @pytest.mark.slow
-def test_the_interval_of_a_probe_covers_its_value_in_the_population():
-    covered, runs = 0, 60
-    for seed in range(runs):
-        random = np.random.default_rng(seed)
-        z = random.standard_normal((400, 1))
-        found = probe(z, z[:, 0] + random.standard_normal(400), "linear", seed=seed)
-        covered += found.interval.low <= 0.5 <= found.interval.high
-    assert covered / runs > 0.95 - 4 * math.sqrt(0.95 * 0.05 / runs)
-
-
 def test_the_r2_of_a_probe_on_held_out_rows_is_that_of_its_definition():
     random = np.random.default_rng(0)
     z = random.standard_normal((3000, 2))

@@ -83,7 +83,7 @@ def visit(browser, tmp_path):
         context.close()
 
 
-QUICK = Settings(resamples=60, groups=4, shuffles=2, max_rows=500, probe_rows=500)
+QUICK = Settings(resamples=60, shuffles=2, max_rows=500, probe_rows=500)
 
 
 def real(name):

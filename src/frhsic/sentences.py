@@ -38,7 +38,7 @@ LABELS = {
     "standardized_gdp": "GDP in standard deviations",
     "hsic": "HSIC",
     "hsic_effect": "HSIC, normalised",
-    "distance_correlation": "Distance correlation",
+    "distance_correlation": "Distance correlation, squared",
     "kernel_hgr": "Kernel maximal correlation (HGR)",
     "eipm": "Expected conditional MMD (EIPM)",
     "mutual_information": "Mutual information, nats",
@@ -59,9 +59,11 @@ SENTENCES = {
     "standardized_gdp": "The same in standard deviations of {f}, so that scores which merely shrink do not look "
     "better: {value}.{shuffled}",
     "hsic": "The joint law of {z} and {s} lies {value} from independence, in squared kernel distance.{shuffled}{test}",
-    "hsic_effect": "HSIC on a scale from 0 (independent) to 1 (each determines the other): {value}.{shuffled}",
+    "hsic_effect": "HSIC on a scale from 0 (independent) to 1 (the same distances between rows in both): {value}."
+    "{shuffled}",
     "eipm": "At a typical value of {s} the law of {z} lies {value} from its overall law, in kernel distance.{shuffled}",
-    "distance_correlation": "Distances between rows in {z} and in {s} correlate at {value}; 0 means independent."
+    "distance_correlation": "The squared correlation of distances in {z} with distances in {s} is {value}; 0 means "
+    "independent."
     "{shuffled}",
     "kernel_hgr": "The best smooth function of {z} correlates at {value} with the best smooth function of {s}."
     "{shuffled}",
@@ -101,10 +103,11 @@ SETTINGS = {
     "max_rows": "Rows of the costly statistics",
     "probe_rows": "Rows of the probes",
     "resamples": "Bootstrap and permutations of GDP",
-    "groups": "Jackknife groups",
     "shuffles": "Shuffles for the value if independent",
     "sparse_rows": "Sparse below (effective rows)",
     "seed": "Seed",
+    "kernel_z": "Kernel on Z",
+    "kernel_s": "Kernel on S",
 }
 """Names of the settings of an audit, by key."""
 
@@ -187,6 +190,8 @@ def certificate_sentence(row: CertificateRow, subject: Subject, s: str) -> str:
     width_z, width_s = (figure(settings.get(name)) for name in ("bandwidth_z", "bandwidth_s"))
     z, share = subject_phrase(subject), math.floor(100 * settings.get("share", 0) + 1e-6)
     outside = settings.get("unresolved", 1.0)
+    if subject.kind == "embedding":
+        width_z += " (each column divided by its spread)"
     text = CERTIFICATES.get(kind, ("", "The bound is {value}."))[1].format(
         f=score_phrase(subject),
         z=z,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator
 
 import numpy as np
 import torch
 
-from frhsic.auditing.measures import Rows, Settings, Watch
+from frhsic.auditing.measures import Kernels, Rows, Settings, Watch, audit_kernels, unit_columns
 from frhsic.auditing.results import CertificateRow
 from frhsic.certificates import (
     Certificate,
@@ -22,7 +23,7 @@ from frhsic.certificates import (
 )
 from frhsic.formatting import plain
 from frhsic.intervals import subsample
-from frhsic.kernels import Gaussian, gaussian_at_median
+from frhsic.kernels import Gaussian
 
 SHARE = 0.95
 """Share of the variance of S in its feature space that the directions of the gap certificates keep."""
@@ -31,13 +32,14 @@ LEAST_ROWS = 100
 
 
 def certificates(rows: Rows, at: tuple[float, ...], settings: Settings, watch: Watch) -> Iterator[CertificateRow]:
-    """Yield the certificates of one attribute on a subsample of the rows; none where the median distance is 0."""
+    """Yield the certificates of one attribute on a subsample of the rows; none without Gaussian kernels on z and s."""
     watch("certificates")
     chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
-    z, s = torch.from_numpy(rows.z[chosen]), torch.from_numpy(rows.s[chosen])
+    z, s = torch.from_numpy(unit_columns(rows.z[chosen])), torch.from_numpy(rows.s[chosen])
     rest = np.setdiff1d(np.arange(rows.count), chosen)
-    kernels, fixed = _gaussians(rows, chosen), _gaussians(rows, rest)
-    if kernels is None:
+    try:
+        kernels = _gaussians(audit_kernels(z, s, rows, settings))
+    except ValueError:
         return
     kernel_z, kernel_s = kernels
     heads: dict[str, Head] = {"gap_of_every_head": UnknownHead()}
@@ -48,8 +50,12 @@ def certificates(rows: Rows, at: tuple[float, ...], settings: Settings, watch: W
         share = float(gap.directions.eigenvalues.sum()) / gap.directions.total
         # a centred Gram matrix has one eigenvalue less than there are distinct values
         yield _row(key, gap, *kernels, share=share, all_directions=len(np.unique(rows.s[chosen], axis=0)) - 1)
-    if fixed is not None:  # the bound needs bandwidths from rows that it does not use
-        yield _row("population_hsic", held_out_bound(z, s, *fixed, delta=1 - settings.confidence), *fixed)
+    if len(rest) >= LEAST_ROWS:  # the bound needs scales and bandwidths from rows that it does not use
+        others = torch.from_numpy(unit_columns(rows.z[rest])), torch.from_numpy(rows.s[rest])
+        with contextlib.suppress(ValueError):  # z or s is constant in the other rows
+            fixed = _gaussians(audit_kernels(*others, rows, settings))
+            scaled = unit_columns(rows.z[chosen], like=rows.z[rest])
+            yield _row("population_hsic", held_out_bound(scaled, s, *fixed, delta=1 - settings.confidence), *fixed)
     for value in at:
         try:
             contrast = localized_contrast(z, s, value, kernel_z=kernel_z, kernel_s=kernel_s)
@@ -58,17 +64,11 @@ def certificates(rows: Rows, at: tuple[float, ...], settings: Settings, watch: W
         yield _row(f"contrast_at_{plain(value)}", contrast, *kernels, at=float(value))
 
 
-def _gaussians(rows: Rows, chosen: np.ndarray) -> tuple[Gaussian, Gaussian] | None:
-    """Return Gaussians at the median distances of z and s; None where one is 0 or rows are few."""
-    if len(chosen) < min(LEAST_ROWS, rows.count):
-        return None
-    try:
-        return (
-            gaussian_at_median(rows.z[chosen], name=rows.z_name),
-            gaussian_at_median(rows.s[chosen], name=rows.s_name),
-        )
-    except ValueError:
-        return None
+def _gaussians(kernels: Kernels) -> tuple[Gaussian, Gaussian]:
+    """Return the kernels if they are Gaussian, for which the sentences of the certificates are worded."""
+    if not isinstance(kernels.z, Gaussian) or not isinstance(kernels.s, Gaussian):
+        raise ValueError("certificates of an audit are for Gaussian kernels.")
+    return kernels.z, kernels.s
 
 
 def _row(

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from frhsic.auditing.results import Contrast, Curve, Number, Omitted, Population, Setting
-from frhsic.dependence import distance_correlation, eipm, hsic, kernel_hgr, mutual_information
-from frhsic.independence import gamma_test
-from frhsic.intervals import Interval, Statistic, jackknife, shuffled_mean, subsample
-from frhsic.kernels import gaussian_at_median, per_column_gaussians
+from frhsic.dependence import eipm, kernel_hgr, mutual_information
+from frhsic.dependence._inputs import column_scales
+from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
+from frhsic.intervals import Interval, Statistic, shuffled_mean, subsample
+from frhsic.kernels import HalfDistance, Kernel, PerColumn, default_gaussian
 from frhsic.parity import ParityResult, gdp_curve, nadaraya_watson_weights, standardized_gdp
 from frhsic.probes import ProbeKind, probe
 
 Watch = Callable[[str], None]
 """Function that is called with the name of each step as it begins."""
 
+NO_INTERVAL = "no interval with the right coverage is known for it"
 CURVE_POINTS = 121
 CUBIC_ROWS = 1000
 """Rows of EIPM at most: with every row as an anchor its cost grows with their cube."""
@@ -40,30 +42,42 @@ class Settings:
         Largest number of rows for the probes.
     resamples
         Bootstrap resamples and permutations of GDP.
-    groups, shuffles
-        Groups of the jackknife; shuffles for the value expected under independence.
+    shuffles
+        Shuffles of the attribute for the value expected under independence.
     sparse_rows
         Effective number of rows below which the curve is not to be trusted.
     seed
         Seed of every random draw.
+    kernel_z, kernel_s
+        Kernels of HSIC, kernel maximal correlation, EIPM and the certificates: on Z, with each of several columns
+        divided by its spread, and on each attribute. None is a Gaussian at the median distance or, where that is 0, at
+        the median of the non-zero distances.
     """
 
     confidence: float = 0.95
     max_rows: int = 2000
     probe_rows: int = 5_000
     resamples: int = 300
-    groups: int = 10
     shuffles: int = 5
     sparse_rows: float = 30.0
     seed: int = 0
+    kernel_z: Kernel | None = None
+    kernel_s: Kernel | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
             raise ValueError(f"confidence is {self.confidence}; pass a share between 0 and 1, such as 0.95.")
-        for name, least in (("max_rows", 100), ("probe_rows", 100), ("resamples", 20), ("groups", 2), ("shuffles", 1)):
+        for name, least in (("max_rows", 100), ("probe_rows", 100), ("resamples", 20), ("shuffles", 1)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ValueError(f"{name} is {value!r}; pass a whole number, at least {least}.")
+
+    def plain(self) -> dict[str, Setting]:
+        """Return the settings as text and numbers."""
+        kernels = {
+            name: str(getattr(self, name) or "Gaussian at the median distance") for name in ("kernel_z", "kernel_s")
+        }
+        return {f.name: getattr(self, f.name) for f in fields(self)} | kernels
 
     def generator(self, *keys: int) -> np.random.Generator:
         """Return a separate generator for each purpose, so that adding one number changes no other."""
@@ -116,49 +130,84 @@ def dependence(
 ) -> Iterator[Number]:
     """Yield HSIC with its test, the other measures of dependence, and the probes."""
     chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
-    z, s = torch.from_numpy(rows.z[chosen]), torch.from_numpy(rows.s[chosen])
-    scale_s = gaussian_at_median if s.shape[1] == 1 else per_column_gaussians
+    z, s = torch.from_numpy(unit_columns(rows.z[chosen])), torch.from_numpy(rows.s[chosen])
     try:
-        kernel_z, kernel_s = gaussian_at_median(z, name=rows.z_name), scale_s(s, name=rows.s_name)
+        kernels = audit_kernels(z, s, rows, settings)
     except ValueError as error:
-        omitted += [Omitted(key, str(error)) for key in ("hsic", "hsic_effect", "eipm", "kernel_hgr")]
+        omitted += [Omitted(key, str(error)) for key in ("hsic", "hsic_effect", "kernel_hgr", "eipm")]
     else:
-        watch("HSIC and its test")
-        test = gamma_test(z, s, kernel_z, kernel_s, level=1 - settings.confidence)
-        details: dict[str, Setting] = {
-            "test": test.method,
-            "kernel on z": test.kernels[0],
-            "kernel on s": test.kernels[1],
-        }
-
-        def plain(a: Tensor, b: Tensor) -> float:
-            return float(hsic(a, b, kernel_z, kernel_s))
-
-        def effect(a: Tensor, b: Tensor) -> float:
-            both = float(hsic(a, a, kernel_z, kernel_z)) * float(hsic(b, b, kernel_s, kernel_s))
-            return plain(a, b) / math.sqrt(both) if both > 0 else 0.0
-
-        interval = _jackknife(plain, z, s, test.statistic, settings, 0.0, math.inf)
-        yield Number("hsic", test.statistic, test.n, interval, None, test.null_mean, test.pvalue, details)
-        interval = _jackknife(effect, z, s, test.effect_size, settings, 0.0, 1.0)
-        yield Number("hsic_effect", test.effect_size, test.n, interval, None, test.effect_size_null, None, details)
-        watch("kernel maximal correlation")
-        yield _resampled(
-            "kernel_hgr", lambda a, b: float(kernel_hgr(a, b, kernel_z, kernel_s)), z, s, settings, 0.0, 1.0
-        )
-        watch("expected conditional MMD")
-        fewer = torch.from_numpy(subsample(len(z), CUBIC_ROWS, settings.generator(5)))
-        yield _resampled("eipm", lambda a, b: float(eipm(a, b, kernel_z)), z[fewer], s[fewer], settings, 0.0, math.inf)
-    watch("distance correlation")
-    yield _resampled("distance_correlation", lambda a, b: float(distance_correlation(a, b)), z, s, settings, 0.0, 1.0)
-
-    def information(a: Tensor, b: Tensor) -> float:
-        return float(mutual_information(a, b, random_state=settings.seed))
-
-    watch("mutual information")
-    yield _resampled("mutual_information", information, z, s, settings, -math.inf, math.inf)
+        yield from _kernel_statistics(z, s, kernels, settings, watch)
+    if float(np.ptp(rows.s[chosen], axis=0).max()) == 0:
+        reason = f"{rows.s_name} is constant in the {len(s):,} rows that were drawn; raise max_rows."
+        omitted += [Omitted(key, reason) for key in ("distance_correlation", "mutual_information")]
+    else:
+        watch("distance correlation")
+        yield _distance_correlation(z, s, settings)
+        watch("mutual information")
+        information = partial(mutual_information, random_state=settings.seed)
+        yield _shuffled("mutual_information", lambda a, b: float(information(a, b)), z, s, settings)
     if not jointly:
         yield from _probes(rows, settings, watch)
+
+
+def unit_columns(z: np.ndarray, like: np.ndarray | None = None) -> np.ndarray:
+    """Return z with each of several columns divided by its spread (in `like`), so that units do not matter."""
+    return z if z.shape[1] == 1 else z / column_scales(z if like is None else like)
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The kernels on z and on s, and the rules of their bandwidths in words."""
+
+    z: Kernel
+    s: Kernel
+    rules: tuple[str, str]
+
+
+def audit_kernels(z: Tensor, s: Tensor, rows: Rows, settings: Settings) -> Kernels:
+    """Return the kernels of the settings; by default Gaussians at the median distance, for several S one for each."""
+    kernel_z, rule_z = (settings.kernel_z, "given") if settings.kernel_z else default_gaussian(z, name=rows.z_name)
+    columns = [
+        (settings.kernel_s, "given") if settings.kernel_s else default_gaussian(c, name=rows.s_name) for c in s.T
+    ]
+    kernel_s = columns[0][0] if len(columns) == 1 else PerColumn(tuple(part for part, _ in columns))
+    return Kernels(kernel_z, kernel_s, (rule_z, "; ".join(dict.fromkeys(rule for _, rule in columns))))
+
+
+def _kernel_statistics(z: Tensor, s: Tensor, kernels: Kernels, settings: Settings, watch: Watch) -> Iterator[Number]:
+    pair = kernels.z, kernels.s
+    watch("HSIC and its test")
+    test = gamma_test(z, s, *pair, level=1 - settings.confidence)
+    details: dict[str, Setting] = {
+        "test": test.method,
+        "kernel on z": test.kernels[0],
+        "kernel on s": test.kernels[1],
+        "bandwidth on z": kernels.rules[0],
+        "bandwidth on s": kernels.rules[1],
+        "biased": test.statistic,
+    }
+    if test.null_standard_deviation == 0:  # z is constant under its kernel
+        return
+    effect = hsic_interval(z, s, *pair, confidence=settings.confidence)
+    yield Number("hsic", effect.value, test.n, effect.interval, None, 0.0, test.pvalue, details)
+    effect = normalized_hsic_interval(z, s, *pair, confidence=settings.confidence)
+    details = details | {"biased": test.effect_size}
+    yield Number("hsic_effect", effect.value, test.n, effect.interval, None, 0.0, None, details)
+    watch("kernel maximal correlation")
+    yield _shuffled("kernel_hgr", lambda a, b: float(kernel_hgr(a, b, *pair)), z, s, settings)
+    watch("expected conditional MMD")
+    fewer = torch.from_numpy(subsample(len(z), CUBIC_ROWS, settings.generator(5)))
+    yield _shuffled("eipm", lambda a, b: float(eipm(a, b, kernels.z)), z[fewer], s[fewer], settings)
+
+
+def _distance_correlation(z: Tensor, s: Tensor, settings: Settings) -> Number:
+    """Return the squared distance correlation without bias, and its interval; 0 if z is constant."""
+    key, n = "distance_correlation", len(z)
+    if bool((z == z[:1]).all()):
+        return Number(key, 0.0, n, None, "the representation is constant", 0.0)
+    half = HalfDistance()
+    effect = normalized_hsic_interval(z, s, half, half, confidence=settings.confidence)
+    return Number(key, effect.value, n, effect.interval, under_independence=0.0)
 
 
 def score_curve(
@@ -247,30 +296,10 @@ def _contrast(rows: Rows, at: float, overall: float, bandwidth: float, settings:
     return Contrast(at, value, effective, sparse=False, interval=interval)
 
 
-def _jackknife(
-    statistic: Statistic, z: Tensor, s: Tensor, value: float, settings: Settings, least: float, most: float
-) -> Interval:
-    return jackknife(
-        statistic,
-        z,
-        s,
-        value,
-        groups=settings.groups,
-        confidence=settings.confidence,
-        random=settings.generator(2),
-        least=least,
-        most=most,
-    )
-
-
-def _resampled(
-    key: str, statistic: Statistic, z: Tensor, s: Tensor, settings: Settings, least: float, most: float
-) -> Number:
-    """Return a statistic in [least, most] with its jackknife interval and its mean over shuffles of s."""
-    value = statistic(z, s)
+def _shuffled(key: str, statistic: Statistic, z: Tensor, s: Tensor, settings: Settings) -> Number:
+    """Return a statistic without interval, and its mean over shuffles of s."""
     null = shuffled_mean(statistic, z, s, shuffles=settings.shuffles, random=settings.generator(3))
-    interval = _jackknife(statistic, z, s, value, settings, least, most)
-    return Number(key, value, len(z), interval, under_independence=null)
+    return Number(key, statistic(z, s), len(z), None, NO_INTERVAL, under_independence=null)
 
 
 def _probes(rows: Rows, settings: Settings, watch: Watch) -> Iterator[Number]:
@@ -279,12 +308,7 @@ def _probes(rows: Rows, settings: Settings, watch: Watch) -> Iterator[Number]:
     kinds: tuple[ProbeKind, ...] = ("linear", "trees")
     for kind in kinds:
         watch(f"{kind} probe")
-        result = probe(z, s, kind, confidence=settings.confidence, seed=settings.seed)
-        yield Number(
-            f"probe_{kind}",
-            result.r2,
-            result.rows,
-            result.interval,
-            under_independence=0.0,
-            settings={"folds": result.folds},
-        )
+        result = probe(z, s, kind, seed=settings.seed)
+        details: dict[str, Setting] = {"folds": result.folds}
+        key, null = f"probe_{kind}", result.shuffled_r2
+        yield Number(key, result.r2, result.rows, None, NO_INTERVAL, null, settings=details)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
@@ -144,7 +144,7 @@ def audit(
         rows=RowCounts(given=n + dropped, dropped=dropped, used=n, subsample=min(n, settings.max_rows)),
         attributes=tuple(audited),
         joint=joint,
-        settings=asdict(settings) | {"max_rows": min(n, settings.max_rows), "probe_rows": min(n, settings.probe_rows)},
+        settings=settings.plain() | {"max_rows": min(n, settings.max_rows), "probe_rows": min(n, settings.probe_rows)},
         software=f"frhsic {metadata.version('frhsic')}",
     )
 

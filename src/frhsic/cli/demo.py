@@ -63,7 +63,7 @@ def demo(
             validation=0.2,
             held_out=0.2,
             title="Adult: income above 50,000 dollars, and age" if data.name == ADULT else None,
-            settings=Settings(seed=seed) if full else Settings(max_rows=800, resamples=200, groups=5, seed=seed),
+            settings=Settings(seed=seed) if full else Settings(max_rows=800, resamples=200, seed=seed),
         )
         _training.finish(result, {"report": out}, as_json=as_json, limits={}, printed=_print)
 

@@ -11,7 +11,7 @@ from frhsic.dependence.distance import (
 from frhsic.dependence.exact import hsic, hsic_summed, hsic_unbiased, minority_weights
 from frhsic.dependence.features import Estimate, FeatureMaps, FeatureSums, draw_feature_maps, hsic_features
 from frhsic.dependence.hgr import kernel_hgr
-from frhsic.dependence.information import mutual_information, mutual_information_published
+from frhsic.dependence.information import mutual_information
 
 __all__ = [
     "Estimate",
@@ -32,5 +32,4 @@ __all__ = [
     "kernel_hgr",
     "minority_weights",
     "mutual_information",
-    "mutual_information_published",
 ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from frhsic import _arrays
@@ -39,8 +41,19 @@ def recentered(x: Tensor, kernel: Kernel) -> Tensor:
 
 
 def working_copy(x: Tensor, kernel: Kernel) -> Tensor:
-    """Return x in float64, detached from the autograd graph, and :func:`recentered`."""
-    return recentered(x.detach().to(torch.float64), kernel)
+    """Return x in float64 and detached; at median zero if HSIC under the kernel does not change by it."""
+    x = x.detach().to(torch.float64)
+    return x - x.median(dim=0).values if kernel.centering_safe else x
+
+
+def column_scales(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard deviation of each column, with far-off values drawn in; 1 for a constant column.
+
+    Far off is more than ten interquartile ranges from the median, where that range is not 0.
+    """
+    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75], axis=0)
+    reach = np.where(high > low, 10 * (high - low), np.inf)
+    return np.where((x == x[:1]).all(axis=0), 1.0, x.clip(middle - reach, middle + reach).std(axis=0))
 
 
 def safe_sqrt(x: Tensor) -> Tensor:

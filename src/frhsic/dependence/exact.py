@@ -80,7 +80,7 @@ def hsic(
     w = torch.full((len(z),), 1 / len(z), dtype=torch.float64, device=z.device)
     if weights is not None:
         w = _weights(weights, where, len(z)).to(z.device)
-    return _hsic(z, s, kernel_z, kernel_s, w, _biased_from_sums, skip_diagonal=False)
+    return _hsic(z, s, kernel_z, kernel_s, w, _biased_from_sums, skip_diagonal=False).clamp_min(0)  # rounding
 
 
 def hsic_unbiased(

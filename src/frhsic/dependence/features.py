@@ -84,7 +84,8 @@ class FeatureSums:
     z, s
         Sums of features, of shapes (blocks, features per block).
     cross
-        Sum of products of features of z and of s.
+        Sum of products of features of z and of s, each minus its mean over these rows: far from zero, sums of plain
+        products would lose their digits.
     draw
         Identifies the random features; only sums over the same features add up.
     """
@@ -104,7 +105,11 @@ class FeatureSums:
                 "with kernels of fixed bandwidth, and use them on every part."
             )
         z, s, cross = (other.z.to(self.z.device), other.s.to(self.s.device), other.cross.to(self.cross.device))
-        return FeatureSums(self.n + other.n, self.z + z, self.s + s, self.cross + cross, self.draw)
+        # Chan, Golub and LeVeque (1979): products about the joint mean, from those about the mean of each part
+        n = self.n + other.n
+        between = (z / other.n - self.z / self.n)[:, :, None, None] * (s / other.n - self.s / self.n)
+        cross = self.cross + cross + self.n * other.n / n * between
+        return FeatureSums(n, self.z + z, self.s + s, cross, self.draw)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +130,7 @@ class FeatureMaps:
         for start in range(0, len(z), CHUNK):
             f = self.map_z(z[start : start + CHUNK].detach().to(torch.float64))  # (rows, blocks, features)
             g = self.map_s(s[start : start + CHUNK].detach().to(torch.float64))
-            cross = f.flatten(1).mT @ g.flatten(1)
+            cross = (f - f.mean(0)).flatten(1).mT @ (g - g.mean(0)).flatten(1)
             part = FeatureSums(len(f), f.sum(0), g.sum(0), cross.view(*f.shape[1:], *g.shape[1:]), self.draw)
             total = part if total is None else total + part
         if total is None:
@@ -142,9 +147,7 @@ class FeatureMaps:
         if sums.draw != self.draw:
             raise ValueError("these sums are over other random features; use the maps that made them.")
         _arrays.require_rows(sums.n, 2, "HSIC by features")
-        mean_z, mean_s = sums.z / sums.n, sums.s / sums.n
-        covariance = sums.cross / sums.n - mean_z[:, :, None, None] * mean_s
-        table = covariance.square().sum(dim=(1, 3))  # (blocks of z, blocks of s)
+        table = (sums.cross / sums.n).square().sum(dim=(1, 3))  # (blocks of z, blocks of s)
         return Estimate(
             value=float(table.mean()),
             standard_error=_standard_error(table),

@@ -52,9 +52,11 @@ def kernel_hgr(
         (\widehat{\mathrm{var}} g(S) + \eta_S \|g\|^2)}}.
 
     Between 0 and 1; zero in the population exactly when Z and S are independent, if both kernels are characteristic.
-    On a sample it is positive even then. The ridges limit how rough f and g may be: with fixed ridges it converges to a
-    value below the maximal correlation. Its square is at most HSIC divided by :math:`\eta_Z \eta_S`. Use it to ask how
-    well the best pair of functions correlates; :func:`frhsic.dependence.hsic` averages over all pairs.
+    On a sample it is positive even then. The ridges limit how rough f and g may be, and pull every correlation towards
+    zero: along a direction of variance :math:`\lambda` it is multiplied by :math:`\lambda / (\lambda + \eta)`. So the
+    value stays below the maximal correlation, also for z = s, where it is :math:`\lambda_1 / (\lambda_1 + \eta)`,
+    about .96 at the defaults. Its square is at most HSIC divided by :math:`\eta_Z \eta_S`. Use it to ask how well the
+    best pair of functions correlates; :func:`frhsic.dependence.hsic` averages over all pairs.
 
     Parameters
     ----------

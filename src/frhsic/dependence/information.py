@@ -1,4 +1,4 @@
-r"""Mutual information by nearest neighbours, and its published variant.
+r"""Mutual information by nearest neighbours.
 
 Let :math:`\varepsilon_i` be the distance of row i to its k-th neighbour in the joint space, in the maximum norm, and
 :math:`n_z(i), n_s(i)` the numbers of other rows within that distance in z and in s alone. Then
@@ -22,7 +22,7 @@ from scipy.special import digamma
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence._inputs import paired_rows
+from frhsic.dependence._inputs import column_scales, paired_rows
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -30,6 +30,7 @@ Counts = NDArray[np.int64]
 MAX_COMPONENTS = 5
 VARIANCE_SHARE = 0.95
 JITTER = 1e-10
+FAR = 10.0
 
 TILE_ENTRIES = 1 << 26
 """Distances held at once on a GPU."""
@@ -56,14 +57,14 @@ def mutual_information(
     Parameters
     ----------
     z, s
-        One row per observation. Every column is scaled to unit variance, which changes the maximum norm but not the
-        mutual information; constant columns are dropped.
+        One row per observation. Every column is scaled to unit variance, far-off rows aside, which changes the maximum
+        norm but not the mutual information; constant columns are dropped.
     n_neighbors
         The k of the formula: a smaller one has less bias, a larger one less variance.
     components
         Number of principal components of z to keep. None keeps up to five columns as they are; of more columns it keeps
-        the fewest components with 95 % of the variance, at most five, since nearest neighbours are uninformative in
-        many dimensions. The mutual information of a projection is a lower bound of that of z.
+        the fewest components with 95 % of the variance of the scaled columns, at most five, since nearest neighbours
+        are uninformative in many dimensions. The mutual information of a projection is a lower bound of that of z.
     random_state
         Seed of the jitter, of relative size 1e-10, that breaks ties.
     where
@@ -86,52 +87,23 @@ def mutual_information(
     >>> mutual_information(x, x, n_neighbors=1)
     tensor(1.5929, dtype=torch.float64)
     """
-    z, s, dtype = _rows(z, s, where, n_neighbors)
-    if components is not None or z.shape[1] > MAX_COMPONENTS:
-        z = _principal_components(z, components, least=1)
-    z, s = _standardized(z), _standardized(s)
+    z, s, dtype = information_rows(z, s, where, n_neighbors)
+    columns, z, s = z.shape[1], _standardized(z), _standardized(s)
+    if components is not None and not 1 <= components <= columns:
+        raise ValueError(f"components is {components}; pass from 1 to {columns}, the columns of z, or None.")
     if z.shape[1] == 0:  # z is constant, hence independent of s
         return torch.zeros((), dtype=dtype)
+    if components is not None or z.shape[1] > MAX_COMPONENTS:
+        # far-off rows would set the directions
+        z = _standardized(principal_components(z.clip(-FAR, FAR), components, least=1))
     noise = _arrays.numpy_generator(random_state)
     z = z + JITTER * noise.standard_normal(z.shape)
     s = s + JITTER * noise.standard_normal(s.shape)
-    return torch.tensor(_ksg(z, s, n_neighbors, strict=True, device=device), dtype=dtype)
+    return torch.tensor(ksg(z, s, n_neighbors, strict=True, device=device), dtype=dtype)
 
 
-def mutual_information_published(
-    z: Any,
-    s: Any,
-    *,
-    n_neighbors: int = 5,
-    where: Any = None,
-    device: torch.device | str | None = None,
-) -> Tensor:
-    r"""Mutual information of the published numbers: inclusive counts, no scaling, clipped at zero.
-
-    As :func:`mutual_information`, but :math:`n_z(i)` counts the other rows at distance *at most*
-    :math:`\varepsilon_i`; z is projected on the fewest principal components with 95 % of its variance, from two to
-    five; z and s are not scaled, and ties are not broken. Where z is on a larger scale than s the counts bias it by up
-    to -1/k, so zero does not mean independence. Use it to compare with the published values only, and
-    :func:`mutual_information` to measure.
-
-    Parameters
-    ----------
-    z, s, n_neighbors, where, device
-        As in :func:`mutual_information`.
-
-    Examples
-    --------
-    Four corners of a square: every row has all three others at most 1 away, and ψ(1) + ψ(4) - 2 ψ(4) < 0 is clipped.
-
-    >>> mutual_information_published([0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0], n_neighbors=1)
-    tensor(0., dtype=torch.float64)
-    """
-    z, s, dtype = _rows(z, s, where, n_neighbors)
-    z = _principal_components(z, None, least=2)
-    return torch.tensor(max(_ksg(z, s, n_neighbors, strict=False, device=device), 0.0), dtype=dtype)
-
-
-def _rows(z: Any, s: Any, where: Any, n_neighbors: int) -> tuple[Matrix, Matrix, torch.dtype]:
+def information_rows(z: Any, s: Any, where: Any, n_neighbors: int) -> tuple[Matrix, Matrix, torch.dtype]:
+    """Return z and s in float64, and the dtype of the inputs."""
     _arrays.require_integer(n_neighbors, "n_neighbors")
     z, s = paired_rows(z, s, where=where, device="cpu", least=n_neighbors + 2, what="mutual information")
     _arrays.require_varying(s, "s")
@@ -140,16 +112,14 @@ def _rows(z: Any, s: Any, where: Any, n_neighbors: int) -> tuple[Matrix, Matrix,
 
 
 def _standardized(x: Matrix) -> Matrix:
-    """Return the columns that vary, at mean zero and unit variance."""
+    """Return the columns that vary, at median zero and unit spread."""
     x = x[:, (x != x[:1]).any(axis=0)]
-    return np.asarray((x - x.mean(axis=0)) / x.std(axis=0))
+    return np.asarray((x - np.median(x, axis=0)) / column_scales(x))
 
 
-def _principal_components(x: Matrix, components: int | None, *, least: int) -> Matrix:
+def principal_components(x: Matrix, components: int | None, *, least: int) -> Matrix:
     """Project on `components` principal components, or on the fewest with 95 % of the variance."""
     columns = x.shape[1]
-    if components is not None and not 1 <= components <= columns:
-        raise ValueError(f"components is {components}; pass from 1 to {columns}, the columns of z, or None.")
     centered = x - x.mean(axis=0)
     variances, directions = np.linalg.eigh(centered.T @ centered)
     shares = np.cumsum(variances[::-1].clip(0))
@@ -159,7 +129,8 @@ def _principal_components(x: Matrix, components: int | None, *, least: int) -> M
     return np.asarray(centered @ directions[:, ::-1][:, :components])
 
 
-def _ksg(z: Matrix, s: Matrix, n_neighbors: int, *, strict: bool, device: torch.device | str | None) -> float:
+def ksg(z: Matrix, s: Matrix, n_neighbors: int, *, strict: bool, device: torch.device | str | None) -> float:
+    """Return the estimate of the rows as they are; `strict` counts rows nearer than the k-th, not those as near."""
     place = torch.device("cpu") if device is None else _arrays.resolve_device(device)
     if place.type == "cpu":
         within = _counts_by_trees(z, s, n_neighbors, strict)

@@ -30,6 +30,9 @@ THIN = 64
 FEW_ROWS = 512
 """Up to this many rows a pass over the pairs is quicker than a search for a factor."""
 
+CUBE_ROWS, VECTORS = 2048, 64
+"""Rows above which the trace of a cube is estimated, and the number of random vectors for it."""
+
 PANEL = 1024
 """Rows of a Gram matrix that :func:`cubic_sums` multiplies at once."""
 
@@ -207,8 +210,9 @@ class CubicSums(NamedTuple):
 def cubic_sums(k: Gram, sums: GramSums) -> CubicSums:
     r"""Return the sums of degree three of :math:`\tilde K`, in O(n) memory.
 
-    The trace of the cube multiplies panels of rows, which are computed again instead of kept: O(n³) time, or O(n) with
-    a thin factor. The other sums take one pass over the pairs.
+    The trace of the cube takes O(n) time with a thin factor. Up to :data:`CUBE_ROWS` rows it multiplies panels of rows,
+    O(n³); above, it is the mean of :math:`g^\top A^3 g` over random signs g of a fixed seed, O(n²). The other sums take
+    one pass over the pairs.
     """
     d = sums.centered.diagonal
     cubes, weighted, quadratic = (k.x.new_zeros(()) for _ in range(3))
@@ -228,6 +232,10 @@ def _trace_of_cube(k: Gram, sums: GramSums) -> Tensor:
         centered = k.factor - k.factor.mean(dim=0)
         small = centered.mT @ centered
         return _inner(small @ small, small)
+    if k.n > CUBE_ROWS:
+        signs = torch.randint(2, (k.n, VECTORS), generator=torch.Generator().manual_seed(0)).to(k.x) * 2 - 1
+        once = _centered_times(k, sums, signs)
+        return _inner(once, _centered_times(k, sums, once)) / VECTORS
     trace = k.x.new_zeros(())
     panels = [slice(i, min(i + PANEL, k.n)) for i in range(0, k.n, PANEL)]
     for first, rows in enumerate(panels):
@@ -236,6 +244,16 @@ def _trace_of_cube(k: Gram, sums: GramSums) -> Tensor:
             right = left if columns == rows else k.centered_tile(sums.rows, columns, slice(0, k.n))
             trace += (1 if columns == rows else 2) * _inner(left @ right.mT, left[:, columns])
     return trace
+
+
+def _centered_times(k: Gram, sums: GramSums, b: Tensor) -> Tensor:
+    product = torch.zeros_like(b)
+    for rows, columns in pairs(k.n, k.x.device):
+        tile = k.centered_tile(sums.rows, rows, columns)
+        product[rows] += tile @ b[columns]
+        if rows != columns:
+            product[columns] += tile.mT @ b[rows]
+    return product
 
 
 def _thin_factor(x: Tensor, kernel: Kernel) -> Tensor | None:

@@ -1,8 +1,25 @@
-"""Tests of independence by HSIC, with the level they claim."""
+"""Tests of independence by HSIC, with the level they claim, and intervals for HSIC."""
 
 from frhsic.independence.aggregated import aggregated_test
-from frhsic.independence.gamma import gamma_test, gamma_test_published
+from frhsic.independence.effects import (
+    Effect,
+    EquivalenceResult,
+    equivalence_test,
+    hsic_interval,
+    normalized_hsic_interval,
+)
+from frhsic.independence.gamma import gamma_test
 from frhsic.independence.permutation import permutation_test
 from frhsic.independence.result import IndependenceResult
 
-__all__ = ["IndependenceResult", "aggregated_test", "gamma_test", "gamma_test_published", "permutation_test"]
+__all__ = [
+    "Effect",
+    "EquivalenceResult",
+    "IndependenceResult",
+    "aggregated_test",
+    "equivalence_test",
+    "gamma_test",
+    "hsic_interval",
+    "normalized_hsic_interval",
+    "permutation_test",
+]

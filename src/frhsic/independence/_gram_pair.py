@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 from scipy.special import ndtr
+from torch import Tensor
 
 from frhsic.dependence._inputs import kernel_or_median, paired_rows, working_copy
-from frhsic.dependence.moments import Gram, PairSums, centered_products, pair_sums
-from frhsic.independence.null_moments import permutation_mean_variance
+from frhsic.dependence.moments import CubicSums, Gram, PairSums, centered_products, cubic_sums, pair_sums
+from frhsic.independence.null_moments import permutation_mean_variance, permutation_third_moment
 from frhsic.independence.result import IndependenceResult
-from frhsic.kernels import Kernel, Multiple, PerColumn, Product, Sum
+from frhsic.kernels import Kernel, default_gaussian
 
 
 @dataclass(frozen=True)
 class GramPair:
-    """The Gram matrices of z and s on the same rows, and the sums of one pass over the pairs."""
+    """The Gram matrices of z and s on the same rows, the sums of one pass over the pairs, the rules of bandwidths."""
 
     k: Gram
     l: Gram
     sums: PairSums
+    rules: tuple[str, str]
 
     @property
     def n(self) -> int:
@@ -57,9 +60,28 @@ class GramPair:
         mean, variance = permutation_mean_variance(k, l, self.n)
         return mean / self.n**2, variance / self.n**4
 
+    @cached_property
+    def cubes(self) -> tuple[CubicSums, CubicSums]:
+        """Sums of degree three of either centred Gram matrix."""
+        return cubic_sums(self.k, self.sums.k), cubic_sums(self.l, self.sums.l)
+
+    def permutation_third_cumulant(self) -> float:
+        """Return the third central moment of HSIC over all permutations of s."""
+        mean, variance = self.permutation_mean_variance()
+        lists = [
+            [t**3, t * t2, t * s2, *(float(value) for value in cubes)]
+            for cubes, (t, t2, s2) in zip(self.cubes, self.invariants)
+        ]
+        return permutation_third_moment(lists[0], lists[1], self.n) / self.n**6 - 3 * mean * variance - mean**3
+
     def effect(self, value: float) -> float:
         """Return a value of HSIC divided by the geometric mean of the HSIC of each variable with itself."""
         return min(value * self.n**2 / self.magnitude, 1.0) if self.magnitude > 0 else 0.0
+
+    @property
+    def bandwidths(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Bandwidths of the kernel on z and of the kernel on s."""
+        return _bandwidths(self.k.kernel), _bandwidths(self.l.kernel)
 
     def result(
         self,
@@ -85,7 +107,8 @@ class GramPair:
             method=method,
             n=self.n,
             kernels=(repr(self.k.kernel), repr(self.l.kernel)),
-            bandwidths=(_bandwidths(self.k.kernel), _bandwidths(self.l.kernel)),
+            bandwidths=self.bandwidths,
+            bandwidth_rules=self.rules,
             effect_size=self.effect(self.statistic),
             effect_size_null=self.effect(permuted[0]),
             null_mean=mean,
@@ -127,18 +150,20 @@ def gram_pair(
 ) -> GramPair:
     """Check the inputs of a test and return their Gram matrices."""
     z, s = paired_rows(z, s, where=where, device=device, least=least, what=what)
-    kernel_z, kernel_s = kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
-    k, l = Gram.of(working_copy(z, kernel_z), kernel_z), Gram.of(working_copy(s, kernel_s), kernel_s)
-    return GramPair(k, l, pair_sums(k, l))
+    (k, rule_z), (l, rule_s) = _gram(z, kernel_z, "z"), _gram(s, kernel_s, "s")
+    return GramPair(k, l, pair_sums(k, l), (rule_z, rule_s))
+
+
+def _gram(x: Tensor, kernel: Kernel | None, name: str) -> tuple[Gram, str]:
+    kernel, rule = default_gaussian(x, name=name) if kernel is None else (kernel_or_median(kernel, x, name), "given")
+    return Gram.of(working_copy(x, kernel), kernel), rule
 
 
 def _bandwidths(kernel: Kernel) -> tuple[float, ...]:
-    """Return the bandwidths in a kernel, from left to right."""
-    if isinstance(kernel, PerColumn):
-        return tuple(b for part in kernel.kernels for b in _bandwidths(part))
-    if isinstance(kernel, Multiple):
-        return _bandwidths(kernel.kernel)
-    if isinstance(kernel, (Sum, Product)):
-        return _bandwidths(kernel.a) + _bandwidths(kernel.b)
+    """Return the bandwidths in a kernel and its parts, from left to right."""
     value = getattr(kernel, "bandwidth", None)
-    return () if value is None else (float(value),)
+    if value is not None or not is_dataclass(kernel):
+        return () if value is None else (float(value),)
+    held = [getattr(kernel, field.name) for field in fields(kernel)]
+    parts = [part for value in held for part in (value if isinstance(value, tuple) else (value,))]
+    return tuple(b for part in parts if isinstance(part, Kernel) for b in _bandwidths(part))

@@ -32,6 +32,9 @@ class IndependenceResult:
         Number of tested rows, after `where`.
     kernels, bandwidths
         The kernels on Z and on S as text, and a tuple of bandwidths for each.
+    bandwidth_rules
+        For Z and S: ``"given"``, or for kernels left out ``"median distance"``, or ``"median of the non-zero
+        distances"`` where half or more of the pairs coincide.
     effect_size
         Normalized HSIC, :math:`\mathrm{HSIC}(z, s) / \sqrt{\mathrm{HSIC}(z, z)\,\mathrm{HSIC}(s, s)}`, in [0, 1].
         It does not grow with n. Under independence it is positive; compare it with `effect_size_null`.
@@ -67,6 +70,7 @@ class IndependenceResult:
     epsilon: float | None = None
     pvalue_epsilon: float | None = None
     standard_error: float | None = None
+    bandwidth_rules: tuple[str, str] = ("given", "given")
 
     @property
     def rejected(self) -> bool:

@@ -10,13 +10,14 @@ References
 Ni and Huo, *A Joint-Distribution Route to Fair Representations with Continuous Sensitive Attributes*.
 """
 
-from frhsic.kernels.bandwidth import gaussian_at_median, median_bandwidth, per_column_gaussians
-from frhsic.kernels.families import Gaussian, InverseMultiquadric, Laplacian, Linear, squared_distances
+from frhsic.kernels.bandwidth import default_gaussian, gaussian_at_median, median_bandwidth, per_column_gaussians
+from frhsic.kernels.families import Gaussian, HalfDistance, InverseMultiquadric, Laplacian, Linear, squared_distances
 from frhsic.kernels.kernel import Column, Kernel, Multiple, PerColumn, Product, Sum
 
 __all__ = [
     "Column",
     "Gaussian",
+    "HalfDistance",
     "InverseMultiquadric",
     "Kernel",
     "Laplacian",
@@ -25,6 +26,7 @@ __all__ = [
     "PerColumn",
     "Product",
     "Sum",
+    "default_gaussian",
     "gaussian_at_median",
     "median_bandwidth",
     "per_column_gaussians",

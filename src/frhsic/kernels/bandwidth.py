@@ -32,12 +32,7 @@ def median_bandwidth(x: Any, *, name: str = "x") -> float:
     >>> median_bandwidth([0.0, 1.0, 3.0])
     2.0
     """
-    rows = _arrays.matrix(x, name).detach().to(torch.float64)
-    _arrays.require_rows(rows.shape[0], 2, f"the median distance of {name}")
-    if rows.shape[0] > MEDIAN_ROWS:
-        subsample = torch.randperm(rows.shape[0], generator=torch.Generator().manual_seed(0))[:MEDIAN_ROWS]
-        rows = rows[subsample.to(rows.device)]
-    value = _lower_median_distance(rows)
+    value = _lower_median_distance(_some_rows(x, name))
     if value == 0:
         raise ValueError(
             f"median distance of {name}, of shape {tuple(x.shape) if hasattr(x, 'shape') else (len(x),)}, is 0: "
@@ -47,13 +42,22 @@ def median_bandwidth(x: Any, *, name: str = "x") -> float:
     return value
 
 
+def _some_rows(x: Any, name: str) -> Tensor:
+    rows = _arrays.matrix(x, name).detach().to(torch.float64)
+    _arrays.require_rows(rows.shape[0], 2, f"the median distance of {name}")
+    if rows.shape[0] > MEDIAN_ROWS:
+        subsample = torch.randperm(rows.shape[0], generator=torch.Generator().manual_seed(0))[:MEDIAN_ROWS]
+        rows = rows[subsample.to(rows.device)]
+    return rows
+
+
 def _lower_median_distance(rows: Tensor) -> float:
     """Lower median of the distances between rows of float64, to twelve digits, and 0 where it is 0 exactly."""
     n, columns = rows.shape
     count = n * (n - 1) // 2
     middle = (count - 1) // 2
     if columns > 1:
-        centered = rows - rows.mean(dim=0)
+        centered = rows - rows.median(dim=0).values
         parts = []
         for start in range(0, n, 512):  # a block of rows against itself and all rows after it
             block = squared_distances(centered[start : start + 512], centered[start:])
@@ -69,6 +73,28 @@ def _lower_median_distance(rows: Tensor) -> float:
     distances = _arrays.to_numpy(torch.nn.functional.pdist(rows))
     distances.partition(middle)
     return float(distances[middle])
+
+
+def default_gaussian(x: Any, *, name: str = "x") -> tuple[Gaussian, str]:
+    """Return the kernel that tests and audits use for `None`, and the rule of its bandwidth in words.
+
+    A Gaussian at the median distance or, if that is 0 because half or more of the pairs coincide, at the lower median
+    of the distances that are not 0. So binary and zero-inflated variables have a bandwidth too.
+
+    Examples
+    --------
+    >>> default_gaussian([0.0, 0.0, 0.0, 0.0, 3.0])
+    (Gaussian(bandwidth=3.0), 'median of the non-zero distances')
+    """
+    rows = _some_rows(x, name)
+    value = _lower_median_distance(rows)
+    if value > 0:
+        return Gaussian(value), "median distance"
+    distances = torch.nn.functional.pdist(rows)
+    distances = distances[distances > 0]
+    if not len(distances):
+        return Gaussian(median_bandwidth(x, name=name)), ""  # raises: all rows are equal
+    return Gaussian(float(distances.median())), "median of the non-zero distances"
 
 
 def gaussian_at_median(x: Any, *, name: str = "x") -> Gaussian:

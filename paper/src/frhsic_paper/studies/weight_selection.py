@@ -24,7 +24,7 @@ from torch import Tensor
 
 from frhsic.datasets import Split
 from frhsic.frontier import within_band
-from frhsic.independence import gamma_test, gamma_test_published
+from frhsic.independence import gamma_test
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, Rule, by_protocol, outcome_of
 from frhsic_paper.frontiers import datasets_of, is_error
@@ -33,6 +33,7 @@ from frhsic_paper.models import Model, store_all
 from frhsic_paper.plot import figures_of, legend_below, panels, styled
 from frhsic_paper.printed import DATASET_NAMES, cached, dataset_name
 from frhsic_paper.protocol import PAPER_WEIGHTS, PROTOCOLS, Protocol
+from frhsic_paper.published_statistics import gamma_test_published
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
 from frhsic_paper.steps import Measurement, Training, each

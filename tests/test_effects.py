@@ -1,0 +1,186 @@
+"""Intervals for HSIC and the test of equivalence: values, identities, coverage, level and power."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from pytest import approx
+from scipy import stats
+
+from frhsic.datasets.synthetic import gaussian_pair
+from frhsic.dependence import distance_correlation_unbiased, distance_covariance, hsic, hsic_unbiased
+from frhsic.dependence.grams import hsic_biased
+from frhsic.dependence.moments import CUBE_ROWS, Gram, cubic_sums, pair_sums
+from frhsic.independence import equivalence_test, gamma_test, hsic_interval, normalized_hsic_interval, permutation_test
+from frhsic.kernels import Gaussian, HalfDistance, Linear, default_gaussian
+
+ONE = Gaussian(1.0)
+
+
+def correlated(n: int, rho: float, seed: int, d: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    draw = torch.Generator().manual_seed(seed)
+    z = torch.randn(n, d, generator=draw, dtype=torch.float64)
+    s = rho * z[:, :1] + math.sqrt(1 - rho**2) * torch.randn(n, 1, generator=draw, dtype=torch.float64)
+    return z, s
+
+
+def band(count: int, share: float, *, sides: float = 0.999) -> tuple[float, float]:
+    low, high = stats.binom.interval(sides, count, share)
+    return low / count, high / count
+
+
+# ---------------------------------------------------------------- values
+
+
+@pytest.mark.parametrize(("n", "d"), [(30, 1), (700, 1), (40, 4)])
+def test_values_are_the_unbiased_statistics(n: int, d: int) -> None:
+    z, s = correlated(n, 0.4, 0, d)
+    k, l = Gaussian(1.3), Gaussian(0.7)
+    own = math.sqrt(float(hsic_unbiased(z, z, k, k)) * float(hsic_unbiased(s, s, l, l)))
+    assert hsic_interval(z, s, k, l).value == approx(float(hsic_unbiased(z, s, k, l)), rel=1e-8)
+    assert normalized_hsic_interval(z, s, k, l).value == approx(float(hsic_unbiased(z, s, k, l)) / own, rel=1e-8)
+    half = normalized_hsic_interval(z, s, HalfDistance(), HalfDistance())
+    assert half.value == approx(float(distance_correlation_unbiased(z, s)), rel=1e-9)
+
+
+def test_hsic_under_half_distances_is_a_quarter_of_distance_covariance() -> None:
+    z, s = correlated(50, 0.5, 1, 3)
+    assert float(hsic(z, s, HalfDistance(), HalfDistance())) == approx(float(distance_covariance(z, s)) ** 2 / 4)
+
+
+def test_an_interval_does_not_depend_on_scale_or_order() -> None:
+    z, s = correlated(60, 0.4, 2)
+    first = normalized_hsic_interval(z, s).interval
+    order = torch.randperm(60, generator=torch.Generator().manual_seed(0))
+    for other in (normalized_hsic_interval(z[order], s[order]), normalized_hsic_interval(1e6 * z + 5, 1e-6 * s)):
+        assert (other.interval.low, other.interval.high) == approx((first.low, first.high), rel=1e-6)
+
+
+def test_intervals_grow_with_confidence_and_hold_the_value() -> None:
+    for seed in range(20):
+        z, s = correlated(50, 0.2, seed)
+        for function, most in ((hsic_interval, math.inf), (normalized_hsic_interval, 1.0)):
+            narrow, wide = (function(z, s, confidence=c).interval for c in (0.9, 0.99))
+            value = function(z, s).value
+            assert wide.low <= narrow.low <= value <= narrow.high <= wide.high <= most
+            assert (narrow.low >= 0) == (value >= 0)
+
+
+# ---------------------------------------------------------------- coverage
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.1, 0.3, 0.5])
+def test_the_interval_of_hsic_covers_the_closed_form(rho: float) -> None:
+    """Jointly normal, bandwidths one. At zero nothing can lie below the interval, and half of the misses are gone."""
+    draws, truth = 200, gaussian_pair(1, correlation=rho).hsic(1.0, 1.0) if rho else 0.0
+    covered = {0.95: 0, 0.99: 0}
+    for seed in range(draws):
+        for confidence in covered:
+            interval = hsic_interval(*correlated(100, rho, seed), ONE, ONE, confidence=confidence).interval
+            covered[confidence] += interval.low <= truth <= interval.high
+    for confidence, count in covered.items():
+        low, high = band(draws, confidence)
+        assert count / draws >= low
+        assert count / draws <= high or rho in (0.0, 0.1)  # conservative near zero
+
+
+@pytest.mark.parametrize("d", [1, 10])
+def test_normalized_intervals_cover_the_mean_of_their_estimates(d: int) -> None:
+    """The mean over 120 samples is as good as the population value: its error is an eleventh of one estimate's."""
+    for kernels in ((Gaussian(math.sqrt(2 * d)), ONE), (HalfDistance(), HalfDistance())):
+        effects = [normalized_hsic_interval(*correlated(100, 0.3, seed, d), *kernels) for seed in range(120)]
+        truth = np.mean([effect.value for effect in effects])
+        covered = np.mean([effect.interval.low <= truth <= effect.interval.high for effect in effects])
+        assert covered >= band(120, 0.95)[0]
+
+
+# ---------------------------------------------------------------- equivalence
+
+
+def test_the_upper_bound_is_the_epsilon_at_which_the_test_just_rejects() -> None:
+    z, s = correlated(80, 0.1, 0)
+    bound = equivalence_test(z, s, 0.01, ONE, ONE, level=0.1).upper_bound
+    assert equivalence_test(z, s, bound, ONE, ONE, level=0.1).pvalue == approx(0.1, rel=1e-6)
+    at = equivalence_test(z, s, bound, ONE, ONE, level=0.1)
+    assert at.threshold == approx(at.statistic, rel=1e-5)
+    assert equivalence_test(z, s, 1.01 * bound, ONE, ONE, level=0.1).equivalent
+    assert not equivalence_test(z, s, 0.99 * bound, ONE, ONE, level=0.1).equivalent
+
+
+@pytest.mark.parametrize("rho", [0.2, 0.4])
+def test_equivalence_is_claimed_no_more_often_than_the_level_where_hsic_is_epsilon(rho: float) -> None:
+    draws, epsilon = 400, gaussian_pair(1, correlation=rho).hsic(1.0, 1.0)
+    claimed = sum(equivalence_test(*correlated(150, rho, seed), epsilon, ONE, ONE).equivalent for seed in range(draws))
+    assert claimed / draws <= band(draws, 0.05)[1]
+
+
+def test_the_power_is_the_rate_at_which_independent_data_are_called_equivalent() -> None:
+    draws, epsilon = 300, gaussian_pair(1, correlation=0.3).hsic(1.0, 1.0)
+    results = [equivalence_test(*correlated(150, 0.0, seed), epsilon, ONE, ONE) for seed in range(draws)]
+    power = np.mean([result.power for result in results])
+    low, high = band(draws, float(power))
+    assert 0.3 < power < 0.99
+    assert low - 0.03 <= np.mean([result.equivalent for result in results]) <= high + 0.03
+
+
+def test_bad_input_is_refused() -> None:
+    z, s = correlated(20, 0.3, 0)
+    with pytest.raises(ValueError, match="epsilon"):
+        equivalence_test(z, s, -1.0)
+    with pytest.raises(ValueError, match="confidence"):
+        hsic_interval(z, s, confidence=1.5)
+    with pytest.raises(ValueError, match="z or s has no variance"):
+        normalized_hsic_interval(torch.ones(20, 1), s, ONE, ONE)
+    with pytest.raises(ValueError, match="constant under its kernel"):
+        hsic_interval(torch.ones(20, 1), s, ONE, ONE)
+
+
+# ---------------------------------------------------------------- small p-values, far-off rows, ties
+
+
+def test_small_pvalues_are_those_of_many_permutations() -> None:
+    """Two moments give a p-value below half of the true one here; three come within a third."""
+    z, s = correlated(200, 0.31, 4)
+    many = permutation_test(z, s, resamples=100_000, random_state=0).pvalue
+    assert 1e-4 < many < 2e-3
+    assert gamma_test(z, s).pvalue == approx(many, rel=0.33)
+    assert gamma_test(z, s, moments="permutation").pvalue < 0.5 * many
+
+
+def test_the_trace_of_a_cube_by_random_vectors_is_close_to_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    z, _ = correlated(600, 0.0, 0, 10)
+    gram = Gram.of(z, Gaussian(4.0))
+    sums = pair_sums(gram, gram).k
+    assert gram.factor is None
+    exact = float(cubic_sums(gram, sums).trace)
+    monkeypatch.setattr("frhsic.dependence.moments.CUBE_ROWS", 100)
+    assert CUBE_ROWS > 100
+    assert float(cubic_sums(gram, sums).trace) == approx(exact, rel=0.05)
+
+
+def test_a_far_off_row_changes_little() -> None:
+    """One row of 300 is 1e11 away in two columns: its kernel values are 0, those of the others stay."""
+    z, s = correlated(300, 0.5, 0, 3)
+    far = torch.cat([z, torch.full((1, 3), 1e11, dtype=torch.float64)])
+    far[-1, 0] = 0
+    k, l = default_gaussian(z)[0], default_gaussian(s)[0]
+    both = torch.cat([s, s[:1]])
+    gram_z = k(z, z)
+    exact = torch.block_diag(gram_z, torch.ones(1, 1, dtype=torch.float64))
+    assert float(hsic(far, both, k, l)) == approx(float(hsic_biased(exact, l(both, both))), rel=1e-9)
+    assert permutation_test(far, both, resamples=999, random_state=0).pvalue == 0.001
+    assert gamma_test(far, both).pvalue < 1e-6
+
+
+def test_tests_of_binary_and_zero_inflated_variables_say_which_bandwidth_they_used() -> None:
+    z, _ = correlated(100, 0.0, 0)
+    s = (z[:, 0] > 1).double()
+    result = gamma_test(z, s)
+    assert result.rejected
+    assert result.bandwidths[1] == (1.0,)
+    assert result.bandwidth_rules == ("median distance", "median of the non-zero distances")
+    assert gamma_test(z, s, Gaussian(1.0), Linear()).bandwidth_rules == ("given", "given")
+    assert default_gaussian([0.0] * 9 + [1.0, 5.0])[0].bandwidth == 4.0  # of nine 1, one 4 and nine 5
