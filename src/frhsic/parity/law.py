@@ -25,7 +25,7 @@ class CorrelationRatio:
     Attributes
     ----------
     value
-        The estimate. It may be slightly negative, since its mean is zero when the mean score does not depend on s.
+        The estimate; below zero it is set to zero.
     interval
         Confidence interval for the share in the population.
     standard_error
@@ -110,7 +110,7 @@ def correlation_ratio(
         middle, root = value + z**2 * a / 2, z * math.sqrt(max(a * value + z**2 * a**2 / 4 + b, 0.0))
         low, high = middle - root, middle + root
     interval = (min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0))
-    return CorrelationRatio(value, interval, error, n, confidence)
+    return CorrelationRatio(min(max(value, 0.0), 1.0), interval, error, n, confidence)
 
 
 def _error_of_differences(terms: Array) -> float:
