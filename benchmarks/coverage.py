@@ -1,7 +1,7 @@
 """Coverage of the intervals, and level of the tests, on samples whose truth is known.
 
-Each law draws ranks u of the attribute, the attribute S(u), and scores f with mean m(u). Truths are integrals over u. The
-program prints a table of how often each interval contains the truth and how often each test rejects a true
+Each law draws ranks u of the attribute, the attribute S(u), and scores f with mean m(u). Truths are integrals over u.
+The program prints a table of how often each interval contains the truth and how often each test rejects a true
 hypothesis, and writes the numbers with the number of repeats to benchmarks/results/coverage.json.
 
     python benchmarks/coverage.py --rows 200 1000 5000 --repeats 1000 --workers 2
@@ -189,7 +189,9 @@ def summary(index: int, n: int, confidence: float, outcomes: list[dict[tuple[str
             "law": LAWS[index].name,
             "rows": n,
             "confidence": confidence,
-            "share": round(float(np.mean([outcome[measure, kind] for outcome in outcomes if (measure, kind) in outcome])), 4),
+            "share": round(
+                float(np.mean([outcome[measure, kind] for outcome in outcomes if (measure, kind) in outcome])), 4
+            ),
             "repeats": sum((measure, kind) in outcome for outcome in outcomes),
         }
         for measure, kind in dict.fromkeys(key for outcome in outcomes for key in outcome)

@@ -53,7 +53,8 @@ def audit(
     r"""Audit scores or a representation against continuous sensitive attributes.
 
     For each attribute it measures :math:`E|E[f \mid S] - E f|` (GDP), the mean score in groups along S with a
-    simultaneous band, the share of the variance of f that S explains, and the largest gap of its quantiles; HSIC, its normalised size and its test; kernel maximal correlation, expected conditional MMD, distance
+    simultaneous band, the share of the variance of f that S explains, and the largest gap of its quantiles;
+    HSIC, its normalised size and its test; kernel maximal correlation, expected conditional MMD, distance
     correlation and mutual information; how much of the attribute a linear and a tree probe recover; the same on the
     rows with y = 1; contrasts at chosen values; and certificates. Each number has an interval, or the reason why it has
     none. In the population all are zero when Z and S are independent; the value of each estimate on shuffled data is

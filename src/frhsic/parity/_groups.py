@@ -42,7 +42,7 @@ def group_means(
 ) -> tuple[Array, Array, Array, Array]:
     """Return mean, lower and upper end, and rows of each group; the ends have the stated confidence each.
 
-    Decisions, scores with the two values given, get the ends of Clopper and Pearson (1934), others those of Student's t.
+    Scores with the two values of `decisions` get the ends of Clopper and Pearson (1934), others those of Student's t.
     """
     groups = np.split(np.arange(len(rows.s)), starts[1:])
     ends = [_ends(rows, members, confidence, decisions) for members in groups]

@@ -1,4 +1,4 @@
-"""Resampling of a smoothed gap: an interval by the bootstrap, and its distribution under independence by permutations."""
+"""Resampling of a smoothed gap: an interval by the bootstrap, and its law under independence by permutations."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import torch
 from frhsic import _arrays
 from frhsic.parity._nodes import Array, Nodes, bootstrap_counts, nodes_of, permutations_of
 from frhsic.parity.smoothing import GRID_POINTS, Weighting, equispaced
+
 
 @dataclass(frozen=True)
 class Resampling:
@@ -42,9 +43,7 @@ def scored_rows(scores: Any, s: Any, bandwidth: float, where: Any) -> ScoredRows
     """Check the inputs, keep the rows of `where`, and reduce s to nodes."""
     f, values = (x.detach().cpu().to(torch.float64) for x in _arrays.paired((scores, "scores"), (s, "s")))
     if values.shape[1] > 1:
-        raise ValueError(
-            f"s has {values.shape[1]} columns; a gap is along one attribute. Pass one column."
-        )
+        raise ValueError(f"s has {values.shape[1]} columns; a gap is along one attribute. Pass one column.")
     _arrays.require_positive(bandwidth, "bandwidth")
     if where is not None:
         kept = _arrays.subset_mask(where, len(f)).cpu()

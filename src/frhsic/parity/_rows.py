@@ -39,7 +39,7 @@ class Rows:
 
     @property
     def effective(self) -> float:
-        """Effective number of rows (of clusters, if given): the square of the sum of weights over the sum of squares."""
+        """Effective number of rows, or of clusters: the square of the sum of weights over the sum of squares."""
         sums = self.weights if self.clusters is None else np.bincount(self.clusters, self.weights)
         return float(sums.sum() ** 2 / (sums**2).sum())
 

@@ -125,7 +125,7 @@ def gdp_curve(
 
 @dataclass(frozen=True)
 class LocalMean:
-    """Mean score of the rows nearest to one value of s, less the overall mean.
+    r"""Mean score of the rows nearest to one value of s, less the overall mean.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class LocalMean:
     value
         Mean score of these rows less the overall mean score.
     interval
-        Confidence interval of :math:`E[f | start \\le S \\le end] - E f`; slightly conservative.
+        Confidence interval of :math:`E[f | start \le S \le end] - E f`; slightly conservative.
     rows
         Number of these rows.
     confidence

@@ -10,8 +10,9 @@ import numpy as np
 from scipy import stats
 
 from frhsic import _arrays
+from frhsic.parity import _signs
 from frhsic.parity._rows import Array, Rows, rows_of, weighted_mean
-from frhsic.parity._signs import LARGE, NEAR, Signs, lost_to_wrong_signs
+from frhsic.parity._signs import NEAR, Signs, lost_to_wrong_signs
 
 RESAMPLES = 999
 
@@ -241,7 +242,8 @@ def _measured(
         _arrays.require_fraction(resolution, "resolution")
     seed = _arrays.seed_of(random_state)
     signs = Signs(rows, resolution)
-    f = rows.scores - weighted_mean(rows.weights, rows.scores)
+    varies = (rows.scores != rows.scores[0]).any(axis=0)
+    f = np.where(varies, rows.scores - weighted_mean(rows.weights, rows.scores), 0.0)
     tail = (1 - confidence) / 2 / f.shape[1]
     quantile = float(stats.t.ppf(1 - tail, max(rows.effective - 1, 1)))
     columns = [_Column(signs, column, standardize) for column in f.T]
@@ -252,7 +254,7 @@ def _measured(
         bounds, null = [], []
         for i, column in enumerate(columns):
             # sums over nodes are drawn independently for each column, which can only raise their maximum
-            keys = [seed, i] if len(f) > LARGE else [seed]
+            keys = [seed, i] if len(f) > _signs.LARGE else [seed]
             own_error, lost = column.uncertainty(resamples, np.random.default_rng([*keys, 0]))
             bounds.append((column.value - quantile * own_error, column.value + quantile * own_error + lost))
             null.append(column.null(resamples, np.random.default_rng([*keys, 1])))

@@ -37,22 +37,19 @@ def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> floa
     return _worst(gdp, y_pred, sensitive_features)
 
 
-def standardized_gdp_difference(
-    y_true: Any, y_pred: Any, *, sensitive_features: Any
-) -> float:
+def standardized_gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> float:
     r"""As :func:`gdp_difference`, in standard deviations of the predictions, so that shrinking them does not lower it.
 
     Examples
     --------
-    >>> round(standardized_gdp_difference(None, [0.2, 0.2, 0.6, 0.6] * 25, sensitive_features=[0.0, 0.0, 1.0, 1.0] * 25), 4)
+    >>> s = [0.0, 0.0, 1.0, 1.0] * 25
+    >>> round(standardized_gdp_difference(None, [0.2, 0.2, 0.6, 0.6] * 25, sensitive_features=s), 4)
     1.0
     """
     return _worst(standardized_gdp, y_pred, sensitive_features)
 
 
-def equal_opportunity_gdp(
-    y_true: Any, y_pred: Any, *, sensitive_features: Any
-) -> float:
+def equal_opportunity_gdp(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> float:
     r"""As :func:`gdp_difference`, among the rows with y = 1: :math:`E |E[f | S, Y=1] - E[f | Y=1]|`.
 
     Examples

@@ -168,9 +168,7 @@ class _HeldOut:
 
     def point(self, model: Any, chosen: bool, settings: Settings) -> TradeOffPoint:
         scores, s = scores_of(model, self.X), self.s[:, self.worst]
-        gap = gdp(
-            scores, s, confidence=settings.confidence, resamples=settings.resamples, random_state=settings.seed
-        )
+        gap = gdp(scores, s, confidence=settings.confidence, resamples=settings.resamples, random_state=settings.seed)
         others = [
             f"GDP of {name} {figure(float(gdp(scores, column, resamples=0)))}"
             for i, (name, column) in enumerate(zip(self.names, self.s.T))
