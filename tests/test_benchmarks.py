@@ -37,13 +37,24 @@ def start(module: ModuleType, options: str, *more: str) -> None:
 
 
 def test_no_program_is_left_out():
-    tested = {"certificates", "coverage", "dependence", "frem_rounding", "independence", "power", "selection", "training"}
+    tested = {
+        "certificates",
+        "coverage",
+        "dependence",
+        "frem_rounding",
+        "independence",
+        "power",
+        "selection",
+        "training",
+    }
     assert {path.stem for path in FOLDER.glob("*.py")} == tested
 
 
 def test_coverage(program, tmp_path, capsys):
     out = tmp_path / "coverage.json"
-    start(program("coverage"), "--rows 60 --repeats 2 --confidence 0.9 --resamples 9 --laws 0 5 8 10", "--out", str(out))
+    start(
+        program("coverage"), "--rows 60 --repeats 2 --confidence 0.9 --resamples 9 --laws 0 5 8 10", "--out", str(out)
+    )
     text = capsys.readouterr().out
     assert "**`gdp`**: share of intervals that contain the truth, 2 repeats" in text
     assert "| normal S, f = S + noise |" in text

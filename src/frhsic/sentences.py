@@ -217,8 +217,8 @@ def findings(attribute: AttributeAudit) -> list[str]:
     if population.curve is not None and "gdp" in numbers:
         lines += _gap(numbers["gdp"], population.curve.overall, subject, s)
     test = numbers.get("hsic")
-    if test is not None and test.pvalue is not None:
-        decisive = test.deciding_pvalue
+    decisive = None if test is None else test.deciding_pvalue
+    if test is not None and decisive is not None:
         chance = _chance(decisive)
         if decisive <= subject.level:
             lines.append(f"{capitalized(z)} and {s} are dependent (HSIC test, p {chance}).")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -93,7 +94,7 @@ class Rows:
     clusters: np.ndarray | None = None
 
     @property
-    def design(self) -> dict[str, np.ndarray | None]:
+    def design(self) -> dict[str, Any]:
         """Weights and clusters by the names of the parameters of :mod:`frhsic.parity`."""
         return {"sample_weight": self.weights, "clusters": self.clusters}
 
@@ -104,8 +105,9 @@ class Rows:
 
     def keep(self, mask: np.ndarray) -> Rows:
         """Return the rows of a mask."""
-        parts = {key: getattr(self, key) for key in ("z", "s", "scores", "weights", "clusters")}
-        return replace(self, **{key: None if part is None else part[mask] for key, part in parts.items()})
+        parts: dict[str, Any] = {key: getattr(self, key) for key in ("z", "s", "scores", "weights", "clusters")}
+        kept: dict[str, Any] = {key: None if part is None else part[mask] for key, part in parts.items()}
+        return replace(self, **kept)
 
 
 def measure(rows: Rows, name: str, at: tuple[float, ...], settings: Settings, watch: Watch) -> Population:
@@ -176,7 +178,7 @@ def dependence(
         yield from _probes(rows, settings, watch)
 
 
-def score_curve(f: np.ndarray, s: np.ndarray, settings: Settings, **rows: np.ndarray | None) -> Curve:
+def score_curve(f: np.ndarray, s: np.ndarray, settings: Settings, **rows: Any) -> Curve:
     """Return the mean scores of groups of rows along one attribute, with their simultaneous band."""
     curve = gdp_curve(f, s, confidence=settings.confidence, **rows)
     least, most = float(f.min()), float(f.max())
@@ -203,7 +205,11 @@ def _parity(rows: Rows, settings: Settings, omitted: list[Omitted]) -> Iterator[
     """Yield GDP, in units of the score and in standard deviations, and what GDP cannot see."""
     f, s = rows.scores, rows.s
     assert f is not None
-    options = {"confidence": settings.confidence, "resamples": settings.resamples, "random_state": settings.seed}
+    options: dict[str, Any] = {
+        "confidence": settings.confidence,
+        "resamples": settings.resamples,
+        "random_state": settings.seed,
+    }
     gap = gdp(f, s, **rows.design, **options)
     values = [float(gdp(f, s, **rows.design, resolution=gap.resolution * k, resamples=0)) for k in (0.5, 2)]
     details: dict[str, Setting] = {
@@ -252,7 +258,7 @@ def _gap_number(key: str, gap: ParityResult, details: dict[str, Setting]) -> Num
 def _contrast(rows: Rows, at: float, settings: Settings) -> Contrast:
     """Return the mean score of the rows nearest to a value less the overall mean, and which rows these are."""
     near = local_mean(rows.scores, rows.s, at, confidence=settings.confidence, **rows.design)
-    place = {"start": near.start, "end": near.end}
+    place: dict[str, Any] = {"start": near.start, "end": near.end}
     if near.rows < settings.sparse_rows:
         reason = f"fewer than {settings.sparse_rows:g} rows are near"
         return Contrast(at, near.value, near.rows, sparse=True, no_interval=reason, **place)

@@ -214,5 +214,5 @@ def _multipliers(rng: np.random.Generator, clusters: Integers | None, n: int, re
     step = max(1, CHUNK_ENTRIES // n)
     for start in range(0, resamples, step):
         bits = rng.integers(2, size=(count, min(step, resamples - start)), dtype=np.int8)
-        signs = bits * 2.0 - 1.0
+        signs = bits.astype(np.float64) * 2 - 1
         yield signs if clusters is None else signs[clusters]
