@@ -259,7 +259,7 @@ def _measured(
             bounds.append((column.value - quantile * own_error, column.value + quantile * own_error + lost))
             null.append(column.null(resamples, np.random.default_rng([*keys, 1])))
             error = own_error if i == largest else error
-        interval = tuple(max(0.0, max(ends)) for ends in zip(*bounds))
+        interval = max(0.0, *(low for low, _ in bounds)), max(0.0, *(high for _, high in bounds))
         most = np.max(null, axis=0)
         slack = 100 * np.finfo(np.float64).eps * max(column.magnitude for column in columns)
         expected = float(np.maximum(most, 0).mean())
