@@ -178,7 +178,7 @@ def main(arguments: list[str] | None = None) -> None:
     options.out.parent.mkdir(parents=True, exist_ok=True)
     settings = {"repeats": options.repeats, "resamples": options.resamples}
     options.out.write_text(json.dumps({**settings, "shares": records}, indent=1, ensure_ascii=False) + "\n")
-    print(tables(records, options.repeats))
+    print(tables(records))
 
 
 def summary(index: int, n: int, confidence: float, outcomes: list[dict[tuple[str, str], bool]]) -> list[dict]:
@@ -198,7 +198,7 @@ def summary(index: int, n: int, confidence: float, outcomes: list[dict[tuple[str
     ]
 
 
-def tables(records: list[dict], repeats: int) -> str:
+def tables(records: list[dict]) -> str:
     """Return one Markdown table for each kind and measure: laws by rows and confidence."""
     lines = []
     for kind, measure in dict.fromkeys((r["kind"], r["measure"]) for r in records):
@@ -206,8 +206,9 @@ def tables(records: list[dict], repeats: int) -> str:
         columns = list(dict.fromkeys((r["confidence"], r["rows"]) for r in chosen))
         columns.sort()
         what = "share of intervals that contain the truth" if kind == "interval" else "share of samples rejected"
-        lines += [f"**`{measure}`**: {what}, {repeats} repeats", ""]
-        names = [f"{c:g}, n = {n:,}" if kind == "interval" else f"{1 - c:.2g}, n = {n:,}" for c, n in columns]
+        lines += [f"**`{measure}`**: {what}", ""]
+        repeats = {(r["confidence"], r["rows"]): r["repeats"] for r in chosen}
+        names = [f"{c if kind == 'interval' else 1 - c:.2g}, n = {n:,}, {repeats[c, n]} repeats" for c, n in columns]
         lines += ["| law | " + " | ".join(names) + " |", "|---|" + "---|" * len(columns)]
         for law in dict.fromkeys(r["law"] for r in chosen):
             shares = {(r["confidence"], r["rows"]): r["share"] for r in chosen if r["law"] == law}

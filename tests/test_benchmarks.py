@@ -56,7 +56,8 @@ def test_coverage(program, tmp_path, capsys):
         program("coverage"), "--rows 60 --repeats 2 --confidence 0.9 --resamples 9 --laws 0 5 8 10", "--out", str(out)
     )
     text = capsys.readouterr().out
-    assert "**`gdp`**: share of intervals that contain the truth, 2 repeats" in text
+    assert "**`gdp`**: share of intervals that contain the truth" in text
+    assert "| law | 0.9, n = 60, 2 repeats |" in text
     assert "| normal S, f = S + noise |" in text
     found = json.loads(out.read_text())
     assert found["repeats"] == 2

@@ -170,7 +170,7 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
             if isinstance(fine, float) and isinstance(coarse, float)
             else ""
         ),
-        quantile=plain(number.settings.get("quantile", 0.5)),
+        quantile=plain(float(number.settings.get("quantile", 0.5))),
     )
 
 

@@ -179,8 +179,9 @@ def local_mean(
 
     Examples
     --------
-    >>> local_mean([0.0, 0.1, 0.2, 0.8, 0.9, 1.0] * 10, [1.0, 1.0, 1.0, 9.0, 9.0, 9.0] * 10, 9.0).value
-    0.4
+    >>> near = local_mean([0.0, 0.1, 0.2, 0.8, 0.9, 1.0] * 10, [1.0, 1.0, 1.0, 9.0, 9.0, 9.0] * 10, 9.0)
+    >>> round(near.value, 6), near.rows
+    (0.4, 30)
     """
     _arrays.require_fraction(confidence, "confidence")
     rows = _one_column(rows_of(scores, s, where, sample_weight, clusters))

@@ -78,7 +78,7 @@ def correlation_ratio(
 
     >>> s = np.linspace(0, 1, 2000)
     >>> round(float(correlation_ratio(np.cos(80 * np.pi * s), s)), 2)
-    1.0
+    0.99
     """
     _arrays.require_fraction(confidence, "confidence")
     rows = rows_of(scores, s, where, sample_weight, least=8)
