@@ -264,7 +264,7 @@ def models(data: Dataset, trained: Trained, splits: list[Split], device: str) ->
                 "performance": performance(data.task, scores, split.test.y.to(z)),
                 "hsic": held_out.details["hsic"],
                 "hsic_population_95": held_out.value,
-                "gdp": float(gdp(scores, s, bootstrap=0, permutations=0)),
+                "gdp": float(gdp(scores, s, resamples=0)),
                 "head_share_of_variance": share(worst, scores),
                 "worst_gap": worst.value,
                 "worst_gap_shuffled": shuffled(worst, z, member.seed),

@@ -22,7 +22,7 @@ def main(n: int = 2000, epochs: int = 60, weight: float = 10.0) -> dict[str, flo
     gaps = {}
     for name, strength in (("unpenalised", 0.0), ("penalised", weight)):
         scores = train(x, y, s, epochs, strength)
-        gaps[name] = float(gdp(torch.sigmoid(scores), s, bootstrap=0, permutations=0))
+        gaps[name] = float(gdp(torch.sigmoid(scores), s, resamples=0))
     print(gaps)
     return gaps
 

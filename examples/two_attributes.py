@@ -20,7 +20,7 @@ def main(n: int = 2000, epochs: int = 60) -> pd.DataFrame:
     rows = {}
     for fitted in fit_path(model, table, hired, weights=[0.0, 10.0], sensitive_features=protected):
         scores = fitted.predict_proba(new_table)[:, 1]
-        gaps = gdp_by_attribute(scores, new_protected, bootstrap=0, permutations=0)
+        gaps = gdp_by_attribute(scores, new_protected, resamples=0)
         rows[f"weight {fitted.penalty_weight:g}"] = {name: float(gap) for name, gap in gaps.items()}
     gaps = pd.DataFrame(rows).T
     print(gaps.round(3).to_string())

@@ -34,13 +34,11 @@ def curve(strength: float = 1.0, points: int = 81, overall: float = 0.3) -> Curv
         grid=grid,
         mean=mean,
         overall=overall,
-        bandwidth=7.3,
         low=tuple(m - w for m, w in zip(mean, wide)),
         high=tuple(m + w for m, w in zip(mean, wide)),
         rows=rows,
         sparse=tuple(r < 30 for r in rows),
         confidence=0.95,
-        resamples=200,
     )
 
 

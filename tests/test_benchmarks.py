@@ -39,6 +39,7 @@ def start(module: ModuleType, options: str, *more: str) -> None:
 def test_no_program_is_left_out():
     tested = {
         "certificates",
+        "coverage",
         "dependence",
         "frem_rounding",
         "independence",
@@ -55,6 +56,21 @@ def test_intervals(program, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2 + 4
     assert all(line.count("|") == 8 for line in lines)
+
+
+def test_coverage(program, tmp_path, capsys):
+    out = tmp_path / "coverage.json"
+    start(
+        program("coverage"), "--rows 60 --repeats 2 --confidence 0.9 --resamples 9 --laws 0 5 8 10", "--out", str(out)
+    )
+    text = capsys.readouterr().out
+    assert "**`gdp`**: share of intervals that contain the truth" in text
+    assert "| law | 0.9, n = 60, 2 repeats |" in text
+    assert "| normal S, f = S + noise |" in text
+    found = json.loads(out.read_text())
+    assert found["repeats"] == 2
+    kinds = {(record["measure"], record["kind"]) for record in found["shares"]}
+    assert {("gdp", "interval"), ("gdp", "test"), ("correlation_ratio", "interval"), ("quantile_gap", "test")} <= kinds
 
 
 def test_training(program, monkeypatch, capsys):

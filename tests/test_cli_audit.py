@@ -74,7 +74,7 @@ def audited(folder):
 def test_the_numbers_are_those_of_the_python_api(audited):
     found, _ = audited
     data = frame()
-    expected = gdp(data["score"], data["age"], bootstrap=0, permutations=0).value
+    expected = gdp(data["score"], data["age"], resamples=0).value
     assert found["age"].all_rows["gdp"].value == pytest.approx(expected, rel=1e-9)
     expected = float(distance_correlation_unbiased(data["score"], data["age"]))
     assert found["age"].all_rows["distance_correlation"].value == pytest.approx(expected, rel=1e-9)
@@ -260,7 +260,7 @@ def test_a_saved_model_is_applied_to_the_table_piece_by_piece(folder, fitted, mo
     result = run(app, [*asked, "--max-rows", "100", "--json"])
     assert result.exit_code == 0, result.stderr
     found = Audit.from_json(result.stdout)
-    expected = gdp(model.predict_proba(X)[:, 1], frame()["age"], bootstrap=0, permutations=0).value
+    expected = gdp(model.predict_proba(X)[:, 1], frame()["age"], resamples=0).value
     assert found["age"].all_rows["gdp"].value == pytest.approx(expected, rel=1e-5)
     assert (found.subject.dimensions, found.subject.name) == (3, "Z of model.frhsic")
     assert found.subject.score_name == "score of model.frhsic"

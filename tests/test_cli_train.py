@@ -97,7 +97,7 @@ def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained)
     assert np.array_equal(written.predict_proba(X_test), expected[1].predict_proba(X_test))
     report = Report.from_dict(said["report"])
     for model, found in zip(expected, (report.before, report.audit)):
-        gap = gdp(model.predict_proba(X_test)[:, 1], s_test["age"], bootstrap=0, permutations=0).value
+        gap = gdp(model.predict_proba(X_test)[:, 1], s_test["age"], resamples=0).value
         assert found["age"].all_rows["gdp"].value == pytest.approx(gap, rel=1e-12)
         assert (found.subject.target_name, found.rows.used) == ("[approved = yes]", 60)
     accuracies = [point.performance for point in report.tradeoff.points]
@@ -132,7 +132,7 @@ def test_the_written_model_is_audited_on_the_table_it_came_from(folder, trained)
     result = run(app, [*asked, "--json"])
     assert result.exit_code == 0, result.output
     model, data = frhsic.load(trained[1]), frame()
-    expected = gdp(model.predict_proba(data[["skill", "rank", "job"]])[:, 1], data["age"], bootstrap=0, permutations=0)
+    expected = gdp(model.predict_proba(data[["skill", "rank", "job"]])[:, 1], data["age"], resamples=0)
     assert Audit.from_json(result.stdout)["age"].all_rows["gdp"].value == pytest.approx(expected.value, rel=1e-5)
 
 
@@ -172,7 +172,7 @@ def test_a_sweep_chooses_what_select_weight_chooses_on_the_validation_rows(folde
     report = Report.from_dict(said["report"])
     for point, model in zip(report.tradeoff.points, chosen.models):
         assert point.performance == pytest.approx(model.score(X, y), abs=1e-12)
-        gap = gdp(model.predict_proba(X)[:, 1], s["age"], bootstrap=0, permutations=0).value
+        gap = gdp(model.predict_proba(X)[:, 1], s["age"], resamples=0).value
         assert point.gdp == pytest.approx(gap, rel=1e-12)
         loaded = frhsic.load(out / "models" / f"weight-{model.penalty_weight:g}.safetensors")
         assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))

@@ -1,9 +1,7 @@
-"""Generalized demographic parity: definition, closed forms, level, coverage, curves and bad input."""
+"""Generalized demographic parity: truths, invariance, level, coverage, weights, clusters and bad input."""
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import math
 
 import numpy as np
@@ -11,32 +9,25 @@ import pandas as pd
 import pytest
 import torch
 from pytest import approx
-from torch.func import vmap
+from scipy.stats import norm, t
 
-from dependence_samples import KINDS, within
+from dependence_samples import KINDS
 from frhsic.parity import (
-    _nodes,
-    evaluation_points,
+    _signs,
+    correlation_ratio,
+    equal_opportunity_gdp,
     gdp,
     gdp_by_attribute,
     gdp_curve,
-    gdp_value,
+    gdp_difference,
+    local_mean,
+    quantile_gap,
     standardized_gdp,
 )
 
-QUICK = {"bootstrap": 0, "permutations": 0}
-
-
-def smoothed_by_definition(f, s, at, h):
-    weights = [math.exp(-((at - x) ** 2) / (2 * h * h)) for x in s]
-    return sum(w * y for w, y in zip(weights, f)) / sum(weights)
-
-
-def gdp_by_definition(f, s, h, weighting):
-    """One point, one row at a time."""
-    places = s if weighting == "population" else [min(s) + (max(s) - min(s)) * g / 49 for g in range(50)]
-    mean = sum(f) / len(f)
-    return sum(abs(smoothed_by_definition(f, s, at, h) - mean) for at in places) / len(places)
+QUICK = {"resamples": 0}
+F = [0.1, 0.7, 0.4, 0.9, 0.2, 0.35]
+S = [1.0, 3.0, 3.0, 4.5, 0.5, 2.0]
 
 
 def sample(n, seed, slope=1.0):
@@ -45,28 +36,80 @@ def sample(n, seed, slope=1.0):
     return slope * s + 0.3 * rng.standard_normal(n), s
 
 
-F = [0.1, 0.7, 0.4, 0.9, 0.2, 0.35]
-S = [1.0, 3.0, 3.0, 4.5, 0.5, 2.0]
+def zero_inflated(u):
+    return np.where(u < 0.92, 0.0, np.exp(norm.ppf(np.clip((u - 0.92) / 0.08, 1e-12, 1 - 1e-12))))
 
 
-@pytest.mark.parametrize("weighting", ["population", "uniform"])
-@pytest.mark.parametrize("h", [0.05, 0.6])
-def test_gdp_is_its_definition(weighting, h, dtype):
-    f, s = torch.tensor(F, dtype=dtype), torch.tensor(S, dtype=dtype)
-    expected = gdp_by_definition(F, S, h, weighting)
-    rel = 1e-6 if dtype == torch.float32 else 1e-11
-    assert float(gdp(f, s, bandwidth=h, weighting=weighting, **QUICK)) == approx(expected, rel=rel)
-    core = gdp_value(f, s, h, *evaluation_points(s, h, weighting))
-    assert core.dtype == dtype
-    assert core.item() == approx(expected, rel=10 * rel)
+def ages(u):
+    return np.floor(18 + 60 * u**1.4)
 
 
-def test_the_bandwidth_that_is_not_given_is_a_tenth_of_the_range():
-    result = gdp(F, S, **QUICK)
-    assert result.bandwidth == approx(0.4)
-    assert float(result) == gdp(F, S, bandwidth=result.bandwidth, **QUICK).value
-    kept = [1, 1, 1, 0, 0, 1]  # the range of all rows, so that both have one bandwidth
-    assert gdp(F, S, where=kept, **QUICK).bandwidth == approx(0.4)
+def ages_gap():
+    mean = ages((np.arange(10**6) + 0.5) / 10**6) / 100
+    return float(np.abs(mean - mean.mean()).mean())
+
+
+# name: (s, mean of the score, standard deviation of its noise, E|E[f|S] - E f|), all in terms of the ranks u of s
+LAWS = {
+    "normal": (norm.ppf, norm.ppf, 0.5, math.sqrt(2 / math.pi)),
+    "log-normal": (lambda u: np.exp(norm.ppf(u)), lambda u: u / 2, 0.1, 1 / 8),
+    "wide log-normal": (lambda u: np.exp(2 * norm.ppf(u)), lambda u: u, 0.2, 1 / 4),
+    "quadratic": (lambda u: 2 * u - 1, lambda u: (2 * u - 1) ** 2, 0.3, 4 / (9 * math.sqrt(3))),
+    "zero-inflated": (zero_inflated, lambda u: 1.0 * (u >= 0.92), 0.3, 2 * 0.92 * 0.08),
+    "ages": (ages, lambda u: ages(u) / 100, 0.2, ages_gap()),
+    "binary": (lambda u: 1.0 * (u >= 0.7), lambda u: 0.4 * (u >= 0.7), 0.3, 2 * 0.3 * 0.7 * 0.4),
+    "independent": (lambda u: np.exp(norm.ppf(u)), lambda u: 0 * u, 0.3, 0.0),
+}
+
+
+def draw(law, n, seed):
+    s, mean, noise, truth = LAWS[law]
+    rng = np.random.default_rng([n, seed])
+    u = rng.random(n)
+    return mean(u) + noise * rng.standard_normal(n), s(u), truth
+
+
+@pytest.mark.parametrize("n", [300, 3000, 12_000])
+@pytest.mark.parametrize("law", LAWS)
+def test_it_estimates_its_definition(law, n):
+    f, s, truth = draw(law, n, 0)
+    result = gdp(f, s, resamples=99)
+    assert result.value == approx(truth, abs=3 * result.standard_error)
+    scale = math.sqrt(np.var(LAWS[law][1]((np.arange(10**5) + 0.5) / 10**5)) + LAWS[law][2] ** 2)
+    standardized = standardized_gdp(f, s, resamples=99)
+    assert standardized.value == approx(truth / scale, abs=3 * standardized.standard_error)
+
+
+def test_it_is_the_mean_of_scores_with_the_soft_sign_of_the_other_rows():
+    rng = np.random.default_rng(0)
+    n, s, f = 12, np.round(4 * rng.random(12)), rng.standard_normal(12)
+    result = gdp(f, s, **QUICK)
+    h = result.resolution
+    assert h == approx(0.5 * n**-0.25)
+    u = [(np.sum(s < x) + np.sum(s == x) / 2) / n for x in s]
+    total, mean = 0.0, f.mean()
+    for i in range(n):
+        k = np.exp(-((u[i] - np.array(u)) ** 2) / (2 * h * h))
+        others = np.arange(n) != i
+        away = (k[others] @ f[others]) / k[others].sum() - f[others].mean()
+        smooth = [np.exp(-((v - np.array(u)) ** 2) / (2 * h * h)) for v in u]
+        residuals = np.array([f[j] - smooth[j] @ f / smooth[j].sum() for j in range(n)])
+        error = math.sqrt(k**2 @ residuals**2) / k.sum()
+        total += math.erf(away / (0.5 * error) / math.sqrt(2)) * (f[i] - mean)
+    assert result.value == approx(max(total / n, 0), rel=1e-10)
+
+
+def test_increasing_maps_outliers_and_row_order_change_nothing():
+    f, s, _ = draw("log-normal", 700, 1)
+    whole = gdp(f, s, resamples=50)
+    outlier = s.copy()
+    outlier[s.argmax()] = 1e9
+    order = np.random.default_rng(0).permutation(len(f))
+    for other in (np.log(s), np.exp(np.minimum(s, 600)), s.argsort().argsort(), outlier, 1e4 + 365 * s):
+        assert gdp(f, other, resamples=50) == whole
+    assert gdp(f[order], s[order], resamples=50) == whole
+    assert correlation_ratio(f[order], np.log(s)[order]) == correlation_ratio(f, s)
+    assert gdp_curve(f, np.log(s)).mean.tolist() == gdp_curve(f, s).mean.tolist()
 
 
 def test_binary_attributes_give_demographic_parity():
@@ -75,221 +118,168 @@ def test_binary_attributes_give_demographic_parity():
     s = (i % 5 == 0).astype(float)
     decisions = (i * 7 % 11 < 4 + 3 * s).astype(float)
     difference = 0.2775
-    assert float(gdp(decisions, s, **QUICK)) == approx(2 * 0.2 * 0.8 * difference, rel=1e-9)
-
-
-def test_few_values_give_the_mean_gap_of_the_groups():
-    rng = np.random.default_rng(1)
-    s = rng.choice([0.0, 10.0, 50.0], 300)
-    f = rng.random(300)
-    gaps = [(s == v).mean() * abs(f[s == v].mean() - f.mean()) for v in np.unique(s)]
-    assert float(gdp(f, s, bandwidth=0.5, **QUICK)) == approx(sum(gaps), rel=1e-9)
-
-
-@pytest.mark.parametrize("h", [0.1, 0.5])
-def test_the_score_that_is_s_gives_its_smoothed_closed_form(h):
-    # S normal: the smoother takes S to s / (1 + h²), so GDP tends to √(2/π) / (1 + h²)
-    values = []
-    for seed in range(20):
-        s = np.random.default_rng(seed).standard_normal(1000)
-        values.append(float(gdp(s, s, bandwidth=h, **QUICK)))
-    mean, error = within(values)
-    assert mean == approx(math.sqrt(2 / math.pi) / (1 + h**2), abs=4 * error + 1 / 1000 / h)
-
-
-def test_uniform_weighting_gives_its_smoothed_closed_form_inside_a_uniform_attribute():
-    # f = S on a grid: far from the ends the smoother returns s itself, and the mean of |s - 1/2| is 1/4
-    s = (np.arange(4000) + 0.5) / 4000
-    value = float(gdp(s, s, bandwidth=0.01, weighting="uniform", **QUICK))
-    ends = 4 * 0.01  # within 2h of either end the smoother is off by less than h
-    assert value == approx(np.abs(np.linspace(0, 1, 50) - 0.5).mean(), abs=ends * 0.01 + 1e-4)
+    assert float(gdp(decisions, s, **QUICK)) == approx(2 * 0.2 * 0.8 * difference, rel=1e-5)
 
 
 def test_it_scales_with_the_scores_and_the_standardized_one_does_not():
     f, s = sample(300, 2)
-    assert float(gdp(5 - 3 * f, s, **QUICK)) == approx(3 * float(gdp(f, s, **QUICK)), rel=1e-12)
-    assert float(standardized_gdp(5 - 3 * f, s, **QUICK)) == approx(float(standardized_gdp(f, s, **QUICK)), rel=1e-12)
+    assert float(gdp(5 - 3 * f, s, **QUICK)) == approx(3 * float(gdp(f, s, **QUICK)), rel=1e-9)
+    assert float(standardized_gdp(5 - 3 * f, s, **QUICK)) == approx(float(standardized_gdp(f, s, **QUICK)), rel=1e-9)
     assert float(standardized_gdp(f, s, **QUICK)) == approx(float(gdp(f, s, **QUICK)) / f.std(), rel=1e-12)
-    full, small = standardized_gdp(f, s), standardized_gdp(0.01 * f, s)
+    full, small = standardized_gdp(f, s, resamples=50), standardized_gdp(0.01 * f, s, resamples=50)
     assert small.interval == approx(full.interval, rel=1e-9)
     assert small.expected_under_independence == approx(full.expected_under_independence, rel=1e-9)
 
 
-def test_units_of_s_and_row_order_do_not_matter():
-    f, s = sample(300, 3)
-    order = np.random.default_rng(0).permutation(300)
-    value = float(gdp(f, s, **QUICK))
-    assert float(gdp(f, 1e4 + 365 * s, **QUICK)) == approx(value, rel=1e-9)
-    assert float(gdp(f[order], s[order], **QUICK)) == approx(value, rel=1e-12)
+def test_weights_are_repeats_that_are_left_out_together():
+    rng = np.random.default_rng(3)
+    f, s = sample(200, 3)
+    s = np.round(s, 2)
+    repeats = rng.integers(1, 4, 200)
+    rows = np.repeat(np.arange(200), repeats)
+    weighted = gdp(f, s, sample_weight=repeats, resamples=400)
+    repeated = gdp(f[rows], s[rows], clusters=rows, resamples=400)
+    assert repeated.value == approx(weighted.value, rel=1e-10)
+    assert repeated.resolution == approx(weighted.resolution, rel=1e-12)
+    assert repeated.standard_error == approx(weighted.standard_error, rel=0.1)
+    assert gdp(f, s, sample_weight=7 * np.ones(200), resamples=20) == gdp(f, s, resamples=20)
+    half = np.arange(200) % 2 == 0
+    assert gdp(f, s, sample_weight=half, resamples=20) == gdp(f, s, where=half, resamples=20)
+    curves = gdp_curve(f, s, sample_weight=repeats, groups=4), gdp_curve(f[rows], s[rows], groups=4)
+    assert curves[0].overall == approx(curves[1].overall, rel=1e-12)
 
 
-@pytest.mark.parametrize("weighting", ["population", "uniform"])
-def test_binning_many_values_changes_the_fourth_digit_at_most(weighting):
-    f, s = sample(3000, 4)
-    s = s**2  # uneven
-    h = 0.05
-    at = torch.from_numpy(s) if weighting == "population" else evaluation_points(s, h, "uniform")[0]
-    exact = gdp_value(torch.from_numpy(f), torch.from_numpy(s), h, at).item()
-    assert len(evaluation_points(s, h)[0]) < 1500  # fewer than the distinct values: it was binned
-    assert float(gdp(f, s, bandwidth=h, weighting=weighting, **QUICK)) == approx(exact, rel=1e-4)
+def test_weights_estimate_the_population_that_they_stand_for():
+    # rows with s > 0.8 are drawn three times too rarely; the weights undo it, and E|s - 1/2| is 1/4
+    rng = np.random.default_rng(4)
+    s = rng.random(30_000)
+    s = s[(s <= 0.8) | (rng.random(30_000) < 1 / 3)]
+    f = s + 0.2 * rng.standard_normal(len(s))
+    result = gdp(f, s, sample_weight=np.where(s > 0.8, 3.0, 1.0), resamples=99)
+    assert result.value == approx(1 / 4, abs=3 * result.standard_error)
+    assert gdp(f, s, resamples=99).interval[1] < 1 / 4
 
 
-def test_a_small_bandwidth_is_binned_more_coarsely_and_stays_within_what_is_said():
-    f, s = sample(20_000, 22)
-    h = 1 / 1000  # at 64 nodes to the bandwidth there would be 64,000
-    nodes, _ = evaluation_points(s, h)
-    spacing = nodes.diff().min().item()
-    assert len(nodes) <= 4096
-    assert h / 64 < spacing <= h / 4
-    at = torch.from_numpy(s[:200])
-    exact = gdp_value(torch.from_numpy(f), torch.from_numpy(s), h, at, torch.full((200,), 1 / 200, dtype=torch.float64))
-    reduced = _nodes.nodes_of(s, h)
-    smoother = reduced.smoother(s[:200], h)
-    means = smoother @ reduced.totals(f) / (smoother @ reduced.counts)
-    assert np.abs(means - f.mean()).mean() == approx(exact.item(), abs=0, rel=0.02)
+def test_clusters_of_one_row_are_rows():
+    f, s = sample(150, 5)
+    one, none = gdp(f, s, clusters=np.arange(150), resamples=800), gdp(f, s, resamples=800)
+    assert one.value == approx(none.value, rel=1e-12)
+    assert one.standard_error == approx(none.standard_error, rel=0.1)
 
 
-def test_an_outlier_takes_one_node_and_a_hopeless_bandwidth_is_refused():
-    f, s = sample(3000, 5)
-    s[0] = 1e6
-    assert float(gdp(f, s, bandwidth=0.1, **QUICK)) == approx(
-        float(gdp(f[1:], s[1:], bandwidth=0.1, **QUICK)), abs=1e-3
-    )
-    f, s = sample(20_000, 5)
-    with pytest.raises(ValueError, match="bandwidth=1e-05 is too small for 20000 distinct values"):
-        gdp(f, s, bandwidth=1e-5, **QUICK)
+def rejections(scores, repeats, level=0.05, **options):
+    return float(np.mean([gdp(*scores(seed), **options).pvalue <= level for seed in range(repeats)]))
 
 
-def test_a_fleet_is_evaluated_in_one_call_and_under_vmap():
-    _, s = sample(200, 6)
-    s = torch.from_numpy(s)
-    scores = torch.randn(7, 200, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    grid, weights = evaluation_points(s, 0.1)
-    together = gdp_value(scores, s, 0.1, grid, weights)
-    alone = [float(gdp(row, s, bandwidth=0.1, **QUICK)) for row in scores]
-    assert together.tolist() == approx(alone, rel=1e-10)
-    torch.testing.assert_close(vmap(lambda f: gdp_value(f, s, 0.1, grid, weights))(scores), together)
-    own = torch.stack([s, s**2])  # each model its own attribute
-    batched = vmap(lambda f, s: gdp_value(f, s, 0.1, grid))(scores[:2], own)
-    torch.testing.assert_close(batched[1], gdp_value(scores[1], own[1], 0.1, grid))
+def null(kind, n, seed):
+    rng = np.random.default_rng([n, seed, 7])
+    s = rng.random(n)
+    if kind == "ties":
+        return np.round(rng.random(n)), np.round(3 * s)
+    return rng.standard_normal(n) * (0.05 + s**2 if kind == "spread" else 1), s
 
 
-def test_gradcheck_of_the_core():
-    f, s = (torch.from_numpy(x) for x in sample(12, 7))
-    grid, weights = evaluation_points(s, 0.2)
-    assert torch.autograd.gradcheck(
-        lambda f, s: gdp_value(f, s, 0.2, grid, weights), (f.requires_grad_(), s.clone().requires_grad_())
-    )
+@pytest.mark.parametrize("kind", ["equal spread", "spread", "ties"])
+def test_the_p_value_keeps_its_level_whatever_the_spread_does(kind):
+    share = rejections(lambda seed: null(kind, 100, seed), 200, resamples=99)
+    assert share <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 200)
 
 
-def test_permutations_give_the_mean_over_all_orders_and_the_exact_p_value():
-    f, s = [0.0, 1.0, 2.0, 5.0, 4.0], [0.0, 0.0, 1.0, 1.0, 2.0]
-    every = [float(gdp(order, s, bandwidth=0.3, **QUICK)) for order in itertools.permutations(f)]
-    result = gdp(f, s, bandwidth=0.3, bootstrap=0, permutations=4000)
-    observed = float(gdp(f, s, bandwidth=0.3, **QUICK))
-    assert result.expected_under_independence == approx(np.mean(every), abs=4 * np.std(every) / math.sqrt(4000))
-    exact = np.mean([v >= observed - 1e-12 for v in every])  # ties count
-    assert result.pvalue == approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 4000) + 1e-3)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["equal spread", "spread", "ties"])
+def test_the_p_value_keeps_its_level_in_many_samples(kind):
+    share = rejections(lambda seed: null(kind, 400, seed), 1500, resamples=199)
+    assert share <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1500)
 
 
-def test_expected_under_independence_is_what_independent_samples_give():
-    rng = np.random.default_rng(8)
-    fresh = [float(gdp(rng.standard_normal(200), rng.random(200), bandwidth=0.1, **QUICK)) for _ in range(200)]
-    mean, error = within(fresh)
-    f, s = rng.standard_normal(200), rng.random(200)
-    result = gdp(f, s, bandwidth=0.1, bootstrap=0, permutations=1000)
-    assert result.expected_under_independence > 0
-    # given one sample's spread of scores, the mean is in units of it
-    assert result.expected_under_independence / f.std() == approx(mean, abs=4 * error + 0.004)
+def test_the_p_value_keeps_its_level_when_rows_come_in_clusters():
+    def people(seed):
+        rng = np.random.default_rng([seed, 8])
+        person = np.repeat(np.arange(60), 5)
+        return rng.standard_normal(60)[person] + 0.3 * rng.standard_normal(300), rng.random(60)[person]
 
-
-def test_expected_under_independence_of_two_groups_is_the_folded_normal():
-    n = 1000
-    f = np.random.default_rng(9).standard_normal(n)
-    result = gdp(f, np.arange(n) % 2, bootstrap=0, permutations=4000)
-    # half the difference of two means of n/2 is N(0, var/n) to first order, and E|N(0, v)| = √(2v/π)
-    expected = f.std() * math.sqrt(2 / math.pi / n)
-    assert result.expected_under_independence == approx(expected, rel=4 * 0.76 / math.sqrt(4000) + 1e-3)
-
-
-@pytest.mark.parametrize("discrete", [False, True], ids=["continuous", "ties"])
-def test_the_p_value_keeps_its_level(discrete):
-    rng = np.random.default_rng(10)
-    pvalues = []
-    for _ in range(300):
-        f, s = rng.random(60), rng.random(60)
-        if discrete:
-            f, s = np.round(f), np.round(3 * s)
-        pvalues.append(gdp(f, s, bootstrap=0, permutations=99, random_state=rng).pvalue)
-    rejected = np.mean(np.array(pvalues) <= 0.05)
-    assert rejected <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 300)
-    if not discrete:
-        assert np.mean(pvalues) == approx(0.5, abs=4 * 0.29 / math.sqrt(300))
+    person = np.repeat(np.arange(60), 5)
+    share = rejections(people, 150, resamples=99, clusters=person)
+    assert share <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 150)
+    assert rejections(people, 30, resamples=99) > 0.3  # rows that are taken as independent
 
 
 def test_the_p_value_has_power():
     f, s = sample(200, 11)
-    assert gdp(f, s, bootstrap=0, permutations=199).pvalue == approx(1 / 200)
+    assert gdp(f, s, resamples=199).pvalue == approx(1 / 200)
 
 
-@pytest.mark.parametrize(
-    ("slope", "weighting"), [(0.0, "population"), (0.1, "population"), (1.0, "population"), (0.1, "uniform")]
-)
-def test_the_interval_covers_the_smoothed_gap(slope, weighting):
-    _, s = sample(200_000, 12)
-    truth = float(gdp(slope * s, s, bandwidth=0.1, weighting=weighting, **QUICK))  # no noise: the smoothed gap
-    options = {"bandwidth": 0.1, "weighting": weighting, "bootstrap": 150, "permutations": 0}
-    repeats = 100
-    hits = 0
+def test_expected_under_independence_is_what_samples_with_a_flat_mean_give():
+    values, expected = [], []
+    for seed in range(150):
+        result = gdp(*null("spread", 200, seed), resamples=50)
+        values.append(result.value)
+        expected.append(result.expected_under_independence)
+    assert np.mean(expected) == approx(np.mean(values), abs=4 * np.std(values) / math.sqrt(150))
+
+
+@pytest.mark.parametrize("law", ["log-normal", "zero-inflated", "ages", "independent"])
+def test_the_interval_covers(law):
+    repeats, hits = 200, 0
     for seed in range(repeats):
-        low, high = gdp(*sample(300, 100 + seed, slope), **options).interval
+        f, s, truth = draw(law, 250, 100 + seed)
+        low, high = gdp(f, s, resamples=60).interval
         hits += low <= truth + 1e-12 and truth <= high
-    assert hits / repeats >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / repeats)
+    assert hits / repeats >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)
 
 
 def test_the_interval_narrows_with_rows_and_widens_with_confidence():
     def width(n, **options):
-        low, high = gdp(*sample(n, 13), bandwidth=0.1, permutations=0, **options).interval
+        low, high = gdp(*sample(n, 13), resamples=99, **options).interval
         return high - low
 
-    assert width(1600) == approx(width(400) / 2, rel=0.3)
+    assert width(6400) == approx(width(1600) / 2, rel=0.3)
     assert width(400, confidence=0.5) < width(400) < width(400, confidence=0.999)
 
 
-def test_resamples_come_in_blocks_of_any_size(monkeypatch):
-    f, s = sample(100, 14)
-    whole = gdp(f, s, bootstrap=50, permutations=50)
-    monkeypatch.setattr(_nodes, "CHUNK_ENTRIES", 700)
-    assert dataclasses.astuple(gdp(f, s, bootstrap=50, permutations=50)) == approx_tuple(whole)
+def test_many_rows_and_few_agree(monkeypatch):
+    f, s = sample(4000, 14, slope=0.05)
+    exact = gdp(f, s, resamples=400)
+    monkeypatch.setattr(_signs, "LARGE", 100)
+    sums = gdp(f, s, resamples=400)
+    assert sums.value == exact.value
+    assert sums.standard_error == approx(exact.standard_error, rel=0.15)
+    assert sums.expected_under_independence == approx(exact.expected_under_independence, rel=0.25)
 
 
-def approx_tuple(result):
-    return tuple(approx(v, rel=1e-12) if isinstance(v, float) else v for v in dataclasses.astuple(result))
+def test_a_coarser_resolution_misses_what_oscillates_and_the_correlation_ratio_sees_it():
+    s = np.random.default_rng(15).random(1000)
+    f = np.cos(40 * s)
+    assert gdp(f, s, **QUICK).value < 0.1
+    assert gdp(f, s, resolution=0.005, **QUICK).value == approx(2 / math.pi, abs=0.02)
+    assert correlation_ratio(f, s).value > 0.98
 
 
 def test_the_seed_reproduces_the_result():
     f, s = sample(100, 15)
-    first = gdp(f, s, random_state=None)
-    assert gdp(f, s, random_state=first.seed) == first
-    assert gdp(f, s, random_state=1).interval != gdp(f, s, random_state=2).interval
-    torch_first = gdp(f, s, random_state=torch.Generator().manual_seed(3))
-    assert torch_first == gdp(f, s, random_state=torch.Generator().manual_seed(3))
-    assert torch_first == gdp(f, s, random_state=torch_first.seed)
-    by = gdp_by_attribute(f, np.stack([s, s**2], 1), random_state=torch.Generator().manual_seed(3))
+    first = gdp(f, s, random_state=None, resamples=50)
+    assert gdp(f, s, random_state=first.seed, resamples=50) == first
+    one, two = gdp(f, s, random_state=1, resamples=50), gdp(f, s, random_state=2, resamples=50)
+    assert one.value == two.value
+    assert one.interval != two.interval
+    torch_first = gdp(f, s, random_state=torch.Generator().manual_seed(3), resamples=50)
+    assert torch_first == gdp(f, s, random_state=torch_first.seed, resamples=50)
+    by = gdp_by_attribute(f, np.stack([s, s**2], 1), random_state=torch.Generator().manual_seed(3), resamples=50)
     assert by["s_1"] == torch_first
 
 
 def test_without_resamples_there_is_no_interval():
     result = gdp(F, S, **QUICK)
-    assert all(math.isnan(v) for v in (*result.interval, result.expected_under_independence, result.pvalue))
+    numbers = (*result.interval, result.standard_error, result.expected_under_independence, result.pvalue)
+    assert all(math.isnan(v) for v in numbers)
 
 
 def test_classes_are_measured_one_by_one_and_the_largest_is_reported():
     rng = np.random.default_rng(160)
     f, s = sample(300, 16)
     scores = np.stack([rng.random(300), f, 0.5 * f], axis=1)
-    result = gdp(scores, s, bandwidth=0.1)
-    alone = [gdp(column, s, bandwidth=0.1) for column in scores.T]
+    result = gdp(scores, s)
+    alone = [gdp(column, s) for column in scores.T]
     assert result.per_column == approx([r.value for r in alone], rel=1e-12)
     assert (result.column, result.value) == (1, max(result.per_column))
     low, high = result.interval  # simultaneous, hence wider
@@ -300,9 +290,9 @@ def test_classes_are_measured_one_by_one_and_the_largest_is_reported():
 def test_equal_opportunity_is_the_gap_among_the_rows_that_count():
     f, s = sample(300, 17)
     y = np.arange(300) % 3 == 0
-    assert float(gdp(f, s, bandwidth=0.1, where=y, **QUICK)) == approx(
-        float(gdp(f[y], s[y], bandwidth=0.1, **QUICK)), rel=1e-12
-    )
+    expected = float(gdp(f[y], s[y], **QUICK))
+    assert float(gdp(f, s, where=y, **QUICK)) == expected
+    assert equal_opportunity_gdp(y, f, sensitive_features=s) == expected
 
 
 def test_several_attributes_come_back_by_name():
@@ -311,47 +301,103 @@ def test_several_attributes_come_back_by_name():
     by = gdp_by_attribute(f, frame, random_state=4)
     assert list(by) == ["age", "hours"]
     assert by["age"] == gdp(f, s, random_state=4)
+    assert gdp_difference(None, f, sensitive_features=frame) == max(r.value for r in by.values())
     with pytest.raises(ValueError, match=r"2 columns; a gap is along one attribute\. Call gdp_by_attribute"):
         gdp(f, frame)
 
 
-def test_the_curve_is_the_smoother_with_its_rows():
-    curve = gdp_curve(F, S, bandwidth=0.6, points=5)
-    assert curve.at.tolist() == approx(np.linspace(0.5, 4.5, 5).tolist())
-    assert curve.mean.tolist() == approx([smoothed_by_definition(F, S, at, 0.6) for at in curve.at], rel=1e-12)
-    for at, density, rows in zip(curve.at, curve.density, curve.effective_rows):
-        weights = [math.exp(-((at - x) ** 2) / (2 * 0.36)) for x in S]
-        assert density == approx(sum(weights) / len(S) / 0.6 / math.sqrt(2 * math.pi), rel=1e-12)
-        assert rows == approx(sum(weights) ** 2 / sum(w * w for w in weights), rel=1e-12)
-    assert curve.overall == approx(np.mean(F))
-    assert float(curve) == gdp(F, S, bandwidth=0.6).value == curve.parity.value
-
-
-def test_the_band_covers_the_smoothed_mean_point_by_point():
-    # f = S + noise on a uniform attribute: at the middle the smoothed mean is 1/2
-    hits = []
-    for seed in range(120):
-        curve = gdp_curve(*sample(200, 300 + seed), bandwidth=0.1, points=3, bootstrap=150, permutations=0)
-        at, low, high = curve.at[1], curve.lower[1], curve.upper[1]
-        hits.append(low <= at <= high)
-    assert np.mean(hits) >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / 120)
-    assert np.mean(hits) < 1  # a band that is never missed is too wide
-
-
-def test_the_curve_says_where_rows_are_few():
+def test_groups_of_the_curve_hold_all_rows_and_never_split_ties():
     rng = np.random.default_rng(19)
-    s = np.concatenate([rng.random(500), [3.0]])
-    curve = gdp_curve(s, s, bandwidth=0.1)
-    assert curve.effective_rows[-1] == approx(1, abs=1e-6)
-    assert curve.effective_rows[2] > 50
-    assert np.isfinite(curve.lower).all()
-    assert np.isfinite(curve.upper).all()
+    s = np.round(rng.gamma(4, 6, 900))
+    f = s / 50 + rng.random(900)
+    curve = gdp_curve(f, s)
+    assert curve.rows.sum() == 900
+    assert (curve.start[1:] > curve.end[:-1]).all()
+    for start, end, mean, at in zip(curve.start, curve.end, curve.mean, curve.at):
+        inside = (s >= start) & (s <= end)
+        assert mean == approx(f[inside].mean())
+        assert at == np.median(s[inside])
+    few = gdp_curve(f, s > 20)
+    assert few.at.tolist() == [0.0, 1.0]
+    low, high = few.lower[0], few.upper[0]  # Student's t at √0.95
+    group = f[s <= 20]
+    reach = t.ppf((1 + math.sqrt(0.95)) / 2, len(group) - 1) * group.std(ddof=1) / math.sqrt(len(group))
+    assert (low, high) == approx((group.mean() - reach, group.mean() + reach))
+
+
+def test_the_band_holds_all_groups_at_once():
+    hits, repeats = 0, 200
+    for seed in range(repeats):
+        f, s = sample(1000, 300 + seed)
+        curve = gdp_curve(f, s)
+        truth = (curve.start + curve.end) / 2  # of E[f | start ≤ S ≤ end], as f = S + noise and S is uniform
+        hits += bool(((curve.lower <= truth) & (truth <= curve.upper)).all())
+    assert hits / repeats == approx(0.95, abs=3 * math.sqrt(0.95 * 0.05 / repeats))
+
+
+def test_groups_without_a_positive_decision_still_have_a_band():
+    s = np.arange(1000.0)
+    curve = gdp_curve(s > 900, s)
+    assert curve.upper[0] == approx(1 - ((1 - 0.95 ** (1 / 10)) / 2) ** (1 / 100))  # Clopper and Pearson at 0 of 100
+    assert curve.lower[0] == 0
+
+
+def test_a_local_mean_is_that_of_the_rows_nearby():
+    rng = np.random.default_rng(20)
+    s = np.round(rng.gamma(4, 6, 2000))
+    f = s / 50 + rng.random(2000)
+    near = local_mean(f, s, 30.0)
+    inside = (s >= near.start) & (s <= near.end)
+    assert near.start <= 30 <= near.end
+    assert near.rows == inside.sum() >= 100
+    assert near.value == approx(f[inside].mean() - f.mean())
+    hits = 0
+    for seed in range(200):
+        f, s = sample(400, 500 + seed)
+        near = local_mean(f, s, 0.3)
+        hits += near.interval[0] <= (near.start + near.end) / 2 - 0.5 <= near.interval[1]
+    assert hits / 200 >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / 200)
+    with pytest.raises(ValueError, match="at is 2"):
+        local_mean(f, s, 2.0)
+
+
+def test_the_correlation_ratio_is_its_definition_where_values_repeat():
+    rng = np.random.default_rng(21)
+    s = np.repeat([1.0, 2.0, 5.0], [10, 30, 20])
+    f = s + rng.standard_normal(60)
+    within = sum(len(f[s == v]) * f[s == v].var(ddof=1) for v in (1, 2, 5)) / 60
+    assert correlation_ratio(f, s).value == approx(1 - within / f.var(ddof=1))
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.3, 2.0])
+def test_the_correlation_ratio_has_its_truth_inside_its_interval(slope):
+    truth = slope**2 / 12 / (slope**2 / 12 + 0.09)
+    results = [correlation_ratio(*sample(400, 700 + seed, slope)) for seed in range(200)]
+    covered = np.mean([r.interval[0] <= truth <= r.interval[1] for r in results])
+    assert covered >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / 200)
+
+
+def test_the_quantile_gap_sees_a_spread_that_the_mean_hides():
+    f, s = null("spread", 1000, 0)
+    assert gdp(f, s, resamples=199).pvalue > 0.01
+    result = quantile_gap(f, s)
+    assert result.pvalue == approx(1 / 200)
+    assert result.value > 2 * result.expected_under_independence
+    groups = np.array_split(np.sort(np.column_stack([s, f]).view(complex).ravel()), 10)
+    spreads = [np.ptp([np.quantile(g.imag, q) for g in groups]) for q in (0.1, 0.25, 0.5, 0.75, 0.9)]
+    assert result.value == approx(max(spreads))
+
+
+def test_the_quantile_gap_keeps_its_level():
+    pvalues = [quantile_gap(*null("ties", 200, seed), permutations=99).pvalue for seed in range(200)]
+    pvalues += [quantile_gap(*null("equal spread", 200, seed), permutations=99).pvalue for seed in range(200)]
+    assert np.mean(np.array(pvalues) <= 0.05) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_array_gives_the_same(kind):
     f, s = sample(50, 20)
-    for measure in (gdp, standardized_gdp, gdp_curve):
+    for measure in (gdp, standardized_gdp, correlation_ratio, quantile_gap):
         assert float(measure(KINDS[kind](f), KINDS[kind](s))) == float(measure(f, s))
 
 
@@ -367,26 +413,36 @@ def test_bad_input_is_refused(measure):
         with pytest.raises(error, match=message):
             measure(scores, s)
     for arguments, error, message in [
-        ({"bandwidth": 0.0}, ValueError, "bandwidth is 0"),
-        ({"weighting": "grid"}, ValueError, "'population' or 'uniform'"),
         ({"confidence": 1.0}, ValueError, "confidence is 1"),
-        ({"bootstrap": -1}, ValueError, "bootstrap is -1"),
-        ({"permutations": 9.5}, TypeError, "permutations is float"),
-        ({"random_state": "seed"}, TypeError, "random_state is str"),
+        ({"sample_weight": [1.0]}, ValueError, "sample_weight has 1 rows"),
+        ({"sample_weight": [-1.0] * 6}, ValueError, "not negative"),
+        ({"clusters": [1, 2]}, ValueError, "one label for each of the 6 rows"),
+        ({"clusters": [1] * 6}, ValueError, "at least two clusters"),
         ({"where": [0, 0, 0, 0, 0, 1]}, ValueError, "at least 2 rows"),
     ]:
         with pytest.raises(error, match=message):
             measure(F, S, **arguments)
+    for arguments, error, message in [
+        ({"resamples": -1}, ValueError, "resamples is -1"),
+        ({"resamples": 9.5}, TypeError, "resamples is float"),
+        ({"resolution": 0.0}, ValueError, "resolution is 0"),
+        ({"random_state": "seed"}, TypeError, "random_state is str"),
+    ]:
+        if measure is not gdp_curve:
+            with pytest.raises(error, match=message):
+                measure(F, S, **arguments)
 
 
 def test_what_cannot_be_standardized_or_drawn_is_refused():
     with pytest.raises(ValueError, match="scores are constant"):
         standardized_gdp([0.1] * 6, S)
+    with pytest.raises(ValueError, match="scores are constant"):
+        correlation_ratio([0.1] * 8, np.arange(8))
     assert float(gdp([0.1] * 6, S)) == approx(0, abs=1e-15)
     with pytest.raises(ValueError, match="2 columns; a curve is of one"):
         gdp_curve(np.ones((6, 2)), S)
-    with pytest.raises(ValueError, match="points is 1"):
-        gdp_curve(F, S, points=1)
+    with pytest.raises(ValueError, match="groups is 1"):
+        gdp_curve(F, S, groups=1)
 
 
 @pytest.mark.slow
@@ -395,6 +451,6 @@ def test_a_million_rows_stay_in_memory():
 
     f, s = sample(1_000_000, 21)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    result = gdp(f, s, bootstrap=20, permutations=20)
+    result = gdp(f, s)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1_000_000  # kB
     assert result.interval[0] < result.value < result.interval[1]

@@ -14,7 +14,7 @@ import pytest
 
 import report_samples as samples
 from frhsic.auditing import Curve, Settings, audit
-from frhsic.parity import gdp_curve
+from frhsic.parity import gdp, gdp_curve
 from frhsic.report import Report, TradeOff, TradeOffPoint, write
 
 pytestmark = pytest.mark.browser
@@ -109,21 +109,22 @@ def real(name):
 
 def flattened(scores, s, y):
     """A trade-off from real scores: the smoothed curve is taken off by a growing share."""
-    whole = gdp_curve(scores, s, bootstrap=0, permutations=0)
+    whole = gdp_curve(scores, s)
     points = []
     for weight, share in ((0.0, 0.0), (1.0, 0.4), (10.0, 0.8), (100.0, 1.0)):
         flat = scores - share * (np.interp(s, whole.at, whole.mean) - whole.overall)
-        found = gdp_curve(flat, s, bootstrap=40, permutations=0)
+        found = gdp_curve(flat, s)
         curve = Curve(
             tuple(found.at.tolist()),
             tuple(found.mean.tolist()),
             found.overall,
-            found.parity.bandwidth,
-            tuple(found.lower.tolist()),
-            tuple(found.upper.tolist()),
+            low=tuple(found.lower.tolist()),
+            high=tuple(found.upper.tolist()),
         )
         accuracy = float(((flat > 0.5) == (y == 1)).mean())
-        points.append(TradeOffPoint(weight, accuracy, float(found), chosen=weight == 10, curve=curve))
+        points.append(
+            TradeOffPoint(weight, accuracy, float(gdp(flat, s, resamples=0)), chosen=weight == 10, curve=curve)
+        )
     return TradeOff(s.name, "Accuracy", True, tuple(points))
 
 

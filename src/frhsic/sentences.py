@@ -36,6 +36,8 @@ __all__ = [
 LABELS = {
     "gdp": "Generalised demographic parity (GDP)",
     "standardized_gdp": "GDP in standard deviations",
+    "correlation_ratio": "Variance of the score explained, share",
+    "quantile_gap": "Largest gap of a quantile of the score",
     "hsic": "HSIC",
     "hsic_effect": "HSIC, normalised",
     "distance_correlation": "Distance correlation, squared",
@@ -50,14 +52,19 @@ LABELS = {
 HEADLINES = ("gdp", "standardized_gdp", "hsic_effect", "probe_linear", "probe_trees")
 """Numbers that a reader sees first, in a report and on a terminal."""
 
-UNIT_SCALE = frozenset({"hsic_effect", "distance_correlation", "kernel_hgr", "probe_linear", "probe_trees"})
+UNIT_SCALE = frozenset(
+    {"correlation_ratio", "hsic_effect", "distance_correlation", "kernel_hgr", "probe_linear", "probe_trees"}
+)
 """Numbers from 0 (nothing) to 1 (everything), which can be drawn beside each other."""
 
 SENTENCES = {
     "gdp": "The mean of {f} at a value of {s} is {value} away from its overall mean, on average over the rows."
-    "{shuffled}{test}",
+    "{steady}{test}{sensitivity}",
     "standardized_gdp": "The same in standard deviations of {f}, so that scores which merely shrink do not look "
-    "better: {value}.{shuffled}",
+    "better: {value}.{steady}",
+    "correlation_ratio": "{s} explains {share} of the variance of {f} through its mean, however fast that changes "
+    "with {s}.",
+    "quantile_gap": "Between groups along {s}, the {quantile} quantile of {f} differs by up to {value}.{shuffled}",
     "hsic": "The joint law of {z} and {s} lies {value} from independence, in squared kernel distance.{shuffled}{test}",
     "hsic_effect": "HSIC on a scale from 0 (independent) to 1 (the same distances between rows in both): {value}."
     "{shuffled}",
@@ -102,9 +109,9 @@ SETTINGS = {
     "confidence": "Level of the intervals",
     "max_rows": "Rows of the costly statistics",
     "probe_rows": "Rows of the probes",
-    "resamples": "Bootstrap and permutations of GDP",
+    "resamples": "Resamples of GDP",
     "shuffles": "Shuffles for the value if independent",
-    "sparse_rows": "Sparse below (effective rows)",
+    "sparse_rows": "Sparse below (rows)",
     "seed": "Seed",
     "kernel_z": "Kernel on Z",
     "kernel_s": "Kernel on S",
@@ -149,7 +156,8 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
 
     A p-value counts as chance when it is above the subject's level, one minus the confidence of the audit.
     """
-    null, pvalue, test = number.under_independence, number.pvalue, ""
+    null, pvalue, test = number.under_independence, number.deciding_pvalue, ""
+    fine, coarse = (number.settings.get(f"value at {share} the resolution") for share in ("half", "twice"))
     if pvalue is not None:
         verdict = "does not explain" if pvalue <= subject.level else "could explain"
         test = f" Chance alone {verdict} it (p {_chance(pvalue)})."
@@ -162,7 +170,14 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
         bits=figure(number.value / math.log(2)),
         share="nothing" if number.value <= 0 else percent(number.value),
         shuffled="" if null is None else f" With {s} shuffled it is {figure(null)}.",
+        steady="" if null is None else f" If its mean did not move with {s}, chance would show {figure(null)}.",
         test=test,
+        sensitivity=(
+            f" At half the resolution it is {figure(fine)}, at twice {figure(coarse)}."
+            if isinstance(fine, float) and isinstance(coarse, float)
+            else ""
+        ),
+        quantile=plain(float(number.settings.get("quantile", 0.5))),
     )
 
 
@@ -171,8 +186,11 @@ def contrast_sentence(contrast: Contrast, curve: Curve, subject: Subject, s: str
     side = "above" if contrast.value > 0 else "below"
     text = (
         f"Near {s} = {plain(contrast.at)} the mean of {score_phrase(subject)} is {figure(abs(contrast.value))} {side} "
-        f"its overall mean of {figure(curve.overall)}."
+        f"its overall mean of {figure(curve.overall)}"
     )
+    if contrast.start is not None and contrast.end is not None:
+        text += f": the mean of all rows with {s} from {plain(contrast.start)} to {plain(contrast.end)}"
+    text += "."
     return text + (" Too few rows are near to trust this." if contrast.sparse else "")
 
 
@@ -221,9 +239,10 @@ def findings(attribute: AttributeAudit) -> list[str]:
     if population.curve is not None and "gdp" in numbers:
         lines += _gap(numbers["gdp"], population.curve.overall, subject, s)
     test = numbers.get("hsic")
-    if test is not None and test.pvalue is not None:
-        chance = _chance(test.pvalue)
-        if test.pvalue <= subject.level:
+    decisive = None if test is None else test.deciding_pvalue
+    if test is not None and decisive is not None:
+        chance = _chance(decisive)
+        if decisive <= subject.level:
             lines.append(f"{capitalized(z)} and {s} are dependent (HSIC test, p {chance}).")
         else:
             lines.append(f"The HSIC test finds no dependence between {z} and {s} in {test.rows:,} rows (p {chance}).")
@@ -240,7 +259,7 @@ def findings(attribute: AttributeAudit) -> list[str]:
 
 def _gap(number: Number, overall: float, subject: Subject, s: str) -> list[str]:
     interval, null, f = number.interval, number.under_independence, capitalized(score_phrase(subject))
-    moves = number.pvalue is not None and number.pvalue <= subject.level
+    moves = number.deciding_pvalue is not None and number.deciding_pvalue <= subject.level
     lines = [
         f"{f} {'moves' if moves else 'is not seen to move'} with {s}: on average over the rows it is "
         f"{figure(number.value)} away from its overall mean of {figure(overall)}."

@@ -154,7 +154,7 @@ def transfer(
     test: float | tuple[Any, Any, Any] = 0.25,
     heads: Sequence[str] | Mapping[str, Any] = HEADS,
     task: Literal["auto", "classification", "regression"] = "auto",
-    bandwidth: float | None = None,
+    resolution: float | None = None,
     random_state: _arrays.RandomState = 0,
 ) -> Transfer:
     r"""Fit fresh heads f on frozen Z = h(X), and measure :math:`E_S |E[f(Z) | S] - E f(Z)|` of each on test rows.
@@ -178,8 +178,8 @@ def transfer(
         boosted trees; or a mapping from names to scikit-learn estimators.
     task
         "auto" takes a continuous y (scikit-learn's ``type_of_target``) for a regression.
-    bandwidth
-        Bandwidth of GDP, in units of the attribute; None is a tenth of its range.
+    resolution
+        Resolution of GDP, a share of the rows; see :func:`frhsic.parity.gdp`.
     random_state
         Seed of the split and of the heads.
 
@@ -212,7 +212,7 @@ def transfer(
             fitted = clone(head).fit(z[rows], y[rows])
         scores, performance = _measured(fitted, z_test, y_test, kind)
         for attribute, column in zip(names, s_test.T):
-            gap = gdp(scores, column, bandwidth=bandwidth, random_state=seed)
+            gap = gdp(scores, column, resolution=resolution, random_state=seed)
             gaps.append(
                 HeadGap(
                     name,
@@ -221,7 +221,7 @@ def transfer(
                     gap.value,
                     *gap.interval,
                     gap.expected_under_independence,
-                    _standardized(scores, column, bandwidth),
+                    _standardized(scores, column, resolution),
                     len(z[rows]),
                 )
             )
@@ -297,10 +297,10 @@ def _measured(head: Any, z: np.ndarray, y: np.ndarray, kind: Kind) -> tuple[np.n
     return scores_of(head, z), float(accuracy_score(y, head.predict(z)))
 
 
-def _standardized(scores: np.ndarray, s: np.ndarray, bandwidth: float | None) -> float:
+def _standardized(scores: np.ndarray, s: np.ndarray, resolution: float | None) -> float:
     if bool((scores == scores[:1]).all(axis=0).any()):
         return 0.0
-    return float(standardized_gdp(scores, s, bandwidth=bandwidth, bootstrap=0, permutations=0))
+    return float(standardized_gdp(scores, s, resolution=resolution, resamples=0))
 
 
 def _probes(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,14 +17,21 @@ from frhsic.dependence._inputs import column_scales
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
 from frhsic.intervals import Interval, Statistic, shuffled_mean, subsample
 from frhsic.kernels import HalfDistance, Kernel, PerColumn, default_gaussian
-from frhsic.parity import ParityResult, gdp_curve, nadaraya_watson_weights, standardized_gdp
+from frhsic.parity import (
+    ParityResult,
+    correlation_ratio,
+    gdp,
+    gdp_curve,
+    local_mean,
+    quantile_gap,
+    standardized_gdp,
+)
 from frhsic.probes import ProbeKind, probe
 
 Watch = Callable[[str], None]
 """Function that is called with the name of each step as it begins."""
 
 NO_INTERVAL = "no interval with the right coverage is known for it"
-CURVE_POINTS = 121
 CUBIC_ROWS = 1000
 """Rows of EIPM at most: with every row as an anchor its cost grows with their cube."""
 
@@ -41,11 +49,11 @@ class Settings:
     probe_rows
         Largest number of rows for the probes.
     resamples
-        Bootstrap resamples and permutations of GDP.
+        Resamples of the wild bootstrap of GDP.
     shuffles
         Shuffles of the attribute for the value expected under independence.
     sparse_rows
-        Effective number of rows below which the curve is not to be trusted.
+        Number of rows below which a group of the curve is not to be trusted.
     seed
         Seed of every random draw.
     kernel_z, kernel_s
@@ -57,7 +65,7 @@ class Settings:
     confidence: float = 0.95
     max_rows: int = 2000
     probe_rows: int = 5_000
-    resamples: int = 300
+    resamples: int = 499
     shuffles: int = 5
     sparse_rows: float = 30.0
     seed: int = 0
@@ -88,7 +96,7 @@ class Settings:
 class Rows:
     """Data of one population in float64: z of shape (n, d), s of shape (n, q), scores of shape (n,) or None.
 
-    `bandwidth` is that of the curve, in units of s; None is a tenth of the range of s.
+    `weights` and `clusters`, of shape (n,) or None, are used by the measures of parity alone.
     """
 
     z: np.ndarray
@@ -96,7 +104,13 @@ class Rows:
     scores: np.ndarray | None
     z_name: str
     s_name: str
-    bandwidth: float | None = None
+    weights: np.ndarray | None = None
+    clusters: np.ndarray | None = None
+
+    @property
+    def design(self) -> dict[str, Any]:
+        """Weights and clusters by the names of the parameters of :mod:`frhsic.parity`."""
+        return {"sample_weight": self.weights, "clusters": self.clusters}
 
     @property
     def count(self) -> int:
@@ -105,7 +119,9 @@ class Rows:
 
     def keep(self, mask: np.ndarray) -> Rows:
         """Return the rows of a mask."""
-        return replace(self, z=self.z[mask], s=self.s[mask], scores=None if self.scores is None else self.scores[mask])
+        parts: dict[str, Any] = {key: getattr(self, key) for key in ("z", "s", "scores", "weights", "clusters")}
+        kept: dict[str, Any] = {key: None if part is None else part[mask] for key, part in parts.items()}
+        return replace(self, **kept)
 
 
 def measure(rows: Rows, name: str, at: tuple[float, ...], settings: Settings, watch: Watch) -> Population:
@@ -116,11 +132,12 @@ def measure(rows: Rows, name: str, at: tuple[float, ...], settings: Settings, wa
     contrasts: tuple[Contrast, ...] = ()
     if rows.scores is None:
         reason = "there are no scores; pass scores, or a target to which a linear head can be fitted."
-        omitted += [Omitted(key, reason) for key in ("gdp", "standardized_gdp")]
+        omitted += [Omitted(key, reason) for key in ("gdp", "standardized_gdp", "correlation_ratio", "quantile_gap")]
     else:
         watch("parity")
-        curve, numbers = _parity(rows, settings, omitted)
-        contrasts = tuple(_contrast(rows, value, curve.overall, curve.bandwidth, settings) for value in at)
+        curve = score_curve(rows.scores, rows.s, settings, **rows.design)
+        numbers += _parity(rows, settings, omitted)
+        contrasts = tuple(_contrast(rows, value, settings) for value in at)
     numbers += dependence(rows, settings, omitted, watch)
     return Population(name, rows.count, tuple(numbers), curve, contrasts, tuple(omitted))
 
@@ -210,90 +227,92 @@ def _distance_correlation(z: Tensor, s: Tensor, settings: Settings) -> Number:
     return Number(key, effect.value, n, effect.interval, under_independence=0.0)
 
 
-def score_curve(
-    f: np.ndarray, s: np.ndarray, bandwidth: float | None, settings: Settings, *, permutations: int = 0
-) -> tuple[Curve, ParityResult]:
-    """Return the curve of the mean score along one attribute with its band, and GDP, the mean distance from flat."""
-    smoothed = gdp_curve(
-        f,
-        s,
-        points=CURVE_POINTS,
-        bandwidth=bandwidth,
+def score_curve(f: np.ndarray, s: np.ndarray, settings: Settings, **rows: Any) -> Curve:
+    """Return the mean scores of groups of rows along one attribute, with their simultaneous band."""
+    curve = gdp_curve(f, s, confidence=settings.confidence, **rows)
+    least, most = float(f.min()), float(f.max())
+    return Curve(
+        grid=tuple(curve.at.tolist()),
+        mean=tuple(curve.mean.tolist()),
+        overall=curve.overall,
+        start=tuple(curve.start.tolist()),
+        end=tuple(curve.end.tolist()),
+        low=tuple(np.nan_to_num(curve.lower, neginf=least).tolist()),
+        high=tuple(np.nan_to_num(curve.upper, posinf=most).tolist()),
+        rows=tuple(curve.rows.tolist()),
+        sparse=tuple((curve.rows < settings.sparse_rows).tolist()),
         confidence=settings.confidence,
-        bootstrap=settings.resamples,
-        permutations=permutations,
-        random_state=settings.seed,
     )
-    curve = Curve(
-        grid=tuple(smoothed.at.tolist()),
-        mean=tuple(smoothed.mean.tolist()),
-        overall=smoothed.overall,
-        bandwidth=smoothed.parity.bandwidth,
-        low=tuple(smoothed.lower.tolist()),
-        high=tuple(smoothed.upper.tolist()),
-        rows=tuple(smoothed.effective_rows.tolist()),
-        sparse=tuple((smoothed.effective_rows < settings.sparse_rows).tolist()),
-        confidence=settings.confidence,
-        resamples=settings.resamples,
-    )
-    return curve, smoothed.parity
 
 
 def gap_interval(gap: ParityResult) -> Interval:
-    """Return the bootstrap interval of a gap."""
-    return Interval(*gap.interval, gap.confidence, f"bootstrap, {gap.bootstrap} resamples")
+    """Return the interval of a gap."""
+    return Interval(*gap.interval, gap.confidence, f"influence function and wild bootstrap, {gap.resamples} resamples")
 
 
-def _parity(rows: Rows, settings: Settings, omitted: list[Omitted]) -> tuple[Curve, list[Number]]:
-    assert rows.scores is not None
-    curve, gap = score_curve(rows.scores, rows.s, rows.bandwidth, settings, permutations=settings.resamples)
-    gaps = {"gdp": gap}
-    if float(np.ptp(rows.scores)) == 0:
-        omitted.append(Omitted("standardized_gdp", "the scores are constant."))
+def _parity(rows: Rows, settings: Settings, omitted: list[Omitted]) -> Iterator[Number]:
+    """Yield GDP, in units of the score and in standard deviations, and what GDP cannot see."""
+    f, s = rows.scores, rows.s
+    assert f is not None
+    options: dict[str, Any] = {
+        "confidence": settings.confidence,
+        "resamples": settings.resamples,
+        "random_state": settings.seed,
+    }
+    gap = gdp(f, s, **rows.design, **options)
+    values = [float(gdp(f, s, **rows.design, resolution=gap.resolution * k, resamples=0)) for k in (0.5, 2)]
+    details: dict[str, Setting] = {
+        "resolution": gap.resolution,
+        "value at half the resolution": values[0],
+        "value at twice the resolution": values[1],
+        "seed": gap.seed,
+    }
+    yield _gap_number("gdp", gap, details)
+    if float(np.ptp(f)) == 0:
+        keys = ("standardized_gdp", "correlation_ratio", "quantile_gap")
+        omitted += [Omitted(key, "the scores are constant.") for key in keys]
+        return
+    details = {"resolution": gap.resolution, "seed": gap.seed}
+    yield _gap_number("standardized_gdp", standardized_gdp(f, s, **rows.design, **options), details)
+    share = correlation_ratio(f, s, sample_weight=rows.weights, confidence=settings.confidence)
+    if rows.clusters is None:
+        interval = Interval(*share.interval, share.confidence, "normal approximation")
+        reason = None
     else:
-        gaps["standardized_gdp"] = standardized_gdp(
-            rows.scores,
-            rows.s,
-            bandwidth=rows.bandwidth,
-            confidence=settings.confidence,
-            bootstrap=settings.resamples,
-            permutations=settings.resamples,
-            random_state=settings.seed,
-        )
-    return curve, [
-        Number(
-            key,
-            gap.value,
-            gap.n,
-            gap_interval(gap),
-            under_independence=gap.expected_under_independence,
-            pvalue=gap.pvalue,
-            settings={"bandwidth": gap.bandwidth, "weighting": gap.weighting, "seed": gap.seed},
-        )
-        for key, gap in gaps.items()
-    ]
+        interval, reason = None, "rows are clustered, which the interval of this estimate does not allow for"
+    yield Number("correlation_ratio", share.value, share.n, interval, reason, 0.0)
+    spread = quantile_gap(f, s, random_state=settings.seed)
+    yield Number(
+        "quantile_gap",
+        spread.value,
+        spread.n,
+        no_interval="the estimate is biased upwards; compare it with its value on shuffled data",
+        under_independence=spread.expected_under_independence,
+        settings={"quantile": spread.quantile, "groups": spread.groups, "permutations": spread.permutations},
+    )
 
 
-def _contrast(rows: Rows, at: float, overall: float, bandwidth: float, settings: Settings) -> Contrast:
-    r"""Difference of the smoothed mean at one value from the overall mean, with its delta-method interval.
+def _gap_number(key: str, gap: ParityResult, details: dict[str, Setting]) -> Number:
+    return Number(
+        key,
+        gap.value,
+        gap.n,
+        gap_interval(gap),
+        under_independence=gap.expected_under_independence,
+        pvalue=gap.pvalue,
+        settings=details,
+    )
 
-    The estimate is :math:`\sum_j (w_j - 1/n) f_j`; row j contributes
-    :math:`w_j (f_j - \hat m) - (f_j - \bar f)/n` to its error.
-    """
-    assert rows.scores is not None
-    f, s = torch.from_numpy(rows.scores), torch.from_numpy(rows.s[:, 0])
-    weights = nadaraya_watson_weights(torch.tensor([at], dtype=s.dtype), s, bandwidth)[0]
-    mean = float(weights @ f)
-    effective = 1 / float(weights @ weights)
-    value = mean - overall
-    if effective < settings.sparse_rows:
+
+def _contrast(rows: Rows, at: float, settings: Settings) -> Contrast:
+    """Return the mean score of the rows nearest to a value less the overall mean, and which rows these are."""
+    near = local_mean(rows.scores, rows.s, at, confidence=settings.confidence, **rows.design)
+    place: dict[str, Any] = {"start": near.start, "end": near.end}
+    if near.rows < settings.sparse_rows:
         reason = f"fewer than {settings.sparse_rows:g} rows are near"
-        return Contrast(at, value, effective, sparse=True, no_interval=reason)
-    influence = weights * (f - mean) - (f - overall) / len(f)
-    quantile = torch.special.ndtri(torch.tensor((1 + settings.confidence) / 2, dtype=f.dtype))
-    reach = float(quantile * influence.square().sum().sqrt())
-    interval = Interval(value - reach, value + reach, settings.confidence, "delta method")
-    return Contrast(at, value, effective, sparse=False, interval=interval)
+        return Contrast(at, near.value, near.rows, sparse=True, no_interval=reason, **place)
+    interval = Interval(*near.interval, near.confidence, "Student's t, or Clopper and Pearson for 0/1 decisions")
+    return Contrast(at, near.value, near.rows, sparse=False, interval=interval, **place)
 
 
 def _shuffled(key: str, statistic: Statistic, z: Tensor, s: Tensor, settings: Settings) -> Number:

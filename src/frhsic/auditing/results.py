@@ -11,7 +11,7 @@ from frhsic import sentences
 from frhsic.auditing.documents import Document
 from frhsic.intervals import Interval
 
-FORMAT = 2
+FORMAT = 3
 """Version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes away."""
 
 Setting = str | int | float | bool
@@ -68,7 +68,9 @@ class Number:
     under_independence
         Mean of the same estimate when the attribute is shuffled, where known.
     pvalue
-        p-value of its test of independence, where there is one.
+        p-value of its test, where there is one.
+    adjusted_pvalue
+        The p-value adjusted for the number of attributes in the audit (Holm), which the sentences go by.
     settings
         Further settings of the computation, such as the bandwidth.
     """
@@ -81,6 +83,7 @@ class Number:
     under_independence: float | None = None
     pvalue: float | None = None
     settings: dict[str, Setting] = field(default_factory=dict)
+    adjusted_pvalue: float | None = None
 
     def __post_init__(self) -> None:
         if (self.interval is None) == (self.no_interval is None):
@@ -93,6 +96,11 @@ class Number:
     def label(self) -> str:
         """Name of the number for people."""
         return sentences.label(self.key)
+
+    @property
+    def deciding_pvalue(self) -> float | None:
+        """The p-value that a sentence goes by: the adjusted one, if there is one."""
+        return self.pvalue if self.adjusted_pvalue is None else self.adjusted_pvalue
 
 
 @dataclass(frozen=True)
@@ -110,25 +118,25 @@ class Omitted:
 
 @dataclass(frozen=True)
 class Curve:
-    """The curve E[f | S = s] on a grid, its pointwise band, and the effective number of rows at each point.
+    """Mean scores of groups of rows along S, with a band that holds all of them at once.
 
-    `low` and `high` are empty where no band was computed. `sparse` marks points where too few rows are near for the
-    curve to be trusted.
+    `grid` has the median of S in each group, `start` and `end` its smallest and largest value, `rows` its number of
+    rows. `low` and `high` are empty where no band was computed. `sparse` marks groups that are too small to be trusted.
     """
 
     grid: tuple[float, ...]
     mean: tuple[float, ...]
     overall: float
-    bandwidth: float
+    start: tuple[float, ...] = ()
+    end: tuple[float, ...] = ()
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
     rows: tuple[float, ...] = ()
     sparse: tuple[bool, ...] = ()
     confidence: float = 0.95
-    resamples: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("mean", "low", "high", "rows", "sparse"):
+        for name in ("mean", "start", "end", "low", "high", "rows", "sparse"):
             values = getattr(self, name)
             if len(values) != len(self.grid) and (values or name == "mean"):
                 raise ValueError(f"curve: {name} has {len(values)} points, the grid has {len(self.grid)}.")
@@ -160,7 +168,11 @@ class SparseRegion:
 
 @dataclass(frozen=True)
 class Contrast:
-    """The difference E[f | S = s₀] − E[f] at a requested value s₀; `rows` is the effective number of rows near it."""
+    """Mean score of the rows nearest to a requested value of S, less the overall mean.
+
+    These `rows` rows are all that have S between `start` and `end`, and the interval is for
+    E[f | start ≤ S ≤ end] − E[f].
+    """
 
     at: float
     value: float
@@ -168,6 +180,8 @@ class Contrast:
     sparse: bool
     interval: Interval | None = None
     no_interval: str | None = None
+    start: float | None = None
+    end: float | None = None
 
 
 @dataclass(frozen=True)

@@ -46,12 +46,15 @@ def audit(
     score_name: str | None = None,
     target_name: str | None = None,
     dropped: int = 0,
+    sample_weight: Any = None,
+    clusters: Any = None,
     watch: Watch | None = None,
 ) -> Audit:
     r"""Audit scores or a representation against continuous sensitive attributes.
 
-    For each attribute it measures :math:`E|E[f \mid S] - E f|` (GDP) and the curve :math:`E[f \mid S = s]` with its
-    band; HSIC, its normalised size and its test; kernel maximal correlation, expected conditional MMD, distance
+    For each attribute it measures :math:`E|E[f \mid S] - E f|` (GDP), the mean score in groups along S with a
+    simultaneous band, the share of the variance of f that S explains, and the largest gap of its quantiles;
+    HSIC, its normalised size and its test; kernel maximal correlation, expected conditional MMD, distance
     correlation and mutual information; how much of the attribute a linear and a tree probe recover; the same on the
     rows with y = 1; contrasts at chosen values; and certificates. Each number has an interval, or the reason why it has
     none. In the population all are zero when Z and S are independent; the value of each estimate on shuffled data is
@@ -77,6 +80,12 @@ def audit(
         Names for the report. By default those of pandas and polars objects.
     dropped
         Number of rows that were left out before, for the record.
+    sample_weight
+        Weights of the rows for GDP, the curve, the correlation ratio and the contrasts. The other measures do not use
+        them.
+    clusters
+        Labels of rows that belong together, such as several rows of one person, for GDP, the curve and the contrasts.
+        The other measures take the rows as independent.
     watch
         Function that is called with the name of each step as it begins.
 
@@ -122,14 +131,17 @@ def audit(
         settings.confidence,
     )
     requested = _requested(at, names, attributes)
+    weights = None if sample_weight is None else _column(sample_weight, "sample_weight", n)
+    labels = None if clusters is None else np.asarray(clusters)
 
     def rows_of(columns: list[int], s_name: str) -> Rows:
-        return Rows(values, attributes[:, columns], f, subject_phrase(subject), s_name)
+        return Rows(values, attributes[:, columns], f, subject_phrase(subject), s_name, weights, labels)
 
     audited = []
     for i, attribute in enumerate(names):
         step = prefixed(watch, attribute if len(names) > 1 else "")
         audited.append(_attribute(rows_of([i], attribute), subject, requested[i], target, settings, step))
+    audited = _adjusted(audited)
     joint = None
     if len(names) > 1:
         together = " and ".join([", ".join(names[:-1]), names[-1]])
@@ -168,8 +180,7 @@ def _attribute(
     watch: Watch,
 ) -> AttributeAudit:
     all_rows = measure(rows, "all rows", at, settings, watch)
-    bandwidth = None if all_rows.curve is None else all_rows.curve.bandwidth
-    positives = _positives(replace(rows, bandwidth=bandwidth), at, target, subject.target_name, settings, watch)
+    positives = _positives(rows, at, target, subject.target_name, settings, watch)
     values = rows.s[:, 0]
     counts, edges = np.histogram(values, bins=_edges(values))
     return AttributeAudit(
@@ -210,6 +221,25 @@ def _positives(
         return f"{rows.s_name} is constant among the rows with {target_name} = 1."
     inside = tuple(value for value in at if low <= value <= high)
     return measure(kept, f"rows with {target_name} = 1", inside, settings, prefixed(watch, "y = 1"))
+
+
+def _adjusted(audited: list[AttributeAudit]) -> list[AttributeAudit]:
+    """Return the audits with the p-values of all rows, and of those with y = 1, adjusted over the attributes (Holm)."""
+    if len(audited) == 1:
+        return audited
+    for part in ("all_rows", "positives"):
+        populations = [getattr(attribute, part) for attribute in audited]
+        for key in ("gdp", "hsic"):
+            numbers = [(i, n) for i, p in enumerate(populations) if p is not None for n in p.numbers if n.key == key]
+            tested = [(i, n) for i, n in numbers if n.pvalue is not None]
+            least = 0.0
+            for rank, (i, number) in enumerate(sorted(tested, key=lambda pair: pair[1].pvalue)):
+                least = max(least, min(1.0, (len(tested) - rank) * number.pvalue))
+                changed = replace(number, adjusted_pvalue=least)
+                kept = tuple(changed if n is number else n for n in populations[i].numbers)
+                populations[i] = replace(populations[i], numbers=kept)
+        audited = [replace(attribute, **{part: p}) for attribute, p in zip(audited, populations)]
+    return audited
 
 
 def _scores(
@@ -269,14 +299,14 @@ def _edges(values: np.ndarray) -> np.ndarray:
 
 
 def _sparse(curve: Curve | None, values: np.ndarray) -> tuple[SparseRegion, ...]:
-    """Return the ranges of the grid that are marked as sparse, with the number of rows in them."""
+    """Return the ranges of S that are marked as sparse, with the number of rows in them."""
     if curve is None:
         return ()
-    regions, grid = [], np.asarray(curve.grid)
+    regions = []
     flags = np.concatenate([[False], curve.sparse, [False]]).astype(int)
     steps = np.diff(flags)
     for first, last in zip(np.flatnonzero(steps == 1), np.flatnonzero(steps == -1) - 1):
-        low, high = float(grid[first]), float(grid[last])
+        low, high = curve.start[first], curve.end[last]
         rows = int(((values >= low) & (values <= high)).sum())
         regions.append(SparseRegion(low, high, rows, rows / len(values)))
     return tuple(regions)

@@ -177,7 +177,7 @@ def gdp_certificate(
             "unresolved": 1 - bounded / variance if variance > 0 else 0.0,
         }
         if s.shape[1] == 1:
-            details["gdp"] = float(gdp(scores, s, bootstrap=0, permutations=0))
+            details["gdp"] = float(gdp(scores, s, resamples=0))
         trivial, because = variance, "the gap of the head is part of the variance of its scores"
     return GapCertificate(
         value=norm**2 * forms[form],

@@ -1,14 +1,21 @@
 """Generalized demographic parity: how far the mean score moves with a continuous sensitive attribute."""
 
-from frhsic.parity.curve import ParityCurve, gdp_curve
+from frhsic.parity.curve import LocalMean, ParityCurve, gdp_curve, local_mean
 from frhsic.parity.gap import ParityResult, gdp, gdp_by_attribute, standardized_gdp
+from frhsic.parity.law import CorrelationRatio, QuantileGap, correlation_ratio, quantile_gap
 from frhsic.parity.metrics import equal_opportunity_gdp, gdp_difference, standardized_gdp_difference
+from frhsic.parity.smoothed import SmoothedGap, smoothed_gdp
 from frhsic.parity.smoothing import Weighting, evaluation_points, gdp_value, nadaraya_watson_weights
 
 __all__ = [
+    "CorrelationRatio",
+    "LocalMean",
     "ParityCurve",
     "ParityResult",
+    "QuantileGap",
+    "SmoothedGap",
     "Weighting",
+    "correlation_ratio",
     "equal_opportunity_gdp",
     "evaluation_points",
     "gdp",
@@ -16,7 +23,10 @@ __all__ = [
     "gdp_curve",
     "gdp_difference",
     "gdp_value",
+    "local_mean",
     "nadaraya_watson_weights",
+    "quantile_gap",
+    "smoothed_gdp",
     "standardized_gdp",
     "standardized_gdp_difference",
 ]

@@ -1,9 +1,8 @@
-"""Resampling of a gap: an interval by the bootstrap, and its distribution under independence by permutations."""
+"""Resampling of a smoothed gap: an interval by the bootstrap, and its law under independence by permutations."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,23 +12,6 @@ import torch
 from frhsic import _arrays
 from frhsic.parity._nodes import Array, Nodes, bootstrap_counts, nodes_of, permutations_of
 from frhsic.parity.smoothing import GRID_POINTS, Weighting, equispaced
-
-RANGE_SHARE = 0.1
-"""Default bandwidth, as a share of the range of s."""
-
-Divisor = Callable[[Array, Array], Array]
-"""The number that gaps are divided by, from the first two moments of scores centred on the whole sample."""
-
-
-def one(mean: Array, mean_square: Array) -> Array:
-    """Return ones: the gap is in units of the score."""
-    return np.ones_like(mean)
-
-
-def standard_deviation(mean: Array, mean_square: Array) -> Array:
-    """Return the standard deviation, or 1 where it is zero, since the gap is zero there too."""
-    variance = np.maximum(mean_square - mean * mean, 0)
-    return np.asarray(np.sqrt(np.where(variance > 0, variance, 1)))
 
 
 @dataclass(frozen=True)
@@ -49,48 +31,40 @@ class Resampling:
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """Checked inputs: centred scores of shape (rows, columns), their means, s, its nodes and the bandwidth."""
+    """Checked inputs: centred scores of shape (rows, columns), s, its nodes and the bandwidth."""
 
     scores: Array
-    means: Array
     s: Array
     nodes: Nodes
     bandwidth: float
 
 
-def scored_rows(scores: Any, s: Any, bandwidth: float | None, where: Any) -> ScoredRows:
+def scored_rows(scores: Any, s: Any, bandwidth: float, where: Any) -> ScoredRows:
     """Check the inputs, keep the rows of `where`, and reduce s to nodes."""
     f, values = (x.detach().cpu().to(torch.float64) for x in _arrays.paired((scores, "scores"), (s, "s")))
     if values.shape[1] > 1:
-        raise ValueError(
-            f"s has {values.shape[1]} columns; a gap is along one attribute. Call gdp_by_attribute, or pass one column."
-        )
-    if bandwidth is None:
-        bandwidth = RANGE_SHARE * float(values.max() - values.min())
-    else:
-        _arrays.require_positive(bandwidth, "bandwidth")
+        raise ValueError(f"s has {values.shape[1]} columns; a gap is along one attribute. Pass one column.")
+    _arrays.require_positive(bandwidth, "bandwidth")
     if where is not None:
         kept = _arrays.subset_mask(where, len(f)).cpu()
         f, values = f[kept], values[kept]
     _arrays.require_rows(len(f), 2, "a gap in mean scores")
     _arrays.require_varying(values, "s")
-    means = f.mean(dim=0)
     flat = _arrays.to_numpy(values[:, 0])
     nodes = nodes_of(flat, bandwidth)
-    return ScoredRows(_arrays.to_numpy(f - means), _arrays.to_numpy(means), flat, nodes, bandwidth)
+    return ScoredRows(_arrays.to_numpy(f - f.mean(dim=0)), flat, nodes, bandwidth)
 
 
 class Gaps:
     """Signed gaps of a sample at its evaluation points, and of resamples of it."""
 
-    def __init__(self, data: ScoredRows, weighting: Weighting, divisor: Divisor) -> None:
-        self.data, self.divisor = data, divisor
+    def __init__(self, data: ScoredRows, weighting: Weighting) -> None:
+        self.data = data
         nodes = data.nodes
         self.population = weighting == "population"
         at = nodes.values if self.population else _arrays.to_numpy(equispaced(torch.from_numpy(data.s), GRID_POINTS))
         self.smoother = nodes.smoother(at, data.bandwidth)
         self.columns = range(data.scores.shape[1])
-        self.squares = data.scores**2
         whole = np.ones((len(data.s), 1))
         self.weights = self._weights(nodes.totals(whole))[:, 0]  # (points,)
         self.signed = np.stack([self._signed(whole, c)[:, 0] for c in self.columns])  # (columns, points)
@@ -106,10 +80,8 @@ class Gaps:
     def _signed(self, counts: Array, column: int) -> Array:
         """Return the gaps of resamples, (points, resamples), from how often each row is in each."""
         f = self.data.scores[:, column]
-        n = len(f)
-        mean, mean_square = f @ counts / n, self.squares[:, column] @ counts / n
-        away = self.data.nodes.smoothed_means(self.smoother, counts, f, default=mean) - mean
-        return np.asarray(away / self.divisor(mean, mean_square))
+        mean = f @ counts / len(f)
+        return self.data.nodes.smoothed_means(self.smoother, counts, f, default=mean) - mean
 
     def under_permutation(self, rng: np.random.Generator, permutations: int) -> tuple[float, float]:
         """Return the mean of the largest value over permutations, and the p-value."""
@@ -117,16 +89,15 @@ class Gaps:
             return math.nan, math.nan
         nodes, f, n = self.data.nodes, self.data.scores, len(self.data.s)
         below = self.smoother @ nodes.counts
-        divisor = self.divisor(f.mean(axis=0), self.squares.mean(axis=0))
         null = []
         for order in permutations_of(rng, n, permutations):
             each = [
-                self.weights @ np.abs(self.smoother @ nodes.totals(f[:, c][order]) / below[:, None]) / divisor[c]
+                self.weights @ np.abs(self.smoother @ nodes.totals(f[:, c][order]) / below[:, None])
                 for c in self.columns
             ]
             null.append(np.max(each, axis=0))
         values = np.concatenate(null)
-        slack = 100 * np.finfo(np.float64).eps * (np.abs(f).max(axis=0) / divisor).max()
+        slack = 100 * np.finfo(np.float64).eps * np.abs(f).max()
         return float(values.mean()), float((1 + (values >= self.values.max() - slack).sum()) / (1 + permutations))
 
     def interval(self, rng: np.random.Generator, bootstrap: int, confidence: float) -> tuple[float, float]:

@@ -1,15 +1,20 @@
-r"""Generalized demographic parity (GDP) with an interval and its value under independence."""
+r"""Generalized demographic parity (GDP), with an interval and a test that the mean score does not move with s."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from frhsic import _arrays
-from frhsic.parity._resampling import Divisor, Gaps, Resampling, ScoredRows, one, scored_rows, standard_deviation
-from frhsic.parity.smoothing import Weighting, check_weighting
+from frhsic.parity import _signs
+from frhsic.parity._rows import Array, Rows, rows_of, weighted_mean
+from frhsic.parity._signs import NEAR, Signs, lost_to_wrong_signs
+
+RESAMPLES = 999
 
 
 @dataclass(frozen=True)
@@ -21,17 +26,24 @@ class ParityResult:
     value
         The gap; for several columns of scores, the largest.
     interval
-        Confidence interval for the gap in the population *at this bandwidth*; NaN without bootstrap.
+        Confidence interval for the gap in the population; NaN without resamples.
+    standard_error
+        Standard error of the value; NaN without resamples.
     expected_under_independence
-        Mean of the value over permutations of s; NaN without them. Compare the value with this number, not with zero:
-        it is a mean of absolute values, so it is positive even if scores and s are independent.
+        Mean of the value in samples like this one whose mean score does not depend on s; NaN without resamples.
     pvalue
-        Share of permutations with a value at least as large, the sample itself included; NaN without permutations.
+        p-value of the hypothesis that the mean score does not depend on s; NaN without resamples. The spread of the
+        scores may depend on s.
     per_column
         The gap of each column of scores.
     column
         Number of the column with the largest gap.
-    n, bandwidth, weighting, confidence, bootstrap, permutations, seed
+    n
+        Number of rows.
+    resolution
+        Bandwidth on the ranks of s, as a share of the population. Where the conditional mean crosses the overall mean
+        more often than this resolves, the gap is estimated too low.
+    confidence, resamples, seed
         Settings of the computation; the seed reproduces it.
     unit
         ``"score"``, or ``"standard deviation of the score"``.
@@ -39,16 +51,15 @@ class ParityResult:
 
     value: float
     interval: tuple[float, float]
+    standard_error: float
     expected_under_independence: float
     pvalue: float
     per_column: tuple[float, ...]
     column: int
     n: int
-    bandwidth: float
-    weighting: Weighting
+    resolution: float
     confidence: float
-    bootstrap: int
-    permutations: int
+    resamples: int
     seed: int
     unit: str
 
@@ -60,23 +71,22 @@ def gdp(
     scores: Any,
     s: Any,
     *,
-    bandwidth: float | None = None,
-    weighting: Weighting = "population",
     where: Any = None,
+    sample_weight: Any = None,
+    clusters: Any = None,
+    resolution: float | None = None,
     confidence: float = 0.95,
-    bootstrap: int = 500,
-    permutations: int = 500,
+    resamples: int = RESAMPLES,
     random_state: _arrays.RandomState = 0,
 ) -> ParityResult:
     r"""Generalized demographic parity: the mean distance of the conditional mean score from the mean score.
 
-    .. math:: \widehat\Delta = \sum_g v_g \bigl| \hat m(s_g) - \bar f \bigr|, \qquad
-        \hat m(s) = \frac{\sum_j f_j \exp(-(s - s_j)^2 / 2h^2)}{\sum_j \exp(-(s - s_j)^2 / 2h^2)},
+    .. math:: \Delta = \mathbb E_S \bigl| \mathbb E[f | S] - \mathbb E f \bigr|
+        = \mathbb E \bigl[ \operatorname{sign}(\mathbb E[f | S] - \mathbb E f) \, (f - \mathbb E f) \bigr]
 
-    an estimate of :math:`\mathbb E_S |\mathbb E[f | S] - \mathbb E f|`. Zero in the population when the mean score does
-    not depend on s, even if other properties of the scores do. On a sample it is positive: compare it with
-    `expected_under_independence` of the result. It scales with the scores; use :func:`standardized_gdp` to compare
-    models whose scores differ in scale.
+    Zero in the population when the mean score does not depend on s, even if other properties of the scores do. Like its
+    definition, the estimate does not change under increasing maps of s, such as the logarithm. It scales with the
+    scores; use :func:`standardized_gdp` to compare models whose scores differ in scale.
 
     Parameters
     ----------
@@ -85,116 +95,116 @@ def gdp(
         columns (classes) the value is the largest gap.
     s
         One sensitive attribute; for several see :func:`gdp_by_attribute`.
-    bandwidth
-        The h of the smoother, in units of s. None is a tenth of the range of s over all rows. The published numbers use
-        a tenth of the range of the training rows.
-    weighting
-        ``"population"``, the definition: average over the values of s in the sample. ``"uniform"``, as in the published
-        numbers: average over 50 equispaced points of its range, so that sparse regions count as much as dense ones.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
+    sample_weight
+        Weights of the rows, such as those of a survey.
+    clusters
+        Labels of rows that belong together, such as several rows of one person. Clusters are left out and resampled
+        as a whole.
+    resolution
+        Bandwidth on the ranks of s, a share between 0 and 1. None is :math:`n^{-1/4} / 2` for n (effective) rows or
+        clusters: 0.13 for 200 rows, 0.09 for 1,000, 0.05 for 10,000.
     confidence
         Confidence of the interval.
-    bootstrap
-        Number of resamples for the interval; 0 for none.
-    permutations
-        Number of permutations of s for the value expected under independence and the p-value; 0 for none.
+    resamples
+        Number of resamples of the wild bootstrap; 0 gives the value alone.
     random_state
-        Seed of the resamples.
+        Seed of the resamples. The value does not depend on it.
 
     Notes
     -----
-    More than 1,024 distinct values of s are binned linearly onto nodes a 64th of the bandwidth apart, which changes
-    each kernel weight by at most 3e-5; memory, and the time of each resample, are O(n). If that needs more than 4,096
-    nodes, because the bandwidth is below a 64th of the range, the nodes lie farther apart, up to a quarter of the
-    bandwidth (0.8 % of a weight); a still smaller bandwidth raises an error.
+    The sign is estimated from the other rows, by a Nadaraya–Watson mean on mid-ranks of s at the stated resolution. The
+    estimate replaces it by the soft sign :math:`2\Phi(2x) - 1`, where x is the estimated gap at the row in standard
+    errors. More than 256 distinct values of s are replaced by as many groups of equal size.
 
-    The gap is not differentiable where the conditional mean equals the mean, so percentiles of the bootstrap do not
-    cover. The interval uses the directional derivative: where the gap at a point is within :math:`\sqrt{\log n}`
-    standard errors of zero, the absolute value of its noise enters (Fang and Santos, 2019). It is conservative near
-    independence. With several columns the error probability is divided among them (Bonferroni). The interval is for
-    the smoothed gap and does not include the bias of smoothing, :math:`O(h^2)`.
+    The standard error adds to that of a mean of :math:`g (f - \bar f)` what the wild bootstrap finds where signs are
+    uncertain. In expectation a wrong sign can only lower the estimate, so the upper end of the interval is raised by a
+    bound on that loss: the interval is conservative near independence. No estimate sees a conditional mean
+    that oscillates faster than its resolution; :func:`correlation_ratio` resolves more. With several columns the error
+    probability is divided among them (Bonferroni).
+
+    The p-value compares with resamples :math:`\bar f + \xi_i (f_i - \bar f)` with random signs :math:`\xi_i`, which
+    keep the spread of the scores at each value of s. Above 10,000 rows without clusters the resampled sums over the
+    groups are drawn from the normal distribution.
 
     References
     ----------
-    Jiang et al. (2022), *Generalized demographic parity for group fairness*; the paper, its equation of GDP. Fang and
-    Santos (2019), *Inference on directionally differentiable functions*.
+    Jiang et al. (2022), *Generalized demographic parity for group fairness*; the paper, its equation of GDP. Wu (1986),
+    *Jackknife, bootstrap and other resampling methods in regression analysis* (wild bootstrap).
 
     Examples
     --------
     Two groups with mean scores 0.2 and 0.6, one row in four in the second: 0.75 * 0.1 + 0.25 * 0.3.
 
-    >>> result = gdp([0.1, 0.2, 0.3, 0.6], [0.0, 0.0, 0.0, 1.0])
+    >>> result = gdp([0.1, 0.2, 0.3, 0.6] * 50, [0.0, 0.0, 0.0, 1.0] * 50)
     >>> round(float(result), 4)
     0.15
     """
-    check_weighting(weighting)
-    resampling = Resampling(confidence, bootstrap, permutations, random_state)
-    return measured(scored_rows(scores, s, bandwidth, where), weighting, resampling, one, "score")
+    rows = rows_of(scores, s, where, sample_weight, clusters)
+    return _measured(rows, resolution, confidence, resamples, random_state, standardize=False)
 
 
 def standardized_gdp(
     scores: Any,
     s: Any,
     *,
-    bandwidth: float | None = None,
-    weighting: Weighting = "population",
     where: Any = None,
+    sample_weight: Any = None,
+    clusters: Any = None,
+    resolution: float | None = None,
     confidence: float = 0.95,
-    bootstrap: int = 500,
-    permutations: int = 500,
+    resamples: int = RESAMPLES,
     random_state: _arrays.RandomState = 0,
 ) -> ParityResult:
-    r"""Generalized demographic parity in standard deviations of the scores, :math:`\widehat\Delta / \mathrm{sd}(f)`.
+    r"""Generalized demographic parity in standard deviations of the scores, :math:`\Delta / \mathrm{sd}(f)`.
 
-    It does not change when the scores are shifted or scaled, whereas :func:`gdp` falls when the scores shrink. In the
-    population, and without smoothing, it is at most one. The standard deviation divides by n, uses the rows that
-    `where` keeps, and is resampled as well.
+    It does not change when the scores are shifted or scaled, whereas :func:`gdp` falls when the scores shrink. It is at
+    most one. The standard deviation divides by n and uses the rows that `where` keeps; the standard error allows for it
+    (delta method).
 
     Parameters
     ----------
-    scores, s, bandwidth, weighting, where, confidence, bootstrap, permutations, random_state
+    scores, s, where, sample_weight, clusters, resolution, confidence, resamples, random_state
         As in :func:`gdp`. Each column is divided by its own standard deviation.
 
     Examples
     --------
     Scores that are a function of two equally large groups: the gap is one standard deviation.
 
-    >>> round(float(standardized_gdp([0.2, 0.2, 0.6, 0.6], [0.0, 0.0, 1.0, 1.0])), 4)
+    >>> round(float(standardized_gdp([0.2, 0.2, 0.6, 0.6] * 25, [0.0, 0.0, 1.0, 1.0] * 25)), 4)
     1.0
     """
-    check_weighting(weighting)
-    resampling = Resampling(confidence, bootstrap, permutations, random_state)
-    data = scored_rows(scores, s, bandwidth, where)
-    if bool((data.scores == data.scores[0]).all(axis=0).any()):
+    rows = rows_of(scores, s, where, sample_weight, clusters)
+    if bool((rows.scores == rows.scores[0]).all(axis=0).any()):
         raise ValueError("scores are constant: their standard deviation is 0. Use gdp, whose value is then 0.")
-    return measured(data, weighting, resampling, standard_deviation, "standard deviation of the score")
+    return _measured(rows, resolution, confidence, resamples, random_state, standardize=True)
 
 
 def gdp_by_attribute(
     scores: Any,
     s: Any,
     *,
-    bandwidth: float | None = None,
-    weighting: Weighting = "population",
     where: Any = None,
+    sample_weight: Any = None,
+    clusters: Any = None,
+    resolution: float | None = None,
     confidence: float = 0.95,
-    bootstrap: int = 500,
-    permutations: int = 500,
+    resamples: int = RESAMPLES,
     random_state: _arrays.RandomState = 0,
 ) -> dict[str, ParityResult]:
     """:func:`gdp` along each column of s, in a dictionary by column name (or s, or s_1, s_2, ...).
 
-    It does not measure dependence on several attributes jointly.
+    It does not measure dependence on several attributes jointly, and the p-values are not adjusted for their number.
 
     Parameters
     ----------
-    scores, s, bandwidth, weighting, where, confidence, bootstrap, permutations, random_state
-        As in :func:`gdp`; s may have several columns, which share the bandwidth if one is given.
+    scores, s, where, sample_weight, clusters, resolution, confidence, resamples, random_state
+        As in :func:`gdp`; s may have several columns.
 
     Examples
     --------
-    >>> by = gdp_by_attribute([0.0, 0.0, 1.0, 1.0], [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> by = gdp_by_attribute([0.0, 0.0, 1.0, 1.0] * 25, [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 25)
     >>> {name: round(float(result), 4) for name, result in by.items()}
     {'s_1': 0.5, 's_2': 0.0}
     """
@@ -202,35 +212,116 @@ def gdp_by_attribute(
     names = _arrays.column_names(s, "s", columns.shape[1])
     if len(set(names)) < len(names):
         raise ValueError(f"the columns of s are named {names}; give each its own name.")
-    check_weighting(weighting)
-    resampling = Resampling(confidence, bootstrap, permutations, _arrays.seed_of(random_state))
+    seed = _arrays.seed_of(random_state)
     return {
-        name: measured(scored_rows(scores, columns[:, i], bandwidth, where), weighting, resampling, one, "score")
+        name: _measured(
+            rows_of(scores, columns[:, i], where, sample_weight, clusters),
+            resolution,
+            confidence,
+            resamples,
+            seed,
+            standardize=False,
+        )
         for i, name in enumerate(names)
     }
 
 
-def measured(
-    data: ScoredRows, weighting: Weighting, resampling: Resampling, divisor: Divisor, unit: str
+def _measured(
+    rows: Rows,
+    resolution: float | None,
+    confidence: float,
+    resamples: int,
+    random_state: _arrays.RandomState,
+    *,
+    standardize: bool,
 ) -> ParityResult:
-    """Return the largest gap over the columns of scores, with its interval and its value under independence."""
-    seed = _arrays.seed_of(resampling.random_state)
-    gaps = Gaps(data, weighting, divisor)
-    column = int(gaps.values.argmax())
-    expected, pvalue = gaps.under_permutation(np.random.default_rng([seed, 0]), resampling.permutations)
+    """Return the largest gap over the columns of scores, with its interval and its test."""
+    _arrays.require_fraction(confidence, "confidence")
+    _arrays.require_integer(resamples, "resamples", 0)
+    if resolution is not None:
+        _arrays.require_fraction(resolution, "resolution")
+    seed = _arrays.seed_of(random_state)
+    signs = Signs(rows, resolution)
+    varies = (rows.scores != rows.scores[0]).any(axis=0)
+    f = np.where(varies, rows.scores - weighted_mean(rows.weights, rows.scores), 0.0)
+    tail = (1 - confidence) / 2 / f.shape[1]
+    quantile = float(stats.t.ppf(1 - tail, max(rows.effective - 1, 1)))
+    columns = [_Column(signs, column, standardize) for column in f.T]
+    largest = int(np.argmax([column.value for column in columns]))
+    value, error, expected, pvalue = columns[largest].value, math.nan, math.nan, math.nan
+    interval = (math.nan, math.nan)
+    if resamples:
+        bounds, null = [], []
+        for i, column in enumerate(columns):
+            # sums over nodes are drawn independently for each column, which can only raise their maximum
+            keys = [seed, i] if len(f) > _signs.LARGE else [seed]
+            own_error, lost = column.uncertainty(resamples, np.random.default_rng([*keys, 0]))
+            bounds.append((column.value - quantile * own_error, column.value + quantile * own_error + lost))
+            null.append(column.null(resamples, np.random.default_rng([*keys, 1])))
+            error = own_error if i == largest else error
+        interval = max(0.0, *(low for low, _ in bounds)), max(0.0, *(high for _, high in bounds))
+        most = np.max(null, axis=0)
+        slack = 100 * np.finfo(np.float64).eps * max(column.magnitude for column in columns)
+        expected = float(np.maximum(most, 0).mean())
+        pvalue = float((1 + (most >= value - slack).sum()) / (1 + resamples))
     return ParityResult(
-        value=float(gaps.values[column]),
-        interval=gaps.interval(np.random.default_rng([seed, 1]), resampling.bootstrap, resampling.confidence),
+        value=max(value, 0.0),
+        interval=interval,
+        standard_error=error,
         expected_under_independence=expected,
         pvalue=pvalue,
-        per_column=tuple(float(v) for v in gaps.values),
-        column=column,
-        n=len(data.s),
-        bandwidth=data.bandwidth,
-        weighting=weighting,
-        confidence=resampling.confidence,
-        bootstrap=resampling.bootstrap,
-        permutations=resampling.permutations,
+        per_column=tuple(max(column.value, 0.0) for column in columns),
+        column=largest,
+        n=len(f),
+        resolution=signs.resolution,
+        confidence=confidence,
+        resamples=resamples,
         seed=seed,
-        unit=unit,
+        unit="standard deviation of the score" if standardize else "score",
     )
+
+
+class _Column:
+    """The gap of one column of centred scores."""
+
+    def __init__(self, signs: Signs, f: Array, standardize: bool) -> None:
+        self.signs, self.f, self.weights = signs, f, signs.weights
+        soft, mean, error = signs.signs(f[:, None])
+        if signs.rows.clusters is not None:
+            signs.inflation = 1.0
+            signs.adopt_clusters(f - mean[signs.node, 0])
+            soft, mean, error = signs.signs(f[:, None])
+        self.inflation = signs.inflation
+        self.soft, self.mean, self.error = soft[:, 0], mean[:, 0], error[:, 0]
+        self.gap = float(weighted_mean(self.weights, self.soft * f))
+        self.variance = float(weighted_mean(self.weights, f**2))
+        self.scale = math.sqrt(self.variance) if standardize else 1.0
+        self.standardize = standardize
+        self.value = self.gap / self.scale
+        self.magnitude = float(np.abs(f).max()) / self.scale
+
+    def null(self, resamples: int, rng: np.random.Generator) -> Array:
+        """Return values of resamples whose mean does not depend on s."""
+        self.signs.inflation = self.inflation
+        flat = np.zeros(len(self.mean))
+        return self.signs.resampled(flat, self.f, resamples, rng) / self.scale
+
+    def uncertainty(self, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
+        """Return the standard error, and a bound on what uncertain signs take away from the value."""
+        signs, weights, rows = self.signs, self.weights, self.signs.rows
+        signs.inflation = self.inflation
+        n = weights.sum()
+        influence = (self.soft - weighted_mean(weights, self.soft)) * self.f - self.gap
+        if self.standardize:
+            influence -= self.gap * (self.f**2 / self.variance - 1) / 2
+        factor = rows.effective / max(rows.effective - 1, 1)
+        variance = factor * rows.square_of_sums(weights * influence) / n**2
+        leverage = signs.own.weight / signs.total[signs.node]
+        residual = (self.f - self.mean[signs.node]) / np.sqrt(np.maximum(1 - leverage, 0.1))
+        near = np.abs(self.mean) <= NEAR * self.error
+        resampled = signs.resampled(np.where(near, 0, self.mean), residual, resamples, rng)
+        fixed = np.where(near[signs.node], self.soft, np.sign(self.mean)[signs.node])
+        linear = rows.square_of_sums(weights * (fixed - weighted_mean(weights, fixed)) * residual) / n**2
+        variance += max(float(resampled.var(ddof=1)) - linear, 0) if resamples > 1 else 0.0
+        lost = lost_to_wrong_signs(signs.counts, self.mean, self.error)
+        return math.sqrt(variance) / self.scale, lost / self.scale

@@ -49,13 +49,14 @@ def nadaraya_watson_weights(at: Tensor, s: Tensor, bandwidth: float | Tensor) ->
 def gdp_value(
     scores: Tensor, s: Tensor, bandwidth: float | Tensor, grid: Tensor, weights: Tensor | None = None
 ) -> Tensor:
-    r"""Generalized demographic parity of many models at once, without interval or test.
+    r"""Gap of the smoothed mean score of many models at once, without interval or test.
 
     .. math:: \sum_g v_g \Bigl| \sum_j w_{gj} f_j - \bar f \Bigr|, \qquad
         w_{gj} \propto \exp\bigl(-(s_g - s_j)^2 / 2h^2\bigr).
 
     Zero when the smoothed mean of the scores is constant on the grid. Pure, differentiable, and safe under ``vmap``;
-    memory is O(grid · n). With the grid and weights of :func:`evaluation_points` it is the value of :func:`gdp`.
+    memory is O(grid · n). With the grid and weights of :func:`evaluation_points` it is the value of
+    :func:`smoothed_gdp`.
 
     Parameters
     ----------
@@ -85,7 +86,7 @@ def gdp_value(
 
 
 def evaluation_points(s: Any, bandwidth: float, weighting: Weighting = "population") -> tuple[Tensor, Tensor]:
-    r"""Points at which :func:`gdp` takes the gap, and their weights: two tensors of shape (g,).
+    r"""Points at which :func:`smoothed_gdp` takes the gap, and their weights: two tensors of shape (g,).
 
     ``"population"``: the distinct values of s and their frequencies. More than 1,024 distinct values are replaced by
     points a 64th of the bandwidth apart. ``"uniform"``: 50 equispaced points on the range of s, equally weighted.

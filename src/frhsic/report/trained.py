@@ -150,7 +150,7 @@ class _HeldOut:
         given = np.asarray(y)
         values = _arrays.to_numpy(_arrays.matrix(s, "sensitive_features")).astype(np.float64)
         least = min(models, key=lambda model: float(model.penalty_weight))
-        gaps = [float(gdp(scores_of(least, X), column, bootstrap=0, permutations=0)) for column in values.T]
+        gaps = [float(gdp(scores_of(least, X), column, resamples=0)) for column in values.T]
         classes = [] if labels is None else [str(label) for label in labels]
         itself = classes in ([], ["0", "1"], ["False", "True"])  # such a target names its positive class
         positive = target if itself else f"{target} = {classes[1]}"
@@ -168,9 +168,9 @@ class _HeldOut:
 
     def point(self, model: Any, chosen: bool, settings: Settings) -> TradeOffPoint:
         scores, s = scores_of(model, self.X), self.s[:, self.worst]
-        curve, gap = score_curve(scores, s, None, settings)
+        gap = gdp(scores, s, confidence=settings.confidence, resamples=settings.resamples, random_state=settings.seed)
         others = [
-            f"GDP of {name} {figure(float(gdp(scores, column, bootstrap=0, permutations=0)))}"
+            f"GDP of {name} {figure(float(gdp(scores, column, resamples=0)))}"
             for i, (name, column) in enumerate(zip(self.names, self.s.T))
             if i != self.worst
         ]
@@ -189,7 +189,7 @@ class _HeldOut:
                 max(least, mean - reach), min(most, mean + reach), settings.confidence, "normal approximation"
             ),
             gdp_interval=gap_interval(gap),
-            curve=curve,
+            curve=score_curve(scores, s, settings),
         )
 
     def _performance_of_rows(self, model: Any) -> np.ndarray:

@@ -203,7 +203,7 @@ def _candidate(model: Any, rows: tuple[Any, Any, Any], rule: Rule, scoring: str,
     columns = _arrays.matrix(s, "sensitive_features")
     scores = scores_of(model, X)
     two_sided = max(2 * rule.confidence - 1, 0.01)  # both ends of an interval leave out as much
-    gaps = [gdp(scores, column, confidence=two_sided, permutations=0, random_state=seed) for column in columns.T]
+    gaps = [gdp(scores, column, confidence=two_sided, random_state=seed) for column in columns.T]
     test = _tested(model, X, columns, rule, seed)
     error = np.nan if test.standard_error is None else test.standard_error
     return Candidate(

@@ -1,0 +1,239 @@
+"""What GDP cannot see: fast changes of the mean score along s, and changes of its whole distribution."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from frhsic import _arrays
+from frhsic.parity._groups import group_starts
+from frhsic.parity._rows import Array, Integers, Rows, levels, rows_of, weighted_mean
+
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+ROWS_PER_GROUP = 100
+MOST_GROUPS = 10
+
+
+@dataclass(frozen=True)
+class CorrelationRatio:
+    """Share of the variance of the scores that s explains. ``float(result)`` is its value.
+
+    Attributes
+    ----------
+    value
+        The estimate; below zero it is set to zero.
+    interval
+        Confidence interval for the share in the population.
+    standard_error
+        Standard error of the value.
+    n, confidence
+        Number of rows, and the confidence of the interval.
+    """
+
+    value: float
+    interval: tuple[float, float]
+    standard_error: float
+    n: int
+    confidence: float
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def correlation_ratio(
+    scores: Any, s: Any, *, where: Any = None, sample_weight: Any = None, confidence: float = 0.95
+) -> CorrelationRatio:
+    r"""Share of the variance of the scores that s explains, :math:`\mathrm{Var}(E[f | S]) / \mathrm{Var} f`.
+
+    Zero exactly when the mean score does not depend on s, one when the score is a function of s. It is the square of
+    the largest correlation of the score with any function of s. It needs no bandwidth and sees a mean that oscillates
+    with s, which :func:`gdp` at its resolution does not; its standard error is larger, about :math:`1 / \sqrt n`.
+
+    Parameters
+    ----------
+    scores
+        One column.
+    s, where, sample_weight, confidence
+        As in :func:`gdp`. Increasing maps of s do not change the value.
+
+    Notes
+    -----
+    The variance within a value of s is that of its rows. Where a value has one row, it is estimated by differences
+    from the rows next to it, :math:`(f_{(i)} - f_{(i+1)})^2 / 2` (von Neumann). The interval is that of the normal
+    distribution; neighbouring differences are correlated, and its standard error allows for it. If most values of s
+    are repeated, the variance of the estimate falls with the share, and the interval is solved for it.
+
+    References
+    ----------
+    von Neumann (1941), *Distribution of the ratio of the mean square successive difference to the variance*. Rice
+    (1984), *Bandwidth choice for nonparametric regression*.
+
+    Examples
+    --------
+    A score that oscillates forty times along s is a function of s.
+
+    >>> s = np.linspace(0, 1, 2000)
+    >>> round(float(correlation_ratio(np.cos(80 * np.pi * s), s)), 2)
+    0.99
+    """
+    _arrays.require_fraction(confidence, "confidence")
+    rows = rows_of(scores, s, where, sample_weight, least=8)
+    if rows.scores.shape[1] > 1:
+        raise ValueError(f"scores has {rows.scores.shape[1]} columns; pass one class at a time.")
+    weights = rows.weights
+    f = rows.scores[:, 0] - weighted_mean(weights, rows.scores[:, 0])
+    n = len(f)
+    if not (f != f[0]).any():
+        raise ValueError("scores are constant: they have no variance that s could explain.")
+    within, starts = _within(rows, f)
+    factor = rows.effective / (rows.effective - 1)
+    square = factor * f**2
+    rest, variance = float(weighted_mean(weights, within)), float(weighted_mean(weights, square))
+    value = 1 - rest / variance
+    terms = weights * (within - (rest / variance) * square) / variance
+    z = float(stats.norm.ppf((1 + confidence) / 2))
+    if len(starts) > n / 2:
+        error = _error_of_differences(terms)
+        squares = np.diff(f) ** 2 / 2
+        products = float(squares[2:] @ squares[:-2]) / (n * variance**2)  # of the noise of neighbours
+        error = max(error, math.sqrt(products / rows.effective))
+        low, high = value - z * error, value + z * error
+    else:
+        # the variance is about a·share + b: 4/n times the share, and what is left when s has no effect
+        b = 2 * (len(starts) - 1) / n**2
+        a = (float(terms @ terms) / n**2 + (4 / n) ** 2) / (max(value, 0.0) + 4 / n)
+        error = math.sqrt(a * max(value, 0.0) + b)
+        middle, root = value + z**2 * a / 2, z * math.sqrt(max(a * value + z**2 * a**2 / 4 + b, 0.0))
+        low, high = middle - root, middle + root
+    interval = (min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0))
+    return CorrelationRatio(min(max(value, 0.0), 1.0), interval, error, n, confidence)
+
+
+def _error_of_differences(terms: Array) -> float:
+    """Return the standard error of a mean of terms sorted by s, which share rows with their neighbours (lags 1, 2).
+
+    What lag 3 has too is a change of the mean of the terms along s, not noise that is shared.
+    """
+    n = len(terms)
+    lags = [float(terms[lag:] @ terms[: n - lag]) for lag in range(4)]
+    return math.sqrt(max(lags[0] + 2 * (lags[1] + lags[2] - 2 * lags[3]), 0.1 * lags[0])) / n
+
+
+def _within(rows: Rows, f: Array) -> tuple[Array, Integers]:
+    """Return an unbiased estimate of the variance of f given s for each row, and the first row of each value of s."""
+    weights, starts = rows.weights, levels(rows.s)
+    sizes = np.diff(np.append(starts, len(f)))
+    total = np.add.reduceat(weights, starts)
+    effective = total**2 / np.add.reduceat(weights**2, starts)
+    mean = np.add.reduceat(weights * f, starts) / total
+    several = effective > 1 + 1e-9
+    factor = np.where(several, effective / np.where(several, effective - 1, 1), 0)
+    within = (f - np.repeat(mean, sizes)) ** 2 * np.repeat(factor, sizes)
+    step = np.diff(mean) ** 2
+    to_next = np.append(step / (1 + 1 / effective[1:]), np.nan)
+    to_last = np.insert(step / (1 + 1 / effective[:-1]), 0, np.nan)
+    single = ~np.repeat(several, sizes)
+    within[single] = np.nanmean([to_next, to_last], axis=0)[~several]
+    return within, starts
+
+
+@dataclass(frozen=True)
+class QuantileGap:
+    """Largest spread of a quantile of the scores over groups of s. ``float(result)`` is its value.
+
+    Attributes
+    ----------
+    value
+        The largest less the smallest quantile over the groups, for the quantile where that is most.
+    quantile
+        Which quantile that is.
+    expected_under_independence
+        Mean of the value over permutations of s; NaN without them. The value is positive on any sample: compare it with
+        this number.
+    pvalue
+        Share of permutations with a value at least as large, the sample included; NaN without them. It tests that the
+        scores are independent of s.
+    groups, n, permutations, seed
+        Settings of the computation; the seed reproduces it.
+    """
+
+    value: float
+    quantile: float
+    expected_under_independence: float
+    pvalue: float
+    groups: int
+    n: int
+    permutations: int
+    seed: int
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def quantile_gap(
+    scores: Any, s: Any, *, where: Any = None, permutations: int = 199, random_state: _arrays.RandomState = 0
+) -> QuantileGap:
+    r"""Largest spread of a conditional quantile of the scores along s.
+
+    .. math:: \max_q \bigl( \max_g Q_q(f | g) - \min_g Q_q(f | g) \bigr)
+
+    over up to ten groups g of equal counts along s and the quantiles 0.1, 0.25, 0.5, 0.75 and 0.9. It is zero in the
+    population when the scores are independent of s, and sees changes of their spread or shape that leave the mean, and
+    therefore :func:`gdp`, as it is. It has no interval, because it is biased upwards; compare with its value on
+    permuted data.
+
+    Parameters
+    ----------
+    scores
+        One column.
+    s, where
+        As in :func:`gdp`.
+    permutations
+        Number of permutations of s; 0 for none.
+    random_state
+        Seed of the permutations.
+
+    Examples
+    --------
+    >>> s = np.repeat([0.0, 1.0], 100)
+    >>> f = np.tile(np.linspace(-1, 1, 100), 2) * (1 + s)
+    >>> result = quantile_gap(f, s)
+    >>> round(result.value, 3), result.pvalue < 0.05
+    (0.8, True)
+    """
+    _arrays.require_integer(permutations, "permutations", 0)
+    rows = rows_of(scores, s, where)
+    if rows.scores.shape[1] > 1:
+        raise ValueError(f"scores has {rows.scores.shape[1]} columns; pass one class at a time.")
+    n, seed = len(rows.s), _arrays.seed_of(random_state)
+    starts = group_starts(rows.s, int(np.clip(n // ROWS_PER_GROUP, 2, MOST_GROUPS)))
+    sizes = np.diff(np.append(starts, n))
+    order = np.argsort(rows.scores[:, 0], kind="stable")
+    f = rows.scores[order, 0]
+    labels = np.repeat(np.arange(len(starts), dtype=np.uint8), sizes)[order]
+
+    def spreads(labels: Any) -> Array:
+        by_group = f[np.argsort(labels, kind="stable")]
+        at = np.asarray(QUANTILES)[:, None] * (sizes - 1)
+        low = np.floor(at).astype(np.int64)
+        ends = by_group[starts + low], by_group[starts + np.minimum(low + 1, sizes - 1)]
+        return np.asarray(np.ptp(ends[0] + (at - low) * (ends[1] - ends[0]), axis=1))
+
+    observed = spreads(labels)
+    value, rng = float(observed.max()), np.random.default_rng(seed)
+    null = np.asarray([spreads(rng.permutation(labels)).max() for _ in range(permutations)])
+    slack = 100 * np.finfo(np.float64).eps * float(np.abs(f).max())
+    return QuantileGap(
+        value=value,
+        quantile=QUANTILES[int(observed.argmax())],
+        expected_under_independence=float(null.mean()) if permutations else math.nan,
+        pvalue=float((1 + (null >= value - slack).sum()) / (1 + permutations)) if permutations else math.nan,
+        groups=len(starts),
+        n=n,
+        permutations=permutations,
+        seed=seed,
+    )

@@ -1,0 +1,280 @@
+"""The gap of the smoothed mean: definition, closed forms, level, coverage and binning."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from pytest import approx
+from torch.func import vmap
+
+from dependence_samples import within
+from frhsic.parity import _nodes, evaluation_points, gdp_value, smoothed_gdp
+
+QUICK = {"bootstrap": 0, "permutations": 0}
+
+
+def smoothed_by_definition(f, s, at, h):
+    weights = [math.exp(-((at - x) ** 2) / (2 * h * h)) for x in s]
+    return sum(w * y for w, y in zip(weights, f)) / sum(weights)
+
+
+def gdp_by_definition(f, s, h, weighting):
+    """One point, one row at a time."""
+    places = s if weighting == "population" else [min(s) + (max(s) - min(s)) * g / 49 for g in range(50)]
+    mean = sum(f) / len(f)
+    return sum(abs(smoothed_by_definition(f, s, at, h) - mean) for at in places) / len(places)
+
+
+def sample(n, seed, slope=1.0):
+    rng = np.random.default_rng(seed)
+    s = rng.random(n)
+    return slope * s + 0.3 * rng.standard_normal(n), s
+
+
+F = [0.1, 0.7, 0.4, 0.9, 0.2, 0.35]
+S = [1.0, 3.0, 3.0, 4.5, 0.5, 2.0]
+
+
+@pytest.mark.parametrize("weighting", ["population", "uniform"])
+@pytest.mark.parametrize("h", [0.05, 0.6])
+def test_it_is_its_definition(weighting, h, dtype):
+    f, s = torch.tensor(F, dtype=dtype), torch.tensor(S, dtype=dtype)
+    expected = gdp_by_definition(F, S, h, weighting)
+    rel = 1e-6 if dtype == torch.float32 else 1e-11
+    assert float(smoothed_gdp(f, s, bandwidth=h, weighting=weighting, **QUICK)) == approx(expected, rel=rel)
+    core = gdp_value(f, s, h, *evaluation_points(s, h, weighting))
+    assert core.dtype == dtype
+    assert core.item() == approx(expected, rel=10 * rel)
+
+
+def test_few_values_give_the_mean_gap_of_the_groups():
+    rng = np.random.default_rng(1)
+    s = rng.choice([0.0, 10.0, 50.0], 300)
+    f = rng.random(300)
+    gaps = [(s == v).mean() * abs(f[s == v].mean() - f.mean()) for v in np.unique(s)]
+    assert float(smoothed_gdp(f, s, bandwidth=0.5, **QUICK)) == approx(sum(gaps), rel=1e-9)
+
+
+@pytest.mark.parametrize("h", [0.1, 0.5])
+def test_the_score_that_is_s_gives_its_smoothed_closed_form(h):
+    # S normal: the smoother takes S to s / (1 + h²), so GDP tends to √(2/π) / (1 + h²)
+    values = []
+    for seed in range(20):
+        s = np.random.default_rng(seed).standard_normal(1000)
+        values.append(float(smoothed_gdp(s, s, bandwidth=h, **QUICK)))
+    mean, error = within(values)
+    assert mean == approx(math.sqrt(2 / math.pi) / (1 + h**2), abs=4 * error + 1 / 1000 / h)
+
+
+def test_uniform_weighting_gives_its_smoothed_closed_form_inside_a_uniform_attribute():
+    # f = S on a grid: far from the ends the smoother returns s itself, and the mean of |s - 1/2| is 1/4
+    s = (np.arange(4000) + 0.5) / 4000
+    value = float(smoothed_gdp(s, s, bandwidth=0.01, weighting="uniform", **QUICK))
+    ends = 4 * 0.01  # within 2h of either end the smoother is off by less than h
+    assert value == approx(np.abs(np.linspace(0, 1, 50) - 0.5).mean(), abs=ends * 0.01 + 1e-4)
+
+
+@pytest.mark.parametrize("weighting", ["population", "uniform"])
+def test_binning_many_values_changes_the_fourth_digit_at_most(weighting):
+    f, s = sample(3000, 4)
+    s = s**2  # uneven
+    h = 0.05
+    at = torch.from_numpy(s) if weighting == "population" else evaluation_points(s, h, "uniform")[0]
+    exact = gdp_value(torch.from_numpy(f), torch.from_numpy(s), h, at).item()
+    assert len(evaluation_points(s, h)[0]) < 1500  # fewer than the distinct values: it was binned
+    assert float(smoothed_gdp(f, s, bandwidth=h, weighting=weighting, **QUICK)) == approx(exact, rel=1e-4)
+
+
+def test_a_small_bandwidth_is_binned_more_coarsely_and_stays_within_what_is_said():
+    f, s = sample(20_000, 22)
+    h = 1 / 1000  # at 64 nodes to the bandwidth there would be 64,000
+    nodes, _ = evaluation_points(s, h)
+    spacing = nodes.diff().min().item()
+    assert len(nodes) <= 4096
+    assert h / 64 < spacing <= h / 4
+    at = torch.from_numpy(s[:200])
+    exact = gdp_value(torch.from_numpy(f), torch.from_numpy(s), h, at, torch.full((200,), 1 / 200, dtype=torch.float64))
+    reduced = _nodes.nodes_of(s, h)
+    smoother = reduced.smoother(s[:200], h)
+    means = smoother @ reduced.totals(f) / (smoother @ reduced.counts)
+    assert np.abs(means - f.mean()).mean() == approx(exact.item(), abs=0, rel=0.02)
+
+
+def test_an_outlier_takes_one_node_and_a_hopeless_bandwidth_is_refused():
+    f, s = sample(3000, 5)
+    s[0] = 1e6
+    assert float(smoothed_gdp(f, s, bandwidth=0.1, **QUICK)) == approx(
+        float(smoothed_gdp(f[1:], s[1:], bandwidth=0.1, **QUICK)), abs=1e-3
+    )
+    f, s = sample(20_000, 5)
+    with pytest.raises(ValueError, match="bandwidth=1e-05 is too small for 20000 distinct values"):
+        smoothed_gdp(f, s, bandwidth=1e-5, **QUICK)
+
+
+def test_a_fleet_is_evaluated_in_one_call_and_under_vmap():
+    _, s = sample(200, 6)
+    s = torch.from_numpy(s)
+    scores = torch.randn(7, 200, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    grid, weights = evaluation_points(s, 0.1)
+    together = gdp_value(scores, s, 0.1, grid, weights)
+    alone = [float(smoothed_gdp(row, s, bandwidth=0.1, **QUICK)) for row in scores]
+    assert together.tolist() == approx(alone, rel=1e-10)
+    torch.testing.assert_close(vmap(lambda f: gdp_value(f, s, 0.1, grid, weights))(scores), together)
+    own = torch.stack([s, s**2])  # each model its own attribute
+    batched = vmap(lambda f, s: gdp_value(f, s, 0.1, grid))(scores[:2], own)
+    torch.testing.assert_close(batched[1], gdp_value(scores[1], own[1], 0.1, grid))
+
+
+def test_gradcheck_of_the_core():
+    f, s = (torch.from_numpy(x) for x in sample(12, 7))
+    grid, weights = evaluation_points(s, 0.2)
+    assert torch.autograd.gradcheck(
+        lambda f, s: gdp_value(f, s, 0.2, grid, weights), (f.requires_grad_(), s.clone().requires_grad_())
+    )
+
+
+def test_permutations_give_the_mean_over_all_orders_and_the_exact_p_value():
+    f, s = [0.0, 1.0, 2.0, 5.0, 4.0], [0.0, 0.0, 1.0, 1.0, 2.0]
+    every = [float(smoothed_gdp(order, s, bandwidth=0.3, **QUICK)) for order in itertools.permutations(f)]
+    result = smoothed_gdp(f, s, bandwidth=0.3, bootstrap=0, permutations=4000)
+    observed = float(smoothed_gdp(f, s, bandwidth=0.3, **QUICK))
+    assert result.expected_under_independence == approx(np.mean(every), abs=4 * np.std(every) / math.sqrt(4000))
+    exact = np.mean([v >= observed - 1e-12 for v in every])  # ties count
+    assert result.pvalue == approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 4000) + 1e-3)
+
+
+def test_expected_under_independence_is_what_independent_samples_give():
+    rng = np.random.default_rng(8)
+    fresh = [float(smoothed_gdp(rng.standard_normal(200), rng.random(200), bandwidth=0.1, **QUICK)) for _ in range(200)]
+    mean, error = within(fresh)
+    f, s = rng.standard_normal(200), rng.random(200)
+    result = smoothed_gdp(f, s, bandwidth=0.1, bootstrap=0, permutations=1000)
+    assert result.expected_under_independence > 0
+    # given one sample's spread of scores, the mean is in units of it
+    assert result.expected_under_independence / f.std() == approx(mean, abs=4 * error + 0.004)
+
+
+def test_expected_under_independence_of_two_groups_is_the_folded_normal():
+    n = 1000
+    f = np.random.default_rng(9).standard_normal(n)
+    result = smoothed_gdp(f, np.arange(n) % 2, bandwidth=0.1, bootstrap=0, permutations=4000)
+    # half the difference of two means of n/2 is N(0, var/n) to first order, and E|N(0, v)| = √(2v/π)
+    expected = f.std() * math.sqrt(2 / math.pi / n)
+    assert result.expected_under_independence == approx(expected, rel=4 * 0.76 / math.sqrt(4000) + 1e-3)
+
+
+@pytest.mark.parametrize("discrete", [False, True], ids=["continuous", "ties"])
+def test_the_p_value_keeps_its_level(discrete):
+    rng = np.random.default_rng(10)
+    pvalues = []
+    for _ in range(300):
+        f, s = rng.random(60), rng.random(60)
+        if discrete:
+            f, s = np.round(f), np.round(3 * s)
+        pvalues.append(
+            smoothed_gdp(f, s, bandwidth=0.1 * np.ptp(s), bootstrap=0, permutations=99, random_state=rng).pvalue
+        )
+    rejected = np.mean(np.array(pvalues) <= 0.05)
+    assert rejected <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 300)
+    if not discrete:
+        assert np.mean(pvalues) == approx(0.5, abs=4 * 0.29 / math.sqrt(300))
+
+
+def test_the_p_value_has_power():
+    f, s = sample(200, 11)
+    assert smoothed_gdp(f, s, bandwidth=0.1, bootstrap=0, permutations=199).pvalue == approx(1 / 200)
+
+
+@pytest.mark.parametrize(
+    ("slope", "weighting"), [(0.0, "population"), (0.1, "population"), (1.0, "population"), (0.1, "uniform")]
+)
+def test_the_interval_covers_the_smoothed_gap(slope, weighting):
+    _, s = sample(200_000, 12)
+    truth = float(smoothed_gdp(slope * s, s, bandwidth=0.1, weighting=weighting, **QUICK))  # no noise: the smoothed gap
+    options = {"bandwidth": 0.1, "weighting": weighting, "bootstrap": 150, "permutations": 0}
+    repeats = 100
+    hits = 0
+    for seed in range(repeats):
+        low, high = smoothed_gdp(*sample(300, 100 + seed, slope), **options).interval
+        hits += low <= truth + 1e-12 and truth <= high
+    assert hits / repeats >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / repeats)
+
+
+def test_the_interval_narrows_with_rows_and_widens_with_confidence():
+    def width(n, **options):
+        low, high = smoothed_gdp(*sample(n, 13), bandwidth=0.1, permutations=0, **options).interval
+        return high - low
+
+    assert width(1600) == approx(width(400) / 2, rel=0.3)
+    assert width(400, confidence=0.5) < width(400) < width(400, confidence=0.999)
+
+
+def test_resamples_come_in_blocks_of_any_size(monkeypatch):
+    f, s = sample(100, 14)
+    whole = smoothed_gdp(f, s, bandwidth=0.1, bootstrap=50, permutations=50)
+    monkeypatch.setattr(_nodes, "CHUNK_ENTRIES", 700)
+    assert dataclasses.astuple(smoothed_gdp(f, s, bandwidth=0.1, bootstrap=50, permutations=50)) == approx_tuple(whole)
+
+
+def approx_tuple(result):
+    return tuple(approx(v, rel=1e-12) if isinstance(v, float) else v for v in dataclasses.astuple(result))
+
+
+def test_the_seed_reproduces_the_result():
+    f, s = sample(100, 15)
+    first = smoothed_gdp(f, s, bandwidth=0.1, random_state=None)
+    assert smoothed_gdp(f, s, bandwidth=0.1, random_state=first.seed) == first
+    assert (
+        smoothed_gdp(f, s, bandwidth=0.1, random_state=1).interval
+        != smoothed_gdp(f, s, bandwidth=0.1, random_state=2).interval
+    )
+    torch_first = smoothed_gdp(f, s, bandwidth=0.1, random_state=torch.Generator().manual_seed(3))
+    assert torch_first == smoothed_gdp(f, s, bandwidth=0.1, random_state=torch.Generator().manual_seed(3))
+    assert torch_first == smoothed_gdp(f, s, bandwidth=0.1, random_state=torch_first.seed)
+
+
+def test_without_resamples_there_is_no_interval():
+    result = smoothed_gdp(F, S, bandwidth=0.4, **QUICK)
+    assert all(math.isnan(v) for v in (*result.interval, result.expected_under_independence, result.pvalue))
+
+
+def test_classes_are_measured_one_by_one_and_the_largest_is_reported():
+    rng = np.random.default_rng(160)
+    f, s = sample(300, 16)
+    scores = np.stack([rng.random(300), f, 0.5 * f], axis=1)
+    result = smoothed_gdp(scores, s, bandwidth=0.1)
+    alone = [smoothed_gdp(column, s, bandwidth=0.1) for column in scores.T]
+    assert result.per_column == approx([r.value for r in alone], rel=1e-12)
+    assert (result.column, result.value) == (1, max(result.per_column))
+    low, high = result.interval  # simultaneous, hence wider
+    assert low < alone[1].interval[0] < result.value < alone[1].interval[1] < high
+    assert result.expected_under_independence >= max(r.expected_under_independence for r in alone) - 1e-12
+
+
+def test_equal_opportunity_is_the_gap_among_the_rows_that_count():
+    f, s = sample(300, 17)
+    y = np.arange(300) % 3 == 0
+    assert float(smoothed_gdp(f, s, bandwidth=0.1, where=y, **QUICK)) == approx(
+        float(smoothed_gdp(f[y], s[y], bandwidth=0.1, **QUICK)), rel=1e-12
+    )
+
+
+def test_bad_input_is_refused():
+    for arguments, error, message in [
+        ({"bandwidth": 0.0}, ValueError, "bandwidth is 0"),
+        ({"weighting": "grid"}, ValueError, "'population' or 'uniform'"),
+        ({"confidence": 1.0}, ValueError, "confidence is 1"),
+        ({"bootstrap": -1}, ValueError, "bootstrap is -1"),
+        ({"permutations": 9.5}, TypeError, "permutations is float"),
+        ({"random_state": "seed"}, TypeError, "random_state is str"),
+        ({"where": [0, 0, 0, 0, 0, 1]}, ValueError, "at least 2 rows"),
+    ]:
+        with pytest.raises(error, match=message):
+            smoothed_gdp(F, S, **({"bandwidth": 0.4} | arguments))
+    with pytest.raises(ValueError, match="2 columns; a gap is along one attribute"):
+        smoothed_gdp(F, np.ones((6, 2)), bandwidth=1.0)
