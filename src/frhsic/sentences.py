@@ -217,7 +217,7 @@ def certificate_sentence(row: CertificateRow, subject: Subject, s: str) -> str:
         at=f"{settings['at']:.15g}" if "at" in settings else at,
         rows=f"{row.rows:,}",
         value=upper_figure(row.value),
-        confidence="" if row.confidence is None else percent(row.confidence),
+        confidence="" if row.confidence is None else f"{100 * row.confidence:.10g} %",  # 99.97 % is not 100 %
         head=f"function of {z} with norm at most 1 in the space of its Gaussian kernel of bandwidth about {width_z}",
         directions=f"{settings.get('directions', 0):,} of up to {settings.get('all_directions', 0):,} principal "
         f"directions of {s} ({'all' if share >= 100 else f'at least {share} %'} of its variance in the space of its "

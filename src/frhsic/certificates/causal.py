@@ -83,8 +83,7 @@ def causal_necessity(
             raise ValueError("probabilities must be positive, sum to 1, and be one for each value of s.")
     kernel_z = gaussian_at_median(z.flatten(0, 1), name="representations") if kernel_z is None else kernel_z
     kernel_s = kernel_or_median(kernel_s, values, "s")
-    group = torch.arange(z.shape[0], device=z.device).repeat_interleave(z.shape[1])
-    law = FiniteLaw.from_groups(z.flatten(0, 1), group, pi, kernel_s(values, values), kernel_z)
+    law = FiniteLaw.from_conditionals(z, pi, kernel_s(values, values), kernel_z)
 
     effect, largest = 0.0, 0.0
     for k in range(z.shape[0]):

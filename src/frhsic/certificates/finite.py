@@ -121,10 +121,16 @@ class FiniteLaw:
                 "Round or bin s, or take fewer rows."
             )
         weights = counts.to(torch.float64) / z.shape[0]
-        return cls.from_groups(z, group, weights, kernel_s(values, values), kernel_z)
+        return cls._from_rows(z, group, weights, kernel_s(values, values), kernel_z)
 
     @classmethod
-    def from_groups(
+    def from_conditionals(cls, groups: Tensor, probabilities: Tensor, gram_s: Tensor, kernel_z: Kernel) -> FiniteLaw:
+        """Build the law from equally many float64 rows of Z under each value of S, of shape (K, n, d)."""
+        group = torch.arange(groups.shape[0], device=groups.device).repeat_interleave(groups.shape[1])
+        return cls._from_rows(groups.flatten(0, 1), group, probabilities, gram_s, kernel_z)
+
+    @classmethod
+    def _from_rows(
         cls, rows: Tensor, group: Tensor, probabilities: Tensor, gram_s: Tensor, kernel_z: Kernel
     ) -> FiniteLaw:
         """Build the law from float64 rows of Z, of shape (n, d), and the number of the value of S of each, (n,)."""

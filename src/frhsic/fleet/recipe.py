@@ -91,8 +91,9 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.task not in get_args(Task):
             raise ValueError(f"task is {self.task!r}; choose one of {', '.join(get_args(Task))}.")
-        _arrays.require_integer(self.epochs, "epochs")
-        _arrays.require_integer(self.batch_size, "batch_size")
+        for name, value in (("epochs", self.epochs), ("batch_size", self.batch_size)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} is {value!r}; pass an integer of at least 1.")
         _arrays.require_positive(self.learning_rate, "learning_rate")
         if not 0 <= self.weight_decay < math.inf:
             raise ValueError(f"weight_decay is {self.weight_decay}; pass a finite number that is not negative.")

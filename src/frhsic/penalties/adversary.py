@@ -24,7 +24,7 @@ class _Adversarial(Penalty):
     """
 
     steps: Tensor
-    bins = 1  # outputs for each attribute
+    bins: int = 1  # outputs for each attribute
 
     def __init__(self, z_dim: int, hidden: int, learning_rate: float) -> None:
         super().__init__()
