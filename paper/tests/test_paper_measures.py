@@ -19,7 +19,7 @@ from frhsic.dependence.grams import centered
 from frhsic.fleet import affine_head, mlp_encoder
 from frhsic.independence import gamma_test, permutation_test
 from frhsic.kernels import Gaussian, median_bandwidth
-from frhsic.parity import gdp
+from frhsic.parity import smoothed_gdp
 from frhsic.penalties import EIPM, NoPenalty
 from frhsic_paper import measures, records
 from frhsic_paper.grid import Grid, Splits, by_name, run
@@ -382,5 +382,5 @@ def test_published_heads_are_measured_on_logits_and_on_hard_labels(tmp_path):
     with torch.no_grad():
         z, z_test = encoder(split.train.x).numpy(), encoder(split.test.x).numpy()
     labels = RandomForestClassifier(100, random_state=42).fit(z, split.train.y.numpy()).predict(z_test)
-    expected = gdp(labels, split.test.s, bandwidth=0.1, weighting="uniform", bootstrap=0, permutations=0)
+    expected = smoothed_gdp(labels, split.test.s, bandwidth=0.1, weighting="uniform", bootstrap=0, permutations=0)
     assert by_name["forest"]["gdp"] == approx(float(expected), rel=1e-6)
