@@ -76,7 +76,7 @@ def trained(folder):
     """One training with a limit that it cannot keep; several tests read what it wrote."""
     model, page = folder / "model.safetensors", folder / "report.html"
     asked = ["train", str(folder / "people.csv"), "-t", "approved", "-s", "age", *FEATURES, *FAST, "--weight", "5"]
-    result = run(app, [*asked, "-o", str(model), "-r", str(page), "--json", "--fail-above", "gdp=0"])
+    result = run(app, [*asked, "-o", str(model), "-r", str(page), "--json", "--fail-above", "quantile_gap=0"])
     assert result.exit_code == 1, result.output
     return json.loads(result.stdout), model, page, result.stderr
 
@@ -124,7 +124,7 @@ def test_the_page_holds_the_report_of_the_json_and_the_limit_is_told(trained):
     text = re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL).group(1)
     assert json.loads(text) == said["report"]
     assert said["files"] == {"model": str(trained[1]), "report": str(page)}
-    assert stderr.startswith("above the limit: gdp of age is ")
+    assert stderr.startswith("above the limit: quantile_gap of age is ")
 
 
 def test_the_written_model_is_audited_on_the_table_it_came_from(folder, trained):

@@ -54,9 +54,9 @@ def kernel_hgr(
     Between 0 and 1; zero in the population exactly when Z and S are independent, if both kernels are characteristic.
     On a sample it is positive even then. The ridges limit how rough f and g may be, and pull every correlation towards
     zero: along a direction of variance :math:`\lambda` it is multiplied by :math:`\lambda / (\lambda + \eta)`. So the
-    value stays below the maximal correlation, also for z = s, where it is :math:`\lambda_1 / (\lambda_1 + \eta)`,
-    about .96 at the defaults. Its square is at most HSIC divided by :math:`\eta_Z \eta_S`. Use it to ask how well the
-    best pair of functions correlates; :func:`frhsic.dependence.hsic` averages over all pairs.
+    value stays below the maximal correlation, also for z = s, where it is about .96 at the defaults. Its square is at
+    most HSIC divided by :math:`\eta_Z \eta_S`. Use it to ask how well the best pair of functions correlates;
+    :func:`frhsic.dependence.hsic` averages over all pairs.
 
     Parameters
     ----------

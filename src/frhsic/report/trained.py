@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from scipy.stats import norm
 
 from frhsic import _arrays
 from frhsic.auditing import Audit, Interval, Settings, Watch, audit
-from frhsic.auditing.measures import gap_interval, score_curve
+from frhsic.auditing.measures import Rows, audit_kernels, gap_interval, score_curve, unit_columns
 from frhsic.auditing.running import prefixed
-from frhsic.dependence import hsic
+from frhsic.dependence import hsic_unbiased
 from frhsic.formatting import capitalized, figure, plain
 from frhsic.frontier import band_limit
 from frhsic.held_out import scores_of
@@ -200,10 +201,12 @@ class _HeldOut:
         return np.asarray(np.square(predicted - self.y))
 
     def _hsic(self, model: Any, s: np.ndarray, settings: Settings) -> float | None:
-        """Return HSIC on the rows that the audit uses for it, or None if the median distance is 0."""
+        """Return unbiased HSIC as the audit has it, on the same rows with the same kernels; None if Z is constant."""
         used = subsample(len(s), settings.max_rows, settings.generator(1))
-        z = model.transform(self.X)[used]
+        rows = Rows(unit_columns(model.transform(self.X)[used]), s[used, None], None, "Z", self.names[self.worst])
+        z, column = torch.from_numpy(rows.z), torch.from_numpy(rows.s)
         try:
-            return float(hsic(z, s[used]))
+            kernels = audit_kernels(z, column, rows, settings)
         except ValueError:
             return None
+        return float(hsic_unbiased(z, column, kernels.z, kernels.s))
