@@ -75,8 +75,13 @@ class Penalty(nn.Module, ABC):
     Call it as ``penalty(z, s, *, scores=None, y=None)`` with z (m, d), s (m,) or (m, q), scores (m,), (m, 1) or (m, c)
     and y (m,) or (m, 1). It returns a 0-d tensor.
 
-    To write a penalty of your own, implement ``_value(batch)``, and where needed ``_prepare(s, generator)`` (fit to
-    the training rows of S) and ``adapts(epoch)`` with ``_adapt(z, s)`` (refit to a batch). Keep state in buffers.
+    To write a penalty of your own, implement ``_value(batch)``, which returns a scalar. `batch` has the matrices
+    ``batch.z`` (m, d), ``batch.s`` (m, q) and, with ``needs_scores = True``, ``batch.scores`` (m, c). Average over rows
+    with ``batch.shares`` (m,), which sums to one: rows that do not count (Equal Opportunity) have share 0. If needed,
+    implement ``_prepare(s, generator)`` (fit to the training rows of S) and ``adapts(epoch)`` with ``_adapt(z, s)``
+    (refit to a batch). Declare state in ``__init__`` with ``self.register_buffer(name, None)`` and assign it in
+    ``_prepare``, so that fleets can stack it and saved models can hold it. List every argument in ``__init__``,
+    `condition` and `min_rows` too, and keep it under its own name.
 
     Parameters
     ----------
@@ -106,6 +111,21 @@ class Penalty(nn.Module, ABC):
     ...         return ((batch.shares[:, None] * centered).mT @ batch.z).square().sum()
     >>> Covariance()(torch.arange(4.0)[:, None], torch.arange(4.0))
     tensor(1.5625)
+
+    The same with S divided by its standard deviation in the training rows, which is state.
+
+    >>> class ScaledCovariance(Covariance):
+    ...     def __init__(self, *, condition="all", min_rows=11):
+    ...         super().__init__(condition=condition, min_rows=min_rows)
+    ...         self.register_buffer("scale", None)
+    ...     def _prepare(self, s, generator):
+    ...         self.scale = s.std(0)
+    ...     def _value(self, batch):
+    ...         return super()._value(batch) / self.scale.square().sum()
+    >>> penalty = ScaledCovariance()
+    >>> penalty.prepare(torch.tensor([0.0, 2.0]), torch.Generator())
+    >>> penalty(torch.arange(4.0)[:, None], torch.arange(4.0))
+    tensor(0.7813)
     """
 
     needs_scores: bool = False
