@@ -53,6 +53,9 @@ def test_a_target_takes_the_best_performance_within_it_by_the_upper_bound():
     assert TargetRule(0.13).choose(GRID, True)[:2] == ([False, True, True, True], 1)
     assert TargetRule(0.125).choose(GRID, True)[1] == 2  # 0.12 keeps it, its upper bound 0.13 does not
     assert TargetRule(0.06, measure="hsic").choose(GRID, True)[1] == 2
+    # a weight that keeps the limit by luck does not count where a larger one misses it
+    uneven = [candidate(weight, 0.9, gap) for weight, gap in ((0, 0.3), (1, 0.05), (10, 0.2), (100, 0.04))]
+    assert TargetRule(0.1).choose(uneven, True)[:2] == ([False, False, False, True], 3)
     admitted, at, why = TargetRule(0.001).choose(GRID, True)
     assert not any(admitted)
     assert at == 3

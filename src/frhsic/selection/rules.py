@@ -106,8 +106,9 @@ class TargetRule:
     measure
         ``"gdp"`` of the scores, or ``"hsic"``.
     confidence
-        Confidence of the one-sided upper bound on the validation rows that must be below the limit. An estimate just
-        below it would often be above it on other rows. 0.5 is no margin.
+        Confidence that all admitted weights keep the limit. The one-sided upper bound of this confidence on the
+        validation rows is compared with the limit, from the largest weight down, and the first weight that misses it
+        ends the search (fixed-sequence testing). 0.5 is no margin.
     of
         What HSIC is measured on: ``"representation"`` or ``"scores"``.
     """
@@ -129,9 +130,10 @@ class TargetRule:
             raise ValueError(f"measure={self.measure!r}; pass 'gdp' or 'hsic'.")
 
     def choose(self, candidates: Sequence[Candidate], higher_is_better: bool) -> tuple[list[bool], int, str]:
-        """Choose the best performance among those within the limit."""
+        """Choose the best performance among the weights that keep the limit, as do all larger ones."""
         bounds = [c.gdp_upper if self.measure == "gdp" else c.hsic_upper for c in candidates]
-        admitted = [bound <= self.target for bound in bounds]
+        # from the largest weight down: the order is fixed beforehand, so the confidence holds for all that are admitted
+        admitted = [all(bound <= self.target for bound in bounds[i:]) for i in range(len(bounds))]
         if True in admitted:
             sign = 1 if higher_is_better else -1
             inside = [i for i, ok in enumerate(admitted) if ok]
