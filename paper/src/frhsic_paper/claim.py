@@ -113,7 +113,7 @@ def by_protocol(name: str) -> Callable[[Callable[[Sequence[Record], Protocol], O
 
 
 def outcome_of(cases: Sequence[bool], text: str) -> Outcome:
-    """Return the share of cases in which a claim is true, or that nothing was run where there is no case."""
+    """Return the share of cases in which a claim is true. Without cases, the outcome is "not run"."""
     return Outcome(sum(cases) / len(cases), text) if cases else NOT_RUN
 
 

@@ -81,7 +81,7 @@ def shared_repeats(records: Sequence[Record]) -> list[Record]:
 def mean_of(
     records: Sequence[Record], column: str, *, dataset: str, method: str, weight: float | None = None
 ) -> Spread | None:
-    """Return the mean over repeats of one column, with the standard deviation; None where there is no record."""
+    """Return the mean over repeats of one column, with the standard deviation; None without records."""
     return mean_and_deviation(
         [
             float(r[column])

@@ -109,7 +109,7 @@ class Grid:
     splits
         How the datasets are split.
     epochs, batch_size
-        Of the training; a batch size of None takes all training rows at once.
+        Epochs and batch size of the training; a batch size of None takes all training rows at once.
     encoder
         Makes the encoder from the number of features; None takes the paper's.
     z_dim

@@ -113,14 +113,14 @@ def tables_of(
 
 
 def mean_and_deviation(values: Sequence[float] | np.ndarray) -> Spread | None:
-    """Return the mean of some values with their standard deviation (ddof 1); None where there is no value."""
+    """Return the mean of some values with their standard deviation (ddof 1); None without values."""
     if not len(values):
         return None
     return Spread(float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None)
 
 
 def mean_and_error(values: Sequence[float] | np.ndarray) -> Spread | None:
-    """Return the mean of some values with its standard error; None where there is no value."""
+    """Return the mean of some values with its standard error; None without values."""
     spread = mean_and_deviation(values)
     if spread is None or spread.deviation is None:
         return spread

@@ -188,8 +188,8 @@ class Contrast:
 class CertificateRow:
     """A bound that a theorem gives, its assumptions, and whether it is informative.
 
-    `value` is None where the bound is infinite. A bound is `vacuous` if `trivial`, which always holds, is no larger;
-    `trivial_because` says why it holds.
+    `value` is None if the bound is infinite. `trivial` is a bound that always holds, and `trivial_because` says why. A
+    certificate is `vacuous` if its bound is not below `trivial`.
     """
 
     key: str

@@ -91,7 +91,7 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
         command(**values)
 
     options = [one for each in parameters for one in fields.get(each.name, {each.name: each}).values()]
-    call.__signature__ = inspect.Signature([one.replace(kind=one.KEYWORD_ONLY) for one in options])  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature([one.replace(kind=one.KEYWORD_ONLY) for one in options])  # type: ignore[attr-defined]  # typer reads it
     return call
 
 

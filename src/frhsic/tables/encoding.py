@@ -143,7 +143,7 @@ class TableEncoding:
         for a, b in zip(self.columns, other.columns):
             if type(a) is not type(b):
                 raise ValueError(f"column {a.name!r} is numeric in one part and categorical in the other.")
-        return TableEncoding(tuple(a | b for a, b in zip(self.columns, other.columns)))  # type: ignore[operator]
+        return TableEncoding(tuple(a | b for a, b in zip(self.columns, other.columns)))  # type: ignore[operator]  # same type, checked above
 
 
 def _fitted(name: str, values: np.ndarray) -> Encoder:

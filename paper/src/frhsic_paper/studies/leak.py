@@ -93,7 +93,7 @@ MEASURE = Measurement("leak", "leaks", grid, {"corrected": each(leaks)}, (TRAIN_
 
 
 def means_of(records: Sequence[Record], dataset: str, method: str, columns: Sequence[str]) -> list[float]:
-    """Return the means of some columns over the models of one method; NaN where there is no model."""
+    """Return the means of some columns over the models of one method; NaN if it has no models."""
     mine = [r for r in records if r["dataset"] == dataset and r["method"] == method]
     return [float(np.mean([r[column] for r in mine])) if mine else float("nan") for column in columns]
 
