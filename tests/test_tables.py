@@ -292,3 +292,12 @@ def test_a_training_table_drops_incomplete_rows_and_keeps_text(tmp_path):
     assert (len(table.y), table.dropped, table.binary, table.target_name) == (58, 2, True, "member")
     assert table.X["hours"].dtype == np.float64
     assert set(table.X["job"]) == {"cook", "clerk", "nurse"}
+
+
+@pytest.mark.parametrize("columns", [["age", "score"], ["score"], ["age", "job", "score"]])
+def test_a_comma_at_the_end_of_each_row_does_not_shift_the_columns(tmp_path, columns):
+    path = tmp_path / "people.csv"
+    path.write_text("age,job,score\n30,cook,0.2,\n40,clerk,0.4,\n")
+    (frame,) = pieces(path, columns, ["age", "score"])
+    expected = {"age": [30, 40], "job": ["cook", "clerk"], "score": [0.2, 0.4]}
+    assert {name: frame[name].tolist() for name in columns} == {name: expected[name] for name in columns}

@@ -51,7 +51,8 @@ class ReadOptions:
     def arguments(self, path: Path) -> dict[str, Any]:
         """Return the arguments of `pandas.read_csv` for a file."""
         tabs = {suffix.lower() for suffix in path.suffixes} & {".tsv", ".txt"}
-        return {"sep": self.separator or ("\t" if tabs else ","), "skipinitialspace": True}
+        # index_col=False: a comma at the end of each row must not shift the columns
+        return {"sep": self.separator or ("\t" if tabs else ","), "skipinitialspace": True, "index_col": False}
 
 
 DEFAULTS = ReadOptions()
