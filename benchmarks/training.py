@@ -25,7 +25,8 @@ import torch
 from torch import Tensor, nn
 
 from frhsic.fleet import Execution, Member, Recipe, TrainingData, affine_head, grid, mlp_encoder, train
-from frhsic.fleet.training import Plan, Trainer
+from frhsic.fleet.plan import Plan
+from frhsic.fleet.training import Trainer
 from frhsic.penalties import EIPM, GDP, HSIC, Adversary, BinnedAdversary, BinnedMMD, DistanceCovariance, Penalty
 
 BATCH = 256

@@ -89,6 +89,7 @@ def by_hand(
     outputs: int = 1,
     encoder: Callable[[], nn.Module] = ENCODER,
     weight_decay: float = 0.0,
+    cosine: bool = False,
 ) -> dict[str, Tensor]:
     """Train one model in an ordinary loop with torch.optim.Adam; return its parameters as the fleet names them."""
     torch.manual_seed(stream_seed(member.seed, member.split, Purpose.WEIGHTS))
@@ -101,6 +102,7 @@ def by_hand(
     matrices = [p for p in model["encoder"].parameters() if p.ndim > 1]
     others = [*(p for p in model["encoder"].parameters() if p.ndim == 1), *model["head"].parameters()]
     optimiser = torch.optim.Adam([{"params": matrices, "weight_decay": weight_decay}, {"params": others}], lr=1e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs)
     for epoch in range(epochs):
         for rows in batch_order(member.seed, member.split, epoch, len(x)).split(batch):
             z = model["encoder"](x[rows])
@@ -113,6 +115,8 @@ def by_hand(
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
+        if cosine:
+            schedule.step()
     return {name: value.detach() for name, value in model.named_parameters()}
 
 

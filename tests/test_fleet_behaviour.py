@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample, trained
 from frhsic.fleet import DivergenceWarning, Execution, Member, Recipe, Tick, TrainingData, grid, mlp_encoder
 from frhsic.fleet.data import Purpose, batch_order, stream_seed
+from frhsic.fleet.plan import Plan
 from frhsic.fleet.state import Layout
-from frhsic.fleet.training import Plan, Trainer
+from frhsic.fleet.training import Trainer
 from frhsic.penalties import HSIC, BinnedMMD, Penalty
 from frhsic.penalties.base import Batch
 

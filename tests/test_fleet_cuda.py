@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from functools import partial
 
 import pytest
 import torch
 
 from fleet_samples import BATCH, ENCODER, PENALTIES, gap, sample, trained
-from frhsic.fleet import DivergenceWarning, grid
+from frhsic.fleet import DivergenceWarning, TrainingData, grid
 from frhsic.penalties import HSIC
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -67,3 +68,23 @@ def test_compiled_step_agrees_on_a_gpu(caplog):
     assert not caplog.records
     for index in range(len(MEMBERS)):
         assert gap(plain, index, of(fused, index)) < 1e-5
+
+
+@pytest.mark.parametrize("name", ["frhsic", "head and gaussian", "adv"])
+@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+def test_early_stopping_and_schedule_are_those_of_the_cpu(name, schedule, caplog):
+    data = sample(rows=260)
+    parts = [TrainingData(data.x[:, at], data.y[:, at], data.s[:, at]) for at in (slice(150), slice(150, None))]
+    data = replace(parts[0], held_out=parts[1])
+    options = {"penalty": PENALTIES[name], "epochs": 12, "patience": 3, "schedule": schedule}
+    with caplog.at_level(logging.WARNING, logger="frhsic.fleet"):
+        captured = binary(data, MEMBERS, device="cuda", **options)
+    assert not caplog.records
+    plain = binary(data, MEMBERS, device="cuda", capture=False, **options)
+    on_cpu = binary(data, MEMBERS, device="cpu", **options)
+    objective = captured.history.held_out_objective
+    assert torch.allclose(objective, plain.history.held_out_objective, atol=1e-6, equal_nan=True)
+    assert torch.equal(captured.history.best_epoch, on_cpu.history.best_epoch)
+    for index in range(len(MEMBERS)):
+        assert gap(captured, index, of(plain, index)) < 1e-6
+        assert gap(captured, index, {n: v.cuda() for n, v in of(on_cpu, index).items()}) < 1e-4

@@ -29,20 +29,22 @@ def matrix(x: Any, name: str, *, device: torch.device | str | None = None) -> Te
     >>> matrix([1, 2, 3], "s").shape
     torch.Size([3, 1])
     """
-    tensor = _tensor(x, name)
-    if tensor.ndim == 0:
-        raise ValueError(f"{name} is a single number; pass one row per observation.")
-    if tensor.ndim == 1:
-        tensor = tensor[:, None]
-    if tensor.ndim != 2:
-        raise ValueError(
-            f"{name} has shape {tuple(tensor.shape)}; pass one row per observation and one column per feature "
-            f"(reshape to two dimensions)."
-        )
-    if tensor.shape[0] == 0 or tensor.shape[1] == 0:
-        raise ValueError(f"{name} is empty: its shape is {tuple(tensor.shape)}.")
+    tensor = _matrix(x, name)
     _require_finite(tensor, name)
     return tensor if device is None else tensor.to(resolve_device(device))
+
+
+def matrix_with_missing(x: Any, name: str) -> Tensor:
+    """Return `x` as :func:`matrix` does, but with NaN for values that are missing.
+
+    Examples
+    --------
+    >>> matrix_with_missing([1.0, float("nan")], "s").isnan().sum()
+    tensor(1)
+    """
+    tensor = _matrix(x, name)
+    _require_finite(torch.where(tensor.isnan(), 0, tensor), name)
+    return tensor
 
 
 def vector(x: Any, name: str, *, device: torch.device | str | None = None) -> Tensor:
@@ -199,6 +201,22 @@ def column_names(x: Any, default: str, columns: int) -> list[str]:
         return [str(name) for name in names]
     first = array_name(x, default)
     return [first] if columns == 1 else [f"{first}_{i + 1}" for i in range(columns)]
+
+
+def _matrix(x: Any, name: str) -> Tensor:
+    tensor = _tensor(x, name)
+    if tensor.ndim == 0:
+        raise ValueError(f"{name} is a single number; pass one row per observation.")
+    if tensor.ndim == 1:
+        tensor = tensor[:, None]
+    if tensor.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {tuple(tensor.shape)}; pass one row per observation and one column per feature "
+            f"(reshape to two dimensions)."
+        )
+    if tensor.shape[0] == 0 or tensor.shape[1] == 0:
+        raise ValueError(f"{name} is empty: its shape is {tuple(tensor.shape)}.")
+    return tensor
 
 
 def _tensor(x: Any, name: str) -> Tensor:

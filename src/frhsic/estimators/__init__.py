@@ -1,6 +1,6 @@
 """scikit-learn estimators that learn representations independent of continuous sensitive attributes."""
 
-from frhsic.estimators.base import MissingSensitiveFeaturesWarning
+from frhsic.estimators.attributes import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
 from frhsic.estimators.classifier import ParityClassifier
 from frhsic.estimators.encoder import ParityEncoder
 from frhsic.estimators.path import fit_path
@@ -15,6 +15,7 @@ __all__ = [
     "ParityClassifier",
     "ParityEncoder",
     "ParityRegressor",
+    "UnlabelledRowsWarning",
     "describe",
     "fit_path",
     "load",

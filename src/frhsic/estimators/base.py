@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,9 +16,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from torch import nn
 
 from frhsic import _arrays
-from frhsic.estimators.checks import check_parameters, check_same_names, later_seed, seed_of, width_of
+from frhsic.estimators.attributes import scaled_attributes
+from frhsic.estimators.checks import check_parameters, later_seed, seed_of, width_of
 from frhsic.estimators.persistence import save, set_state, to_json
 from frhsic.estimators.targets import Target
+from frhsic.estimators.validation import validation_rows
 from frhsic.fleet import (
     Bottleneck,
     Execution,
@@ -35,17 +36,10 @@ from frhsic.fleet import (
 )
 from frhsic.penalties import NoPenalty, Penalty
 from frhsic.penalty_names import penalty_named
-from frhsic.tables import Number, TableEncoding
+from frhsic.tables import TableEncoding
 
 CHUNK_ROWS = 65_536
 """Number of rows that are encoded at once."""
-
-
-class MissingSensitiveFeaturesWarning(UserWarning):
-    """An estimator with `penalty_weight` above 0 was fitted without `sensitive_features`, hence without penalty.
-
-    To make it an error: ``warnings.simplefilter("error", MissingSensitiveFeaturesWarning)``.
-    """
 
 
 @dataclass(frozen=True)
@@ -82,6 +76,8 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     has_bottleneck_: bool
     random_seed_: int
     n_fits_: int
+    best_epoch_: int | None
+    validation_curve_: np.ndarray | None
 
     def __init__(
         self,
@@ -91,11 +87,16 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         *,
         hidden_layer_sizes: Sequence[int] = (50,),
         representation_size: int = 50,
+        activation: str = "selu",
         epochs: int = 200,
         batch_size: int = 256,
         learning_rate: float = 1e-3,
+        schedule: str = "constant",
         weight_decay: float | None = None,
         variance_floor: float | None = None,
+        early_stopping: bool | str = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 20,
         handle_unknown: str = "error",
         feature_encoding: TableEncoding | None = None,
         sensitive_encoding: TableEncoding | None = None,
@@ -109,11 +110,16 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.encoder = encoder
         self.hidden_layer_sizes = hidden_layer_sizes
         self.representation_size = representation_size
+        self.activation = activation
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.schedule = schedule
         self.weight_decay = weight_decay
         self.variance_floor = variance_floor
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
         self.handle_unknown = handle_unknown
         self.feature_encoding = feature_encoding
         self.sensitive_encoding = sensitive_encoding
@@ -134,7 +140,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             encoder.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
             Numeric attributes. Without them the model is trained without penalty, with a warning unless
-            `penalty_weight` is 0.
+            `penalty_weight` is 0. Rows with NaN in one of them train the task and skip the penalty, with a warning.
         sample_weight : array of shape (n,), optional
             Weights of the rows in the task loss; the penalty does not use them.
         """
@@ -146,7 +152,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         The first call fixes scales, levels, classes and what the penalty fits in advance; pass `feature_encoding` and
         `sensitive_encoding` to set the scales of the whole data. Adam's moments start anew in each call, so pass parts
-        of many batches. The parameters are those of :meth:`fit`.
+        of many batches. It does not stop early and holds out no rows. The parameters are those of :meth:`fit`.
         """
         set_up = self._resume if self.__sklearn_is_fitted__() else self._start
         return self._train(partial(set_up, X, y, sensitive_features, sample_weight), 1)
@@ -180,11 +186,11 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Check y and turn it into what training takes; the first call learns its scale or its classes."""
         raise TypeError(f"{type(self).__name__} has no target.")
 
-    def _train(self, set_up: Callable[[], Problem], epochs: int) -> Self:
+    def _train(self, set_up: Callable[..., Problem], epochs: int) -> Self:
         """Set up a problem and train on it; on failure the estimator is left as it was."""
         before = dict(vars(self))
         try:
-            problem = set_up()
+            problem = set_up(epochs=epochs)
             weight = 0.0 if isinstance(problem.penalty, NoPenalty) else float(self.penalty_weight)
             self._adopt(self._trained(problem, [weight], epochs), 0, through_bottleneck=problem.through_bottleneck)
         except BaseException:
@@ -198,15 +204,18 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Return the fitted attributes, by name."""
         return {name: value for name, value in vars(self).items() if name.endswith("_") and not name.endswith("__")}
 
-    def _start(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, classes: Any = None) -> Problem:
+    def _start(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, classes: Any = None, *, epochs: int
+    ) -> Problem:
         """Check all arguments and set up training from new initial weights."""
         for name in self._learned():
             delattr(self, name)
-        data, target, penalized = self._rows(X, y, sensitive_features, sample_weight, classes)
         self.random_seed_, self.n_fits_ = seed_of(self.random_state), 0
+        data, target, penalized = self._rows(X, y, sensitive_features, sample_weight, classes, epochs=epochs)
         encoder: Callable[[], nn.Module]
         if self.encoder is None:
-            encoder = partial(mlp_encoder, data.columns, list(self.hidden_layer_sizes), self.representation_size)
+            widths = data.columns, list(self.hidden_layer_sizes), self.representation_size
+            encoder = partial(mlp_encoder, *widths, self.activation)
         elif isinstance(self.encoder, nn.Module):
             encoder = partial(copy.deepcopy, self.encoder)
         else:
@@ -221,12 +230,12 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self.random_seed_,
         )
 
-    def _resume(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> Problem:
+    def _resume(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, epochs: int) -> Problem:
         """Check all arguments and set up training that continues from the last call, on its scales and classes.
 
         The penalty keeps its state unless another one is asked for than in the last call.
         """
-        data, target, penalized = self._rows(X, y, sensitive_features, sample_weight)
+        data, target, penalized = self._rows(X, y, sensitive_features, sample_weight, epochs=epochs)
         penalty: Penalty = self._unprepared_penalty(target.task) if penalized else NoPenalty()
         if type(penalty) is type(self.penalty_) and to_json(penalty) == to_json(self.penalty_):
             penalty = self.penalty_
@@ -246,18 +255,25 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
 
     def _rows(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, classes: Any = None
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, classes: Any = None, *, epochs: int
     ) -> tuple[TrainingData, Target, bool]:
-        """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty."""
+        """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty.
+
+        One epoch cannot stop early, so no rows are held out for it.
+        """
         check_parameters(self)
         x = self._features(X)
         target = self._target(y, classes)
         if target.values is not None and len(target.values) != len(x):
             raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target.values)}.")
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
-        s = self._sensitive(sensitive_features, len(x))
-        data = TrainingData.of(x, target.values, np.zeros((len(x), 1)) if s is None else s, sample_weight=weights)
-        return data, target, s is not None
+        s = scaled_attributes(self, sensitive_features, len(x))
+        arrays = x, target.values, np.zeros((len(x), 1)) if s is None else s, weights
+        held_out = validation_rows(self, target, ~np.isnan(arrays[2]).any(axis=1)) if epochs > 1 else None
+        if held_out is None:
+            return _training_data(*arrays), target, s is not None
+        kept, other = ([None if a is None else a[rows] for a in arrays] for rows in (~held_out, held_out))
+        return _training_data(*kept, held_out=_training_data(*other)), target, s is not None
 
     def _trained(self, problem: Problem, weights: Sequence[float], epochs: int, *, sequential: bool = False) -> Fleet:
         learned = Recipe(
@@ -270,6 +286,8 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             learning_rate=self.learning_rate,
             weight_decay=self._decay(problem.task),
             variance_floor=self._floor(problem.task),
+            schedule=self.schedule,
+            patience=None if problem.data.held_out is None else int(self.n_iter_no_change),
         )
         fleet = train(
             problem.data,
@@ -300,8 +318,14 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         state = {name: values[index].detach().clone() for name, values in fleet.penalty_state.items()}
         set_state(self.penalty_, state)
         self.penalty_ = self.penalty_.cpu()
-        self.loss_curve_ = _arrays.to_numpy(fleet.history.task_loss[index])
-        self.penalty_curve_ = _arrays.to_numpy(fleet.history.penalty[index])
+        history, epochs = fleet.history, slice(None)
+        self.best_epoch_ = self.validation_curve_ = None
+        if history.best_epoch is not None and history.held_out_objective is not None:
+            epochs = slice(int(fleet.epochs_done[index]))
+            self.best_epoch_ = int(history.best_epoch[index])
+            self.validation_curve_ = _arrays.to_numpy(history.held_out_objective[index, epochs])
+        self.loss_curve_ = _arrays.to_numpy(history.task_loss[index, epochs])
+        self.penalty_curve_ = _arrays.to_numpy(history.penalty[index, epochs])
 
     def _features(self, X: Any) -> np.ndarray:
         """Return X encoded, float64 (n, width), after scikit-learn's checks of columns and their names."""
@@ -315,37 +339,6 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if first:
             self.feature_encoding_ = self.feature_encoding or TableEncoding.fit(X)
         return self.feature_encoding_(X, "ignore" if self.handle_unknown == "ignore" else "error")
-
-    def _sensitive(self, values: Any, rows: int) -> np.ndarray | None:
-        """Return the sensitive attributes scaled, (n, q), or None if there is no penalty to train with."""
-        off = self.penalty_weight == 0 or self.penalty == "none" or isinstance(self.penalty, NoPenalty)
-        if values is None:
-            if not off:
-                warnings.warn(
-                    f"{type(self).__name__} was given no sensitive_features, so it is trained without penalty although "
-                    f"penalty_weight={self.penalty_weight:g}. Pass sensitive_features=..., or penalty_weight=0.",
-                    MissingSensitiveFeaturesWarning,
-                    stacklevel=6,
-                )
-            return None
-        s = _arrays.to_numpy(_arrays.matrix(values, "sensitive_features")).astype(np.float64)
-        if len(s) != rows:
-            raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(s)}.")
-        names = _arrays.column_names(values, "sensitive", s.shape[1])
-        if not hasattr(self, "sensitive_encoding_"):
-            encoding = TableEncoding(tuple(Number(n, float(c.min()), float(c.max())) for n, c in zip(names, s.T)))
-            self.sensitive_encoding_ = self.sensitive_encoding or encoding
-            self.sensitive_names_in_ = np.array(names, dtype=object)
-            for column in self.sensitive_encoding_.columns:
-                if isinstance(column, Number) and column.low == column.high:
-                    raise ValueError(
-                        f"sensitive attribute {column.name!r} is {column.low:g} in every row; nothing can depend on "
-                        "it. Leave it out."
-                    )
-        elif hasattr(self, "sensitive_names_in_"):
-            check_same_names(names, [str(name) for name in self.sensitive_names_in_])
-        scaled = self.sensitive_encoding_(s, name="sensitive_features")
-        return None if off else scaled
 
     def _penalty(self, task: Task) -> Penalty:
         """Return the penalty that the parameters ask for."""
@@ -380,3 +373,9 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 for rows in torch.split(x, CHUNK_ROWS)
             ]
         return _arrays.to_numpy(torch.cat(parts))
+
+
+def _training_data(
+    x: np.ndarray, y: np.ndarray | None, s: np.ndarray, weights: np.ndarray | None, held_out: TrainingData | None = None
+) -> TrainingData:
+    return TrainingData.of(x, y, s, sample_weight=weights, held_out=held_out)

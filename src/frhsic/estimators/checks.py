@@ -33,6 +33,10 @@ def check_parameters(estimator: ParityBase) -> None:
             raise TypeError(f"{name}={value!r}; {wanted}.")
         if not 0 <= value < below:
             raise ValueError(f"{name}={value!r}; {wanted}.")
+    if estimator.early_stopping not in (False, True, "auto"):
+        raise ValueError(f"early_stopping={estimator.early_stopping!r}; pass False, True or 'auto'.")
+    _arrays.require_fraction(estimator.validation_fraction, "validation_fraction")
+    _arrays.require_integer(estimator.n_iter_no_change, "n_iter_no_change")
     if isinstance(estimator.penalty, str):
         penalty_named(estimator.penalty)
     if estimator.handle_unknown not in ("error", "ignore"):

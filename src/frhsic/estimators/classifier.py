@@ -40,11 +40,14 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
     encoder : module, callable or None
         None is the paper's encoder, d → 50 (SELU) → 50. A function is called with the number of encoded columns and
         returns a module. A module is copied, and training starts from its weights.
-    hidden_layer_sizes, representation_size
-        Widths of the default encoder's hidden layers and of Z.
+    hidden_layer_sizes, representation_size, activation
+        Widths of the default encoder's hidden layers and of Z, and the function after each hidden layer: "selu",
+        "relu", "gelu", "silu", "tanh" or "sigmoid".
     epochs, batch_size, learning_rate
         Parameters of training with Adam; the defaults are the paper's. The last, smaller batch of an epoch is kept, so
         fewer rows than `batch_size` are one batch.
+    schedule : {"constant", "cosine"}
+        Keep the learning rate, or lower it from epoch to epoch along half a cosine, to zero after `epochs`.
     weight_decay : float, optional
         w. None uses the penalty's `default_weight_decay`: 1e-3 for "hsic" and other HSIC penalties on whitened or
         standardized Z, 0 for the paper's methods. Raise it if the model overfits.
@@ -55,6 +58,13 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         paper's methods and for a penalty on the head alone. Z keeps its number of columns, which are then collinear,
         and the head is not fitted again. Nothing is dropped if λ is 0, or if there are fewer than four rows for each
         coordinate of Z; a `partial_fit` on so few rows keeps the directions of the calls before.
+    early_stopping : bool or "auto"
+        Hold out a share `validation_fraction` of the rows and keep the weights of the epoch with the least task loss
+        + λ · penalty on them; stop after `n_iter_no_change` epochs without a smaller one. Not the task loss alone,
+        which would choose early epochs, in which the penalty has not yet worked. "auto" does so from 10,000 rows on.
+        The penalties "adv" and "laftr" learn during training and look small at first; leave it off for them.
+    validation_fraction, n_iter_no_change
+        See `early_stopping`. Rows are drawn by `random_state`, the same share of each class.
     handle_unknown : {"error", "ignore"}
         Unseen category at predict: raise, or encode as all zeros.
     feature_encoding, sensitive_encoding : TableEncoding, optional
@@ -84,6 +94,9 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         Scales (minimum and maximum of the training rows) and levels of X and of the attributes.
     loss_curve_, penalty_curve_ : ndarray
         Task loss and penalty of each epoch of the last call.
+    validation_curve_, best_epoch_ : ndarray and int, or None
+        With early stopping: task loss + λ · penalty on the held-out rows after each epoch, and the epoch, counted from
+        0, whose weights the model has.
     n_features_in_, feature_names_in_, sensitive_names_in_
         Number and names of the columns seen in `fit`.
 

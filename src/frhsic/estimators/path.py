@@ -57,7 +57,7 @@ def fit_path(
     if sensitive_features is None:
         raise ValueError("sensitive_features is None: without it every weight gives the same model.")
     lead = clone(estimator).set_params(penalty_weight=max(grid), warm_start=False)
-    problem = lead._start(X, y, sensitive_features, sample_weight)
+    problem = lead._start(X, y, sensitive_features, sample_weight, epochs=lead.epochs)
     fleet = lead._trained(problem, grid, lead.epochs, sequential=sequential)
     models = []
     for i, weight in enumerate(grid):

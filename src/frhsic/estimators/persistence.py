@@ -47,6 +47,7 @@ LEARNED = (
     "representation_size_",
     "random_seed_",
     "n_fits_",
+    "best_epoch_",
     "target_mean_",
     "target_scale_",
     "task_",
@@ -54,9 +55,15 @@ LEARNED = (
     "sensitive_encoding_",
 )
 NAMES = ("feature_names_in_", "sensitive_names_in_")
-CURVES = ("loss_curve_", "penalty_curve_")
-BEFORE_THEY_EXISTED = {"weight_decay": 0.0, "variance_floor": 0.0}
-"""Parameters that the first files do not have, and the values those models were trained with."""
+CURVES = ("loss_curve_", "penalty_curve_", "validation_curve_")
+BEFORE_THEY_EXISTED = {
+    "weight_decay": 0.0,
+    "variance_floor": 0.0,
+    "activation": "selu",
+    "schedule": "constant",
+    "early_stopping": False,
+}
+"""Parameters that older files do not have, and the values those models were trained with."""
 
 RENAMED_CLASSES: dict[str, str] = {}
 """Old to new name of each renamed kernel or penalty. Whoever renames one adds it here, so that old files still load."""
@@ -268,6 +275,7 @@ def _header(model: ParityBase) -> dict[str, Any]:
             "encoder": "mlp_encoder" if model.encoder is None else parameters["encoder"],
             "columns": model.feature_encoding_.width,
             "hidden": [int(size) for size in model.hidden_layer_sizes],
+            "activation": model.activation,
             "head": [head.in_features, head.out_features],
             "bottleneck": model.has_bottleneck_,
         },
@@ -279,7 +287,8 @@ def _header(model: ParityBase) -> dict[str, Any]:
 def _tensors(model: ParityBase) -> dict[str, Tensor]:
     modules = {"encoder": model.encoder_, "head": model.head_, "penalty": model.penalty_}
     tensors = {f"{part}.{name}": v for part, module in modules.items() for name, v in module.state_dict().items()}
-    tensors |= {name: torch.from_numpy(np.array(getattr(model, name))) for name in CURVES}
+    curves = {name: getattr(model, name) for name in CURVES}
+    tensors |= {name: torch.from_numpy(np.array(curve)) for name, curve in curves.items() if curve is not None}
     return {name: values.detach().cpu().contiguous().clone() for name, values in tensors.items()}
 
 
@@ -303,6 +312,7 @@ def _parameters(header: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]
 
 def _restore(model: ParityBase, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Give an estimator that has its parameters the fitted state of a file."""
+    model.best_epoch_ = None
     for name, value in header["learned"].items():
         if name == "classes_":
             model.classes_ = np.array(value["values"], dtype=value["dtype"])
@@ -322,14 +332,15 @@ def _restore(model: ParityBase, header: dict[str, Any], tensors: dict[str, Tenso
     if not isinstance(penalty, NoPenalty):
         model.penalty_.n_attributes = len(model.sensitive_encoding_.columns)
     for name in CURVES:
-        setattr(model, name, tensors[name].numpy())
+        setattr(model, name, tensors[name].numpy() if name in tensors else None)
 
 
 def _encoder(architecture: dict[str, Any], custom: Any) -> nn.Module:
     size = architecture["head"][0]
     encoder: Any
     if custom is None:
-        encoder = mlp_encoder(architecture["columns"], architecture["hidden"], size)
+        activation = architecture.get("activation", "selu")
+        encoder = mlp_encoder(architecture["columns"], architecture["hidden"], size, activation)
     else:
         encoder = copy.deepcopy(custom) if isinstance(custom, nn.Module) else custom(architecture["columns"])
     if not isinstance(encoder, nn.Module):

@@ -76,18 +76,36 @@ class TrainingData:
         Sensitive attributes, (D, n, q).
     sample_weight : Tensor or None
         Weights of the rows in the task loss, (D, n), with mean 1 in each split. The penalty does not use them.
+    held_out : TrainingData or None
+        Other rows of the same D splits and columns. No model is trained on them. Each keeps the weights of the epoch
+        with the least task loss + λ · penalty on them; see :class:`~frhsic.fleet.stopping.EarlyStopping`.
+    labelled : int or None
+        Number of rows of each split for which S is known, if it is not known for all; these come first. The other rows
+        train the task and skip the penalty, whatever `s` holds for them. With several attributes a row is labelled if
+        all are known.
     """
 
     x: Tensor
     y: Tensor | None
     s: Tensor
     sample_weight: Tensor | None = None
+    held_out: TrainingData | None = None
+    labelled: int | None = None
 
     @classmethod
     def of(
-        cls, x: Any, y: Any, s: Any, *, sample_weight: Any = None, dtype: torch.dtype = torch.float32
+        cls,
+        x: Any,
+        y: Any,
+        s: Any,
+        *,
+        sample_weight: Any = None,
+        held_out: TrainingData | None = None,
+        dtype: torch.dtype = torch.float32,
     ) -> TrainingData:
         """Convert the arrays of one split: NumPy, pandas, polars, torch or lists.
+
+        NaN in `s` marks what is not known; rows with it are moved to the end.
 
         Examples
         --------
@@ -95,31 +113,45 @@ class TrainingData:
         >>> data.splits, data.rows, data.columns
         (1, 2, 2)
         """
-        arrays = [(x, "x"), (s, "s"), (y, "y"), (sample_weight, "sample_weight")]
+        known = _arrays.matrix_with_missing(s, "s").to(dtype)
+        missing = known.isnan().any(1)
+        arrays = [(x, "x"), (known.nan_to_num(), "s"), (y, "y"), (sample_weight, "sample_weight")]
         _arrays.paired(*((values, name) for values, name in arrays if values is not None))
-        target = None if y is None else _arrays.vector(y, "y").to(dtype)[None]
+        features = _arrays.matrix(x, "x").to(dtype)
+        target = None if y is None else _arrays.vector(y, "y").to(dtype)
+        weights = None
         if sample_weight is not None:
-            sample_weight = _normalized(_arrays.vector(sample_weight, "sample_weight").to(dtype))[None]
-        return cls(
-            _arrays.matrix(x, "x").to(dtype)[None], target, _arrays.matrix(s, "s").to(dtype)[None], sample_weight
-        )
+            weights = _normalized(_arrays.vector(sample_weight, "sample_weight").to(dtype))
+        if not bool(missing.any()):
+            rows, labelled = slice(None), None
+        else:
+            rows, labelled = missing.int().argsort(stable=True), int((~missing).sum())
+        parts = (None if values is None else values[rows][None] for values in (features, target, known, weights))
+        return cls(*parts, held_out, labelled)
 
     @classmethod
     def stacked(cls, parts: Sequence[TrainingData]) -> TrainingData:
         """Join several splits, which must have equal numbers of rows and columns."""
         if not parts:
             raise ValueError("no splits came; pass at least one.")
-        shapes = {(p.rows, p.columns, p.s.shape[-1], p.y is None, p.sample_weight is None) for p in parts}
+        shapes = {(p.rows, p.labelled, *p.widths, p.held_out is None) for p in parts}
         if len(shapes) > 1:
-            listed = "; ".join(f"n={p.rows}, d={p.columns}, q={p.s.shape[-1]}" for p in parts)
+            listed = "; ".join(
+                f"n={p.rows}, d={p.columns}, q={p.s.shape[-1]}"
+                + ("" if p.labelled is None else f", {p.labelled} rows with S")
+                for p in parts
+            )
             raise ValueError(f"splits differ in shape ({listed}). Train each shape as a fleet of its own.")
         y = [p.y for p in parts if p.y is not None]
         weights = [p.sample_weight for p in parts if p.sample_weight is not None]
+        held_out = [p.held_out for p in parts if p.held_out is not None]
         return cls(
             torch.cat([p.x for p in parts]),
             torch.cat(y) if y else None,
             torch.cat([p.s for p in parts]),
             torch.cat(weights) if weights else None,
+            cls.stacked(held_out) if held_out else None,
+            parts[0].labelled,
         )
 
     def __post_init__(self) -> None:
@@ -133,6 +165,16 @@ class TrainingData:
                 raise ValueError(f"{name} has shape {tuple(values.shape)}; x asks for {tuple(self.x.shape[:2])}.")
         if 0 in self.x.shape:
             raise ValueError(f"x is empty: its shape is {tuple(self.x.shape)}.")
+        if self.labelled is not None and not 1 <= self.labelled <= self.rows:
+            raise ValueError(
+                f"S is known for {self.labelled} of {self.rows} rows, the others hold NaN; a penalty needs rows with "
+                "it. Train without penalty, or pass S for some rows."
+            )
+        if self.held_out is not None and (self.held_out.splits, *self.held_out.widths) != (self.splits, *self.widths):
+            raise ValueError(
+                f"held-out rows come in {self.held_out.splits} splits with {self.held_out.widths} columns of x, s, y "
+                f"and the sample weight, training rows in {self.splits} splits with {self.widths}; pass the same."
+            )
 
     def table(self) -> Tensor:
         """Return the rows of all splits as one matrix, (D·n, d + q + ...), so that one gather serves a batch."""
@@ -168,6 +210,8 @@ class Purpose(IntEnum):
     ORDER = 1
     PENALTY = 2
     TRAINING = 3  # randomness inside a module, such as dropout
+    HELD_OUT = 4  # batches of the held-out rows
+    ENSEMBLE = 5  # seeds of the members of an ensemble
 
 
 def stream_seed(seed: int, split: int, purpose: Purpose, *more: int) -> int:
@@ -189,7 +233,7 @@ def stream(seed: int, split: int, purpose: Purpose, *more: int) -> torch.Generat
     return torch.Generator().manual_seed(stream_seed(seed, split, purpose, *more))
 
 
-def batch_order(seed: int, split: int, epoch: int, n: int) -> Tensor:
+def batch_order(seed: int, split: int, epoch: int, n: int, purpose: Purpose = Purpose.ORDER) -> Tensor:
     """Return the order of the n rows in an epoch, a permutation that does not depend on earlier epochs.
 
     Examples
@@ -197,7 +241,7 @@ def batch_order(seed: int, split: int, epoch: int, n: int) -> Tensor:
     >>> sorted(batch_order(42, 0, 7, 5).tolist())
     [0, 1, 2, 3, 4]
     """
-    return torch.randperm(n, generator=stream(seed, split, Purpose.ORDER, epoch))
+    return torch.randperm(n, generator=stream(seed, split, purpose, epoch))
 
 
 def _normalized(weights: Tensor) -> Tensor:

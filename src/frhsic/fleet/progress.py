@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from frhsic.fleet.state import State
+from frhsic.fleet.stopping import EarlyStopping
 
 EVERY = 0.5
 """Least number of seconds between two ticks."""
@@ -68,13 +69,16 @@ class Pace:
 class EpochLog:
     """History of the models trained at once, copied from the device to the host without waiting for the device."""
 
-    def __init__(self, epochs: int, state: State, rows: int) -> None:
+    def __init__(self, epochs: int, state: State, rows: int, stopping: EarlyStopping | None = None) -> None:
         models = len(state.layout.members)
         pinned = state.flat.is_cuda
         self.state = state
         self.rows = rows
+        self.stopping = stopping
         self.history = torch.full((epochs, 2, models), torch.nan, dtype=state.flat.dtype, pin_memory=pinned)
         self.alive = torch.ones(epochs, models, dtype=torch.bool, pin_memory=pinned)
+        self.held_out = torch.full((epochs, models), torch.nan, dtype=state.flat.dtype, pin_memory=pinned)
+        self.stopped = torch.zeros(epochs, models, dtype=torch.bool, pin_memory=pinned)
         self.closed = 0  # epochs launched
         self.seen = 0  # epochs whose numbers have arrived
         self.events: deque[torch.cuda.Event] = deque()
@@ -84,6 +88,9 @@ class EpochLog:
         self.history[epoch].copy_(self.state.sums / self.rows, non_blocking=True)
         self.state.settle()
         self.alive[epoch].copy_(self.state.alive, non_blocking=True)
+        if self.stopping is not None:
+            self.held_out[epoch].copy_(self.stopping.note(epoch), non_blocking=True)
+            self.stopped[epoch].copy_(self.stopping.stopped, non_blocking=True)
         self.closed = epoch + 1
         if not self.state.flat.is_cuda:
             self.seen = self.closed
@@ -101,7 +108,7 @@ class EpochLog:
             return True
         alive = self.alive[self.seen - 1]
         pace.send(self.seen, len(alive), self._means)
-        return bool(alive.any())
+        return bool((alive & ~self.stopped[self.seen - 1]).any())
 
     def _means(self) -> tuple[float, float, int]:
         alive = self.alive[self.seen - 1]
@@ -109,11 +116,15 @@ class EpochLog:
         return task, penalty, int((~alive).sum())
 
     def finish(self, pace: Pace) -> None:
-        """Wait for the device, and count these models as finished."""
+        """Wait for the device, take the best weights where models stop early, and count these models as finished."""
         if self.state.flat.is_cuda:
             torch.cuda.synchronize(self.state.flat.device)
             self.seen = self.closed
             self.report(pace)
+        if self.stopping is not None:
+            self.stopping.finish()
+            if self.seen and bool(self.stopped[self.seen - 1].all()):
+                pace.send(pace.epochs, len(self.alive[0]), self._means)
         pace.finished += len(self.state.layout.members)
 
 

@@ -42,6 +42,8 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 Task = Literal["binary", "multiclass", "regression", "reconstruction"]
 
+Schedule = Literal["constant", "cosine"]
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -71,6 +73,11 @@ class Recipe:
     variance_floor : float
         After training, drop principal directions of standardized Z whose variance on the training rows is below this;
         see :func:`~frhsic.fleet.bottleneck.floored`. 0 keeps all of Z.
+    schedule : {"constant", "cosine"}
+        Step size of epoch e of E: η, or :math:`\tfrac\eta2 (1 + \cos(\pi e / E))`, which falls to zero.
+    patience : int, optional
+        Stop a model after so many epochs without a smaller objective on the held-out rows of the data, which it needs;
+        see :mod:`frhsic.fleet.stopping`. `epochs` is then the most. None takes all epochs.
 
     Examples
     --------
@@ -87,11 +94,18 @@ class Recipe:
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     variance_floor: float = 0.0
+    schedule: Schedule = "constant"
+    patience: int | None = None
 
     def __post_init__(self) -> None:
         if self.task not in get_args(Task):
             raise ValueError(f"task is {self.task!r}; choose one of {', '.join(get_args(Task))}.")
-        for name, value in (("epochs", self.epochs), ("batch_size", self.batch_size)):
+        if self.schedule not in get_args(Schedule):
+            raise ValueError(f"schedule is {self.schedule!r}; choose one of {', '.join(get_args(Schedule))}.")
+        for name in ("epochs", "batch_size", "patience"):
+            value = getattr(self, name)
+            if name == "patience" and value is None:
+                continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} is {value!r}; pass an integer of at least 1.")
         _arrays.require_positive(self.learning_rate, "learning_rate")
@@ -101,6 +115,18 @@ class Recipe:
             raise ValueError(
                 f"variance_floor is {self.variance_floor}; pass a number from 0, which cuts nothing, to below 1."
             )
+
+    def step_size(self, epoch: int) -> float:
+        """Return the step size of an epoch, counted from 0.
+
+        Examples
+        --------
+        >>> [round(Recipe("binary", epochs=4, schedule="cosine").step_size(e), 6) for e in range(4)]
+        [0.001, 0.000854, 0.0005, 0.000146]
+        """
+        if self.schedule == "constant":
+            return self.learning_rate
+        return self.learning_rate * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
 
     def outputs(self, data: TrainingData) -> int:
         """Return how many outputs the head needs; raise if the target does not suit the task."""

@@ -26,10 +26,28 @@ class DivergenceWarning(RuntimeWarning):
 
 @dataclass(frozen=True)
 class History:
-    """Means over the rows of each epoch, per model: (M, epochs). NaN in epochs that a model did not finish."""
+    """What was measured in each epoch, per model: (M, epochs). NaN in epochs that a model did not finish.
+
+    Attributes
+    ----------
+    task_loss, penalty : Tensor
+        Means over the training rows, in the course of the epoch.
+    held_out_objective : Tensor or None
+        Task loss + λ · penalty on the held-out rows at the end of the epoch, if there are such rows.
+    best_epoch : Tensor or None
+        Epoch with the least `held_out_objective`, whose weights the model has, counted from 0, (M,). −1 if a model
+        diverged in its first.
+    """
 
     task_loss: Tensor
     penalty: Tensor
+    held_out_objective: Tensor | None = None
+    best_epoch: Tensor | None = None
+
+    def select(self, places: list[int]) -> History:
+        """Return the history of some of the models."""
+        of_models = (self.task_loss, self.penalty, self.held_out_objective, self.best_epoch)
+        return History(*(None if values is None else values[places] for values in of_models))
 
 
 @dataclass(frozen=True)
@@ -48,7 +66,8 @@ class Fleet:
     history : History
         Task loss and penalty of every model in every epoch.
     epochs_done : Tensor
-        Whole epochs that each model was trained for, (M,). Its parameters are those at the end of the last one.
+        Whole epochs that each model was trained for, (M,). Its parameters are those at the end of the last one, or of
+        its `history.best_epoch` if there were held-out rows.
     diverged : Tensor
         Epoch in which a model's loss or parameters became infinite or NaN, −1 if they never did, (M,). Such a model
         keeps the parameters that it had before that epoch.
@@ -129,7 +148,7 @@ class Fleet:
             parameters=selected(self.parameters),
             buffers=selected(self.buffers),
             penalty_state=selected(self.penalty_state),
-            history=History(self.history.task_loss[places], self.history.penalty[places]),
+            history=self.history.select(places),
             epochs_done=self.epochs_done[places],
             diverged=self.diverged[places],
         )
@@ -225,18 +244,27 @@ def assembled(
 
     others = joined(rest)
     history = torch.cat([chunk.history for chunk in chunks], dim=2).permute(2, 1, 0)[back]  # (M, 2, epochs)
-    alive = torch.cat([chunk.alive for chunk in chunks], dim=1).T[back]  # (M, epochs)
+    held_out = torch.cat([chunk.held_out for chunk in chunks], dim=1).T[back]  # (M, epochs)
+    stopped = torch.cat([chunk.stopped for chunk in chunks], dim=1).T[back].cumsum(1) > 0
+    before = stopped.roll(1, dims=1)  # epochs after a model's last
+    before[:, 0] = False
+    alive = torch.cat([chunk.alive for chunk in chunks], dim=1).T[back] | before
     diverged = torch.where(alive.all(1), -1, (~alive).int().argmax(1))
     closed = torch.cat([torch.full((len(chunk.state.layout.members),), chunk.closed) for chunk in chunks])[back]
-    history = history.masked_fill(~alive[:, None, :], torch.nan)
+    trained = alive & ~before
+    best = [chunk.stopping.best_epoch.cpu() for chunk in chunks if chunk.stopping is not None]
     members = [member for state in states for member in state.layout.members]
     return Fleet(
         members=tuple(members[i] for i in back.tolist()),
         parameters=joined(lambda state: state.parameters(len(state.layout.members))),
         buffers={name: values for name, values in others.items() if not name.startswith("penalty.")},
         penalty_state={n.removeprefix("penalty."): v for n, v in others.items() if n.startswith("penalty.")},
-        history=History(history[:, 0].contiguous(), history[:, 1].contiguous()),
-        epochs_done=torch.where(diverged >= 0, diverged, closed),
+        history=History(
+            *(history[:, i].masked_fill(~trained, torch.nan) for i in range(2)),
+            held_out.masked_fill(~trained, torch.nan) if best else None,
+            torch.cat(best)[back] if best else None,
+        ),
+        epochs_done=torch.where(diverged >= 0, diverged, torch.minimum(closed, (~before).sum(1))),
         diverged=diverged,
         seconds=seconds,
         interrupted=interrupted,

@@ -74,7 +74,7 @@ class State:
         self.alive = torch.ones(len(flat), dtype=torch.bool, device=flat.device)
         self.sums = flat.new_zeros(2, len(flat))
         self.sizes = [shape.numel() for shape in self.shapes]
-        self.settled = [tensor.detach().clone() for tensor in (self.flat, *self.own.values())]
+        self.settled = [tensor.detach().clone() for tensor in self.kept()]
 
     @classmethod
     def stacked(
@@ -116,6 +116,10 @@ class State:
         columns = torch.split(self.flat.view(*lead, -1), self.sizes, dim=-1)
         return {name: part.view((*lead, *shape)) for name, part, shape in zip(self.names, columns, self.shapes)}
 
+    def kept(self) -> list[Tensor]:
+        """Return the tensors that make up the models, each (M, ...)."""
+        return [self.flat, *self.own.values()]
+
     def mutable(self) -> list[Tensor]:
         """Return every tensor that a step changes."""
         return [self.flat, self.first, self.second, self.steps, *self.own.values(), self.sums]
@@ -130,7 +134,7 @@ class State:
         task, penalty = self.sums
         finite = torch.isfinite(self.flat.sum(1) + task + torch.where(self.weight != 0, penalty, 0))
         self.alive.logical_and_(finite)
-        for tensor, settled in zip((self.flat, *self.own.values()), self.settled):
+        for tensor, settled in zip(self.kept(), self.settled):
             running = self.alive.view(-1, *[1] * (tensor.ndim - 1))
             settled.copy_(torch.where(running, tensor, settled))
         self.restore()
@@ -139,7 +143,7 @@ class State:
     @torch.no_grad()
     def restore(self) -> None:
         """Go back to the end of the last whole epoch."""
-        for tensor, settled in zip((self.flat, *self.own.values()), self.settled):
+        for tensor, settled in zip(self.kept(), self.settled):
             tensor.copy_(settled)
 
 

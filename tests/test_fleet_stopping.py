@@ -1,0 +1,219 @@
+"""Early stopping and the learning-rate schedule: the weights are those of the best epoch, model by model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+
+from fleet_samples import BATCH, COLUMNS, ENCODER, HEAD, LOSSES, PENALTIES, WIDTH, by_hand, gap, sample, trained
+from frhsic.fleet import DivergenceWarning, Member, Recipe, TrainingData, grid, mlp_encoder
+from frhsic.fleet.data import Purpose, batch_order
+from frhsic.penalties import HSIC, Penalty
+
+MEMBERS = grid([0.0, 1.0, 20.0], [1, 2], [0, 1])
+ROWS = 70
+quick = {"task": "binary", "encoder": ENCODER, "batch_size": BATCH, "device": "cpu", "learning_rate": 0.05}
+binary = partial(trained, **quick)
+
+
+def with_held_out(rows: int = ROWS, dtype: torch.dtype = torch.float32, **options: object) -> TrainingData:
+    """Return the first rows of a sample for training, the rest held out."""
+    data = sample(dtype=dtype, **options)
+    parts = [
+        TrainingData(data.x[:, at], None if data.y is None else data.y[:, at], data.s[:, at])
+        for at in (slice(rows), slice(rows, None))
+    ]
+    return replace(parts[0], held_out=parts[1])
+
+
+@pytest.mark.parametrize("name", ["head and gaussian", "frhsic", "adv"])
+def test_weights_are_bit_for_bit_those_of_a_run_that_ends_with_the_best_epoch(name):
+    data = with_held_out()
+    stopped = binary(data, MEMBERS, penalty=PENALTIES[name], epochs=15, patience=2)
+    best = stopped.history.best_epoch
+    assert len(set(best.tolist())) > 1, "all models are best in one epoch: a weak test"
+    runs = {
+        epoch: binary(replace(data, held_out=None), MEMBERS, penalty=PENALTIES[name], epochs=epoch + 1)
+        for epoch in set(best.tolist())
+    }
+    for index in range(len(MEMBERS)):
+        cut = runs[int(best[index])]
+        assert gap(stopped, index, {n: values[index] for n, values in cut.parameters.items()}) == 0
+        assert all(torch.equal(v[index], cut.penalty_state[n][index]) for n, v in stopped.penalty_state.items())
+
+
+@pytest.mark.parametrize("name", ["none", "head and gaussian", "whitened", "reg-gdp", "equal opportunity"])
+def test_the_objective_is_task_loss_and_weighted_penalty_in_batches_of_the_training_size(name):
+    data = with_held_out(dtype=torch.float64)
+    members = grid([0.5, 3.0], [1, 2], [0, 1])
+    fleet = binary(data, members, penalty=PENALTIES[name], epochs=1)
+    for index, member in enumerate(members):
+        encoder, head = fleet.module(index)
+        penalty = PENALTIES[name]()
+        penalty.prepare(data.s[member.split], torch.Generator())
+        held = data.held_out
+        x, y, s = held.x[member.split], held.y[member.split], held.s[member.split]
+        total = 0.0
+        for rows in batch_order(member.seed, member.split, 0, len(x), Purpose.HELD_OUT).split(BATCH):
+            z = encoder(x[rows])
+            scores = head(z)
+            loss = LOSSES["binary"](scores, y[rows], x[rows]).mean()
+            loss = loss + member.weight * penalty(z, s[rows], scores=scores, y=y[rows])
+            total += len(rows) * float(loss.detach())
+        assert float(fleet.history.held_out_objective[index, 0]) == pytest.approx(total / len(x), rel=1e-9)
+
+
+def test_best_epoch_has_the_least_objective_and_a_model_waits_no_longer_than_its_patience():
+    fleet = binary(with_held_out(), MEMBERS, penalty=HSIC, epochs=40, patience=4)
+    objective, best = fleet.history.held_out_objective, fleet.history.best_epoch
+    for index in range(len(MEMBERS)):
+        curve, done = objective[index], int(fleet.epochs_done[index])
+        assert int(curve[:done].argmin()) == int(best[index])
+        assert done in (int(best[index]) + 5, 40)
+        for values in (curve, fleet.history.task_loss[index], fleet.history.penalty[index]):
+            assert bool(values[:done].isfinite().all())
+            assert bool(values[done:].isnan().all())
+    assert int(fleet.epochs_done.min()) < int(fleet.epochs_done.max())
+    assert (fleet.diverged == -1).all()
+
+
+@pytest.mark.parametrize("options", [{"memory_budget": 1}, {"sequential": True}])
+def test_a_model_stops_alike_alone_and_beside_models_that_stop_later(options):
+    data = with_held_out(dtype=torch.float64)
+    together = binary(data, MEMBERS, penalty=HSIC, epochs=30, patience=2)
+    apart = binary(data, MEMBERS, penalty=HSIC, epochs=30, patience=2, **options)
+    assert len(set(together.epochs_done.tolist())) > 1
+    assert torch.equal(together.epochs_done, apart.epochs_done)
+    assert torch.equal(together.history.best_epoch, apart.history.best_epoch)
+    for name, values in together.parameters.items():
+        assert torch.allclose(values, apart.parameters[name], rtol=1e-9, atol=1e-9)
+    chosen = together.select([4, 1])
+    assert torch.equal(chosen.history.best_epoch, together.history.best_epoch[[4, 1]])
+
+
+def test_without_patience_all_epochs_are_taken_and_the_best_is_kept():
+    fleet = binary(with_held_out(), MEMBERS, penalty=HSIC, epochs=12)
+    assert (fleet.epochs_done == 12).all()
+    assert torch.equal(fleet.history.best_epoch, fleet.history.held_out_objective.argmin(1))
+    assert binary(sample(), MEMBERS, penalty=HSIC, epochs=1).history.best_epoch is None
+
+
+def test_statistics_of_batch_normalisation_are_those_of_the_best_epoch_and_not_of_held_out_rows():
+    encoder = partial(nn.Sequential, mlp_encoder(COLUMNS, 8, WIDTH), nn.BatchNorm1d(WIDTH))
+    data = with_held_out()
+    for sequential in (False, True):
+        options = {"encoder": encoder, "penalty": HSIC, "sequential": sequential}
+        stopped = binary(data, [Member(1.0)], epochs=20, patience=2, **options)
+        cut = binary(replace(data, held_out=None), [Member(1.0)], epochs=int(stopped.history.best_epoch) + 1, **options)
+        assert int(stopped.history.best_epoch) + 1 < 20
+        assert all(torch.equal(values, cut.buffers[name]) for name, values in stopped.buffers.items())
+
+
+def test_dropout_is_off_on_held_out_rows_and_leaves_the_stream_of_training_alone():
+    def encoder():
+        return nn.Sequential(ENCODER(), nn.Dropout(0.5))
+
+    data = with_held_out()
+    fleet = binary(data, [Member(1.0)], encoder=encoder, penalty=HSIC, epochs=4, sequential=True)
+    best = int(fleet.history.best_epoch)
+    plain = binary(replace(data, held_out=None), [Member(1.0)], encoder=encoder, penalty=HSIC, epochs=best + 1)
+    assert gap(fleet, 0, {n: values[0] for n, values in plain.parameters.items()}) == 0
+
+
+class Undefined(HSIC):
+    """A penalty that is not a number on batches of another size than that of training."""
+
+    def _value(self, batch):
+        value = super()._value(batch)
+        return value if batch.rows == ROWS else value * torch.nan
+
+
+def test_an_objective_that_is_never_a_number_stops_nothing():
+    data = with_held_out()
+    fleet = binary(data, [Member(0.0), Member(1.0)], penalty=Undefined, epochs=6, patience=2, batch_size=ROWS)
+    plain = binary(replace(data, held_out=None), [Member(0.0), Member(1.0)], penalty=HSIC, epochs=6, batch_size=ROWS)
+    assert int(fleet.epochs_done[1]) == 6
+    assert gap(fleet, 1, {n: values[1] for n, values in plain.parameters.items()}) == 0
+    assert bool(fleet.history.held_out_objective[0, : int(fleet.epochs_done[0])].isfinite().all())
+
+
+class Explosive(Penalty):
+    """A penalty that is infinite in every batch of models with a weight."""
+
+    def _value(self, batch):
+        return batch.z.sum() * torch.inf
+
+
+def test_a_model_that_diverges_at_once_keeps_its_initial_weights_and_the_others_go_on():
+    data = with_held_out()
+    with pytest.warns(DivergenceWarning):
+        fleet = binary(data, [Member(0.0), Member(1.0)], penalty=Explosive, epochs=5, patience=5)
+    assert fleet.history.best_epoch.tolist()[1] == -1
+    assert fleet.diverged.tolist() == [-1, 0]
+    assert int(fleet.history.best_epoch[0]) >= 0
+
+
+def test_a_watcher_hears_of_the_end_of_models_that_stop_early():
+    ticks = []
+    binary(with_held_out(), [Member(0.0)], epochs=500, patience=1, progress=ticks.append)
+    assert ticks[-1].epoch == 500
+
+
+def test_splits_keep_their_held_out_rows():
+    data = with_held_out()
+    parts = [
+        TrainingData(data.x[i : i + 1], data.y[i : i + 1], data.s[i : i + 1], None, None) for i in range(data.splits)
+    ]
+    held = data.held_out
+    parts = [
+        replace(part, held_out=TrainingData(held.x[i : i + 1], held.y[i : i + 1], held.s[i : i + 1]))
+        for i, part in enumerate(parts)
+    ]
+    stacked = TrainingData.stacked(parts)
+    assert torch.equal(stacked.held_out.x, held.x)
+    with pytest.raises(ValueError, match="splits differ in shape"):
+        TrainingData.stacked([parts[0], replace(parts[1], held_out=None)])
+
+
+@pytest.mark.parametrize("name", ["head and gaussian", "adv"])
+def test_cosine_is_that_of_torch_from_epoch_to_epoch(name):
+    data = sample(dtype=torch.float64)
+    members = grid([0.0, 2.0], [1], [1])
+    fleet = trained(
+        data, members, task="binary", encoder=ENCODER, head=HEAD, penalty=PENALTIES[name], epochs=4,
+        batch_size=BATCH, schedule="cosine", device="cpu",
+    )  # fmt: skip
+    for index, member in enumerate(members):
+        assert gap(fleet, index, by_hand(data, member, PENALTIES[name], epochs=4, cosine=True)) < 1e-9
+        assert gap(fleet, index, by_hand(data, member, PENALTIES[name], epochs=4)) > 1e-6
+
+
+def test_one_epoch_has_the_whole_step_size_in_both_schedules():
+    data = sample()
+    rates = [binary(data, MEMBERS, penalty=HSIC, epochs=1, schedule=name) for name in ("constant", "cosine")]
+    assert all(torch.equal(rates[0].parameters[n], rates[1].parameters[n]) for n in rates[0].parameters)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schedule": "linear"}, "schedule is 'linear'; choose one of constant, cosine"),
+        ({"patience": 0}, "patience is 0; pass an integer of at least 1"),
+        ({"patience": True}, "patience is True"),
+    ],
+)
+def test_a_recipe_that_cannot_be_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        Recipe("binary", **changes)
+
+
+def test_patience_needs_held_out_rows_of_the_same_columns():
+    with pytest.raises(ValueError, match="the data have no held-out rows"):
+        binary(sample(), MEMBERS, patience=3, epochs=2)
+    data = sample()
+    with pytest.raises(ValueError, match="pass the same"):
+        replace(data, held_out=TrainingData(data.x[..., :2], data.y, data.s))
