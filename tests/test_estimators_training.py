@@ -54,7 +54,7 @@ def test_a_fit_that_stops_early_is_a_fleet_with_these_rows_held_out():
         patience=3,
     )
     fleet = train(data, [Member(3.0, 0)], recipe, device="cpu", execution=Execution())
-    assert model.best_epoch_ == int(fleet.history.best_epoch[0])
+    assert model.best_epochs_ == (int(fleet.history.best_epoch[0]),)
     done = int(fleet.epochs_done[0])
     assert np.array_equal(model.validation_curve_, fleet.history.held_out_objective[0, :done].numpy())
     assert len(model.loss_curve_) == len(model.penalty_curve_) == done
@@ -76,9 +76,9 @@ def test_it_stops_before_it_overfits():
         ParityClassifier(early_stopping=stops, **(settings | options)).fit(X, y, sensitive_features=s)
         for stops in (True, False)
     )
-    assert stopped.best_epoch_ == int(np.argmin(stopped.validation_curve_))
-    assert len(stopped.validation_curve_) == stopped.best_epoch_ + 21 < 150
-    assert late.best_epoch_ is None
+    assert stopped.best_epochs_ == (int(np.argmin(stopped.validation_curve_)),)
+    assert len(stopped.validation_curve_) == stopped.best_epochs_[0] + 21 < 150
+    assert late.best_epochs_ is None
     assert late.validation_curve_ is None
     X_new, y_new, _ = draw(2000)
     losses = [log_loss(y_new, model.predict_proba(X_new)) for model in (stopped, late)]
@@ -121,14 +121,14 @@ def test_other_estimators_stop_early_too(estimator: type):
     X, _, s = biased()
     y = X[:, 1] if estimator is ParityRegressor else None
     model = estimator(penalty_weight=0.5, **STOPS).fit(X, y, sensitive_features=s)
-    assert model.best_epoch_ == int(np.argmin(model.validation_curve_))
+    assert model.best_epochs_ == (int(np.argmin(model.validation_curve_)),)
 
 
 def test_a_path_stops_each_weight_where_it_would_stop_alone():
     X, y, s = biased()
     path = fit_path(ParityClassifier(**STOPS), X, y, weights=[0.0, 30.0], sensitive_features=s)
     alone = [ParityClassifier(penalty_weight=w, **STOPS).fit(X, y, sensitive_features=s) for w in (0.0, 30.0)]
-    assert [model.best_epoch_ for model in path] == [model.best_epoch_ for model in alone]
+    assert [model.best_epochs_ for model in path] == [model.best_epochs_ for model in alone]
     assert np.allclose(path[1].decision_function(X), alone[1].decision_function(X), atol=1e-3)
 
 
@@ -138,7 +138,7 @@ def test_one_epoch_and_partial_fit_hold_out_nothing():
     part = ParityClassifier(**STOPS).partial_fit(X, y, sensitive_features=s)
     once = ParityClassifier(**(STOPS | {"epochs": 1})).fit(X, y, sensitive_features=s)
     for model in (part, once):
-        assert model.best_epoch_ is None
+        assert model.best_epochs_ is None
         assert np.array_equal(model.decision_function(X), plain.decision_function(X))
 
 
@@ -173,7 +173,7 @@ def test_a_stopped_model_comes_back_from_its_file(tmp_path: Path):
     model = ParityClassifier(**STOPS).fit(X, y, sensitive_features=s)
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
-    assert again.best_epoch_ == model.best_epoch_
+    assert again.best_epochs_ == model.best_epochs_
     assert np.array_equal(again.validation_curve_, model.validation_curve_)
     assert again.get_params()["n_iter_no_change"] == 3
 

@@ -13,16 +13,16 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-from torch import nn
+from torch import Tensor, nn
 
 from frhsic import _arrays
 from frhsic.estimators.attributes import scaled_attributes
-from frhsic.estimators.checks import check_parameters, later_seed, seed_of, width_of
+from frhsic.estimators.checks import check_continues, check_parameters, later_seed, seed_of, width_of
+from frhsic.estimators.ensemble import joined, member_seeds, rank
 from frhsic.estimators.persistence import save, set_state, to_json
 from frhsic.estimators.targets import Target
 from frhsic.estimators.validation import validation_rows
 from frhsic.fleet import (
-    Bottleneck,
     Execution,
     Fleet,
     Member,
@@ -76,7 +76,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     has_bottleneck_: bool
     random_seed_: int
     n_fits_: int
-    best_epoch_: int | None
+    best_epochs_: tuple[int, ...] | None
     validation_curve_: np.ndarray | None
 
     def __init__(
@@ -97,6 +97,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         early_stopping: bool | str = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 20,
+        ensemble: int = 1,
         handle_unknown: str = "error",
         feature_encoding: TableEncoding | None = None,
         sensitive_encoding: TableEncoding | None = None,
@@ -120,6 +121,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.ensemble = ensemble
         self.handle_unknown = handle_unknown
         self.feature_encoding = feature_encoding
         self.sensitive_encoding = sensitive_encoding
@@ -154,6 +156,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         `sensitive_encoding` to set the scales of the whole data. Adam's moments start anew in each call, so pass parts
         of many batches. It does not stop early and holds out no rows. The parameters are those of :meth:`fit`.
         """
+        check_continues(self)
         set_up = self._resume if self.__sklearn_is_fitted__() else self._start
         return self._train(partial(set_up, X, y, sensitive_features, sample_weight), 1)
 
@@ -170,13 +173,9 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @property
     def representation_rank_(self) -> int:
-        """Number of directions of Z that are left above the variance floor."""
+        """Number of directions of Z that are left above the variance floor; of an ensemble, the sum of its members'."""
         check_is_fitted(self)
-        if not self.has_bottleneck_:
-            return self.representation_size_
-        *_, bottleneck = self.encoder_.children()
-        assert isinstance(bottleneck, Bottleneck)
-        return bottleneck.rank
+        return rank(self.encoder_) if self.has_bottleneck_ else self.representation_size_
 
     @property
     def _n_features_out(self) -> int:
@@ -220,12 +219,13 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             encoder = partial(copy.deepcopy, self.encoder)
         else:
             encoder = partial(self.encoder, data.columns)
-        self.representation_size_ = width_of(encoder, data)
+        width = width_of(encoder, data)
+        self.representation_size_ = self.ensemble * width
         return Problem(
             data,
             target.task,
             encoder,
-            partial(affine_head, self.representation_size_, target.outputs),
+            partial(affine_head, width, target.outputs),
             self._unprepared_penalty(target.task) if penalized else NoPenalty(),
             self.random_seed_,
         )
@@ -291,7 +291,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
         fleet = train(
             problem.data,
-            [Member(weight, problem.seed) for weight in weights],
+            [Member(weight, seed) for weight in weights for seed in member_seeds(problem.seed, self.ensemble)],
             learned,
             device=self.device,
             progress=bool(self.verbose),
@@ -310,22 +310,22 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._penalty(task).default_variance_floor if self.variance_floor is None else float(self.variance_floor)
 
     def _adopt(self, fleet: Fleet, index: int, *, through_bottleneck: bool = False) -> None:
-        """Take over one model of a fleet, which was trained through a bottleneck or may have got one afterwards."""
-        encoder, head = fleet.module(index)
-        self.has_bottleneck_ = through_bottleneck or fleet.cuts(index)
+        """Take over the model of one weight, which was trained through a bottleneck or may have got one afterwards."""
+        places = list(range(index * self.ensemble, (index + 1) * self.ensemble))
+        encoder, head = joined([fleet.module(i) for i in places])
+        self.has_bottleneck_ = through_bottleneck or fleet.cuts(places[0])
         self.encoder_, self.head_ = encoder.cpu(), head.cpu()
         self.penalty_ = copy.deepcopy(fleet.penalty)
-        state = {name: values[index].detach().clone() for name, values in fleet.penalty_state.items()}
+        state = {name: values[places[0]].detach().clone() for name, values in fleet.penalty_state.items()}
         set_state(self.penalty_, state)
         self.penalty_ = self.penalty_.cpu()
-        history, epochs = fleet.history, slice(None)
-        self.best_epoch_ = self.validation_curve_ = None
+        history, epochs = fleet.history.select(places), None
+        self.best_epochs_ = self.validation_curve_ = None
         if history.best_epoch is not None and history.held_out_objective is not None:
-            epochs = slice(int(fleet.epochs_done[index]))
-            self.best_epoch_ = int(history.best_epoch[index])
-            self.validation_curve_ = _arrays.to_numpy(history.held_out_objective[index, epochs])
-        self.loss_curve_ = _arrays.to_numpy(history.task_loss[index, epochs])
-        self.penalty_curve_ = _arrays.to_numpy(history.penalty[index, epochs])
+            epochs = int(fleet.epochs_done[places].max())
+            self.best_epochs_ = tuple(history.best_epoch.tolist())
+            self.validation_curve_ = _mean(history.held_out_objective[:, :epochs])
+        self.loss_curve_, self.penalty_curve_ = (_mean(c[:, :epochs]) for c in (history.task_loss, history.penalty))
 
     def _features(self, X: Any) -> np.ndarray:
         """Return X encoded, float64 (n, width), after scikit-learn's checks of columns and their names."""
@@ -344,7 +344,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Return the penalty that the parameters ask for."""
         if isinstance(self.penalty, Penalty):
             return self.penalty
-        return penalty_named(self.penalty, self.representation_size_, head=task != "reconstruction")
+        return penalty_named(self.penalty, self.representation_size_ // self.ensemble, head=task != "reconstruction")
 
     def _unprepared_penalty(self, task: Task) -> Penalty:
         penalty = self._penalty(task).unprepared()
@@ -379,3 +379,8 @@ def _training_data(
     x: np.ndarray, y: np.ndarray | None, s: np.ndarray, weights: np.ndarray | None, held_out: TrainingData | None = None
 ) -> TrainingData:
     return TrainingData.of(x, y, s, sample_weight=weights, held_out=held_out)
+
+
+def _mean(curves: Tensor) -> np.ndarray:
+    """Return the mean of the members' curves (K, epochs), over those that were trained in an epoch."""
+    return _arrays.to_numpy(curves[0] if len(curves) == 1 else curves.nanmean(0))

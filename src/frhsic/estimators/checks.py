@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from torch import nn
 
 from frhsic import _arrays
+from frhsic.estimators.ensemble import encoders_in
 from frhsic.fleet import TrainingData
 from frhsic.fleet.recipe import output_width
 from frhsic.penalties import Penalty
@@ -37,6 +38,9 @@ def check_parameters(estimator: ParityBase) -> None:
         raise ValueError(f"early_stopping={estimator.early_stopping!r}; pass False, True or 'auto'.")
     _arrays.require_fraction(estimator.validation_fraction, "validation_fraction")
     _arrays.require_integer(estimator.n_iter_no_change, "n_iter_no_change")
+    _arrays.require_integer(estimator.ensemble, "ensemble")
+    if estimator.warm_start:
+        check_continues(estimator)
     if isinstance(estimator.penalty, str):
         penalty_named(estimator.penalty)
     if estimator.handle_unknown not in ("error", "ignore"):
@@ -53,6 +57,16 @@ def check_parameters(estimator: ParityBase) -> None:
         if not isinstance(value, kind):
             raise TypeError(f"{name} is {type(value).__name__}; pass {pass_instead}.")
     _arrays.resolve_device(estimator.device)
+
+
+def check_continues(estimator: ParityBase) -> None:
+    """Raise if an estimator cannot continue training: an ensemble is one model and does not keep its members apart."""
+    members = max(estimator.ensemble, len(encoders_in(estimator.encoder_)) if hasattr(estimator, "encoder_") else 1)
+    if members > 1:
+        raise ValueError(
+            f"an ensemble of {members} models cannot continue training from an earlier call: its members "
+            "are joined into one model. Use fit with warm_start=False, or pass ensemble=1."
+        )
 
 
 def check_same_names(names: list[str], known: list[str]) -> None:

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from frhsic.estimators.base import ParityBase
+from frhsic.estimators.checks import check_continues
 from frhsic.estimators.targets import Target, class_target, target_column
 
 
@@ -65,6 +66,10 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         The penalties "adv" and "laftr" learn during training and look small at first; leave it off for them.
     validation_fraction, n_iter_no_change
         See `early_stopping`. Rows are drawn by `random_state`, the same share of each class.
+    ensemble : int
+        Number of models that are trained at once from different seeds and deployed as one: Z holds the columns of all,
+        and the head's raw output is the mean of theirs. An ensemble cannot continue training (`warm_start`,
+        `partial_fit`).
     handle_unknown : {"error", "ignore"}
         Unseen category at predict: raise, or encode as all zeros.
     feature_encoding, sensitive_encoding : TableEncoding, optional
@@ -83,20 +88,20 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
     classes_ : ndarray
         Labels of the classes.
     encoder_, head_ : torch.nn.Module
-        The trained modules, on the CPU.
+        The trained modules, on the CPU: float32, of an ensemble float64.
     has_bottleneck_ : bool
         Whether `encoder_` ends in a bottleneck that drops directions of Z below the variance floor.
     representation_rank_ : int
         Number of directions of Z that are left.
     penalty_ : Penalty
-        The penalty with its state at the end of training.
+        The penalty with its state at the end of training; of an ensemble, that of its first member.
     feature_encoding_, sensitive_encoding_ : TableEncoding
         Scales (minimum and maximum of the training rows) and levels of X and of the attributes.
     loss_curve_, penalty_curve_ : ndarray
-        Task loss and penalty of each epoch of the last call.
-    validation_curve_, best_epoch_ : ndarray and int, or None
+        Task loss and penalty of each epoch of the last call; of an ensemble, the mean of its members'.
+    validation_curve_, best_epochs_ : ndarray and tuple of int, or None
         With early stopping: task loss + λ · penalty on the held-out rows after each epoch, and the epoch, counted from
-        0, whose weights the model has.
+        0, whose weights the model has; of an ensemble, the epoch of each member.
     n_features_in_, feature_names_in_, sensitive_names_in_
         Number and names of the columns seen in `fit`.
 
@@ -135,6 +140,7 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         classes : array, optional
             All labels. Needed in the first call if its rows lack some of them.
         """
+        check_continues(self)
         if not self.__sklearn_is_fitted__():
             return self._train(partial(self._start, X, y, sensitive_features, sample_weight, classes), 1)
         if classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):

@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from frhsic import kernels, penalties
 from frhsic._files import write_whole
 from frhsic._version import __version__
+from frhsic.estimators.ensemble import EncoderEnsemble, encoders_in
 from frhsic.fleet import Bottleneck, affine_head, mlp_encoder
 from frhsic.kernels import Kernel
 from frhsic.penalties import NoPenalty, Penalty
@@ -37,8 +38,9 @@ from frhsic.tables import Category, Number, TableEncoding
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase
 
-LAYOUT = 2
-"""Number of the layout that is written. Layout 2 added the bottleneck; files with a larger number are refused."""
+LAYOUT = 3
+"""Number of the layout that is written; files with a larger number are refused. Layout 2 added the bottleneck, layout 3
+the activation of the encoder, ensembles and early stopping."""
 
 KEY = "frhsic"
 ESTIMATORS = ("ParityClassifier", "ParityEncoder", "ParityRegressor")
@@ -47,7 +49,7 @@ LEARNED = (
     "representation_size_",
     "random_seed_",
     "n_fits_",
-    "best_epoch_",
+    "best_epochs_",
     "target_mean_",
     "target_scale_",
     "task_",
@@ -62,6 +64,7 @@ BEFORE_THEY_EXISTED = {
     "activation": "selu",
     "schedule": "constant",
     "early_stopping": False,
+    "ensemble": 1,
 }
 """Parameters that older files do not have, and the values those models were trained with."""
 
@@ -278,6 +281,7 @@ def _header(model: ParityBase) -> dict[str, Any]:
             "activation": model.activation,
             "head": [head.in_features, head.out_features],
             "bottleneck": model.has_bottleneck_,
+            "ensemble": len(encoders_in(model.encoder_)),
         },
         "penalty": to_json(model.penalty_),
         "learned": learned,
@@ -312,7 +316,7 @@ def _parameters(header: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]
 
 def _restore(model: ParityBase, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Give an estimator that has its parameters the fitted state of a file."""
-    model.best_epoch_ = None
+    model.best_epochs_ = None
     for name, value in header["learned"].items():
         if name == "classes_":
             model.classes_ = np.array(value["values"], dtype=value["dtype"])
@@ -321,7 +325,8 @@ def _restore(model: ParityBase, header: dict[str, Any], tensors: dict[str, Tenso
     architecture = header["architecture"]
     model.has_bottleneck_ = architecture.get("bottleneck", False)
     model.encoder_ = _loaded(_encoder(architecture, model.encoder), tensors, "encoder")
-    model.head_ = _loaded(affine_head(*architecture["head"]), tensors, "head")
+    head = affine_head(*architecture["head"])
+    model.head_ = _loaded(head.double() if architecture.get("ensemble", 1) > 1 else head, tensors, "head")
     penalty = model.penalty if is_custom(header["penalty"]) else from_json(header["penalty"])
     if not isinstance(penalty, Penalty):
         raise ValueError(
@@ -336,7 +341,12 @@ def _restore(model: ParityBase, header: dict[str, Any], tensors: dict[str, Tenso
 
 
 def _encoder(architecture: dict[str, Any], custom: Any) -> nn.Module:
-    size = architecture["head"][0]
+    count = architecture.get("ensemble", 1)
+    members = [_member(architecture, custom, architecture["head"][0] // count) for _ in range(count)]
+    return members[0] if count == 1 else EncoderEnsemble(members).double()
+
+
+def _member(architecture: dict[str, Any], custom: Any, size: int) -> nn.Module:
     encoder: Any
     if custom is None:
         activation = architecture.get("activation", "selu")
