@@ -35,7 +35,15 @@ from frhsic.fleet import (
 )
 from frhsic.penalties import NoPenalty, Penalty
 from frhsic.penalty_names import penalty_named
-from frhsic.tables import Number, TableEncoding
+from frhsic.tables import (
+    BandedAttributeWarning,
+    Number,
+    TableEncoding,
+    check_distinct,
+    is_frame,
+    read_sensitive,
+    to_pandas,
+)
 
 CHUNK_ROWS = 65_536
 """Number of rows that are encoded at once."""
@@ -96,7 +104,8 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         learning_rate: float = 1e-3,
         weight_decay: float | None = None,
         variance_floor: float | None = None,
-        handle_unknown: str = "error",
+        scaling: str = "quantile",
+        handle_unknown: str = "ignore",
         feature_encoding: TableEncoding | None = None,
         sensitive_encoding: TableEncoding | None = None,
         warm_start: bool = False,
@@ -114,6 +123,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.variance_floor = variance_floor
+        self.scaling = scaling
         self.handle_unknown = handle_unknown
         self.feature_encoding = feature_encoding
         self.sensitive_encoding = sensitive_encoding
@@ -128,12 +138,14 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            Features. Text and categories of a DataFrame are encoded; all columns are scaled to [0, 1].
+            Features: numbers, booleans, and in a DataFrame also text, categories, dates and durations. Missing values
+            are taken.
         y : array of shape (n,)
             Target: labels of two or more classes for a classifier, numbers for a regressor, either or None for an
             encoder.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
-            Numeric attributes. Without them the model is trained without penalty, with a warning unless
+            Numeric attributes; in a Series or DataFrame also bands such as "30-39" and ordered categories, which are
+            turned into numbers with a warning. Without them the model is trained without penalty, with a warning unless
             `penalty_weight` is 0.
         sample_weight : array of shape (n,), optional
             Weights of the rows in the task loss; the penalty does not use them.
@@ -306,15 +318,22 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _features(self, X: Any) -> np.ndarray:
         """Return X encoded, float64 (n, width), after scikit-learn's checks of columns and their names."""
         first = not hasattr(self, "feature_encoding_")
-        if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        if is_frame(X):
+            X = X if hasattr(X, "dtypes") else to_pandas(X, "X")  # scikit-learn knows no pyarrow tables
+            check_distinct(map(str, X.columns), "X")
             validate_data(self, X, reset=first, skip_check_array=True)
             if first and self.feature_encoding is not None:
                 self.feature_encoding.check_names(X)
         else:
-            X = validate_data(self, X, reset=first, dtype="numeric")
+            X = validate_data(self, X, reset=first, dtype="numeric", ensure_all_finite="allow-nan")
         if first:
-            self.feature_encoding_ = self.feature_encoding or TableEncoding.fit(X)
+            self.feature_encoding_ = self.feature_encoding or TableEncoding.fit(X, scaling=self.scaling)  # type: ignore[arg-type]  # checked before
         return self.feature_encoding_(X, "ignore" if self.handle_unknown == "ignore" else "error")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def _sensitive(self, values: Any, rows: int) -> np.ndarray | None:
         """Return the sensitive attributes scaled, (n, q), or None if there is no penalty to train with."""
@@ -328,10 +347,12 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                     stacklevel=6,
                 )
             return None
-        s = _arrays.to_numpy(_arrays.matrix(values, "sensitive_features")).astype(np.float64)
+        attributes = read_sensitive(values)
+        s, names = attributes.values, list(attributes.names)
         if len(s) != rows:
             raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(s)}.")
-        names = _arrays.column_names(values, "sensitive", s.shape[1])
+        for note in attributes.notes:
+            warnings.warn(note, BandedAttributeWarning, stacklevel=6)
         if not hasattr(self, "sensitive_encoding_"):
             encoding = TableEncoding(tuple(Number(n, float(c.min()), float(c.max())) for n, c in zip(names, s.T)))
             self.sensitive_encoding_ = self.sensitive_encoding or encoding

@@ -37,6 +37,8 @@ def check_parameters(estimator: ParityBase) -> None:
         penalty_named(estimator.penalty)
     if estimator.handle_unknown not in ("error", "ignore"):
         raise ValueError(f"handle_unknown={estimator.handle_unknown!r}; pass 'error' or 'ignore'.")
+    if estimator.scaling not in ("quantile", "robust", "range"):
+        raise ValueError(f"scaling={estimator.scaling!r}; pass 'quantile', 'robust' or 'range'.")
     encoding = "TableEncoding.fit(table), or None"
     kinds: dict[str, tuple[Any, str]] = {
         "penalty": ((str, Penalty), "a name such as 'hsic', or an object of frhsic.penalties"),

@@ -55,8 +55,12 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         paper's methods and for a penalty on the head alone. Z keeps its number of columns, which are then collinear,
         and the head is not fitted again. Nothing is dropped if λ is 0, or if there are fewer than four rows for each
         coordinate of Z; a `partial_fit` on so few rows keeps the directions of the calls before.
-    handle_unknown : {"error", "ignore"}
-        Unseen category at predict: raise, or encode as all zeros.
+    scaling : {"quantile", "robust", "range"}
+        How numbers and dates are scaled: by their ranks in the training rows, to [0, 1]; by median and quartiles with
+        smooth clipping; or by minimum and maximum, as in the paper. See :class:`frhsic.tables.TableEncoding`.
+    handle_unknown : {"ignore", "error"}
+        Unseen category at predict: encode as all zeros (or as "other", if rare levels of the training rows were
+        grouped), or raise.
     feature_encoding, sensitive_encoding : TableEncoding, optional
         Scales and levels to use in place of those of the training rows (of the first call to `partial_fit`).
     warm_start : bool
@@ -81,7 +85,7 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
     penalty_ : Penalty
         The penalty with its state at the end of training.
     feature_encoding_, sensitive_encoding_ : TableEncoding
-        Scales (minimum and maximum of the training rows) and levels of X and of the attributes.
+        Scales and levels of X in the training rows, and minimum and maximum of the attributes.
     loss_curve_, penalty_curve_ : ndarray
         Task loss and penalty of each epoch of the last call.
     n_features_in_, feature_names_in_, sensitive_names_in_

@@ -30,7 +30,7 @@ class ParityEncoder(ParityBase):
     Parameters
     ----------
     penalty, penalty_weight, encoder, hidden_layer_sizes, representation_size, epochs, batch_size, learning_rate, \
-weight_decay, variance_floor, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, \
+weight_decay, variance_floor, scaling, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, \
 random_state, verbose
         As in :class:`ParityClassifier`. Without y, "hsic" has no term for the head, and the weight decay is 0.
 

@@ -13,7 +13,7 @@ import copy
 import hashlib
 import inspect
 import json
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,13 +32,14 @@ from frhsic._version import __version__
 from frhsic.fleet import Bottleneck, affine_head, mlp_encoder
 from frhsic.kernels import Kernel
 from frhsic.penalties import NoPenalty, Penalty
-from frhsic.tables import Category, Number, TableEncoding
+from frhsic.tables import TableEncoding
 
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase
 
-LAYOUT = 2
-"""Number of the layout that is written. Layout 2 added the bottleneck; files with a larger number are refused."""
+LAYOUT = 3
+"""Number of the layout that is written. Layout 2 added the bottleneck, layout 3 several encoders of columns; files with
+a larger number are refused."""
 
 KEY = "frhsic"
 ESTIMATORS = ("ParityClassifier", "ParityEncoder", "ParityRegressor")
@@ -55,7 +56,7 @@ LEARNED = (
 )
 NAMES = ("feature_names_in_", "sensitive_names_in_")
 CURVES = ("loss_curve_", "penalty_curve_")
-BEFORE_THEY_EXISTED = {"weight_decay": 0.0, "variance_floor": 0.0}
+BEFORE_THEY_EXISTED = {"weight_decay": 0.0, "variance_floor": 0.0, "scaling": "range"}
 """Parameters that the first files do not have, and the values those models were trained with."""
 
 RENAMED_CLASSES: dict[str, str] = {}
@@ -179,7 +180,7 @@ def to_json(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [to_json(item) for item in value]
     if isinstance(value, TableEncoding):
-        return {"table": [{name: to_json(item) for name, item in asdict(column).items()} for column in value.columns]}
+        return {"table": value.to_plain()}
     name = type(value).__name__
     arguments: dict[str, Any] = {}
     if isinstance(value, Kernel) and is_dataclass(value) and type(value) is getattr(kernels, name, None):
@@ -205,8 +206,7 @@ def from_json(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "table" in value:
-        columns = [{name: from_json(item) for name, item in column.items()} for column in value["table"]]
-        return TableEncoding(tuple(Category(**c) if "levels" in c else Number(**c) for c in columns))
+        return TableEncoding.from_plain(value["table"])
     for kind, module, base in (("kernel", kernels, Kernel), ("penalty", penalties, Penalty)):
         if kind in value:
             name = str(RENAMED_CLASSES.get(value[kind], value[kind]))

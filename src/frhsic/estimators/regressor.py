@@ -26,7 +26,7 @@ class ParityRegressor(RegressorMixin, ParityBase):  # type: ignore[misc]  # scik
     Parameters
     ----------
     penalty, penalty_weight, encoder, hidden_layer_sizes, representation_size, epochs, batch_size, learning_rate, \
-weight_decay, variance_floor, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, \
+weight_decay, variance_floor, scaling, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, \
 random_state, verbose
         As in :class:`ParityClassifier`.
 
