@@ -246,7 +246,7 @@ def _positives(
 
 
 def _adjusted(audited: list[AttributeAudit]) -> list[AttributeAudit]:
-    """Return the audits with p-values adjusted over the attributes (Holm): of all rows, and of the favourable outcome."""
+    """Return the audits with p-values adjusted over the attributes (Holm), of all rows and of the favoured ones."""
     if len(audited) == 1:
         return audited
     for part in ("all_rows", "positives"):

@@ -13,11 +13,19 @@ from typing import Any, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import nn
 
 from frhsic import _arrays
-from frhsic.estimators.checks import check_parameters, check_same_names, later_seed, seed_of, width_of
+from frhsic.estimators.checks import (
+    check_parameters,
+    check_same_names,
+    later_seed,
+    seed_of,
+    warn_shared_columns,
+    width_of,
+)
+from frhsic.estimators.features import encoded_features
 from frhsic.estimators.persistence import save, set_state, to_json
 from frhsic.estimators.targets import Target
 from frhsic.fleet import (
@@ -35,15 +43,7 @@ from frhsic.fleet import (
 )
 from frhsic.penalties import NoPenalty, Penalty
 from frhsic.penalty_names import penalty_named
-from frhsic.tables import (
-    BandedAttributeWarning,
-    Number,
-    TableEncoding,
-    check_distinct,
-    is_frame,
-    read_sensitive,
-    to_pandas,
-)
+from frhsic.tables import BandedAttributeWarning, Number, TableEncoding, read_sensitive
 
 CHUNK_ROWS = 65_536
 """Number of rows that are encoded at once."""
@@ -268,6 +268,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target.values)}.")
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
         s = self._sensitive(sensitive_features, len(x))
+        warn_shared_columns(self)
         data = TrainingData.of(x, target.values, np.zeros((len(x), 1)) if s is None else s, sample_weight=weights)
         return data, target, s is not None
 
@@ -316,19 +317,8 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.penalty_curve_ = _arrays.to_numpy(fleet.history.penalty[index])
 
     def _features(self, X: Any) -> np.ndarray:
-        """Return X encoded, float64 (n, width), after scikit-learn's checks of columns and their names."""
-        first = not hasattr(self, "feature_encoding_")
-        if is_frame(X):
-            X = X if hasattr(X, "dtypes") else to_pandas(X, "X")  # scikit-learn knows no pyarrow tables
-            check_distinct(map(str, X.columns), "X")
-            validate_data(self, X, reset=first, skip_check_array=True)
-            if first and self.feature_encoding is not None:
-                self.feature_encoding.check_names(X)
-        else:
-            X = validate_data(self, X, reset=first, dtype="numeric", ensure_all_finite="allow-nan")
-        if first:
-            self.feature_encoding_ = self.feature_encoding or TableEncoding.fit(X, scaling=self.scaling)  # type: ignore[arg-type]  # checked before
-        return self.feature_encoding_(X, "ignore" if self.handle_unknown == "ignore" else "error")
+        """Return X encoded, float64 (n, width)."""
+        return encoded_features(self, X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

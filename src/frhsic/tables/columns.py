@@ -102,8 +102,8 @@ def find_kinds(
     if identifiers:
         levels = max(table[column].nunique() for column in identifiers)
         raise ValueError(
-            f"{quoted(identifiers)} of {name} holds text with {levels:,} different values in {len(table):,} rows, so it "
-            f"identifies rows. {advice.drop(identifiers)}."
+            f"{quoted(identifiers)} of {name} holds text with {levels:,} different values in {len(table):,} rows, so "
+            f"it identifies rows. {advice.drop(identifiers)}."
         )
     for column in [column for column, kind in kinds.items() if kind == "number"]:
         numbers(table[column], column)

@@ -141,18 +141,7 @@ class TableEncoding:
     @classmethod
     def from_plain(cls, columns: Sequence[Mapping[str, Any]]) -> TableEncoding:
         """Return the encoding that :meth:`to_plain` has written. Files of earlier versions do not name encoders."""
-        encoders = []
-        for column in columns:
-            kind = ENCODERS.get(column.get("encoder", "Category" if "levels" in column else "Number"))
-            if kind is None:
-                raise ValueError(f"the encoder {column['encoder']!r} is not known to this version of frhsic.")
-            given = {key: tuple(item) if isinstance(item, list) else item for key, item in column.items()}
-            given.pop("encoder", None)
-            try:
-                encoders.append(kind(**given))
-            except TypeError as error:  # fields that are missing, unknown or of another type
-                raise ValueError(f"a column of the encoding cannot be read as {kind.__name__}: {error}.") from error
-        return cls(tuple(encoders))
+        return cls(tuple(_from_plain(column) for column in columns))
 
     def to_plain(self) -> list[dict[str, Any]]:
         """Return the encoders as dictionaries of plain values, for JSON."""
@@ -222,6 +211,36 @@ def _columns(table: Any, name: str) -> list[tuple[str, np.ndarray, Unit | Litera
         raise ValueError(f"{name} has no rows.")
     check_distinct(table.columns, name)
     return [(label, *feature(table[label], f"column {label!r} of {name}")) for label in table.columns]
+
+
+def _from_plain(column: Mapping[str, Any]) -> Encoder:
+    """Return an encoder from a dictionary that may come from anyone; raise ValueError unless every field is right."""
+    given = {key: tuple(item) if isinstance(item, list) else item for key, item in dict(column).items()}
+    kind = ENCODERS.get(str(given.pop("encoder", "Category" if "levels" in given else "Number")))
+    if kind is None:
+        raise ValueError(f"the encoder {column['encoder']!r} is not known to this version of frhsic.")
+    types: dict[str, Any] = {
+        "name": str,
+        "missing": bool,
+        "other": bool,
+        "rows": int,
+        "knots": tuple,
+        "counts": tuple,
+        "levels": tuple,
+        "unit": str,
+    }
+    items = {"knots": (int, float), "counts": (int,), "levels": (str, int, float, bool)}
+    for key, value in given.items():
+        allowed = (int, float, type(None)) if key == "median" else types.get(key, (int, float))
+        fits = isinstance(value, allowed) and (allowed is bool or key == "levels" or not isinstance(value, bool))
+        if not fits or any(type(item) not in items[key] for item in (value if key in items else ())):
+            raise ValueError(f"{key} of the encoder {kind.__name__} is {str(value)[:50]!r}, which it cannot be.")
+    if given.get("unit", "number") not in HELD or given.get("unit") == "category":
+        raise ValueError(f"the unit {given['unit']!r} is not known to this version of frhsic.")
+    try:
+        return kind(**given)
+    except TypeError as error:  # a field is missing or unknown
+        raise ValueError(f"a column of the encoding cannot be read as {kind.__name__}: {error}.") from error
 
 
 def _sorted(levels: set[Level]) -> tuple[Level, ...]:

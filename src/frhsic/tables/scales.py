@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 MOST_KNOTS = 64
-"""Values of a column that its quantile scale remembers at most."""
+"""Values of a column that its quantile scale remembers at even distances of rank; the tails add a few."""
 
 Scaling = Literal["quantile", "robust", "range"]
 Unit = Literal["number", "date", "duration"]
@@ -279,10 +279,17 @@ def _places(counts: np.ndarray) -> np.ndarray:
 
 
 def _summary(values: np.ndarray, counts: np.ndarray) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Return at most :data:`MOST_KNOTS` of the sorted values, even in rank, each with the rows nearest to it."""
+    """Return knots among the sorted values, each with the number of rows nearest to it.
+
+    They are :data:`MOST_KNOTS` values at even distances of rank and, before the first and the last distance, those 1,
+    2, 4, ... rows from each end: one far-off row then takes no order from the others.
+    """
     if len(values) > MOST_KNOTS:
         places = _places(counts.astype(np.float64))
-        at = np.unique(np.searchsorted(places, np.linspace(0.0, 1.0, MOST_KNOTS)))
+        row = 1 / float(counts.sum())
+        tail = row * 2.0 ** np.arange(max(0, math.ceil(-math.log2(MOST_KNOTS * row))))
+        levels = np.concatenate([np.linspace(0.0, 1.0, MOST_KNOTS), tail, 1 - tail])
+        at = np.unique(np.searchsorted(places, levels - row / 2))
         between = (places[at[1:]] + places[at[:-1]]) / 2
         counts = np.bincount(np.searchsorted(between, places), weights=counts, minlength=len(at)).astype(np.int64)
         values = values[at]

@@ -154,10 +154,7 @@ def _without_attribute(s: pd.DataFrame) -> Iterator[str]:
     for name in s:
         missing = int(s[name].isna().sum())
         if missing:
-            yield (
-                f"{missing:,} of {len(s):,} rows lack {name}. Those among the training rows train without the penalty; "
-                "the others are not measured."
-            )
+            yield (f"{missing:,} of {len(s):,} rows lack {name}; the numbers below are of rows that have it.")
 
 
 def _favourable(column: pd.Series[Any], target: Target, roles: ColumnRoles) -> object:
