@@ -255,7 +255,7 @@ def test_encodings_of_earlier_files_are_read():
     old = [{"name": "age", "low": 20.0, "high": 60.0}, {"name": "job", "levels": ["clerk", "cook"]}]
     encoding = TableEncoding.from_plain(old)
     assert encoding.columns == (Number("age", 20.0, 60.0), Category("job", ("clerk", "cook")))
-    with pytest.raises(ValueError, match="'age' holds 1 missing values .* trained before missing values were taken"):
+    with pytest.raises(ValueError, match=r"'age' holds 1 missing values .* trained before missing values were taken"):
         encoding(pd.DataFrame({"age": [np.nan], "job": ["cook"]}))
 
 

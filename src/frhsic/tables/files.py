@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import lzma
 import zipfile
 import zlib
@@ -272,7 +271,9 @@ def _readable(path: Path, file_format: str) -> Iterator[None]:
         yield
     except UnicodeDecodeError as error:
         raise ValueError(f"{path.name} cannot be read as {file_format}: it is not UTF-8. Save it as UTF-8.") from error
-    except (ValueError, EOFError, csv.Error, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile) as error:
+    except (ValueError, EOFError, OSError, csv.Error, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # of the system, not of a decompressor
+            raise
         raise ValueError(f"{path.name} cannot be read as {file_format}: {_short(error)}.") from error
 
 

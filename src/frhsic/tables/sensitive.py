@@ -64,6 +64,7 @@ def read_sensitive(
     >>> read_sensitive(pd.Series(["20-29", "30-39", "40+"], name="age")).values.ravel().tolist()
     [24.5, 34.5, 44.5]
     """
+    values = to_pandas(values, name) if is_frame(values) and not hasattr(values, "dtypes") else values
     table = _banded(values, name, default)
     if table is None:
         array = _arrays.to_numpy(_arrays.matrix(values, name, allow_missing=allow_missing)).astype(np.float64)
