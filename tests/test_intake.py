@@ -155,7 +155,7 @@ def test_an_empty_field_at_the_end_and_blank_lines_are_tolerated(content, tmp_pa
 
 def test_text_that_is_not_utf_8_says_so(tmp_path):
     (tmp_path / "t.csv").write_bytes("größe,x\n1,2\n".encode("latin-1"))
-    with pytest.raises(ValueError, match="it is not UTF-8. Save it as UTF-8"):
+    with pytest.raises(ValueError, match=r"it is not UTF-8. Save it as UTF-8"):
         read_frame(tmp_path / "t.csv")
 
 
@@ -400,7 +400,7 @@ def test_odd_arguments_are_named():
     with pytest.raises(ValueError, match="X has more than one column named a; rename them"):
         model.fit(frame, y, sensitive_features=s)
     objects = np.array([["cook", 1.0, 2.0]] * 60, dtype=object)
-    with pytest.raises(ValueError, match="X is an array of objects .* Pass a DataFrame"):
+    with pytest.raises(ValueError, match=r"X is an array of objects .* Pass a DataFrame"):
         model.fit(objects, y, sensitive_features=s)
     with pytest.raises(TypeError, match=r"weights is None; pass a sequence of numbers"):
         fit_path(model, X, y, weights=None, sensitive_features=s)

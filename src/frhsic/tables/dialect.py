@@ -94,6 +94,8 @@ def dialect_of(path: Path, options: ReadOptions = DEFAULTS) -> Dialect:
     separator = options.separator or _separator(lines, usual)
     rows = [row for row in csv.reader(lines, delimiter=separator, skipinitialspace=True) if row]
     decimal = options.decimal or _decimal(rows[1:], separator)
+    if separator == decimal:
+        raise ValueError(f"{decimal!r} cannot separate its fields and be the decimal sign; say what separates them")
     notes = []
     if options.separator is None and separator != usual:
         notes.append(f"{path.name} was read with {_SHOWN[separator]} between fields.")
