@@ -292,7 +292,7 @@ BAD = [
     (["people.csv", "-t", "approved", "-s", "Age"], "Did you mean 'age'?"),
     (["people.csv", "-t", "approved", "-s", "job"], "not numeric: it holds"),
     (["people.csv", "-t", "approved", "-s", "empty"], "has no value in any of the 300 rows"),
-    (["people.csv", "-t", "approved", "-s", "same", *FEATURES], "is 1 in every complete row"),
+    (["people.csv", "-t", "approved", "-s", "same", *FEATURES], "is 1 in every row of people.csv"),
     (["people.csv", "-t", "age", "-s", "age"], "both the target and a sensitive attribute"),
     (["people.csv", "-t", "same", "-s", "age", *FEATURES], "nothing to predict"),
     (["people.csv", "-t", "job", "-s", "age", "--features", "skill"], "Pass --positive VALUE"),
@@ -301,10 +301,13 @@ BAD = [
     (["people.csv", "-t", "approved", "-s", "age", "--features", "skil"], "Did you mean 'skill'?"),
     (["people.csv", "-t", "approved", "-s", "age", "--drop", "idd"], "Did you mean 'id'?"),
     (["people.csv", "-t", "approved", "-s", "age", "--features", "age"], "is left to predict from"),
-    (["people.csv", "-t", "approved", "-s", "age"], "every row of people.csv lacks a value"),
-    (["people.csv", "-t", "approved", "-s", "age", "--drop", "empty"], "--drop id"),
-    (["people.parquet", "-t", "approved", "-s", "age", "--drop", "empty", "--drop", "id"], "'when' of people.parquet"),
-    (["few.csv", "-t", "approved", "-s", "age", *FEATURES], "has 60 complete rows"),
+    (["people.csv", "-t", "empty", "-s", "age"], "'empty' has no value in any of the 300 rows of people.csv"),
+    (["people.csv", "-t", "approved", "-s", "age"], "it identifies rows. Leave out with --drop id"),
+    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--favourable", "maybe"], "'maybe' is not a value of"),
+    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--delimiter", ";;"], "pass one character"),
+    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--decimal", ","], "cannot separate its fields"),
+    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--scaling", "minmax"], "scaling='minmax'"),
+    (["few.csv", "-t", "approved", "-s", "age", *FEATURES], "has 60 rows with a target"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--test-share", "1.5"], "pass shares above 0"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--penalty", "hsci"], "penalty='hsci' is not known"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--epochs", "0"], "--epochs is 0"),
@@ -380,14 +383,16 @@ def test_a_mark_for_missing_makes_a_column_of_numbers_no_text(tmp_path):
     path.write_text(path.read_text() + "50,?,none,1\n,1,cook,0\n")
     got = prepared(path, "y", features=())
     assert got.X["x"].dtype == np.float64
-    assert got.X["job"].tolist() == ["none"] * 20
-    assert (len(got.y), got.dropped, got.binary) == (20, 2, True)
+    assert got.X["x"].isna().sum() == 1
+    assert got.X["job"].tolist() == ["none"] * 21 + ["cook"]
+    assert (len(got.y), got.dropped, got.binary) == (22, 0, True)
     assert got.y.dtype == np.int64
-    model = ParityClassifier(epochs=1, device="cpu", random_state=0).fit(got.X, got.y, sensitive_features=got.s)
+    X, y, s = got.X[:21], got.y[:21], got.s[:21]
+    model = ParityClassifier(epochs=1, device="cpu", random_state=0).fit(X, y, sensitive_features=s)
     model.save(tmp_path / "model")
     result = run(app, ["audit", str(path), "-s", "age", "--model", str(tmp_path / "model"), "--json"])
     assert result.exit_code == 0, result.output
-    assert Audit.from_json(result.stdout).rows.dropped == 2
+    assert Audit.from_json(result.stdout).rows.dropped == 1
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def test_a_question_mark_in_a_text_file_is_missing_whatever_blanks_are_around_it
         (table(), {"drop": "job"}, TypeError, r"pass a list of column names, \['job'\]"),
         (table(), {"drop": ["hours", "job", "zone", "member"]}, ValueError, "no column is left"),
         (table(hours=[1.0, np.inf, 1, 1, 1, 1]), {}, ValueError, "infinite values came in hours"),
-        (table(job=pd.date_range("2020-01-01", periods=6)), {}, TypeError, "holds dates"),
+        (table(age=pd.date_range("2020-01-01", periods=6)), {}, TypeError, "holds dates"),
         (table().iloc[:0], {}, ValueError, "no rows"),
         (3, {}, TypeError, "frame is int"),
         (pd.concat([table(), table()[["job"]]], axis=1), {}, ValueError, "more than one column named job"),

@@ -17,8 +17,10 @@ from torch import Tensor
 RandomState = int | np.random.Generator | torch.Generator | None
 
 
-def matrix(x: Any, name: str, *, device: torch.device | str | None = None) -> Tensor:
+def matrix(x: Any, name: str, *, device: torch.device | str | None = None, allow_missing: bool = False) -> Tensor:
     """Return `x` as a finite floating-point tensor of shape (n, d); a vector becomes (n, 1).
+
+    NaN raises, or stays as it is with `allow_missing`.
 
     float32 and float64 keep their width, half precision widens to float32, integers and booleans
     become float64. A torch tensor keeps its device and its place in the autograd graph unless
@@ -30,21 +32,8 @@ def matrix(x: Any, name: str, *, device: torch.device | str | None = None) -> Te
     torch.Size([3, 1])
     """
     tensor = _matrix(x, name)
-    _require_finite(tensor, name)
+    _require_finite(tensor, name, allow_missing)
     return tensor if device is None else tensor.to(resolve_device(device))
-
-
-def matrix_with_missing(x: Any, name: str) -> Tensor:
-    """Return `x` as :func:`matrix` does, but with NaN for values that are missing.
-
-    Examples
-    --------
-    >>> matrix_with_missing([1.0, float("nan")], "s").isnan().sum()
-    tensor(1)
-    """
-    tensor = _matrix(x, name)
-    _require_finite(torch.where(tensor.isnan(), 0, tensor), name)
-    return tensor
 
 
 def vector(x: Any, name: str, *, device: torch.device | str | None = None) -> Tensor:
@@ -235,6 +224,8 @@ def _tensor(x: Any, name: str) -> Tensor:
 def _numeric(x: Any, name: str) -> np.ndarray:
     """Return any array but a tensor as a numeric NumPy array; missing values become NaN, which is refused later."""
     module = type(x).__module__.partition(".")[0]
+    if module == "pyarrow" and hasattr(x, "to_pandas"):
+        x, module = x.to_pandas(), "pandas"
     if module in ("pandas", "polars"):
         x = _from_frame(x, name)
     elif module == "scipy":
@@ -310,16 +301,17 @@ def _floating(tensor: Tensor, name: str) -> Tensor:
     return tensor.to(torch.float64)
 
 
-def _require_finite(tensor: Tensor, name: str) -> None:
+def _require_finite(tensor: Tensor, name: str, allow_missing: bool) -> None:
     values = tensor.detach()
-    if bool(torch.isfinite(values).all()):
+    bad = torch.isinf(values) if allow_missing else ~torch.isfinite(values)
+    if not bool(bad.any()):
         return
-    bad = ~torch.isfinite(values)
     row, column = (int(i) for i in bad.nonzero()[0])
     kind = "NaN" if bool(torch.isnan(values[row, column])) else "infinite"
     place = f"row {row}" if tensor.shape[1] == 1 else f"row {row}, column {column}"
+    kinds = "infinite" if allow_missing else "NaN or infinite"
     raise ValueError(
-        f"{name} holds {int(bad.sum())} values that are NaN or infinite; the first is {kind}, at {place}. "
+        f"{name} holds {int(bad.sum())} values that are {kinds}; the first is {kind}, at {place}. "
         "Drop those rows or impute them."
     )
 

@@ -278,10 +278,10 @@ def _chance(pvalue: float) -> str:
 
 def warnings(audit: Audit) -> list[str]:
     """Return what a careful reader of an audit should know about its data."""
-    lines, n, dropped = [], audit.rows.used, audit.rows.dropped
-    if dropped and dropped / (n + dropped) > 0.05:
+    lines, n, dropped, given = [], audit.rows.used, audit.rows.dropped, audit.rows.given
+    if dropped and dropped / given > 0.05:
         lines.append(
-            f"{percent(dropped / (n + dropped))} of the rows were dropped because a value is missing. If they differ "
+            f"{percent(dropped / given)} of the rows were dropped because a value is missing. If they differ "
             "from the others, these numbers do too."
         )
     if n < 500:

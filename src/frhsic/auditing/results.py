@@ -206,7 +206,7 @@ class CertificateRow:
 
 @dataclass(frozen=True)
 class Population:
-    """The same measures on one set of rows: all of them, or those with y = 1 (Equal Opportunity)."""
+    """The same measures on one set of rows: all, or those with the favourable outcome (Equal Opportunity)."""
 
     name: str
     rows: int
@@ -229,7 +229,8 @@ class Population:
 class AttributeAudit:
     """The audit of `subject` against one sensitive attribute, which takes `distinct` values.
 
-    `positives` has the measures on the rows with y = 1; where it is None, `no_positives` says why.
+    `positives` has the measures on the rows with the favourable outcome, y = 1 if no other is named; where it is None,
+    `no_positives` says why.
     """
 
     name: str
@@ -255,7 +256,10 @@ class AttributeAudit:
 
 @dataclass(frozen=True)
 class RowCounts:
-    """Number of rows that were given, dropped for a missing value, used, and used by the costly statistics."""
+    """Number of rows that were given, dropped for a missing value, used, and used by the costly statistics.
+
+    Rows that were given may also have trained a model, or not have been drawn: `used` is at most `given - dropped`.
+    """
 
     given: int
     dropped: int

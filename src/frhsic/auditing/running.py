@@ -11,6 +11,7 @@ import numpy as np
 
 from frhsic import _arrays
 from frhsic.auditing.certificates import certificates
+from frhsic.auditing.inputs import Inputs, Outcome
 from frhsic.auditing.measures import Rows, Settings, Watch, dependence, measure
 from frhsic.auditing.results import (
     AttributeAudit,
@@ -27,7 +28,6 @@ from frhsic.formatting import plain
 from frhsic.probes import cross_fitted_scores
 from frhsic.sentences import subject_phrase
 
-LEAST_ROWS = 20
 LEAST_POSITIVES = 50
 BINS = 40
 
@@ -38,6 +38,8 @@ def audit(
     y: Any = None,
     *,
     scores: Any = None,
+    positive: object = None,
+    favourable: object = None,
     at: Sequence[float] | Mapping[str, Sequence[float]] = (),
     settings: Settings | None = None,
     title: str | None = None,
@@ -46,6 +48,7 @@ def audit(
     score_name: str | None = None,
     target_name: str | None = None,
     dropped: int = 0,
+    given: int | None = None,
     sample_weight: Any = None,
     clusters: Any = None,
     watch: Watch | None = None,
@@ -56,21 +59,30 @@ def audit(
     simultaneous band, the share of the variance of f that S explains, and the largest gap of its quantiles;
     HSIC, its normalised size and its test; kernel maximal correlation, expected conditional MMD, distance
     correlation and mutual information; how much of the attribute a linear and a tree probe recover; the same on the
-    rows with y = 1; contrasts at chosen values; and certificates. Each number has an interval, or the reason why it has
-    none. In the population all are zero when Z and S are independent; the value of each estimate on shuffled data is
-    given beside it.
+    rows with the favourable outcome; contrasts at chosen values; and certificates. Each number has an interval, or the
+    reason why it has none. In the population all are zero when Z and S are independent; the value of each estimate on
+    shuffled data is given beside it.
 
     Parameters
     ----------
     z
-        One column is a score; several are a representation.
+        One column is a score; several are a representation. Two columns between 0 and 1 whose rows sum to 1 are the
+        output of ``predict_proba``: the second is the score.
     s
-        The sensitive attribute, or a frame or matrix with several, one per column.
+        The sensitive attribute, or a frame or matrix with several, one per column. In a Series or a frame, bands such
+        as "30-39" and ordered categories become numbers, and a remark says so. Rows without a value are left out and
+        counted.
     y
-        Target. If it is 0/1 or boolean, Equal Opportunity is measured on the rows with 1. With a representation and no
-        `scores`, a linear head for the target is fitted out of fold and audited.
+        Target: numbers, or with `positive` anything. If it has two values, Equal Opportunity is measured on the rows
+        with the favourable one. With a representation and no `scores`, a linear head for the target is fitted out of
+        fold and audited.
     scores
         Scores of a head on the representation; by default z itself if it has one column.
+    positive
+        Value of y that counts as 1; any other is 0.
+    favourable
+        Value of y that is good for a person, such as "repaid" where the score is a probability of default. Equal
+        Opportunity is measured on its rows. By default the positive value.
     at
         Values of the attribute at which to contrast the mean score with the overall mean: a sequence, used by
         every attribute whose range holds them, or a mapping from attribute to values.
@@ -79,7 +91,10 @@ def audit(
     title, source, name, score_name, target_name
         Names for the report. By default those of pandas and polars objects.
     dropped
-        Number of rows that were left out before, for the record.
+        Number of rows that were left out before because a value is missing, for the record.
+    given
+        Number of rows of the whole table, if rows were left out for other reasons too, such as those that trained a
+        model; by default the rows that are here and those that were dropped.
     sample_weight
         Weights of the rows for GDP, the curve, the correlation ratio and the contrasts. The other measures do not use
         them.
@@ -106,41 +121,43 @@ def audit(
     True
     """
     settings = Settings() if settings is None else settings
-    tensors = _arrays.paired((z, "z"), (s, "s"))
-    values, attributes = (_arrays.to_numpy(x).astype(np.float64) for x in tensors)
-    names = _arrays.column_names(s, "s", attributes.shape[1])
-    if len(set(names)) < len(names):
-        raise ValueError(f"the columns of s are named {names}; give each its own name.")
-    n = len(values)
-    _arrays.require_rows(n, LEAST_ROWS, "an audit")
-    for i, attribute in enumerate(names):
-        if float(np.ptp(attributes[:, i])) == 0:
-            raise ValueError(f"{attribute} is constant: all {n} rows are equal, so nothing can depend on it.")
-    target = None if y is None else _column(y, "y", n)
-    target_name = None if y is None else target_name or _arrays.array_name(y, "y")
-    name = name or _arrays.array_name(z, "score" if values.shape[1] == 1 else "z")
+    inputs = Inputs.of(
+        z,
+        s,
+        y,
+        scores,
+        name=name,
+        target_name=target_name,
+        positive=positive,
+        favourable=favourable,
+        sample_weight=sample_weight,
+        clusters=clusters,
+    )
+    values, attributes, names, name = inputs.values, inputs.attributes, inputs.names, inputs.name
+    n, outcome = len(values), inputs.outcome
     embedding = values.shape[1] > 1
-    f, score_name = _scores(scores, score_name, values, target, target_name, name, settings)
+    if inputs.scores is not None:
+        score_name = score_name or _arrays.array_name(scores, "score")
+    f, score_name = _scores(inputs, score_name, settings)
     subject = Subject(
         "embedding" if embedding else "score",
         name,
         values.shape[1],
         score_name,
         scores is None and embedding and f is not None,
-        target_name,
+        None if outcome is None else outcome.name,
         settings.confidence,
     )
     requested = _requested(at, names, attributes)
-    weights = None if sample_weight is None else _column(sample_weight, "sample_weight", n)
-    labels = None if clusters is None else np.asarray(clusters)
 
     def rows_of(columns: list[int], s_name: str) -> Rows:
-        return Rows(values, attributes[:, columns], f, subject_phrase(subject), s_name, weights, labels)
+        words = subject_phrase(subject)
+        return Rows(values, attributes[:, columns], f, words, s_name, inputs.weights, inputs.clusters)
 
     audited = []
     for i, attribute in enumerate(names):
         step = prefixed(watch, attribute if len(names) > 1 else "")
-        audited.append(_attribute(rows_of([i], attribute), subject, requested[i], target, settings, step))
+        audited.append(_attribute(rows_of([i], attribute), subject, requested[i], outcome, settings, step))
     audited = _adjusted(audited)
     joint = None
     if len(names) > 1:
@@ -153,9 +170,15 @@ def audit(
         title=title or f"{name} against {' and '.join(names)}",
         source=source,
         subject=subject,
-        rows=RowCounts(given=n + dropped, dropped=dropped, used=n, subsample=min(n, settings.max_rows)),
+        rows=RowCounts(
+            given=n + inputs.lost + dropped if given is None else given,
+            dropped=inputs.lost + dropped,
+            used=n,
+            subsample=min(n, settings.max_rows),
+        ),
         attributes=tuple(audited),
         joint=joint,
+        remarks=inputs.remarks,
         settings=settings.plain() | {"max_rows": min(n, settings.max_rows), "probe_rows": min(n, settings.probe_rows)},
         software=f"frhsic {metadata.version('frhsic')}",
     )
@@ -175,12 +198,12 @@ def _attribute(
     rows: Rows,
     subject: Subject,
     at: tuple[float, ...],
-    target: np.ndarray | None,
+    outcome: Outcome | None,
     settings: Settings,
     watch: Watch,
 ) -> AttributeAudit:
     all_rows = measure(rows, "all rows", at, settings, watch)
-    positives = _positives(rows, at, target, subject.target_name, settings, watch)
+    positives = _positives(rows, at, outcome, settings, watch)
     values = rows.s[:, 0]
     counts, edges = np.histogram(values, bins=_edges(values))
     return AttributeAudit(
@@ -199,32 +222,31 @@ def _attribute(
 def _positives(
     rows: Rows,
     at: tuple[float, ...],
-    target: np.ndarray | None,
-    target_name: str | None,
+    outcome: Outcome | None,
     settings: Settings,
     watch: Watch,
 ) -> Population | str:
-    """Return the same measures on the rows with y = 1, or why there are none."""
-    if target is None:
+    """Return the same measures on the rows with the favourable outcome, or why there are none."""
+    if outcome is None:
         return "no target was given."
-    distinct = np.unique(target)
-    if not set(distinct) <= {0.0, 1.0}:
+    if outcome.favoured is None:
+        distinct = len(np.unique(outcome.codes))
         return (
-            f"the target {target_name} has {len(distinct)} values; equal opportunity asks which rows have y = 1. Pass "
-            "a 0/1 target."
+            f"the target {outcome.name} has {distinct} values; equal opportunity asks which rows have the favourable "
+            "one. Pass a 0/1 target, or name that value."
         )
-    kept = rows.keep(target == 1)
+    kept, which = rows.keep(outcome.favoured), outcome.favoured_name.removeprefix("rows with ")
     if kept.count < LEAST_POSITIVES:
-        return f"only {kept.count} rows have {target_name} = 1; at least {LEAST_POSITIVES} are needed."
+        return f"only {kept.count} rows have {which}; at least {LEAST_POSITIVES} are needed."
     low, high = kept.s[:, 0].min(), kept.s[:, 0].max()
     if low == high:
-        return f"{rows.s_name} is constant among the rows with {target_name} = 1."
+        return f"{rows.s_name} is constant among the rows with {which}."
     inside = tuple(value for value in at if low <= value <= high)
-    return measure(kept, f"rows with {target_name} = 1", inside, settings, prefixed(watch, "y = 1"))
+    return measure(kept, outcome.favoured_name, inside, settings, prefixed(watch, "favourable outcome"))
 
 
 def _adjusted(audited: list[AttributeAudit]) -> list[AttributeAudit]:
-    """Return the audits with the p-values of all rows, and of those with y = 1, adjusted over the attributes (Holm)."""
+    """Return the audits with p-values adjusted over the attributes (Holm), of all rows and of the favoured ones."""
     if len(audited) == 1:
         return audited
     for part in ("all_rows", "positives"):
@@ -242,34 +264,21 @@ def _adjusted(audited: list[AttributeAudit]) -> list[AttributeAudit]:
     return audited
 
 
-def _scores(
-    scores: Any,
-    score_name: str | None,
-    values: np.ndarray,
-    target: np.ndarray | None,
-    target_name: str | None,
-    name: str,
-    settings: Settings,
-) -> tuple[np.ndarray | None, str | None]:
+def _scores(inputs: Inputs, score_name: str | None, settings: Settings) -> tuple[np.ndarray | None, str | None]:
     """Return f and its name: the given scores, z itself if it has one column, a head fitted to the target, or None."""
-    if scores is not None:
-        return _column(scores, "scores", len(values)), score_name or _arrays.array_name(scores, "score")
-    if values.shape[1] == 1:
-        return values[:, 0], score_name or name
-    if target is None or float(np.ptp(target)) == 0:
+    if inputs.scores is not None:
+        return inputs.scores, score_name
+    if inputs.values.shape[1] == 1:
+        return inputs.values[:, 0], score_name or inputs.name
+    outcome = inputs.outcome
+    if outcome is None or float(np.ptp(outcome.codes)) == 0:
         return None, None
-    return cross_fitted_scores(values, target, seed=settings.seed), f"out-of-fold linear head for {target_name}"
-
-
-def _column(x: Any, name: str, n: int) -> np.ndarray:
-    column = _arrays.to_numpy(_arrays.vector(x, name)).astype(np.float64)
-    if len(column) != n:
-        raise ValueError(f"lengths differ: {name} has {len(column)} rows, z has {n}.")
-    return column
+    scores = cross_fitted_scores(inputs.values, outcome.codes, seed=settings.seed)
+    return scores, f"out-of-fold linear head for {outcome.name}"
 
 
 def _requested(
-    at: Sequence[float] | Mapping[str, Sequence[float]], names: list[str], attributes: np.ndarray
+    at: Sequence[float] | Mapping[str, Sequence[float]], names: Sequence[str], attributes: np.ndarray
 ) -> list[tuple[float, ...]]:
     """Return the values of each attribute at which contrasts are requested, checked against its range."""
     ranges = [(float(attributes[:, i].min()), float(attributes[:, i].max())) for i in range(len(names))]

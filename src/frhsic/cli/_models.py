@@ -10,6 +10,7 @@ import pandas as pd
 from frhsic.estimators import load
 from frhsic.held_out import scores_of
 from frhsic.tables import Derived
+from frhsic.tables.columns import typed
 
 
 def applied(path: Path) -> tuple[Derived, bool]:
@@ -33,9 +34,12 @@ def applied(path: Path) -> tuple[Derived, bool]:
             "probability of the class in question into the table and pass it as --score."
         )
     head = classes is not None or hasattr(model, "predict")
+    columns = model.feature_encoding_.columns
+    numeric = tuple(column.name for column in columns if not hasattr(column, "levels"))
 
     def make(rows: pd.DataFrame) -> np.ndarray:
+        rows = rows.assign(**dict(typed(rows[list(numeric)]).items()))  # dates in text
         return np.column_stack([model.transform(rows), *([scores_of(model, rows)] if head else [])])
 
-    numeric = tuple(column.name for column in model.feature_encoding_.columns if not hasattr(column, "levels"))
-    return Derived(tuple(map(str, features)), int(model.representation_size_) + head, make, numeric), head
+    required = tuple(column.name for column in columns if not column.takes_missing)
+    return Derived(tuple(map(str, features)), int(model.representation_size_) + head, make, numeric, required), head

@@ -14,9 +14,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from frhsic.tables import Advice
+    from frhsic.tables import Advice, ReadOptions
 
 Positive = Annotated[str | None, typer.Option(help="Value of the target that counts as 1; any other is 0.")]
+Favourable = Annotated[
+    str | None,
+    typer.Option(
+        help="Value of the target that is good for a person, such as repaid; Equal Opportunity is measured on its "
+        "rows. The positive value if not given."
+    ),
+]
+Delimiter = Annotated[
+    str | None, typer.Option(help="Character between the fields of a text file; found out where it is clear.")
+]
+Decimal = Annotated[str | None, typer.Option(help="Decimal sign of a text file, . or ,; found out where it is clear.")]
 Title = Annotated[str | None, typer.Option(help="Title of the report.")]
 MaxRows = Annotated[int, typer.Option(help="Rows that the costly statistics use at most.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
@@ -33,7 +44,7 @@ class Columns:
     """A table to train on, and which of its columns are what."""
 
     table: Annotated[
-        Path, typer.Argument(help="CSV, TSV, Parquet or Arrow. Rows that lack a value are dropped and counted.")
+        Path, typer.Argument(help="CSV, TSV, Parquet or Arrow. Rows that lack the target are dropped and counted.")
     ]
     target: Annotated[
         str,
@@ -44,8 +55,8 @@ class Columns:
         typer.Option(
             "--sensitive",
             "-s",
-            help="Numeric column that the prediction is not to depend on; may be repeated. It is needed to train, not "
-            "to predict.",
+            help="Numeric column that the prediction is not to depend on, or bands such as 30-39; may be repeated. It "
+            "is needed to train, not to predict.",
         ),
     ]
     positive: Positive = None
@@ -56,6 +67,9 @@ class Columns:
     drop: Annotated[
         list[str] | None, typer.Option(help="Columns to leave out, such as identifiers; may be repeated.")
     ] = None
+    favourable: Favourable = None
+    delimiter: Delimiter = None
+    decimal: Decimal = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +107,13 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
     options = [one for each in parameters for one in fields.get(each.name, {each.name: each}).values()]
     call.__signature__ = inspect.Signature([one.replace(kind=one.KEYWORD_ONLY) for one in options])  # type: ignore[attr-defined]  # typer reads it
     return call
+
+
+def read_options(delimiter: str | None, decimal: str | None) -> ReadOptions:
+    r"""Return how a text file is read; the delimiter \t is a tab."""
+    from frhsic.tables import ReadOptions
+
+    return ReadOptions({"\\t": "\t"}.get(delimiter or "", delimiter), decimal)
 
 
 def number(text: str) -> float:

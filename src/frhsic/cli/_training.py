@@ -44,11 +44,15 @@ class Recipe:
         float | None,
         typer.Option(help="Directions of Z with less variance are cut; by default 0.01 with hsic, else 0."),
     ] = None
+    scaling: Annotated[
+        str,
+        typer.Option(help="Scale of numbers: quantile (ranks), robust (median and quartiles) or range (the paper's)."),
+    ] = "quantile"
     device: _options.Device = "auto"
     seed: _options.Seed = 0
 
     def estimator(self, binary: bool) -> Any:
-        """Return the unfitted estimator; it encodes unseen categories as zeros."""
+        """Return the unfitted estimator."""
         from frhsic.estimators import ParityClassifier, ParityRegressor
 
         for name in ("epochs", "batch_size"):
@@ -61,7 +65,7 @@ class Recipe:
         if self.variance_floor is not None and not 0 <= self.variance_floor < 1:
             raise ValueError(f"--variance-floor is {self.variance_floor:g}; pass 0 or more and below 1, such as 0.01.")
         options = asdict(self)
-        options |= {"random_state": options.pop("seed"), "handle_unknown": "ignore", "verbose": True}
+        options |= {"random_state": options.pop("seed"), "verbose": True}
         return ParityClassifier(**options) if binary else ParityRegressor(**options)
 
 
@@ -96,10 +100,16 @@ def read(columns: _options.Columns, seed: int) -> TrainingTable:
         columns.positive,
         tuple(columns.features or ()),
         tuple(columns.drop or ()),
+        columns.favourable,
     )
     with _terminal.progress() as watch:
         return read_training_table(
-            columns.table, roles, seed=seed, watch=_terminal.row_counter(columns.table, watch), advice=_options.advice()
+            columns.table,
+            roles,
+            seed=seed,
+            watch=_terminal.row_counter(columns.table, watch),
+            advice=_options.advice(),
+            options=_options.read_options(columns.delimiter, columns.decimal),
         )
 
 
@@ -190,6 +200,8 @@ def _reported(
             source=data.name,
             notes=notes,
             dropped=data.dropped,
+            given=data.given or None,
+            favourable=data.favourable,
             watch=watch,
         )
     return Trained(tuple(models), at, report, tuple(notes))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from frhsic.auditing import Audit
-    from frhsic.tables import Derived, NumericTable
+    from frhsic.tables import Derived, NumericTable, ReadOptions
 
 DEFAULT_OUT = Path("frhsic-report.html")
 
@@ -71,6 +71,7 @@ class _Options:
     ] = None
     target: Annotated[str | None, typer.Option(help="Column of the target, for equal opportunity.")] = None
     positive: _options.Positive = None
+    favourable: _options.Favourable = None
     at: Annotated[
         list[str] | None,
         typer.Option(help="Value of the attribute at which to contrast: 30, or age=30; may be repeated."),
@@ -86,11 +87,18 @@ class _Options:
     max_rows: _options.MaxRows = 2000
     confidence: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95
     seed: _options.Seed = 0
+    delimiter: _options.Delimiter = None
+    decimal: _options.Decimal = None
 
     @property
     def files(self) -> dict[str, Path]:
         """Where the report goes, if there is one."""
         return {} if self.as_json and self.out is None else {"report": self.out or DEFAULT_OUT}
+
+    @property
+    def reading(self) -> ReadOptions:
+        """How a text file is read."""
+        return _options.read_options(self.delimiter, self.decimal)
 
 
 @_options.with_fields
@@ -132,8 +140,10 @@ def _run(options: _Options) -> Audit:
         raise ValueError("--model brings its own scores and representation; leave --score and --embedding out.")
     if options.positive is not None and options.target is None:
         raise ValueError("--positive says which value of the target counts as 1; pass --target too.")
+    if options.favourable is not None and options.target is None:
+        raise ValueError("--favourable says which value of the target is good for a person; pass --target too.")
     _terminal.require_writable(options.files, options.table)
-    names = tables.column_names(options.table)
+    names = tables.column_names(options.table, options.reading)
     roles = {tables.find(name, names, options.table.name): "sensitive attribute" for name in options.sensitive}
     at = _wanted(options.at or (), list(roles))
     if options.target is not None:
@@ -162,10 +172,11 @@ def _subject(options: _Options, names: list[str], roles: dict[str, str], watch: 
             roles,
             target=options.target,
             positive=options.positive,
-            derived=derived,
+            **({} if derived is None else {"derived": derived}),
             seed=options.seed,
             watch=_terminal.row_counter(options.table, watch),
             advice=_options.advice(),
+            options=options.reading,
         )
 
     if options.model is not None:
@@ -200,7 +211,9 @@ def _measure(options: _Options, subject: _Subject, at: dict[str, list[float]] | 
     result = audit(
         subject.z,
         pd.DataFrame({attribute: table.columns[attribute] for attribute in options.sensitive}),
-        None if target is None else table.columns[target],
+        table.target,
+        positive=options.positive,
+        favourable=options.favourable,
         scores=subject.scores,
         at=at,
         settings=Settings(confidence=options.confidence, max_rows=options.max_rows, seed=options.seed),
@@ -208,14 +221,15 @@ def _measure(options: _Options, subject: _Subject, at: dict[str, list[float]] | 
         source=options.table.name,
         name=subject.name,
         score_name=subject.score_name,
-        target_name=target if options.positive is None else f"[{target} = {options.positive}]",
+        target_name=target,
         dropped=table.dropped,
+        given=table.given,
         watch=watch,
     )
+    notes = [*table.notes]
     if table.sampled:
-        note = f"The table has {table.given:,} rows; {table.rows:,} of them, drawn at random, were audited."
-        result = replace(result, remarks=(note,), rows=replace(result.rows, given=table.given))
-    return result
+        notes.append(f"The table has {table.given:,} rows; {table.rows:,} of them, drawn at random, were audited.")
+    return replace(result, remarks=(*notes, *result.remarks))
 
 
 def _common(parts: Sequence[str]) -> str:

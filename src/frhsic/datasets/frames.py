@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -11,21 +12,23 @@ import pandas as pd
 from frhsic.datasets._dataset import Dataset, Feature
 from frhsic.datasets._entry import encoded
 from frhsic.tables import (
+    BandedAttributeWarning,
     ColumnRoles,
     ReadOptions,
+    SuspiciousColumnWarning,
     Task,
     find,
     find_kinds,
-    numbers,
     read_frame,
     read_target,
+    suspicions,
     to_pandas,
 )
-from frhsic.tables.columns import distinct, label
-from frhsic.tables.roles import check_varies, read_sensitive
+from frhsic.tables.columns import MOST_LEVELS, distinct, feature, label
+from frhsic.tables.roles import check_varies, read_attributes
 
 Missing = Literal["raise", "drop", "impute"]
-MISSING_LEVEL = "missing"
+MISSING_LEVEL, OTHER_LEVEL = "missing", "other"
 
 
 def from_frame(
@@ -42,26 +45,32 @@ def from_frame(
 ) -> Dataset:
     """Return a table as a dataset: text becomes one 0/1 column per level, numbers stay as they are.
 
+    Of a column of text with more than 64 levels, the 63 with the most rows get a column and the others one together.
+    Dates become days since 1970. A column that identifies rows, repeats a sensitive attribute or gives the target away
+    is named in a warning (:func:`frhsic.tables.suspicions` states the rules).
+
     Parameters
     ----------
     frame : pandas or polars DataFrame, pyarrow Table, or mapping of columns
     target : str
         Column to predict.
     sensitive : str or sequence of str
-        Numeric column or columns that the prediction must not depend on. They are no features.
+        Numeric column or columns that the prediction must not depend on. They are no features. Bands such as "30-39"
+        and ordered categories become numbers, with a warning.
     task : "binary", "regression" or "multiclass", optional
         Left out: two different values are binary, other numbers a regression, other text several classes.
     positive : object, optional
         Value of a binary target that counts as 1; left out, the last in sorted order. With ``task="binary"``, a target
         of more than two values becomes this one against the rest.
     categorical : iterable of str
-        Columns of numbers that are codes of categories. Text and categories are found without; booleans are 0 and 1.
+        Columns of numbers that are codes of categories, and columns of text of which every level is to get a column.
+        Other text and categories are found without; booleans are 0 and 1.
     drop : iterable of str
         Columns to leave out, such as identifiers.
     missing : "raise", "drop" or "impute"
         "raise" counts the missing values and stops. "drop" drops the rows. "impute" makes a level of its own of a
         missing category and leaves a missing number to :meth:`Dataset.split`, which fills in the median of the training
-        rows; a missing target or sensitive value is never imputed.
+        rows, or to an estimator; a missing target or sensitive value is never imputed.
     name : str
 
     Returns
@@ -90,10 +99,14 @@ def from_frame(
         raise ValueError("the table has no rows.")
     table, dropped = _without_missing(table[[*names, target, *protected]], target, protected, missing)
     kinds = find_kinds(table[names], "the table", categorical=categorical)
-    blocks = [_feature(table[column], kinds[column] == "category") for column in names]
+    blocks = [_feature(table[column], kinds[column] == "category", column in categorical) for column in names]
     outcome = read_target(table[target], task=task, positive=positive)
-    s = read_sensitive(table[protected], "the table")
+    s, banded = read_attributes(table[protected], "the table")
     check_varies(s, "every row; nothing can depend on it")
+    for note in banded:
+        warnings.warn(note, BandedAttributeWarning, stacklevel=2)
+    for note in suspicions(table[names], outcome, s):
+        warnings.warn(note, SuspiciousColumnWarning, stacklevel=2)
     return Dataset(
         name,
         "own",
@@ -170,10 +183,16 @@ def _without_missing(
     return kept, [f"{len(table) - len(kept)} of {len(table)} rows with missing values ({shown})."]
 
 
-def _feature(values: pd.Series[Any], categorical: bool) -> tuple[pd.DataFrame, tuple[Feature, ...]]:
+def _feature(values: pd.Series[Any], categorical: bool, every_level: bool) -> tuple[pd.DataFrame, tuple[Feature, ...]]:
     name = str(values.name)
     if not categorical:
-        return pd.DataFrame({name: numbers(values, name)}), (Feature.numeric(name),)
-    labels = values.map(label, na_action="ignore").astype(object).where(values.notna(), MISSING_LEVEL)
-    levels = [*dict.fromkeys(map(label, distinct(values))), *([MISSING_LEVEL] if values.isna().any() else [])]
+        return pd.DataFrame({name: feature(values, name)[0]}), (Feature.numeric(name),)
+    labels = values.map(label, na_action="ignore").astype(object)
+    levels = list(dict.fromkeys(map(label, distinct(values))))
+    if len(levels) > MOST_LEVELS and not every_level:
+        common = set(labels.value_counts().index[: MOST_LEVELS - 1])
+        labels = labels.where(labels.isin(common) | values.isna(), OTHER_LEVEL)
+        levels = [*(level for level in levels if level in common), OTHER_LEVEL]
+    labels = labels.where(values.notna(), MISSING_LEVEL)
+    levels = list(dict.fromkeys([*levels, *([MISSING_LEVEL] if values.isna().any() else [])]))
     return encoded(pd.DataFrame({name: labels}), [], {name: levels})

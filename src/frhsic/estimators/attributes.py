@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frhsic import _arrays
 from frhsic.estimators.checks import check_same_names
 from frhsic.penalties import NoPenalty
-from frhsic.tables import Number, TableEncoding
+from frhsic.tables import BandedAttributeWarning, Number, Quantiles, TableEncoding, read_sensitive
 
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase
@@ -45,10 +44,12 @@ def scaled_attributes(estimator: ParityBase, values: Any, rows: int) -> np.ndarr
                 stacklevel=6,
             )
         return None
-    s = _arrays.to_numpy(_arrays.matrix_with_missing(values, "sensitive_features")).astype(np.float64)
+    attributes = read_sensitive(values, allow_missing=True)
+    s, names = attributes.values, list(attributes.names)
     if len(s) != rows:
         raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(s)}.")
-    names = _arrays.column_names(values, "sensitive", s.shape[1])
+    for note in attributes.notes:
+        warnings.warn(note, BandedAttributeWarning, stacklevel=6)
     known = ~np.isnan(s).any(axis=1)
     if not known.any():
         raise ValueError(
@@ -76,12 +77,13 @@ def scaled_attributes(estimator: ParityBase, values: Any, rows: int) -> np.ndarr
 
 
 def _learn_scales(estimator: ParityBase, names: list[str], s: np.ndarray) -> None:
-    encoding = TableEncoding(tuple(Number(n, float(c.min()), float(c.max())) for n, c in zip(names, s.T)))
+    """Learn names and scales: the range as in the paper, else ranks, which no increasing map of an attribute changes."""
+    for name, column in zip(names, s.T):
+        if estimator.sensitive_encoding is None and column.min() == column.max():
+            raise ValueError(
+                f"sensitive attribute {name!r} is {column[0]:g} in every row; nothing can depend on it. Leave it out."
+            )
+    scale = Number if estimator.scaling == "range" else Quantiles
+    encoding = TableEncoding(tuple(scale.fit(name, column) for name, column in zip(names, s.T)))
     estimator.sensitive_encoding_ = estimator.sensitive_encoding or encoding
     estimator.sensitive_names_in_ = np.array(names, dtype=object)
-    for column in estimator.sensitive_encoding_.columns:
-        if isinstance(column, Number) and column.low == column.high:
-            raise ValueError(
-                f"sensitive attribute {column.name!r} is {column.low:g} in every row; nothing can depend on it. Leave "
-                "it out."
-            )

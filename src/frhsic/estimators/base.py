@@ -12,13 +12,21 @@ from typing import Any, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor, nn
 
 from frhsic import _arrays
 from frhsic.estimators.attributes import scaled_attributes
-from frhsic.estimators.checks import check_continues, check_parameters, later_seed, seed_of, width_of
+from frhsic.estimators.checks import (
+    check_continues,
+    check_parameters,
+    later_seed,
+    seed_of,
+    warn_shared_columns,
+    width_of,
+)
 from frhsic.estimators.ensemble import joined, member_seeds, rank
+from frhsic.estimators.features import encoded_features
 from frhsic.estimators.persistence import save, set_state, to_json
 from frhsic.estimators.targets import Target
 from frhsic.estimators.validation import validation_rows
@@ -98,7 +106,8 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 20,
         ensemble: int = 1,
-        handle_unknown: str = "error",
+        scaling: str = "quantile",
+        handle_unknown: str = "ignore",
         feature_encoding: TableEncoding | None = None,
         sensitive_encoding: TableEncoding | None = None,
         warm_start: bool = False,
@@ -122,6 +131,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.ensemble = ensemble
+        self.scaling = scaling
         self.handle_unknown = handle_unknown
         self.feature_encoding = feature_encoding
         self.sensitive_encoding = sensitive_encoding
@@ -136,12 +146,14 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            Features. Text and categories of a DataFrame are encoded; all columns are scaled to [0, 1].
+            Features: numbers, booleans, and in a DataFrame also text, categories, dates and durations. Missing values
+            are taken.
         y : array of shape (n,)
             Target: labels of two or more classes for a classifier, numbers for a regressor, either or None for an
             encoder.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
-            Numeric attributes. Without them the model is trained without penalty, with a warning unless
+            Numeric attributes; in a Series or DataFrame also bands such as "30-39" and ordered categories, which are
+            turned into numbers with a warning. Without them the model is trained without penalty, with a warning unless
             `penalty_weight` is 0. Rows with NaN in one of them train the task and skip the penalty, with a warning.
         sample_weight : array of shape (n,), optional
             Weights of the rows in the task loss; the penalty does not use them.
@@ -268,6 +280,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target.values)}.")
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
         s = scaled_attributes(self, sensitive_features, len(x))
+        warn_shared_columns(self)
         arrays = x, target.values, np.zeros((len(x), 1)) if s is None else s, weights
         held_out = validation_rows(self, target, ~np.isnan(arrays[2]).any(axis=1)) if epochs > 1 else None
         if held_out is None:
@@ -328,17 +341,13 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.loss_curve_, self.penalty_curve_ = (_mean(c[:, :epochs]) for c in (history.task_loss, history.penalty))
 
     def _features(self, X: Any) -> np.ndarray:
-        """Return X encoded, float64 (n, width), after scikit-learn's checks of columns and their names."""
-        first = not hasattr(self, "feature_encoding_")
-        if hasattr(X, "columns") and hasattr(X, "dtypes"):
-            validate_data(self, X, reset=first, skip_check_array=True)
-            if first and self.feature_encoding is not None:
-                self.feature_encoding.check_names(X)
-        else:
-            X = validate_data(self, X, reset=first, dtype="numeric")
-        if first:
-            self.feature_encoding_ = self.feature_encoding or TableEncoding.fit(X)
-        return self.feature_encoding_(X, "ignore" if self.handle_unknown == "ignore" else "error")
+        """Return X encoded, float64 (n, width)."""
+        return encoded_features(self, X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def _penalty(self, task: Task) -> Penalty:
         """Return the penalty that the parameters ask for."""

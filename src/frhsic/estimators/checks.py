@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from frhsic.fleet import TrainingData
 from frhsic.fleet.recipe import output_width
 from frhsic.penalties import Penalty
 from frhsic.penalty_names import penalty_named
-from frhsic.tables import TableEncoding
+from frhsic.tables import SuspiciousColumnWarning, TableEncoding
 
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase
@@ -45,6 +46,8 @@ def check_parameters(estimator: ParityBase) -> None:
         penalty_named(estimator.penalty)
     if estimator.handle_unknown not in ("error", "ignore"):
         raise ValueError(f"handle_unknown={estimator.handle_unknown!r}; pass 'error' or 'ignore'.")
+    if estimator.scaling not in ("quantile", "robust", "range"):
+        raise ValueError(f"scaling={estimator.scaling!r}; pass 'quantile', 'robust' or 'range'.")
     encoding = "TableEncoding.fit(table), or None"
     kinds: dict[str, tuple[Any, str]] = {
         "penalty": ((str, Penalty), "a name such as 'hsic', or an object of frhsic.penalties"),
@@ -76,6 +79,20 @@ def check_same_names(names: list[str], known: list[str]) -> None:
         raise ValueError(
             f"sensitive_features are {', '.join(names)}; this model was fitted with {', '.join(known)}, in this order. "
             "Pass the same, or fit a fresh model."
+        )
+
+
+def warn_shared_columns(estimator: ParityBase) -> None:
+    """Warn if a column of X has the name of a sensitive attribute."""
+    features, sensitive = (getattr(estimator, name, ()) for name in ("feature_names_in_", "sensitive_names_in_"))
+    shared = [str(name) for name in sensitive if name in set(features)]
+    if shared:
+        names = ", ".join(map(repr, shared))
+        warnings.warn(
+            f"{names} is among the sensitive_features and still a column of X, so predictions need it and can use it. "
+            "Drop it from X unless that is intended.",
+            SuspiciousColumnWarning,
+            stacklevel=6,
         )
 
 

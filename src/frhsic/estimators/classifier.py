@@ -70,8 +70,12 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         Number of models that are trained at once from different seeds and deployed as one: Z holds the columns of all,
         and the head's raw output is the mean of theirs. An ensemble cannot continue training (`warm_start`,
         `partial_fit`).
-    handle_unknown : {"error", "ignore"}
-        Unseen category at predict: raise, or encode as all zeros.
+    scaling : {"quantile", "robust", "range"}
+        How numbers and dates are scaled: by their ranks in the training rows, to [0, 1]; by median and quartiles with
+        smooth clipping; or by minimum and maximum, as in the paper. See :class:`frhsic.tables.TableEncoding`.
+    handle_unknown : {"ignore", "error"}
+        Unseen category at predict: encode as all zeros (or as "other", if rare levels of the training rows were
+        grouped), or raise.
     feature_encoding, sensitive_encoding : TableEncoding, optional
         Scales and levels to use in place of those of the training rows (of the first call to `partial_fit`).
     warm_start : bool
@@ -96,7 +100,7 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
     penalty_ : Penalty
         The penalty with its state at the end of training; of an ensemble, that of its first member.
     feature_encoding_, sensitive_encoding_ : TableEncoding
-        Scales (minimum and maximum of the training rows) and levels of X and of the attributes.
+        Scales and levels of X in the training rows, and minimum and maximum of the attributes.
     loss_curve_, penalty_curve_ : ndarray
         Task loss and penalty of each epoch of the last call; of an ensemble, the mean of its members'.
     validation_curve_, best_epochs_ : ndarray and tuple of int, or None

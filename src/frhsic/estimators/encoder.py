@@ -31,7 +31,7 @@ class ParityEncoder(ParityBase):
     ----------
     penalty, penalty_weight, encoder, hidden_layer_sizes, representation_size, activation, epochs, batch_size, \
 learning_rate, schedule, weight_decay, variance_floor, early_stopping, validation_fraction, n_iter_no_change, \
-ensemble, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
+ensemble, scaling, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
         As in :class:`ParityClassifier`. Without y, "hsic" has no term for the head, and the weight decay is 0.
 
     Attributes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sklearn.base import clone
@@ -51,6 +51,8 @@ def fit_path(
     """
     if not isinstance(estimator, ParityBase):
         raise TypeError(f"estimator is {type(estimator).__name__}; pass a ParityClassifier, Regressor or Encoder.")
+    if isinstance(weights, str) or not isinstance(weights, Iterable):
+        raise TypeError(f"weights is {weights!r}; pass a sequence of numbers, such as [0, 1, 10].")
     grid = [float(weight) for weight in weights]
     if not grid:
         raise ValueError("weights is empty; pass at least one.")

@@ -13,7 +13,7 @@ import copy
 import hashlib
 import inspect
 import json
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,14 +33,14 @@ from frhsic.estimators.ensemble import EncoderEnsemble, encoders_in
 from frhsic.fleet import Bottleneck, affine_head, mlp_encoder
 from frhsic.kernels import Kernel
 from frhsic.penalties import NoPenalty, Penalty
-from frhsic.tables import Category, Number, TableEncoding
+from frhsic.tables import TableEncoding
 
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase
 
 LAYOUT = 3
 """Number of the layout that is written; files with a larger number are refused. Layout 2 added the bottleneck, layout 3
-the activation of the encoder, ensembles and early stopping."""
+several encoders of columns, the activation of the encoder, ensembles and early stopping."""
 
 KEY = "frhsic"
 ESTIMATORS = ("ParityClassifier", "ParityEncoder", "ParityRegressor")
@@ -65,6 +65,7 @@ BEFORE_THEY_EXISTED = {
     "schedule": "constant",
     "early_stopping": False,
     "ensemble": 1,
+    "scaling": "range",
 }
 """Parameters that older files do not have, and the values those models were trained with."""
 
@@ -189,7 +190,7 @@ def to_json(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [to_json(item) for item in value]
     if isinstance(value, TableEncoding):
-        return {"table": [{name: to_json(item) for name, item in asdict(column).items()} for column in value.columns]}
+        return {"table": value.to_plain()}
     name = type(value).__name__
     arguments: dict[str, Any] = {}
     if isinstance(value, Kernel) and is_dataclass(value) and type(value) is getattr(kernels, name, None):
@@ -215,8 +216,7 @@ def from_json(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "table" in value:
-        columns = [{name: from_json(item) for name, item in column.items()} for column in value["table"]]
-        return TableEncoding(tuple(Category(**c) if "levels" in c else Number(**c) for c in columns))
+        return TableEncoding.from_plain(value["table"])
     for kind, module, base in (("kernel", kernels, Kernel), ("penalty", penalties, Penalty)):
         if kind in value:
             name = str(RENAMED_CLASSES.get(value[kind], value[kind]))

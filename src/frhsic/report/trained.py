@@ -42,6 +42,8 @@ def trained_report(
     source: str = "",
     notes: Sequence[str] = (),
     dropped: int = 0,
+    given: int | None = None,
+    favourable: object = None,
     watch: Watch | None = None,
 ) -> Report:
     r"""Put models of several penalty weights on one page, measured on rows that were held out.
@@ -68,8 +70,10 @@ def trained_report(
         :func:`frhsic.frontier.band_limit`; None draws none.
     settings
         Settings of the audits.
-    title, source, dropped, watch
+    title, source, dropped, given, watch
         As in :func:`frhsic.audit`.
+    favourable
+        Label of y that is good for a person; by default the second class.
     notes
         Sentences that a careful reader should see first.
 
@@ -105,21 +109,24 @@ def trained_report(
         return audit(
             model.transform(X),
             sensitive_features,
-            rows.y,
+            rows.given if favourable is not None else rows.y,
+            positive=None if favourable is None or rows.labels is None else rows.labels[1],
+            favourable=favourable,
             scores=scores_of(model, X),
             settings=settings,
             title=title,
             source=source,
             name="Z",
             score_name=rows.score_name,
-            target_name=rows.target_name,
+            target_name=rows.target_name if favourable is None else target_name or "y",
             dropped=dropped,
+            given=given,
             watch=prefixed(watch, f"audit {about}"),
         )
 
     after = audited(models[chosen], "of the chosen model")
     default = f"{capitalized(rows.score_name)} against {' and '.join(rows.names)}"
-    after = replace(after, title=title or default, remarks=tuple(notes))
+    after = replace(after, title=title or default, remarks=(*notes, *after.remarks))
     free = [model for i, model in enumerate(models) if i != chosen and model.penalty_weight == 0]
     before = audited(free[0], "without a penalty") if free and models[chosen].penalty_weight > 0 else None
     return Report(after, before=before, tradeoff=tradeoff, summary=summary(after, before, tradeoff))

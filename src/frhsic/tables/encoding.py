@@ -1,51 +1,29 @@
-"""Encode a table as a matrix: numbers scaled to [0, 1], categories as one 0/1 column for each level."""
+"""Encode a table as a matrix: numbers and dates by a scale, categories as one 0/1 column for each level."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from frhsic import _arrays
-from frhsic.tables.columns import MOST_LEVELS, Level, kind_of, level_values, numbers, to_pandas
+from frhsic.tables.columns import MOST_LEVELS, Level, feature, identifies_rows, is_frame, to_pandas
+from frhsic.tables.names import check_distinct
+from frhsic.tables.scales import SCALES, Number, Quantiles, Robust, Scale, Scaling, Unit
 
 Unknown = Literal["error", "ignore"]
 
 
 @dataclass(frozen=True)
-class Number:
-    r"""Encoder of a numeric column, :math:`x \mapsto (x - \text{low}) / (\text{high} - \text{low})`.
-
-    A constant column becomes 0.
-
-    Examples
-    --------
-    >>> Number("age", 20.0, 60.0)(np.array([20.0, 30.0, 70.0])).tolist()
-    [[0.0], [0.25], [1.25]]
-    """
-
-    name: str
-    low: float
-    high: float
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns of the matrix."""
-        return (self.name,)
-
-    def __call__(self, values: np.ndarray, unknown: Unknown = "error") -> np.ndarray:
-        width = self.high - self.low
-        return np.asarray((values[:, None] - self.low) / (width if width > 0 else 1.0))
-
-    def __or__(self, other: Number) -> Number:
-        return Number(self.name, min(self.low, other.low), max(self.high, other.high))
-
-
-@dataclass(frozen=True)
 class Category:
     """Encoder of a categorical column: the 0/1 indicator of each level that the training rows have.
+
+    `other` adds a column for all other levels, unseen ones among them; without it they are all zeros. `missing` adds a
+    column for rows without a value; without it they count as an unseen level.
 
     Examples
     --------
@@ -55,41 +33,71 @@ class Category:
 
     name: str
     levels: tuple[Level, ...]
+    other: bool = False
+    missing: bool = False
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether missing values are taken: always, as a level of its own or as an unseen one."""
+        return True
+
+    @classmethod
+    def fit(cls, name: str, values: np.ndarray) -> Category:
+        """Fit the levels to a column; None is missing. Above 64 levels, the 63 with the most rows keep a column."""
+        counts = Counter(value for value in values.tolist() if value is not None)
+        missing, levels = bool(pd.isna(values).any()), _sorted(set(counts))
+        if len(levels) <= MOST_LEVELS:
+            return cls(name, levels, missing=missing)
+        common = sorted(levels, key=lambda level: -counts[level])[: MOST_LEVELS - 1]
+        return cls(name, _sorted(set(common)), other=True, missing=missing)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns of the matrix."""
-        return tuple(f"{self.name}={level}" for level in self.levels)
+        further = [f"{self.name}=other"] * self.other + [f"{self.name}=missing"] * self.missing
+        return (*(f"{self.name}={level}" for level in self.levels), *further)
 
-    def __call__(self, values: np.ndarray, unknown: Unknown = "error") -> np.ndarray:
-        position = pd.Index(np.array(self.levels, dtype=object)).get_indexer(pd.Index(values.astype(object)))
-        unseen = position < 0
-        if unseen.any() and unknown == "error":
-            row = int(unseen.argmax())
+    def __call__(self, values: np.ndarray, unknown: Unknown = "ignore") -> np.ndarray:
+        """Return one column for each name."""
+        absent = np.asarray(pd.isna(values))
+        position = pd.Index(np.array(self.levels, dtype=object)).get_indexer(pd.Index(values, dtype=object))
+        position[absent] = -1
+        unseen = (position < 0) & ~(absent & self.missing)
+        if unseen.any() and unknown == "error" and (not self.other or absent[unseen].any()):
+            row = int((unseen & absent if self.other else unseen).argmax())
+            came = "a missing value" if absent[row] else repr(values[row])
             raise ValueError(
-                f"column {self.name!r} has {values[row]!r} (row {row}), which no training row has; its levels are "
+                f"column {self.name!r} has {came} (row {row}), which no training row has; its levels are "
                 f"{_shown(self.levels)}. Map it to one of them, or pass handle_unknown='ignore' to give such rows no "
                 "level."
             )
-        indicators = np.zeros((len(values), len(self.levels)))
-        known = np.flatnonzero(~unseen)
+        indicators = np.zeros((len(values), len(self.names)))
+        if self.other:
+            position[unseen] = len(self.levels)
+        if self.missing:
+            position[absent] = len(self.levels) + self.other
+        known = np.flatnonzero(position >= 0)
         indicators[known, position[known]] = 1.0
         return indicators
 
     def __or__(self, other: Category) -> Category:
-        return Category(self.name, _sorted({*self.levels, *other.levels}))
+        """Join the levels of two parts; a level that one of them groups and the other keeps is kept."""
+        levels = _sorted({*self.levels, *other.levels})
+        return Category(self.name, levels, self.other or other.other, self.missing or other.missing)
 
 
-Encoder = Number | Category
+Encoder = Scale | Category
+ENCODERS: dict[str, type[Encoder]] = {cls.__name__: cls for cls in (Quantiles, Robust, Number, Category)}
 
 
 @dataclass(frozen=True)
 class TableEncoding:
     """How a table becomes a matrix: one encoder for each column, fitted on the training rows.
 
-    Numbers and booleans are scaled to [0, 1] by their minimum and maximum; text and categories of a DataFrame become
-    one 0/1 column for each level. ``|`` joins the encodings of two parts of a table into that of the whole, for a first
-    pass over a table that does not fit into memory.
+    Numbers, booleans and dates are scaled (see `scaling` of :meth:`fit`); text and categories of a DataFrame become one
+    0/1 column for each level. ``|`` joins the encodings of two parts of a table into that of the whole, for a first
+    pass over a table that does not fit into memory. It is exact for ranges and levels, and an approximation for
+    quantiles and robust scales.
 
     Examples
     --------
@@ -103,9 +111,45 @@ class TableEncoding:
     columns: tuple[Encoder, ...]
 
     @classmethod
-    def fit(cls, table: Any, name: str = "X") -> TableEncoding:
-        """Fit one encoder to each column of a DataFrame or of an array of numbers."""
-        return cls(tuple(_fitted(label, values) for label, values in _columns(table, name)))
+    def fit(cls, table: Any, name: str = "X", *, scaling: Scaling = "quantile") -> TableEncoding:
+        """Fit one encoder to each column of a DataFrame or of an array of numbers.
+
+        Parameters
+        ----------
+        table
+            Training rows. Missing values are taken: a number at the place of the median, with an indicator column; a
+            category as a level of its own.
+        name
+            How messages call the table.
+        scaling : "quantile", "robust" or "range"
+            How numbers and dates are scaled: :class:`Quantiles` to [0, 1], :class:`Robust` to (-3, 3), or
+            :class:`Number` by minimum and maximum, as in the paper.
+        """
+        encoders: list[Encoder] = []
+        for label, values, unit in _columns(table, name):
+            if unit == "category":
+                if identifies_rows(pd.Series(values, dtype=object)):
+                    raise ValueError(
+                        f"column {label!r} of {name} holds text with {len(set(values.tolist())):,} different values in "
+                        f"{len(values):,} rows, so it identifies rows. Drop it, or encode it first."
+                    )
+                encoders.append(Category.fit(label, values))
+            else:
+                encoders.append(SCALES[scaling].fit(label, values, unit))
+        return cls(tuple(encoders))
+
+    @classmethod
+    def from_plain(cls, columns: Sequence[Mapping[str, Any]]) -> TableEncoding:
+        """Return the encoding that :meth:`to_plain` has written. Files of earlier versions do not name encoders."""
+        return cls(tuple(_from_plain(column) for column in columns))
+
+    def to_plain(self) -> list[dict[str, Any]]:
+        """Return the encoders as dictionaries of plain values, for JSON."""
+        return [
+            {"encoder": type(column).__name__}
+            | {key: list(item) if isinstance(item, tuple) else item for key, item in asdict(column).items()}
+            for column in self.columns
+        ]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -117,17 +161,23 @@ class TableEncoding:
         """Number of columns of the matrix."""
         return len(self.names)
 
-    def __call__(self, table: Any, unknown: Unknown = "error", name: str = "X") -> np.ndarray:
-        """Return the matrix, float64, of a table with the columns that the encoding was fitted on, in their order."""
+    def __call__(self, table: Any, unknown: Unknown = "ignore", name: str = "X") -> np.ndarray:
+        """Return the matrix, float64, of a table with the columns that the encoding was fitted on, in their order.
+
+        A missing number in a column that had none in training takes the place of the median.
+        """
         columns = _columns(table, name)
         if len(columns) != len(self.columns):
             raise ValueError(f"{name} has {len(columns)} columns; the training rows had {len(self.columns)}.")
         blocks = []
-        for encoder, (label, values) in zip(self.columns, columns):
-            if isinstance(encoder, Number) and values.dtype == object:
-                raise ValueError(
-                    f"column {label!r} of {name} holds text or categories; in the training rows it was numeric."
-                )
+        for encoder, (label, values, unit) in zip(self.columns, columns):
+            trained = "category" if isinstance(encoder, Category) else encoder.unit
+            if unit != trained and trained != "category":
+                if not pd.isna(values).all():
+                    raise ValueError(
+                        f"column {label!r} of {name} holds {HELD[unit]}; in the training rows it was {HELD[trained]}."
+                    )
+                values = np.full(len(values), np.nan)
             blocks.append(encoder(values, unknown))
         return np.concatenate(blocks, axis=1)
 
@@ -141,45 +191,56 @@ class TableEncoding:
         if [column.name for column in self.columns] != [column.name for column in other.columns]:
             raise ValueError("the two encodings are of different columns; join encodings of parts of one table.")
         for a, b in zip(self.columns, other.columns):
-            if type(a) is not type(b):
+            if isinstance(a, Category) != isinstance(b, Category):
                 raise ValueError(f"column {a.name!r} is numeric in one part and categorical in the other.")
+            if type(a) is not type(b) or getattr(a, "unit", None) != getattr(b, "unit", None):
+                raise ValueError(f"column {a.name!r} is scaled in two ways; fit both parts with the same scaling.")
         return TableEncoding(tuple(a | b for a, b in zip(self.columns, other.columns)))  # type: ignore[operator]  # same type, checked above
 
 
-def _fitted(name: str, values: np.ndarray) -> Encoder:
-    if values.dtype != object:
-        return Number(name, float(values.min()), float(values.max()))
-    levels = _sorted(set(values.tolist()))
-    if len(levels) > MOST_LEVELS:
-        raise ValueError(
-            f"column {name!r} holds text with {len(levels)} different values, which would be as many columns. Drop it "
-            "if it identifies rows, or encode it first."
-        )
-    return Category(name, levels)
+HELD = {"number": "numeric", "date": "a date", "duration": "a duration", "category": "text or categories"}
 
 
-def _columns(table: Any, name: str) -> list[tuple[str, np.ndarray]]:
-    """Return name and values of each column: float64 for numbers, objects for categories, without missing values."""
-    if not (hasattr(table, "columns") and hasattr(table, "dtypes")):
-        values = _arrays.to_numpy(_arrays.matrix(table, name)).astype(np.float64)
-        return [(f"x{j}", values[:, j]) for j in range(values.shape[1])]
-    table = to_pandas(table)
+def _columns(table: Any, name: str) -> list[tuple[str, np.ndarray, Unit | Literal["category"]]]:
+    """Return name, values and unit of each column: float64 for numbers and dates, objects for categories."""
+    if not is_frame(table):
+        array = _arrays.to_numpy(_arrays.matrix(table, name, allow_missing=True)).astype(np.float64)
+        return [(f"x{j}", array[:, j], "number") for j in range(array.shape[1])]
+    table = to_pandas(table, name)
     if len(table) == 0:
         raise ValueError(f"{name} has no rows.")
-    return [(label, _column(table.iloc[:, j], f"column {label!r} of {name}")) for j, label in enumerate(table.columns)]
+    check_distinct(table.columns, name)
+    return [(label, *feature(table[label], f"column {label!r} of {name}")) for label in table.columns]
 
 
-def _column(column: pd.Series[Any], name: str) -> np.ndarray:
-    if kind_of(column) == "category":
-        return level_values(column, name)
-    values = numbers(column, name)
-    missing = np.isnan(values)
-    if missing.any():
-        raise ValueError(
-            f"{name} holds {int(missing.sum())} missing values (NaN), the first in row {int(missing.argmax())}. Drop "
-            "those rows or impute them."
-        )
-    return values
+def _from_plain(column: Mapping[str, Any]) -> Encoder:
+    """Return an encoder from a dictionary that may come from anyone; raise ValueError unless every field is right."""
+    given = {key: tuple(item) if isinstance(item, list) else item for key, item in dict(column).items()}
+    kind = ENCODERS.get(str(given.pop("encoder", "Category" if "levels" in given else "Number")))
+    if kind is None:
+        raise ValueError(f"the encoder {column['encoder']!r} is not known to this version of frhsic.")
+    types: dict[str, Any] = {
+        "name": str,
+        "missing": bool,
+        "other": bool,
+        "rows": int,
+        "knots": tuple,
+        "counts": tuple,
+        "levels": tuple,
+        "unit": str,
+    }
+    items = {"knots": (int, float), "counts": (int,), "levels": (str, int, float, bool)}
+    for key, value in given.items():
+        allowed = (int, float, type(None)) if key == "median" else types.get(key, (int, float))
+        fits = isinstance(value, allowed) and (allowed is bool or key == "levels" or not isinstance(value, bool))
+        if not fits or any(type(item) not in items[key] for item in (value if key in items else ())):
+            raise ValueError(f"{key} of the encoder {kind.__name__} is {str(value)[:50]!r}, which it cannot be.")
+    if given.get("unit", "number") not in HELD or given.get("unit") == "category":
+        raise ValueError(f"the unit {given['unit']!r} is not known to this version of frhsic.")
+    try:
+        return kind(**given)
+    except TypeError as error:  # a field is missing or unknown
+        raise ValueError(f"a column of the encoding cannot be read as {kind.__name__}: {error}.") from error
 
 
 def _sorted(levels: set[Level]) -> tuple[Level, ...]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import lzma
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +16,16 @@ import numpy as np
 import pandas as pd
 
 from frhsic.formatting import did_you_mean
-from frhsic.tables.columns import MISSING_MARKS, typed
+from frhsic.tables.columns import quoted, typed
+from frhsic.tables.dialect import (
+    COMPRESSIONS,
+    DEFAULTS,
+    Dialect,
+    ReadOptions,
+    check_fields,
+    dialect_of,
+    open_text,
+)
 from frhsic.tables.names import check_distinct
 
 CHUNK_ROWS = 100_000
@@ -27,35 +40,6 @@ FORMATS = {
     **dict.fromkeys((".parquet", ".pq"), "Parquet"),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "Arrow"),
 }
-COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".zip")
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How a text file is read. Parquet and Arrow files say themselves how.
-
-    Attributes
-    ----------
-    separator : str, optional
-        Text between two fields. Left out, a tab in .tsv and .txt files and a comma in others.
-    number_marks : tuple of str
-        Marks of a missing value in a column of numbers, beside an empty field.
-    text_marks : tuple of str
-        Marks of a missing value in any column.
-    """
-
-    separator: str | None = None
-    number_marks: tuple[str, ...] = MISSING_MARKS
-    text_marks: tuple[str, ...] = ()
-
-    def arguments(self, path: Path) -> dict[str, Any]:
-        """Return the arguments of `pandas.read_csv` for a file."""
-        tabs = {suffix.lower() for suffix in path.suffixes} & {".tsv", ".txt"}
-        # index_col=False: a comma at the end of each row must not shift the columns
-        return {"sep": self.separator or ("\t" if tabs else ","), "skipinitialspace": True, "index_col": False}
-
-
-DEFAULTS = ReadOptions()
 
 
 def column_names(path: Path, options: ReadOptions = DEFAULTS) -> list[str]:
@@ -63,16 +47,22 @@ def column_names(path: Path, options: ReadOptions = DEFAULTS) -> list[str]:
     file_format = _format(path)
     if path.stat().st_size == 0:
         raise ValueError(f"{path.name} cannot be read as {file_format}: it is empty and has not even a header.")
+    if file_format == "CSV":
+        return list(_dialect(path, options).header)
     with _readable(path, file_format):
-        if file_format != "CSV":
-            names = header = [str(name) for name in _schema(path, file_format).names]
-        else:
-            arguments = options.arguments(path)
-            names = [str(name) for name in pd.read_csv(path, nrows=0, **arguments)]
-            # as they are written: pandas numbers names that occur twice
-            header = pd.read_csv(path, header=None, nrows=1, dtype=str, **arguments).iloc[0].dropna().tolist()
-    check_distinct(header, path.name)
+        names = [str(name) for name in _schema(path, file_format).names]
+    check_distinct(names, path.name)
     return names
+
+
+def reading_notes(path: Path, options: ReadOptions = DEFAULTS) -> tuple[str, ...]:
+    """Return a sentence for each thing about a text file that was found out rather than said, such as its separator."""
+    return _dialect(path, options).notes if _format(path) == "CSV" else ()
+
+
+def decimal(path: Path, options: ReadOptions = DEFAULTS) -> str:
+    """Return the decimal sign of a file."""
+    return _dialect(path, options).decimal if _format(path) == "CSV" else "."
 
 
 def pieces(
@@ -84,19 +74,22 @@ def pieces(
     """
     file_format = _format(path)
     if file_format == "CSV":
+        dialect = _dialect(path, options)
         text = [form for mark in options.text_marks for form in (mark, f"{mark} ")]
-        with (
-            _readable(path, "CSV"),
-            pd.read_csv(
-                path,
-                usecols=list(columns),
-                chunksize=CHUNK_ROWS,
-                na_values={name: [*text, *(options.number_marks if name in numeric else ())] for name in columns},
-                low_memory=False,
-                **options.arguments(path),
-            ) as reader,
-        ):
-            yield from reader
+        with _readable(path, "CSV"):
+            check_fields(path, dialect)
+            with (
+                open_text(path) as file,
+                pd.read_csv(
+                    file,
+                    usecols=list(columns),
+                    chunksize=CHUNK_ROWS,
+                    na_values={name: [*text, *(options.number_marks if name in numeric else ())] for name in columns},
+                    low_memory=False,
+                    **dialect.arguments(),
+                ) as reader,
+            ):
+                yield from reader
     elif file_format == "Parquet":
         import pyarrow.parquet as pq
 
@@ -117,27 +110,110 @@ def read_frame(path: Path, options: ReadOptions = DEFAULTS) -> pd.DataFrame:
     names = column_names(path, options)
     parts = list(pieces(path, names, options=options))
     frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names)
-    return typed(frame, options.number_marks) if _format(path) == "CSV" else frame
+    return typed(frame, options.number_marks, decimal(path, options)) if _format(path) == "CSV" else frame
 
 
-def read_sample(
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a file, indexed by their place in it, and how many it has.
+
+    `dropped` counts the rows of the file that lack a value in a column where one is required. `frame` holds the others,
+    or of a long file a uniform sample of them, and `derived` the numbers that were made from them.
+    """
+
+    frame: pd.DataFrame
+    given: int
+    dropped: int
+    sampled: bool
+    derived: np.ndarray
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Numbers made from the rows as they are read, such as the scores of a model.
+
+    `make` takes a frame of `columns`, of which those in `required` have no missing values, and returns `width` columns.
+    Columns in `numeric` hold numbers, so that marks such as "?" are missing values there.
+    """
+
+    columns: tuple[str, ...]
+    width: int
+    make: Callable[[pd.DataFrame], np.ndarray]
+    numeric: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+
+
+NOTHING = Derived((), 0, lambda frame: np.empty((len(frame), 0)))
+
+
+def read_rows(
     path: Path,
     columns: Sequence[str],
-    numeric: Sequence[str] = (),
     *,
+    numeric: Sequence[str] = (),
+    required: Sequence[str] = (),
+    derived: Derived = NOTHING,
     seed: int = 0,
     watch: Callable[[int], None] | None = None,
     options: ReadOptions = DEFAULTS,
-) -> tuple[pd.DataFrame, int]:
-    """Return the rows of a file, or of a long one a uniform sample, and how many it has."""
-    reservoir = Reservoir(len(columns), seed)
-    for piece in pieces(path, columns, numeric, options):
-        reservoir.add(piece)
+) -> Rows:
+    """Read the rows of a file that have the required values; of a long file, a uniform sample is kept.
+
+    Parameters
+    ----------
+    path
+        CSV, TSV, Parquet or Arrow (IPC, Feather).
+    columns
+        The columns to keep.
+    numeric
+        Columns of numbers, where marks such as "?" are missing values.
+    required
+        Columns whose missing values drop a row.
+    derived
+        Further numbers, made piece by piece from columns of any kind.
+    seed
+        Seed of the sample.
+    watch
+        Called with the number of rows read so far.
+    options
+        How a text file is read.
+    """
+    columns, raw = list(columns), list(derived.columns)
+    wanted, needed = list(dict.fromkeys([*columns, *raw])), list(dict.fromkeys([*required, *derived.required]))
+    reservoir = Reservoir(len(columns) + derived.width, seed)
+    given, present = 0, pd.Series(0, index=needed)
+    for piece in pieces(path, wanted, [*numeric, *derived.numeric], options):
+        piece.index = pd.RangeIndex(given, given + len(piece))
+        given += len(piece)
+        has = piece[needed].notna()
+        present += has.sum()
+        kept = piece[has.all(axis=1)]
+        if len(kept):
+            made = pd.DataFrame(derived.make(kept[raw]), index=kept.index)
+            made.columns = pd.Index([(i,) for i in made.columns], tupleize_cols=False)  # no name of a file is a tuple
+            reservoir.add(pd.concat([kept[columns], made], axis=1))
         if watch is not None:
-            watch(reservoir.seen)
-    if reservoir.seen == 0:
+            watch(given)
+    if given == 0:
         raise ValueError(f"{path.name} has a header and no rows.")
-    return reservoir.rows(), reservoir.seen
+    for name in needed:
+        if present[name] == 0:
+            raise ValueError(
+                f"column {name!r} has no value in any of the {given:,} rows of {path.name}; choose another column or "
+                "fill it."
+            )
+    if reservoir.seen == 0:
+        raise ValueError(f"every row of {path.name} lacks a value in one of {quoted(needed)}; none is left.")
+    rows = reservoir.rows()
+    return Rows(
+        rows[columns],
+        given,
+        given - reservoir.seen,
+        reservoir.seen > len(rows),
+        np.ascontiguousarray(rows.iloc[:, len(columns) :].to_numpy(dtype=np.float64)),
+        reading_notes(path, options),
+    )
 
 
 class Reservoir:
@@ -160,14 +236,14 @@ class Reservoir:
     def rows(self) -> pd.DataFrame:
         """Return the sample in the order of the table; at least one piece must have come."""
         self._shrink()
-        return self._pieces[0].reset_index(drop=True)
+        return self._pieces[0]
 
     def _shrink(self) -> None:
         keys = np.concatenate(self._keys)
         kept = np.arange(len(keys))
         if len(keys) > self.keep:
             kept = np.sort(np.argpartition(keys, self.keep)[: self.keep])
-        self._pieces = [pd.concat(self._pieces, ignore_index=True).take(kept)]
+        self._pieces = [pd.concat(self._pieces).take(kept)]
         self._keys = [keys[kept]]
 
 
@@ -190,12 +266,28 @@ def _format(path: Path) -> str:
 
 @contextmanager
 def _readable(path: Path, file_format: str) -> Iterator[None]:
-    """Name the file in the errors of a reader, all of which are ValueErrors."""
+    """Name the file in the errors of a reader, and make all of them ValueErrors."""
     try:
         yield
-    except ValueError as error:
-        hint = ". Save it as UTF-8 with one header line." if file_format == "CSV" else ""
-        raise ValueError(f"{path.name} cannot be read as {file_format}: {error}{hint}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} cannot be read as {file_format}: it is not UTF-8. Save it as UTF-8.") from error
+    except (ValueError, EOFError, OSError, csv.Error, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # of the system, not of a decompressor
+            raise
+        raise ValueError(f"{path.name} cannot be read as {file_format}: {_short(error)}.") from error
+
+
+def _short(error: Exception) -> str:
+    """Return the message of another library's error, cut to a line."""
+    text = " ".join(str(error).split()).rstrip(".")
+    return text if len(text) <= 300 else f"{text[:300]} ..."
+
+
+def _dialect(path: Path, options: ReadOptions) -> Dialect:
+    with _readable(path, "CSV"):
+        dialect = dialect_of(path, options)
+    check_distinct(dialect.header, path.name)
+    return dialect
 
 
 def _schema(path: Path, file_format: str) -> Any:

@@ -7,13 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from frhsic.tables.columns import numbers
 from frhsic.tables.names import check_distinct, expand, find
-
-REMEDY = (
-    "A number is needed here: write its values as numbers (two groups as 0 and 1, ordered levels as their rank), or "
-    "choose a numeric column."
-)
+from frhsic.tables.sensitive import attribute
 
 
 @dataclass(frozen=True)
@@ -21,7 +16,8 @@ class ColumnRoles:
     """Names of the target, of the sensitive attributes and of the features.
 
     `features` and `drop` may hold patterns such as ``x_*``; without `features`, all other columns are features.
-    `positive` is the value of the target that counts as 1.
+    `positive` is the value of the target that counts as 1, `favourable` the value that is good for a person, on which
+    Equal Opportunity is measured; left out, it is the positive one.
     """
 
     target: str
@@ -29,6 +25,7 @@ class ColumnRoles:
     positive: object = None
     features: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    favourable: object = None
 
     def find_features(self, names: Sequence[str], table: str) -> list[str]:
         """Return the features among the columns of a table; raise if the roles do not fit the table."""
@@ -52,20 +49,24 @@ class ColumnRoles:
         return features
 
 
-def read_sensitive(frame: pd.DataFrame, table: str) -> pd.DataFrame:
-    """Return sensitive attributes as numbers, with NaN for missing values; raise if one has no value at all."""
-    s = pd.DataFrame({name: numbers(frame[name], f"sensitive attribute {name!r}", remedy=REMEDY) for name in frame})
+def read_attributes(frame: pd.DataFrame, table: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return sensitive attributes as numbers, with NaN for missing values, and a sentence for each that had bands.
+
+    Raise if one has no value at all.
+    """
+    read = {str(name): attribute(frame[name], f"sensitive attribute {str(name)!r}") for name in frame}
+    s = pd.DataFrame({name: values for name, (values, _) in read.items()})
     for name in s:
         if s[name].isna().all():
             raise ValueError(
                 f"sensitive attribute {name!r} has no value in any of the {len(s):,} rows of {table}; choose another "
                 "column or fill it."
             )
-    return s
+    return s, tuple(note for _, note in read.values() if note)
 
 
 def check_varies(s: pd.DataFrame, where: str) -> None:
     """Raise if a sensitive attribute has the same value in all rows."""
     for name in s:
         if s[name].min() == s[name].max():
-            raise ValueError(f"sensitive attribute {name!r} is {s[name].iloc[0]:g} in {where}.")
+            raise ValueError(f"sensitive attribute {name!r} is {s[name].min():g} in {where}.")

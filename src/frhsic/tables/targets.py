@@ -9,9 +9,12 @@ import numpy as np
 import pandas as pd
 
 from frhsic.formatting import did_you_mean
-from frhsic.tables.columns import MOST_LEVELS, distinct, numbers
+from frhsic.tables.columns import distinct, numbers
 
 Task = Literal["binary", "regression", "multiclass"]
+
+MOST_CLASSES = 255
+"""Different values of a target that is taken for classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +92,7 @@ def read_target(column: pd.Series[Any], *, task: Task | None = None, positive: o
         return Target(codes, task, (others[0] if len(others) == 1 else None, column[codes == 1].iloc[0]))
     if task == "binary" and len(classes) != 2:
         raise ValueError(f"target {name!r} has {len(classes)} different values; a binary one has two.")
-    if len(classes) > MOST_LEVELS:
+    if len(classes) > MOST_CLASSES:
         raise ValueError(f"target {name!r} has {len(classes)} different values; is it a regression?")
     position = {value: float(i) for i, value in enumerate(classes)}
     return Target(column.map(position).to_numpy(dtype=np.float64), task, tuple(classes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.tables.columns import PYTHON, Advice, find_kinds, typed
-from frhsic.tables.files import DEFAULTS, ReadOptions, column_names, read_sample
-from frhsic.tables.roles import ColumnRoles, check_varies, read_sensitive
-from frhsic.tables.targets import Target, read_target
+from frhsic.tables.columns import PYTHON, Advice, distinct, find_kinds, label, typed
+from frhsic.tables.dialect import DEFAULTS, ReadOptions
+from frhsic.tables.files import column_names, decimal, read_rows
+from frhsic.tables.roles import ColumnRoles, check_varies, read_attributes
+from frhsic.tables.suspicions import suspicions
+from frhsic.tables.targets import Target, is_positive, read_target
 
 LEAST_HELD_OUT = 20
 """Rows that an audit needs."""
@@ -21,7 +23,27 @@ LEAST_HELD_OUT = 20
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
-    """Rows without missing values. `y` holds two labels if `binary`, else numbers."""
+    """Rows to train on and to measure on.
+
+    Features may be missing. A row whose sensitive attribute is missing may train and is not measured on.
+
+    Attributes
+    ----------
+    X, y, s
+        Features, target (two labels if `binary`, else numbers) and sensitive attributes.
+    binary
+        Whether the target has two classes.
+    name, target_name
+        Names of the table and of the target.
+    dropped
+        Number of rows of the table that lack the target.
+    notes
+        Sentences that a reader should see.
+    given
+        Number of rows of the table, those that were dropped or not drawn among them; 0 if they are all here.
+    favourable
+        The label that is good for a person, or None for the positive one.
+    """
 
     X: pd.DataFrame
     y: np.ndarray
@@ -31,22 +53,30 @@ class TrainingTable:
     target_name: str
     dropped: int = 0
     notes: tuple[str, ...] = ()
+    given: int = 0
+    favourable: object = None
 
     def split(self, shares: Sequence[float], seed: int) -> list[tuple[pd.DataFrame, np.ndarray, pd.DataFrame]]:
-        """Split the rows at random into X, y, s: first those left for training, then one part of each share."""
+        """Split the rows at random into X, y, s: first those left for training, then one part of each share.
+
+        Rows without a sensitive attribute are left out of all parts but the first.
+        """
         n = len(self.y)
         sizes = [round(share * n) for share in shares]
-        for share, size in zip(shares, sizes):
-            if not 0 < share < 1 or sum(shares) >= 1:
-                shown = " and ".join(f"{share:g}" for share in shares)
-                raise ValueError(f"the shares held out are {shown}; pass shares above 0 that leave rows to train on.")
-            if size < LEAST_HELD_OUT:
-                raise ValueError(
-                    f"{self.name} has {n} complete rows; {100 * share:g} % of them are {size}, and to measure on held "
-                    f"out rows takes {LEAST_HELD_OUT}. Bring more rows, or hold out a larger share."
-                )
+        if not all(0 < share < 1 for share in shares) or sum(shares) >= 1:
+            shown = " and ".join(f"{share:g}" for share in shares)
+            raise ValueError(f"the shares held out are {shown}; pass shares above 0 that leave rows to train on.")
         order = np.random.default_rng([seed, 0]).permutation(n)
-        parts = [self._rows(rows) for rows in np.split(order, n - np.cumsum(sizes[::-1])[::-1])]
+        known = self.s.notna().all(axis=1).to_numpy()
+        training, *held_out = np.split(order, n - np.cumsum(sizes[::-1])[::-1])
+        held_out = [rows[known[rows]] for rows in held_out]
+        for share, rows in zip(shares, held_out):
+            if len(rows) < LEAST_HELD_OUT:
+                raise ValueError(
+                    f"{self.name} has {n} rows with a target; {100 * share:g} % of them are {len(rows)}, and to "
+                    f"measure on held out rows takes {LEAST_HELD_OUT}. Bring more rows, or hold out a larger share."
+                )
+        parts = [self._rows(training), *map(self._rows, held_out)]
         labels = parts[0][1]
         if self.binary and len(np.unique(labels)) < 2:
             raise ValueError(
@@ -71,7 +101,7 @@ def read_training_table(
     advice: Advice = PYTHON,
     options: ReadOptions = DEFAULTS,
 ) -> TrainingTable:
-    """Read a file, check it, and drop the rows with a missing value; of a long file, a uniform sample is kept.
+    """Read a file and check it. Rows without a target are dropped; of a long file, a uniform sample is kept.
 
     Parameters
     ----------
@@ -79,34 +109,32 @@ def read_training_table(
         CSV, TSV, Parquet or Arrow (IPC, Feather).
     roles
         Which columns are what.
-    seed
-        Seed of the sample.
-    watch
-        Called with the number of rows read so far.
     advice
         How to tell a user what to do.
-    options
-        How a text file is read.
+    seed, watch, options
+        As in :func:`frhsic.tables.read_rows`.
     """
     features = roles.find_features(column_names(path, options), path.name)
     target, sensitive = roles.target, list(roles.sensitive)
-    columns = [target, *sensitive, *features]
-    frame, given = read_sample(path, columns, sensitive, seed=seed, watch=watch, options=options)
-    s = read_sensitive(frame[sensitive], path.name)
-    table = typed(frame[[target, *features]], options.number_marks)
-    complete = (table.notna().all(axis=1) & s.notna().all(axis=1)).to_numpy()
-    if not complete.any():
-        share = table.isna().mean()
-        worst = str(share.idxmax())
-        raise ValueError(
-            f"every row of {path.name} lacks a value in one of its columns, most often in {worst!r} "
-            f"({100 * share.max():.0f} % of the rows). Leave such columns out. {advice.drop([worst])}."
-        )
-    table, s = table[complete].reset_index(drop=True), s[complete].reset_index(drop=True)
+    rows = read_rows(
+        path,
+        [target, *sensitive, *features],
+        numeric=sensitive,
+        required=[target],
+        seed=seed,
+        watch=watch,
+        options=options,
+    )
+    notes = [*rows.notes]
+    if rows.sampled:
+        notes.append(f"The table has {rows.given:,} rows; {len(rows.frame):,} of them, drawn at random, were used.")
+    s, banded = read_attributes(rows.frame[sensitive], path.name)
+    check_varies(s, f"every row of {path.name}; nothing can depend on it")
+    table = typed(rows.frame[[target, *features]], options.number_marks, decimal(path, options))
+    table, s = table.reset_index(drop=True), s.reset_index(drop=True)
     find_kinds(table[features], path.name, advice=advice)
-    check_varies(s, f"every complete row of {path.name}; nothing can depend on it")
     y = _target(table[target], roles.positive, advice)
-    used = f"The table has {given:,} rows; {len(frame):,} of them, drawn at random, were used."
+    notes += [*banded, *_without_attribute(s), *suspicions(table[features], y, s, advice)]
     return TrainingTable(
         table[features],
         y.codes.astype(np.int64) if roles.positive is not None else y.labels,
@@ -114,9 +142,33 @@ def read_training_table(
         y.task == "binary",
         path.name,
         target if roles.positive is None else f"{target} = {roles.positive}",
-        int((~complete).sum()),
-        (used,) if len(frame) < given else (),
+        rows.dropped,
+        tuple(notes),
+        rows.given,
+        _favourable(table[target], y, roles),
     )
+
+
+def _without_attribute(s: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence for each attribute that some rows lack."""
+    for name in s:
+        missing = int(s[name].isna().sum())
+        if missing:
+            yield (f"{missing:,} of {len(s):,} rows lack {name}; the numbers below are of rows that have it.")
+
+
+def _favourable(column: pd.Series[Any], target: Target, roles: ColumnRoles) -> object:
+    """Return the label of the favourable outcome among the labels that are trained on, or None if it is not named."""
+    if roles.favourable is None:
+        return None
+    if target.task != "binary":
+        raise ValueError(f"favourable={roles.favourable!r} is for a target of two classes; this one is a number.")
+    rows = is_positive(column, roles.favourable, str(column.name)) == 1
+    if not rows.any():
+        shown = ", ".join(repr(label(value)) for value in distinct(column)[:5])
+        raise ValueError(f"favourable={roles.favourable!r} is not a value of {str(column.name)!r}: {shown}.")
+    codes = np.unique(target.codes[rows])
+    return int(codes[0]) if roles.positive is not None else target.labels[rows][0]
 
 
 def _target(column: pd.Series[Any], positive: object, advice: Advice) -> Target:

@@ -1,0 +1,456 @@
+r"""What the base model gives and what the penalty gives: every method with and without a base, at equal dependence.
+
+Roles of the rows, by a permutation that is fixed for each dataset. The *development half* is where settings were
+chosen (screens of encoders, scales, epochs and kernels, on validation rows inside it). The other half is cut into five
+parts of a tenth of the rows each; in split k, part k is tested on and all other rows train (85 %) or validate (15 %). So
+no test row was ever a row that settings were chosen on, and no row is tested twice. Bank and Credit had no screen.
+
+Each method is trained at ten weights. GDP is :func:`frhsic.parity.gdp` on the test rows. A method's performance "at 50 %"
+is read off its path where the GDP, averaged over splits, falls to half of that of LightGBM without penalty, linearly
+between neighbouring weights; the same place is read in each split, which gives paired standard errors.
+
+    python benchmarks/base_model.py --device cuda --jobs 16 --out FOLDER     # trains and measures, appends to a file
+    python benchmarks/base_model.py --report FOLDER                          # tables, and FOLDER/base_model.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from frhsic.boosting import BoostedParityClassifier, BoostedParityRegressor
+from frhsic.estimators.bases import BaseRows, fitted_base
+from frhsic.fleet import Member, Recipe, TrainingData, affine_head, mlp_encoder, train
+from frhsic.kernels import Gaussian, Linear
+from frhsic.parity import gdp
+from frhsic.penalties import HSIC
+from frhsic.penalty_names import penalty_named
+from frhsic.tables import TableEncoding
+from frhsic.transport import ScoreTransport
+
+DATASETS = ("crime", "compas", "meps", "acs_income", "credit", "adult", "bank")
+UNTUNED = ("bank", "credit")
+SPLITS = 5
+SEED = 7
+WEIGHTS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+AMOUNTS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
+LEVELS = (0.75, 0.5, 0.25)
+RIVALS = ("reg-gdp", "frem", "frhsic", "mmd", "dcor", "adv", "laftr")
+OLD_KERNEL = 10 * (Linear() + Gaussian(1.0))
+NEW_KERNEL = 10 * Linear() + 30 * Gaussian(1.0)
+
+
+class Style(NamedTuple):
+    """Inputs and training: the paper's, or those of the estimators."""
+
+    base: bool
+    scaling: str
+    hidden: tuple[int, ...]
+    activation: str
+    schedule: str
+    ranks: bool
+
+    def length(self, rows: int) -> tuple[int, int | None]:
+        """Return epochs and patience."""
+        if self.schedule == "constant":
+            return 200, None
+        return auto_epochs(rows), 20 if rows < 10_000 else None
+
+
+PAPER = Style(False, "range", (50,), "selu", "constant", False)
+NEW = Style(True, "robust", (128, 128), "gelu", "cosine", True)
+
+
+def auto_epochs(rows: int, batch_size: int = 256) -> int:
+    """Return the epochs of about 2,500 steps, from 20 to 100, as the estimators do."""
+    return int(np.clip(round(2500 / math.ceil(rows / batch_size)), 20, 100))
+
+
+class Method(NamedTuple):
+    """A penalty trained in one style."""
+
+    name: str
+    penalty: Any
+    style: Style
+    decay: float = 0.0
+    floor: float = 0.0
+
+
+def methods(group: str) -> Iterator[Method]:
+    """Return the methods of one group: without base as in the paper, or with base and the new inputs."""
+    if group == "paper":
+        yield Method("default before", partial(HSIC, OLD_KERNEL), PAPER, 1e-3, 0.01)
+        for name in RIVALS[:4]:
+            yield Method(name, partial(penalty_named, name), PAPER)
+    else:
+        yield Method("default", partial(HSIC, NEW_KERNEL), NEW, 1e-3, 0.01)
+        yield Method("default, kernel before", partial(HSIC, OLD_KERNEL), NEW, 1e-3, 0.01)
+        yield Method("default, no base", partial(HSIC, NEW_KERNEL), NEW._replace(base=False), 1e-3, 0.01)
+        for name in RIVALS:
+            yield Method(f"{name}, base", partial(penalty_named, name), NEW)
+
+
+class Table(NamedTuple):
+    """A dataset as arrays."""
+
+    X: pd.DataFrame
+    y: np.ndarray
+    s: np.ndarray
+    task: str
+
+
+def load(name: str, data: str | None) -> Table:
+    """Return a dataset, from a folder of .npz files (X, y, s) if one is given."""
+    if data is not None:
+        with np.load(Path(data) / f"{name}.npz") as arrays:
+            X, y, s = pd.DataFrame(arrays["X"].astype(float)), arrays["y"], arrays["s"]
+        X.columns = [f"x{j}" for j in range(X.shape[1])]
+    else:
+        from frhsic import load_dataset
+
+        loaded = load_dataset(name)
+        X, y, s = loaded.X, loaded.y.to_numpy(float), loaded.s.to_numpy(float)
+    return Table(X, y, s, "regression" if len(np.unique(y)) > 2 else "binary")
+
+
+def split_rows(n: int, split: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return training, validation and test rows."""
+    order = np.random.default_rng([SEED, 0]).permutation(n)
+    parts = np.array_split(order[n // 2 :], SPLITS)
+    size = min(map(len, parts))  # equal sizes, so that splits can be stacked
+    test = parts[split][:size]
+    rest = np.setdiff1d(order, parts[split])[: n - max(map(len, parts))]
+    rest = np.random.default_rng([SEED, 2, split]).permutation(rest)
+    held_out = round(0.15 * len(rest))
+    return rest[held_out:], rest[:held_out], test
+
+
+def measured(task: str, y: np.ndarray, raw: np.ndarray, s: np.ndarray) -> dict[str, float]:
+    """Return performance (accuracy or mean squared error), proper loss and GDP of raw scores."""
+    if task == "regression":
+        error = float(np.mean((raw - y) ** 2))
+        return {"performance": error, "loss": error, "gdp": float(gdp(raw, s, resamples=0))}
+    probability = 1 / (1 + np.exp(-raw))
+    return {
+        "performance": float(((raw > 0) == y).mean()),
+        "loss": float(np.mean(np.logaddexp(0, raw) - y * raw)),
+        "gdp": float(gdp(probability, s, resamples=0)),
+    }
+
+
+def raw_scores(model: Any, X: pd.DataFrame, task: str) -> np.ndarray:
+    """Return predictions of a regressor, or log-odds of a classifier."""
+    if task == "regression":
+        return np.asarray(model.predict(X), dtype=float)
+    p = np.clip(model.predict_proba(X)[:, 1], 1e-6, 1 - 1e-6)
+    return np.asarray(np.log(p / (1 - p)))
+
+
+def base_columns(name: str, split: int, data: str | None) -> tuple[np.ndarray, list[np.ndarray], float, np.ndarray]:
+    """Fit the default base; return its columns (training out of fold; validation and test), CPU seconds, raw test."""
+    with threadpool_limits(1):
+        table, started = load(name, data), time.process_time()
+        train_rows, *others = split_rows(len(table.y), split)
+        X = table.X.iloc[train_rows].reset_index(drop=True)
+        classes = None if table.task == "regression" else np.array([0.0, 1.0])
+        x = TableEncoding.fit(X)(X)
+        base, columns = fitted_base("boosted", BaseRows(X, x, table.y[train_rows], classes), split)
+        assert base is not None
+        seconds = time.process_time() - started
+        raw = raw_scores(base.model, table.X.iloc[others[1]], table.task)
+        return columns, [base(table.X.iloc[rows].reset_index(drop=True)) for rows in others], seconds, raw
+
+
+def trees(name: str, split: int, data: str | None, weight: float) -> list[dict[str, Any]]:
+    """Fit penalised boosting, and at weight 0 also LightGBM as it comes and the transport of its scores."""
+    import lightgbm
+
+    with threadpool_limits(1):
+        table = load(name, data)
+        fit_rows, validation_rows, test_rows = split_rows(len(table.y), split)
+        binary = table.task == "binary"
+        rows = [(r, table.X.iloc[r], table.y[r], table.s[r]) for r in (fit_rows, validation_rows, test_rows)]
+        (_, X, y, s), (_, Xv, yv, sv), (_, Xt, yt, st) = rows
+        records = []
+
+        def note(method: str, at: float, raw_v: np.ndarray, raw_t: np.ndarray) -> None:
+            for part, raw, target, attribute in (("validation", raw_v, yv, sv), ("test", raw_t, yt, st)):
+                numbers = measured(table.task, target, raw, attribute)
+                records.append({"method": method, "weight": at, "part": part, "split": split, **numbers})
+
+        estimator = BoostedParityClassifier if binary else BoostedParityRegressor
+        started = time.process_time()
+        model = estimator(weight, n_jobs=1, random_state=split).fit(X, y, sensitive_features=s)
+        note("boosting", weight, raw_scores(model, Xv, table.task), raw_scores(model, Xt, table.task))
+        records[-1]["seconds"] = time.process_time() - started
+        if weight == 0:
+            kind = lightgbm.LGBMClassifier if binary else lightgbm.LGBMRegressor
+            plain = kind(n_jobs=1, verbose=-1, random_state=split).fit(X, y)
+            raw_v, raw_t = (raw_scores(plain, part, table.task) for part in (Xv, Xt))
+            note("lightgbm", 0.0, raw_v, raw_t)
+            shown = (lambda f: 1 / (1 + np.exp(-f))) if binary else (lambda f: f)
+            back = (lambda p: np.log(np.clip(p, 1e-6, 1 - 1e-6) / np.clip(1 - p, 1e-6, 1))) if binary else shown
+            transport = ScoreTransport().fit(shown(raw_v), sv)
+            for amount in AMOUNTS:
+                transport.set_params(amount=amount)
+                moved = transport.transform(shown(raw_t), st)
+                note("transport (needs S)", amount, raw_v, back(moved))
+        return records
+
+
+def probe(z: torch.Tensor, s: torch.Tensor, z_new: torch.Tensor, s_new: torch.Tensor, cosines: bool) -> float:
+    """Return R² on other rows of a ridge regression of s on Z, or on 300 random cosines of it."""
+    center, spread = z.mean(0), z.std(0) + 1e-9
+    a, b = (z - center) / spread, (z_new - center) / spread
+    if cosines:
+        generator = torch.Generator().manual_seed(0)
+        directions = torch.randn(a.shape[1], 300, generator=generator).to(a) / math.sqrt(a.shape[1])
+        shift = 2 * math.pi * torch.rand(300, generator=generator).to(a)
+        a, b = torch.cos(a @ directions + shift), torch.cos(b @ directions + shift)
+    mean, level = a.mean(0), s.mean()
+    a, b = a - mean, b - mean
+    ridge = 1e-3 * len(a) * torch.eye(a.shape[1]).to(a)
+    slope = torch.linalg.solve(a.T @ a + ridge, a.T @ (s - level))
+    return float(1 - (s_new - level - b @ slope).square().mean() / (s_new - level).square().mean())
+
+
+def boosted_probe(z: np.ndarray, s: np.ndarray, z_new: np.ndarray, s_new: np.ndarray) -> float:
+    """Return R² on other rows of boosted trees."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    with threadpool_limits(1):
+        few = slice(None, 6000)
+        model = HistGradientBoostingRegressor(max_iter=60, random_state=0).fit(z[few], s[few])
+        return float(model.score(z_new, s_new))
+
+
+class Part(NamedTuple):
+    """One split, encoded: data to train on, and (x, y, s) of validation and test rows."""
+
+    data: TrainingData
+    others: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    s_train: np.ndarray
+    center: float
+    scale: float
+
+
+def encoded(table: Table, style: Style, split: int, base: tuple[Any, ...], patience: int | None) -> Part:
+    """Encode one split."""
+    rows = split_rows(len(table.y), split)
+    encoding = TableEncoding.fit(table.X.iloc[rows[0]], scaling=style.scaling)
+    x = [encoding(table.X.iloc[r]) for r in rows]
+    if style.base:
+        x = [np.column_stack(pair) for pair in zip(x, (base[0], *base[1]))]
+    of_s = pd.DataFrame({"s": table.s})
+    scale = TableEncoding.fit(of_s.iloc[rows[0]], scaling="quantile" if style.ranks else "range")
+    s = scale(of_s.iloc[rows[0]])
+    y = table.y[rows[0]]
+    center, spread = (float(y.mean()), float(y.std())) if table.task == "regression" else (0.0, 1.0)
+    y = (y - center) / spread
+    held_out = None
+    kept = slice(None)
+    if patience is not None:  # the rows are in random order
+        first, kept = slice(None, len(y) // 10), slice(len(y) // 10, None)
+        held_out = TrainingData.of(x[0][first], y[first], s[first])
+    data = TrainingData.of(x[0][kept], y[kept], s[kept], held_out=held_out)
+    others = [(x[i], table.y[rows[i]], table.s[rows[i]]) for i in (1, 2)]
+    return Part(data, others, table.s[rows[0]][kept], center, spread)
+
+
+def fleets(name: str, table: Table, method: Method, bases: list[Any], device: str, jobs: int) -> list[dict[str, Any]]:
+    """Train a method on all splits of a dataset; measure on validation and test rows, and probe Z."""
+    epochs, patience = method.style.length(len(split_rows(len(table.y), 0)[0]))
+    parts = [encoded(table, method.style, k, bases[k], patience) for k in range(SPLITS)]
+    records = []
+    for width in sorted({part.data.columns for part in parts}):
+        own = [k for k in range(SPLITS) if parts[k].data.columns == width]
+        data = TrainingData.stacked([parts[k].data for k in own])
+        recipe = Recipe(
+            table.task,  # type: ignore[arg-type]
+            method.penalty,
+            partial(mlp_encoder, width, list(method.style.hidden), 50, method.style.activation),
+            partial(affine_head, 50, 1),
+            epochs=epochs,
+            schedule=method.style.schedule,  # type: ignore[arg-type]
+            patience=None if "adv" in method.name or "laftr" in method.name else patience,
+            weight_decay=method.decay,
+            variance_floor=method.floor,
+        )
+        members = [Member(weight, 100 + k, i) for i, k in enumerate(own) for weight in WEIGHTS]
+        fleet = train(data, members, recipe, device=device)
+        z_train = fleet.transform(data.x.to(fleet.device))
+        jobs_here = []
+        for which, part in enumerate(("validation", "test")):
+            x = torch.stack([torch.as_tensor(parts[k].others[which][0], dtype=torch.float32) for k in own])
+            x = x.to(fleet.device)
+            scores = fleet.scores(x)[..., 0].double().cpu().numpy()
+            z = fleet.transform(x)
+            for j, member in enumerate(members):
+                split = own[member.split]
+                _, y, s = parts[split].others[which]
+                raw = scores[j] * parts[split].scale + parts[split].center
+                record = {"method": method.name, "weight": member.weight, "part": part, "split": split}
+                if part == "test" and method.name.startswith("default"):
+                    known = torch.as_tensor(parts[split].s_train, device=fleet.device)
+                    new = torch.as_tensor(s, device=fleet.device)
+                    rows = (z_train[j].double(), known, z[j].double(), new)
+                    record |= {"linear": probe(*rows, False), "cosines": probe(*rows, True)}
+                    arrays = z_train[j].cpu().numpy(), parts[split].s_train, z[j].cpu().numpy(), s
+                    wanted = arrays if member.weight in (3.0, 10.0, 30.0, 100.0) else None
+                else:
+                    wanted = None
+                jobs_here.append((record, (table.task, y, raw, s), wanted))
+        numbers = Parallel(jobs)(delayed(measured)(*arguments) for _, arguments, _ in jobs_here)
+        probed = Parallel(jobs)(delayed(boosted_probe)(*w) for _, _, w in jobs_here if w is not None)
+        following = iter(probed)
+        for (record, _, wanted), values in zip(jobs_here, numbers):
+            extra = {} if wanted is None else {"boosted": next(following)}
+            records.append({**record, **values, **extra, "seconds": fleet.seconds / len(members)})
+    return records
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train and measure; append one line per model to OUT/GROUP.jsonl."""
+    folder, started = Path(arguments.out), time.time()
+    folder.mkdir(parents=True, exist_ok=True)
+    names = arguments.datasets.split(",")
+    file = (folder / f"{arguments.group}.jsonl").open("a")
+
+    def write(name: str, records: list[dict[str, Any]]) -> None:
+        for record in records:
+            file.write(json.dumps({"dataset": name, **record}) + "\n")
+        file.flush()
+
+    if arguments.group == "trees":
+        work = [(name, k, weight) for name in reversed(names) for weight in WEIGHTS for k in range(SPLITS)]
+        out = Parallel(arguments.jobs, return_as="generator")(
+            delayed(trees)(name, k, arguments.data, weight) for name, k, weight in work
+        )
+        for (name, _, _), records in zip(work, out):
+            write(name, records)
+        return
+    pairs = [(name, k) for name in names for k in range(SPLITS)]
+    if arguments.group == "base":
+        fitted = Parallel(arguments.jobs)(delayed(base_columns)(name, k, arguments.data) for name, k in pairs)
+    else:
+        fitted = [((), (), math.nan, None)] * len(pairs)
+    bases = dict(zip(pairs, fitted))
+    print(f"bases {time.time() - started:.0f} s", flush=True)
+    for name in names:
+        table = load(name, arguments.data)
+        if arguments.group == "base":
+            records = []
+            for k in range(SPLITS):
+                test = split_rows(len(table.y), k)[2]
+                numbers = measured(table.task, table.y[test], bases[name, k][3], table.s[test])
+                records.append({"method": "base alone", "weight": 0.0, "part": "test", "split": k, **numbers})
+                records[-1]["seconds"] = bases[name, k][2]
+            write(name, records)
+        for method in methods(arguments.group):
+            if time.time() - started > arguments.limit:
+                print(f"no time for {name} {method.name}", flush=True)
+                continue
+            began = time.time()
+            of_splits = [bases[name, k] for k in range(SPLITS)]
+            write(name, fleets(name, table, method, of_splits, arguments.device, arguments.jobs))
+            print(f"{name} {method.name} {time.time() - began:.1f} s", flush=True)
+
+
+def read(folder: Path) -> pd.DataFrame:
+    """Return the records of all groups."""
+    lines = [line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    return pd.DataFrame([json.loads(line) for line in lines])
+
+
+def read_off(runs: pd.DataFrame, level: float, column: str) -> np.ndarray | None:
+    """Return a column in each split where the mean GDP first falls to `level`, or None if it never does."""
+    by_weight = runs.pivot(index="weight", columns="split", values=["gdp", column]).sort_index()
+    mean = by_weight["gdp"].mean(axis=1).to_numpy()
+    values = by_weight[column].to_numpy()
+    if mean[0] <= level:
+        return values[0]
+    below = np.flatnonzero(mean <= level)
+    if not len(below):
+        return None
+    i = below[0]
+    share = (mean[i - 1] - level) / (mean[i - 1] - mean[i])
+    return np.asarray((1 - share) * values[i - 1] + share * values[i])
+
+
+def report(folder: Path) -> None:
+    """Print the tables and write them as JSON."""
+    records = read(folder)
+    tests = records[records.part == "test"]
+    out: dict[str, Any] = {}
+    for name in [d for d in DATASETS if d in set(tests.dataset)]:
+        own = tests[tests.dataset == name]
+        reference = own[own.method == "lightgbm"]
+        sign = -1 if reference.performance.mean() < 0.1 else 1
+        gap = float(reference.gdp.mean())
+        print(f"\n{name}: GDP of LightGBM {gap:.4f}; performance unpenalised, and at 75, 50, 25 % of it (standard error")
+        print("of the difference from the best at each level)")
+        rows: dict[str, list[np.ndarray | None]] = {}
+        for method, runs in own.groupby("method"):
+            free = runs[runs.weight == 0].sort_values("split").performance.to_numpy()
+            rows[str(method)] = [free, *(read_off(runs, level * gap, "performance") for level in LEVELS)]
+        best = []
+        for i in range(1 + len(LEVELS)):
+            means = {m: sign * v[i].mean() for m, v in rows.items() if v[i] is not None and "needs S" not in m}
+            best.append(max(means, key=means.__getitem__))
+        for method, values in rows.items():
+            cells, kept = [], []
+            for i, value in enumerate(values):
+                if value is None:
+                    cells.append("      –        ")
+                    kept.append(None)
+                    continue
+                difference = value - rows[best[i]][i]
+                error = difference.std(ddof=1) / math.sqrt(len(difference)) if method != best[i] else 0.0
+                behind = -sign * difference.mean()
+                mark = "*" if method == best[i] else "=" if behind <= error else " "
+                cells.append(f"{value.mean():.4f} ({error:.4f}){mark}")
+                kept.append({"mean": value.mean(), "behind_best": behind, "error": error})
+            print(f"{method:24s} " + "  ".join(cells))
+            out.setdefault(name, {})[method] = kept
+        for column in ("linear", "cosines", "boosted"):
+            for method in ("default before", "default, kernel before", "default"):
+                runs = own[own.method == method]
+                if column in runs and len(runs):
+                    have = runs.dropna(subset=[column])
+                    values = [read_off(have, level * gap, column) for level in LEVELS[1:]]
+                    shown = ["–" if v is None else f"{v.mean():.3f} ± {v.std(ddof=1) / 5**0.5:.3f}" for v in values]
+                    print(f"  R² of S from Z, {column:8s} {method:24s} at 50, 25 %: {'  '.join(shown)}")
+                    out[name].setdefault("probes", {})[f"{column}, {method}"] = [
+                        None if v is None else v.mean() for v in values
+                    ]
+        out[name]["reference_gdp"] = gap
+    (folder / "base_model.json").write_text(json.dumps(out, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--group", choices=("paper", "base", "trees"), default="base")
+    parser.add_argument("--datasets", default=",".join(DATASETS))
+    parser.add_argument("--data", help="folder of NAME.npz with X, y, s; by default the datasets of the library")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no new training starts")
+    parser.add_argument("--out", default="base-model")
+    parser.add_argument("--report", metavar="FOLDER", help="print the tables of a finished run")
+    given = parser.parse_args()
+    if given.report:
+        report(Path(given.report))
+    else:
+        run(given)

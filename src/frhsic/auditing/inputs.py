@@ -1,0 +1,201 @@
+"""What an audit is given, as checked arrays: scores or a representation, attributes, target, weights and clusters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from frhsic import _arrays
+from frhsic.formatting import figure
+from frhsic.tables import read_sensitive
+from frhsic.tables.columns import label
+from frhsic.tables.targets import is_positive
+
+LEAST_ROWS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A target as numbers, and the rows with the favourable outcome.
+
+    `favoured` is None if the target does not say which rows these are.
+    """
+
+    codes: np.ndarray
+    name: str
+    favoured: np.ndarray | None
+    favoured_name: str
+
+    @classmethod
+    def of(cls, y: Any, n: int, name: str | None, positive: object, favourable: object) -> Outcome:
+        """Check y and turn it into numbers; `positive` and `favourable` are values of it, or None."""
+        name = name or _arrays.array_name(y, "y")
+        column = _series(y)
+        if len(column) != n:
+            raise ValueError(f"lengths differ: y has {len(column)} rows, the scores have {n}.")
+        missing = int(column.isna().sum())
+        if missing:
+            raise ValueError(f"y holds {missing} missing values (NaN); drop those rows.")
+        if positive is None:
+            if column.dtype == object or isinstance(column.dtype, (pd.CategoricalDtype, pd.StringDtype)):
+                shown = ", ".join(repr(value) for value in column.unique()[:3])
+                raise TypeError(f"y holds text ({shown}); pass positive=VALUE to say which value counts as 1.")
+            codes, coded = _arrays.to_numpy(_arrays.vector(y, "y")).astype(np.float64), name
+        else:
+            codes, coded = _rows_with(column, positive, name, "positive").astype(np.float64), f"[{name} = {positive}]"
+        if favourable is None:
+            favoured = codes == 1 if set(np.unique(codes)) <= {0.0, 1.0} else None
+            return cls(codes, coded, favoured, f"rows with {coded} = 1")
+        favoured = _rows_with(column, favourable, name, "favourable")
+        return cls(codes, coded, favoured, f"rows with {name} = {label(favourable)}, the favourable outcome")
+
+    def keep(self, rows: np.ndarray) -> Outcome:
+        """Return the outcome of some of the rows."""
+        favoured = None if self.favoured is None else self.favoured[rows]
+        return Outcome(self.codes[rows], self.name, favoured, self.favoured_name)
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Arrays with one row per observation, all of which have every attribute; `lost` counts those that had not."""
+
+    values: np.ndarray
+    attributes: np.ndarray
+    names: tuple[str, ...]
+    name: str
+    outcome: Outcome | None
+    scores: np.ndarray | None
+    weights: np.ndarray | None
+    clusters: np.ndarray | None
+    lost: int
+    remarks: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        z: Any,
+        s: Any,
+        y: Any,
+        scores: Any,
+        *,
+        name: str | None,
+        target_name: str | None,
+        positive: object,
+        favourable: object,
+        sample_weight: Any,
+        clusters: Any,
+    ) -> Inputs:
+        """Check all that an audit is given, and leave out the rows that lack an attribute."""
+        words = "representation" if len(getattr(z, "shape", ())) == 2 and z.shape[1] != 1 else "scores"
+        values = _arrays.to_numpy(_arrays.matrix(z, words)).astype(np.float64)
+        called = name or _arrays.array_name(z, "score" if values.shape[1] == 1 else "z")
+        if scores is None and _sums_to_one(values):
+            values = _second_of_two(values)
+            called = name or _arrays.array_name(z, "score")
+        sensitive = read_sensitive(s, default="s", allow_missing=True)
+        n, names = len(values), sensitive.names
+        if len(set(names)) < len(names):
+            raise ValueError(f"the columns of sensitive_features are named {list(names)}; give each its own name.")
+        if len(sensitive.values) != n:
+            raise ValueError(
+                f"lengths differ: {words} has {n} rows, sensitive_features has {len(sensitive.values)}. Pass one row "
+                "of each per observation, in the same order."
+            )
+        outcome = None if y is None else Outcome.of(y, n, target_name, positive, favourable)
+        f = None if scores is None else _column(scores, "scores", n)
+        weights = None if sample_weight is None else _column(sample_weight, "sample_weight", n)
+        groups = None if clusters is None else np.asarray(clusters)
+        if groups is not None and len(groups) != n:
+            raise ValueError(f"lengths differ: clusters has {len(groups)} rows, the scores have {n}.")
+        known = ~np.isnan(sensitive.values).any(axis=1)
+        result = cls(
+            values[known],
+            sensitive.values[known],
+            names,
+            called,
+            None if outcome is None else outcome.keep(known),
+            None if f is None else f[known],
+            None if weights is None else weights[known],
+            None if groups is None else groups[known],
+            int((~known).sum()),
+            (*sensitive.notes, *_left_out(known, f if f is not None else values, names)),
+        )
+        result.check()
+        return result
+
+    def check(self) -> None:
+        """Raise if there are too few rows, or an attribute is constant."""
+        n = len(self.values)
+        if self.lost and n < LEAST_ROWS:
+            raise ValueError(
+                f"an audit needs at least {LEAST_ROWS} rows; {n} of {n + self.lost} have {' and '.join(self.names)}."
+            )
+        _arrays.require_rows(n, LEAST_ROWS, "an audit")
+        for i, attribute in enumerate(self.names):
+            if float(np.ptp(self.attributes[:, i])) == 0:
+                raise ValueError(f"{attribute} is constant: all {n} rows are equal, so nothing can depend on it.")
+
+
+def _left_out(known: np.ndarray, scores: np.ndarray, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a sentence about the rows that lack an attribute, and how their scores differ."""
+    lost = int((~known).sum())
+    if not lost:
+        return ()
+    means = ""
+    if known.any() and (scores.ndim == 1 or scores.shape[1] == 1):
+        means = (
+            f" Their mean score is {figure(scores[~known].mean())}, that of the others {figure(scores[known].mean())}."
+        )
+    return (f"{lost:,} of {len(known):,} rows lack {' or '.join(names)} and are left out.{means}",)
+
+
+def _sums_to_one(values: np.ndarray) -> bool:
+    """Return whether rows of several columns are probabilities, as `predict_proba` gives them."""
+    if values.shape[1] < 2 or values.min() < 0 or values.max() > 1:
+        return False
+    return bool(np.abs(values.sum(axis=1) - 1).max() < 1e-5)
+
+
+def _second_of_two(values: np.ndarray) -> np.ndarray:
+    if values.shape[1] > 2:
+        raise ValueError(
+            f"the representation has {values.shape[1]} columns between 0 and 1 whose rows sum to 1, as predict_proba "
+            "gives them for as many classes. Pass the column of one class as scores. If it is a representation, leave "
+            "one column out: the others tell it."
+        )
+    return values[:, 1:]
+
+
+def _rows_with(column: pd.Series[Any], value: object, name: str, argument: str) -> np.ndarray:
+    rows = is_positive(column, value, name) == 1
+    if not rows.any():
+        shown = ", ".join(repr(label(item)) for item in column.unique()[:5])
+        raise ValueError(f"{argument}={value!r} is not a value of {name}: {shown}.")
+    return rows
+
+
+def _series(y: Any) -> pd.Series[Any]:
+    if isinstance(y, pd.Series):
+        return y.reset_index(drop=True)
+    if hasattr(y, "to_pandas"):
+        return pd.Series(y.to_pandas()).reset_index(drop=True)
+    if isinstance(y, pd.DataFrame) and y.shape[1] == 1:
+        return y.iloc[:, 0].reset_index(drop=True)
+    if hasattr(y, "detach"):
+        y = _arrays.to_numpy(y)
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(f"y has shape {values.shape}; pass one column.")
+    return pd.Series(values.astype(object) if values.dtype.kind in "US" else values)
+
+
+def _column(x: Any, name: str, n: int) -> np.ndarray:
+    column = _arrays.to_numpy(_arrays.vector(x, name)).astype(np.float64)
+    if len(column) != n:
+        raise ValueError(f"lengths differ: {name} has {len(column)} rows, the representation has {n}.")
+    return column

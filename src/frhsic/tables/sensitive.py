@@ -1,0 +1,160 @@
+"""Sensitive attributes as numbers: columns of numbers, bands such as "30-39", and ordered categories."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from frhsic import _arrays
+from frhsic.tables.columns import is_frame, kind_of, numbers, to_pandas
+from frhsic.tables.names import check_distinct
+
+REMEDY = (
+    "A number is needed here: write its values as numbers (two groups as 0 and 1, ordered levels as their rank), or "
+    "choose a numeric column."
+)
+
+_NUMBER = r"(-?\d+(?:\.\d+)?)"
+_CLOSED = re.compile(
+    rf"{_NUMBER}\s*(?:-|\u2013|\u2014|to|\.\.)\s*{_NUMBER}|[\[(]\s*{_NUMBER}\s*[,;]\s*{_NUMBER}\s*[\])]", re.IGNORECASE
+)
+_BELOW = re.compile(rf"(?:<=?|\u2264|under|below|less than|up to)\s*{_NUMBER}", re.IGNORECASE)
+_ABOVE = re.compile(
+    rf"(?:>=?|\u2265|over|above|more than|from)\s*{_NUMBER}|{_NUMBER}\s*(?:\+|and over|and above|or more|or older)",
+    re.IGNORECASE,
+)
+_SINGLE = re.compile(_NUMBER)
+
+
+class BandedAttributeWarning(UserWarning):
+    """A sensitive attribute came in bands or ordered levels, and was turned into numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitive:
+    """Attributes as float64 (n, q) with their names, and a sentence for each that was not numeric."""
+
+    values: np.ndarray
+    names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_sensitive(
+    values: Any, name: str = "sensitive_features", *, default: str = "sensitive", allow_missing: bool = False
+) -> Sensitive:
+    """Return sensitive attributes as numbers.
+
+    Parameters
+    ----------
+    values : array, Series or frame of shape (n,) or (n, q)
+        Numbers; or in a Series or a frame, bands and ordered categories, see :func:`attribute`.
+    name
+        How messages call the argument.
+    default
+        Name of an attribute that has none.
+    allow_missing
+        Whether NaN stays as it is; else it raises.
+
+    Examples
+    --------
+    >>> read_sensitive(pd.Series(["20-29", "30-39", "40+"], name="age")).values.ravel().tolist()
+    [24.5, 34.5, 44.5]
+    """
+    values = to_pandas(values, name) if is_frame(values) and not hasattr(values, "dtypes") else values
+    table = _banded(values, name, default)
+    if table is None:
+        array = _arrays.to_numpy(_arrays.matrix(values, name, allow_missing=allow_missing)).astype(np.float64)
+        return Sensitive(array, tuple(_arrays.column_names(values, default, array.shape[1])))
+    parts = [attribute(table[column], f"{name} {column!r}") for column in table]
+    array = np.column_stack([part for part, _ in parts])
+    notes = tuple(note for _, note in parts if note)
+    _arrays.matrix(array, name, allow_missing=allow_missing)
+    return Sensitive(array, tuple(map(str, table.columns)), notes)
+
+
+def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None]:
+    """Return one attribute as numbers, with NaN for missing values, and a sentence if it was not numeric.
+
+    A band such as "30-39", "30 to 39" or a pandas Interval becomes its mid-point. An open band such as "<25",
+    "under 25", "65+" or "65 and over" is taken to be as wide as the nearest closed one; without one it becomes its
+    bound. Other ordered categories become 0, 1, ... in their order.
+
+    Examples
+    --------
+    >>> attribute(pd.Series(["<20", "20-29", "30-39"]), "age")[0].tolist()
+    [15.5, 24.5, 34.5]
+    """
+    if pd.api.types.is_numeric_dtype(column) or kind_of(column) != "category":
+        return numbers(column, name, remedy=REMEDY), None
+    levels = _levels(column)
+    bands = {level: _band(level) for level in levels}
+    if levels and all(bands.values()):
+        points = _points({level: band for level, band in bands.items() if band})
+        if not all(band[0] == band[1] for band in bands.values() if band):
+            text = column.map(points).to_numpy(dtype=np.float64)
+            examples = ", ".join(f"{level} as {points[level]:g}" for level in levels[:3])
+            return text, f"{name} holds bands, which are taken at their mid-points: {examples}."
+    if isinstance(column.dtype, pd.CategoricalDtype) and column.cat.ordered:
+        codes = np.asarray(column.cat.codes, dtype=np.float64)
+        examples = ", ".join(f"{level} as {i}" for i, level in enumerate(column.cat.categories[:3]))
+        return np.where(codes < 0, np.nan, codes), f"{name} holds ordered levels, which are taken as ranks: {examples}."
+    return numbers(column.astype(object), name, remedy=REMEDY), None
+
+
+def _banded(values: Any, name: str, default: str) -> pd.DataFrame | None:
+    """Return a Series or a frame that is not all numeric as a frame, or None."""
+    if type(values).__module__.partition(".")[0] not in ("pandas", "polars", "pyarrow"):
+        return None
+    if is_frame(values):
+        table = to_pandas(values, name)
+        check_distinct(table.columns, name)
+    elif hasattr(values, "to_numpy"):
+        column = values if isinstance(values, pd.Series) else pd.Series(values.to_pandas())
+        table = pd.DataFrame({_arrays.array_name(values, default): column.reset_index(drop=True)})
+    else:
+        return None
+    plain = all(pd.api.types.is_numeric_dtype(table[column]) or kind_of(table[column]) == "date" for column in table)
+    return None if plain else table
+
+
+def _levels(column: pd.Series[Any]) -> list[Any]:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return list(column.cat.categories)
+    return list(column.dropna().unique())
+
+
+def _band(level: Any) -> tuple[float, float] | None:
+    """Return both ends of a band, infinite where it is open, or None if it is none."""
+    if isinstance(level, pd.Interval):
+        return float(level.left), float(level.right)
+    text = str(level).strip()
+    if closed := _CLOSED.fullmatch(text):
+        low, high = (float(end) for end in closed.groups() if end is not None)
+        return (low, high) if low <= high else None
+    if below := _BELOW.fullmatch(text):
+        return -np.inf, float(below[1])
+    if above := _ABOVE.fullmatch(text):
+        return float(above[1] or above[2]), np.inf
+    single = _SINGLE.fullmatch(text)
+    return (float(single[0]), float(single[0])) if single else None
+
+
+def _points(bands: dict[Any, tuple[float, float]]) -> dict[Any, float]:
+    """Return the number that stands for each band."""
+    closed = [band for band in bands.values() if np.isfinite(band).all()]
+    points = {}
+    for level, (low, high) in bands.items():
+        bound = high if np.isinf(low) else low
+        if np.isinf(low) and np.isinf(high):
+            raise ValueError(f"the band {level!r} has no end; write a bound.")
+        if np.isinf([low, high]).any():
+            nearest = min(closed, key=lambda band: min(abs(band[0] - bound), abs(band[1] - bound)), default=(0.0, 0.0))
+            half = (nearest[1] - nearest[0]) / 2
+            points[level] = bound - half if np.isinf(low) else bound + half
+        else:
+            points[level] = low / 2 + high / 2
+    return points

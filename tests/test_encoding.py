@@ -1,0 +1,282 @@
+"""Encoding of columns: scales of numbers, levels, missing values, dates, joined parts, and what is written to files."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from estimator_samples import QUICK, people
+from frhsic.estimators import ParityClassifier, load
+from frhsic.tables import Category, Number, Quantiles, Robust, TableEncoding
+from frhsic.tables.columns import MOST_LEVELS
+from frhsic.tables.scales import MOST_KNOTS, SCALES
+
+SCALINGS = ("quantile", "robust", "range")
+
+anything = st.floats(allow_nan=True, allow_infinity=False)
+columns = st.lists(
+    st.one_of(anything, st.sampled_from([0.0, 1.0, -1e300, 1e300, 5e-324, math.nan])), min_size=1, max_size=150
+)
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+@settings(max_examples=150, deadline=None)
+@given(columns, columns)
+def test_every_scale_is_finite_and_monotone_for_any_numbers(scaling: str, training: list[float], new: list[float]):
+    scale = SCALES[scaling].fit("x", np.array(training))
+    values = np.array(training + new)
+    encoded = scale(values)
+    assert np.isfinite(encoded).all()
+    assert np.isfinite(encoded.astype(np.float32)).all()
+    assert encoded.shape == (len(values), len(scale.names))
+    present = ~np.isnan(values)
+    order = np.argsort(values[present], kind="stable")
+    assert (np.diff(encoded[present, 0][order]) >= 0).all()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.floats(-1e6, 1e6).map(lambda x: round(x, 3)), min_size=2, max_size=200))
+def test_quantiles_keep_the_order_of_distinct_training_values(values: list[float]):
+    scale = Quantiles.fit("x", np.array(values))
+    distinct = np.unique(values)
+    places = scale.scaled(distinct)
+    assert (np.diff(places) > 0).all()
+    if len(distinct) > 1:
+        assert (places[0], places[-1]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+@settings(max_examples=60, deadline=None)
+@given(columns, columns)
+def test_an_encoding_survives_json_and_encodes_the_same(scaling: str, training: list[float], new: list[float]):
+    frame = pd.DataFrame({"x": training, "job": [["cook", "clerk", None][i % 3] for i in range(len(training))]})
+    encoding = TableEncoding.fit(frame, scaling=scaling)
+    again = TableEncoding.from_plain(json.loads(json.dumps(encoding.to_plain(), allow_nan=False)))
+    assert again == encoding
+    rows = pd.DataFrame({"x": new, "job": "nurse"})
+    np.testing.assert_array_equal(again(rows), encoding(rows))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 40).map(float), min_size=2, max_size=100), st.integers(1, 99))
+def test_parts_with_few_distinct_values_join_exactly(values: list[float], at: int):
+    column = np.array(values)
+    at = min(at, len(column) - 1)
+    parts = Quantiles.fit("x", column[:at]) | Quantiles.fit("x", column[at:])
+    assert parts == Quantiles.fit("x", column)
+
+
+@pytest.mark.parametrize("kind", ["normal", "cauchy", "zero-inflated"])
+def test_parts_with_many_distinct_values_join_to_nearly_the_same_places(kind: str):
+    rng = np.random.default_rng(0)
+    column = rng.standard_cauchy(6000) if kind == "cauchy" else rng.normal(size=6000)
+    if kind == "zero-inflated":
+        column = np.where(rng.random(6000) < 0.8, 0.0, np.exp(column))
+    whole = Quantiles.fit("x", column)
+    joined = Quantiles.fit("x", column[:2000]) | Quantiles.fit("x", column[2000:])
+    assert len(joined.knots) <= 2 * MOST_KNOTS
+    assert np.abs(joined.scaled(column) - whole.scaled(column)).max() < 2 / MOST_KNOTS
+    exact = Number.fit("x", column[:2000]) | Number.fit("x", column[2000:])
+    assert (exact.low, exact.high) == (column.min(), column.max())
+
+
+def test_places_are_mid_ranks_by_definition():
+    """Mean of the shares of rows below and at most each value, moved to [0, 1]."""
+    rng = np.random.default_rng(1)
+    column = rng.integers(0, 30, 500).astype(float)
+    ranks = np.array([((column < x).mean() + (column <= x).mean()) / 2 for x in column])
+    expected = (ranks - ranks.min()) / (ranks.max() - ranks.min())
+    np.testing.assert_allclose(Quantiles.fit("x", column).scaled(column), expected, atol=1e-12)
+
+
+def test_uniform_numbers_keep_their_places_and_an_outlier_does_not_move_the_others():
+    column = np.linspace(0, 1, 5000)
+    np.testing.assert_allclose(Quantiles.fit("x", column).scaled(column), column, atol=0.01)
+    for scaling, moved in (("quantile", 0.01), ("robust", 0.01), ("range", 0.5)):
+        scale = SCALES[scaling]
+        before = scale.fit("x", column).scaled(column)
+        after = scale.fit("x", np.append(column, 1e300)).scaled(column)
+        assert (np.abs(after - before).max() < moved) == (scaling != "range")
+    with_outliers = np.concatenate([[-1e300], column, [1e200, 1e300]])
+    assert (np.diff(Quantiles.fit("x", with_outliers).scaled(with_outliers)) > 0).all()
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
+def test_a_zero_inflated_column_leaves_room_for_what_is_not_zero(share: float):
+    rng = np.random.default_rng(0)
+    column = np.where(rng.random(4000) < share, 0.0, rng.lognormal(size=4000))
+    places = Quantiles.fit("x", column).scaled(column)
+    assert places[column == 0].max() == 0.0
+    assert np.ptp(places[column > 0]) > 0.7
+    steps = Robust.fit("x", column).scaled(column)
+    assert np.ptp(steps[column > 0]) > 1
+
+
+def test_the_robust_scale_is_that_of_its_definition():
+    rng = np.random.default_rng(0)
+    column = rng.normal(3, 2, 4001)
+    scale = Robust.fit("x", column)
+    low, center, high = np.sort(column)[[1000, 2000, 3000]]
+    assert (scale.center, scale.scale) == (center, high - low)
+    steps = (column - center) / (high - low)
+    np.testing.assert_allclose(scale.scaled(column), steps / np.sqrt(1 + (steps / 3) ** 2), rtol=1e-12)
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_a_missing_number_takes_the_place_of_the_median_and_has_an_indicator(scaling: str):
+    frame = pd.DataFrame({"x": [5.0, np.nan, 1.0, 3.0], "never": [1.0, 2.0, 3.0, 4.0], "all": [np.nan] * 4})
+    encoding = TableEncoding.fit(frame, scaling=scaling)
+    assert encoding.names == ("x", "x=missing", "never", "all", "all=missing")
+    matrix = encoding(frame)
+    assert matrix[1, 0] == matrix[3, 0]
+    assert matrix[:, 1].tolist() == [0, 1, 0, 0]
+    assert np.unique(matrix[:, 3]).tolist() == [0]
+    new = encoding(pd.DataFrame({"x": [np.nan], "never": [np.nan], "all": [7.0]}))
+    assert np.isfinite(new).all()
+    assert new[0, 0] == matrix[3, 0]
+    assert new[0, 2] in matrix[:, 2]
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_a_part_without_values_joins(scaling: str):
+    empty, full = np.full(3, np.nan), np.array([2.0, 4.0, 9.0])
+    scale = SCALES[scaling]
+    for a, b in ((empty, full), (full, empty)):
+        joined, whole = scale.fit("x", a) | scale.fit("x", b), scale.fit("x", np.append(a, b))
+        assert joined == whole
+
+
+def test_missing_is_a_level_of_its_own_and_unseen_levels_are_no_error():
+    encoding = TableEncoding.fit(pd.DataFrame({"job": ["cook", None, "clerk"], "team": ["a", "b", "a"]}))
+    assert encoding.names == ("job=clerk", "job=cook", "job=missing", "team=a", "team=b")
+    new = pd.DataFrame({"job": ["pilot", np.nan], "team": [None, "a"]})
+    np.testing.assert_array_equal(encoding(new), [[0, 0, 0, 0, 0], [0, 0, 1, 1, 0]])
+    with pytest.raises(ValueError, match=r"'team' has a missing value \(row 0\), which no training row has"):
+        encoding(new.assign(job="cook"), "error")
+
+
+def test_of_many_levels_the_most_frequent_keep_a_column():
+    rng = np.random.default_rng(0)
+    codes = (rng.pareto(0.5, 60_000) * 20).clip(max=20_000).astype(int)
+    values = pd.Series([f"c{i:05d}" for i in codes])
+    assert values.nunique() > 5000
+    encoding = TableEncoding.fit(values.to_frame("code"))
+    (encoder,) = encoding.columns
+    assert isinstance(encoder, Category)
+    assert encoding.width == MOST_LEVELS
+    counts = values.value_counts()
+    least = counts[list(encoder.levels)].min()
+    assert least >= counts.drop(list(encoder.levels)).max()
+    matrix = encoding(values.to_frame("code"))
+    assert (matrix.sum(axis=1) == 1).all()
+    assert matrix[:, -1].sum() == counts.drop(list(encoder.levels)).sum()
+    new = encoding(pd.DataFrame({"code": ["never seen", counts.index[0]]}), "error")
+    assert new[0, -1] == new[1].sum() == 1
+    joined = encoding | TableEncoding.fit(pd.DataFrame({"code": ["z", "z"]}))
+    assert joined.columns[0] == Category("code", (*encoder.levels, "z"), other=True)
+
+
+def test_text_that_identifies_rows_is_refused_by_name():
+    frame = pd.DataFrame({"who": [f"person {i}" for i in range(300)]})
+    with pytest.raises(ValueError, match=r"column 'who' of X holds text with 300 different values.*identifies rows"):
+        TableEncoding.fit(frame)
+    with pytest.raises(ValueError, match="'who'"):
+        TableEncoding.fit(frame.assign(who=frame["who"].where(frame.index % 20 > 0)))
+    assert TableEncoding.fit(frame.head(MOST_LEVELS)).width == MOST_LEVELS
+
+
+@pytest.mark.parametrize(
+    ("values", "days"),
+    [
+        (pd.to_datetime(["2020-01-01", None, "2020-01-11"]), [18262, None, 18272]),
+        (pd.to_datetime(["2020-01-01", None, "2020-01-11"]).tz_localize("UTC"), [18262, None, 18272]),
+        ([datetime.date(2020, 1, 1), None, datetime.date(2020, 1, 11)], [18262, None, 18272]),
+        ([datetime.datetime(2020, 1, 1, 12), None, None], [18262.5, None, None]),
+        (pd.PeriodIndex(["2020-01", None, "2020-02"], freq="M"), [18262, None, 18293]),
+        (pd.to_timedelta([36, None, 12], unit="h"), [1.5, None, 0.5]),
+        ([datetime.time(6), None, datetime.time(18)], [0.25, None, 0.75]),
+    ],
+)
+def test_dates_and_durations_count_days(values: Any, days: list[float | None]):
+    frame = pd.DataFrame({"when": pd.Series(values)})
+    encoding = TableEncoding.fit(frame, scaling="range")
+    (column,) = encoding.columns
+    known = [day for day in days if day is not None]
+    assert isinstance(column, Number)
+    assert (column.low, column.high, column.missing) == (min(known), max(known), None in days)
+    assert column.unit == ("duration" if known[0] < 2 else "date")
+    assert np.isfinite(encoding(frame)).all()
+    with pytest.raises(ValueError, match="column 'when' of X holds numeric; in the training rows it was a"):
+        encoding(pd.DataFrame({"when": [1.0, 2.0]}))
+
+
+def test_dates_are_the_same_in_any_resolution_and_a_column_of_nothing_is_taken():
+    frame = pd.DataFrame({"when": pd.date_range("2020", periods=5)})
+    encoding = TableEncoding.fit(frame)
+    for unit in ("s", "ms", "us", "ns"):
+        np.testing.assert_array_equal(encoding(frame.astype(f"datetime64[{unit}]")), encoding(frame))
+    np.testing.assert_array_equal(encoding(pd.DataFrame({"when": [pd.NaT, None]})), [[0.5], [0.5]])
+    np.testing.assert_array_equal(encoding(pd.DataFrame({"when": [None, None]})), [[0.5], [0.5]])
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"name": 3},
+        {"knots": [0.0, 1.0]},
+        {"knots": [2.0, 1.0, 3.0]},
+        {"knots": [0.0, math.inf, math.inf]},
+        {"knots": "012"},
+        {"counts": [1, 1, -1]},
+        {"counts": [1.0, 1.0, 1.0]},
+        {"missing": 1},
+        {"unit": "category"},
+        {"unit": "kg"},
+        {"encoder": "Pickle"},
+        {"low": 0.0},
+    ],
+)
+def test_a_forged_encoding_is_a_value_error(odd: dict[str, Any]):
+    (plain,) = TableEncoding.fit(pd.DataFrame({"x": [1.0, 2.0, 3.0]})).to_plain()
+    TableEncoding.from_plain([plain])
+    with pytest.raises(ValueError):  # any message: files are made by anyone
+        TableEncoding.from_plain([plain | odd])
+
+
+def test_encodings_of_earlier_files_are_read():
+    old = [{"name": "age", "low": 20.0, "high": 60.0}, {"name": "job", "levels": ["clerk", "cook"]}]
+    encoding = TableEncoding.from_plain(old)
+    assert encoding.columns == (Number("age", 20.0, 60.0), Category("job", ("clerk", "cook")))
+    with pytest.raises(ValueError, match=r"'age' holds 1 missing values .* trained before missing values were taken"):
+        encoding(pd.DataFrame({"age": [np.nan], "job": ["cook"]}))
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_a_model_takes_odd_columns_and_predicts_the_same_after_loading(scaling: str, tmp_path):
+    frame, y, age = people(200)
+    rng = np.random.default_rng(0)
+    frame = frame.assign(
+        gain=np.where(rng.random(200) < 0.9, 0.0, rng.lognormal(9, 2, 200)),
+        huge=rng.choice([-1e300, 0.0, 1e300], 200),
+        since=pd.Series(pd.date_range("2020", periods=200)).where(rng.random(200) < 0.7),
+        nothing=np.nan,
+        same=1.0,
+        one="level",
+    )
+    frame.loc[::7, "hours"] = np.nan
+    frame.loc[::5, "job"] = None
+    model = ParityClassifier(scaling=scaling, **{**QUICK, "epochs": 2}).fit(frame, y, sensitive_features=age)
+    model.save(tmp_path / "model.frhsic")
+    again = load(tmp_path / "model.frhsic")
+    new = frame.head(20).assign(owner=None, size=None, job="pilot", gain=1e308)
+    for rows in (frame, new):
+        assert np.isfinite(model.predict_proba(rows)).all()
+        np.testing.assert_array_equal(again.predict_proba(rows), model.predict_proba(rows))
