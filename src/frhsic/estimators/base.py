@@ -13,12 +13,23 @@ from typing import Any, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import nn
 
 from frhsic import _arrays
-from frhsic.estimators.checks import check_parameters, check_same_names, later_seed, seed_of, width_of
+from frhsic.estimators.base_scores import BasePerformance
+from frhsic.estimators.bases import BaseRows, FittedBase, fitted_base
+from frhsic.estimators.checks import (
+    MissingSensitiveFeaturesWarning,
+    check_parameters,
+    check_same_names,
+    checked_table,
+    later_seed,
+    seed_of,
+    width_of,
+)
 from frhsic.estimators.persistence import save, set_state, to_json
+from frhsic.estimators.published import PUBLISHED
 from frhsic.estimators.targets import Target
 from frhsic.fleet import (
     Bottleneck,
@@ -39,13 +50,6 @@ from frhsic.tables import Number, TableEncoding
 
 CHUNK_ROWS = 65_536
 """Number of rows that are encoded at once."""
-
-
-class MissingSensitiveFeaturesWarning(UserWarning):
-    """An estimator with `penalty_weight` above 0 was fitted without `sensitive_features`, hence without penalty.
-
-    To make it an error: ``warnings.simplefilter("error", MissingSensitiveFeaturesWarning)``.
-    """
 
 
 @dataclass(frozen=True)
@@ -82,11 +86,14 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     has_bottleneck_: bool
     random_seed_: int
     n_fits_: int
+    base_: FittedBase | None
+    base_performance_: BasePerformance | None
 
     def __init__(
         self,
         penalty: str | Penalty = "hsic",
         penalty_weight: float = 10.0,
+        base: Any = "boosted",
         encoder: nn.Module | Callable[[int], nn.Module] | None = None,
         *,
         hidden_layer_sizes: Sequence[int] = (50,),
@@ -106,6 +113,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     ) -> None:
         self.penalty = penalty
         self.penalty_weight = penalty_weight
+        self.base = base
         self.encoder = encoder
         self.hidden_layer_sizes = hidden_layer_sizes
         self.representation_size = representation_size
@@ -122,8 +130,23 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
-        """Fit encoder and head.
+    @classmethod
+    def published(cls, *, penalty_weight: float = 10.0, **more: Any) -> Self:
+        """Return an estimator with the settings of the paper: its penalty, encoder and training, and no base model.
+
+        Parameters
+        ----------
+        penalty_weight : float
+            λ.
+        **more
+            Other parameters of the constructor, such as `random_state`; they take the place of the paper's.
+        """
+        return cls(**{**PUBLISHED, "penalty_weight": penalty_weight, **more})
+
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
+        """Fit base model, encoder and head.
 
         Parameters
         ----------
@@ -136,17 +159,24 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Numeric attributes. Without them the model is trained without penalty, with a warning unless
             `penalty_weight` is 0.
         sample_weight : array of shape (n,), optional
-            Weights of the rows in the task loss; the penalty does not use them.
+            Weights of the rows in the task loss and for the base model; the penalty does not use them.
+        groups : array of shape (n,), optional
+            Rows of one group, such as those of one person, are in one fold when the base model is cross-fitted.
         """
-        set_up = self._resume if self.warm_start and self.__sklearn_is_fitted__() else self._start
-        return self._train(partial(set_up, X, y, sensitive_features, sample_weight), self.epochs)
+        set_up: Callable[[], Problem]
+        if self.warm_start and self.__sklearn_is_fitted__():
+            set_up = partial(self._resume, X, y, sensitive_features, sample_weight)
+        else:
+            set_up = partial(self._start, X, y, sensitive_features, sample_weight, groups=groups)
+        return self._train(set_up, self.epochs)
 
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
 
-        The first call fixes scales, levels, classes and what the penalty fits in advance; pass `feature_encoding` and
-        `sensitive_encoding` to set the scales of the whole data. Adam's moments start anew in each call, so pass parts
-        of many batches. The parameters are those of :meth:`fit`.
+        The first call fixes scales, levels, classes, the base model and what the penalty fits in advance; pass
+        `feature_encoding` and `sensitive_encoding` to set the scales of the whole data. Rows of the first call keep
+        their out-of-fold scores of the base model. Adam's moments start anew in each call, so pass parts of many
+        batches. The parameters are those of :meth:`fit`.
         """
         set_up = self._resume if self.__sklearn_is_fitted__() else self._start
         return self._train(partial(set_up, X, y, sensitive_features, sample_weight), 1)
@@ -198,12 +228,14 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Return the fitted attributes, by name."""
         return {name: value for name, value in vars(self).items() if name.endswith("_") and not name.endswith("__")}
 
-    def _start(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, classes: Any = None) -> Problem:
+    def _start(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, classes: Any = None, groups: Any = None
+    ) -> Problem:
         """Check all arguments and set up training from new initial weights."""
         for name in self._learned():
             delattr(self, name)
-        data, target, penalized = self._rows(X, y, sensitive_features, sample_weight, classes)
         self.random_seed_, self.n_fits_ = seed_of(self.random_state), 0
+        data, target, penalized = self._rows(X, y, sensitive_features, sample_weight, classes, groups)
         encoder: Callable[[], nn.Module]
         if self.encoder is None:
             encoder = partial(mlp_encoder, data.columns, list(self.hidden_layer_sizes), self.representation_size)
@@ -246,16 +278,18 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
 
     def _rows(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, classes: Any = None
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, classes: Any = None, groups: Any = None
     ) -> tuple[TrainingData, Target, bool]:
         """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty."""
         check_parameters(self)
+        X = checked_table(self, X, first=not hasattr(self, "feature_encoding_"))
         x = self._features(X)
         target = self._target(y, classes)
         if target.values is not None and len(target.values) != len(x):
             raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target.values)}.")
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
         s = self._sensitive(sensitive_features, len(x))
+        x = self._with_base(X, x, target, weights, groups)
         data = TrainingData.of(x, target.values, np.zeros((len(x), 1)) if s is None else s, sample_weight=weights)
         return data, target, s is not None
 
@@ -304,17 +338,22 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.penalty_curve_ = _arrays.to_numpy(fleet.history.penalty[index])
 
     def _features(self, X: Any) -> np.ndarray:
-        """Return X encoded, float64 (n, width), after scikit-learn's checks of columns and their names."""
-        first = not hasattr(self, "feature_encoding_")
-        if hasattr(X, "columns") and hasattr(X, "dtypes"):
-            validate_data(self, X, reset=first, skip_check_array=True)
-            if first and self.feature_encoding is not None:
+        """Return a checked table encoded, float64 (n, width)."""
+        if not hasattr(self, "feature_encoding_"):
+            if self.feature_encoding is not None and hasattr(X, "columns"):
                 self.feature_encoding.check_names(X)
-        else:
-            X = validate_data(self, X, reset=first, dtype="numeric")
-        if first:
             self.feature_encoding_ = self.feature_encoding or TableEncoding.fit(X)
         return self.feature_encoding_(X, "ignore" if self.handle_unknown == "ignore" else "error")
+
+    def _with_base(self, X: Any, x: np.ndarray, target: Target, weights: Any, groups: Any) -> np.ndarray:
+        """Return the columns of rows to train on with the scores of the base, which the first call fits."""
+        if hasattr(self, "base_"):
+            return x if self.base_ is None else np.concatenate([x, self.base_.again(X, x)], axis=1)
+        classes = None if target.task == "regression" else getattr(self, "classes_", None)
+        rows = BaseRows(X, x, target.given, classes, weights, groups)
+        self.base_, scores = fitted_base(self.base, rows, self.random_seed_)
+        self.base_performance_ = None if self.base_ is None else self.base_.performance
+        return np.concatenate([x, scores], axis=1)
 
     def _sensitive(self, values: Any, rows: int) -> np.ndarray | None:
         """Return the sensitive attributes scaled, (n, q), or None if there is no penalty to train with."""
@@ -369,7 +408,9 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         user's encoder runs in float32, in which it was trained.
         """
         check_is_fitted(self)
-        x = torch.from_numpy(self._features(X))
+        X = checked_table(self, X, first=False)
+        columns = [self._features(X)] + ([] if self.base_ is None else [self.base_(X)])
+        x = torch.from_numpy(np.concatenate(columns, axis=1))
         dtype = torch.float64 if self.encoder is None else torch.float32
         device = _arrays.resolve_device(self.device)
         modules = [self.encoder_, self.head_] if with_head else [self.encoder_]

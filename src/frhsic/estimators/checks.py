@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
 from torch import nn
 
 from frhsic import _arrays
@@ -20,6 +21,13 @@ from frhsic.tables import TableEncoding
 
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase
+
+
+class MissingSensitiveFeaturesWarning(UserWarning):
+    """An estimator with `penalty_weight` above 0 was fitted without `sensitive_features`, hence without penalty.
+
+    To make it an error: ``warnings.simplefilter("error", MissingSensitiveFeaturesWarning)``.
+    """
 
 
 def check_parameters(estimator: ParityBase) -> None:
@@ -49,6 +57,14 @@ def check_parameters(estimator: ParityBase) -> None:
         if not isinstance(value, kind):
             raise TypeError(f"{name} is {type(value).__name__}; pass {pass_instead}.")
     _arrays.resolve_device(estimator.device)
+
+
+def checked_table(estimator: Any, X: Any, *, first: bool) -> Any:
+    """Return a DataFrame as it is and anything else as an array, after scikit-learn's checks of columns and names."""
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        validate_data(estimator, X, reset=first, skip_check_array=True)
+        return X
+    return validate_data(estimator, X, reset=first, dtype="numeric")
 
 
 def check_same_names(names: list[str], known: list[str]) -> None:
