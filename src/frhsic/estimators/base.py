@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -29,6 +28,7 @@ from frhsic.estimators.checks import (
     width_of,
 )
 from frhsic.estimators.persistence import save, set_state, to_json
+from frhsic.estimators.problem import Problem, encoder_maker
 from frhsic.estimators.published import PUBLISHED
 from frhsic.estimators.targets import Target
 from frhsic.fleet import (
@@ -41,7 +41,6 @@ from frhsic.fleet import (
     TrainingData,
     affine_head,
     enough_rows,
-    mlp_encoder,
     train,
 )
 from frhsic.penalties import NoPenalty, Penalty
@@ -50,20 +49,6 @@ from frhsic.tables import Number, TableEncoding
 
 CHUNK_ROWS = 65_536
 """Number of rows that are encoded at once."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Everything that training needs, apart from the weight of the penalty."""
-
-    data: TrainingData
-    task: Task
-    encoder: Callable[[], nn.Module]
-    head: Callable[[], nn.Module]
-    penalty: Penalty
-    seed: int
-    through_bottleneck: bool = False
-    """Whether `encoder` ends in the bottleneck of an earlier call, because there are too few rows for a new one."""
 
 
 class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
@@ -163,12 +148,9 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         groups : array of shape (n,), optional
             Rows of one group, such as those of one person, are in one fold when the base model is cross-fitted.
         """
-        set_up: Callable[[], Problem]
-        if self.warm_start and self.__sklearn_is_fitted__():
-            set_up = partial(self._resume, X, y, sensitive_features, sample_weight)
-        else:
-            set_up = partial(self._start, X, y, sensitive_features, sample_weight, groups=groups)
-        return self._train(set_up, self.epochs)
+        start = partial(self._start, groups=groups)
+        set_up = self._resume if self.warm_start and self.__sklearn_is_fitted__() else start
+        return self._train(partial(set_up, X, y, sensitive_features, sample_weight), self.epochs)
 
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
@@ -236,13 +218,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             delattr(self, name)
         self.random_seed_, self.n_fits_ = seed_of(self.random_state), 0
         data, target, penalized = self._rows(X, y, sensitive_features, sample_weight, classes, groups)
-        encoder: Callable[[], nn.Module]
-        if self.encoder is None:
-            encoder = partial(mlp_encoder, data.columns, list(self.hidden_layer_sizes), self.representation_size)
-        elif isinstance(self.encoder, nn.Module):
-            encoder = partial(copy.deepcopy, self.encoder)
-        else:
-            encoder = partial(self.encoder, data.columns)
+        encoder = encoder_maker(self.encoder, data.columns, self.hidden_layer_sizes, self.representation_size)
         self.representation_size_ = width_of(encoder, data)
         return Problem(
             data,

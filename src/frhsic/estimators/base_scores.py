@@ -87,10 +87,9 @@ class Scores:
             return None if values is None else float(np.average(values, weights=rows.sample_weight))
 
         loss, worst = mean_of(losses), mean_of(constant)
-        if rows.classes is None:
-            score = None if loss is None or not worst else 1 - loss / worst
-        else:
-            score = mean_of(hits)
+        score = mean_of(hits)
+        if rows.classes is None and loss is not None and worst:
+            score = 1 - loss / worst
         name = "R²" if rows.classes is None else "accuracy"
         return BasePerformance(model, loss, worst, score, chance, name, len(rows.y), folds)
 

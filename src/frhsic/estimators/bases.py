@@ -129,7 +129,8 @@ def fitted_base(base: Any, rows: BaseRows, seed: int) -> tuple[FittedBase | None
         model, scores, folds = _cross_fitted(base, rows, seed)
     center, spread = _scale(scores.values)
     columns = scaled(scores.values, center, spread)
-    performance = scores.performance(rows, type(model).__name__, folds)
+    name = type(base.estimator if isinstance(base, FrozenEstimator) else base).__name__
+    performance = scores.performance(rows, name, folds)
     log.info("base model %s", performance)
     keys = row_keys(rows.x) if folds else np.zeros(0)
     order = np.argsort(keys, kind="stable")
@@ -259,7 +260,7 @@ def _warn_if_leaking(base: FrozenEstimator, losses: np.ndarray | None, rows: Bas
             "scores know y: fit on other rows, or pass the model without FrozenEstimator so that it is fitted out of "
             "fold here.",
             LeakingBaseWarning,
-            stacklevel=2,
+            stacklevel=8,  # the caller of fit
         )
 
 

@@ -15,7 +15,7 @@ from frhsic.estimators.targets import target_column
 from frhsic.estimators.trees import MOST_LEAVES, Trees
 from frhsic.tables import TableEncoding
 
-PATIENCE = 10
+PATIENCE = 15
 """Iterations without a better loss on the held-out rows after which boosting stops."""
 
 HELD_OUT = 0.1
@@ -38,7 +38,7 @@ class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
         learning_rate: float = 0.15,
         n_iter: int | None = None,
         max_iter: int = 300,
-        max_leaf_nodes: int = 31,
+        max_leaf_nodes: int = 15,
         min_samples_leaf: int = 20,
         max_features: float = 0.5,
         random_state: Any = None,

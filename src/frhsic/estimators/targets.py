@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """A target as training takes it: values (n,) or None, the task, the number of outputs of the head, and y as given."""
+    """A target as training takes it: values (n,) or None, the task, the number of outputs of the head, and y itself."""
 
     values: np.ndarray | None
     task: Task
