@@ -9,6 +9,7 @@ from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from frhsic.estimators.checks import checked_table
 from frhsic.estimators.targets import target_column
@@ -22,6 +23,10 @@ HELD_OUT = 0.1
 """Share of the rows that chooses the number of iterations."""
 
 COMPARED_ROWS = 200
+
+THREADED_CELLS = 10_000_000
+"""Smallest table, in rows times columns, that is fitted with several threads: on smaller ones, and on busy machines,
+threads of scikit-learn's boosting wait for each other most of the time."""
 
 
 class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
@@ -82,7 +87,8 @@ class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
             random_state=self.random_state,
             **{"early_stopping": False, **settings},
         )
-        return model.fit(x, y, sample_weight=sample_weight)
+        with threadpool_limits(1 if x.size < THREADED_CELLS else None, user_api="openmp"):
+            return model.fit(x, y, sample_weight=sample_weight)
 
     def _chosen_n_iter(self, x: np.ndarray, y: np.ndarray, sample_weight: Any) -> int:
         """Return the number of iterations with the least loss on a tenth of the rows."""

@@ -23,8 +23,8 @@ def fit_path(
 ) -> list[Any]:
     """Fit one copy of an estimator for each weight of the penalty, all at once, as one fleet.
 
-    All copies start from the same weights, see the same batches and share one base model, which is fitted once. Each agrees with the estimator fitted alone, up to
-    rounding.
+    All copies start from the same weights, see the same batches and share one base model, which is fitted once. Each
+    agrees with the estimator fitted alone, up to rounding.
 
     Parameters
     ----------
