@@ -16,7 +16,7 @@ from frhsic.estimators.targets import target_column
 from frhsic.estimators.trees import MOST_LEAVES, Trees
 from frhsic.tables import TableEncoding
 
-PATIENCE = 15
+PATIENCE = 10
 """Iterations without a better loss on the held-out rows after which boosting stops."""
 
 HELD_OUT = 0.1
@@ -40,7 +40,7 @@ class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
     def __init__(
         self,
         *,
-        learning_rate: float = 0.15,
+        learning_rate: float = 0.2,
         n_iter: int | None = None,
         max_iter: int = 300,
         max_leaf_nodes: int = 15,
