@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 QUICK: dict[str, Any] = {
+    "base": None,
     "epochs": 25,
     "batch_size": 64,
     "learning_rate": 0.02,

@@ -33,6 +33,12 @@ class Recipe:
     penalty: Annotated[
         str, typer.Option(help="; ".join(f"{name}: {one.description}" for name, one in PENALTIES.items()) + ".")
     ] = "hsic"
+    base: Annotated[
+        str,
+        typer.Option(
+            help="Model whose cross-fitted score is one more column: boosted (trees), or none for the paper's encoder."
+        ),
+    ] = "boosted"
     epochs: Annotated[int, typer.Option(help="Passes over the training rows.")] = 200
     batch_size: Annotated[int, typer.Option(help="Rows in a step.")] = 256
     learning_rate: Annotated[float, typer.Option(help="Learning rate of Adam.")] = 1e-3
@@ -64,7 +70,9 @@ class Recipe:
             raise ValueError(f"--weight-decay is {self.weight_decay:g}; pass zero or more, such as 0.001.")
         if self.variance_floor is not None and not 0 <= self.variance_floor < 1:
             raise ValueError(f"--variance-floor is {self.variance_floor:g}; pass 0 or more and below 1, such as 0.01.")
-        options = asdict(self)
+        if self.base not in ("boosted", "none"):
+            raise ValueError(f"--base is {self.base!r}; pass boosted or none.")
+        options = asdict(self) | {"base": None if self.base == "none" else self.base}
         options |= {"random_state": options.pop("seed"), "verbose": True}
         return ParityClassifier(**options) if binary else ParityRegressor(**options)
 
@@ -183,6 +191,11 @@ def _reported(
             f"The representation keeps {chosen.representation_rank_} of its {chosen.representation_size_} directions; "
             "the others hardly vary, and were cut because a sensitive attribute could be read from them."
         )
+    notes.append(
+        "There is no base model under the penalty."
+        if chosen.base_performance_ is None
+        else f"The base model under the penalty is {chosen.base_performance_}"
+    )
     for model in models:
         model.verbose = False  # no progress bar in later calls
     with _terminal.progress() as watch:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +16,8 @@ from torch import Tensor, nn
 
 from frhsic import _arrays
 from frhsic.estimators.attributes import scaled_attributes
+from frhsic.estimators.base_scores import BasePerformance
+from frhsic.estimators.bases import BaseRows, FittedBase, fitted_base
 from frhsic.estimators.checks import (
     check_continues,
     check_parameters,
@@ -26,8 +27,10 @@ from frhsic.estimators.checks import (
     width_of,
 )
 from frhsic.estimators.ensemble import joined, member_seeds, rank
-from frhsic.estimators.features import encoded_features
+from frhsic.estimators.features import checked_table, encoded_features
 from frhsic.estimators.persistence import save, set_state, to_json
+from frhsic.estimators.problem import Problem, encoder_maker
+from frhsic.estimators.published import PUBLISHED
 from frhsic.estimators.targets import Target
 from frhsic.estimators.validation import validation_rows
 from frhsic.fleet import (
@@ -39,7 +42,6 @@ from frhsic.fleet import (
     TrainingData,
     affine_head,
     enough_rows,
-    mlp_encoder,
     train,
 )
 from frhsic.penalties import NoPenalty, Penalty
@@ -48,20 +50,6 @@ from frhsic.tables import TableEncoding
 
 CHUNK_ROWS = 65_536
 """Number of rows that are encoded at once."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Everything that training needs, apart from the weight of the penalty."""
-
-    data: TrainingData
-    task: Task
-    encoder: Callable[[], nn.Module]
-    head: Callable[[], nn.Module]
-    penalty: Penalty
-    seed: int
-    through_bottleneck: bool = False
-    """Whether `encoder` ends in the bottleneck of an earlier call, because there are too few rows for a new one."""
 
 
 class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
@@ -86,11 +74,14 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     n_fits_: int
     best_epochs_: tuple[int, ...] | None
     validation_curve_: np.ndarray | None
+    base_: FittedBase | None
+    base_performance_: BasePerformance | None
 
     def __init__(
         self,
         penalty: str | Penalty = "hsic",
         penalty_weight: float = 10.0,
+        base: Any = "boosted",
         encoder: nn.Module | Callable[[int], nn.Module] | None = None,
         *,
         hidden_layer_sizes: Sequence[int] = (50,),
@@ -117,6 +108,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     ) -> None:
         self.penalty = penalty
         self.penalty_weight = penalty_weight
+        self.base = base
         self.encoder = encoder
         self.hidden_layer_sizes = hidden_layer_sizes
         self.representation_size = representation_size
@@ -140,8 +132,23 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
-        """Fit encoder and head.
+    @classmethod
+    def published(cls, *, penalty_weight: float = 10.0, **more: Any) -> Self:
+        """Return an estimator with the settings of the paper: its penalty, encoder and training, and no base model.
+
+        Parameters
+        ----------
+        penalty_weight : float
+            λ.
+        **more
+            Other parameters of the constructor, such as `random_state`; they take the place of the paper's.
+        """
+        return cls(**{**PUBLISHED, "penalty_weight": penalty_weight, **more})
+
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
+        """Fit base model, encoder and head.
 
         Parameters
         ----------
@@ -156,17 +163,21 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             turned into numbers with a warning. Without them the model is trained without penalty, with a warning unless
             `penalty_weight` is 0. Rows with NaN in one of them train the task and skip the penalty, with a warning.
         sample_weight : array of shape (n,), optional
-            Weights of the rows in the task loss; the penalty does not use them.
+            Weights of the rows in the task loss and for the base model; the penalty does not use them.
+        groups : array of shape (n,), optional
+            Rows of one group, such as those of one person, are in one fold when the base model is cross-fitted.
         """
-        set_up = self._resume if self.warm_start and self.__sklearn_is_fitted__() else self._start
+        start = partial(self._start, groups=groups)
+        set_up = self._resume if self.warm_start and self.__sklearn_is_fitted__() else start
         return self._train(partial(set_up, X, y, sensitive_features, sample_weight), self.epochs)
 
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
 
-        The first call fixes scales, levels, classes and what the penalty fits in advance; pass `feature_encoding` and
-        `sensitive_encoding` to set the scales of the whole data. Adam's moments start anew in each call, so pass parts
-        of many batches. It does not stop early and holds out no rows. The parameters are those of :meth:`fit`.
+        The first call fixes scales, levels, classes, the base model and what the penalty fits in advance; pass
+        `feature_encoding` and `sensitive_encoding` to set the scales of the whole data. Rows of the first call keep
+        their out-of-fold scores of the base model. Adam's moments start anew in each call, so pass parts of many
+        batches. It does not stop early and holds out no rows. The parameters are those of :meth:`fit`.
         """
         check_continues(self)
         set_up = self._resume if self.__sklearn_is_fitted__() else self._start
@@ -216,21 +227,23 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return {name: value for name, value in vars(self).items() if name.endswith("_") and not name.endswith("__")}
 
     def _start(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, classes: Any = None, *, epochs: int
+        self,
+        X: Any,
+        y: Any,
+        sensitive_features: Any,
+        sample_weight: Any,
+        classes: Any = None,
+        groups: Any = None,
+        *,
+        epochs: int,
     ) -> Problem:
         """Check all arguments and set up training from new initial weights."""
         for name in self._learned():
             delattr(self, name)
         self.random_seed_, self.n_fits_ = seed_of(self.random_state), 0
-        data, target, penalized = self._rows(X, y, sensitive_features, sample_weight, classes, epochs=epochs)
-        encoder: Callable[[], nn.Module]
-        if self.encoder is None:
-            widths = data.columns, list(self.hidden_layer_sizes), self.representation_size
-            encoder = partial(mlp_encoder, *widths, self.activation)
-        elif isinstance(self.encoder, nn.Module):
-            encoder = partial(copy.deepcopy, self.encoder)
-        else:
-            encoder = partial(self.encoder, data.columns)
+        data, target, penalized = self._rows(X, y, sensitive_features, sample_weight, classes, groups, epochs=epochs)
+        settings = self.hidden_layer_sizes, self.representation_size, self.activation
+        encoder = encoder_maker(self.encoder, data.columns, *settings)
         width = width_of(encoder, data)
         self.representation_size_ = self.ensemble * width
         return Problem(
@@ -267,13 +280,22 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
 
     def _rows(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, classes: Any = None, *, epochs: int
+        self,
+        X: Any,
+        y: Any,
+        sensitive_features: Any,
+        sample_weight: Any,
+        classes: Any = None,
+        groups: Any = None,
+        *,
+        epochs: int,
     ) -> tuple[TrainingData, Target, bool]:
         """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty.
 
         One epoch cannot stop early, so no rows are held out for it.
         """
         check_parameters(self)
+        X = checked_table(self, X, first=not hasattr(self, "feature_encoding_"))
         x = self._features(X)
         target = self._target(y, classes)
         if target.values is not None and len(target.values) != len(x):
@@ -281,8 +303,10 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
         s = scaled_attributes(self, sensitive_features, len(x))
         warn_shared_columns(self)
+        known = np.ones(len(x), dtype=bool) if s is None else ~np.isnan(s).any(axis=1)
+        held_out = validation_rows(self, target, known, groups) if epochs > 1 else None
+        x = self._with_base(X, x, target, weights, groups, held_out)
         arrays = x, target.values, np.zeros((len(x), 1)) if s is None else s, weights
-        held_out = validation_rows(self, target, ~np.isnan(arrays[2]).any(axis=1)) if epochs > 1 else None
         if held_out is None:
             return _training_data(*arrays), target, s is not None
         kept, other = ([None if a is None else a[rows] for a in arrays] for rows in (~held_out, held_out))
@@ -341,8 +365,28 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.loss_curve_, self.penalty_curve_ = (_mean(c[:, :epochs]) for c in (history.task_loss, history.penalty))
 
     def _features(self, X: Any) -> np.ndarray:
-        """Return X encoded, float64 (n, width)."""
+        """Return a checked table encoded, float64 (n, width)."""
         return encoded_features(self, X)
+
+    def _with_base(
+        self, X: Any, x: np.ndarray, target: Target, weights: Any, groups: Any, held_out: np.ndarray | None
+    ) -> np.ndarray:
+        """Return the columns of rows to train on with the scores of the base, which the first call fits.
+
+        Rows held out for early stopping are scored by the deployed base, as new rows will be.
+        """
+        if hasattr(self, "base_"):
+            return x if self.base_ is None else np.concatenate([x, self.base_.again(X, x)], axis=1)
+        classes = None if target.task == "regression" else getattr(self, "classes_", None)
+        rows = BaseRows(X, x, target.given, classes, weights, groups)
+        kept = None if held_out is None else np.flatnonzero(~held_out)
+        self.base_, scores = fitted_base(self.base, rows if kept is None else rows.at(kept), self.random_seed_)
+        self.base_performance_ = None if self.base_ is None else self.base_.performance
+        if kept is None or self.base_ is None:
+            return x if self.base_ is None else np.concatenate([x, scores], axis=1)
+        columns = self.base_(X)
+        columns[kept] = scores
+        return np.concatenate([x, columns], axis=1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -371,7 +415,9 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         user's encoder runs in float32, in which it was trained.
         """
         check_is_fitted(self)
-        x = torch.from_numpy(self._features(X))
+        X = checked_table(self, X, first=False)
+        columns = [self._features(X)] + ([] if self.base_ is None else [self.base_(X)])
+        x = torch.from_numpy(np.concatenate(columns, axis=1))
         dtype = torch.float64 if self.encoder is None else torch.float32
         device = _arrays.resolve_device(self.device)
         modules = [self.encoder_, self.head_] if with_head else [self.encoder_]

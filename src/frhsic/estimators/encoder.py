@@ -29,17 +29,19 @@ class ParityEncoder(ParityBase):
 
     Parameters
     ----------
-    penalty, penalty_weight, encoder, hidden_layer_sizes, representation_size, activation, epochs, batch_size, \
+    penalty, penalty_weight, base, encoder, hidden_layer_sizes, representation_size, activation, epochs, batch_size, \
 learning_rate, schedule, weight_decay, variance_floor, early_stopping, validation_fraction, n_iter_no_change, \
 ensemble, scaling, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
-        As in :class:`ParityClassifier`. Without y, "hsic" has no term for the head, and the weight decay is 0.
+        As in :class:`ParityClassifier`. Without y there is no base, "hsic" has no term for the head, and the weight
+        decay is 0.
 
     Attributes
     ----------
     task_ : str
         "binary", "multiclass", "regression" or "reconstruction".
     encoder_, head_, has_bottleneck_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_, \
-loss_curve_, penalty_curve_, validation_curve_, best_epochs_, n_features_in_, feature_names_in_, sensitive_names_in_
+base_performance_, loss_curve_, penalty_curve_, validation_curve_, best_epochs_, n_features_in_, feature_names_in_, \
+sensitive_names_in_
         As in :class:`ParityClassifier`.
 
     Examples

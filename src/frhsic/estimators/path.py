@@ -18,18 +18,19 @@ def fit_path(
     weights: Sequence[float],
     sensitive_features: Any,
     sample_weight: Any = None,
+    groups: Any = None,
     sequential: bool = False,
 ) -> list[Any]:
     """Fit one copy of an estimator for each weight of the penalty, all at once, as one fleet.
 
-    All copies start from the same weights and see the same batches. Each agrees with the estimator fitted alone, up to
-    rounding.
+    All copies start from the same weights, see the same batches and share one base model, which is fitted once. Each
+    agrees with the estimator fitted alone, up to rounding.
 
     Parameters
     ----------
     estimator : ParityClassifier, ParityRegressor or ParityEncoder
         The estimator to copy; it is not changed.
-    X, y, sensitive_features, sample_weight
+    X, y, sensitive_features, sample_weight, groups
         As in its ``fit``.
     weights : sequence of float
         One `penalty_weight` for each copy.
@@ -59,7 +60,7 @@ def fit_path(
     if sensitive_features is None:
         raise ValueError("sensitive_features is None: without it every weight gives the same model.")
     lead = clone(estimator).set_params(penalty_weight=max(grid), warm_start=False)
-    problem = lead._start(X, y, sensitive_features, sample_weight, epochs=lead.epochs)
+    problem = lead._start(X, y, sensitive_features, sample_weight, groups=groups, epochs=lead.epochs)
     fleet = lead._trained(problem, grid, lead.epochs, sequential=sequential)
     models = []
     for i, weight in enumerate(grid):

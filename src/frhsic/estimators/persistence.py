@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 LAYOUT = 3
 """Number of the layout that is written; files with a larger number are refused. Layout 2 added the bottleneck, layout 3
-several encoders of columns, the activation of the encoder, ensembles and early stopping."""
+the base model, several encoders of columns, the activation of the encoder, ensembles and early stopping."""
 
 KEY = "frhsic"
 ESTIMATORS = ("ParityClassifier", "ParityEncoder", "ParityRegressor")
@@ -58,7 +58,8 @@ LEARNED = (
 )
 NAMES = ("feature_names_in_", "sensitive_names_in_")
 CURVES = ("loss_curve_", "penalty_curve_", "validation_curve_")
-BEFORE_THEY_EXISTED = {
+BEFORE_THEY_EXISTED: dict[str, Any] = {
+    "base": None,
     "weight_decay": 0.0,
     "variance_floor": 0.0,
     "activation": "selu",
@@ -85,6 +86,8 @@ def save(model: ParityBase, path: str | Path) -> None:
     """Write a fitted model to one file. A write that fails leaves no file.
 
     The file holds the weights of a custom encoder or penalty, but not its code: pass the object again to :func:`load`.
+    Boosted trees are written as arrays, a base of LightGBM or XGBoost in its own format, and any other scikit-learn
+    estimator by skops (``pip install 'frhsic[skops]'``), if it consists of types of scikit-learn, NumPy and SciPy.
     A `random_state` that is a generator is written as the seed drawn from it.
 
     Examples
@@ -98,15 +101,19 @@ def save(model: ParityBase, path: str | Path) -> None:
     >>> bool((again.predict([[0.5]]) == model.predict([[0.5]])).all())
     True
     """
+    from frhsic.estimators.base_files import base_to_file  # imported here because it imports this module
+
     if type(model) not in _classes().values():
         raise TypeError(f"model is {type(model).__name__}; pass a fitted {', '.join(ESTIMATORS)}.")
     check_is_fitted(model)
-    header, tensors = _header(model), _tensors(model)
+    base, base_tensors = base_to_file(model.base_)
+    header = {**_header(model), "base": base}
+    tensors = _tensors(model) | {f"base.{name}": values for name, values in base_tensors.items()}
     header["checksum"] = _checksum(header, tensors)
     write_whole(Path(path), to_bytes(tensors, {KEY: json.dumps(header, allow_nan=False)}))
 
 
-def load(path: str | Path, *, encoder: Any = None, penalty: Any = None) -> Any:
+def load(path: str | Path, *, encoder: Any = None, penalty: Any = None, base: Any = None) -> Any:
     """Return the fitted model of a file. It predicts bit for bit what the saved one did on the same device.
 
     A file that is cut off, foreign, of a newer version or changed since it was written is refused with the reason.
@@ -117,6 +124,8 @@ def load(path: str | Path, *, encoder: Any = None, penalty: Any = None) -> Any:
         File that :func:`save` has written.
     encoder, penalty
         The custom encoder or penalty that the model was made with, if it was made with one.
+    base
+        The function or object that the model was made with as its base. All other bases are in the file.
     """
     header, name = describe(path), Path(path).name
     tensors = load_file(path)
@@ -130,7 +139,7 @@ def load(path: str | Path, *, encoder: Any = None, penalty: Any = None) -> Any:
         raise ValueError(f"{name} holds a {header['estimator']!r}, which this version does not know.")
     model = _classes()[header["estimator"]]()
     model.set_params(**_parameters(header, {"encoder": encoder, "penalty": penalty}))
-    _restore(model, header, tensors)
+    _restore(model, header, tensors, base)
     return model
 
 
@@ -266,7 +275,7 @@ def _header(model: ParityBase) -> dict[str, Any]:
     learned: dict[str, Any] = {name: to_json(getattr(model, name)) for name in LEARNED if hasattr(model, name)}
     learned |= {name: [str(label) for label in getattr(model, name)] for name in NAMES if hasattr(model, name)}
     if hasattr(model, "classes_"):
-        learned["classes_"] = _labels(model.classes_)
+        learned["classes_"] = labels_to_json(model.classes_)
     head = model.head_
     assert isinstance(head, nn.Linear)
     return {
@@ -276,7 +285,7 @@ def _header(model: ParityBase) -> dict[str, Any]:
         "parameters": parameters,
         "architecture": {
             "encoder": "mlp_encoder" if model.encoder is None else parameters["encoder"],
-            "columns": model.feature_encoding_.width,
+            "columns": model.feature_encoding_.width + (0 if model.base_ is None else model.base_.width),
             "hidden": [int(size) for size in model.hidden_layer_sizes],
             "activation": model.activation,
             "head": [head.in_features, head.out_features],
@@ -300,6 +309,8 @@ def _parameters(header: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]
     """Return the constructor's parameters, with the custom encoder and penalty that were passed again."""
     parameters: dict[str, Any] = dict(BEFORE_THEY_EXISTED)
     for name, value in header["parameters"].items():
+        if name == "base" and is_custom(value):
+            continue  # restored from its own part of the file
         if given.get(name) is not None:
             parameters[name] = given[name]
             if name == "penalty" and not isinstance(given[name], Penalty):
@@ -314,12 +325,18 @@ def _parameters(header: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]
     return parameters
 
 
-def _restore(model: ParityBase, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+def _restore(model: ParityBase, header: dict[str, Any], tensors: dict[str, Tensor], base: Any) -> None:
     """Give an estimator that has its parameters the fitted state of a file."""
+    from frhsic.estimators.base_files import base_from_file, base_parameter  # imported here: it imports this module
+
     model.best_epochs_ = None
+    model.base_ = base_from_file(header.get("base"), _state(tensors, "base"), base)
+    model.base_performance_ = None if model.base_ is None else model.base_.performance
+    if is_custom(header["parameters"].get("base")):
+        model.base = base_parameter(model.base_)
     for name, value in header["learned"].items():
         if name == "classes_":
-            model.classes_ = np.array(value["values"], dtype=value["dtype"])
+            model.classes_ = labels_from_json(value)
         else:
             setattr(model, name, np.array(value, dtype=object) if name in NAMES else from_json(value))
     architecture = header["architecture"]
@@ -371,11 +388,17 @@ def _state(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): values for name, values in tensors.items() if name.startswith(prefix)}
 
 
-def _labels(classes: np.ndarray) -> dict[str, Any]:
+def labels_to_json(classes: np.ndarray) -> dict[str, Any]:
+    """Return labels with their type as JSON."""
     values = classes.tolist()
     if not all(isinstance(value, (str, int, float, bool)) for value in values):
         raise TypeError(f"class labels {values!r} cannot be written as JSON; use text or numbers as labels.")
     return {"dtype": classes.dtype.str if classes.dtype != object else "object", "values": values}
+
+
+def labels_from_json(value: dict[str, Any] | None) -> Any:
+    """Return the labels that :func:`labels_to_json` has written, or None."""
+    return None if value is None else np.array(value["values"], dtype=value["dtype"])
 
 
 def _checksum(header: dict[str, Any], tensors: dict[str, Tensor]) -> str:

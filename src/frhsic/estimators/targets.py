@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """A target as training takes it: values (n,) or None, the task, and the number of outputs of the head."""
+    """A target as training takes it: values (n,) or None, the task, the number of outputs of the head, and y itself."""
 
     values: np.ndarray | None
     task: Task
     outputs: int
+    given: np.ndarray | None = None
 
 
 def target_column(estimator: ParityBase, y: Any) -> np.ndarray:
@@ -49,7 +50,7 @@ def class_target(estimator: ParityBase, y: np.ndarray, classes: Any = None) -> T
             "call. That call needs rows of every class; a classifier's partial_fit can name them: classes=[...]."
         )
     codes = np.searchsorted(known, y).astype(np.float64)
-    return Target(codes, "binary", 1) if len(known) <= 2 else Target(codes, "multiclass", len(known))
+    return Target(codes, "binary", 1, y) if len(known) <= 2 else Target(codes, "multiclass", len(known), y)
 
 
 def number_target(estimator: ParityBase, y: np.ndarray) -> Target:
@@ -57,4 +58,4 @@ def number_target(estimator: ParityBase, y: np.ndarray) -> Target:
     values = y.astype(np.float64)
     if not hasattr(estimator, "target_scale_"):
         estimator.target_mean_, estimator.target_scale_ = float(values.mean()), float(values.std()) or 1.0
-    return Target((values - estimator.target_mean_) / estimator.target_scale_, "regression", 1)
+    return Target((values - estimator.target_mean_) / estimator.target_scale_, "regression", 1, values)

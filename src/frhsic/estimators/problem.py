@@ -1,0 +1,40 @@
+"""What the estimators hand to training."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from torch import nn
+
+from frhsic.fleet import Task, TrainingData, mlp_encoder
+from frhsic.penalties import Penalty
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Everything that training needs, apart from the weight of the penalty."""
+
+    data: TrainingData
+    task: Task
+    encoder: Callable[[], nn.Module]
+    head: Callable[[], nn.Module]
+    penalty: Penalty
+    seed: int
+    through_bottleneck: bool = False
+    """Whether `encoder` ends in the bottleneck of an earlier call, because there are too few rows for a new one."""
+
+
+def encoder_maker(
+    encoder: nn.Module | Callable[[int], nn.Module] | None,
+    columns: int,
+    hidden: Sequence[int],
+    size: int,
+    activation: str,
+) -> Callable[[], nn.Module]:
+    """Return a function that makes the encoder: the default, a copy of a module, or what a user's function makes."""
+    if encoder is None:
+        return partial(mlp_encoder, columns, list(hidden), size, activation)
+    return partial(copy.deepcopy, encoder) if isinstance(encoder, nn.Module) else partial(encoder, columns)
