@@ -77,7 +77,7 @@ def scaled_attributes(estimator: ParityBase, values: Any, rows: int) -> np.ndarr
 
 
 def _learn_scales(estimator: ParityBase, names: list[str], s: np.ndarray) -> None:
-    """Learn names and scales: the range as in the paper, else ranks, which no increasing map of an attribute changes."""
+    """Learn names and scales: the range as in the paper, else ranks, which no increasing map changes."""
     for name, column in zip(names, s.T):
         if estimator.sensitive_encoding is None and column.min() == column.max():
             raise ValueError(

@@ -28,11 +28,11 @@ from frhsic.estimators.checks import (
 )
 from frhsic.estimators.ensemble import joined, member_seeds, rank
 from frhsic.estimators.features import checked_table, encoded_features
+from frhsic.estimators.length import number_of_epochs, validation_rows
 from frhsic.estimators.persistence import save, set_state, to_json
 from frhsic.estimators.problem import Problem, encoder_maker
 from frhsic.estimators.published import PUBLISHED
 from frhsic.estimators.targets import Target
-from frhsic.estimators.validation import validation_rows
 from frhsic.fleet import (
     Execution,
     Fleet,
@@ -84,20 +84,20 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         base: Any = "boosted",
         encoder: nn.Module | Callable[[int], nn.Module] | None = None,
         *,
-        hidden_layer_sizes: Sequence[int] = (50,),
+        hidden_layer_sizes: Sequence[int] = (128, 128),
         representation_size: int = 50,
-        activation: str = "selu",
-        epochs: int = 200,
+        activation: str = "gelu",
+        epochs: int | str = "auto",
         batch_size: int = 256,
         learning_rate: float = 1e-3,
-        schedule: str = "constant",
+        schedule: str = "cosine",
         weight_decay: float | None = None,
         variance_floor: float | None = None,
-        early_stopping: bool | str = False,
+        early_stopping: bool | str = "auto",
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 20,
         ensemble: int = 1,
-        scaling: str = "quantile",
+        scaling: str = "robust",
         handle_unknown: str = "ignore",
         feature_encoding: TableEncoding | None = None,
         sensitive_encoding: TableEncoding | None = None,
@@ -208,7 +208,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Check y and turn it into what training takes; the first call learns its scale or its classes."""
         raise TypeError(f"{type(self).__name__} has no target.")
 
-    def _train(self, set_up: Callable[..., Problem], epochs: int) -> Self:
+    def _train(self, set_up: Callable[..., Problem], epochs: int | str) -> Self:
         """Set up a problem and train on it; on failure the estimator is left as it was."""
         before = dict(vars(self))
         try:
@@ -235,7 +235,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         classes: Any = None,
         groups: Any = None,
         *,
-        epochs: int,
+        epochs: int | str,
     ) -> Problem:
         """Check all arguments and set up training from new initial weights."""
         for name in self._learned():
@@ -255,7 +255,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self.random_seed_,
         )
 
-    def _resume(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, epochs: int) -> Problem:
+    def _resume(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, epochs: int | str) -> Problem:
         """Check all arguments and set up training that continues from the last call, on its scales and classes.
 
         The penalty keeps its state unless another one is asked for than in the last call.
@@ -288,7 +288,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         classes: Any = None,
         groups: Any = None,
         *,
-        epochs: int,
+        epochs: int | str,
     ) -> tuple[TrainingData, Target, bool]:
         """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty.
 
@@ -304,7 +304,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         s = scaled_attributes(self, sensitive_features, len(x))
         warn_shared_columns(self)
         known = np.ones(len(x), dtype=bool) if s is None else ~np.isnan(s).any(axis=1)
-        held_out = validation_rows(self, target, known, groups) if epochs > 1 else None
+        held_out = None if epochs == 1 else validation_rows(self, target, known, groups)
         x = self._with_base(X, x, target, weights, groups, held_out)
         arrays = x, target.values, np.zeros((len(x), 1)) if s is None else s, weights
         if held_out is None:
@@ -312,13 +312,15 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         kept, other = ([None if a is None else a[rows] for a in arrays] for rows in (~held_out, held_out))
         return _training_data(*kept, held_out=_training_data(*other)), target, s is not None
 
-    def _trained(self, problem: Problem, weights: Sequence[float], epochs: int, *, sequential: bool = False) -> Fleet:
+    def _trained(
+        self, problem: Problem, weights: Sequence[float], epochs: int | str, *, sequential: bool = False
+    ) -> Fleet:
         learned = Recipe(
             problem.task,
             problem.penalty,
             problem.encoder,
             problem.head,
-            epochs=epochs,
+            epochs=number_of_epochs(epochs, problem.data.rows, self.batch_size),
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             weight_decay=self._decay(problem.task),

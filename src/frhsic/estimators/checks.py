@@ -35,6 +35,8 @@ def check_parameters(estimator: ParityBase) -> None:
             raise TypeError(f"{name}={value!r}; {wanted}.")
         if not 0 <= value < below:
             raise ValueError(f"{name}={value!r}; {wanted}.")
+    if isinstance(estimator.epochs, str) and estimator.epochs != "auto":
+        raise ValueError(f"epochs={estimator.epochs!r}; pass a number or 'auto'.")
     if estimator.early_stopping not in (False, True, "auto"):
         raise ValueError(f"early_stopping={estimator.early_stopping!r}; pass False, True or 'auto'.")
     _arrays.require_fraction(estimator.validation_fraction, "validation_fraction")

@@ -50,14 +50,14 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         fitted on other rows: on the same rows its scores know y, which is warned of where it can be seen
         (:class:`LeakingBaseWarning`). None is the paper's model.
     encoder : module, callable or None
-        None is the paper's encoder, d → 50 (SELU) → 50. A function is called with the number of encoded columns and
+        None is d → 128 → 128 → 50 with GELU between the layers. A function is called with the number of encoded columns and
         returns a module. A module is copied, and training starts from its weights.
     hidden_layer_sizes, representation_size, activation
         Widths of the default encoder's hidden layers and of Z, and the function after each hidden layer: "selu",
         "relu", "gelu", "silu", "tanh" or "sigmoid".
     epochs, batch_size, learning_rate
-        Parameters of training with Adam; the defaults are the paper's. The last, smaller batch of an epoch is kept, so
-        fewer rows than `batch_size` are one batch.
+        Parameters of training with Adam. "auto" takes as many epochs as make about 2,500 steps, from 20 to 100. The
+        last, smaller batch of an epoch is kept, so fewer rows than `batch_size` are one batch.
     schedule : {"constant", "cosine"}
         Keep the learning rate, or lower it from epoch to epoch along half a cosine, to zero after `epochs`.
     weight_decay : float, optional
@@ -73,8 +73,8 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
     early_stopping : bool or "auto"
         Hold out a share `validation_fraction` of the rows and keep the weights of the epoch with the least task loss
         + λ · penalty on them; stop after `n_iter_no_change` epochs without a smaller one. Not the task loss alone,
-        which would choose early epochs, in which the penalty has not yet worked. "auto" does so from 10,000 rows on.
-        The penalties "adv" and "laftr" learn during training and look small at first; leave it off for them.
+        which would choose early epochs, in which the penalty has not yet worked. "auto" does so from 500 to
+        10,000 rows, and not for the penalties "adv" and "laftr", which learn during training and look small at first.
     validation_fraction, n_iter_no_change
         See `early_stopping`. Rows are drawn by `random_state`, the same share of each class.
     ensemble : int
@@ -83,7 +83,9 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         `partial_fit`).
     scaling : {"quantile", "robust", "range"}
         How numbers and dates are scaled: by their ranks in the training rows, to [0, 1]; by median and quartiles with
-        smooth clipping; or by minimum and maximum, as in the paper. See :class:`frhsic.tables.TableEncoding`.
+        smooth clipping; or by minimum and maximum, as in the paper. See :class:`frhsic.tables.TableEncoding`. The
+        attributes are scaled by their ranks, and only with "range" by theirs: so an increasing map of an attribute
+        changes nothing.
     handle_unknown : {"ignore", "error"}
         Unseen category at predict: encode as all zeros (or as "other", if rare levels of the training rows were
         grouped), or raise.

@@ -10,10 +10,15 @@ PUBLISHED: dict[str, Any] = {
     "encoder": None,
     "hidden_layer_sizes": (50,),
     "representation_size": 50,
+    "activation": "selu",
     "epochs": 200,
     "batch_size": 256,
     "learning_rate": 1e-3,
     "weight_decay": 0.0,
     "variance_floor": 0.0,
+    "schedule": "constant",
+    "early_stopping": False,
+    "ensemble": 1,
+    "scaling": "range",
 }
 """The paper's settings. Whoever adds a parameter whose default is not the paper's adds the paper's value here."""

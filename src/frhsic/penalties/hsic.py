@@ -24,7 +24,7 @@ Attributes = Literal["joint", "sum", "isotropic"]
 PUBLISHED_ROWS = 1000
 """Number of training rows whose median distance is the published bandwidth of S."""
 
-KERNEL_Z = 10 * (Linear() + Gaussian(1.0))
+KERNEL_Z = 10 * Linear() + 30 * Gaussian(1.0)
 """The default kernel on Z: every affine head lies in its linear part, and the Gaussian makes it characteristic."""
 
 DENSITY_ROWS = 512

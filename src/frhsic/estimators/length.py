@@ -1,7 +1,8 @@
-"""Rows held out of training, by which it stops early."""
+"""How long a model is trained: its epochs, and rows held out of training, by which it stops early."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,12 +10,37 @@ from sklearn.model_selection import GroupShuffleSplit
 
 from frhsic.estimators.targets import Target
 from frhsic.fleet.data import Purpose, stream_seed
+from frhsic.penalties import Adversary, BinnedAdversary
 
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase
 
-AUTO_ROWS = 10_000
-"""Rows from which ``early_stopping="auto"`` holds some out, as scikit-learn's histogram boosting does."""
+AUTO_ROWS = (500, 10_000)
+"""Numbers of rows, from and below, for which ``early_stopping="auto"`` holds some out.
+
+Small tables overfit in few steps without penalty and need more with it. Large tables do not overfit in
+:data:`AUTO_STEPS`, and very small ones have no rows to spare.
+"""
+
+AUTO_STEPS = 2_500
+"""Steps of the optimizer that ``epochs="auto"`` aims at."""
+
+AUTO_EPOCHS = (20, 100)
+"""Fewest and most epochs of ``epochs="auto"``."""
+
+
+def number_of_epochs(epochs: int | str, rows: int, batch_size: int) -> int:
+    """Return a number of epochs; "auto" is about :data:`AUTO_STEPS` steps, within :data:`AUTO_EPOCHS`.
+
+    Examples
+    --------
+    >>> [number_of_epochs("auto", rows, 256) for rows in (1000, 20_000, 1_000_000)]
+    [100, 32, 20]
+    """
+    if isinstance(epochs, str):
+        least, most = AUTO_EPOCHS
+        return min(max(round(AUTO_STEPS / math.ceil(rows / batch_size)), least), most)
+    return epochs
 
 
 def validation_rows(estimator: ParityBase, target: Target, known: np.ndarray, groups: Any = None) -> np.ndarray | None:
@@ -36,7 +62,12 @@ def validation_rows(estimator: ParityBase, target: Target, known: np.ndarray, gr
         Rows of one group are held out together or not at all.
     """
     n = len(known)
-    if not estimator.early_stopping or (estimator.early_stopping == "auto" and n < AUTO_ROWS):
+    if estimator.early_stopping == "auto":
+        learning = isinstance(estimator.penalty, (Adversary, BinnedAdversary)) or estimator.penalty in ("adv", "laftr")
+        wanted = AUTO_ROWS[0] <= n < AUTO_ROWS[1] and not learning
+    else:
+        wanted = bool(estimator.early_stopping)
+    if not wanted:
         return None
     share, seed = float(estimator.validation_fraction), stream_seed(estimator.random_seed_, 0, Purpose.HELD_OUT, 1)
     held_out = np.zeros(n, dtype=bool)
