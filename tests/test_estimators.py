@@ -443,7 +443,7 @@ def test_bad_input_is_refused_with_what_to_do():
         ((X, y[:-1], s), "lengths differ: X has 60 rows, y has 59"),
         ((X, y, s[:-1]), "lengths differ: X has 60 rows, sensitive_features has 59"),
         ((X, y, np.full(60, 3.0)), "sensitive attribute 'sensitive' is 3 in every row"),
-        ((X, y, np.where(np.arange(60) == 4, np.inf, s)), "sensitive_features holds 1 values that are NaN or infinite"),
+        ((X, y, np.where(np.arange(60) == 4, np.inf, s)), "sensitive_features holds 1 values that are infinite"),
         ((X, y, np.full(60, np.nan)), "no row has all of sensitive_features"),
         ((np.where(X > 60, np.nan, X), y, s), "NaN"),
         ((X, np.zeros(60), s), "one class only"),

@@ -17,8 +17,10 @@ from torch import Tensor
 RandomState = int | np.random.Generator | torch.Generator | None
 
 
-def matrix(x: Any, name: str, *, device: torch.device | str | None = None) -> Tensor:
+def matrix(x: Any, name: str, *, device: torch.device | str | None = None, allow_missing: bool = False) -> Tensor:
     """Return `x` as a finite floating-point tensor of shape (n, d); a vector becomes (n, 1).
+
+    NaN raises, or stays as it is with `allow_missing`.
 
     float32 and float64 keep their width, half precision widens to float32, integers and booleans
     become float64. A torch tensor keeps its device and its place in the autograd graph unless
@@ -29,22 +31,20 @@ def matrix(x: Any, name: str, *, device: torch.device | str | None = None) -> Te
     >>> matrix([1, 2, 3], "s").shape
     torch.Size([3, 1])
     """
-    tensor = _matrix(x, name)
-    _require_finite(tensor, name)
+    tensor = _tensor(x, name)
+    if tensor.ndim == 0:
+        raise ValueError(f"{name} is a single number; pass one row per observation.")
+    if tensor.ndim == 1:
+        tensor = tensor[:, None]
+    if tensor.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {tuple(tensor.shape)}; pass one row per observation and one column per feature "
+            f"(reshape to two dimensions)."
+        )
+    if tensor.shape[0] == 0 or tensor.shape[1] == 0:
+        raise ValueError(f"{name} is empty: its shape is {tuple(tensor.shape)}.")
+    _require_finite(tensor, name, allow_missing)
     return tensor if device is None else tensor.to(resolve_device(device))
-
-
-def matrix_with_missing(x: Any, name: str) -> Tensor:
-    """Return `x` as :func:`matrix` does, but with NaN for values that are missing.
-
-    Examples
-    --------
-    >>> matrix_with_missing([1.0, float("nan")], "s").isnan().sum()
-    tensor(1)
-    """
-    tensor = _matrix(x, name)
-    _require_finite(torch.where(tensor.isnan(), 0, tensor), name)
-    return tensor
 
 
 def vector(x: Any, name: str, *, device: torch.device | str | None = None) -> Tensor:
@@ -203,22 +203,6 @@ def column_names(x: Any, default: str, columns: int) -> list[str]:
     return [first] if columns == 1 else [f"{first}_{i + 1}" for i in range(columns)]
 
 
-def _matrix(x: Any, name: str) -> Tensor:
-    tensor = _tensor(x, name)
-    if tensor.ndim == 0:
-        raise ValueError(f"{name} is a single number; pass one row per observation.")
-    if tensor.ndim == 1:
-        tensor = tensor[:, None]
-    if tensor.ndim != 2:
-        raise ValueError(
-            f"{name} has shape {tuple(tensor.shape)}; pass one row per observation and one column per feature "
-            f"(reshape to two dimensions)."
-        )
-    if tensor.shape[0] == 0 or tensor.shape[1] == 0:
-        raise ValueError(f"{name} is empty: its shape is {tuple(tensor.shape)}.")
-    return tensor
-
-
 def _tensor(x: Any, name: str) -> Tensor:
     if x is None:
         raise TypeError(f"{name} is None; pass an array with one row per observation.")
@@ -310,16 +294,17 @@ def _floating(tensor: Tensor, name: str) -> Tensor:
     return tensor.to(torch.float64)
 
 
-def _require_finite(tensor: Tensor, name: str) -> None:
+def _require_finite(tensor: Tensor, name: str, allow_missing: bool) -> None:
     values = tensor.detach()
-    if bool(torch.isfinite(values).all()):
+    bad = torch.isinf(values) if allow_missing else ~torch.isfinite(values)
+    if not bool(bad.any()):
         return
-    bad = ~torch.isfinite(values)
     row, column = (int(i) for i in bad.nonzero()[0])
     kind = "NaN" if bool(torch.isnan(values[row, column])) else "infinite"
     place = f"row {row}" if tensor.shape[1] == 1 else f"row {row}, column {column}"
+    kinds = "infinite" if allow_missing else "NaN or infinite"
     raise ValueError(
-        f"{name} holds {int(bad.sum())} values that are NaN or infinite; the first is {kind}, at {place}. "
+        f"{name} holds {int(bad.sum())} values that are {kinds}; the first is {kind}, at {place}. "
         "Drop those rows or impute them."
     )
 

@@ -45,7 +45,7 @@ def scaled_attributes(estimator: ParityBase, values: Any, rows: int) -> np.ndarr
                 stacklevel=6,
             )
         return None
-    s = _arrays.to_numpy(_arrays.matrix_with_missing(values, "sensitive_features")).astype(np.float64)
+    s = _arrays.to_numpy(_arrays.matrix(values, "sensitive_features", allow_missing=True)).astype(np.float64)
     if len(s) != rows:
         raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(s)}.")
     names = _arrays.column_names(values, "sensitive", s.shape[1])
@@ -64,11 +64,11 @@ def scaled_attributes(estimator: ParityBase, values: Any, rows: int) -> np.ndarr
     if off:
         return None
     if not known.all():
-        missing = int((~known).sum())
+        missing, size = int((~known).sum()), int(estimator.batch_size)
         warnings.warn(
             f"sensitive_features are NaN in {missing:,} of {rows:,} rows. These rows train the task and skip the "
-            f"penalty; a batch of {estimator.batch_size} has about {estimator.batch_size * known.mean():.0f} rows that "
-            "the penalty sees.",
+            f"penalty. It sees about {size * known.mean():.0f} rows of a batch of {size}; with few it weighs more and "
+            f"costs accuracy, so consider batch_size={size / known.mean():.0f}.",
             UnlabelledRowsWarning,
             stacklevel=6,
         )

@@ -142,7 +142,9 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             encoder.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
             Numeric attributes. Without them the model is trained without penalty, with a warning unless
-            `penalty_weight` is 0. Rows with NaN in one of them train the task and skip the penalty, with a warning.
+            `penalty_weight` is 0. Rows with NaN in one of them train the task and skip the penalty, with a
+            warning: batches hold such rows and others in even shares, and scales are those of the others. If many rows
+            lack them, raise `batch_size`: a penalty of few rows weighs more and costs accuracy.
         sample_weight : array of shape (n,), optional
             Weights of the rows in the task loss; the penalty does not use them.
         """

@@ -113,7 +113,7 @@ class TrainingData:
         >>> data.splits, data.rows, data.columns
         (1, 2, 2)
         """
-        known = _arrays.matrix_with_missing(s, "s").to(dtype)
+        known = _arrays.matrix(s, "s", allow_missing=True).to(dtype)
         missing = known.isnan().any(1)
         arrays = [(x, "x"), (known.nan_to_num(), "s"), (y, "y"), (sample_weight, "sample_weight")]
         _arrays.paired(*((values, name) for values, name in arrays if values is not None))
