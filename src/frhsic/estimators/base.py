@@ -21,7 +21,7 @@ from frhsic.estimators.checks import check_continues, check_parameters, later_se
 from frhsic.estimators.ensemble import joined, member_seeds, rank
 from frhsic.estimators.persistence import save, set_state, to_json
 from frhsic.estimators.targets import Target
-from frhsic.estimators.validation import validation_rows
+from frhsic.estimators.validation import training_data
 from frhsic.fleet import (
     Execution,
     Fleet,
@@ -34,6 +34,7 @@ from frhsic.fleet import (
     mlp_encoder,
     train,
 )
+from frhsic.fleet.recipe import Schedule
 from frhsic.penalties import NoPenalty, Penalty
 from frhsic.penalty_names import penalty_named
 from frhsic.tables import TableEncoding
@@ -91,7 +92,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         epochs: int = 200,
         batch_size: int = 256,
         learning_rate: float = 1e-3,
-        schedule: str = "constant",
+        schedule: Schedule = "constant",
         weight_decay: float | None = None,
         variance_floor: float | None = None,
         early_stopping: bool | str = False,
@@ -259,10 +260,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _rows(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, classes: Any = None, *, epochs: int
     ) -> tuple[TrainingData, Target, bool]:
-        """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty.
-
-        One epoch cannot stop early, so no rows are held out for it.
-        """
+        """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty."""
         check_parameters(self)
         x = self._features(X)
         target = self._target(y, classes)
@@ -270,12 +268,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target.values)}.")
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
         s = scaled_attributes(self, sensitive_features, len(x))
-        arrays = x, target.values, np.zeros((len(x), 1)) if s is None else s, weights
-        held_out = validation_rows(self, target, ~np.isnan(arrays[2]).any(axis=1)) if epochs > 1 else None
-        if held_out is None:
-            return _training_data(*arrays), target, s is not None
-        kept, other = ([None if a is None else a[rows] for a in arrays] for rows in (~held_out, held_out))
-        return _training_data(*kept, held_out=_training_data(*other)), target, s is not None
+        return training_data(self, x, target, s, weights, epochs), target, s is not None
 
     def _trained(self, problem: Problem, weights: Sequence[float], epochs: int, *, sequential: bool = False) -> Fleet:
         learned = Recipe(
@@ -375,12 +368,6 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 for rows in torch.split(x, CHUNK_ROWS)
             ]
         return _arrays.to_numpy(torch.cat(parts))
-
-
-def _training_data(
-    x: np.ndarray, y: np.ndarray | None, s: np.ndarray, weights: np.ndarray | None, held_out: TrainingData | None = None
-) -> TrainingData:
-    return TrainingData.of(x, y, s, sample_weight=weights, held_out=held_out)
 
 
 def _mean(curves: Tensor) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.model_selection import GroupShuffleSplit
 
 from frhsic.estimators.targets import Target
+from frhsic.fleet import TrainingData
 from frhsic.fleet.data import Purpose, stream_seed
 
 if TYPE_CHECKING:
@@ -15,6 +16,30 @@ if TYPE_CHECKING:
 
 AUTO_ROWS = 10_000
 """Rows from which ``early_stopping="auto"`` holds some out, as scikit-learn's histogram boosting does."""
+
+
+def training_data(
+    estimator: ParityBase,
+    x: np.ndarray,
+    target: Target,
+    s: np.ndarray | None,
+    weights: np.ndarray | None,
+    epochs: int,
+    groups: Any = None,
+) -> TrainingData:
+    """Return the rows to train on, with those that are held out; one epoch cannot stop early and holds out none.
+
+    Without sensitive attributes a column of zeros stands for them.
+    """
+    attributes = np.zeros((len(x), 1)) if s is None else s
+    known = np.asarray(~np.isnan(attributes).any(axis=1))
+
+    def chosen(rows: np.ndarray | slice, held_out: TrainingData | None = None) -> TrainingData:
+        y, w = (None if values is None else values[rows] for values in (target.values, weights))
+        return TrainingData.of(x[rows], y, attributes[rows], sample_weight=w, held_out=held_out)
+
+    held_out = validation_rows(estimator, target, known, groups) if epochs > 1 else None
+    return chosen(slice(None)) if held_out is None else chosen(~held_out, chosen(held_out))
 
 
 def validation_rows(estimator: ParityBase, target: Target, known: np.ndarray, groups: Any = None) -> np.ndarray | None:
