@@ -148,7 +148,8 @@ def test_a_warm_start_holds_out_the_same_rows(monkeypatch: pytest.MonkeyPatch):
     first = rows_held_out(clone(model), y)
     seen = []
     monkeypatch.setattr(
-        "frhsic.estimators.base.validation_rows", lambda *arguments: seen.append(validation_rows(*arguments)) or seen[0]
+        "frhsic.estimators.validation.validation_rows",
+        lambda *arguments: seen.append(validation_rows(*arguments)) or seen[0],
     )
     model.fit(X, y, sensitive_features=s)
     assert np.array_equal(seen[0], first)

@@ -31,7 +31,18 @@ def matrix(x: Any, name: str, *, device: torch.device | str | None = None, allow
     >>> matrix([1, 2, 3], "s").shape
     torch.Size([3, 1])
     """
-    tensor = _matrix(x, name)
+    tensor = _tensor(x, name)
+    if tensor.ndim == 0:
+        raise ValueError(f"{name} is a single number; pass one row per observation.")
+    if tensor.ndim == 1:
+        tensor = tensor[:, None]
+    if tensor.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {tuple(tensor.shape)}; pass one row per observation and one column per feature "
+            f"(reshape to two dimensions)."
+        )
+    if tensor.shape[0] == 0 or tensor.shape[1] == 0:
+        raise ValueError(f"{name} is empty: its shape is {tuple(tensor.shape)}.")
     _require_finite(tensor, name, allow_missing)
     return tensor if device is None else tensor.to(resolve_device(device))
 
@@ -190,22 +201,6 @@ def column_names(x: Any, default: str, columns: int) -> list[str]:
         return [str(name) for name in names]
     first = array_name(x, default)
     return [first] if columns == 1 else [f"{first}_{i + 1}" for i in range(columns)]
-
-
-def _matrix(x: Any, name: str) -> Tensor:
-    tensor = _tensor(x, name)
-    if tensor.ndim == 0:
-        raise ValueError(f"{name} is a single number; pass one row per observation.")
-    if tensor.ndim == 1:
-        tensor = tensor[:, None]
-    if tensor.ndim != 2:
-        raise ValueError(
-            f"{name} has shape {tuple(tensor.shape)}; pass one row per observation and one column per feature "
-            f"(reshape to two dimensions)."
-        )
-    if tensor.shape[0] == 0 or tensor.shape[1] == 0:
-        raise ValueError(f"{name} is empty: its shape is {tuple(tensor.shape)}.")
-    return tensor
 
 
 def _tensor(x: Any, name: str) -> Tensor:

@@ -7,12 +7,14 @@ terminal, or in the ``finding`` of an audit.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from frhsic.formatting import capitalized, figure, percent, plain, probability, upper_figure
 
 if TYPE_CHECKING:
     from frhsic.auditing import AttributeAudit, Audit, CertificateRow, Contrast, Curve, Number, Subject
+    from frhsic.intervals import Interval
     from frhsic.report import TradeOff
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "contrast_sentence",
     "findings",
     "label",
+    "left_out",
     "score_phrase",
     "sentence",
     "subject_phrase",
@@ -300,6 +303,29 @@ def warnings(audit: Audit) -> list[str]:
         if attribute.positives is not None and attribute.positives.rows < 500:
             lines.append(f"Equal opportunity rests on {attribute.positives.rows} rows only.")
     return list(dict.fromkeys(lines))
+
+
+def left_out(lost: int, rows: int, names: Sequence[str], interval: Interval | None = None) -> str:
+    """Return the sentences about rows that lack an attribute, and how the scores of the others differ from theirs.
+
+    `interval` is that of the mean score of the rows with the attributes, less the mean score of those without.
+
+    Examples
+    --------
+    >>> left_out(20, 100, ["age"])
+    '20 of 100 rows lack age and are left out.'
+    """
+    text = f"{lost:,} of {rows:,} rows lack {' or '.join(names)} and are left out."
+    if interval is None:
+        return text
+    middle = (interval.low + interval.high) / 2
+    text += (
+        f" The mean score of the other rows is {figure(abs(middle))} {'above' if middle > 0 else 'below'} theirs "
+        f"({percent(interval.confidence)} interval {figure(interval.low)} to {figure(interval.high)})"
+    )
+    if interval.low <= 0 <= interval.high:
+        return f"{text}, which chance alone could explain."
+    return f"{text}: these numbers need not hold for the rows that are left out."
 
 
 def summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:

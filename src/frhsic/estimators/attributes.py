@@ -65,11 +65,11 @@ def scaled_attributes(estimator: ParityBase, values: Any, rows: int) -> np.ndarr
     if off:
         return None
     if not known.all():
-        missing = int((~known).sum())
+        missing, size = int((~known).sum()), int(estimator.batch_size)
         warnings.warn(
             f"sensitive_features are NaN in {missing:,} of {rows:,} rows. These rows train the task and skip the "
-            f"penalty; a batch of {estimator.batch_size} has about {estimator.batch_size * known.mean():.0f} rows that "
-            "the penalty sees.",
+            f"penalty. It sees about {size * known.mean():.0f} rows of a batch of {size}; with few it weighs more and "
+            f"costs accuracy, so consider batch_size={size / known.mean():.0f}.",
             UnlabelledRowsWarning,
             stacklevel=6,
         )

@@ -28,7 +28,7 @@ from frhsic.estimators.checks import (
 )
 from frhsic.estimators.ensemble import joined, member_seeds, rank
 from frhsic.estimators.features import checked_table, encoded_features
-from frhsic.estimators.length import number_of_epochs, validation_rows
+from frhsic.estimators.length import number_of_epochs, training_data, validation_rows
 from frhsic.estimators.persistence import save, set_state, to_json
 from frhsic.estimators.problem import Problem, encoder_maker
 from frhsic.estimators.published import PUBLISHED
@@ -44,6 +44,7 @@ from frhsic.fleet import (
     enough_rows,
     train,
 )
+from frhsic.fleet.recipe import Schedule
 from frhsic.penalties import NoPenalty, Penalty
 from frhsic.penalty_names import penalty_named
 from frhsic.tables import TableEncoding
@@ -90,7 +91,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         epochs: int | str = "auto",
         batch_size: int = 256,
         learning_rate: float = 1e-3,
-        schedule: str = "cosine",
+        schedule: Schedule = "cosine",
         weight_decay: float | None = None,
         variance_floor: float | None = None,
         early_stopping: bool | str = "auto",
@@ -161,7 +162,9 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
             Numeric attributes; in a Series or DataFrame also bands such as "30-39" and ordered categories, which are
             turned into numbers with a warning. Without them the model is trained without penalty, with a warning unless
-            `penalty_weight` is 0. Rows with NaN in one of them train the task and skip the penalty, with a warning.
+            `penalty_weight` is 0. Rows with NaN in one of them train the task and skip the penalty, with a
+            warning: batches hold such rows and others in even shares, and scales are those of the others. If many rows
+            lack them, raise `batch_size`: a penalty of few rows weighs more and costs accuracy.
         sample_weight : array of shape (n,), optional
             Weights of the rows in the task loss and for the base model; the penalty does not use them.
         groups : array of shape (n,), optional
@@ -290,10 +293,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         *,
         epochs: int | str,
     ) -> tuple[TrainingData, Target, bool]:
-        """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty.
-
-        One epoch cannot stop early, so no rows are held out for it.
-        """
+        """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty."""
         check_parameters(self)
         X = checked_table(self, X, first=not hasattr(self, "feature_encoding_"))
         x = self._features(X)
@@ -303,14 +303,9 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
         s = scaled_attributes(self, sensitive_features, len(x))
         warn_shared_columns(self)
-        known = np.ones(len(x), dtype=bool) if s is None else ~np.isnan(s).any(axis=1)
-        held_out = None if epochs == 1 else validation_rows(self, target, known, groups)
+        held_out = None if epochs == 1 else validation_rows(self, target, s, len(x), groups)
         x = self._with_base(X, x, target, weights, groups, held_out)
-        arrays = x, target.values, np.zeros((len(x), 1)) if s is None else s, weights
-        if held_out is None:
-            return _training_data(*arrays), target, s is not None
-        kept, other = ([None if a is None else a[rows] for a in arrays] for rows in (~held_out, held_out))
-        return _training_data(*kept, held_out=_training_data(*other)), target, s is not None
+        return training_data(x, target, s, weights, held_out), target, s is not None
 
     def _trained(
         self, problem: Problem, weights: Sequence[float], epochs: int | str, *, sequential: bool = False
@@ -430,12 +425,6 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 for rows in torch.split(x, CHUNK_ROWS)
             ]
         return _arrays.to_numpy(torch.cat(parts))
-
-
-def _training_data(
-    x: np.ndarray, y: np.ndarray | None, s: np.ndarray, weights: np.ndarray | None, held_out: TrainingData | None = None
-) -> TrainingData:
-    return TrainingData.of(x, y, s, sample_weight=weights, held_out=held_out)
 
 
 def _mean(curves: Tensor) -> np.ndarray:

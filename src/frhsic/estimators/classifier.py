@@ -50,8 +50,8 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         fitted on other rows: on the same rows its scores know y, which is warned of where it can be seen
         (:class:`LeakingBaseWarning`). None is the paper's model.
     encoder : module, callable or None
-        None is d → 128 → 128 → 50 with GELU between the layers. A function is called with the number of encoded columns and
-        returns a module. A module is copied, and training starts from its weights.
+        None is d → 128 → 128 → 50 with GELU between the layers. A function is called with the number of encoded columns
+        and returns a module. A module is copied, and training starts from its weights.
     hidden_layer_sizes, representation_size, activation
         Widths of the default encoder's hidden layers and of Z, and the function after each hidden layer: "selu",
         "relu", "gelu", "silu", "tanh" or "sigmoid".

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.model_selection import GroupShuffleSplit
 
 from frhsic.estimators.targets import Target
+from frhsic.fleet import TrainingData
 from frhsic.fleet.data import Purpose, stream_seed
 from frhsic.penalties import Adversary, BinnedAdversary
 
@@ -43,7 +44,25 @@ def number_of_epochs(epochs: int | str, rows: int, batch_size: int) -> int:
     return epochs
 
 
-def validation_rows(estimator: ParityBase, target: Target, known: np.ndarray, groups: Any = None) -> np.ndarray | None:
+def training_data(
+    x: np.ndarray, target: Target, s: np.ndarray | None, weights: np.ndarray | None, held_out: np.ndarray | None
+) -> TrainingData:
+    """Return the rows to train on, with those that are held out.
+
+    Without sensitive attributes a column of zeros stands for them.
+    """
+    attributes = np.zeros((len(x), 1)) if s is None else s
+
+    def chosen(rows: np.ndarray | slice, others: TrainingData | None = None) -> TrainingData:
+        y, w = (None if values is None else values[rows] for values in (target.values, weights))
+        return TrainingData.of(x[rows], y, attributes[rows], sample_weight=w, held_out=others)
+
+    return chosen(slice(None)) if held_out is None else chosen(~held_out, chosen(held_out))
+
+
+def validation_rows(
+    estimator: ParityBase, target: Target, s: np.ndarray | None, n: int, groups: Any = None
+) -> np.ndarray | None:
     """Return which rows are held out, (n,) booleans, or None if training does not stop early.
 
     They are a share `validation_fraction` of the rows of each class, and of the rows with and without S, or of the
@@ -56,12 +75,14 @@ def validation_rows(estimator: ParityBase, target: Target, known: np.ndarray, gr
         Its parameters ask for early stopping or not.
     target : Target
         Target of all rows.
-    known : ndarray of bool
-        Rows for which S is known.
+    s : ndarray or None
+        Sensitive attributes, NaN where they are not known.
+    n : int
+        Number of rows.
     groups : array of shape (n,), optional
         Rows of one group are held out together or not at all.
     """
-    n = len(known)
+    known = np.ones(n, dtype=bool) if s is None else ~np.isnan(s).any(axis=1)
     if estimator.early_stopping == "auto":
         learning = isinstance(estimator.penalty, (Adversary, BinnedAdversary)) or estimator.penalty in ("adv", "laftr")
         wanted = AUTO_ROWS[0] <= n < AUTO_ROWS[1] and not learning

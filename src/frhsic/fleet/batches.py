@@ -106,7 +106,7 @@ class Batches:
 
     def _order(self, seed: int, split: int, epoch: int) -> Tensor:
         order = batch_order(seed, split, epoch, self.rows, self.purpose)
-        if self.places is None:
+        if self.places is None or self.labelled is None:
             return order
         has_s = order < self.labelled
         return torch.cat([order[has_s], order[~has_s]])[self.places]

@@ -123,11 +123,16 @@ class TrainingData:
         if sample_weight is not None:
             weights = _normalized(_arrays.vector(sample_weight, "sample_weight").to(dtype))
         if not bool(missing.any()):
-            rows, labelled = slice(None), None
-        else:
-            rows, labelled = missing.int().argsort(stable=True), int((~missing).sum())
-        parts = (None if values is None else values[rows][None] for values in (features, target, known, weights))
-        return cls(*parts, held_out, labelled)
+            return cls(features[None], _batched(target), known[None], _batched(weights), held_out)
+        rows = missing.int().argsort(stable=True)
+        return cls(
+            features[rows][None],
+            _batched(target if target is None else target[rows]),
+            known[rows][None],
+            _batched(weights if weights is None else weights[rows]),
+            held_out,
+            int((~missing).sum()),
+        )
 
     @classmethod
     def stacked(cls, parts: Sequence[TrainingData]) -> TrainingData:
@@ -242,6 +247,10 @@ def batch_order(seed: int, split: int, epoch: int, n: int, purpose: Purpose = Pu
     [0, 1, 2, 3, 4]
     """
     return torch.randperm(n, generator=stream(seed, split, purpose, epoch))
+
+
+def _batched(values: Tensor | None) -> Tensor | None:
+    return None if values is None else values[None]
 
 
 def _normalized(weights: Tensor) -> Tensor:

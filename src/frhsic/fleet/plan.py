@@ -47,7 +47,8 @@ class Plan:
             raise ValueError(f"a member asks for split {most}, but the data hold {data.splits} (counted from 0).")
         if recipe.patience is not None and data.held_out is None:
             raise ValueError(f"patience is {recipe.patience}, but the data have no held-out rows; pass held_out.")
-        check_labelled(data, recipe.batch_size)
+        if recipe.penalty is not None:
+            check_labelled(data, recipe.batch_size)
         device = _arrays.resolve_device(place)
         order = tuple(sorted(range(len(members)), key=lambda i: (members[i].seed, members[i].split)))
         first, outputs, table = members[order[0]], recipe.outputs(data), data.table()

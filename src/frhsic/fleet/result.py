@@ -46,8 +46,8 @@ class History:
 
     def select(self, places: list[int]) -> History:
         """Return the history of some of the models."""
-        of_models = (self.task_loss, self.penalty, self.held_out_objective, self.best_epoch)
-        return History(*(None if values is None else values[places] for values in of_models))
+        held_out, best = (None if v is None else v[places] for v in (self.held_out_objective, self.best_epoch))
+        return History(self.task_loss[places], self.penalty[places], held_out, best)
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,8 @@ def assembled(
         buffers={name: values for name, values in others.items() if not name.startswith("penalty.")},
         penalty_state={n.removeprefix("penalty."): v for n, v in others.items() if n.startswith("penalty.")},
         history=History(
-            *(history[:, i].masked_fill(~trained, torch.nan) for i in range(2)),
+            history[:, 0].masked_fill(~trained, torch.nan),
+            history[:, 1].masked_fill(~trained, torch.nan),
             held_out.masked_fill(~trained, torch.nan) if best else None,
             torch.cat(best)[back] if best else None,
         ),
