@@ -411,8 +411,8 @@ def test_a_sentence_says_nothing_is_recovered_where_r2_is_negative():
         ({"s": np.full(700, 3.0)}, "s is constant"),
         ({"at": [30, 200]}, "at=200 lies outside the data: age runs from 20 to"),
         ({"at": {"height": [1]}}, "at names 'height', which is not audited"),
-        ({"s": pd.Series(["a"] * 700, name="group")}, "text or categories"),
-        ({"s": [math.nan] * 700}, "700 values that are NaN"),
+        ({"s": pd.Series(["a"] * 700, name="group")}, "'group' is not numeric: it holds 'a'"),
+        ({"s": [math.nan] * 700}, "0 of 700 have s"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_computed(change, message):

@@ -170,7 +170,7 @@ def _second_of_two(values: np.ndarray) -> np.ndarray:
 
 
 def _rows_with(column: pd.Series[Any], value: object, name: str, argument: str) -> np.ndarray:
-    rows = is_positive(column, value, name) == 1
+    rows = np.asarray(is_positive(column, value, name) == 1)
     if not rows.any():
         shown = ", ".join(repr(label(item)) for item in column.unique()[:5])
         raise ValueError(f"{argument}={value!r} is not a value of {name}: {shown}.")

@@ -38,7 +38,9 @@ def applied(path: Path) -> tuple[Derived, bool]:
     numeric = tuple(column.name for column in columns if not hasattr(column, "levels"))
 
     def make(rows: pd.DataFrame) -> np.ndarray:
-        rows = rows.assign(**dict(typed(rows[list(numeric)]).items()))  # dates in text
+        rows = rows.assign(
+            **{str(name): column for name, column in typed(rows[list(numeric)]).items()}
+        )  # dates in text
         return np.column_stack([model.transform(rows), *([scores_of(model, rows)] if head else [])])
 
     required = tuple(column.name for column in columns if not column.takes_missing)

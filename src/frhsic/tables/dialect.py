@@ -106,19 +106,26 @@ def dialect_of(path: Path, options: ReadOptions = DEFAULTS) -> Dialect:
 
 def check_fields(path: Path, dialect: Dialect) -> None:
     """Raise at the first row that has more or fewer fields than the header; one empty field at its end is tolerated."""
-    columns = len(dialect.header)
+    columns, separator = len(dialect.header), dialect.separator
     with open_text(path) as file:
-        reader = csv.reader(file, delimiter=dialect.separator, skipinitialspace=True)
-        for row in reader:
-            if len(row) == columns or not row or (len(row) == columns + 1 and not row[-1].strip()):
-                continue
-            if len(row) == 1 and not row[0].strip():  # a blank line
-                continue
-            raise ValueError(
-                f"line {reader.line_num} has {len(row)} fields and the header {columns}, with "
-                f"{_SHOWN.get(dialect.separator, repr(dialect.separator))} between fields. Put text that holds "
-                f"{dialect.separator!r} in quotes, or mend the line"
-            )
+        for number, line in enumerate(file, 1):
+            if '"' in line:  # from here on, fields may hold separators and line breaks
+                reader = csv.reader(itertools.chain([line], file), delimiter=separator, skipinitialspace=True)
+                for row in reader:
+                    _check_row(row, columns, number - 1 + reader.line_num, separator)
+            elif line.count(separator) + 1 != columns:
+                _check_row(line.rstrip("\r\n").split(separator), columns, number, separator)
+
+
+def _check_row(row: list[str], columns: int, number: int, separator: str) -> None:
+    trailing = len(row) == columns + 1 and not row[-1].strip()
+    blank = not row or (len(row) == 1 and not row[0].strip())
+    if len(row) != columns and not trailing and not blank:
+        raise ValueError(
+            f"line {number} has {len(row)} fields and the header {columns}, with "
+            f"{_SHOWN.get(separator, repr(separator))} between fields. Put text that holds {separator!r} in quotes, or "
+            "mend the line"
+        )
 
 
 @contextmanager

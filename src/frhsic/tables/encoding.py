@@ -215,7 +215,7 @@ def _columns(table: Any, name: str) -> list[tuple[str, np.ndarray, Unit | Litera
 
 def _from_plain(column: Mapping[str, Any]) -> Encoder:
     """Return an encoder from a dictionary that may come from anyone; raise ValueError unless every field is right."""
-    given = {key: tuple(item) if isinstance(item, list) else item for key, item in dict(column).items()}
+    given: dict[str, Any] = {key: tuple(item) if isinstance(item, list) else item for key, item in column.items()}
     kind = ENCODERS.get(str(given.pop("encoder", "Category" if "levels" in given else "Number")))
     if kind is None:
         raise ValueError(f"the encoder {column['encoder']!r} is not known to this version of frhsic.")

@@ -47,14 +47,14 @@ class _Scale:
 
     def __call__(self, values: np.ndarray, unknown: str = "ignore") -> np.ndarray:
         """Return one column, or two with the indicator of missing values."""
-        absent = np.isnan(values)
-        if absent.any() and self.middle is None:
+        absent, middle = np.isnan(values), self.middle
+        if absent.any() and middle is None:
             raise ValueError(
                 f"column {self.name!r} holds {int(absent.sum())} missing values (NaN), the first in row "
                 f"{int(absent.argmax())}; this model was trained before missing values were taken. Drop those rows, "
                 "impute them, or train anew."
             )
-        column = self.scaled(np.where(absent, self.middle, values) if absent.any() else values)
+        column = self.scaled(np.where(absent, 0.0 if middle is None else middle, values))
         return np.column_stack([column, absent]) if self.missing else column[:, None]
 
 
@@ -118,7 +118,7 @@ class Quantiles(_Scale):
         right = np.clip(np.searchsorted(knots, inside, side="right"), 1, len(knots) - 1)
         low, high = places[right - 1], places[right]
         share = _share(inside, knots[right - 1], knots[right])
-        return np.minimum(low + share * (high - low), high)  # rounding must not pass the next knot
+        return np.asarray(np.minimum(low + share * (high - low), high))  # rounding must not pass the next knot
 
     def __or__(self, other: Quantiles) -> Quantiles:
         """Join the scales of two parts: exact up to :data:`MOST_KNOTS` distinct values, else within about 0.03."""
@@ -236,7 +236,7 @@ class Number(_Scale):
     def scaled(self, values: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
             constant = self.low == self.high
-            share = values - self.low if constant else _share(values, np.float64(self.low), np.float64(self.high))
+            share = values - self.low if constant else _share(values, np.array(self.low), np.array(self.high))
         return np.clip(share, -1e15, 1e15)
 
     def __or__(self, other: Number) -> Number:

@@ -25,9 +25,7 @@ class SuspiciousColumnWarning(UserWarning):
     """A feature identifies rows, repeats a sensitive attribute, or gives the target away."""
 
 
-def suspicions(
-    X: pd.DataFrame, target: Target | None, s: pd.DataFrame | None, advice: Advice = PYTHON
-) -> tuple[str, ...]:
+def suspicions(X: pd.DataFrame, target: Target | None, s: pd.DataFrame, advice: Advice = PYTHON) -> tuple[str, ...]:
     """Return a sentence for each kind of suspicious column, which names the columns.
 
     - A column of numbers identifies rows if it holds whole numbers, all distinct, that lie close together or only rise
@@ -56,7 +54,7 @@ def suspicions(
             f"{quoted(identifiers)} holds whole numbers that all differ, and seems to identify rows. "
             f"{advice.drop(identifiers)}."
         )
-    for attribute in [] if s is None else s:
+    for attribute in s:
         known = s[attribute].to_numpy()[rows]
         copies = [name for name, values in columns.items() if _correlation(values, known) >= ALIKE]
         if copies:
