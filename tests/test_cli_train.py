@@ -147,6 +147,19 @@ def swept(folder):
     return json.loads(result.stdout), out, result.stderr
 
 
+@pytest.mark.parametrize(("asked", "base"), [("boosted", "boosted"), ("none", None)])
+def test_the_recipe_hands_its_base_on(asked, base):
+    assert _training.Recipe(base=asked).estimator(binary=True).base == base
+    assert _training.Recipe(base=asked).estimator(binary=False).base == base
+
+
+def test_the_report_says_which_base_there_is(swept):
+    said, out, _ = swept
+    told = frhsic.load(out / "model.safetensors").base_performance_
+    assert Report.from_dict(said["report"]).tradeoff.reason.endswith(f"Base model under the penalty: {told}")
+    assert told.rows == 180
+
+
 def by_hand(folder):
     train, check, test = prepared(folder / "people.parquet").split([0.2, 0.2], 0)
     start = ParityClassifier(epochs=3, handle_unknown="ignore", device="cpu", random_state=0)
@@ -313,6 +326,10 @@ BAD = [
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--epochs", "0"], "--epochs is 0"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--learning-rate", "-1"], "--learning-rate is -1"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--weight-decay", "-1"], "--weight-decay is -1"),
+    (
+        ["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--base", "tree"],
+        "--base is 'tree'; pass boosted or none",
+    ),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--variance-floor", "1"], "--variance-floor is 1"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--device", "gpu"], "device"),
     (["people.csv", "-t", "approved", "-s", "age", "--fail-above", "gpd=1"], "Did you mean 'gdp'?"),

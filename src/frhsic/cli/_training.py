@@ -191,11 +191,6 @@ def _reported(
             f"The representation keeps {chosen.representation_rank_} of its {chosen.representation_size_} directions; "
             "the others hardly vary, and were cut because a sensitive attribute could be read from them."
         )
-    notes.append(
-        "There is no base model under the penalty."
-        if chosen.base_performance_ is None
-        else f"The base model under the penalty is {chosen.base_performance_}"
-    )
     for model in models:
         model.verbose = False  # no progress bar in later calls
     with _terminal.progress() as watch:
@@ -206,7 +201,7 @@ def _reported(
             test[1],
             sensitive_features=test[2],
             target_name=data.target_name,
-            reason=reason,
+            reason=f"{reason} {_base_sentence(chosen)}",
             band=band,
             settings=settings,
             title=title,
@@ -218,6 +213,12 @@ def _reported(
             watch=watch,
         )
     return Trained(tuple(models), at, report, tuple(notes))
+
+
+def _base_sentence(model: Any) -> str:
+    if model.base_performance_ is None:
+        return "There is no base model under the penalty."
+    return f"Base model under the penalty: {model.base_performance_}"
 
 
 @contextmanager

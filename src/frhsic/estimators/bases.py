@@ -260,8 +260,8 @@ def _warn_if_leaking(base: FrozenEstimator, losses: np.ndarray | None, rows: Bas
     if clone_losses is None:
         return
     gain = clone_losses - losses
-    error = gain.std() / np.sqrt(len(gain))
-    if gain.mean() > LEAK_ERRORS * error:
+    standard_error = gain.std() / np.sqrt(len(gain))
+    if gain.mean() > LEAK_ERRORS * standard_error:
         warnings.warn(
             f"the frozen base {type(inner).__name__} has a mean loss of {losses.mean():.4g} on these rows, its clone "
             f"fitted out of fold {clone_losses.mean():.4g}: it was trained on them, or on many more. If on them, its "

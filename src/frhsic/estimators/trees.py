@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -77,15 +77,10 @@ class Trees:
             trees.value[t, : k + 1] = one["value"][is_leaf]
         return trees
 
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """The arrays, in the order of the constructor."""
-        return astuple(self)
-
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Return the sum of the trees, float64 (n, outputs), for rows (n, d) that may lack values."""
         parts = [self._sums(np.ascontiguousarray(x[i : i + CHUNK_ROWS].T)) for i in range(0, len(x), CHUNK_ROWS)]
-        return np.concatenate(parts, axis=1).T + self.baseline
+        return np.asarray(np.concatenate(parts, axis=1).T + self.baseline)
 
     def _sums(self, columns: np.ndarray) -> np.ndarray:
         possible = np.full((len(self.value), columns.shape[1]), ALL)  # leaves, one bit for each
