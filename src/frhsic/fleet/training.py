@@ -249,6 +249,8 @@ class Model(nn.Module):
         """
         x, s, *targets = torch.split(rows, self.widths, dim=1)
         y, sample_weight = (part[:, 0] if part.shape[1] else None for part in targets)
+        if self.task == "reconstruction" and y is not None:
+            y = targets[0]  # (m, c)
         z = self.encoder(x)  # line 4, (m, dz)
         if adapt_epoch is not None:
             self.penalty.adapt(z.detach(), s, adapt_epoch)  # line 5
