@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
-from frhsic import load_dataset
+from frhsic.datasets import Dataset, load_dataset
 from frhsic.fleet.residuals import RankCosines, residuals
 from frhsic.fleet import Member, Recipe, TrainingData, affine_head, mlp_encoder, train
 from frhsic.kernels import Gaussian, Kernel, Linear
@@ -88,9 +88,14 @@ class Task:
     measure: Rows
 
 
+@cache
+def loaded(name: str) -> Dataset:
+    return load_dataset(name)
+
+
 def task_of(name: str, seed: int, rows: int | None, final: bool) -> Task:
     """Return one split: 60 % to train, 20 % to choose, 20 % to report."""
-    data = load_dataset(name)
+    data = loaded(name)
     split = data.split(seed, train=0.6, validation=0.2)
     sources = {feature.name: feature.source for feature in data.features}
     held_out = HELD_OUT[name]
@@ -209,7 +214,7 @@ class Candidate:
     """One way to train an encoder; every field but the name is a choice to compare."""
 
     name: str
-    target: str = "residuals"  # "columns" of [0, 1] as before; "residuals" with mean variance 1; each "standardized"
+    target: str = "residuals"  # "columns" of [0, 1] as before; "residuals" of x of mean variance 1; or "standardized"
     decoder_sees_s: bool = False
     kernel_z: Kernel = 10 * (Linear() + Gaussian(1.0))
     scale_z: Any = "whitened"
@@ -231,7 +236,7 @@ class Candidate:
         if self.target == "columns":
             return x
         rest = x - x.mean(0) if self.decoder_sees_s else residuals(x, s)
-        variance = residuals(x, s).var(0)
+        variance = x.var(0)
         if self.target == "standardized":
             return rest / np.sqrt(np.maximum(variance, 1e-2 * variance.mean()))
         return rest / np.sqrt(variance.mean())
