@@ -44,8 +44,8 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from frhsic.datasets import Dataset, load_dataset
-from frhsic.fleet.residuals import RankCosines, residuals
 from frhsic.fleet import Member, Recipe, TrainingData, affine_head, mlp_encoder, train
+from frhsic.fleet.residuals import RankCosines, residuals
 from frhsic.kernels import Gaussian, Kernel, Linear
 from frhsic.penalties import HSIC
 from frhsic.penalties.base import Batch
