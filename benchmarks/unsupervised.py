@@ -45,7 +45,7 @@ from torch import Tensor, nn
 
 from frhsic.datasets import Dataset, load_dataset
 from frhsic.fleet import Member, Recipe, TrainingData, affine_head, mlp_encoder, train
-from frhsic.fleet.residuals import RankCosines, residuals
+from frhsic.fleet.residuals import RankSpline, residuals
 from frhsic.kernels import Gaussian, Kernel, Linear
 from frhsic.penalties import HSIC
 from frhsic.penalties.base import Batch
@@ -142,9 +142,7 @@ def measured(task: Task, z: np.ndarray, z_new: np.ndarray, final: bool) -> dict[
     varies = z.std(0) > 1e-6
     z, z_new = (part[:, varies] if varies.any() else part for part in (z, z_new))
     with threadpool_limits(1):
-        leaks = {
-            make.__name__: r2(make(), z, fit.s[:, 0], z_new, new.s[:, 0]) for make in (linear, boosted, neighbors)
-        }
+        leaks = {make.__name__: r2(make(), z, fit.s[:, 0], z_new, new.s[:, 0]) for make in (linear, boosted, neighbors)}
         mean, mean_new = conditional_means(fit.targets, fit.s, new.s)
         recovery, partial_recovery = {}, {}
         for j, name in enumerate(task.names):
@@ -164,10 +162,9 @@ def measured(task: Task, z: np.ndarray, z_new: np.ndarray, final: bool) -> dict[
 
 def conditional_means(t: np.ndarray, s: np.ndarray, s_new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return E[t | s] of the rows it is fitted to and of others."""
-    basis = RankCosines.fit(s)
-    design, design_new = (np.hstack([np.ones((len(part), 1)), basis(part)]) for part in (s, s_new))
-    coefficients, *_ = np.linalg.lstsq(design, t, rcond=None)
-    return design @ coefficients, design_new @ coefficients
+    basis = RankSpline.fit(s)
+    coefficients, *_ = np.linalg.lstsq(basis(s), t, rcond=None)
+    return basis(s) @ coefficients, basis(s_new) @ coefficients
 
 
 # --- representations without training ---
@@ -197,13 +194,13 @@ def erased(fit: np.ndarray, concept: np.ndarray, *parts: np.ndarray) -> list[np.
 def untrained(task: Task, width: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Yield raw columns, principal components and erasures, with their names."""
     x, new, s = task.fit.x, task.measure.x, task.fit.s
-    cosines = RankCosines.fit(s)(s)
+    spline = RankSpline.fit(s)(s)
     yield "raw columns", x, new
     for name, rows in (("PCA", x), ("PCA of residuals", residuals(x, s))):
         components = PCA(min(width, *x.shape)).fit(rows)
         yield name, components.transform(x), components.transform(new)
     yield "LEACE", *erased(x, s, x, new)
-    yield "LEACE, cosines", *erased(x, cosines, x, new)
+    yield "LEACE, spline", *erased(x, spline, x, new)
 
 
 # --- trained representations ---
@@ -226,7 +223,7 @@ class Candidate:
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     floor: float = 0.01
-    erase: bool = False  # LEACE of cosines on Z after training
+    erase: bool = False  # LEACE of the spline on Z after training
     weights: tuple[float, ...] = (0.0, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
     def penalty(self) -> HSIC:
@@ -269,8 +266,8 @@ def trained(task: Task, candidate: Candidate, device: str) -> Iterator[tuple[flo
     penalty: Callable[[], HSIC] = candidate.penalty
     head_width = candidate.width
     if candidate.decoder_sees_s:
-        cosines = RankCosines.fit(s)(s)
-        inputs, head_width = np.hstack([x, cosines]), candidate.width + cosines.shape[1]
+        spline = RankSpline.fit(s)(s)
+        inputs, head_width = np.hstack([x, spline]), candidate.width + spline.shape[1]
         plain = encoder
         encoder = lambda: WithBasis(plain(), x.shape[1])  # noqa: E731
 
@@ -301,7 +298,7 @@ def trained(task: Task, candidate: Candidate, device: str) -> Iterator[tuple[flo
     for i, weight in enumerate(candidate.weights):
         z, new = parts[0][i], parts[1][i]
         if candidate.erase:
-            z, new = erased(z, RankCosines.fit(s)(s), z, new)
+            z, new = erased(z, RankSpline.fit(s)(s), z, new)
         yield weight, z.astype(np.float32), new.astype(np.float32)
 
 

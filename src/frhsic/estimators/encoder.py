@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, get_args
 
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
+from torch import nn
 
 from frhsic.estimators.base import ParityBase
-from frhsic.estimators.targets import Target, class_target, number_target, target_column
-from frhsic.fleet import Task
+from frhsic.estimators.targets import Target, class_target, number_target, reconstructing_residuals, target_column
+from frhsic.fleet import Task, TrainingData
+from frhsic.penalties import Penalty
+from frhsic.tables import TableEncoding
+
+Reconstruct = Literal["residuals", "columns"]
 
 
 class ParityEncoder(ParityBase):
@@ -53,6 +59,59 @@ loss_curve_, penalty_curve_, n_features_in_, feature_names_in_, sensitive_names_
     """
 
     task_: Task
+
+    def __init__(
+        self,
+        penalty: str | Penalty = "hsic",
+        penalty_weight: float = 10.0,
+        encoder: nn.Module | Callable[[int], nn.Module] | None = None,
+        *,
+        reconstruct: Reconstruct = "residuals",
+        hidden_layer_sizes: Sequence[int] = (50,),
+        representation_size: int = 50,
+        epochs: int = 200,
+        batch_size: int = 256,
+        learning_rate: float = 1e-3,
+        weight_decay: float | None = None,
+        variance_floor: float | None = None,
+        handle_unknown: str = "error",
+        feature_encoding: TableEncoding | None = None,
+        sensitive_encoding: TableEncoding | None = None,
+        warm_start: bool = False,
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            penalty,
+            penalty_weight,
+            encoder,
+            hidden_layer_sizes=hidden_layer_sizes,
+            representation_size=representation_size,
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            variance_floor=variance_floor,
+            handle_unknown=handle_unknown,
+            feature_encoding=feature_encoding,
+            sensitive_encoding=sensitive_encoding,
+            warm_start=warm_start,
+            device=device,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.reconstruct = reconstruct
+
+    def _rows(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, classes: Any = None
+    ) -> tuple[TrainingData, Target, bool]:
+        if self.reconstruct not in get_args(Reconstruct):
+            raise ValueError(f"reconstruct={self.reconstruct!r}; pass 'residuals' or 'columns'.")
+        data, target, penalized = super()._rows(X, y, sensitive_features, sample_weight, classes)
+        if target.task == "reconstruction" and self.reconstruct == "residuals":
+            data = reconstructing_residuals(data, sensitive_features)
+        return data, target, penalized
 
     def _target(self, y: Any, classes: Any = None) -> Target:
         task = getattr(self, "task_", None)

@@ -55,7 +55,7 @@ LEARNED = (
 )
 NAMES = ("feature_names_in_", "sensitive_names_in_")
 CURVES = ("loss_curve_", "penalty_curve_")
-BEFORE_THEY_EXISTED = {"weight_decay": 0.0, "variance_floor": 0.0}
+BEFORE_THEY_EXISTED = {"weight_decay": 0.0, "variance_floor": 0.0, "reconstruct": "columns"}
 """Parameters that the first files do not have, and the values those models were trained with."""
 
 RENAMED_CLASSES: dict[str, str] = {}
@@ -285,7 +285,8 @@ def _tensors(model: ParityBase) -> dict[str, Tensor]:
 
 def _parameters(header: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """Return the constructor's parameters, with the custom encoder and penalty that were passed again."""
-    parameters: dict[str, Any] = dict(BEFORE_THEY_EXISTED)
+    known = _classes()[header["estimator"]]().get_params(deep=False)
+    parameters: dict[str, Any] = {name: value for name, value in BEFORE_THEY_EXISTED.items() if name in known}
     for name, value in header["parameters"].items():
         if given.get(name) is not None:
             parameters[name] = given[name]

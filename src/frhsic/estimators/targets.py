@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import column_or_1d
 
-from frhsic.fleet import Task
+from frhsic import _arrays
+from frhsic.fleet import Task, TrainingData
+from frhsic.fleet.residuals import residuals
 
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase
@@ -58,3 +61,21 @@ def number_target(estimator: ParityBase, y: np.ndarray) -> Target:
     if not hasattr(estimator, "target_scale_"):
         estimator.target_mean_, estimator.target_scale_ = float(values.mean()), float(values.std()) or 1.0
     return Target((values - estimator.target_mean_) / estimator.target_scale_, "regression", 1)
+
+
+def reconstructing_residuals(data: TrainingData, sensitive_features: Any) -> TrainingData:
+    r"""Return rows whose target to reconstruct is :math:`(x - \hat E[x \mid s]) / \sigma` in place of x.
+
+    :math:`\sigma^2` is the mean variance of the columns of x, so that the loss is a share of it. Without attributes the
+    conditional mean is the mean.
+    """
+    x = _arrays.to_numpy(data.x[0]).astype(np.float64)
+    weights = None if data.sample_weight is None else _arrays.to_numpy(data.sample_weight[0]).astype(np.float64)
+    if sensitive_features is None:
+        s = np.zeros((len(x), 1))
+    else:
+        s = _arrays.to_numpy(_arrays.matrix(sensitive_features, "sensitive_features")).astype(np.float64)
+    mean = np.average(x, axis=0, weights=weights)
+    variance = float(np.average((x - mean) ** 2, axis=0, weights=weights).mean())
+    target = residuals(x, s, weights) / (np.sqrt(variance) or 1.0)
+    return replace(data, y=torch.from_numpy(target).to(data.x)[None])
