@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -68,24 +68,21 @@ RIDGES = np.logspace(-6, 4, 11)
 # --- data ---
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows of one split: X without the columns to recover, these columns as they are, and the attribute."""
+class Rows(NamedTuple):
+    """X without the columns to recover, these columns as they are, and the attribute."""
 
     x: np.ndarray
     targets: np.ndarray
     s: np.ndarray
 
 
-@dataclass(frozen=True)
-class Task:
-    """Training rows of one split of a dataset, and the rows that probes are measured on."""
+class Task(NamedTuple):
+    """One split of a dataset: rows to train on, and those to measure on, by name."""
 
-    dataset: str
     seed: int
     names: tuple[str, ...]
     fit: Rows
-    measure: Rows
+    measure: dict[str, Rows]
 
 
 @cache
@@ -97,74 +94,61 @@ def task_of(name: str, seed: int, rows: int | None, final: bool) -> Task:
     """Return one split: 60 % to train, 20 % to choose, 20 % to report."""
     data = loaded(name)
     split = data.split(seed, train=0.6, validation=0.2)
-    sources = {feature.name: feature.source for feature in data.features}
-    held_out = HELD_OUT[name]
-    out = {sources[column] for column in held_out.values()}
-    columns = list(data.X.columns)
-    kept = [j for j, column in enumerate(columns) if sources[column] not in out]
+    held_out, columns = HELD_OUT[name], list(data.X.columns)
     recovered = [columns.index(column) for column in held_out.values()]
+    sources = {data.features[j].source for j in recovered}
+    kept = [j for j, feature in enumerate(data.features) if feature.source not in sources]
 
     def taken(part: Any, most: int | None) -> Rows:
-        x = part.x.double().numpy()[:most]
-        targets = np.column_stack([x[:, recovered], part.y.double().numpy()[:most]])
-        return Rows(x[:, kept], targets, part.s.double().numpy()[:most].reshape(len(x), -1))
+        x, y, s = (values.double().numpy()[:most] for values in part)
+        return Rows(x[:, kept], np.column_stack([x[:, recovered], y]), s.reshape(len(x), -1))
 
-    measured = split.test if final else split.validation
-    names = (*held_out, "target")
-    return Task(name, seed, names, taken(split.train, rows), taken(measured, None if rows is None else rows // 2))
+    parts = {"validation": split.validation} | ({"test": split.test} if final else {})
+    half = None if rows is None else rows // 2
+    return Task(
+        seed, (*held_out, "target"), taken(split.train, rows), {k: taken(part, half) for k, part in parts.items()}
+    )
 
 
 # --- probes ---
 
 
-def linear() -> Any:
-    return make_pipeline(StandardScaler(), RidgeCV(alphas=RIDGES))
+def probe(kind: str) -> Any:
+    """Return an unfitted model."""
+    if kind == "boosted":
+        return HistGradientBoostingRegressor(max_iter=TREES, early_stopping=False, random_state=0)
+    return make_pipeline(
+        StandardScaler(), RidgeCV(alphas=RIDGES) if kind == "linear" else KNeighborsRegressor(NEIGHBORS)
+    )
 
 
-def boosted() -> Any:
-    return HistGradientBoostingRegressor(max_iter=TREES, early_stopping=False, random_state=0)
+def r2(kind: str, z: dict[str, np.ndarray], t: dict[str, np.ndarray]) -> dict[str, float]:
+    """Fit a probe to the rows named "fit"; return its R² on the others."""
+    model = probe(kind).fit(z["fit"], t["fit"])
+    return {part: float(r2_score(t[part], model.predict(z[part]))) for part in z if part != "fit"}
 
 
-def neighbors() -> Any:
-    return make_pipeline(StandardScaler(), KNeighborsRegressor(NEIGHBORS))
-
-
-def r2(model: Any, z: np.ndarray, t: np.ndarray, z_new: np.ndarray, t_new: np.ndarray) -> float:
-    return float(r2_score(t_new, model.fit(z, t).predict(z_new)))
-
-
-def measured(task: Task, z: np.ndarray, z_new: np.ndarray, final: bool) -> dict[str, Any]:
-    """Return leak and recovery of one representation: z of the training rows, z_new of those to measure on.
-
-    The screen leaves out the recovery of whole columns: it chooses by the partial one.
-    """
-    fit, new = task.fit, task.measure
-    varies = z.std(0) > 1e-6
-    z, z_new = (part[:, varies] if varies.any() else part for part in (z, z_new))
+def measured(task: Task, z: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return leak and recovery of a representation of all rows, for each part that is measured on."""
+    varies = z["fit"].std(0) > 1e-6
+    z = {part: values[:, varies] if varies.any() else values for part, values in z.items()}
+    rows = {"fit": task.fit, **task.measure}
+    basis = RankSpline.fit(task.fit.s)
+    coefficients, *_ = np.linalg.lstsq(basis(task.fit.s), task.fit.targets, rcond=None)
+    whole = {part: of.targets for part, of in rows.items()}
+    residual = {part: of.targets - basis(of.s) @ coefficients for part, of in rows.items()}
+    record: dict[str, Any] = {part: {"leaks": {}, "recovery": {}, "partial": {}} for part in task.measure}
     with threadpool_limits(1):
-        leaks = {make.__name__: r2(make(), z, fit.s[:, 0], z_new, new.s[:, 0]) for make in (linear, boosted, neighbors)}
-        mean, mean_new = conditional_means(fit.targets, fit.s, new.s)
-        recovery, partial_recovery = {}, {}
-        for j, name in enumerate(task.names):
-            t, t_new = fit.targets[:, j], new.targets[:, j]
-            if final:
-                recovery[name] = max(r2(make(), z, t, z_new, t_new) for make in (linear, boosted))
-            t, t_new = t - mean[:, j], t_new - mean_new[:, j]
-            partial_recovery[name] = max(r2(make(), z, t, z_new, t_new) for make in (linear, boosted))
-    return {
-        "leaks": leaks,
-        "leak": max(0.0, *leaks.values()),
-        "recovery": recovery,
-        "partial": partial_recovery,
-        "rank": int(np.linalg.matrix_rank(z - z.mean(0), tol=1e-4 * len(z) ** 0.5)),
-    }
-
-
-def conditional_means(t: np.ndarray, s: np.ndarray, s_new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return E[t | s] of the rows it is fitted to and of others."""
-    basis = RankSpline.fit(s)
-    coefficients, *_ = np.linalg.lstsq(basis(s), t, rcond=None)
-    return basis(s) @ coefficients, basis(s_new) @ coefficients
+        for kind in ("linear", "boosted", "neighbors"):
+            for part, value in r2(kind, z, {part: of.s[:, 0] for part, of in rows.items()}).items():
+                record[part]["leaks"][kind] = value
+        # the screen chooses by partial recovery alone
+        for what, targets in (("recovery", whole), ("partial", residual))[0 if "test" in task.measure else 1 :]:
+            for j, name in enumerate(task.names):
+                both = [r2(kind, z, {part: t[:, j] for part, t in targets.items()}) for kind in ("linear", "boosted")]
+                for part in record:
+                    record[part][what][name] = max(value[part] for value in both)
+    return record
 
 
 # --- representations without training ---
@@ -186,21 +170,24 @@ def erasure(x: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x.mean(0), whiten @ u @ u.T @ unwhiten.T
 
 
-def erased(fit: np.ndarray, concept: np.ndarray, *parts: np.ndarray) -> list[np.ndarray]:
-    mean, off = erasure(fit, concept)
-    return [part - (part - mean) @ off for part in parts]
+def erased(x: dict[str, np.ndarray], concept: np.ndarray) -> dict[str, np.ndarray]:
+    mean, off = erasure(x["fit"], concept)
+    return {part: values - (values - mean) @ off for part, values in x.items()}
 
 
-def untrained(task: Task, width: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def untrained(task: Task, width: int) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     """Yield raw columns, principal components and erasures, with their names."""
-    x, new, s = task.fit.x, task.measure.x, task.fit.s
-    spline = RankSpline.fit(s)(s)
-    yield "raw columns", x, new
-    for name, rows in (("PCA", x), ("PCA of residuals", residuals(x, s))):
-        components = PCA(min(width, *x.shape)).fit(rows)
-        yield name, components.transform(x), components.transform(new)
-    yield "LEACE", *erased(x, s, x, new)
-    yield "LEACE, spline", *erased(x, spline, x, new)
+    x, s = inputs(task), task.fit.s
+    yield "raw columns", x
+    for name, rows in (("PCA", x["fit"]), ("PCA of residuals", residuals(x["fit"], s))):
+        components = PCA(min(width, *rows.shape)).fit(rows)
+        yield name, {part: components.transform(values) for part, values in x.items()}
+    yield "LEACE", erased(x, s)
+    yield "LEACE, spline", erased(x, RankSpline.fit(s)(s))
+
+
+def inputs(task: Task) -> dict[str, np.ndarray]:
+    return {"fit": task.fit.x, **{part: rows.x for part, rows in task.measure.items()}}
 
 
 # --- trained representations ---
@@ -259,29 +246,28 @@ class FirstColumns(HSIC):
         return super()._value(replace(batch, z=batch.z[:, : self.width]))
 
 
-def trained(task: Task, candidate: Candidate, device: str) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
+def trained(task: Task, candidate: Candidate, device: str) -> Iterator[tuple[float, dict[str, np.ndarray]]]:
     """Train one model for each weight, and yield weight and representations."""
-    x, s = task.fit.x, task.fit.s
-    inputs, encoder = x, partial(mlp_encoder, x.shape[1], candidate.hidden, candidate.width)
+    x, s, spline = task.fit.x, task.fit.s, RankSpline.fit(task.fit.s)(task.fit.s)
+    rows, width, d = x, candidate.width, x.shape[1]
+    encoder: Callable[[], nn.Module] = partial(mlp_encoder, d, candidate.hidden, width)
     penalty: Callable[[], HSIC] = candidate.penalty
-    head_width = candidate.width
     if candidate.decoder_sees_s:
-        spline = RankSpline.fit(s)(s)
-        inputs, head_width = np.hstack([x, spline]), candidate.width + spline.shape[1]
-        plain = encoder
-        encoder = lambda: WithBasis(plain(), x.shape[1])  # noqa: E731
+        plain, rows, width = encoder, np.hstack([x, spline]), candidate.width + spline.shape[1]
+
+        def encoder() -> nn.Module:
+            return WithBasis(plain(), d)
 
         def penalty() -> HSIC:
             part = FirstColumns(candidate.kernel_z, scale_z=candidate.scale_z, head_weight=0.0)
             part.width = candidate.width
             return part
 
-    targets = candidate.targets(x, s)
     recipe = Recipe(
         "reconstruction",
         penalty,
         encoder,
-        partial(affine_head, head_width, targets.shape[1]),
+        partial(affine_head, width, d),
         epochs=candidate.epochs,
         batch_size=candidate.batch_size,
         learning_rate=candidate.learning_rate,
@@ -289,17 +275,14 @@ def trained(task: Task, candidate: Candidate, device: str) -> Iterator[tuple[flo
         variance_floor=0.0 if candidate.decoder_sees_s else candidate.floor,
     )
     members = [Member(weight, task.seed) for weight in candidate.weights]
-    fleet = train(TrainingData.of(inputs, targets, s), members, recipe, device=device)
-    parts = []
-    for rows in (x, task.measure.x):
-        padded = np.hstack([rows, np.zeros((len(rows), inputs.shape[1] - x.shape[1]))])
-        z = fleet.transform(torch.from_numpy(padded).float())[:, :, : candidate.width]
-        parts.append(z.double().cpu().numpy())
+    fleet = train(TrainingData.of(rows, candidate.targets(x, s), s), members, recipe, device=device)
+    of_parts = {}
+    for part, values in inputs(task).items():
+        padded = np.hstack([values, np.zeros((len(values), rows.shape[1] - d))])
+        of_parts[part] = fleet.transform(torch.from_numpy(padded).float())[:, :, : candidate.width].cpu().numpy()
     for i, weight in enumerate(candidate.weights):
-        z, new = parts[0][i], parts[1][i]
-        if candidate.erase:
-            z, new = erased(z, RankSpline.fit(s)(s), z, new)
-        yield weight, z.astype(np.float32), new.astype(np.float32)
+        z = {part: values[i] for part, values in of_parts.items()}
+        yield weight, erased(z, spline) if candidate.erase else z
 
 
 KERNELS = {
@@ -354,17 +337,14 @@ class Job:
         torch.set_num_threads(1)
         task = task_of(self.dataset, self.seed, self.rows, self.final)
         started = time.perf_counter()
-        found: list[tuple[str, float | None, np.ndarray, np.ndarray]]
+        found: list[tuple[str, float | None, dict[str, np.ndarray]]]
         if self.candidate is None:
-            found = [(name, None, z, new) for name, z, new in untrained(task, 16)]
+            found = [(name, None, z) for name, z in untrained(task, 16)]
         else:
             found = [(self.candidate.name, *rest) for rest in trained(task, self.candidate, self.device)]
-        seconds = time.perf_counter() - started
-        head = {"dataset": self.dataset, "seed": self.seed, "job": self.key[2], "final": self.final}
-        return [
-            head | {"method": name, "weight": weight, "seconds": seconds} | measured(task, z, new, self.final)
-            for name, weight, z, new in found
-        ]
+        head = {"dataset": self.dataset, "seed": self.seed, "job": self.key[2]}
+        head["seconds"] = round(time.perf_counter() - started, 1)
+        return [head | {"method": name, "weight": weight} | measured(task, z) for name, weight, z in found]
 
 
 def run(jobs: Sequence[Job], processes: int, path: Path) -> list[dict[str, Any]]:
@@ -395,39 +375,49 @@ LEVELS = (0.5, 0.25, 0.1)
 """Leaks at which methods are compared, as shares of the leak of the raw columns."""
 
 
-def frontier(records: Sequence[dict[str, Any]], raw: dict[str, Any], share: float) -> float:
-    """Return the best partial recovery, as a share of the raw columns', of a model that leaks at most this share."""
-    allowed = share * raw["leak"]
-    kept = [mean(record["partial"]) for record in records if record["leak"] <= allowed]
-    return max(kept, default=0.0) / mean(raw["partial"])
+def leak(record: dict[str, Any], part: str) -> float:
+    return max(0.0, *record[part]["leaks"].values())
 
 
-def mean(of: dict[str, float]) -> float:
-    return float(np.mean([max(0.0, value) for value in of.values()]))
+def mean(record: dict[str, Any], part: str, what: str) -> float:
+    return float(np.mean([max(0.0, value) for value in record[part][what].values()]))
 
 
-def print_table(records: Sequence[dict[str, Any]]) -> None:
-    """Print the best partial recovery of each method at each leak, one column for each dataset, and the mean."""
+def at_level(records: Sequence[dict[str, Any]], raw: dict[str, Any], share: float, part: str) -> tuple[float, float]:
+    """Return leak and partial recovery on `part`, as shares of the raw columns'.
+
+    The model is the one with the best partial recovery among those that leak at most this share, both on validation
+    rows. Where no weight leaks so little, the representation that tells nothing has leak and recovery 0.
+    """
+    allowed = share * leak(raw, "validation")
+    kept = [record for record in records if leak(record, "validation") <= allowed]
+    if not kept:
+        return 0.0, 0.0
+    best = max(kept, key=lambda record: mean(record, "validation", "partial"))
+    return leak(best, part) / leak(raw, part), mean(best, part, "partial") / mean(raw, part, "partial")
+
+
+def print_table(records: Sequence[dict[str, Any]], part: str) -> None:
+    """Print partial recovery of each method at each leak, one column for each dataset, and the mean over all."""
     datasets = list(dict.fromkeys(record["dataset"] for record in records))
-    methods = list(dict.fromkeys(record["method"] for record in records))
-    print(f"partial recovery at a leak of at most {LEVELS} of that of the raw columns, as a share of theirs")
+    seeds = sorted({record["seed"] for record in records})
+    print(f"{part} rows: leak and partial recovery, in % of the raw columns', where the leak on validation rows is at")
+    print(f"most {' | '.join(f'{share:.0%}' for share in LEVELS)} of theirs; then the mean partial recovery of all")
     lines = []
-    for method in methods:
-        values = []
-        for dataset in datasets:
-            per_seed = []
-            for seed in {record["seed"] for record in records if record["dataset"] == dataset}:
-                mine = [r for r in records if (r["dataset"], r["seed"]) == (dataset, seed)]
-                raw = [r for r in mine if r["method"] == "raw columns"]
-                if raw:
-                    own = [r for r in mine if r["method"] == method]
-                    per_seed.append([frontier(own, raw[0], share) for share in LEVELS])
-            values.append(np.mean(per_seed, axis=0) if per_seed else np.full(len(LEVELS), np.nan))
-        cells = " | ".join(" ".join(f"{v:.2f}" for v in value) for value in values)
-        lines.append((float(np.nanmean(values)), f"{method:22s} {cells} | {np.nanmean(values):.3f}"))
-    print(f"{'':22s} " + " | ".join(f"{dataset:14s}" for dataset in datasets))
-    for _, line in sorted(lines, reverse=True):
-        print(line)
+    for method in dict.fromkeys(record["method"] for record in records):
+        values = np.full((len(datasets), len(LEVELS), 2, len(seeds)), np.nan)
+        for i, k in np.ndindex(len(datasets), len(seeds)):
+            here = [r for r in records if (r["dataset"], r["seed"]) == (datasets[i], seeds[k])]
+            raw = [r for r in here if r["method"] == "raw columns"]
+            own = [r for r in here if r["method"] == method]
+            if raw and own:
+                values[i, :, :, k] = [at_level(own, raw[0], share, part) for share in LEVELS]
+        shares = 100 * np.nanmean(values, axis=3)
+        cells = ["|".join(f"{a:3.0f}{b:4.0f}" for a, b in dataset) for dataset in shares]
+        lines.append((float(np.nanmean(shares[:, :, 1])), f"{method:20s} " + "   ".join(cells)))
+    print(f"{'':20s} " + "   ".join(f"{dataset:23s}" for dataset in datasets))
+    for score, line in sorted(lines, reverse=True):
+        print(f"{line}   {score:5.1f}")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -460,7 +450,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     ]
     started = time.perf_counter()
     records = run(jobs, arguments.jobs, out)
-    print_table(records)
+    for part in ("validation", "test") if arguments.final else ("validation",):
+        print_table(records, part)
     print(f"{len(jobs)} jobs, {time.perf_counter() - started:.0f} s; records in {out}")
 
 

@@ -4,11 +4,11 @@ The conditional mean is a least-squares fit of a linear spline in each attribute
 
 .. math:: \hat E[x \mid s] = \sum_a \sum_k b_{ak}\, \Lambda_{ak}(g_a(s_a)),
 
-where :math:`g_a(s)` is the normal score of the rank of s among the training rows and :math:`\Lambda_{ak}` the hat function
-of knot k: one at this knot, zero at all others, linear between. Ranks make the fit the same for every increasing map of
-an attribute, and normal scores leave few of the rows in a tail to one line. A value that many rows share moves the ranks
-by one knot at most, and up to 13 different values have a knot each. Several attributes add up; their interactions stay in
-the residuals.
+where :math:`g_a(s)` is the normal score of the rank of s among the training rows, and :math:`\Lambda_{ak}` the hat
+function of knot k: one at this knot, zero at all others, linear between. Ranks make the fit the same for every
+increasing map of an attribute, and normal scores leave few rows of a tail to one line. A value that many rows share
+moves the ranks by one knot at most, and up to 13 different values have a knot each. Several attributes add up; their
+interactions stay in the residuals.
 """
 
 from __future__ import annotations
