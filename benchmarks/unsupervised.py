@@ -59,7 +59,7 @@ HELD_OUT: dict[str, dict[str, str]] = {
 }
 """Columns that are taken out of X, with all levels of their source, to be recovered beside the dataset's own target."""
 
-SCREEN_ROWS = 6000
+SCREEN_ROWS, FINAL_ROWS = 6000, 8000
 NEIGHBORS = 20
 TREES = 100
 RIDGES = np.logspace(-6, 4, 11)
@@ -160,13 +160,14 @@ def erasure(x: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     P projects on the columns of :math:`W \Sigma_{xc}`. No linear map of r(x) predicts c, and among such affine maps r
     is the nearest to x (Belrose et al. 2023). Returns :math:`\mu` and the matrix to take off.
     """
-    centered, concept = x - x.mean(0), c - c.mean(0)
+    centered = x - x.mean(0)
+    concept = (c - c.mean(0)) / np.maximum(c.std(0), 1e-12)
     variances, directions = np.linalg.eigh(centered.T @ centered / len(x))
     kept = variances > 1e-8 * variances.max()
     variances, directions = variances[kept], directions[:, kept]
     whiten, unwhiten = directions / np.sqrt(variances), directions * np.sqrt(variances)
     u, values, _ = np.linalg.svd(whiten.T @ (centered.T @ concept / len(x)), full_matrices=False)
-    u = u[:, values > 1e-8 * max(values.max(), 1e-30)]
+    u = u[:, values > 1e-8]
     return x.mean(0), whiten @ u @ u.T @ unwhiten.T
 
 
@@ -314,6 +315,8 @@ SCREEN = (
     Candidate("products, 50", kernel_z=KERNELS["products"]),
 )
 
+FINAL = tuple(c for c in SCREEN if c.name in ("columns, 50", "frhsic", "residuals, 50", "decoder sees s"))
+
 
 # --- program ---
 
@@ -438,9 +441,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         os.environ["FRHSIC_DATA"] = arguments.data
     stage_name = "final" if arguments.final else "screen"
     out = arguments.out or Path(__file__).parent / "results" / f"unsupervised_{stage_name}.jsonl"
-    rows = arguments.rows or (None if arguments.final else SCREEN_ROWS)
+    rows = arguments.rows or (FINAL_ROWS if arguments.final else SCREEN_ROWS)
     names = [name.strip() for name in arguments.candidates.split(";") if name.strip()]
-    candidates = [c for c in SCREEN if not names or c.name in names]
+    candidates = [c for c in (FINAL if arguments.final else SCREEN) if not names or c.name in names]
     first = 200 if arguments.final else 100
     jobs = [
         Job(dataset, seed, candidate, arguments.final, rows, arguments.device)

@@ -188,8 +188,9 @@ def test_frem_rounding(program, monkeypatch, capsys, real):  # noqa: F811
 
 
 @pytest.mark.parametrize("stage", ["screen", "final"])
-def test_unsupervised(program, tmp_path, real, capsys, stage):
+def test_unsupervised(program, tmp_path, real, capsys, stage):  # noqa: F811
     module = program("unsupervised")
+    module.loaded = real
     module.SCREEN = (replace(module.SCREEN[1], epochs=1), replace(module.SCREEN[5], epochs=1, weights=(1.0,)))
     module.FINAL = (replace(module.SCREEN[0]),)
     out = tmp_path / "records.jsonl"

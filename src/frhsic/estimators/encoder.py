@@ -24,17 +24,25 @@ class ParityEncoder(ParityBase):
     .. math:: \min_{h, f} \; \frac1n \sum_i \ell(f(h(x_i)), y_i) + \lambda \cdot \text{penalty}(h(x), s)
         + \tfrac w2 \|W\|^2.
 
-    Without y the head f reconstructs the scaled columns, :math:`\ell = \frac1d \|f(z) - x\|^2`. With y it predicts y:
-    labels by cross-entropy, continuous numbers by the squared error of the standardized y (scikit-learn's
-    ``type_of_target`` decides which). The head is not used afterwards; others are fitted on Z.
-    :func:`frhsic.transfer` measures what they still recover of S.
+    With y the head f predicts y: labels by cross-entropy, continuous numbers by the squared error of the standardized y
+    (scikit-learn's ``type_of_target`` decides which). Without y it reconstructs what the attributes do not tell of the
+    scaled columns,
+
+    .. math:: \ell = \frac{1}{d} \|f(z) - r\|^2, \qquad r = (x - \hat E[x \mid s]) / \sigma,
+
+    with :math:`\sigma^2` the mean variance of the columns, so that the loss is a share of their variance. Z gains nothing
+    from carrying S then. The attributes are needed to fit, not to transform. The head is not used afterwards; others are
+    fitted on Z. :func:`frhsic.transfer` measures what they still recover of S.
 
     **With or without y.** Pass y if the tasks to come resemble it: Z then keeps little else. Leave y out if they are
-    unknown: Z keeps more of X, and more of S with it. The loss is small then, so begin with ``penalty_weight=0.1``; the
-    default of 10 leaves little of X.
+    unknown: Z keeps more of X, and more of S with it. `docs/representations.md` says when to use which, with numbers.
 
     Parameters
     ----------
+    reconstruct : {"residuals", "columns"}
+        What f reconstructs without y. ``"residuals"`` is r above; the conditional mean is a spline in the ranks of each
+        attribute, fitted to the rows of each call. ``"columns"`` is the scaled x itself, as an autoencoder does: Z then
+        has to carry S, and the penalty to take it out.
     penalty, penalty_weight, encoder, hidden_layer_sizes, representation_size, epochs, batch_size, learning_rate, \
 weight_decay, variance_floor, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, \
 random_state, verbose
