@@ -30,9 +30,9 @@ class ParityEncoder(ParityBase):
 
     .. math:: \ell = \frac{1}{d} \|f(z) - r\|^2, \qquad r = (x - \hat E[x \mid s]) / \sigma,
 
-    with :math:`\sigma^2` the mean variance of the columns, so that the loss is a share of their variance. Z gains nothing
-    from carrying S then. The attributes are needed to fit, not to transform. The head is not used afterwards; others are
-    fitted on Z. :func:`frhsic.transfer` measures what they still recover of S.
+    with :math:`\sigma^2` the mean variance of the columns, so that the loss is a share of their variance. Z gains
+    nothing from carrying S then. The attributes are needed to fit, not to transform. The head is not used afterwards;
+    others are fitted on Z. :func:`frhsic.transfer` measures what they still recover of S.
 
     **With or without y.** Pass y if the tasks to come resemble it: Z then keeps little else. Leave y out if they are
     unknown: Z keeps more of X, and more of S with it. `docs/representations.md` says when to use which, with numbers.
