@@ -62,6 +62,7 @@ HELD_OUT: dict[str, dict[str, str]] = {
 SCREEN_ROWS, FINAL_ROWS = 6000, 8000
 NEIGHBORS = 20
 TREES = 100
+WIDTHS = (2, 4, 8, 16)
 RIDGES = np.logspace(-6, 4, 11)
 
 
@@ -176,15 +177,24 @@ def erased(x: dict[str, np.ndarray], concept: np.ndarray) -> dict[str, np.ndarra
     return {part: values - (values - mean) @ off for part, values in x.items()}
 
 
-def untrained(task: Task, width: int) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
-    """Yield raw columns, principal components and erasures, with their names."""
+def untrained(task: Task) -> Iterator[tuple[str, int | None, dict[str, np.ndarray]]]:
+    """Yield raw columns, principal components and erasures, with their names and the number of components."""
     x, s = inputs(task), task.fit.s
-    yield "raw columns", x
-    for name, rows in (("PCA", x["fit"]), ("PCA of residuals", residuals(x["fit"], s))):
-        components = PCA(min(width, *rows.shape)).fit(rows)
-        yield name, {part: components.transform(values) for part, values in x.items()}
-    yield "LEACE", erased(x, s)
-    yield "LEACE, spline", erased(x, RankSpline.fit(s)(s))
+    yield "raw columns", None, x
+    spline = RankSpline.fit(s)(s)
+    for name, of_x, rows in (
+        ("PCA", x, x["fit"]),
+        ("PCA of residuals", x, residuals(x["fit"], s)),
+        ("LEACE", erased(x, s), None),
+        ("LEACE, spline", erased(x, spline), None),
+    ):
+        rows = of_x["fit"] if rows is None else rows
+        components = PCA().fit(rows)
+        for k in WIDTHS:
+            if k < components.n_components_:
+                yield name, k, {part: components.transform(values)[:, :k] for part, values in of_x.items()}
+        if name.startswith("LEACE"):
+            yield name, None, of_x
 
 
 def inputs(task: Task) -> dict[str, np.ndarray]:
@@ -212,7 +222,8 @@ class Candidate:
     weight_decay: float = 0.0
     floor: float = 0.01
     erase: bool = False  # LEACE of the spline on Z after training
-    weights: tuple[float, ...] = (0.0, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+    rounded: float = 0.0  # Z in multiples of this, in standard deviations of its principal directions
+    weights: tuple[float, ...] = (0.0, 1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
     def penalty(self) -> HSIC:
         return HSIC.published() if self.published else HSIC(self.kernel_z, scale_z=self.scale_z, head_weight=0.0)
@@ -283,7 +294,12 @@ def trained(task: Task, candidate: Candidate, device: str) -> Iterator[tuple[flo
         of_parts[part] = fleet.transform(torch.from_numpy(padded).float())[:, :, : candidate.width].cpu().numpy()
     for i, weight in enumerate(candidate.weights):
         z = {part: values[i] for part, values in of_parts.items()}
-        yield weight, erased(z, spline) if candidate.erase else z
+        z = erased(z, spline) if candidate.erase else z
+        if candidate.rounded:
+            components = PCA().fit(z["fit"])
+            unit = candidate.rounded * np.maximum(components.explained_variance_, 1e-12) ** 0.5
+            z = {part: np.round(components.transform(values) / unit) for part, values in z.items()}
+        yield weight, z
 
 
 KERNELS = {
@@ -292,30 +308,33 @@ KERNELS = {
     "narrow": 10 * (Linear() + Gaussian(0.5) + Gaussian(0.25)),
     "products": 10 * (Linear() + Linear() * Linear() + Gaussian(0.5)),
 }
-SMALL = Candidate("residuals, 16", width=16)
+SMALL = Candidate("16", width=16)
+NARROW = replace(SMALL, name="16, narrow", kernel_z=KERNELS["narrow"])
+COLUMNS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 SCREEN = (
-    Candidate("columns, 50", target="columns", weights=(0.003, 0.03, 0.1, 0.3, 1.0, 10.0)),
+    Candidate("columns, 50", target="columns", weights=COLUMNS),
     Candidate("frhsic", target="columns", published=True, floor=0.0, weights=(0.1, 1.0, 10.0, 100.0, 1000.0)),
-    Candidate("residuals, 50"),
+    Candidate("columns, 16, narrow", target="columns", width=16, kernel_z=KERNELS["narrow"], weights=COLUMNS),
+    Candidate("50"),
     SMALL,
-    replace(SMALL, name="residuals, 8", width=8),
-    replace(SMALL, name="decoder sees s", decoder_sees_s=True),
-    replace(SMALL, name="standardized", target="standardized"),
-    replace(SMALL, name="half", kernel_z=KERNELS["half"]),
-    replace(SMALL, name="narrow", kernel_z=KERNELS["narrow"]),
-    replace(SMALL, name="products", kernel_z=KERNELS["products"]),
-    replace(SMALL, name="no floor", floor=0.0),
-    replace(SMALL, name="decay", weight_decay=1e-3),
-    replace(SMALL, name="erased", erase=True),
-    replace(SMALL, name="batches of 1024", batch_size=1024, learning_rate=2e-3),
-    replace(SMALL, name="200 epochs", epochs=200),
-    replace(SMALL, name="hidden 200", hidden=200),
-    replace(SMALL, name="learning rate 3e-3", learning_rate=3e-3),
-    Candidate("half, 50", kernel_z=KERNELS["half"]),
-    Candidate("products, 50", kernel_z=KERNELS["products"]),
+    replace(SMALL, name="decoder sees s", decoder_sees_s=True, kernel_z=KERNELS["narrow"]),
+    replace(SMALL, name="8", width=8),
+    replace(SMALL, name="4", width=4),
+    NARROW,
+    replace(NARROW, name="8, narrow", width=8),
+    replace(NARROW, name="4, narrow", width=4),
+    replace(NARROW, name="200 epochs", epochs=200),
+    replace(NARROW, name="standardized", target="standardized"),
+    replace(NARROW, name="floor 0.1", floor=0.1),
+    replace(NARROW, name="50, floor 0.1", width=50, floor=0.1),
+    replace(NARROW, name="erased, 16", erase=True),
+    replace(NARROW, name="erased, 32", erase=True, width=32),
+    replace(NARROW, name="rounded 0.5", rounded=0.5),
+    replace(NARROW, name="rounded 1", rounded=1.0),
+    replace(NARROW, name="1024", batch_size=1024, learning_rate=3e-3),
 )
 
-FINAL = tuple(c for c in SCREEN if c.name in ("columns, 50", "frhsic", "residuals, 50", "decoder sees s"))
+FINAL = tuple(c for c in SCREEN if c.name in ("columns, 50", "frhsic", "50", "decoder sees s"))
 
 
 # --- program ---
@@ -342,7 +361,7 @@ class Job:
         started = time.perf_counter()
         found: list[tuple[str, float | None, dict[str, np.ndarray]]]
         if self.candidate is None:
-            found = [(name, None, z) for name, z in untrained(task, 16)]
+            found = list(untrained(task))
         else:
             found = [(self.candidate.name, *rest) for rest in trained(task, self.candidate, self.device)]
         head = {"dataset": self.dataset, "seed": self.seed, "job": self.key[2]}
@@ -374,7 +393,7 @@ def results(jobs: Sequence[Job], processes: int) -> Iterator[list[dict[str, Any]
             yield future.result()
 
 
-LEVELS = (0.5, 0.25, 0.1)
+LEVELS = (0.75, 0.5, 0.25)
 """Leaks at which methods are compared, as shares of the leak of the raw columns."""
 
 
