@@ -14,7 +14,7 @@ recovery
 partial recovery
     The same after E[column | S] is taken out of the column: all that a representation without S can hold of it.
 
-Both kinds of recovery are also given as a share of what the raw columns reach.
+The table shows leak and partial recovery as shares of what the raw columns reach.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ HELD_OUT: dict[str, dict[str, str]] = {
 SCREEN_ROWS, FINAL_ROWS = 6000, 8000
 NEIGHBORS = 20
 TREES = 100
-WIDTHS = (2, 4, 8, 16)
+WIDTHS = (4, 16)
 RIDGES = np.logspace(-6, 4, 11)
 
 
@@ -78,12 +78,16 @@ class Rows(NamedTuple):
 
 
 class Task(NamedTuple):
-    """One split of a dataset: rows to train on, and those to measure on, by name."""
+    """One split of a dataset: rows to train on, and rows to measure on."""
 
     seed: int
     names: tuple[str, ...]
     fit: Rows
-    measure: dict[str, Rows]
+    measure: Rows
+
+
+Pair = tuple[np.ndarray, np.ndarray]
+"""Values of the rows to train on, and of those to measure on."""
 
 
 @cache
@@ -91,8 +95,8 @@ def loaded(name: str) -> Dataset:
     return load_dataset(name)
 
 
-def task_of(name: str, seed: int, rows: int | None, final: bool) -> Task:
-    """Return one split: 60 % to train, 20 % to choose, 20 % to report."""
+def task_of(name: str, seed: int, rows: int, final: bool) -> Task:
+    """Return one split: 60 % to train, 20 % to choose, 20 % to report; at most `rows` to train."""
     data = loaded(name)
     split = data.split(seed, train=0.6, validation=0.2)
     held_out, columns = HELD_OUT[name], list(data.X.columns)
@@ -100,15 +104,12 @@ def task_of(name: str, seed: int, rows: int | None, final: bool) -> Task:
     sources = {data.features[j].source for j in recovered}
     kept = [j for j, feature in enumerate(data.features) if feature.source not in sources]
 
-    def taken(part: Any, most: int | None) -> Rows:
+    def taken(part: Any, most: int) -> Rows:
         x, y, s = (values.double().numpy()[:most] for values in part)
         return Rows(x[:, kept], np.column_stack([x[:, recovered], y]), s.reshape(len(x), -1))
 
-    parts = {"validation": split.validation} | ({"test": split.test} if final else {})
-    half = None if rows is None else rows // 2
-    return Task(
-        seed, (*held_out, "target"), taken(split.train, rows), {k: taken(part, half) for k, part in parts.items()}
-    )
+    measure = taken(split.test if final else split.validation, rows // 2)
+    return Task(seed, (*held_out, "target"), taken(split.train, rows), measure)
 
 
 # --- probes ---
@@ -123,32 +124,26 @@ def probe(kind: str) -> Any:
     )
 
 
-def r2(kind: str, z: dict[str, np.ndarray], t: dict[str, np.ndarray]) -> dict[str, float]:
-    """Fit a probe to the rows named "fit"; return its R² on the others."""
-    model = probe(kind).fit(z["fit"], t["fit"])
-    return {part: float(r2_score(t[part], model.predict(z[part]))) for part in z if part != "fit"}
+def r2(kind: str, z: Pair, t: Pair) -> float:
+    """Fit a probe to the training rows; return its R² on the others."""
+    return float(r2_score(t[1], probe(kind).fit(z[0], t[0]).predict(z[1])))
 
 
-def measured(task: Task, z: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Return leak and recovery of a representation of all rows, for each part that is measured on."""
-    varies = z["fit"].std(0) > 1e-6
-    z = {part: values[:, varies] if varies.any() else values for part, values in z.items()}
-    rows = {"fit": task.fit, **task.measure}
-    basis = RankSpline.fit(task.fit.s)
-    coefficients, *_ = np.linalg.lstsq(basis(task.fit.s), task.fit.targets, rcond=None)
-    whole = {part: of.targets for part, of in rows.items()}
-    residual = {part: of.targets - basis(of.s) @ coefficients for part, of in rows.items()}
-    record: dict[str, Any] = {part: {"leaks": {}, "recovery": {}, "partial": {}} for part in task.measure}
+def measured(task: Task, z: Pair) -> dict[str, Any]:
+    """Return leak and recovery of a representation."""
+    varies = z[0].std(0) > 1e-6
+    z = (z[0][:, varies], z[1][:, varies]) if varies.any() else z
+    fit, new, basis = task.fit, task.measure, RankSpline.fit(task.fit.s)
+    coefficients, *_ = np.linalg.lstsq(basis(fit.s), fit.targets, rcond=None)
+    residual = fit.targets - basis(fit.s) @ coefficients, new.targets - basis(new.s) @ coefficients
+    record: dict[str, Any] = {"recovery": {}, "partial": {}}
     with threadpool_limits(1):
-        for kind in ("linear", "boosted", "neighbors"):
-            for part, value in r2(kind, z, {part: of.s[:, 0] for part, of in rows.items()}).items():
-                record[part]["leaks"][kind] = value
-        # the screen chooses by partial recovery alone
-        for what, targets in (("recovery", whole), ("partial", residual))[0 if "test" in task.measure else 1 :]:
+        s = fit.s[:, 0], new.s[:, 0]
+        record["leaks"] = {kind: r2(kind, z, s) for kind in ("linear", "boosted", "neighbors")}
+        for what, targets in (("recovery", (fit.targets, new.targets)), ("partial", residual)):
             for j, name in enumerate(task.names):
-                both = [r2(kind, z, {part: t[:, j] for part, t in targets.items()}) for kind in ("linear", "boosted")]
-                for part in record:
-                    record[part][what][name] = max(value[part] for value in both)
+                t = targets[0][:, j], targets[1][:, j]
+                record[what][name] = max(r2(kind, z, t) for kind in ("linear", "boosted"))
     return record
 
 
@@ -172,33 +167,28 @@ def erasure(x: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x.mean(0), whiten @ u @ u.T @ unwhiten.T
 
 
-def erased(x: dict[str, np.ndarray], concept: np.ndarray) -> dict[str, np.ndarray]:
-    mean, off = erasure(x["fit"], concept)
-    return {part: values - (values - mean) @ off for part, values in x.items()}
+def erased(x: Pair, concept: np.ndarray) -> Pair:
+    mean, off = erasure(x[0], concept)
+    return x[0] - (x[0] - mean) @ off, x[1] - (x[1] - mean) @ off
 
 
-def untrained(task: Task) -> Iterator[tuple[str, int | None, dict[str, np.ndarray]]]:
+def untrained(task: Task) -> Iterator[tuple[str, int | None, Pair]]:
     """Yield raw columns, principal components and erasures, with their names and the number of components."""
-    x, s = inputs(task), task.fit.s
+    x, s = (task.fit.x, task.measure.x), task.fit.s
+    linear, spline = erased(x, s), erased(x, RankSpline.fit(s)(s))
     yield "raw columns", None, x
-    spline = RankSpline.fit(s)(s)
-    for name, of_x, rows in (
-        ("PCA", x, x["fit"]),
-        ("PCA of residuals", x, residuals(x["fit"], s)),
-        ("LEACE", erased(x, s), None),
-        ("LEACE, spline", erased(x, spline), None),
+    yield "LEACE", None, linear
+    yield "LEACE, spline", None, spline
+    for name, z, rows in (
+        ("PCA", x, x[0]),
+        ("PCA of residuals", x, residuals(x[0], s)),
+        ("LEACE and PCA", linear, linear[0]),
+        ("LEACE, spline, and PCA", spline, spline[0]),
     ):
-        rows = of_x["fit"] if rows is None else rows
         components = PCA().fit(rows)
         for k in WIDTHS:
             if k < components.n_components_:
-                yield name, k, {part: components.transform(values)[:, :k] for part, values in of_x.items()}
-        if name.startswith("LEACE"):
-            yield name, None, of_x
-
-
-def inputs(task: Task) -> dict[str, np.ndarray]:
-    return {"fit": task.fit.x, **{part: rows.x for part, rows in task.measure.items()}}
+                yield name, k, (components.transform(z[0])[:, :k], components.transform(z[1])[:, :k])
 
 
 # --- trained representations ---
@@ -258,7 +248,7 @@ class FirstColumns(HSIC):
         return super()._value(replace(batch, z=batch.z[:, : self.width]))
 
 
-def trained(task: Task, candidate: Candidate, device: str) -> Iterator[tuple[float, dict[str, np.ndarray]]]:
+def trained(task: Task, candidate: Candidate, device: str) -> Iterator[tuple[float, Pair]]:
     """Train one model for each weight, and yield weight and representations."""
     x, s, spline = task.fit.x, task.fit.s, RankSpline.fit(task.fit.s)(task.fit.s)
     rows, width, d = x, candidate.width, x.shape[1]
@@ -288,58 +278,53 @@ def trained(task: Task, candidate: Candidate, device: str) -> Iterator[tuple[flo
     )
     members = [Member(weight, task.seed) for weight in candidate.weights]
     fleet = train(TrainingData.of(rows, candidate.targets(x, s), s), members, recipe, device=device)
-    of_parts = {}
-    for part, values in inputs(task).items():
+    of_parts = []
+    for values in (x, task.measure.x):
         padded = np.hstack([values, np.zeros((len(values), rows.shape[1] - d))])
-        of_parts[part] = fleet.transform(torch.from_numpy(padded).float())[:, :, : candidate.width].cpu().numpy()
+        of_parts.append(fleet.transform(torch.from_numpy(padded).float())[:, :, : candidate.width].cpu().numpy())
     for i, weight in enumerate(candidate.weights):
-        z = {part: values[i] for part, values in of_parts.items()}
+        z = of_parts[0][i], of_parts[1][i]
         z = erased(z, spline) if candidate.erase else z
         if candidate.rounded:
-            components = PCA().fit(z["fit"])
+            components = PCA().fit(z[0])
             unit = candidate.rounded * np.maximum(components.explained_variance_, 1e-12) ** 0.5
-            z = {part: np.round(components.transform(values) / unit) for part, values in z.items()}
+            z = np.round(components.transform(z[0]) / unit), np.round(components.transform(z[1]) / unit)
         yield weight, z
 
 
-KERNELS = {
-    "wide": 10 * (Linear() + Gaussian(1.0)),
-    "half": 10 * (Linear() + Gaussian(0.5)),
-    "narrow": 10 * (Linear() + Gaussian(0.5) + Gaussian(0.25)),
-    "products": 10 * (Linear() + Linear() * Linear() + Gaussian(0.5)),
-}
-SMALL = Candidate("16", width=16)
-NARROW = replace(SMALL, name="16, narrow", kernel_z=KERNELS["narrow"])
-COLUMNS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
+HALF = 10 * (Linear() + Gaussian(0.5))
+PRODUCTS = 10 * (Linear() + Linear() * Linear() + Gaussian(0.5))
+DEFAULT = Candidate("residuals")
+SMALL = replace(DEFAULT, name="16", width=16)
+COLUMNS = Candidate("columns", target="columns", weights=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0))
+PUBLISHED = Candidate("frhsic", target="columns", published=True, floor=0.0, weights=(0.1, 1.0, 10.0, 100.0, 1000.0))
 SCREEN = (
-    Candidate("columns, 50", target="columns", weights=COLUMNS),
-    Candidate("frhsic", target="columns", published=True, floor=0.0, weights=(0.1, 1.0, 10.0, 100.0, 1000.0)),
-    Candidate("columns, 16, narrow", target="columns", width=16, kernel_z=KERNELS["narrow"], weights=COLUMNS),
-    Candidate("50"),
+    DEFAULT,
+    COLUMNS,
+    PUBLISHED,
+    replace(DEFAULT, name="half", kernel_z=HALF),
+    replace(DEFAULT, name="products", kernel_z=PRODUCTS),
+    replace(DEFAULT, name="floor 0.1", floor=0.1),
+    replace(DEFAULT, name="published penalty", published=True, floor=0.0),
+    replace(DEFAULT, name="normalized, half", scale_z="normalized", kernel_z=HALF),
     SMALL,
-    replace(SMALL, name="decoder sees s", decoder_sees_s=True, kernel_z=KERNELS["narrow"]),
     replace(SMALL, name="8", width=8),
-    NARROW,
-    replace(NARROW, name="4, narrow", width=4),
-    replace(NARROW, name="200 epochs", epochs=200),
-    replace(NARROW, name="standardized", target="standardized"),
-    replace(NARROW, name="50, floor 0.1", width=50, floor=0.1),
-    replace(NARROW, name="erased, 16", erase=True),
-    replace(NARROW, name="erased, 32", erase=True, width=32),
-    replace(NARROW, name="rounded 1", rounded=1.0),
-    replace(NARROW, name="1024", batch_size=1024, learning_rate=3e-3),
-    Candidate("published penalty", published=True, floor=0.0),
-    Candidate("published penalty, floor", published=True),
-    Candidate("published penalty, 16", published=True, width=16),
-    Candidate("normalized", scale_z="normalized"),
-    Candidate("normalized, half", scale_z="normalized", kernel_z=KERNELS["half"]),
-    Candidate("normalized, half, no floor", scale_z="normalized", kernel_z=KERNELS["half"], floor=0.0),
-    Candidate("normalized, 16, half", scale_z="normalized", kernel_z=KERNELS["half"], width=16),
-    Candidate("normalized, narrow", scale_z="normalized", kernel_z=KERNELS["narrow"]),
-    Candidate("by coordinate, half", scale_z="standardized", kernel_z=KERNELS["half"]),
+    replace(SMALL, name="decoder sees s", decoder_sees_s=True),
+    replace(SMALL, name="standardized", target="standardized"),
+    replace(SMALL, name="half, 16", kernel_z=HALF),
+    replace(SMALL, name="no floor", floor=0.0),
+    replace(SMALL, name="decay", weight_decay=1e-3),
+    replace(SMALL, name="batches of 1024", batch_size=1024, learning_rate=2e-3),
+    replace(SMALL, name="200 epochs", epochs=200),
+    replace(SMALL, name="erased", erase=True),
+    replace(SMALL, name="rounded", rounded=1.0),
 )
-
-FINAL = tuple(c for c in SCREEN if c.name in ("columns, 50", "frhsic", "50", "decoder sees s"))
+FINAL = (
+    replace(DEFAULT, weights=(3.0, 10.0)),
+    replace(DEFAULT, name="decoder sees s", decoder_sees_s=True, weights=(3.0, 10.0)),
+    replace(COLUMNS, weights=(0.1, 1.0)),
+    replace(PUBLISHED, weights=(10.0, 100.0)),
+)
 
 
 # --- program ---
@@ -353,7 +338,7 @@ class Job:
     seed: int
     candidate: Candidate | None
     final: bool
-    rows: int | None
+    rows: int
     device: str
 
     @property
@@ -364,7 +349,7 @@ class Job:
         torch.set_num_threads(1)
         task = task_of(self.dataset, self.seed, self.rows, self.final)
         started = time.perf_counter()
-        found: list[tuple[str, float | None, dict[str, np.ndarray]]]
+        found: list[tuple[str, float | None, Pair]]
         if self.candidate is None:
             found = list(untrained(task))
         else:
@@ -398,53 +383,26 @@ def results(jobs: Sequence[Job], processes: int) -> Iterator[list[dict[str, Any]
             yield future.result()
 
 
-LEVELS = (0.75, 0.5, 0.25)
-"""Leaks at which methods are compared, as shares of the leak of the raw columns."""
-
-
-def leak(record: dict[str, Any], part: str) -> float:
-    return max(0.0, *record[part]["leaks"].values())
-
-
-def mean(record: dict[str, Any], part: str, what: str) -> float:
-    return float(np.mean([max(0.0, value) for value in record[part][what].values()]))
-
-
-def at_level(records: Sequence[dict[str, Any]], raw: dict[str, Any], share: float, part: str) -> tuple[float, float]:
-    """Return leak and partial recovery on `part`, as shares of the raw columns'.
-
-    The model is the one with the best partial recovery among those that leak at most this share, both on validation
-    rows. Where no weight leaks so little, the representation that tells nothing has leak and recovery 0.
-    """
-    allowed = share * leak(raw, "validation")
-    kept = [record for record in records if leak(record, "validation") <= allowed]
-    if not kept:
-        return 0.0, 0.0
-    best = max(kept, key=lambda record: mean(record, "validation", "partial"))
-    return leak(best, part) / leak(raw, part), mean(best, part, "partial") / mean(raw, part, "partial")
-
-
 def print_table(records: Sequence[dict[str, Any]], part: str) -> None:
-    """Print partial recovery of each method at each leak, one column for each dataset, and the mean over all."""
-    datasets = list(dict.fromkeys(record["dataset"] for record in records))
-    seeds = sorted({record["seed"] for record in records})
-    print(f"{part} rows: leak and partial recovery, in % of the raw columns', where the leak on validation rows is at")
-    print(f"most {' | '.join(f'{share:.0%}' for share in LEVELS)} of theirs; then the mean partial recovery of all")
-    lines = []
-    for method in dict.fromkeys(record["method"] for record in records):
-        values = np.full((len(datasets), len(LEVELS), 2, len(seeds)), np.nan)
-        for i, k in np.ndindex(len(datasets), len(seeds)):
-            here = [r for r in records if (r["dataset"], r["seed"]) == (datasets[i], seeds[k])]
-            raw = [r for r in here if r["method"] == "raw columns"]
-            own = [r for r in here if r["method"] == method]
-            if raw and own:
-                values[i, :, :, k] = [at_level(own, raw[0], share, part) for share in LEVELS]
-        shares = 100 * np.nanmean(values, axis=3)
-        cells = ["|".join(f"{a:3.0f}{b:4.0f}" for a, b in dataset) for dataset in shares]
-        lines.append((float(np.nanmean(shares[:, :, 1])), f"{method:20s} " + "   ".join(cells)))
-    print(f"{'':20s} " + "   ".join(f"{dataset:23s}" for dataset in datasets))
-    for score, line in sorted(lines, reverse=True):
-        print(f"{line}   {score:5.1f}")
+    """Print leak, linear leak and partial recovery of each method, in % of the raw columns', and their means."""
+    datasets = [name for name in HELD_OUT if any(record["dataset"] == name for record in records)]
+
+    def numbers(record: dict[str, Any]) -> np.ndarray:
+        leaks, recovered = record["leaks"], [max(0.0, value) for value in record["partial"].values()]
+        return np.array([max(0.0, *leaks.values()), max(0.0, leaks["linear"]), np.mean(recovered)])
+
+    raw = {(r["dataset"], r["seed"]): numbers(r)[[0, 0, 2]] for r in records if r["method"] == "raw columns"}
+    print(f"{part} rows: leak (of the linear probe) and partial recovery, in % of those of the raw columns")
+    print(f"{'':32s}" + "".join(f"{dataset:>16s}" for dataset in datasets) + f"{'mean':>16s}")
+    for method, weight in dict.fromkeys((r["method"], r["weight"]) for r in records):
+        cells = []
+        for dataset in datasets:
+            own = [r for r in records if (r["method"], r["weight"], r["dataset"]) == (method, weight, dataset)]
+            shares = [100 * numbers(r) / raw[dataset, r["seed"]] for r in own if (dataset, r["seed"]) in raw]
+            cells.append(np.mean(shares, axis=0) if shares else np.full(3, np.nan))
+        cells.append(np.nanmean(cells, axis=0))
+        label = method if weight is None else f"{method}, {weight:g}"
+        print(f"{label:32s}" + "".join(f"{a:7.0f} ({b:.0f}){c:4.0f}" for a, b, c in cells))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -468,7 +426,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows = arguments.rows or (FINAL_ROWS if arguments.final else SCREEN_ROWS)
     names = [name.strip() for name in arguments.candidates.split(";") if name.strip()]
     candidates = [c for c in (FINAL if arguments.final else SCREEN) if not names or c.name in names]
-    first = 200 if arguments.final else 100
+    first = 300 if arguments.final else 100
     jobs = [
         Job(dataset, seed, candidate, arguments.final, rows, arguments.device)
         for candidate in (None, *candidates)
@@ -477,8 +435,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     ]
     started = time.perf_counter()
     records = run(jobs, arguments.jobs, out)
-    for part in ("validation", "test") if arguments.final else ("validation",):
-        print_table(records, part)
+    print_table(records, "test" if arguments.final else "validation")
     print(f"{len(jobs)} jobs, {time.perf_counter() - started:.0f} s; records in {out}")
 
 

@@ -191,8 +191,9 @@ def test_frem_rounding(program, monkeypatch, capsys, real):  # noqa: F811
 def test_unsupervised(program, tmp_path, real, capsys, stage):  # noqa: F811
     module = program("unsupervised")
     module.loaded = real
-    module.SCREEN = (replace(module.SCREEN[1], epochs=1), replace(module.SCREEN[5], epochs=1, weights=(1.0,)))
-    module.FINAL = (replace(module.SCREEN[0]),)
+    sees_s = replace(module.DEFAULT, decoder_sees_s=True, weights=(1.0,))
+    module.SCREEN = tuple(replace(c, epochs=1) for c in (module.PUBLISHED, sees_s))
+    module.FINAL = module.SCREEN[:1]
     out = tmp_path / "records.jsonl"
     options = f"--{stage} --datasets compas --rows 40 --device cpu --out {out}"
     start(module, options)
@@ -211,7 +212,7 @@ def test_erasure_leaves_no_linear_trace(program):
     rng = np.random.default_rng(0)
     concept = rng.normal(size=(300, 2))
     x = np.hstack([concept @ rng.normal(size=(2, 3)) + rng.normal(size=(300, 3)), np.zeros((300, 1))])
-    left = module.erased({"fit": x}, concept)["fit"]
+    left, _ = module.erased((x, x), concept)
     assert np.abs((concept - concept.mean(0)).T @ left).max() < 1e-9
-    again = module.erased({"fit": left}, concept)["fit"]
+    again, _ = module.erased((left, left), concept)
     np.testing.assert_allclose(again, left, atol=1e-9)
