@@ -75,6 +75,7 @@ LOSSES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "multiclass": lambda f, y, x: nn.functional.cross_entropy(f, y.long(), reduction="none"),
     "regression": lambda f, y, x: nn.functional.mse_loss(f[:, 0], y, reduction="none"),
     "reconstruction": lambda f, y, x: nn.functional.mse_loss(f, x, reduction="none").mean(1),
+    "several": lambda f, y, x: nn.functional.mse_loss(f, y, reduction="none").mean(1),
 }
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
 
@@ -47,6 +49,7 @@ def test_no_program_is_left_out():
         "power",
         "selection",
         "training",
+        "unsupervised",
     }
     assert {path.stem for path in FOLDER.glob("*.py")} == tested
 
@@ -182,3 +185,34 @@ def test_frem_rounding(program, monkeypatch, capsys, real):  # noqa: F811
     monkeypatch.setattr(frem, "loaded", lambda name, protocol: real(name, protocol.variant))
     start(frem, "--weights 50 --splits 1 --epochs 1 --rows 300")
     assert [line.split()[4:6] for line in capsys.readouterr().out.splitlines()] == [["one", "form"], ["three", "sums"]]
+
+
+@pytest.mark.parametrize("stage", ["screen", "final"])
+def test_unsupervised(program, tmp_path, real, capsys, stage):  # noqa: F811
+    module = program("unsupervised")
+    module.loaded = real
+    sees_s = replace(module.DEFAULT, decoder_sees_s=True, weights=(1.0,))
+    module.SCREEN = tuple(replace(c, epochs=1) for c in (module.PUBLISHED, sees_s))
+    module.FINAL = module.SCREEN[:1]
+    out = tmp_path / "records.jsonl"
+    options = f"--{stage} --datasets compas --rows 40 --device cpu --out {out}"
+    start(module, options)
+    text = capsys.readouterr().out
+    assert "raw columns" in text
+    assert ("test rows" in text) == (stage == "final")
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    assert {"LEACE", "PCA of residuals", "frhsic"} <= {record["method"] for record in records}
+    start(module, options)  # nothing is left to do
+    assert len(out.read_text().splitlines()) == len(records)
+
+
+def test_erasure_leaves_no_linear_trace(program):
+    """Covariance with the concept is 0, and what is uncorrelated with it already is not touched."""
+    module = program("unsupervised")
+    rng = np.random.default_rng(0)
+    concept = rng.normal(size=(300, 2))
+    x = np.hstack([concept @ rng.normal(size=(2, 3)) + rng.normal(size=(300, 3)), np.zeros((300, 1))])
+    left, _ = module.erased((x, x), concept)
+    assert np.abs((concept - concept.mean(0)).T @ left).max() < 1e-9
+    again, _ = module.erased((left, left), concept)
+    np.testing.assert_allclose(again, left, atol=1e-9)

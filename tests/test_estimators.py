@@ -688,7 +688,7 @@ def test_a_regressor_and_an_encoder_train_in_parts():
         regressor.partial_fit(X, X[:, 1], sensitive_features=s)
         encoder.partial_fit(X, sensitive_features=s)
     assert regressor.score(X, X[:, 1]) > 0.8
-    assert encoder.loss_curve_[-1] < 0.05
+    assert encoder.loss_curve_[-1] < 0.15  # of the variance of the columns
     with pytest.raises(ValueError, match="the first call was for reconstruction"):
         encoder.partial_fit(X, y, sensitive_features=s)
 

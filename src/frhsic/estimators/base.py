@@ -211,6 +211,10 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Check y and turn it into what training takes; the first call learns its scale or its classes."""
         raise TypeError(f"{type(self).__name__} has no target.")
 
+    def _completed(self, target: Target, x: np.ndarray, sensitive_features: Any, weights: Any) -> Target:
+        """Return the target, once the columns of x are known."""
+        return target
+
     def _train(self, set_up: Callable[..., Problem], epochs: int | str) -> Self:
         """Set up a problem and train on it; on failure the estimator is left as it was."""
         before = dict(vars(self))
@@ -305,6 +309,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         warn_shared_columns(self)
         held_out = None if epochs == 1 else validation_rows(self, target, s, len(x), groups)
         x = self._with_base(X, x, target, weights, groups, held_out)
+        target = self._completed(target, x, sensitive_features, weights)
         return training_data(x, target, s, weights, held_out), target, s is not None
 
     def _trained(

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, get_args
 
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
+from torch import nn
 
 from frhsic.estimators.base import ParityBase
-from frhsic.estimators.targets import Target, class_target, number_target, target_column
+from frhsic.estimators.targets import Target, class_target, number_target, residual_target, target_column
 from frhsic.fleet import Task
+from frhsic.fleet.recipe import Schedule
+from frhsic.penalties import Penalty
+from frhsic.tables import TableEncoding
+
+Reconstruct = Literal["residuals", "columns"]
 
 
 class ParityEncoder(ParityBase):
@@ -18,17 +25,25 @@ class ParityEncoder(ParityBase):
     .. math:: \min_{h, f} \; \frac1n \sum_i \ell(f(h(x_i)), y_i) + \lambda \cdot \text{penalty}(h(x), s)
         + \tfrac w2 \|W\|^2.
 
-    Without y the head f reconstructs the scaled columns, :math:`\ell = \frac1d \|f(z) - x\|^2`. With y it predicts y:
-    labels by cross-entropy, continuous numbers by the squared error of the standardized y (scikit-learn's
-    ``type_of_target`` decides which). The head is not used afterwards; others are fitted on Z.
-    :func:`frhsic.transfer` measures what they still recover of S.
+    With y the head f predicts y: labels by cross-entropy, continuous numbers by the squared error of the standardized y
+    (scikit-learn's ``type_of_target`` decides which). Without y it reconstructs what the attributes do not tell of the
+    scaled columns,
+
+    .. math:: \ell = \frac{1}{d} \|f(z) - r\|^2, \qquad r = (x - \hat E[x \mid s]) / \sigma,
+
+    with :math:`\sigma^2` the mean variance of the columns, so that the loss is a share of their variance. Z gains
+    nothing from carrying S then. The attributes are needed to fit, not to transform. The head is not used afterwards;
+    others are fitted on Z. :func:`frhsic.transfer` measures what they still recover of S.
 
     **With or without y.** Pass y if the tasks to come resemble it: Z then keeps little else. Leave y out if they are
-    unknown: Z keeps more of X, and more of S with it. The loss is small then, so begin with ``penalty_weight=0.1``; the
-    default of 10 leaves little of X.
+    unknown: Z keeps more of X, and more of S with it. `docs/representations.md` says when to use which, with numbers.
 
     Parameters
     ----------
+    reconstruct : {"residuals", "columns"}
+        What f reconstructs without y. ``"residuals"`` is r above; the conditional mean is a spline in the ranks of each
+        attribute, fitted to the rows of each call. ``"columns"`` is the scaled x itself, as an autoencoder does: Z then
+        has to carry S, and the penalty to take it out.
     penalty, penalty_weight, base, encoder, hidden_layer_sizes, representation_size, activation, epochs, batch_size, \
 learning_rate, schedule, weight_decay, variance_floor, early_stopping, validation_fraction, n_iter_no_change, \
 ensemble, scaling, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
@@ -55,6 +70,72 @@ sensitive_names_in_
     """
 
     task_: Task
+
+    def __init__(
+        self,
+        penalty: str | Penalty = "hsic",
+        penalty_weight: float = 10.0,
+        base: Any = "boosted",
+        encoder: nn.Module | Callable[[int], nn.Module] | None = None,
+        *,
+        reconstruct: Reconstruct = "residuals",
+        hidden_layer_sizes: Sequence[int] = (128, 128),
+        representation_size: int = 50,
+        activation: str = "gelu",
+        epochs: int | str = "auto",
+        batch_size: int = 256,
+        learning_rate: float = 1e-3,
+        schedule: Schedule = "cosine",
+        weight_decay: float | None = None,
+        variance_floor: float | None = None,
+        early_stopping: bool | str = "auto",
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 20,
+        ensemble: int = 1,
+        scaling: str = "robust",
+        handle_unknown: str = "ignore",
+        feature_encoding: TableEncoding | None = None,
+        sensitive_encoding: TableEncoding | None = None,
+        warm_start: bool = False,
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            penalty,
+            penalty_weight,
+            base,
+            encoder,
+            hidden_layer_sizes=hidden_layer_sizes,
+            representation_size=representation_size,
+            activation=activation,
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            schedule=schedule,
+            weight_decay=weight_decay,
+            variance_floor=variance_floor,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            ensemble=ensemble,
+            scaling=scaling,
+            handle_unknown=handle_unknown,
+            feature_encoding=feature_encoding,
+            sensitive_encoding=sensitive_encoding,
+            warm_start=warm_start,
+            device=device,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.reconstruct = reconstruct
+
+    def _completed(self, target: Target, x: np.ndarray, sensitive_features: Any, weights: Any) -> Target:
+        if self.reconstruct not in get_args(Reconstruct):
+            raise ValueError(f"reconstruct={self.reconstruct!r}; pass 'residuals' or 'columns'.")
+        if target.task == "reconstruction" and self.reconstruct == "residuals":
+            return residual_target(x, sensitive_features, weights)
+        return target
 
     def _target(self, y: Any, classes: Any = None) -> Target:
         task = getattr(self, "task_", None)

@@ -67,6 +67,7 @@ BEFORE_THEY_EXISTED: dict[str, Any] = {
     "early_stopping": False,
     "ensemble": 1,
     "scaling": "range",
+    "reconstruct": "columns",
 }
 """Parameters that older files do not have, and the values those models were trained with."""
 
@@ -307,7 +308,8 @@ def _tensors(model: ParityBase) -> dict[str, Tensor]:
 
 def _parameters(header: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """Return the constructor's parameters, with the custom encoder and penalty that were passed again."""
-    parameters: dict[str, Any] = dict(BEFORE_THEY_EXISTED)
+    known = _classes()[header["estimator"]]().get_params(deep=False)
+    parameters: dict[str, Any] = {name: value for name, value in BEFORE_THEY_EXISTED.items() if name in known}
     for name, value in header["parameters"].items():
         if name == "base" and is_custom(value):
             continue  # restored from its own part of the file

@@ -11,6 +11,8 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import column_or_1d
 
 from frhsic.fleet import Task
+from frhsic.fleet.residuals import residuals
+from frhsic.tables import read_sensitive
 
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """A target as training takes it: values (n,) or None, the task, the number of outputs of the head, and y itself."""
+    """A target as training takes it: values (n,) or (n, c), the task, the outputs of the head, and y itself."""
 
     values: np.ndarray | None
     task: Task
@@ -59,3 +61,19 @@ def number_target(estimator: ParityBase, y: np.ndarray) -> Target:
     if not hasattr(estimator, "target_scale_"):
         estimator.target_mean_, estimator.target_scale_ = float(values.mean()), float(values.std()) or 1.0
     return Target((values - estimator.target_mean_) / estimator.target_scale_, "regression", 1, values)
+
+
+def residual_target(x: np.ndarray, sensitive_features: Any, weights: np.ndarray | None) -> Target:
+    r"""Return the target of a reconstruction, :math:`(x - \hat E[x \mid s]) / \sigma` in place of x.
+
+    :math:`\sigma^2` is the mean variance of the columns of x, so that the loss is a share of it. Where no attribute is
+    known the conditional mean is the mean.
+    """
+    mean = np.average(x, axis=0, weights=weights)
+    target = x - mean
+    variance = float(np.average(target**2, axis=0, weights=weights).mean())
+    if sensitive_features is not None:
+        s = read_sensitive(sensitive_features, allow_missing=True).values
+        known = ~np.isnan(s).any(axis=1)
+        target[known] = residuals(x[known], s[known], None if weights is None else weights[known])
+    return Target(target / (np.sqrt(variance) or 1.0), "reconstruction", x.shape[1])

@@ -71,7 +71,8 @@ class TrainingData:
     x : Tensor
         Features, (D, n, d).
     y : Tensor or None
-        Targets, (D, n): 0/1, class numbers, or real values. None if the task needs none.
+        Targets, (D, n): 0/1, class numbers, or real values. For a reconstruction None, which is x itself, or the values
+        to reconstruct, (D, n, c).
     s : Tensor
         Sensitive attributes, (D, n, q).
     sample_weight : Tensor or None
@@ -118,8 +119,10 @@ class TrainingData:
         arrays = [(x, "x"), (known.nan_to_num(), "s"), (y, "y"), (sample_weight, "sample_weight")]
         _arrays.paired(*((values, name) for values, name in arrays if values is not None))
         features = _arrays.matrix(x, "x").to(dtype)
-        target = None if y is None else _arrays.vector(y, "y").to(dtype)
-        weights = None
+        target = weights = None
+        if y is not None:
+            several = getattr(y, "ndim", 1) == 2 and y.shape[1] > 1
+            target = (_arrays.matrix if several else _arrays.vector)(y, "y").to(dtype)
         if sample_weight is not None:
             weights = _normalized(_arrays.vector(sample_weight, "sample_weight").to(dtype))
         if not bool(missing.any()):
@@ -166,7 +169,8 @@ class TrainingData:
                 "or use TrainingData.of for one split."
             )
         for name, values in (("y", self.y), ("sample_weight", self.sample_weight)):
-            if values is not None and values.shape != self.x.shape[:2]:
+            several = name == "y" and values is not None and values.ndim == 3
+            if values is not None and values.shape[: 2 if several else None] != self.x.shape[:2]:
                 raise ValueError(f"{name} has shape {tuple(values.shape)}; x asks for {tuple(self.x.shape[:2])}.")
         if 0 in self.x.shape:
             raise ValueError(f"x is empty: its shape is {tuple(self.x.shape)}.")
@@ -184,13 +188,17 @@ class TrainingData:
     def table(self) -> Tensor:
         """Return the rows of all splits as one matrix, (D·n, d + q + ...), so that one gather serves a batch."""
         parts = [self.x, self.s]
-        parts += [values[..., None] for values in (self.y, self.sample_weight) if values is not None]
+        if self.y is not None:
+            parts.append(self.y.reshape(*self.x.shape[:2], -1))
+        if self.sample_weight is not None:
+            parts.append(self.sample_weight[..., None])
         return torch.cat(parts, dim=-1).flatten(0, 1).contiguous()
 
     @property
     def widths(self) -> tuple[int, int, int, int]:
         """Columns of x, s, y and the sample weight in :meth:`table`; 0 for what is not there."""
-        return self.columns, self.s.shape[-1], int(self.y is not None), int(self.sample_weight is not None)
+        targets = 0 if self.y is None else 1 if self.y.ndim == 2 else self.y.shape[2]
+        return self.columns, self.s.shape[-1], targets, int(self.sample_weight is not None)
 
     @property
     def splits(self) -> int:

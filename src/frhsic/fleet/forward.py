@@ -40,6 +40,8 @@ class Model(nn.Module):
         """
         x, s, *targets = torch.split(rows, self.widths, dim=1)
         y, sample_weight = (part[:, 0] if part.shape[1] else None for part in targets)
+        if self.task == "reconstruction" and y is not None:
+            y = targets[0]  # (m, c)
         z = self.encoder(x)  # line 4, (m, dz)
         scores = self.head(z)  # (m, c)
         of_rows = row_losses(self.task, scores, y, x)

@@ -6,7 +6,7 @@ Task losses are means over the rows of a batch, of the head's raw output f and t
 ``binary``            :math:`\log(1 + e^{f}) - y f` (cross-entropy with logits), y in {0, 1}
 ``multiclass``        :math:`\log \sum_c e^{f_c} - f_y`, y in {0, ..., C − 1}
 ``regression``        :math:`(f - y)^2`
-``reconstruction``    :math:`\frac1d \sum_j (f_j - x_j)^2`: the target is x itself
+``reconstruction``    :math:`\frac1c \sum_j (f_j - y_j)^2`; without y the target is x itself
 ====================  =====================================================================
 """
 
@@ -130,11 +130,13 @@ class Recipe:
 
     def outputs(self, data: TrainingData) -> int:
         """Return how many outputs the head needs; raise if the target does not suit the task."""
-        if self.task == "reconstruction":
-            return data.columns
         y = data.y
+        if self.task == "reconstruction":
+            return data.columns if y is None else data.widths[2]
         if y is None:
             raise ValueError(f"task={self.task!r} needs a target, but y is None.")
+        if y.ndim > 2:
+            raise ValueError(f"task={self.task!r} needs one target, but y has {y.shape[2]} columns.")
         if self.task == "binary" and not bool(((y == 0) | (y == 1)).all()):
             raise ValueError(
                 "task='binary' needs y in {0, 1}; other values came. Encode the classes, or use 'multiclass'."
@@ -174,7 +176,7 @@ def require_rows(module: str, values: Tensor, rows: int) -> None:
 
 
 def row_losses(task: Task, scores: Tensor, y: Tensor | None, x: Tensor) -> Tensor:
-    """Return the loss of each row, (m,), from scores (m, c), y (m,) and x (m, d).
+    """Return the loss of each row, (m,), from scores (m, c), y (m,), or (m, c) for a reconstruction, and x (m, d).
 
     Examples
     --------
@@ -182,7 +184,7 @@ def row_losses(task: Task, scores: Tensor, y: Tensor | None, x: Tensor) -> Tenso
     tensor([1., 4.])
     """
     if task == "reconstruction" or y is None:
-        return (scores - x).square().mean(-1)
+        return (scores - (x if y is None else y)).square().mean(-1)
     if task == "multiclass":
         return functional.cross_entropy(scores, y.long(), reduction="none")
     if task == "regression":
