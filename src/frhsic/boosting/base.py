@@ -160,6 +160,8 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         penalized = self._objective(rows, s)
         labels, w = y[rows], None if weights is None else weights[rows]
         base = penalized.base_score(labels, w)
+        # small samples keep their columns: LightGBM stops if it has dropped all of them
+        binning = {"feature_pre_filter": False, "min_data_in_bin": min(3, 1 + len(rows) // 20), "verbosity": -1}
         data = lgb.Dataset(
             x[rows],
             labels,
@@ -167,7 +169,7 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             init_score=np.full(len(rows), base),
             categorical_feature=self.columns_.categorical,
             feature_name=[f"x{j}" for j in range(x.shape[1])],
-            params={"verbosity": -1},
+            params=binning,
         )
         parameters = {
             # labels of a Dataset are float32; the objective sees those of the user
@@ -185,7 +187,8 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         if held_out is None:
             return lgb.train(parameters, data, num_boost_round=trees), base
         held, measured = held_out
-        validation = lgb.Dataset(x[held], y[held], init_score=np.full(len(held), base), reference=data)
+        start = np.full(len(held), base)
+        validation = lgb.Dataset(x[held], y[held], init_score=start, reference=data, params=binning)
         stop = lgb.early_stopping(self.n_iter_no_change, verbose=False)
         booster = lgb.train(
             parameters, data, num_boost_round=trees, valid_sets=[validation], feval=measured, callbacks=[stop]
@@ -228,6 +231,8 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         x = self.columns_(X)
         if first and len(x) < 2:
             raise ValueError(f"X has {len(x)} sample; at least two rows are needed.")
+        if first and ((x == x[:1]) | np.isnan(x)).all():
+            raise ValueError("no column of X has two different values, so there is nothing to predict from.")
         return x
 
     def _sensitive(self, values: Any, rows: int) -> Array | None:

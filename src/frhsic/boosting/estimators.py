@@ -85,7 +85,8 @@ class BoostedParityClassifier(ClassifierMixin, BoostedParity):  # type: ignore[m
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the more probable label of each row."""
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
+        second = self.decision_function(X) > 0
+        return np.asarray(self.classes_[second.astype(int)])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
