@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 import sys
 import warnings
 from collections.abc import Callable
@@ -21,8 +22,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from typer.testing import CliRunner
 
 from frhsic import load, save
+from frhsic.auditing import Audit
 from frhsic.boosting import (
     BoostedParityClassifier,
     BoostedParityRegressor,
@@ -30,6 +33,7 @@ from frhsic.boosting import (
     booster_to_text,
     objective,
 )
+from frhsic.cli import app
 from frhsic.estimators import MissingSensitiveFeaturesWarning, describe
 from frhsic.parity import gdp, standardized_gdp
 
@@ -234,6 +238,19 @@ def test_a_clone_takes_another_weight_and_a_grid_search_finds_it():
     assert search.best_params_ == {"boostedparityclassifier__penalty_weight": 0.0}
 
 
+def test_a_saved_model_is_audited_from_the_command_line(tmp_path: Path):
+    X, y, s = classes(150)
+    X, rows = X[["test", "owner"]], X.assign(age=s)
+    model = BoostedParityClassifier(n_estimators=5, **ONE).fit(X, y, sensitive_features=s)
+    save(model, tmp_path / "model.frhsic")
+    rows.to_csv(tmp_path / "people.csv", index=False)
+    asked = ["audit", str(tmp_path / "people.csv"), "-s", "age", "--model", str(tmp_path / "model.frhsic")]
+    result = CliRunner().invoke(app, [*asked, "--json", "-o", str(tmp_path / "page.html")])
+    assert result.exit_code == 0, result.output
+    found = Audit.from_dict(json.loads(result.stdout))
+    assert (found.subject.name, found.subject.dimensions) == ("score of model.frhsic", 1)
+
+
 def test_without_attributes_there_is_a_warning_and_no_penalty():
     X, y, s = classes(300)
     with pytest.warns(MissingSensitiveFeaturesWarning, match="no sensitive_features"):
@@ -243,7 +260,7 @@ def test_without_attributes_there_is_a_warning_and_no_penalty():
 
 
 def test_few_rows_are_trained_without_early_stopping():
-    X, y, s = classes(60)
+    X, y, _ = classes(60)
     model = BoostedParityClassifier(**ONE).fit(X, y, sensitive_features=np.r_[np.zeros(59), 1.0])
     assert model.n_trees_ <= 100
 

@@ -139,7 +139,7 @@ def test_the_mean_of_tied_scores_is_the_same_in_each_group_exactly():
 
 
 def test_fit_transform_is_cross_fitted():
-    """Rows of one fold are moved by the other rows alone, so that changing one of them leaves the others of its fold."""
+    """Rows of one fold are moved by the other rows alone: changing one of them leaves the others of its fold."""
     f, s = normal_scores(300)
     transport = ScoreTransport(random_state=3)
     _, fold = next(iter(KFold(5, shuffle=True, random_state=3).split(f)))

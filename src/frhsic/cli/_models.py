@@ -15,7 +15,7 @@ from frhsic.tables import Derived
 def applied(path: Path) -> tuple[Derived, bool]:
     """Load a model that knows its columns; return the numbers it makes of rows, and whether the last is a score.
 
-    The numbers are Z and, if the model has a head, the probability of the second class or the prediction.
+    The numbers are Z, if the model has one, and the probability of the second class or the prediction, if it has those.
     """
     if not path.is_file():
         raise ValueError(f"there is no saved model {str(path)!r}.")
@@ -34,8 +34,16 @@ def applied(path: Path) -> tuple[Derived, bool]:
         )
     head = classes is not None or hasattr(model, "predict")
 
-    def make(rows: pd.DataFrame) -> np.ndarray:
-        return np.column_stack([model.transform(rows), *([scores_of(model, rows)] if head else [])])
+    encodes = hasattr(model, "transform")  # boosted trees have no Z
 
-    numeric = tuple(column.name for column in model.feature_encoding_.columns if not hasattr(column, "levels"))
-    return Derived(tuple(map(str, features)), int(model.representation_size_) + head, make, numeric), head
+    def make(rows: pd.DataFrame) -> np.ndarray:
+        parts = [model.transform(rows)] if encodes else []
+        return np.column_stack([*parts, *([scores_of(model, rows)] if head else [])])
+
+    if encodes:
+        numeric = tuple(column.name for column in model.feature_encoding_.columns if not hasattr(column, "levels"))
+        width = int(model.representation_size_)
+    else:
+        numeric = tuple(name for name, levels in zip(model.columns_.names, model.columns_.levels) if levels is None)
+        width = 0
+    return Derived(tuple(map(str, features)), width + head, make, numeric), head
