@@ -14,7 +14,6 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
-import xgboost
 from scipy.special import expit
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
@@ -85,6 +84,7 @@ def test_weight_0_is_lightgbm_s_own_squared_error_far_from_zero():
 
 
 def test_xgboost_takes_the_objective_and_weight_0_is_its_own():
+    xgboost = pytest.importorskip("xgboost")
     X, y, s = classes(800)
     x = X[["experience", "test"]].to_numpy()
     data = xgboost.DMatrix(x, y == "yes", base_margin=np.zeros(800))
@@ -174,6 +174,15 @@ def test_missing_values_and_unseen_levels_are_taken_at_predict():
     np.testing.assert_array_equal(model.predict_proba(rows), probabilities)
     with pytest.raises(ValueError, match="was numeric"):
         model.predict(rows.assign(test="text"))
+
+
+def test_categories_are_split_as_lightgbm_splits_them():
+    X, y, s = classes(800)
+    X["job"] = X["job"].astype("category")
+    model = BoostedParityClassifier(0.0, n_estimators=20, validation_fraction=None, **ONE)
+    model.fit(X, y, sensitive_features=s)
+    own = lightgbm.train({"objective": "binary", **PLAIN}, lightgbm.Dataset(X, y == "yes"), 20)
+    np.testing.assert_allclose(model.decision_function(X), own.predict(X, raw_score=True), atol=1e-5)
 
 
 def test_the_trees_are_a_plain_lightgbm_model(tmp_path: Path):

@@ -238,3 +238,6 @@ def test_rows_that_do_not_fit_are_refused():
         penalized.value([0.0, 1.0, 2.0], [0, 1, 2])
     with pytest.raises(ValueError, match="both classes"):
         penalized.base_score([1, 1, 1])
+    for weights in ([0.0, 0.0, 0.0], [1.0, -1.0, 1.0], [1.0, 1.0]):
+        with pytest.raises(ValueError, match="sample_weight"):
+            penalized.value([0.0, 1.0, 2.0], [0, 1, 1], weights)

@@ -179,7 +179,7 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             "num_leaves": self.num_leaves,
             "min_data_in_leaf": self.min_child_samples,
             "seed": seed,
-            "num_threads": 0 if self.n_jobs is None or self.n_jobs < 1 else self.n_jobs,
+            "num_threads": self._threads,
             "deterministic": True,
             "force_row_wise": True,
             "verbosity": -1,
@@ -215,7 +215,13 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
 
     def _predicted(self, X: Any, *, raw_score: bool) -> Array:
         check_is_fitted(self)
-        return np.asarray(self.booster_.predict(self._features(X, first=False), raw_score=raw_score))
+        x = self._features(X, first=False)
+        return np.asarray(self.booster_.predict(x, raw_score=raw_score, num_threads=self._threads))
+
+    @property
+    def _threads(self) -> int:
+        """Number of threads as LightGBM takes it, where 0 is its own choice."""
+        return 0 if self.n_jobs is None or self.n_jobs < 1 else int(self.n_jobs)
 
     def _features(self, X: Any, *, first: bool) -> Array:
         """Return X as a float64 matrix after scikit-learn's checks of columns and their names."""

@@ -20,7 +20,7 @@ def lightgbm() -> ModuleType:
             f"boosted trees need LightGBM, which cannot be imported ({error}). Install it: pip install "
             "'frhsic[boosting]'. On macOS and some Linux images it also needs the OpenMP library (libomp, libgomp1)."
         ) from error
-    return lightgbm  # type: ignore[no-any-return]  # untyped
+    return lightgbm
 
 
 def booster_to_text(booster: Any) -> str:

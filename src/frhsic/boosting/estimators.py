@@ -20,10 +20,12 @@ class BoostedParityClassifier(ClassifierMixin, BoostedParity):  # type: ignore[m
 
     over sums f of trees, with cross-entropy ℓ, the probability p of the second class, and the kernels of
     :func:`frhsic.boosting.objective`. Use it if trees must be deployed: `booster_` is a plain LightGBM model. It has no
-    representation Z; if Z is handed on, use :class:`frhsic.ParityClassifier`. The penalty removes dependence of the
-    mean probability on S, the quantity of :func:`frhsic.parity.gdp`; their spread may still follow S. At large λ
-    probabilities shrink towards the share of the second class, and no row may exceed 1/2: look at
-    :func:`frhsic.parity.standardized_gdp` too, and at the decisions.
+    representation Z; if Z is handed on, use :class:`frhsic.ParityClassifier`.
+
+    **The penalty acts on the mean probability,** the quantity of :func:`frhsic.parity.gdp`. The spread may still follow
+    S, and so may decisions at a threshold: on Adult, λ = 100 took the GDP of probabilities from .093 to .029, but that
+    of decisions from .090 to .069. Measure both. At large λ probabilities shrink towards the share of the second class;
+    :func:`frhsic.parity.standardized_gdp` does not fall by shrinking alone.
 
     Needs LightGBM: ``pip install 'frhsic[boosting]'``.
 

@@ -154,6 +154,8 @@ class ParityObjective:
             return f, target, np.full(len(f), 1 / len(f)), float(len(f))
         weights = np.asarray(sample_weight, dtype=np.float64)
         total = float(weights.sum())
+        if not (weights.shape == f.shape and weights.min() >= 0 and 0 < total < math.inf):
+            raise ValueError("sample_weight must have one finite number per row, none negative and not all zero.")
         return f, target, weights / total, total
 
 
