@@ -101,15 +101,13 @@ def atoms(s: np.ndarray) -> np.ndarray:
     return np.where(s < 45, 20.0, s)
 
 
-@pytest.mark.parametrize(
-    "seen_as", [lambda s: s, lambda s: np.exp(s / 3), np.round, atoms], ids=["uniform", "skewed", "tied", "inflated"]
-)
+@pytest.mark.parametrize("seen_as", [lambda s: np.exp(s / 3), np.round, atoms], ids=["skewed", "tied", "inflated"])
 def test_dependence_on_held_out_rows_falls_along_the_grid(seen_as: Callable[[np.ndarray], np.ndarray]):
     X, y, s = classes(1500)
     fresh, _, t = classes(3000, seed=9)
     gaps, standardized = [], []
-    for weight in (0.0, 10.0, 100.0, 1000.0):
-        model = BoostedParityClassifier(weight, n_estimators=200, **ONE).fit(X, y, sensitive_features=seen_as(s))
+    for weight in (0.0, 20.0, 200.0, 2000.0):
+        model = BoostedParityClassifier(weight, n_estimators=100, **ONE).fit(X, y, sensitive_features=seen_as(s))
         scores = model.predict_proba(fresh)[:, 1]
         gaps.append(float(gdp(scores, seen_as(t), resamples=0)))
         standardized.append(float(standardized_gdp(scores, seen_as(t), resamples=0)))
