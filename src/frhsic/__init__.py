@@ -47,6 +47,7 @@ _HOMES = {
 
 _MODULES = (
     "auditing",
+    "boosting",
     "certificates",
     "datasets",
     "dependence",
@@ -65,6 +66,7 @@ _MODULES = (
     "sentences",
     "tables",
     "transferring",
+    "transport",
 )
 
 

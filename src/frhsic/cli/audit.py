@@ -186,6 +186,8 @@ def _subject(options: _Options, names: list[str], roles: dict[str, str], watch: 
         for name in derived.columns:
             tables.find(name, names, options.table.name)
         table = read(roles, derived)
+        if scored and derived.width == 1:
+            return _Subject(table, table.derived[:, 0], None, f"score of {options.model.name}", None)
         z, scores = (table.derived[:, :-1], table.derived[:, -1]) if scored else (table.derived, None)
         return _Subject(table, z, scores, f"Z of {options.model.name}", f"score of {options.model.name}")
     matches = [tables.expand(pattern, names, options.table.name) for pattern in options.embedding or ()]

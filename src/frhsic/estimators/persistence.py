@@ -1,10 +1,10 @@
 """Save fitted models to one file and load them again.
 
 A file is a safetensors file. Its tensors are the weights of encoder and head, the state of the penalty and the
-training curves. Its metadata hold a JSON header under the key "frhsic": the number of the layout, versions, the
-estimator and its parameters, the architecture, the columns with their scales and levels, the classes, and a SHA-256
-checksum of the header and the tensors. Any reader of safetensors can read it, :func:`describe` returns it, and reading
-it executes nothing.
+training curves; of boosted trees, the bytes of the booster's own text format. Its metadata hold a JSON header under the
+key "frhsic": the number of the layout, versions, the estimator and its parameters, the architecture, the columns with
+their scales and levels, the classes, and a SHA-256 checksum of the header and the tensors. Any reader of safetensors
+can read it, :func:`describe` returns it, and reading it executes nothing.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ RENAMED_VALUES = {"standardised": "standardized", "normalised": "normalized"}
 renames an option adds it here."""
 
 
-def save(model: ParityBase, path: str | Path) -> None:
+def save(model: Any, path: str | Path) -> None:
     """Write a fitted model to one file. A write that fails leaves no file.
 
     The file holds the weights of a custom encoder or penalty, but not its code: pass the object again to :func:`load`.
@@ -102,14 +102,21 @@ def save(model: ParityBase, path: str | Path) -> None:
     >>> bool((again.predict([[0.5]]) == model.predict([[0.5]])).all())
     True
     """
-    from frhsic.estimators.base_files import base_to_file  # imported here because it imports this module
+    from frhsic.boosting import files  # imported here because boosted estimators import this module to save
+    from frhsic.estimators.base_files import base_to_file  # the same
 
-    if type(model) not in _classes().values():
-        raise TypeError(f"model is {type(model).__name__}; pass a fitted {', '.join(ESTIMATORS)}.")
-    check_is_fitted(model)
-    base, base_tensors = base_to_file(model.base_)
-    header = {**_header(model), "base": base}
-    tensors = _tensors(model) | {f"base.{name}": values for name, values in base_tensors.items()}
+    if type(model) in files.CLASSES.values():
+        check_is_fitted(model)
+        header, tensors = files.header_of(model), files.tensors_of(model)
+        header["layout"], header["versions"]["frhsic"] = LAYOUT, __version__
+    elif type(model) in _classes().values():
+        check_is_fitted(model)
+        base, base_tensors = base_to_file(model.base_)
+        header = {**_header(model), "base": base}
+        tensors = _tensors(model) | {f"base.{name}": values for name, values in base_tensors.items()}
+    else:
+        known = ", ".join([*ESTIMATORS, *files.CLASSES])
+        raise TypeError(f"model is {type(model).__name__}; pass a fitted {known}.")
     header["checksum"] = _checksum(header, tensors)
     write_whole(Path(path), to_bytes(tensors, {KEY: json.dumps(header, allow_nan=False)}))
 
@@ -136,6 +143,10 @@ def load(path: str | Path, *, encoder: Any = None, penalty: Any = None, base: An
             f"{name} is not what was written: its checksum is {current[:12]}..., it says {str(written)[:12]}... "
             "Get the file again."
         )
+    from frhsic.boosting import files  # see save
+
+    if header["estimator"] in files.CLASSES:
+        return files.model_of(header, tensors)
     if header["estimator"] not in ESTIMATORS:
         raise ValueError(f"{name} holds a {header['estimator']!r}, which this version does not know.")
     model = _classes()[header["estimator"]]()

@@ -1,0 +1,280 @@
+"""What the two estimators share: constructor, number of trees by early stopping, training with LightGBM."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import train_test_split
+from sklearn.utils import Tags, assert_all_finite
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+
+from frhsic import _arrays
+from frhsic.boosting.boosters import complete, lightgbm
+from frhsic.boosting.columns import TreeColumns, is_frame
+from frhsic.boosting.objective import Array, ParityObjective, Task, objective
+
+FEWEST_HELD_OUT = 20
+"""With fewer held-out rows than this there is no early stopping."""
+
+TREES_WITHOUT_STOPPING = 100
+"""Number of trees, at most, where there are too few rows to stop early."""
+
+
+class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """Constructor and training of the two estimators, which document the parameters."""
+
+    booster_: Any
+    columns_: TreeColumns
+    n_trees_: int
+    random_seed_: int
+    sensitive_names_in_: np.ndarray
+
+    _task: Task
+
+    def __init__(
+        self,
+        penalty_weight: float = 30.0,
+        *,
+        n_estimators: int = 1000,
+        learning_rate: float = 0.1,
+        num_leaves: int = 31,
+        min_child_samples: int = 20,
+        validation_fraction: float | None = 0.1,
+        n_iter_no_change: int = 50,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.penalty_weight = penalty_weight
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.num_leaves = num_leaves
+        self.min_child_samples = min_child_samples
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the trees.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n, d)
+            Features. Missing values may stay, at predict too. Text and categories of a DataFrame are split as
+            categories; a level that no training row has counts as missing.
+        y : array of shape (n,)
+            Target: labels of two classes, or numbers.
+        sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
+            Numeric attributes. Without them there is no penalty, with a warning unless `penalty_weight` is 0. They
+            are not needed to predict.
+        sample_weight : array of shape (n,), optional
+            Weights of the rows in the loss; the penalty does not use them.
+        """
+        before = dict(vars(self))
+        try:
+            return self._fit(X, y, sensitive_features, sample_weight)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one file; :func:`frhsic.load` reads it.
+
+        ``booster_.save_model(path)`` writes the trees alone, as a plain LightGBM model with base score and link.
+        """
+        from frhsic.estimators import save  # imported here because it knows these estimators
+
+        save(self, path)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "booster_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _fit(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> Self:
+        lightgbm()
+        self._check_parameters()
+        for name in [name for name in vars(self) if name.endswith("_") and not name.endswith("__")]:
+            delattr(self, name)
+        x = self._features(X, first=True)
+        target, center, scale = self._target(y)
+        if len(target) != len(x):
+            raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target)}.")
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
+        s = self._sensitive(sensitive_features, len(x))
+        self.random_seed_ = seed = _seed(self.random_state)
+        rows = np.arange(len(x))
+        trees = self._best_number_of_trees(x, target, s, weights, seed)
+        booster, base = self._trained(rows, x, target, s, weights, trees, seed)
+        self.booster_ = complete(booster, self._task, center + scale * base, scale)
+        self.n_trees_ = int(booster.num_trees())
+        return self
+
+    def _best_number_of_trees(self, x: Array, y: Array, s: Array | None, weights: Array | None, seed: int) -> int:
+        """Return the number of trees with the least objective on held-out rows; all rows are then trained on."""
+        if self.validation_fraction is None:
+            return self.n_estimators
+        few = min(self.n_estimators, TREES_WITHOUT_STOPPING)
+        if int(self.validation_fraction * len(x)) < FEWEST_HELD_OUT:
+            return few
+        strata = y if self._task == "binary" and min(y.sum(), len(y) - y.sum()) >= FEWEST_HELD_OUT else None
+        kept, held = train_test_split(
+            np.arange(len(x)), test_size=self.validation_fraction, random_state=seed, stratify=strata
+        )
+        for part in (kept, held):
+            constant = s is not None and bool((s[part] == s[part[:1]]).all(axis=0).any())
+            weightless = weights is not None and not weights[part].any()
+            if constant or weightless or (self._task == "binary" and np.ptp(y[part]) == 0):
+                return few
+        held_objective = self._objective(held, s)
+        held_weights = None if weights is None else weights[held]
+
+        def measured(raw: Array, _: Any) -> tuple[str, float, bool]:
+            return "objective", held_objective.unbiased_value(raw, y[held], held_weights), False
+
+        booster, _ = self._trained(kept, x, y, s, weights, self.n_estimators, seed, (held, measured))
+        return max(int(booster.best_iteration), 1)
+
+    def _trained(
+        self,
+        rows: np.ndarray,
+        x: Array,
+        y: Array,
+        s: Array | None,
+        weights: Array | None,
+        trees: int,
+        seed: int,
+        held_out: tuple[np.ndarray, Callable[..., Any]] | None = None,
+    ) -> tuple[Any, float]:
+        """Return a booster of some rows, without its base score, and the base score."""
+        lgb = lightgbm()
+        penalized = self._objective(rows, s)
+        labels, w = y[rows], None if weights is None else weights[rows]
+        base = penalized.base_score(labels, w)
+        # small samples keep their columns: LightGBM stops if it has dropped all of them
+        binning = {"feature_pre_filter": False, "min_data_in_bin": min(3, 1 + len(rows) // 20), "verbosity": -1}
+        data = lgb.Dataset(
+            x[rows],
+            labels,
+            weight=w,
+            init_score=np.full(len(rows), base),
+            categorical_feature=self.columns_.categorical,
+            feature_name=[f"x{j}" for j in range(x.shape[1])],
+            params=binning,
+        )
+        parameters = {
+            # labels of a Dataset are float32; the objective sees those of the user
+            "objective": lambda raw, _: penalized.summed(raw, labels, w),
+            "metric": "none",
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.num_leaves,
+            "min_data_in_leaf": self.min_child_samples,
+            "seed": seed,
+            "num_threads": self._threads,
+            "deterministic": True,
+            "force_row_wise": True,
+            "verbosity": -1,
+        }
+        if held_out is None:
+            return lgb.train(parameters, data, num_boost_round=trees), base
+        held, measured = held_out
+        start = np.full(len(held), base)
+        validation = lgb.Dataset(x[held], y[held], init_score=start, reference=data, params=binning)
+        stop = lgb.early_stopping(self.n_iter_no_change, verbose=False)
+        booster = lgb.train(
+            parameters, data, num_boost_round=trees, valid_sets=[validation], feval=measured, callbacks=[stop]
+        )
+        return booster, base
+
+    def _objective(self, rows: np.ndarray, s: Array | None) -> ParityObjective:
+        if s is None:
+            return ParityObjective(0.0, self._task, self.learning_rate, np.zeros((len(rows), 0)), 0.0, 0.0)
+        return objective(s[rows], self.penalty_weight, self._task, learning_rate=self.learning_rate)
+
+    def _target(self, y: Any) -> tuple[Array, float, float]:
+        """Return y as training takes it, and center and scale of raw scores in the user's unit."""
+        raise NotImplementedError
+
+    def _target_column(self, y: Any) -> np.ndarray:
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        values = column_or_1d(y, warn=True)
+        assert_all_finite(values, input_name="y", estimator_name=type(self).__name__)
+        if np.iscomplexobj(values):
+            raise ValueError("Complex data not supported: y is complex; pass its real part.")
+        return np.asarray(values)
+
+    def _predicted(self, X: Any, *, raw_score: bool) -> Array:
+        check_is_fitted(self)
+        x = self._features(X, first=False)
+        return np.asarray(self.booster_.predict(x, raw_score=raw_score, num_threads=self._threads))
+
+    @property
+    def _threads(self) -> int:
+        """Number of threads as LightGBM takes it, where 0 is its own choice."""
+        return 0 if self.n_jobs is None or self.n_jobs < 1 else int(self.n_jobs)
+
+    def _features(self, X: Any, *, first: bool) -> Array:
+        """Return X as a float64 matrix after scikit-learn's checks of columns and their names."""
+        if is_frame(X):
+            validate_data(self, X, reset=first, skip_check_array=True)
+        else:
+            least = 2 if first else 1
+            X = validate_data(
+                self, X, reset=first, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=least
+            )
+        if first:
+            self.columns_ = TreeColumns.fit(X)
+        x = self.columns_(X)
+        if first and len(x) < 2:
+            raise ValueError(f"X has {len(x)} sample; at least two rows are needed.")
+        if first and ((x == x[:1]) | np.isnan(x)).all():
+            raise ValueError("no column of X has two different values, so there is nothing to predict from.")
+        return x
+
+    def _sensitive(self, values: Any, rows: int) -> Array | None:
+        """Return the sensitive attributes, (n, q), or None if there is no penalty."""
+        if values is None:
+            if self.penalty_weight > 0:
+                from frhsic.estimators import MissingSensitiveFeaturesWarning  # a cycle at the top of the module
+
+                warnings.warn(
+                    f"{type(self).__name__} was given no sensitive_features, so it is trained without penalty although "
+                    f"penalty_weight={self.penalty_weight:g}. Pass sensitive_features=..., or penalty_weight=0.",
+                    MissingSensitiveFeaturesWarning,
+                    stacklevel=4,
+                )
+            return None
+        s = _arrays.to_numpy(_arrays.matrix(values, "sensitive_features")).astype(np.float64)
+        if len(s) != rows:
+            raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(s)}.")
+        self.sensitive_names_in_ = np.array(_arrays.column_names(values, "sensitive", s.shape[1]), dtype=object)
+        return s if self.penalty_weight > 0 else None
+
+    def _check_parameters(self) -> None:
+        weight = self.penalty_weight
+        if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)):
+            raise TypeError(f"penalty_weight={weight!r}; pass a number that is zero or more and finite.")
+        if not 0 <= weight < np.inf:
+            raise ValueError(f"penalty_weight={weight!r}; pass a number that is zero or more and finite.")
+        _arrays.require_positive(self.learning_rate, "learning_rate")
+        for name, least in (("n_estimators", 1), ("num_leaves", 2), ("min_child_samples", 1), ("n_iter_no_change", 1)):
+            _arrays.require_integer(getattr(self, name), name, least)
+        if self.validation_fraction is not None:
+            _arrays.require_fraction(self.validation_fraction, "validation_fraction")
+
+
+def _seed(random_state: Any) -> int:
+    """Return a seed below 2**31, which LightGBM takes, for a random state of any kind."""
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    return _arrays.seed_of(random_state) % 2**31
