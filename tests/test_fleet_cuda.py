@@ -88,3 +88,14 @@ def test_early_stopping_and_schedule_are_those_of_the_cpu(name, schedule, caplog
     for index in range(len(MEMBERS)):
         assert gap(captured, index, of(plain, index)) < 1e-6
         assert gap(captured, index, {n: v.cuda() for n, v in of(on_cpu, index).items()}) < 1e-4
+
+
+@pytest.mark.parametrize("name", ["frhsic", "head and gaussian", "adv"])
+def test_rows_without_s_are_trained_on_as_on_the_cpu(name, caplog):
+    data = replace(sample(), labelled=61)
+    with caplog.at_level(logging.WARNING, logger="frhsic.fleet"):
+        captured = binary(data, MEMBERS, penalty=PENALTIES[name], device="cuda")
+    assert not caplog.records
+    on_cpu = binary(data, MEMBERS, penalty=PENALTIES[name], device="cpu")
+    for index in range(len(MEMBERS)):
+        assert gap(captured, index, {n: v.cuda() for n, v in of(on_cpu, index).items()}) < 1e-4
