@@ -4,8 +4,7 @@ r"""Representations without a target: what is left of S, and what other targets 
     PYTHONPATH=src FRHSIC_DATA=... python benchmarks/unsupervised.py --final --device cuda --jobs 16 --splits 5
 
 For each dataset its target and a few columns are taken out of X. An encoder sees the rest, and S while it is trained.
-Probes are then fitted on the training rows of Z, and measured on validation rows (``--screen``, on which everything is
-chosen) or on test rows (``--final``):
+Probes are fitted on its training rows and measured on validation rows (``--screen``) or test rows (``--final``):
 
 leak
     R² of S, the largest of ridge regression, boosted trees and nearest neighbours.
@@ -13,8 +12,6 @@ recovery
     R² of each column that was taken out, the larger of ridge regression and boosted trees; the mean over columns.
 partial recovery
     The same after E[column | S] is taken out of the column: all that a representation without S can hold of it.
-
-The table shows leak and partial recovery as shares of what the raw columns reach.
 """
 
 from __future__ import annotations
@@ -59,8 +56,7 @@ HELD_OUT: dict[str, dict[str, str]] = {
 }
 """Columns that are taken out of X, with all levels of their source, to be recovered beside the dataset's own target."""
 
-SCREEN_ROWS, FINAL_ROWS = 6000, 8000
-NEIGHBORS, TREES = 20, 100
+SCREEN_ROWS, FINAL_ROWS, NEIGHBORS, TREES = 6000, 8000, 20, 100
 WIDTHS = (4, 16)
 RIDGES = np.logspace(-6, 4, 11)
 WHITENED = partial(HSIC, head_weight=0.0)
@@ -163,7 +159,7 @@ def erased(x: Pair, concept: np.ndarray) -> Pair:
 
 
 def untrained(task: Task) -> Iterator[tuple[str, int | None, Pair]]:
-    """Yield raw columns, principal components and erasures, with their names and the number of components."""
+    """Yield raw columns, erasures and principal components, with the number of these."""
     x, s = (task.fit.x, task.measure.x), task.fit.s
     linear, spline = erased(x, s), erased(x, RankSpline.fit(s)(s))
     yield "raw columns", None, x
@@ -394,10 +390,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for dataset in arguments.datasets.split(",")
         for seed in range(first, first + arguments.splits)
     ]
-    started = time.perf_counter()
     records = run(jobs, arguments.jobs, out)
     print_table(records, "test" if arguments.final else "validation")
-    print(f"{len(jobs)} jobs, {time.perf_counter() - started:.0f} s; records in {out}")
+    print(f"{len(jobs)} jobs; records in {out}")
 
 
 if __name__ == "__main__":
