@@ -4,8 +4,7 @@ r"""Representations without a target: what is left of S, and what other targets 
     PYTHONPATH=src FRHSIC_DATA=... python benchmarks/unsupervised.py --final --device cuda --jobs 16 --splits 5
 
 For each dataset its target and a few columns are taken out of X. An encoder sees the rest, and S while it is trained.
-Probes are then fitted on the training rows of Z, and measured on validation rows (``--screen``, on which everything is
-chosen) or on test rows (``--final``):
+Probes are fitted on its training rows and measured on validation rows (``--screen``) or test rows (``--final``):
 
 leak
     R² of S, the largest of ridge regression, boosted trees and nearest neighbours.
@@ -13,8 +12,6 @@ recovery
     R² of each column that was taken out, the larger of ridge regression and boosted trees; the mean over columns.
 partial recovery
     The same after E[column | S] is taken out of the column: all that a representation without S can hold of it.
-
-The table shows leak and partial recovery as shares of what the raw columns reach.
 """
 
 from __future__ import annotations
@@ -46,7 +43,7 @@ from torch import Tensor, nn
 from frhsic.datasets import Dataset, load_dataset
 from frhsic.fleet import Member, Recipe, TrainingData, affine_head, mlp_encoder, train
 from frhsic.fleet.residuals import RankSpline, residuals
-from frhsic.kernels import Gaussian, Kernel, Linear
+from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import HSIC
 from frhsic.penalties.base import Batch
 
@@ -59,14 +56,10 @@ HELD_OUT: dict[str, dict[str, str]] = {
 }
 """Columns that are taken out of X, with all levels of their source, to be recovered beside the dataset's own target."""
 
-SCREEN_ROWS, FINAL_ROWS = 6000, 8000
-NEIGHBORS = 20
-TREES = 100
+SCREEN_ROWS, FINAL_ROWS, NEIGHBORS, TREES = 6000, 8000, 20, 100
 WIDTHS = (4, 16)
 RIDGES = np.logspace(-6, 4, 11)
-
-
-# --- data ---
+WHITENED = partial(HSIC, head_weight=0.0)
 
 
 class Rows(NamedTuple):
@@ -112,11 +105,7 @@ def task_of(name: str, seed: int, rows: int, final: bool) -> Task:
     return Task(seed, (*held_out, "target"), taken(split.train, rows), measure)
 
 
-# --- probes ---
-
-
 def probe(kind: str) -> Any:
-    """Return an unfitted model."""
     if kind == "boosted":
         return HistGradientBoostingRegressor(max_iter=TREES, early_stopping=False, random_state=0)
     return make_pipeline(
@@ -147,9 +136,6 @@ def measured(task: Task, z: Pair) -> dict[str, Any]:
     return record
 
 
-# --- representations without training ---
-
-
 def erasure(x: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r"""Least-squares concept erasure (LEACE): :math:`r(x) = x - W^+ P W (x - \mu)` with :math:`W = \Sigma^{-1/2}`.
 
@@ -173,7 +159,7 @@ def erased(x: Pair, concept: np.ndarray) -> Pair:
 
 
 def untrained(task: Task) -> Iterator[tuple[str, int | None, Pair]]:
-    """Yield raw columns, principal components and erasures, with their names and the number of components."""
+    """Yield raw columns, erasures and principal components, with the number of these."""
     x, s = (task.fit.x, task.measure.x), task.fit.s
     linear, spline = erased(x, s), erased(x, RankSpline.fit(s)(s))
     yield "raw columns", None, x
@@ -191,9 +177,6 @@ def untrained(task: Task) -> Iterator[tuple[str, int | None, Pair]]:
                 yield name, k, (components.transform(z[0])[:, :k], components.transform(z[1])[:, :k])
 
 
-# --- trained representations ---
-
-
 @dataclass(frozen=True)
 class Candidate:
     """One way to train an encoder; every field but the name is a choice to compare."""
@@ -201,22 +184,14 @@ class Candidate:
     name: str
     target: str = "residuals"  # "columns" of [0, 1] as before; "residuals" of x of mean variance 1; or "standardized"
     decoder_sees_s: bool = False
-    kernel_z: Kernel = 10 * (Linear() + Gaussian(1.0))
-    scale_z: Any = "whitened"
-    published: bool = False
+    penalty: Callable[[], HSIC] = WHITENED
     width: int = 50
-    hidden: int = 50
     epochs: int = 50
     batch_size: int = 256
     learning_rate: float = 1e-3
-    weight_decay: float = 0.0
     floor: float = 0.01
     erase: bool = False  # LEACE of the spline on Z after training
-    rounded: float = 0.0  # Z in multiples of this, in standard deviations of its principal directions
-    weights: tuple[float, ...] = (0.0, 1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-
-    def penalty(self) -> HSIC:
-        return HSIC.published() if self.published else HSIC(self.kernel_z, scale_z=self.scale_z, head_weight=0.0)
+    weights: tuple[float, ...] = (0.0, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
     def targets(self, x: np.ndarray, s: np.ndarray) -> np.ndarray:
         if self.target == "columns":
@@ -231,9 +206,9 @@ class Candidate:
 class WithBasis(nn.Module):
     """Encoder of (x, basis of s) that leaves the basis as it is, so that the head sees it."""
 
-    def __init__(self, encoder: nn.Module, columns: int) -> None:
+    def __init__(self, columns: int, width: int) -> None:
         super().__init__()
-        self.encoder, self.columns = encoder, columns
+        self.encoder, self.columns = mlp_encoder(columns, 50, width), columns
 
     def forward(self, rows: Tensor) -> Tensor:
         return torch.cat([self.encoder(rows[:, : self.columns]), rows[:, self.columns :]], dim=1)
@@ -242,7 +217,9 @@ class WithBasis(nn.Module):
 class FirstColumns(HSIC):
     """HSIC of the first columns of z: the representation without the basis of s."""
 
-    width = 0
+    def __init__(self, width: int) -> None:
+        super().__init__(head_weight=0.0)
+        self.width = width
 
     def _value(self, batch: Batch) -> Tensor:
         return super()._value(replace(batch, z=batch.z[:, : self.width]))
@@ -251,20 +228,11 @@ class FirstColumns(HSIC):
 def trained(task: Task, candidate: Candidate, device: str) -> Iterator[tuple[float, Pair]]:
     """Train one model for each weight, and yield weight and representations."""
     x, s, spline = task.fit.x, task.fit.s, RankSpline.fit(task.fit.s)(task.fit.s)
-    rows, width, d = x, candidate.width, x.shape[1]
-    encoder: Callable[[], nn.Module] = partial(mlp_encoder, d, candidate.hidden, width)
-    penalty: Callable[[], HSIC] = candidate.penalty
+    rows, width, d, penalty = x, candidate.width, x.shape[1], candidate.penalty
+    encoder: Callable[[], nn.Module] = partial(mlp_encoder, d, 50, width)
     if candidate.decoder_sees_s:
-        plain, rows, width = encoder, np.hstack([x, spline]), candidate.width + spline.shape[1]
-
-        def encoder() -> nn.Module:
-            return WithBasis(plain(), d)
-
-        def penalty() -> HSIC:
-            part = FirstColumns(candidate.kernel_z, scale_z=candidate.scale_z, head_weight=0.0)
-            part.width = candidate.width
-            return part
-
+        rows, encoder, penalty = np.hstack([x, spline]), partial(WithBasis, d, width), partial(FirstColumns, width)
+        width += spline.shape[1]
     recipe = Recipe(
         "reconstruction",
         penalty,
@@ -273,7 +241,6 @@ def trained(task: Task, candidate: Candidate, device: str) -> Iterator[tuple[flo
         epochs=candidate.epochs,
         batch_size=candidate.batch_size,
         learning_rate=candidate.learning_rate,
-        weight_decay=candidate.weight_decay,
         variance_floor=0.0 if candidate.decoder_sees_s else candidate.floor,
     )
     members = [Member(weight, task.seed) for weight in candidate.weights]
@@ -284,40 +251,30 @@ def trained(task: Task, candidate: Candidate, device: str) -> Iterator[tuple[flo
         of_parts.append(fleet.transform(torch.from_numpy(padded).float())[:, :, : candidate.width].cpu().numpy())
     for i, weight in enumerate(candidate.weights):
         z = of_parts[0][i], of_parts[1][i]
-        z = erased(z, spline) if candidate.erase else z
-        if candidate.rounded:
-            components = PCA().fit(z[0])
-            unit = candidate.rounded * np.maximum(components.explained_variance_, 1e-12) ** 0.5
-            z = np.round(components.transform(z[0]) / unit), np.round(components.transform(z[1]) / unit)
-        yield weight, z
+        yield weight, erased(z, spline) if candidate.erase else z
 
 
-HALF = 10 * (Linear() + Gaussian(0.5))
-PRODUCTS = 10 * (Linear() + Linear() * Linear() + Gaussian(0.5))
+HALF = partial(HSIC, 10 * (Linear() + Gaussian(0.5)), head_weight=0.0)
+PRODUCTS = partial(HSIC, 10 * (Linear() + Linear() * Linear() + Gaussian(0.5)), head_weight=0.0)
 DEFAULT = Candidate("residuals")
 SMALL = replace(DEFAULT, name="16", width=16)
 COLUMNS = Candidate("columns", target="columns", weights=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0))
-PUBLISHED = Candidate("frhsic", target="columns", published=True, floor=0.0, weights=(0.1, 1.0, 10.0, 100.0, 1000.0))
+PUBLISHED = Candidate("frhsic", "columns", penalty=HSIC.published, floor=0.0, weights=(0.1, 1.0, 10.0, 100.0, 1000.0))
 SCREEN = (
     DEFAULT,
     COLUMNS,
     PUBLISHED,
-    replace(DEFAULT, name="half", kernel_z=HALF),
-    replace(DEFAULT, name="products", kernel_z=PRODUCTS),
-    replace(DEFAULT, name="floor 0.1", floor=0.1),
-    replace(DEFAULT, name="published penalty", published=True, floor=0.0),
-    replace(DEFAULT, name="normalized, half", scale_z="normalized", kernel_z=HALF),
+    replace(DEFAULT, name="half", penalty=HALF),
+    replace(DEFAULT, name="products", penalty=PRODUCTS),
     SMALL,
     replace(SMALL, name="8", width=8),
     replace(SMALL, name="decoder sees s", decoder_sees_s=True),
     replace(SMALL, name="standardized", target="standardized"),
-    replace(SMALL, name="half, 16", kernel_z=HALF),
+    replace(SMALL, name="half, 16", penalty=HALF),
     replace(SMALL, name="no floor", floor=0.0),
-    replace(SMALL, name="decay", weight_decay=1e-3),
     replace(SMALL, name="batches of 1024", batch_size=1024, learning_rate=2e-3),
     replace(SMALL, name="200 epochs", epochs=200),
     replace(SMALL, name="erased", erase=True),
-    replace(SMALL, name="rounded", rounded=1.0),
 )
 FINAL = (
     replace(DEFAULT, weights=(3.0, 10.0)),
@@ -325,9 +282,6 @@ FINAL = (
     replace(COLUMNS, weights=(0.1, 1.0)),
     replace(PUBLISHED, weights=(10.0, 100.0)),
 )
-
-
-# --- program ---
 
 
 @dataclass(frozen=True)
@@ -376,8 +330,7 @@ def run(jobs: Sequence[Job], processes: int, path: Path) -> list[dict[str, Any]]
 
 def results(jobs: Sequence[Job], processes: int) -> Iterator[list[dict[str, Any]]]:
     if processes == 1:
-        yield from (job() for job in jobs)
-        return
+        return (yield from (job() for job in jobs))
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         for future in as_completed([pool.submit(job) for job in jobs]):
             yield future.result()
@@ -391,7 +344,11 @@ def print_table(records: Sequence[dict[str, Any]], part: str) -> None:
         leaks, recovered = record["leaks"], [max(0.0, value) for value in record["partial"].values()]
         return np.array([max(0.0, *leaks.values()), max(0.0, leaks["linear"]), np.mean(recovered)])
 
-    raw = {(r["dataset"], r["seed"]): numbers(r)[[0, 0, 2]] for r in records if r["method"] == "raw columns"}
+    raw = {
+        (r["dataset"], r["seed"]): np.maximum(numbers(r)[[0, 0, 2]], 1e-3)
+        for r in records
+        if r["method"] == "raw columns"
+    }
     print(f"{part} rows: leak (of the linear probe) and partial recovery, in % of those of the raw columns")
     print(f"{'':32s}" + "".join(f"{dataset:>16s}" for dataset in datasets) + f"{'mean':>16s}")
     for method, weight in dict.fromkeys((r["method"], r["weight"]) for r in records):
@@ -416,13 +373,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=None, help="at most so many training rows, and half as many others")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--data", default=None, help="folder of raw data, as in FRHSIC_DATA")
+    parser.add_argument("--data", help="folder of raw data, as in FRHSIC_DATA")
     parser.add_argument("--out", type=Path, default=None)
     arguments = parser.parse_args(argv)
     if arguments.data is not None:
         os.environ["FRHSIC_DATA"] = arguments.data
-    stage_name = "final" if arguments.final else "screen"
-    out = arguments.out or Path(__file__).parent / "results" / f"unsupervised_{stage_name}.jsonl"
+    name = f"unsupervised_{'final' if arguments.final else 'screen'}.jsonl"
+    out = arguments.out or Path(__file__).parent / "results" / name
     rows = arguments.rows or (FINAL_ROWS if arguments.final else SCREEN_ROWS)
     names = [name.strip() for name in arguments.candidates.split(";") if name.strip()]
     candidates = [c for c in (FINAL if arguments.final else SCREEN) if not names or c.name in names]
@@ -433,10 +390,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for dataset in arguments.datasets.split(",")
         for seed in range(first, first + arguments.splits)
     ]
-    started = time.perf_counter()
     records = run(jobs, arguments.jobs, out)
     print_table(records, "test" if arguments.final else "validation")
-    print(f"{len(jobs)} jobs, {time.perf_counter() - started:.0f} s; records in {out}")
+    print(f"{len(jobs)} jobs; records in {out}")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from frhsic import ParityEncoder
 from real_data import real  # noqa: F401  # a fixture
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -216,3 +217,15 @@ def test_erasure_leaves_no_linear_trace(program):
     assert np.abs((concept - concept.mean(0)).T @ left).max() < 1e-9
     again, _ = module.erased((left, left), concept)
     np.testing.assert_allclose(again, left, atol=1e-9)
+
+
+def test_the_unsupervised_default_is_the_estimator_s(program):
+    module = program("unsupervised")
+    rng = np.random.default_rng(0)
+    s, x = rng.uniform(size=(300, 1)), rng.uniform(size=(300, 4))
+    s[:2, 0], x[:2] = (0, 1), [[0] * 4, [1] * 4]  # scaled already
+    rows = module.Rows(x, x[:, :1], s)
+    task = module.Task(7, ("first",), rows, rows)
+    (_, (z, _)), *_ = module.trained(task, replace(module.DEFAULT, epochs=2, weights=(10.0,)), "cpu")
+    model = ParityEncoder(epochs=2, random_state=7, device="cpu").fit(x, sensitive_features=s)
+    np.testing.assert_allclose(z, model.transform(x), atol=1e-5)
