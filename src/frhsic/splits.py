@@ -51,7 +51,7 @@ def in_order(keys: Any, shares: Sequence[float], *, name: str = "order") -> list
     Parameters
     ----------
     keys
-        Key of each row, such as its date: numbers, dates, or text that sorts as time does (2024-05-31).
+        Key of each row, such as its date: numbers, dates, or text such as 2024-05-31.
     shares, name
         As in :func:`by_group`.
 
@@ -60,7 +60,10 @@ def in_order(keys: Any, shares: Sequence[float], *, name: str = "order") -> list
     >>> in_order([3, 1, 2, 2, 5], [0.4])
     [array([1, 2, 3]), array([0, 4])]
     """
-    codes, distinct = pd.factorize(_complete(keys, name), sort=True)
+    column = _complete(keys, name)
+    if column.dtype.kind in "OUST":
+        column = _dates(column, name)
+    codes, distinct = pd.factorize(column, sort=True)
     return _dealt(codes, shares, f"{name} has {len(distinct)} different values")
 
 
@@ -74,6 +77,17 @@ def _complete(values: Any, name: str) -> np.ndarray:
     if missing:
         raise ValueError(f"{name} lacks a value in {missing:,} of {len(column):,} rows; fill them or leave them out.")
     return column
+
+
+def _dates(column: np.ndarray, name: str) -> np.ndarray:
+    """Return text as dates; raise on text whose order is not that of time."""
+    try:
+        return pd.to_datetime(pd.Series(column.tolist()), format="ISO8601", utc=True).to_numpy()
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"{name} holds {str(column[0])!r}, whose order in time is not clear; write dates as 2024-05-31, or as "
+            "numbers."
+        ) from None
 
 
 def _dealt(codes: np.ndarray, shares: Sequence[float], found: str) -> list[np.ndarray]:

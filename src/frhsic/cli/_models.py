@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,11 +13,8 @@ from frhsic.held_out import scores_of
 from frhsic.tables import Derived
 
 
-def applied(path: Path) -> tuple[Derived, bool]:
-    """Load a model that knows its columns; return the numbers it makes of rows, and whether the last is a score.
-
-    The numbers are Z and, if the model has a head, the probability of the second class or the prediction.
-    """
+def with_columns(path: Path) -> tuple[Any, list[str], list[str]]:
+    """Load a model that knows its columns; return it, their names, and the names of those that hold numbers."""
     if not path.is_file():
         raise ValueError(f"there is no saved model {str(path)!r}.")
     model = load(path)
@@ -26,6 +24,18 @@ def applied(path: Path) -> tuple[Derived, bool]:
             f"the model {path.name} was fitted on an array without column names, so its columns cannot be found in a "
             "table. Fit it on a DataFrame."
         )
+    encoding = getattr(model, "feature_encoding_", None)
+    columns = () if encoding is None else encoding.columns
+    numeric = [column.name for column in columns if not hasattr(column, "levels")]
+    return model, [str(name) for name in features], numeric
+
+
+def applied(path: Path) -> tuple[Derived, bool]:
+    """Load a model that knows its columns; return the numbers it makes of rows, and whether the last is a score.
+
+    The numbers are Z and, if the model has a head, the probability of the second class or the prediction.
+    """
+    model, features, numeric = with_columns(path)
     classes = getattr(model, "classes_", None)
     if classes is not None and len(classes) != 2:
         raise ValueError(
@@ -37,5 +47,4 @@ def applied(path: Path) -> tuple[Derived, bool]:
     def make(rows: pd.DataFrame) -> np.ndarray:
         return np.column_stack([model.transform(rows), *([scores_of(model, rows)] if head else [])])
 
-    numeric = tuple(column.name for column in model.feature_encoding_.columns if not hasattr(column, "levels"))
-    return Derived(tuple(map(str, features)), int(model.representation_size_) + head, make, numeric), head
+    return Derived(tuple(features), int(model.representation_size_) + head, make, tuple(numeric)), head

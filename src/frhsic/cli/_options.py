@@ -56,6 +56,13 @@ class Columns:
     drop: Annotated[
         list[str] | None, typer.Option(help="Columns to leave out, such as identifiers; may be repeated.")
     ] = None
+    split_by: Annotated[
+        str | None,
+        typer.Option(help="Column of dates or numbers: train on the earlier rows, choose and report on the later."),
+    ] = None
+    groups: Annotated[
+        str | None, typer.Option(help="Column of groups, such as persons: no group is split between the parts.")
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,11 @@ def progress() -> Iterator[Watch]:
         yield lambda step: status.update(escape(step))
 
 
+def tell(step: str) -> None:
+    """Print a step as a line on standard error, on a terminal as in a log."""
+    typer.echo(f"frhsic: {step}", err=True)
+
+
 def row_counter(table: Path, watch: Watch) -> Callable[[int], None]:
     """Return a function that shows how many rows of a table have been read."""
     return lambda rows: watch(f"reading {table.name}: {rows:,} rows")

@@ -141,9 +141,9 @@ def select_weight(
     confidence = 1 - (1 - rule.confidence) / 2 if count and rule.confidence > 0.5 else rule.confidence
 
     def measure(models: Sequence[Any], unpenalised: float | None) -> list[Candidate]:
+        tell(f"measuring {len(models)} models on {len(held.s):,} validation rows")
         found: list[Candidate] = []
-        for i, model in enumerate(models):
-            tell(f"measuring weight {model.penalty_weight:g} ({i + 1} of {len(models)}) on {len(held.s):,} rows")
+        for model in models:
             reference = found[0].performance if found and unpenalised is None else unpenalised
             found.append(held.candidate(model, rule, constant, confidence=confidence, unpenalised=reference))
         return found
@@ -163,7 +163,7 @@ def select_weight(
     if low is not None:
         reason = f"{reason}; {low}"
         warnings.warn(
-            f"weight {candidates[at].weight:g}: {low}. Allow more dependence, or bring better features or more rows.",
+            f"weight {candidates[at].weight:g}: {low}. Allow more dependence, or bring more rows or better features.",
             LowGainWarning,
             stacklevel=2,
         )

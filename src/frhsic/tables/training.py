@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from frhsic.splits import by_group, in_order
 from frhsic.tables.columns import PYTHON, Advice, find_kinds, typed
 from frhsic.tables.files import DEFAULTS, ReadOptions, column_names, read_sample
 from frhsic.tables.roles import ColumnRoles, check_varies, read_sensitive
@@ -31,9 +32,15 @@ class TrainingTable:
     target_name: str
     dropped: int = 0
     notes: tuple[str, ...] = ()
+    groups: np.ndarray | None = None
+    order: np.ndarray | None = None
 
     def split(self, shares: Sequence[float], seed: int) -> list[tuple[pd.DataFrame, np.ndarray, pd.DataFrame]]:
-        """Split the rows at random into X, y, s: first those left for training, then one part of each share."""
+        """Split the rows into X, y, s: first those left for training, then one part of each share."""
+        return [self._rows(rows) for rows in self.split_rows(shares, seed)]
+
+    def split_rows(self, shares: Sequence[float], seed: int) -> list[np.ndarray]:
+        """Return the rows of each part: at random, or with groups kept together, or the later the last in `order`."""
         n = len(self.y)
         sizes = [round(share * n) for share in shares]
         for share, size in zip(shares, sizes):
@@ -45,9 +52,14 @@ class TrainingTable:
                     f"{self.name} has {n} complete rows; {100 * share:g} % of them are {size}, and to measure on held "
                     f"out rows takes {LEAST_HELD_OUT}. Bring more rows, or hold out a larger share."
                 )
-        order = np.random.default_rng([seed, 0]).permutation(n)
-        parts = [self._rows(rows) for rows in np.split(order, n - np.cumsum(sizes[::-1])[::-1])]
-        labels = parts[0][1]
+        if self.groups is not None:
+            parts = by_group(self.groups, shares, seed=seed, name="the column of groups")
+        elif self.order is not None:
+            parts = in_order(self.order, shares, name="the column to split by")
+        else:
+            order = np.random.default_rng([seed, 0]).permutation(n)
+            parts = np.split(order, n - np.cumsum(sizes[::-1])[::-1])
+        labels = self.y[parts[0]]
         if self.binary and len(np.unique(labels)) < 2:
             raise ValueError(
                 f"all {len(labels):,} rows drawn for training have {labels[0]!r} as their target; {self.name} has too "
@@ -90,11 +102,12 @@ def read_training_table(
     """
     features = roles.find_features(column_names(path, options), path.name)
     target, sensitive = roles.target, list(roles.sensitive)
-    columns = [target, *sensitive, *features]
+    columns = [target, *sensitive, *features, *(name for name in roles.split_by if name not in (target, *sensitive))]
     frame, given = read_sample(path, columns, sensitive, seed=seed, watch=watch, options=options)
     s = read_sensitive(frame[sensitive], path.name)
     table = typed(frame[[target, *features]], options.number_marks)
-    complete = (table.notna().all(axis=1) & s.notna().all(axis=1)).to_numpy()
+    keys = frame[roles.split_by]
+    complete = (table.notna().all(axis=1) & s.notna().all(axis=1) & keys.notna().all(axis=1)).to_numpy()
     if not complete.any():
         share = table.isna().mean()
         worst = str(share.idxmax())
@@ -116,6 +129,7 @@ def read_training_table(
         target if roles.positive is None else f"{target} = {roles.positive}",
         int((~complete).sum()),
         (used,) if len(frame) < given else (),
+        *(None if name is None else keys.loc[complete, name].to_numpy() for name in (roles.groups, roles.order)),
     )
 
 
