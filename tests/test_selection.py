@@ -201,7 +201,7 @@ def test_a_collapsed_representation_counts_as_independent():
 
 def test_bad_input_is_refused():
     X, y, s = biased(40)
-    with pytest.raises(TypeError, match="lacks a method predict.*pass a ParityClassifier or ParityRegressor"):
+    with pytest.raises(TypeError, match=r"lacks a method predict.*pass a ParityClassifier or ParityRegressor"):
         select_weight(ParityEncoder(), X, y, sensitive_features=s)
     with pytest.raises(TypeError, match="a parameter penalty_weight and a fit that takes sensitive_features"):
         select_weight(LogisticRegression(), X, y, sensitive_features=s)
@@ -213,7 +213,7 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="refine=-1"):
         select_weight(ParityClassifier(), X, y, sensitive_features=s, refine=-1)
     for wrong in ("first", (X, y)):
-        with pytest.raises(ValueError, match='pass a share of the rows such as 0.2, "last"'):
+        with pytest.raises(ValueError, match=r'pass a share of the rows such as 0\.2, "last"'):
             select_weight(ParityClassifier(), X, y, sensitive_features=s, validation=wrong)
     with pytest.raises(ValueError, match="no dependence to choose by"):
         select_weight(ParityClassifier(), X, y, sensitive_features=None)

@@ -397,7 +397,7 @@ def test_with_an_order_the_latest_rows_choose():
     [
         ({"groups": np.zeros(60), "order": np.arange(60)}, "two ways to split rows"),
         ({"groups": np.zeros(59)}, "groups has 59 values for 60 rows"),
-        ({"groups": np.zeros(60)}, "has 1 different values"),
+        ({"groups": np.zeros(60)}, "has 1 different value"),
         ({"order": np.arange(60), "validation": "last"}, "with order= pass a share"),
         ({"order": ["31.12.2020"] * 60}, "write dates as 2024-05-31"),
     ],
@@ -421,7 +421,7 @@ def chosen() -> Selection:
 
 def test_print_shows_a_short_table(chosen: Selection):
     lines = str(chosen).splitlines()
-    assert lines[0].split() == "weight gain kept log loss accuracy AUC calibration error GDP at most".split()
+    assert " ".join(lines[0].split()) == "weight gain kept log loss accuracy AUC calibration error GDP at most"
     assert [line.split()[0] for line in lines[1:5]] == ["constant", "0", "0.1", "10"]
     assert [line.endswith("chosen") for line in lines[1:5]] == [False, False, True, False]
     assert "100 %" in lines[2]

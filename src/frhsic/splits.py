@@ -40,7 +40,7 @@ def by_group(groups: Any, shares: Sequence[float], *, seed: int, name: str = "gr
     """
     codes, _ = pd.factorize(_complete(groups, name), sort=True)
     order = np.random.default_rng(seed).permutation(codes.max() + 1)
-    return _dealt(np.argsort(order)[codes], shares, f"{name} has {len(order)} different values")
+    return _dealt(np.argsort(order)[codes], shares, f"{name} has {len(order)} different value(s)")
 
 
 def in_order(keys: Any, shares: Sequence[float], *, name: str = "order") -> list[np.ndarray]:
@@ -64,7 +64,7 @@ def in_order(keys: Any, shares: Sequence[float], *, name: str = "order") -> list
     if column.dtype.kind in "OUST":
         column = _dates(column, name)
     codes, distinct = pd.factorize(column, sort=True)
-    return _dealt(codes, shares, f"{name} has {len(distinct)} different values")
+    return _dealt(codes, shares, f"{name} has {len(distinct)} different value(s)")
 
 
 def _complete(values: Any, name: str) -> np.ndarray:

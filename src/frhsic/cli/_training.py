@@ -115,8 +115,8 @@ def train(
 
     (X, y, s, _), test = _parts(data, [held_out], recipe.seed)
     weights = sorted({0.0, 0.0 if recipe.penalty == "none" else weight})
-    _terminal.tell(f"training {len(weights)} weights at once on {len(y):,} rows")
-    with _noting() as notes:
+    with _noting() as notes, _terminal.steps() as watch:
+        watch(f"training {len(weights)} weights at once on {len(y):,} rows")
         models = fit_path(recipe.estimator(data.binary), X, y, weights=weights, sensitive_features=s)
     reason = f"Trained on {len(y):,} rows and measured on {len(test[1]):,} others."
     return _reported(data, models, len(models) - 1, test, notes, reason, settings, title)
@@ -140,7 +140,7 @@ def sweep(
     from frhsic.selection import LowGainWarning, UnmetTargetWarning, select_weight
 
     (X, y, s, _), check, test = _parts(data, [validation, held_out], recipe.seed)
-    with _noting(UnmetTargetWarning, LowGainWarning) as notes:
+    with _noting(UnmetTargetWarning, LowGainWarning) as notes, _terminal.steps() as watch:
         selection = select_weight(
             recipe.estimator(data.binary),
             X,
@@ -153,7 +153,7 @@ def sweep(
             refine=refine,
             refit=refit,
             random_state=recipe.seed,
-            watch=_terminal.tell,
+            watch=watch,
         )
     models = list(selection.models)
     models[selection.position] = selection.estimator  # what is written is what is reported

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from frhsic.cli import _options, _terminal
+from frhsic.formatting import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,13 +62,15 @@ def predict(
         if hasattr(fitted, "device"):
             fitted.device = device
         names = column_names(table)
-        missing = [name for name in (*needed, *(keep or ())) if name not in names]
-        if missing:
-            shown = ", ".join(map(repr, missing[:10])) + (", ..." if len(missing) > 10 else "")
-            raise ValueError(
-                f"{table.name} lacks {len(missing)} of the {len(needed)} columns that {model.name} needs, or of those "
-                f"to keep: {shown}. The table has: {', '.join(map(repr, names[:30]))}."
-            )
+        for wanted, why in ((needed, f"columns that {model.name} needs"), (keep or [], "columns to keep")):
+            missing = [name for name in wanted if name not in names]
+            if missing:
+                shown = ", ".join(map(repr, missing[:10])) + (", ..." if len(missing) > 10 else "")
+                hint = did_you_mean(missing[0], names)
+                raise ValueError(f"{table.name} lacks {len(missing)} of the {why}: {shown}.{hint}")
+        taken = sorted({"score", "predicted"} & set(keep or ()))
+        if taken:
+            raise ValueError(f"--keep {taken[0]}: a column of this name is written; rename that of {table.name} first.")
         rows, empty = _write(fitted, needed, numeric, table, list(keep or ()), out)
     if empty:
         typer.echo(f"frhsic: {empty:,} of {rows:,} rows lack a value that the model needs; no score.", err=True)
@@ -80,7 +83,7 @@ def _write(
     """Write scores piece by piece, so that memory stays bounded; return how many rows there are and lack a score."""
     from sklearn.utils import get_tags
 
-    from frhsic import tables
+    from frhsic.tables.files import pieces
 
     takes_missing = bool(get_tags(model).input_tags.allow_nan)
     rows = empty = 0
@@ -88,7 +91,7 @@ def _write(
     try:
         with _terminal.progress() as watch, partial.open("w", encoding="utf-8", newline="") as file:
             count = _terminal.row_counter(table, watch)
-            for frame in tables.pieces(table, list(dict.fromkeys([*needed, *keep])), numeric):
+            for frame in pieces(table, list(dict.fromkeys([*needed, *keep])), numeric):
                 complete = frame[needed].notna().all(axis=1) | takes_missing
                 scores = scored(model, frame.loc[complete, needed]).reindex(frame.index)
                 frame[keep].join(scores).to_csv(file, index=False, header=rows == 0)
