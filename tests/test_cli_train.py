@@ -494,12 +494,12 @@ def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(mo
     monkeypatch.setattr("frhsic.datasets.load_dataset", unavailable)
     monkeypatch.setattr(demo_module, "WEIGHTS", (0.0, 10.0))
     out = tmp_path / "report.html"
-    result = run(app, ["demo", "--rows", "300", "--epochs", "40", "--device", "cpu", "--out", str(out)])
+    result = run(app, ["demo", "--rows", "600", "--epochs", "20", "--device", "cpu", "--out", str(out)])
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("On 60 rows that were not trained on, ")
+    assert lines[0].startswith("On 120 rows that were not trained on, ")
     assert "synthetic task stands in" in lines[1]
-    assert lines[2].startswith("This is a shortened run: 300 of 20,000 rows and 40 of 200 epochs")
+    assert lines[2].startswith("This is a shortened run: 600 of 20,000 rows and 20 of 200 epochs")
     assert lines[3] == f"report: {out}"
     text = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(1)
     assert any("shortened run" in warning for warning in json.loads(text)["audit"]["remarks"])

@@ -212,9 +212,8 @@ def _parts(
         fit, held = rows_held_out(len(y), validation, name="validation", seed=seed, groups=groups, order=order)
         weights = None if sample_weight is None else rows_of(sample_weight, fit)
         clusters = None if groups is None else np.asarray(groups)[held]
-        return (*(rows_of(part, fit) for part in (X, y, s)), weights), Rows.of(
-            *(rows_of(part, held) for part in (X, y, s)), clusters, seed
-        )
+        rows = Rows.of(rows_of(X, held), rows_of(y, held), rows_of(s, held), clusters, seed)
+        return (rows_of(X, fit), rows_of(y, fit), rows_of(s, fit), weights), rows
     if isinstance(validation, str) or len(validation) not in (3, 4):
         raise ValueError(
             f"validation={validation if isinstance(validation, str) else '...'!r}; pass a share of the rows such as "
@@ -227,7 +226,8 @@ def _parts(
         )
     if refit and sample_weight is not None:
         raise ValueError("refit=True needs the weights of the validation rows; pass validation as a share of the rows.")
-    return (X, y, s, sample_weight), Rows.of(*validation[:3], validation[3] if len(validation) == 4 else None, seed)
+    X_held, y_held, s_held, *rest = validation
+    return (X, y, s, sample_weight), Rows.of(X_held, y_held, s_held, rest[0] if rest else None, seed)
 
 
 def _with_validation(everything: tuple[Any, ...], validation: tuple[Any, ...]) -> tuple[Any, Any, Any, None]:
