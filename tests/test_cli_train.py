@@ -374,7 +374,7 @@ def test_options_that_cannot_be_are_refused_before_anything_is_trained(folder, m
 
 
 def test_rules_and_weights_as_they_are_written():
-    assert _rule(None, None, False) == _rule("10%", None, False) == _rule("0.1", None, False) == PerformanceRule()
+    assert _rule(None, None, False) == _rule("20%", None, False) == _rule("0.2", None, False) == PerformanceRule()
     assert _rule("2.5 %", None, False) == PerformanceRule(0.025)
     assert _rule("0", None, False) == PerformanceRule(0.0)
     assert _rule(None, 0.02, False) == TargetRule(0.02)

@@ -41,7 +41,7 @@ def demo(
     seed: _options.Seed = 0,
     as_json: _options.AsJson = False,
 ) -> None:
-    """Income on the Adult census data, made as independent of age as 10 % of the gain over a constant allow.
+    """Income on the Adult census data, made as independent of age as 20 % of the gain over a constant allow.
 
     Trains nine models that differ in the weight of the penalty, chooses one on validation rows, and writes a report on
     test rows. Where the data cannot be had, the paper's synthetic task takes their place.

@@ -21,7 +21,7 @@ EPILOG = """
 
 [cyan]frhsic sweep people.csv --target approved --sensitive age[/cyan]
 
-Ten weights; the least dependence among models that keep 90 % of what the unpenalised model gains over a constant; all
+Ten weights; the least dependence among models that keep 80 % of what the unpenalised model gains over a constant; all
 of it in the folder frhsic-sweep.
 
 [cyan]frhsic sweep people.csv -t approved -s age --target-gdp 0.02 --out age-sweep[/cyan]
@@ -63,7 +63,7 @@ def sweep(
         str | None,
         typer.Option(
             help="Choose the least GDP within this loss of what the unpenalised model gains over a constant. The "
-            "default, at 10%."
+            "default, at 20%."
         ),
     ] = None,
     target_gdp: Annotated[
@@ -148,7 +148,7 @@ def _share(text: str) -> float:
     written = text.strip()
     share = _options.number(written.removesuffix("%")) / (100 if written.endswith("%") else 1)
     if not 0 <= share < 1:
-        raise ValueError(f"--within is {text!r}; pass a share of the gain such as 10% or 0.1.")
+        raise ValueError(f"--within is {text!r}; pass a share of the gain such as 20% or 0.2.")
     return share
 
 

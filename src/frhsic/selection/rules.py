@@ -188,14 +188,14 @@ class PerformanceRule:
         Share of the unpenalised model's gain that may be given up.
     """
 
-    loss: float = 0.1
+    loss: float = 0.2
     of: Literal["representation", "scores"] = "representation"
     confidence: float = 0.95
     epsilon: None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.loss < 1:
-            raise ValueError(f"loss={self.loss!r}; pass a share from 0 to 1, such as 0.1 for 10 % of the gain.")
+            raise ValueError(f"loss={self.loss!r}; pass a share from 0 to 1, such as 0.2 for 20 % of the gain.")
 
     @property
     def least_gain(self) -> float:
