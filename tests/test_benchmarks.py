@@ -49,6 +49,7 @@ def test_no_program_is_left_out():
         "intervals",
         "power",
         "selection",
+        "serving",
         "training",
         "unsupervised",
     }
@@ -173,11 +174,26 @@ def quick_heads(task, seed):
 
 def test_selection(program, monkeypatch, capsys, real):  # noqa: F811
     selection = program("selection")
-    fit_path = selection.select.fit_path
+    fit_path = selection.fitting.fit_path
     monkeypatch.setattr(selection, "load_dataset", real)
-    start(selection, "--dataset compas --epochs 1 --weights 1,10 --splits 1 --rows 600")
-    assert "within 1 %" in capsys.readouterr().out
-    assert selection.select.fit_path is fit_path
+    start(selection, "--dataset compas --epochs 1 --weights 1,10 --splits 1 --rows 600 --refine 1")
+    text = capsys.readouterr().out
+    assert "within 10 % of the gain" in text
+    assert "gdp <= 0.02, refined" in text
+    assert selection.fitting.fit_path is fit_path
+
+
+def test_serving(program, capsys):
+    start(program("serving"), "--columns 3 --rows 40 --epochs 1 --repeats 3")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("| what")
+    assert [line.split("|")[1].strip() for line in lines[2:]] == [
+        "load the model",
+        "one row, DataFrame",
+        "one row, array",
+        "40 rows, DataFrame",
+        "`frhsic predict`, 40 rows of CSV",
+    ]
 
 
 def test_frem_rounding(program, monkeypatch, capsys, real):  # noqa: F811

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from frhsic.estimators.validation import AUTO_ROWS, validation_rows
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 from torch import nn
@@ -16,7 +17,6 @@ from estimator_samples import QUICK, biased
 from frhsic import load
 from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor, fit_path
 from frhsic.estimators.targets import Target
-from frhsic.estimators.validation import AUTO_ROWS, validation_rows
 from frhsic.fleet import Execution, Member, Recipe, TrainingData, affine_head, mlp_encoder, train
 from frhsic.penalties import HSIC
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from estimator_samples import QUICK, biased
@@ -23,8 +25,10 @@ from frhsic.selection import (
 )
 
 
-def candidate(weight: float, performance: float, gap: float, hsic: float = 0.1, pvalue: float = 0.0) -> Candidate:
-    return Candidate(weight, performance, gap, gap + 0.01, hsic, hsic + 0.01, pvalue)
+def candidate(
+    weight: float, performance: float, gap: float, hsic: float = 0.1, pvalue: float = 0.0, gain: float = 1.0
+) -> Candidate:
+    return Candidate(weight, performance, gap, gap + 0.01, hsic, hsic + 0.01, pvalue, gain=gain)
 
 
 GRID = [
@@ -62,11 +66,20 @@ def test_a_target_takes_the_best_performance_within_it_by_the_upper_bound():
     assert "no weight keeps gdp at 0.001" in why
 
 
-def test_within_a_loss_of_performance_the_least_gap_is_taken():
-    assert PerformanceRule(0.03).choose(GRID, True)[:2] == ([True, True, True, False], 2)
-    assert PerformanceRule(0.0).choose(GRID, True)[1] == 1
-    errors = [candidate(0, 2.0, 0.2), candidate(1, 2.01, 0.1), candidate(10, 2.5, 0.05)]
-    assert PerformanceRule(0.01).choose(errors, False)[:2] == ([True, True, False], 1)
+def test_within_a_loss_of_the_gain_the_least_gap_is_taken():
+    grid = [candidate(w, 0.9, gap, gain=gain) for w, gap, gain in ((0, 0.2, 1), (1, 0.1, 1.02), (10, 0.05, 0.9))]
+    grid.append(candidate(100, 0.9, 0.0, gain=0.01))
+    assert PerformanceRule(0.1).choose(grid, True)[:2] == ([True, True, True, False], 2)
+    assert PerformanceRule(0.0).choose(grid, True)[:2] == ([True, True, False, False], 1)
+    admitted, at, why = PerformanceRule(0.1).choose(grid, False)
+    assert (admitted, at) == ([True, True, True, False], 2)  # the gain has no direction
+    assert "keep 90 % of the unpenalised model's gain" in why
+
+
+def test_without_a_gain_to_keep_the_best_performance_is_taken_and_nothing_is_admitted():
+    grid = [candidate(0, 0.3, 0.2, gain=np.nan), candidate(1, 0.2, 0.1, gain=np.nan)]
+    assert PerformanceRule().choose(grid, True)[:2] == ([False, False], 0)
+    assert PerformanceRule().choose(grid, False)[:2] == ([False, False], 1)
 
 
 def test_of_equal_performances_the_least_gap_is_taken():
@@ -88,7 +101,9 @@ def test_the_grid_has_the_unpenalised_model_and_each_number_is_that_of_the_valid
     _, X_check, _, y_check, _, s_check = train_test_split(X, y, s, test_size=0.2, random_state=3)
     found = next(c for c in chosen.candidates if c.weight == chosen.weight)
     scores = chosen.estimator.predict_proba(X_check)[:, 1]
-    assert found.performance == pytest.approx(chosen.estimator.score(X_check, y_check))
+    assert found.performance == pytest.approx(log_loss(y_check, scores))
+    assert found.accuracy == pytest.approx(chosen.estimator.score(X_check, y_check))
+    assert found.auc == pytest.approx(roc_auc_score(y_check, scores))
     assert found.gdp == pytest.approx(float(gdp(scores, s_check)))
     assert found.gdp_upper == pytest.approx(gdp(scores, s_check, confidence=0.9, random_state=3).interval[1])
     assert chosen.validation_rows == 120
@@ -99,7 +114,7 @@ def test_the_chosen_model_keeps_the_target_and_others_that_do_have_no_better_per
     table = chosen.to_frame()
     assert table["chosen"].sum() == 1
     within = table[table["gdp_upper"] <= 0.1]
-    assert table.loc[table["chosen"], "performance"].item() == within["performance"].max()
+    assert table.loc[table["chosen"], "performance"].item() == within["performance"].min()
     assert not table.loc[table["weight"] == 0, "accepted"].item()
     assert chosen.estimator.penalty_weight == chosen.weight
 
@@ -107,7 +122,11 @@ def test_the_chosen_model_keeps_the_target_and_others_that_do_have_no_better_per
 def test_the_numbers_to_report_are_those_of_other_rows(chosen: Selection):
     X, y, s = biased(400, seed=1)
     found = chosen.evaluate(X, y, sensitive_features=s)
-    assert found.performance == pytest.approx(chosen.estimator.score(X, y))
+    scores, base = chosen.estimator.predict_proba(X)[:, 1], chosen.models[0].predict_proba(X)[:, 1]
+    assert found.performance == pytest.approx(log_loss(y, scores))
+    assert found.accuracy == pytest.approx(chosen.estimator.score(X, y))
+    constant = log_loss(y, np.full(400, chosen.constant_model.class_prior_[1]))
+    assert found.gain == pytest.approx((constant - log_loss(y, scores)) / (constant - log_loss(y, base)))
     assert found.gdp["sensitive"].value == pytest.approx(float(gdp(chosen.estimator.predict_proba(X)[:, 1], s)))
     assert found.rows == 400
     assert 0 <= found.independence.pvalue <= 1
@@ -163,7 +182,8 @@ def test_a_regressor_is_chosen_by_its_error_on_rows_that_were_given_with_two_att
     base = found.candidates[0]
     error = np.mean((found.estimator.predict(X[200:]) - y[200:]) ** 2)
     assert next(c for c in found.candidates if c.weight == found.weight).performance == pytest.approx(error)
-    assert error <= 1.5 * base.performance
+    constant = np.mean((y[200:] - y[:200].mean()) ** 2)
+    assert constant - error >= 0.5 * (constant - base.performance) > 0
     assert found.frontier.higher_is_better is False
 
 
@@ -174,17 +194,27 @@ def test_a_collapsed_representation_counts_as_independent():
 
     X, y, s = biased(100)
     rule = IndependenceRule()
-    found = select_weight(
-        Constant(**{**QUICK, "epochs": 1}), X, y, sensitive_features=s, rule=rule, weights=[1.0], validation=0.5
-    )
+    found = select_weight(Constant(**QUICK), X, y, sensitive_features=s, rule=rule, weights=[1.0], validation=0.5)
     assert found.weight == 0
     assert found.candidates[0].pvalue == 1
 
 
 def test_bad_input_is_refused():
     X, y, s = biased(40)
-    with pytest.raises(TypeError, match="pass a ParityClassifier or ParityRegressor"):
+    with pytest.raises(TypeError, match=r"lacks a method predict.*pass a ParityClassifier or ParityRegressor"):
         select_weight(ParityEncoder(), X, y, sensitive_features=s)
+    with pytest.raises(TypeError, match="a parameter penalty_weight and a fit that takes sensitive_features"):
+        select_weight(LogisticRegression(), X, y, sensitive_features=s)
+    with pytest.raises(TypeError, match="pass an unfitted scikit-learn estimator"):
+        select_weight(ParityClassifier, X, y, sensitive_features=s)
+    for wrong in ([], [0], [-1.0], ["many"], 3):
+        with pytest.raises(ValueError, match="weights="):
+            select_weight(ParityClassifier(), X, y, sensitive_features=s, weights=wrong)
+    with pytest.raises(ValueError, match="refine=-1"):
+        select_weight(ParityClassifier(), X, y, sensitive_features=s, refine=-1)
+    for wrong in ("first", (X, y)):
+        with pytest.raises(ValueError, match=r'pass a share of the rows such as 0\.2, "last"'):
+            select_weight(ParityClassifier(), X, y, sensitive_features=s, validation=wrong)
     with pytest.raises(ValueError, match="no dependence to choose by"):
         select_weight(ParityClassifier(), X, y, sensitive_features=None)
     with pytest.raises(ValueError, match=r"validation=1\.5"):

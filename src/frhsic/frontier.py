@@ -30,14 +30,17 @@ BUDGETS = 201
 def band_limit(baseline: float, band: float, higher_is_better: bool) -> float:
     r"""Performance at the edge of a band around the baseline's.
 
-    :math:`(1 - \text{band})` times the baseline, or :math:`(1 + \text{band})` times it where lower is better.
+    :math:`(1 - \text{band})` times the baseline, or :math:`(1 + \text{band})` times it where lower is better. A
+    negative baseline, such as an R² below 0, is the other way round, so that the limit is always the worse of the two.
 
     Examples
     --------
     >>> band_limit(0.5, 0.25, True), band_limit(0.5, 0.25, False)
     (0.375, 0.625)
+    >>> band_limit(-0.5, 0.25, True), band_limit(-0.5, 0.25, False)
+    (-0.625, -0.375)
     """
-    return baseline * (1 - band) if higher_is_better else baseline * (1 + band)
+    return baseline * (1 - band) if higher_is_better == (baseline >= 0) else baseline * (1 + band)
 
 
 def within_band(performance: float, baseline: float, band: float, higher_is_better: bool) -> bool:

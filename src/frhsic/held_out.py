@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
+from sklearn.utils import _safe_indexing
 
-__all__ = ["scores_of", "split"]
+from frhsic import splits
+
+__all__ = ["rows_held_out", "rows_of", "scores_of", "split"]
 
 
 def split(
@@ -34,11 +37,51 @@ def split(
     """
     if not isinstance(held_out, (int, float)):
         return (X, y, s, sample_weight), held_out
-    if not 0 < held_out < 1:
-        raise ValueError(f"{name}={held_out}; pass a share of the rows between 0 and 1, or (X, y, sensitive_features).")
-    arrays = [X, y, s] + ([] if sample_weight is None else [sample_weight])
-    parts = train_test_split(*arrays, test_size=float(held_out), random_state=seed)
-    return (parts[0], parts[2], parts[4], None if sample_weight is None else parts[6]), (parts[1], parts[3], parts[5])
+    fit, held = rows_held_out(len(y), held_out, name=name, seed=seed)
+    weights = None if sample_weight is None else rows_of(sample_weight, fit)
+    return (
+        (rows_of(X, fit), rows_of(y, fit), rows_of(s, fit), weights),
+        (rows_of(X, held), rows_of(y, held), rows_of(s, held)),
+    )
+
+
+def rows_held_out(
+    n: int, share: float, *, name: str, seed: int, groups: Any = None, order: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the indices of the rows to fit on and of those held out.
+
+    Parameters
+    ----------
+    n
+        Number of rows.
+    share
+        Share of the rows to hold out: at random, unless `groups` or `order` is given.
+    name, seed
+        As in :func:`split`.
+    groups
+        Group of each row, such as a person: no group is in both parts (:func:`frhsic.splits.by_group`).
+    order
+        Key of each row, such as a date: the last rows are held out (:func:`frhsic.splits.in_order`).
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"{name}={share}; pass a share of the rows between 0 and 1, or (X, y, sensitive_features).")
+    if groups is not None and order is not None:
+        raise ValueError("groups and order are two ways to split rows; pass one of them.")
+    for what, keys in (("groups", groups), ("order", order)):
+        if keys is not None and len(keys) != n:
+            raise ValueError(f"{what} has {len(keys)} values for {n} rows; pass one for each row.")
+    if groups is not None:
+        fit, held = splits.by_group(groups, [share], seed=seed)
+    elif order is not None:
+        fit, held = splits.in_order(order, [share])
+    else:
+        fit, held = train_test_split(np.arange(n), test_size=float(share), random_state=seed)
+    return fit, held
+
+
+def rows_of(part: Any, rows: np.ndarray) -> Any:
+    """Return these rows of an array or a frame of any kind."""
+    return _safe_indexing(part, rows)
 
 
 def scores_of(model: Any, X: Any) -> np.ndarray:

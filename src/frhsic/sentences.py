@@ -132,9 +132,14 @@ REASONS = {
     "{confidence:g} (upper bound {bound:.4g})",
     "above_target": "no weight keeps {measure} at {target:g} with confidence {confidence:g}; this one has the least "
     "upper bound, {bound:.4g}",
-    "within_band": "the least GDP with performance within {loss:.1%} of {baseline:.4g}, that of weight 0",
-    "outside_band": "no weight keeps performance within {loss:.1%} of {baseline:.4g}, that of weight 0; this one has "
-    "the best performance",
+    "within_loss": "the least GDP among models that keep {keep} of the unpenalised model's gain over a constant; this "
+    "one keeps {gain}",
+    "outside_loss": "no weight keeps {keep} of the unpenalised model's gain over a constant; this one has the best "
+    "performance",
+    "no_gain": "the unpenalised model does not beat a constant ({name} {unpenalised} against {constant}), so there is "
+    "no gain to keep",
+    "low_gain": "it keeps {gain} of the unpenalised model's gain over a constant, less than {least}",
+    "no_better": "its log loss, or squared error, is no better than that of a constant",
 }
 """Why a weight was chosen, by key."""
 

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from frhsic import __version__
-from frhsic.cli import _plugins, _terminal, audit, datasets, demo, sweep, train
+from frhsic.cli import _plugins, _terminal, audit, datasets, demo, predict, sweep, train
 
 __all__ = ["app", "main"]
 
@@ -22,6 +22,7 @@ app.command(epilog=demo.EPILOG)(demo.demo)
 app.command(epilog=audit.EPILOG)(audit.audit)
 app.command(epilog=train.EPILOG)(train.train)
 app.command(epilog=sweep.EPILOG)(sweep.sweep)
+app.command(epilog=predict.EPILOG)(predict.predict)
 _plugins.add_commands(app)
 
 

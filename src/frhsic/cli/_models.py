@@ -14,11 +14,8 @@ from frhsic.tables import Derived
 from frhsic.tables.columns import typed
 
 
-def applied(path: Path) -> tuple[Derived, bool]:
-    """Load a model that knows its columns; return the numbers it makes of rows, and whether the last is a score.
-
-    The numbers are Z, if the model has one, and the probability of the second class or the prediction, if it has those.
-    """
+def with_columns(path: Path) -> tuple[Any, list[str], list[str]]:
+    """Load a model that knows its columns; return it, their names, and the names of those that hold numbers."""
     if not path.is_file():
         raise ValueError(f"there is no saved model {str(path)!r}.")
     model = load(path)
@@ -28,6 +25,18 @@ def applied(path: Path) -> tuple[Derived, bool]:
             f"the model {path.name} was fitted on an array without column names, so its columns cannot be found in a "
             "table. Fit it on a DataFrame."
         )
+    numeric = [column.name for column in _encoders(model) if not hasattr(column, "levels")]
+    if hasattr(model, "columns_"):  # boosted trees
+        numeric = [name for name, levels in zip(model.columns_.names, model.columns_.levels) if levels is None]
+    return model, [str(name) for name in features], numeric
+
+
+def applied(path: Path) -> tuple[Derived, bool]:
+    """Load a model that knows its columns; return the numbers it makes of rows, and whether the last is a score.
+
+    The numbers are Z, if the model has one, and the probability of the second class or the prediction, if it has a head.
+    """
+    model, features, numeric = with_columns(path)
     classes = getattr(model, "classes_", None)
     if classes is not None and len(classes) != 2:
         raise ValueError(
@@ -36,7 +45,6 @@ def applied(path: Path) -> tuple[Derived, bool]:
         )
     head = classes is not None or hasattr(model, "predict")
     encodes = hasattr(model, "transform")  # boosted trees have no Z
-    numeric, required, width = _columns(model) if encodes else _tree_columns(model)
 
     def make(rows: pd.DataFrame) -> np.ndarray:
         rows = rows.assign(
@@ -45,18 +53,12 @@ def applied(path: Path) -> tuple[Derived, bool]:
         parts = [model.transform(rows)] if encodes else []
         return np.column_stack([*parts, *([scores_of(model, rows)] if head else [])])
 
-    return Derived(tuple(map(str, features)), width + head, make, numeric, required), head
+    required = tuple(column.name for column in _encoders(model) if not column.takes_missing)
+    width = int(model.representation_size_) if encodes else 0
+    return Derived(tuple(features), width + head, make, tuple(numeric), required), head
 
 
-def _columns(model: Any) -> tuple[tuple[str, ...], tuple[str, ...], int]:
-    """Return the numeric columns of a model, those that it needs in every row, and the columns of Z."""
-    columns = model.feature_encoding_.columns
-    numeric = tuple(column.name for column in columns if not hasattr(column, "levels"))
-    required = tuple(column.name for column in columns if not column.takes_missing)
-    return numeric, required, int(model.representation_size_)
-
-
-def _tree_columns(model: Any) -> tuple[tuple[str, ...], tuple[str, ...], int]:
-    """Return the same for boosted trees, which take missing values and have no Z."""
-    named = zip(model.columns_.names, model.columns_.levels)
-    return tuple(name for name, levels in named if levels is None), (), 0
+def _encoders(model: Any) -> tuple[Any, ...]:
+    """Return the encoders of a model's columns; boosted trees have none."""
+    encoding = getattr(model, "feature_encoding_", None)
+    return () if encoding is None else tuple(encoding.columns)

@@ -70,6 +70,13 @@ class Columns:
     favourable: Favourable = None
     delimiter: Delimiter = None
     decimal: Decimal = None
+    split_by: Annotated[
+        str | None,
+        typer.Option(help="Column of dates or numbers: train on the earlier rows, choose and report on the later."),
+    ] = None
+    groups: Annotated[
+        str | None, typer.Option(help="Column of groups, such as persons: no group is split between the parts.")
+    ] = None
 
 
 @dataclass(frozen=True)

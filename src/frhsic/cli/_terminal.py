@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 ABOVE = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
+LOGGED_AFTER = 10.0
 Watch = Callable[[str], None]
 
 
@@ -58,6 +61,35 @@ def progress() -> Iterator[Watch]:
 
     with console.status("starting") as status:
         yield lambda step: status.update(escape(step))
+
+
+@contextlib.contextmanager
+def steps() -> Iterator[Watch]:
+    """Print steps as lines on standard error: on a terminal each, in a log those that last `LOGGED_AFTER` seconds.
+
+    Unlike :func:`progress` it may be used around training, which has a bar of its own on a terminal.
+    """
+    import threading
+
+    def tell(step: str) -> None:
+        typer.echo(f"frhsic: {step}", err=True)
+
+    if sys.stderr.isatty():
+        yield tell
+        return
+    waiting = threading.Timer(0, tell)
+
+    def watch(step: str) -> None:
+        nonlocal waiting
+        waiting.cancel()
+        waiting = threading.Timer(LOGGED_AFTER, tell, [f"{step}, since {time.strftime('%H:%M:%S')}"])
+        waiting.daemon = True
+        waiting.start()
+
+    try:
+        yield watch
+    finally:
+        waiting.cancel()
 
 
 def row_counter(table: Path, watch: Watch) -> Callable[[int], None]:

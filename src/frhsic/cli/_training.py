@@ -102,6 +102,8 @@ def read(columns: _options.Columns, seed: int) -> TrainingTable:
     """Read the columns of a table that are trained on, as the options name them."""
     from frhsic.tables import ColumnRoles, read_training_table
 
+    if columns.split_by is not None and columns.groups is not None:
+        raise ValueError("--split-by and --groups are two ways to split rows; pass one of them.")
     roles = ColumnRoles(
         columns.target,
         tuple(columns.sensitive),
@@ -109,6 +111,8 @@ def read(columns: _options.Columns, seed: int) -> TrainingTable:
         tuple(columns.features or ()),
         tuple(columns.drop or ()),
         columns.favourable,
+        columns.groups,
+        columns.split_by,
     )
     with _terminal.progress() as watch:
         return read_training_table(
@@ -127,12 +131,13 @@ def train(
     """Train with one weight of the penalty and without it, and report on held-out rows."""
     from frhsic.estimators import fit_path
 
-    (X, y, s), test = data.split([held_out], recipe.seed)
+    (X, y, s, _), test = _parts(data, [held_out], recipe.seed)
     weights = sorted({0.0, 0.0 if recipe.penalty == "none" else weight})
-    with _noting() as notes:
+    with _noting() as notes, _terminal.steps() as watch:
+        watch(f"training {len(weights)} weights at once on {len(y):,} rows")
         models = fit_path(recipe.estimator(data.binary), X, y, weights=weights, sensitive_features=s)
     reason = f"Trained on {len(y):,} rows and measured on {len(test[1]):,} others."
-    return _reported(data, models, len(models) - 1, test, notes, reason, None, settings, title)
+    return _reported(data, models, len(models) - 1, test, notes, reason, settings, title)
 
 
 def sweep(
@@ -145,12 +150,15 @@ def sweep(
     held_out: float,
     settings: Settings,
     title: str | None = None,
+    scoring: str | None = None,
+    refine: int = 0,
+    refit: bool = False,
 ) -> Trained:
     """Train all weights at once, choose one on validation rows, and report on test rows."""
-    from frhsic.selection import PerformanceRule, UnmetTargetWarning, select_weight
+    from frhsic.selection import LowGainWarning, UnmetTargetWarning, select_weight
 
-    (X, y, s), check, test = data.split([validation, held_out], recipe.seed)
-    with _noting(UnmetTargetWarning) as notes:
+    (X, y, s, _), check, test = _parts(data, [validation, held_out], recipe.seed)
+    with _noting(UnmetTargetWarning, LowGainWarning) as notes, _terminal.steps() as watch:
         selection = select_weight(
             recipe.estimator(data.binary),
             X,
@@ -159,26 +167,37 @@ def sweep(
             rule=rule,
             weights=weights,
             validation=check,
+            scoring=scoring,
+            refine=refine,
+            refit=refit,
             random_state=recipe.seed,
+            watch=watch,
         )
-    at = [candidate.weight for candidate in selection.candidates].index(selection.weight)
+    models = list(selection.models)
+    models[selection.position] = selection.estimator  # what is written is what is reported
     reason = (
         f"λ = {selection.weight:g} was chosen on {selection.validation_rows:,} validation rows: {selection.reason}. "
         f"Points and curves are of {len(test[1]):,} test rows, which had no part in training or choice."
     )
-    band = rule.loss if isinstance(rule, PerformanceRule) else None
-    result = _reported(data, selection.models, at, test, notes, reason, band, settings, title)
+    if refit:
+        reason += " The chosen model was then fitted again on training and validation rows."
+    result = _reported(data, models, selection.position, test, notes, reason, settings, title)
     return replace(result, selection=selection)
+
+
+def _parts(data: TrainingTable, shares: Sequence[float], seed: int) -> list[tuple[Any, Any, Any, Any]]:
+    """Split the rows into X, y, s and groups, which are None without a column of groups."""
+    parts = zip(data.split(shares, seed), data.split_rows(shares, seed))
+    return [(*part, None if data.groups is None else data.groups[rows]) for part, rows in parts]
 
 
 def _reported(
     data: TrainingTable,
     models: Sequence[Any],
     at: int,
-    test: tuple[Any, Any, Any],
+    test: tuple[Any, Any, Any, Any],
     notes: list[str],
     reason: str,
-    band: float | None,
     settings: Settings,
     title: str | None,
 ) -> Trained:
@@ -202,7 +221,6 @@ def _reported(
             sensitive_features=test[2],
             target_name=data.target_name,
             reason=f"{reason} {_base_sentence(chosen)}",
-            band=band,
             settings=settings,
             title=title,
             source=data.name,
@@ -210,6 +228,7 @@ def _reported(
             dropped=data.dropped,
             given=data.given or None,
             favourable=data.favourable,
+            clusters=test[3],
             watch=watch,
         )
     return Trained(tuple(models), at, report, tuple(notes))

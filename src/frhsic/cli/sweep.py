@@ -21,15 +21,21 @@ EPILOG = """
 
 [cyan]frhsic sweep people.csv --target approved --sensitive age[/cyan]
 
-Ten weights; the least dependence within 1 % of the unpenalised accuracy; all of it in the folder frhsic-sweep.
+Ten weights; the least dependence among models that keep 80 % of what the unpenalised model gains over a constant; all
+of it in the folder frhsic-sweep.
 
 [cyan]frhsic sweep people.csv -t approved -s age --target-gdp 0.02 --out age-sweep[/cyan]
 
-The best accuracy among models whose GDP is at most 0.02, with a margin for chance.
+The best log loss among models whose GDP is at most 0.02, with a margin for chance.
 
 [cyan]frhsic sweep people.csv -t wage -s age --test --weights 1,10,100,1000 --epochs 50[/cyan]
 
 The smallest weight at which a test does not reject that the representation is independent of age.
+
+[cyan]frhsic sweep loans.csv -t default -s age --split-by date --scoring roc_auc --refine 3[/cyan]
+
+Trained on the earliest rows, chosen on later and reported on the latest ones; performance by AUC; a second round of
+weights around the choice.
 
 [bold]What the folder holds[/bold]
 
@@ -54,13 +60,27 @@ def sweep(
         ),
     ] = None,
     within: Annotated[
-        str | None, typer.Option(help="Choose the least GDP within this loss of performance. The default, at 1%.")
+        str | None,
+        typer.Option(
+            help="Choose the least GDP within this loss of what the unpenalised model gains over a constant. The "
+            "default, at 20%."
+        ),
     ] = None,
     target_gdp: Annotated[
         float | None, typer.Option(help="Choose the best performance among models whose GDP is at most this.")
     ] = None,
     test: Annotated[
         bool, typer.Option("--test", help="Choose the smallest weight at which independence is not rejected at 5 %.")
+    ] = False,
+    scoring: Annotated[
+        str | None,
+        typer.Option(help="A scikit-learn scorer such as roc_auc; by default log loss or squared error."),
+    ] = None,
+    refine: Annotated[
+        int, typer.Option(min=0, help="Weights to add on either side of the choice, in a second round.")
+    ] = 0,
+    refit: Annotated[
+        bool, typer.Option("--refit", help="Fit the chosen weight again on training and validation rows.")
     ] = False,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for report, model and frontier.")] = DEFAULT_FOLDER,
     all_models: Annotated[bool, typer.Option("--all-models", help="Write the model of every weight.")] = False,
@@ -78,6 +98,8 @@ def sweep(
         from frhsic.estimators import save
 
         limits = _limits.parsed(reporting.fail_above or ())
+        if scoring is not None:
+            _require_scorer(scoring)
         rule, grid = _rule(within, target_gdp, test), _grid(weights)
         files = {"model": out / "model.safetensors", "frontier": out / "frontier.csv", "report": out / "report.html"}
         settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
@@ -95,6 +117,9 @@ def sweep(
             held_out=reporting.test_share,
             settings=settings,
             title=reporting.title,
+            scoring=scoring,
+            refine=refine,
+            refit=refit,
         )
         _write_frontier(result, files["frontier"])
         if all_models:
@@ -116,15 +141,24 @@ def _rule(within: str | None, target_gdp: float | None, test: bool) -> Rule:
         if not 0 < target_gdp < math.inf:
             raise ValueError(f"--target-gdp is {target_gdp:g}; pass a positive number, such as 0.02.")
         return TargetRule(target_gdp)
-    return PerformanceRule(0.01 if within is None else _share(within))
+    return PerformanceRule() if within is None else PerformanceRule(_share(within))
 
 
 def _share(text: str) -> float:
     written = text.strip()
     share = _options.number(written.removesuffix("%")) / (100 if written.endswith("%") else 1)
     if not 0 <= share < 1:
-        raise ValueError(f"--within is {text!r}; pass a share of the performance such as 1% or 0.01.")
+        raise ValueError(f"--within is {text!r}; pass a share of the gain such as 20% or 0.2.")
     return share
+
+
+def _require_scorer(name: str) -> None:
+    from sklearn.metrics import get_scorer_names
+
+    from frhsic.formatting import did_you_mean
+
+    if name not in get_scorer_names():
+        raise ValueError(f"--scoring is {name!r}, no scorer of scikit-learn.{did_you_mean(name, get_scorer_names())}")
 
 
 def _grid(texts: Sequence[str] | None) -> tuple[float, ...]:
@@ -145,6 +179,8 @@ def _write_frontier(result: _training.Trained, path: Path) -> None:
     frame = result.selection.to_frame()
     seen = frame.columns.difference(["weight", "accepted", "chosen"])
     frame = frame.rename(columns={name: f"validation_{name}" for name in seen})
-    for name in ("performance", "gdp", "hsic"):
-        frame[f"test_{name}"] = [getattr(point, name) for point in result.report.tradeoff.points]
+    tradeoff = result.report.tradeoff
+    shown = {tradeoff.performance_name.lower().replace(" ", "_"): "performance", "gdp": "gdp", "hsic": "hsic"}
+    for name, key in shown.items():
+        frame[f"test_{name}"] = [getattr(point, key) for point in tradeoff.points]
     frame.to_csv(path, index=False)

@@ -44,6 +44,7 @@ def trained_report(
     dropped: int = 0,
     given: int | None = None,
     favourable: object = None,
+    clusters: Any = None,
     watch: Watch | None = None,
 ) -> Report:
     r"""Put models of several penalty weights on one page, measured on rows that were held out.
@@ -70,7 +71,7 @@ def trained_report(
         :func:`frhsic.frontier.band_limit`; None draws none.
     settings
         Settings of the audits.
-    title, source, dropped, given, watch
+    title, source, dropped, given, clusters, watch
         As in :func:`frhsic.audit`.
     favourable
         Label of y that is good for a person; by default the second class.
@@ -89,7 +90,7 @@ def trained_report(
     (True, True)
     """
     settings = Settings() if settings is None else settings
-    rows = _HeldOut.of(models, X, y, sensitive_features, target_name)
+    rows = _HeldOut.of(models, X, y, sensitive_features, target_name, clusters)
     points = []
     for i, model in enumerate(models):
         prefixed(watch, "")(f"curve of λ = {plain(model.penalty_weight)}")
@@ -121,6 +122,7 @@ def trained_report(
             target_name=rows.target_name if favourable is None else target_name or "y",
             dropped=dropped,
             given=given,
+            clusters=clusters,
             watch=prefixed(watch, f"audit {about}"),
         )
 
@@ -145,9 +147,10 @@ class _HeldOut:
     score_name: str
     target_name: str
     worst: int
+    clusters: Any
 
     @classmethod
-    def of(cls, models: Sequence[Any], X: Any, y: Any, s: Any, target_name: str | None) -> _HeldOut:
+    def of(cls, models: Sequence[Any], X: Any, y: Any, s: Any, target_name: str | None, clusters: Any) -> _HeldOut:
         labels = getattr(models[0], "classes_", None)
         if labels is not None and len(labels) != 2:
             raise ValueError(
@@ -172,11 +175,19 @@ class _HeldOut:
             f"predicted {target}" if labels is None else f"probability of {positive}",
             target if itself else f"[{positive}]",
             int(np.argmax(gaps)),
+            clusters,
         )
 
     def point(self, model: Any, chosen: bool, settings: Settings) -> TradeOffPoint:
         scores, s = scores_of(model, self.X), self.s[:, self.worst]
-        gap = gdp(scores, s, confidence=settings.confidence, resamples=settings.resamples, random_state=settings.seed)
+        gap = gdp(
+            scores,
+            s,
+            clusters=self.clusters,
+            confidence=settings.confidence,
+            resamples=settings.resamples,
+            random_state=settings.seed,
+        )
         others = [
             f"GDP of {name} {figure(float(gdp(scores, column, resamples=0)))}"
             for i, (name, column) in enumerate(zip(self.names, self.s.T))
@@ -197,7 +208,7 @@ class _HeldOut:
                 max(least, mean - reach), min(most, mean + reach), settings.confidence, "normal approximation"
             ),
             gdp_interval=gap_interval(gap),
-            curve=score_curve(scores, s, settings),
+            curve=score_curve(scores, s, settings, clusters=self.clusters),
         )
 
     def _performance_of_rows(self, model: Any) -> np.ndarray:

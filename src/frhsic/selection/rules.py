@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 
-from frhsic.frontier import best_in_band, within_band
+from frhsic.formatting import percent
 from frhsic.sentences import REASONS
+
+LEAST_GAIN = 0.25
+"""Share of the unpenalised model's gain over a constant that a chosen model should keep at least."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class Candidate:
     weight
         λ.
     performance
-        Accuracy or mean squared error, or the metric of `scoring`.
+        Log loss or mean squared error, or the metric of `scoring`.
     gdp, gdp_upper
         GDP of the scores for the worst attribute, in probabilities or in the unit of y, and its one-sided upper
         confidence bound.
@@ -32,6 +36,13 @@ class Candidate:
         p-value of the gamma test of independence.
     accepted
         Whether the rule admits this weight.
+    gain
+        Share of the unpenalised model's gain over a constant predictor that is kept, by `performance`: 1 for weight 0,
+        0 for a constant. NaN if the unpenalised model does not beat the constant.
+    beats_constant
+        Whether log loss, or the mean squared error of a regressor, is below that of the constant.
+    accuracy, auc, calibration_error
+        As in :class:`Performance`.
     """
 
     weight: float
@@ -42,6 +53,11 @@ class Candidate:
     hsic_upper: float
     pvalue: float
     accepted: bool = False
+    gain: float = math.nan
+    beats_constant: bool = True
+    accuracy: float = math.nan
+    auc: float = math.nan
+    calibration_error: float = math.nan
 
 
 class Rule(Protocol):
@@ -59,6 +75,10 @@ class Rule(Protocol):
     def epsilon(self) -> float | None:
         """HSIC to compare the candidates with, or None."""
 
+    @property
+    def least_gain(self) -> float:
+        """Share of the unpenalised gain below which a chosen model is not taken without a warning."""
+
     def choose(self, candidates: Sequence[Candidate], higher_is_better: bool) -> tuple[list[bool], int, str]:
         """Return which candidates are admitted, the index of the one to take, and why."""
 
@@ -75,13 +95,18 @@ class IndependenceRule:
         HSIC below which dependence counts as negligible, or None. With many rows a test rejects any dependence,
         however small.
     of
-        ``"representation"`` tests Z, for any head; ``"scores"`` tests the scores of the deployed head alone.
+        ``"representation"`` tests Z, for any head; ``"scores"`` tests the scores of the deployed head alone, as is
+        done for a model without `transform`.
+    least_gain
+        A chosen model that keeps less than this share of the unpenalised model's gain over a constant does not count
+        as satisfying, and gives a warning.
     """
 
     level: float = 0.05
     epsilon: float | None = None
     of: Literal["representation", "scores"] = "representation"
     confidence: float = 0.95
+    least_gain: float = LEAST_GAIN
 
     def choose(self, candidates: Sequence[Candidate], higher_is_better: bool) -> tuple[list[bool], int, str]:
         """Choose the smallest weight that is not rejected."""
@@ -111,12 +136,15 @@ class TargetRule:
         ends the search (fixed-sequence testing). 0.5 is no margin.
     of
         What HSIC is measured on: ``"representation"`` or ``"scores"``.
+    least_gain
+        As in :class:`IndependenceRule`: a limit that only a near-constant model keeps is not met silently.
     """
 
     target: float
     measure: Literal["gdp", "hsic"] = "gdp"
     confidence: float = 0.95
     of: Literal["representation", "scores"] = "representation"
+    least_gain: float = LEAST_GAIN
 
     @property
     def epsilon(self) -> float | None:
@@ -148,34 +176,39 @@ class TargetRule:
 
 @dataclass(frozen=True)
 class PerformanceRule:
-    r"""The least GDP within a loss of performance, relative to the unpenalised model.
+    r"""The least GDP within a loss of performance, counted from a constant predictor up.
+
+    A weight is admitted if its model keeps at least the share 1 − loss of the unpenalised model's gain over a constant
+    (:attr:`Candidate.gain`). A share of the performance itself would not do: where one outcome is rare, a constant has
+    nearly the accuracy of the best model.
 
     Parameters
     ----------
     loss
-        Share of the unpenalised performance that may be given up: accuracy at least (1 − loss) times it, or an error
-        at most (1 + loss) times it.
+        Share of the unpenalised model's gain that may be given up.
     """
 
-    loss: float = 0.01
+    loss: float = 0.2
     of: Literal["representation", "scores"] = "representation"
     confidence: float = 0.95
     epsilon: None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.loss < 1:
-            raise ValueError(f"loss={self.loss!r}; pass a share from 0 to 1, such as 0.01 for 1 %.")
+            raise ValueError(f"loss={self.loss!r}; pass a share from 0 to 1, such as 0.2 for 20 % of the gain.")
+
+    @property
+    def least_gain(self) -> float:
+        """The share of the gain that is to be kept."""
+        return 1 - self.loss
 
     def choose(self, candidates: Sequence[Candidate], higher_is_better: bool) -> tuple[list[bool], int, str]:
-        """Choose the least GDP among those within the loss."""
-        baseline = candidates[0].performance
-        admitted = [within_band(c.performance, baseline, self.loss, higher_is_better) for c in candidates]
-        at, inside = best_in_band(
-            [c.performance for c in candidates],
-            [c.gdp for c in candidates],
-            baseline=baseline,
-            band=self.loss,
-            higher_is_better=higher_is_better,
-        )
-        key = "within_band" if inside else "outside_band"
-        return admitted, at, REASONS[key].format(loss=self.loss, baseline=baseline)
+        """Choose the least GDP among those within the loss; if there is none, the best performance."""
+        admitted = [c.gain >= self.least_gain for c in candidates]
+        if True in admitted:
+            at = min((i for i, ok in enumerate(admitted) if ok), key=lambda i: candidates[i].gdp)
+        else:
+            sign = 1 if higher_is_better else -1
+            at = max(range(len(candidates)), key=lambda i: sign * candidates[i].performance)
+        reason = REASONS["within_loss" if admitted[at] else "outside_loss"]
+        return admitted, at, reason.format(keep=percent(self.least_gain), gain=percent(candidates[at].gain))

@@ -1,147 +1,110 @@
-"""Train a whole grid of weights at once, measure it on validation rows, and choose one weight."""
+"""Train a whole grid of weights, measure it on validation rows, and choose one weight."""
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import norm
-from sklearn.metrics import get_scorer
 
 from frhsic import _arrays
-from frhsic.estimators import ParityClassifier, ParityRegressor, fit_path
+from frhsic.formatting import figure, percent
 from frhsic.frontier import Frontier, Run
-from frhsic.held_out import scores_of, split
-from frhsic.independence import IndependenceResult, gamma_test
-from frhsic.kernels import Gaussian, per_column_gaussians
-from frhsic.parity import ParityResult, gdp
-from frhsic.selection.rules import Candidate, PerformanceRule, Rule
-
-if TYPE_CHECKING:
-    import pandas as pd
+from frhsic.held_out import rows_held_out, rows_of
+from frhsic.selection.fitting import Fitting, Watch, check_estimator, checked_weights, joined, refined_weights
+from frhsic.selection.measuring import Constant, Rows
+from frhsic.selection.performance import constant_predictor, scoring_of
+from frhsic.selection.results import Selection
+from frhsic.selection.rules import LEAST_GAIN, Candidate, Rule
+from frhsic.selection.written import rule_of
+from frhsic.sentences import REASONS
 
 WEIGHTS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Default grid; 0 is the unpenalised model."""
 
-TEST_ROWS = 2000
-"""Largest number of validation rows for HSIC and its test; with more, a test rejects negligible dependence."""
+REFINEMENT = 3
+"""Weights on either side of the choice that ``refine=True`` adds."""
+
+LAST_SHARE = 0.2
+"""Share of the rows that ``validation="last"`` chooses on."""
 
 
 class UnmetTargetWarning(UserWarning):
     """No weight of the grid meets the rule; the nearest one was chosen."""
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """Measures of the chosen model on rows that neither trained nor chose it."""
-
-    performance: float
-    gdp: dict[str, ParityResult]
-    independence: IndependenceResult
-    rows: int
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The chosen weight, its model, and all candidates.
-
-    Attributes
-    ----------
-    weight
-        λ.
-    estimator
-        The model at that weight, fitted without the validation rows.
-    satisfied
-        Whether it meets the rule.
-    reason
-        Why it was chosen, in a sentence.
-    candidates
-        Every weight of the grid, on the validation rows.
-    models
-        The fitted model of each candidate, in their order.
-    frontier
-        The candidates as a :class:`~frhsic.frontier.Frontier` of performance and GDP, to plot.
-    rule, scoring
-        The rule and the scorer of performance.
-    validation_rows
-        Number of validation rows.
-    """
-
-    weight: float
-    estimator: Any
-    satisfied: bool
-    reason: str
-    candidates: tuple[Candidate, ...]
-    models: tuple[Any, ...]
-    frontier: Frontier
-    rule: Rule
-    scoring: str
-    validation_rows: int
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the candidates as a DataFrame, with a column `chosen`."""
-        import pandas as pd
-
-        rows = [{**asdict(candidate), "chosen": candidate.weight == self.weight} for candidate in self.candidates]
-        return pd.DataFrame(rows)
-
-    def evaluate(self, X: Any, y: Any, *, sensitive_features: Any) -> Evaluation:
-        """Measure the chosen model on other rows; report these numbers."""
-        model = self.estimator
-        s = _arrays.matrix(sensitive_features, "sensitive_features")
-        names = _arrays.column_names(sensitive_features, "sensitive", s.shape[1])
-        scores = scores_of(model, X)
-        return Evaluation(
-            _performance(model, X, y, self.scoring),
-            {name: gdp(scores, column) for name, column in zip(names, s.T)},
-            _tested(model, X, s, self.rule, 0),
-            len(s),
-        )
+class LowGainWarning(UserWarning):
+    """The chosen model is hardly better than a constant: it keeps too little of the unpenalised model's gain."""
 
 
 def select_weight(
-    estimator: ParityClassifier | ParityRegressor,
+    estimator: Any,
     X: Any,
     y: Any,
     *,
     sensitive_features: Any,
-    rule: Rule | None = None,
-    weights: Sequence[float] = WEIGHTS,
-    validation: float | tuple[Any, Any, Any] = 0.2,
-    scoring: str | None = None,
+    rule: Rule | float | str | None = None,
+    weights: Sequence[float] | None = None,
+    validation: float | Literal["last"] | tuple[Any, ...] = 0.2,
+    groups: Any = None,
+    order: Any = None,
+    scoring: str | Callable[..., float] | None = None,
+    refine: bool | int = False,
+    refit: bool = False,
     sample_weight: Any = None,
     sequential: bool = False,
     random_state: _arrays.RandomState = 0,
+    watch: Watch | None = None,
 ) -> Selection:
     r"""Choose λ on validation rows, from models of the whole grid trained at once.
 
-    .. math:: \hat\lambda = \text{rule}\bigl(\{(\text{performance}_\lambda, \text{GDP}_\lambda, \text{HSIC}_\lambda,
+    .. math:: \hat\lambda = \text{rule}\bigl(\{(\text{gain}_\lambda, \text{GDP}_\lambda, \text{HSIC}_\lambda,
         p_\lambda)\}_{\lambda \in \text{grid}}\bigr), \quad \text{each measured on rows that were not trained on.}
 
-    On the validation rows the chosen model is the best of many, so its numbers there are too good. Report
-    :meth:`Selection.evaluate` on test rows.
+    The gain is the share of the unpenalised model's improvement over a constant predictor that a model keeps. A chosen
+    model that keeps too little of it, or does not beat the constant, has ``satisfied=False`` and gives a
+    :class:`LowGainWarning`. On the validation rows the chosen model is the best of many, so its numbers there are too
+    good. Report :meth:`Selection.evaluate` on test rows.
 
     Parameters
     ----------
-    estimator : ParityClassifier or ParityRegressor
-        Unfitted estimator. Its `penalty_weight` is not used, and it is not changed.
+    estimator : ParityClassifier, ParityRegressor, or another estimator
+        Unfitted. It needs a parameter `penalty_weight`, which is set, and a ``fit`` that takes `sensitive_features`. It
+        is not changed. Estimators of this library are trained at once, others one after another.
     X, y, sensitive_features, sample_weight
         As in its ``fit``.
-    rule : IndependenceRule, TargetRule or PerformanceRule
-        None is ``PerformanceRule(0.01)``: the least GDP within 1 % of the unpenalised performance.
-    weights : sequence of float
-        The grid; 0 is added as the reference.
-    validation : float or (X, y, sensitive_features)
-        Share of the rows, drawn at random, to choose on instead of training; or such rows themselves.
-    scoring : str, optional
-        Name of a scikit-learn scorer; accuracy, or for a regressor mean squared error.
+    rule : Rule, float or str, optional
+        A rule; a limit on GDP such as 0.02; or a text such as "gdp <= 0.02", "hsic <= 0.001", "gain >= 90%",
+        "p > 0.05". None is :class:`PerformanceRule`: the least GDP at a small loss of the gain.
+    weights : sequence of float, optional
+        The grid; 0 is added as the reference. None is `WEIGHTS`.
+    validation : float, "last" or (X, y, sensitive_features)
+        Share of the rows to choose on instead of training, drawn at random; "last" for the last fifth of the rows as
+        they come; or such rows themselves, with their groups as a fourth part if they have any.
+    groups : array of shape (n,), optional
+        Group of each row, such as a person. A group is either trained on or chosen on, and intervals of GDP take
+        groups, not rows, as independent of each other.
+    order : array of shape (n,), optional
+        Key of each row, such as a date. Validation rows are the last ones; rows of equal key stay together.
+    scoring : str or callable, optional
+        Name of a scikit-learn scorer, a scorer, or a function of (model, X, y) that is better when larger. None is a
+        proper score: log loss, or mean squared error for a regressor.
+    refine : bool or int
+        Train a second round: this many weights (True: 3) on either side of the choice, up to its neighbours in the
+        grid, and choose again. Bounds of both rounds then use half of the error rate of the rule each, so that its
+        confidence holds for both together, provided that the gap in the population does not grow with the weight.
+    refit : bool
+        Fit the chosen weight again on training and validation rows. No number here is about that model, and the
+        confidence of a rule does not cover it; see :meth:`Selection.evaluate`.
     sequential : bool
         Train one model after another, for encoders that cannot be stacked, such as those with dropout.
     random_state
         Seed of the split and of the rows that the test uses; training uses the estimator's own.
+    watch : callable, optional
+        Called with a sentence at each step, such as ``print``.
 
     References
     ----------
@@ -149,86 +112,136 @@ def select_weight(
 
     Examples
     --------
-    >>> from frhsic.selection import TargetRule
+    >>> from frhsic.estimators import ParityClassifier
     >>> rng = np.random.default_rng(0)
     >>> s = rng.uniform(size=400)
     >>> X = np.column_stack([s, rng.normal(size=400)])
     >>> y = 2 * s + X[:, 1] > 1
     >>> model = ParityClassifier(epochs=50, random_state=0)
-    >>> chosen = select_weight(model, X, y, sensitive_features=s, rule=TargetRule(0.1), weights=[10, 100])
+    >>> chosen = select_weight(model, X, y, sensitive_features=s, rule="gdp <= 0.1", weights=[10, 100])
     >>> chosen.satisfied, chosen.weight > 0
     (True, True)
     """
-    if not isinstance(estimator, (ParityClassifier, ParityRegressor)):
-        raise TypeError(
-            f"estimator is {type(estimator).__name__}; a weight is chosen by performance and dependence, so pass a "
-            "ParityClassifier or ParityRegressor (its transform gives Z)."
-        )
-    rule = PerformanceRule() if rule is None else rule
-    scoring = scoring or ("accuracy" if isinstance(estimator, ParityClassifier) else "neg_mean_squared_error")
-    get_scorer(scoring)
+    check_estimator(estimator)
+    rule = rule_of(rule)
+    score = scoring_of(scoring, estimator)
     if sensitive_features is None:
         raise ValueError("sensitive_features is None: without it there is no dependence to choose by.")
+    grid = checked_weights(WEIGHTS if weights is None else weights)
+    count = REFINEMENT if refine is True else int(refine)
+    if count < 0:
+        raise ValueError(f"refine={refine!r}; pass True, or how many weights to try on either side of the choice.")
     seed = _arrays.seed_of(random_state) % 2**32
-    grid = sorted({0.0, *(float(weight) for weight in weights)})
-    (X, y, s, sample_weight), held_out = split(
-        X, y, sensitive_features, sample_weight, held_out=validation, name="validation", seed=seed
-    )
-    models = fit_path(
-        estimator, X, y, weights=grid, sensitive_features=s, sample_weight=sample_weight, sequential=sequential
-    )
-    measured = [_candidate(model, held_out, rule, scoring, seed) for model in models]
-    higher = not scoring.startswith("neg_")
-    admitted, at, reason = rule.choose(measured, higher)
-    candidates = tuple(replace(c, accepted=ok) for c, ok in zip(measured, admitted))
+    tell = watch or (lambda step: None)
+    everything = (X, y, sensitive_features, sample_weight)
+    fit, held = _parts(*everything, validation=validation, groups=groups, order=order, seed=seed, refit=refit)
+    fitting = Fitting(estimator, *fit, sequential, tell)
+    models = fitting.path(grid)
+    constant = held.constant(constant_predictor(estimator, *fit[:2], fit[3]), score)
+    confidence = 1 - (1 - rule.confidence) / 2 if count and rule.confidence > 0.5 else rule.confidence
+
+    def measure(models: Sequence[Any], unpenalised: float | None) -> list[Candidate]:
+        tell(f"measuring {len(models)} models on {len(held.s):,} validation rows")
+        found: list[Candidate] = []
+        for model in models:
+            reference = found[0].performance if found and unpenalised is None else unpenalised
+            found.append(held.candidate(model, rule, constant, confidence=confidence, unpenalised=reference))
+        return found
+
+    candidates = measure(models, None)
+    admitted, at, reason = rule.choose(candidates, score.higher_is_better)
+    more = refined_weights(grid, at, count) if count else []
+    if more:
+        added = fitting.path(more)
+        pairs = [*zip(candidates, models), *zip(measure(added, candidates[0].performance), added)]
+        pairs.sort(key=lambda pair: pair[0].weight)
+        candidates, models = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        admitted, at, reason = rule.choose(candidates, score.higher_is_better)
     if not admitted[at]:
         warnings.warn(f"{reason}. Try larger weights, or another penalty.", UnmetTargetWarning, stacklevel=2)
+    low = _low_gain(candidates[at], candidates[0], rule, constant)
+    if low is not None:
+        reason = f"{reason}; {low}"
+        warnings.warn(
+            f"weight {candidates[at].weight:g}: {low}. Allow more dependence, or bring more rows or better features.",
+            LowGainWarning,
+            stacklevel=2,
+        )
+    candidates = [replace(c, accepted=ok) for c, ok in zip(candidates, admitted)]
     runs = tuple(Run("none" if c.weight == 0 else "penalised", c.weight, 0, c.performance, c.gdp) for c in candidates)
+    chosen = models[at]
+    if refit:
+        whole = everything if isinstance(validation, (int, float, str)) else _with_validation(everything, validation)
+        tell(f"fitting weight {candidates[at].weight:g} again on all {len(whole[1]):,} rows")
+        chosen = Fitting(estimator, *whole).at(candidates[at].weight)
     return Selection(
         weight=candidates[at].weight,
-        estimator=models[at],
-        satisfied=admitted[at],
+        estimator=chosen,
+        satisfied=admitted[at] and low is None,
         reason=reason,
-        candidates=candidates,
+        candidates=tuple(candidates),
         models=tuple(models),
-        frontier=Frontier(runs, higher_is_better=higher),
+        frontier=Frontier(runs, higher_is_better=score.higher_is_better),
         rule=rule,
-        scoring=scoring,
-        validation_rows=len(held_out[1]),
+        scoring=score,
+        validation_rows=len(held.s),
+        constant=constant.performance,
+        constant_model=constant.model,
+        refitted=refit,
     )
 
 
-def _candidate(model: Any, rows: tuple[Any, Any, Any], rule: Rule, scoring: str, seed: int) -> Candidate:
-    X, y, s = rows
-    columns = _arrays.matrix(s, "sensitive_features")
-    scores = scores_of(model, X)
-    two_sided = max(2 * rule.confidence - 1, 0.01)  # both ends of an interval leave out as much
-    gaps = [gdp(scores, column, confidence=two_sided, random_state=seed) for column in columns.T]
-    test = _tested(model, X, columns, rule, seed)
-    error = np.nan if test.standard_error is None else test.standard_error
-    return Candidate(
-        weight=float(model.penalty_weight),
-        performance=_performance(model, X, y, scoring),
-        gdp=max(float(gap) for gap in gaps),
-        gdp_upper=max(gap.value if rule.confidence <= 0.5 else max(gap.interval[1], gap.value) for gap in gaps),
-        hsic=test.statistic,
-        hsic_upper=test.statistic + float(norm.ppf(rule.confidence)) * error,
-        pvalue=test.pvalue,
-    )
+def _parts(
+    X: Any,
+    y: Any,
+    s: Any,
+    sample_weight: Any,
+    *,
+    validation: float | str | tuple[Any, ...],
+    groups: Any,
+    order: Any,
+    seed: int,
+    refit: bool,
+) -> tuple[tuple[Any, Any, Any, Any], Rows]:
+    """Return (X, y, s, sample_weight) of the rows to train on, and the rows to choose on."""
+    if isinstance(validation, str) and validation == "last":
+        if order is not None:
+            raise ValueError('validation="last" takes the rows as they come; with order= pass a share, such as 0.2.')
+        validation, order = LAST_SHARE, np.arange(len(y))
+    if isinstance(validation, (int, float)):
+        fit, held = rows_held_out(len(y), validation, name="validation", seed=seed, groups=groups, order=order)
+        weights = None if sample_weight is None else rows_of(sample_weight, fit)
+        clusters = None if groups is None else np.asarray(groups)[held]
+        rows = Rows.of(rows_of(X, held), rows_of(y, held), rows_of(s, held), clusters, seed)
+        return (rows_of(X, fit), rows_of(y, fit), rows_of(s, fit), weights), rows
+    if isinstance(validation, str) or len(validation) not in (3, 4):
+        raise ValueError(
+            f"validation={validation if isinstance(validation, str) else '...'!r}; pass a share of the rows such as "
+            '0.2, "last", or the rows as (X, y, sensitive_features) or (X, y, sensitive_features, groups).'
+        )
+    if groups is not None or order is not None:
+        raise ValueError(
+            "groups and order say how to split rows, and validation holds rows already; pass their groups as its "
+            "fourth part."
+        )
+    if refit and sample_weight is not None:
+        raise ValueError("refit=True needs the weights of the validation rows; pass validation as a share of the rows.")
+    X_held, y_held, s_held, *rest = validation
+    return (X, y, s, sample_weight), Rows.of(X_held, y_held, s_held, rest[0] if rest else None, seed)
 
 
-def _tested(model: Any, X: Any, s: Any, rule: Rule, seed: int) -> IndependenceResult:
-    """Test Z or the scores, as the rule says, against all attributes jointly, on at most `TEST_ROWS` rows."""
-    seen = model.transform(X) if rule.of == "representation" else scores_of(model, X)
-    values = _arrays.to_numpy(s)
-    if len(values) > TEST_ROWS:
-        rows = np.random.default_rng(seed).choice(len(values), TEST_ROWS, replace=False)
-        seen, values = seen[rows], values[rows]
-    kernel_s = per_column_gaussians(values) if values.shape[1] > 1 else None
-    kernel_z = Gaussian(1.0) if np.ptp(seen, axis=0).max() == 0 else None  # a collapsed Z has no median distance
-    return gamma_test(seen, values, kernel_z, kernel_s, epsilon=rule.epsilon)
+def _with_validation(everything: tuple[Any, ...], validation: tuple[Any, ...]) -> tuple[Any, Any, Any, None]:
+    X, y, s = (joined(part, added) for part, added in zip(everything[:3], validation[:3]))
+    return X, y, s, None
 
 
-def _performance(model: Any, X: Any, y: Any, scoring: str) -> float:
-    score = float(get_scorer(scoring)(model, X, y))
-    return -score if scoring.startswith("neg_") else score
+def _low_gain(chosen: Candidate, unpenalised: Candidate, rule: Rule, constant: Constant) -> str | None:
+    """Return in which way the chosen model is hardly better than a constant, or None if it is."""
+    name, base = constant.scoring.name, figure(constant.performance.performance)
+    if math.isnan(chosen.gain):
+        return REASONS["no_gain"].format(name=name, unpenalised=figure(unpenalised.performance), constant=base)
+    least = getattr(rule, "least_gain", LEAST_GAIN)
+    if chosen.gain < least:
+        return REASONS["low_gain"].format(gain=percent(chosen.gain), least=percent(least))
+    # by a scorer such as accuracy, noise can look like a gain
+    return None if chosen.beats_constant else REASONS["no_better"]

@@ -17,7 +17,8 @@ class ColumnRoles:
 
     `features` and `drop` may hold patterns such as ``x_*``; without `features`, all other columns are features.
     `positive` is the value of the target that counts as 1, `favourable` the value that is good for a person, on which
-    Equal Opportunity is measured; left out, it is the positive one.
+    Equal Opportunity is measured; left out, it is the positive one. `groups` and `order` are columns to split rows by;
+    they are no features.
     """
 
     target: str
@@ -26,23 +27,32 @@ class ColumnRoles:
     features: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     favourable: object = None
+    groups: str | None = None
+    order: str | None = None
+
+    @property
+    def split_by(self) -> list[str]:
+        """The columns to split rows by."""
+        return [name for name in (self.groups, self.order) if name is not None]
 
     def find_features(self, names: Sequence[str], table: str) -> list[str]:
         """Return the features among the columns of a table; raise if the roles do not fit the table."""
         check_distinct(names, table)
         if not self.sensitive:
             raise ValueError("sensitive is empty; name at least one column.")
-        for name in (self.target, *self.sensitive):
+        for name in (self.target, *self.sensitive, *self.split_by):
             find(name, names, table)
             if name in self.drop:
-                raise ValueError(f"{name!r} is to be dropped but is the target or a sensitive attribute.")
+                raise ValueError(
+                    f"{name!r} is to be dropped but is the target, an attribute, or what rows are split by."
+                )
         if self.target in self.sensitive:
             raise ValueError(f"{self.target!r} is both the target and a sensitive attribute.")
         if len(set(self.sensitive)) < len(self.sensitive):
             raise ValueError(f"a sensitive attribute is named twice among {', '.join(self.sensitive)}.")
         chosen = [name for pattern in self.features or ("*",) for name in expand(pattern, names, table)]
         excluded = {name for pattern in self.drop for name in expand(pattern, names, table)}
-        excluded |= {self.target, *self.sensitive}
+        excluded |= {self.target, *self.sensitive, *self.split_by}
         features = [name for name in dict.fromkeys(chosen) if name not in excluded]
         if not features:
             raise ValueError(f"no column is left to predict from in {table}, beside the target and the attributes.")

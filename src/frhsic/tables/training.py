@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from frhsic.splits import by_group, in_order
 from frhsic.tables.columns import PYTHON, Advice, distinct, find_kinds, label, typed
 from frhsic.tables.dialect import DEFAULTS, ReadOptions
 from frhsic.tables.files import column_names, decimal, read_rows
@@ -36,13 +37,15 @@ class TrainingTable:
     name, target_name
         Names of the table and of the target.
     dropped
-        Number of rows of the table that lack the target.
+        Number of rows of the table that lack the target, or the column to split by.
     notes
         Sentences that a reader should see.
     given
         Number of rows of the table, those that were dropped or not drawn among them; 0 if they are all here.
     favourable
         The label that is good for a person, or None for the positive one.
+    groups, order
+        Columns to split rows by, or None.
     """
 
     X: pd.DataFrame
@@ -55,9 +58,15 @@ class TrainingTable:
     notes: tuple[str, ...] = ()
     given: int = 0
     favourable: object = None
+    groups: np.ndarray | None = None
+    order: np.ndarray | None = None
 
     def split(self, shares: Sequence[float], seed: int) -> list[tuple[pd.DataFrame, np.ndarray, pd.DataFrame]]:
-        """Split the rows at random into X, y, s: first those left for training, then one part of each share.
+        """Split the rows into X, y, s: first those left for training, then one part of each share."""
+        return [self._rows(rows) for rows in self.split_rows(shares, seed)]
+
+    def split_rows(self, shares: Sequence[float], seed: int) -> list[np.ndarray]:
+        """Return the rows of each part: at random, or with groups kept together, or the later the last in `order`.
 
         Rows without a sensitive attribute are left out of all parts but the first.
         """
@@ -66,18 +75,22 @@ class TrainingTable:
         if not all(0 < share < 1 for share in shares) or sum(shares) >= 1:
             shown = " and ".join(f"{share:g}" for share in shares)
             raise ValueError(f"the shares held out are {shown}; pass shares above 0 that leave rows to train on.")
-        order = np.random.default_rng([seed, 0]).permutation(n)
+        if self.groups is not None:
+            parts = by_group(self.groups, shares, seed=seed, name="the column of groups")
+        elif self.order is not None:
+            parts = in_order(self.order, shares, name="the column to split by")
+        else:
+            order = np.random.default_rng([seed, 0]).permutation(n)
+            parts = np.split(order, n - np.cumsum(sizes[::-1])[::-1])
         known = self.s.notna().all(axis=1).to_numpy()
-        training, *held_out = np.split(order, n - np.cumsum(sizes[::-1])[::-1])
-        held_out = [rows[known[rows]] for rows in held_out]
-        for share, rows in zip(shares, held_out):
+        parts = [parts[0], *(rows[known[rows]] for rows in parts[1:])]
+        for share, rows in zip(shares, parts[1:]):
             if len(rows) < LEAST_HELD_OUT:
                 raise ValueError(
                     f"{self.name} has {n} rows with a target; {100 * share:g} % of them are {len(rows)}, and to "
                     f"measure on held out rows takes {LEAST_HELD_OUT}. Bring more rows, or hold out a larger share."
                 )
-        parts = [self._rows(training), *map(self._rows, held_out)]
-        labels = parts[0][1]
+        labels = self.y[parts[0]]
         if self.binary and len(np.unique(labels)) < 2:
             raise ValueError(
                 f"all {len(labels):,} rows drawn for training have {labels[0]!r} as their target; {self.name} has too "
@@ -116,11 +129,12 @@ def read_training_table(
     """
     features = roles.find_features(column_names(path, options), path.name)
     target, sensitive = roles.target, list(roles.sensitive)
+    keys = [name for name in roles.split_by if name not in (target, *sensitive)]
     rows = read_rows(
         path,
-        [target, *sensitive, *features],
+        [target, *sensitive, *features, *keys],
         numeric=sensitive,
-        required=[target],
+        required=[target, *roles.split_by],
         seed=seed,
         watch=watch,
         options=options,
@@ -146,6 +160,7 @@ def read_training_table(
         tuple(notes),
         rows.given,
         _favourable(table[target], y, roles),
+        *(None if name is None else rows.frame[name].to_numpy() for name in (roles.groups, roles.order)),
     )
 
 

@@ -1,0 +1,90 @@
+"""Latency of a saved model: one row, a million rows, and the command `frhsic predict`.
+
+    python benchmarks/serving.py [--rows 1000000] [--columns 20]
+
+The model is a ParityClassifier of the default size, fitted on made rows; a fifth of its columns are text. Times are on
+one thread of the CPU, in processor time, so that other work on the machine does not count. For one row they are the
+median of many calls, for many rows the time of one call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from frhsic import ParityClassifier, load, save
+from frhsic.cli.predict import _write
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=200)
+    arguments = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    text = max(arguments.columns // 5, 1)
+    train = made(500, arguments.columns, text)
+    y, s = (train["x0"] > 0).to_numpy(), np.random.default_rng(1).normal(size=500)
+    model = ParityClassifier(epochs=arguments.epochs, device="cpu", random_state=0).fit(train, y, sensitive_features=s)
+    numbers = train.drop(columns=[f"t{i}" for i in range(text)])
+    plain = ParityClassifier(epochs=arguments.epochs, device="cpu", random_state=0)
+    plain.fit(numbers.to_numpy(), y, sensitive_features=s)
+    rows = made(arguments.rows, arguments.columns, text)
+    one, row = rows.iloc[:1], numbers.to_numpy()[:1]
+    print("| what | time |\n|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        path, table = Path(folder) / "model.safetensors", Path(folder) / "new.csv"
+        save(model, path)
+        rows.to_csv(table, index=False)
+        size = path.stat().st_size / 1024
+        show("load the model", typical(lambda: load(path), 5), f"; the file has {size:,.0f} KiB")
+        model = load(path)
+        show("one row, DataFrame", typical(lambda: model.predict_proba(one), arguments.repeats))
+        show("one row, array", typical(lambda: plain.predict_proba(row), arguments.repeats))
+        show(f"{arguments.rows:,} rows, DataFrame", typical(lambda: model.predict_proba(rows), 1))
+        numeric = [name for name in rows if name.startswith("x")]
+        scores = Path(folder) / "scores.csv"
+        show(
+            f"`frhsic predict`, {arguments.rows:,} rows of CSV",
+            typical(lambda: _write(model, list(rows), numeric, table, [], scores), 1),
+            " after loading",
+        )
+
+
+def made(n: int, columns: int, text: int) -> pd.DataFrame:
+    """Return n rows of normal numbers and of text with five levels."""
+    rng = np.random.default_rng(0)
+    numbers = {f"x{i}": rng.normal(size=n) for i in range(columns - text)}
+    return pd.DataFrame(numbers | {f"t{i}": rng.choice(["a", "b", "c", "d", "e"], n) for i in range(text)})
+
+
+def typical(call: Callable[[], Any], repeats: int) -> float:
+    """Return the median seconds of a call; several calls are preceded by one that is not counted."""
+    if repeats > 1:
+        call()
+    seconds = []
+    for _ in range(repeats):
+        started = time.process_time()
+        call()
+        seconds.append(time.process_time() - started)
+    return median(seconds)
+
+
+def show(what: str, seconds: float, note: str = "") -> None:
+    shown = f"{1000 * seconds:.2g} ms" if seconds < 1 else f"{seconds:.2g} s"
+    print(f"| {what} | {shown}{note} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

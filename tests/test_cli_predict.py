@@ -1,0 +1,112 @@
+"""`frhsic predict`: the scores of a saved model, row by row, without the sensitive attribute."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from estimator_samples import QUICK, people
+from frhsic import load, save
+from frhsic.cli import app
+from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor
+from frhsic.tables import files
+
+run = CliRunner().invoke
+FAST = {**QUICK, "epochs": 2}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("serving")
+    X, paid, age = people()
+    X = X.assign(size=X["size"].astype(str))
+    rows = {"sensitive_features": age}
+    save(ParityClassifier(**FAST).fit(X, np.where(paid, "yes", "no"), **rows), folder / "model")
+    save(ParityRegressor(**FAST).fit(X, X["hours"] * 2.0, **rows), folder / "numbers")
+    save(ParityClassifier(**FAST).fit(X, X["job"], **rows), folder / "jobs")
+    save(ParityEncoder(**FAST).fit(X, **rows), folder / "encoder")
+    save(ParityClassifier(**FAST).fit(X[["hours"]].to_numpy(), paid, **rows), folder / "nameless")
+    table = X.assign(id=[f"p{i}" for i in range(len(X))], note="x", age=age)[
+        ["note", "job", "id", *X.columns.drop("job")]
+    ]
+    table.to_csv(folder / "new.csv", index=False)
+    table.to_parquet(folder / "new.parquet")
+    return folder
+
+
+def features(place):
+    return pd.read_csv(place / "new.csv")[["hours", "job", "owner", "size"]]
+
+
+@pytest.mark.parametrize("table", ["new.csv", "new.parquet"])
+@pytest.mark.parametrize("piece", [7, 100_000])
+def test_scores_are_those_of_the_model_in_the_order_of_the_rows(place, tmp_path, monkeypatch, table, piece):
+    monkeypatch.setattr(files, "CHUNK_ROWS", piece)
+    out = tmp_path / "scores.csv"
+    result = run(app, ["predict", str(place / "model"), str(place / table), "-o", str(out), "--keep", "id"])
+    assert (result.exit_code, result.stdout, result.stderr) == (0, f"{out}\n", "")
+    scores, model = pd.read_csv(out), load(place / "model")
+    assert list(scores) == ["id", "score", "predicted"]
+    assert scores["id"].tolist() == [f"p{i}" for i in range(200)]
+    assert np.allclose(scores["score"], model.predict_proba(features(place))[:, 1], atol=1e-6)
+    assert scores["predicted"].tolist() == model.predict(features(place)).tolist()
+    assert [path.name for path in tmp_path.iterdir()] == ["scores.csv"]
+
+
+def test_numbers_several_classes_and_representations_are_written_too(place, tmp_path):
+    frames = {}
+    for name in ("numbers", "jobs", "encoder"):
+        out = tmp_path / f"{name}.csv"
+        result = run(app, ["predict", str(place / name), str(place / "new.csv"), "-o", str(out)])
+        assert result.exit_code == 0, result.output
+        frames[name] = pd.read_csv(out)
+    X = features(place)
+    assert np.allclose(frames["numbers"]["predicted"], load(place / "numbers").predict(X), rtol=1e-5)
+    jobs = frames["jobs"]
+    assert list(jobs) == ["score_clerk", "score_cook", "score_nurse", "predicted"]
+    assert np.allclose(jobs.iloc[:, :3].sum(axis=1), 1)
+    assert jobs["predicted"].tolist() == load(place / "jobs").predict(X).tolist()
+    assert np.allclose(frames["encoder"], load(place / "encoder").transform(X), atol=1e-5)
+    assert list(frames["encoder"])[:2] == ["z_0", "z_1"]
+
+
+def test_a_row_that_lacks_a_value_has_no_score_and_is_counted(place, tmp_path):
+    table = pd.read_csv(place / "new.csv", dtype={"hours": object})
+    table.loc[[3, 5], "hours"] = ["?", None]
+    table.loc[7, "note"] = None  # not needed
+    table.to_csv(tmp_path / "gaps.csv", index=False)
+    out = tmp_path / "scores.csv"
+    result = run(app, ["predict", str(place / "model"), str(tmp_path / "gaps.csv"), "-o", str(out)])
+    assert result.exit_code == 0, result.output
+    scores = pd.read_csv(out)
+    assert scores.index[scores["score"].isna()].tolist() == [3, 5]
+    assert scores["predicted"].isna().sum() == 2
+    assert "2 of 200 rows lack a value" in result.stderr
+
+
+def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "few.csv").write_text("hours,owner\n1,True\n")
+    (tmp_path / "none.csv").write_text("hours,job,owner,size\n")
+    (tmp_path / "strange.csv").write_text("hours,job,owner,size\n3,pilot,True,s\n")
+    new = str(place / "new.csv")
+    for arguments, message in (
+        (
+            [str(place / "model"), "few.csv"],
+            "lacks 2 of the columns that model needs: 'job', 'size'",
+        ),
+        ([str(place / "model"), "none.csv"], "has a header and no rows"),
+        ([str(place / "model"), "strange.csv"], "pilot"),
+        ([str(place / "model"), new, "--keep", "idd"], "'idd'"),
+        ([str(place / "model"), "few.csv", "-o", "few.csv"], "would overwrite the table"),
+        (["missing", new], "there is no saved model 'missing'"),
+        ([str(place / "nameless"), new], "without column names"),
+        ([str(place / "model"), new, "-o", "nowhere/x.csv"], "the folder 'nowhere' of the scores is not there"),
+    ):
+        result = run(app, ["predict", *arguments])
+        assert result.exit_code == 2, arguments
+        assert message in result.stderr
+        assert result.stderr.startswith("frhsic predict: ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["few.csv", "none.csv", "strange.csv"]
