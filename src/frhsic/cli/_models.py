@@ -34,7 +34,7 @@ def with_columns(path: Path) -> tuple[Any, list[str], list[str]]:
 def applied(path: Path) -> tuple[Derived, bool]:
     """Load a model that knows its columns; return the numbers it makes of rows, and whether the last is a score.
 
-    The numbers are Z, if the model has one, and the probability of the second class or the prediction, if it has a head.
+    The numbers are Z and the probability of the second class or the prediction, as far as the model has them.
     """
     model, features, numeric = with_columns(path)
     classes = getattr(model, "classes_", None)
