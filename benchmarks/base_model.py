@@ -2,15 +2,15 @@ r"""What the base model gives and what the penalty gives: every method with and 
 
 Roles of the rows, by a permutation that is fixed for each dataset. The *development half* is where settings were
 chosen (screens of encoders, scales, epochs and kernels, on validation rows inside it). The other half is cut into five
-parts of a tenth of the rows each; in split k, part k is tested on and all other rows train (85 %) or validate (15 %). So
+parts of a tenth of the rows each; in split k, part k is tested on, all other rows train (85 %) or validate (15 %). So
 no test row was ever a row that settings were chosen on, and no row is tested twice. Bank and Credit had no screen.
 
-Each method is trained at nine weights. GDP is :func:`frhsic.parity.gdp` on the test rows. A method's performance "at 50 %"
-is read off its path where the GDP, averaged over splits, falls to half of that of LightGBM without penalty, linearly
-between neighbouring weights; the same place is read in each split, which gives paired standard errors.
+Each method is trained at nine weights. GDP is :func:`frhsic.parity.gdp` on the test rows. The program
+`base_model_report.py` reads performance at equal GDP off these paths and makes the tables and the figure of the page.
 
     python benchmarks/base_model.py --device cuda --jobs 16 --out FOLDER     # trains and measures, appends to a file
-    python benchmarks/base_model.py --report FOLDER                          # tables, and FOLDER/base_model.json
+    python benchmarks/base_model.py --report FOLDER                          # every method of that run
+    python benchmarks/base_model.py --figure FILE.svg                        # the figure, from the shipped records
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,7 +46,6 @@ SPLITS = 5
 SEED = 7
 WEIGHTS = (0.0, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 AMOUNTS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
-LEVELS = (0.75, 0.5, 0.25)
 RIVALS = ("reg-gdp", "frem", "frhsic", "mmd", "dcor", "adv", "laftr")
 FEW_RIVALS = RIVALS[:4]
 OLD_KERNEL = 10 * (Linear() + Gaussian(1.0))
@@ -371,78 +370,8 @@ def run(arguments: argparse.Namespace) -> None:
             print(f"{name} {method.name} {time.time() - began:.1f} s", flush=True)
 
 
-def read(folder: Path) -> pd.DataFrame:
-    """Return the records of all groups."""
-    lines = [line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
-    return pd.DataFrame([json.loads(line) for line in lines])
-
-
-def read_off(runs: pd.DataFrame, level: float, column: str) -> np.ndarray | None:
-    """Return a column in each split where the mean GDP first falls to `level`, or None if it never does."""
-    by_weight = runs.pivot(index="weight", columns="split", values=["gdp", column]).sort_index()
-    mean = by_weight["gdp"].mean(axis=1).to_numpy()
-    values = by_weight[column].to_numpy()
-    if mean[0] <= level:
-        return values[0]
-    below = np.flatnonzero(mean <= level)
-    if not len(below):
-        return None
-    i = below[0]
-    share = (mean[i - 1] - level) / (mean[i - 1] - mean[i])
-    return np.asarray((1 - share) * values[i - 1] + share * values[i])
-
-
-def report(folder: Path) -> None:
-    """Print the tables and write them as JSON."""
-    records = read(folder)
-    tests = records[records.part == "test"]
-    out: dict[str, Any] = {}
-    for name in [d for d in DATASETS if d in set(tests.dataset)]:
-        own = tests[tests.dataset == name]
-        reference = own[own.method == "lightgbm"]
-        sign = -1 if reference.performance.mean() < 0.1 else 1
-        gap = float(reference.gdp.mean())
-        print(f"\n{name}: GDP of LightGBM {gap:.4f}; performance unpenalised, and at 75, 50, 25 % of it (standard error")
-        print("of the difference from the best at each level)")
-        rows: dict[str, list[np.ndarray | None]] = {}
-        for method, runs in own.groupby("method"):
-            free = runs[runs.weight == 0].sort_values("split").performance.to_numpy()
-            rows[str(method)] = [free, *(read_off(runs, level * gap, "performance") for level in LEVELS)]
-        best = []
-        for i in range(1 + len(LEVELS)):
-            means = {m: sign * v[i].mean() for m, v in rows.items() if v[i] is not None and "needs S" not in m}
-            best.append(max(means, key=means.__getitem__))
-        for method, values in rows.items():
-            cells, kept = [], []
-            for i, value in enumerate(values):
-                if value is None:
-                    cells.append("      –        ")
-                    kept.append(None)
-                    continue
-                difference = value - rows[best[i]][i]
-                error = difference.std(ddof=1) / math.sqrt(len(difference)) if method != best[i] else 0.0
-                behind = -sign * difference.mean()
-                mark = "*" if method == best[i] else "=" if behind <= error else " "
-                cells.append(f"{value.mean():.4f} ({error:.4f}){mark}")
-                kept.append({"mean": value.mean(), "behind_best": behind, "error": error})
-            print(f"{method:24s} " + "  ".join(cells))
-            out.setdefault(name, {})[method] = kept
-        for column in ("linear", "cosines", "boosted"):
-            for method in ("default before", "default, kernel before", "default"):
-                runs = own[own.method == method]
-                if column in runs and len(runs):
-                    have = runs.dropna(subset=[column])
-                    values = [read_off(have, level * gap, column) for level in LEVELS[1:]]
-                    shown = ["–" if v is None else f"{v.mean():.3f} ± {v.std(ddof=1) / 5**0.5:.3f}" for v in values]
-                    print(f"  R² of S from Z, {column:8s} {method:24s} at 50, 25 %: {'  '.join(shown)}")
-                    out[name].setdefault("probes", {})[f"{column}, {method}"] = [
-                        None if v is None else v.mean() for v in values
-                    ]
-        out[name]["reference_gdp"] = gap
-    (folder / "base_model.json").write_text(json.dumps(out, indent=1) + "\n")
-
-
-if __name__ == "__main__":
+def main(argv: Sequence[str] | None = None) -> None:
+    """Train and measure, or report on what was measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--group", choices=("paper", "base", "trees"), default="base")
     parser.add_argument("--datasets", default=",".join(DATASETS))
@@ -451,9 +380,17 @@ if __name__ == "__main__":
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no new training starts")
     parser.add_argument("--out", default="base-model")
-    parser.add_argument("--report", metavar="FOLDER", help="print the tables of a finished run")
-    given = parser.parse_args()
-    if given.report:
-        report(Path(given.report))
+    parser.add_argument("--report", metavar="FOLDER", help="print every method of a finished run")
+    parser.add_argument("--figure", metavar="FILE", help="draw the figure of the shipped records")
+    given = parser.parse_args(argv)
+    if given.report or given.figure:
+        import base_model_report
+
+        options = ["--figure", given.figure] if given.figure else ["--all"]
+        base_model_report.main(options + (["--records", given.report] if given.report else []))
     else:
         run(given)
+
+
+if __name__ == "__main__":
+    main()
