@@ -328,12 +328,10 @@ def run(arguments: argparse.Namespace) -> None:
     folder, started = Path(arguments.out), time.time()
     folder.mkdir(parents=True, exist_ok=True)
     names = arguments.datasets.split(",")
-    file = (folder / f"{arguments.group}.jsonl").open("a")
 
     def write(name: str, records: list[dict[str, Any]]) -> None:
-        for record in records:
-            file.write(json.dumps({"dataset": name, **record}) + "\n")
-        file.flush()
+        with (folder / f"{arguments.group}.jsonl").open("a") as file:
+            file.writelines(json.dumps({"dataset": name, **record}) + "\n" for record in records)
 
     if arguments.group == "trees":
         work = [(name, k, weight) for name in reversed(names) for weight in WEIGHTS for k in range(SPLITS)]

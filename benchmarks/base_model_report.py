@@ -88,6 +88,11 @@ def read_off(runs: pd.DataFrame, level: float, column: str) -> np.ndarray | None
     return np.asarray((1 - share) * values[i - 1] + share * values[i])
 
 
+def titles(records: pd.DataFrame) -> dict[str, str]:
+    """Return the datasets that have records, with their titles."""
+    return {name: title for name, title in TITLES.items() if (records.dataset == name).any()}
+
+
 class Dataset:
     """The records of one dataset, read at shares of LightGBM's GDP."""
 
@@ -144,7 +149,7 @@ def performance_table(records: pd.DataFrame) -> str:
     """Return Markdown: performance without penalty and at each level; ± is the paired standard error to the default."""
     header = ("dataset", "GDP", *COLUMNS)
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    for name, title in TITLES.items():
+    for name, title in titles(records).items():
         dataset = Dataset(records, name)
         for level in (None, *LEVELS):
             measured = [dataset.column(column, level) for column in COLUMNS]
@@ -178,7 +183,7 @@ def left_table(records: pd.DataFrame) -> str:
     header = ["dataset", "decisions: default", "before", "boosting", "transport", "cosines: default", "less before"]
     header += ["boosted: default", "less before"]
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    for name, title in TITLES.items():
+    for name, title in titles(records).items():
         dataset = Dataset(records, name)
         cells = []
         for method in ("default", "default before", "boosting", TRANSPORT):
@@ -205,7 +210,7 @@ def within_one_error(records: pd.DataFrame, level: float, left_out: Sequence[str
 def all_methods(records: pd.DataFrame) -> str:
     """Return every method on every dataset, and the probes, as text."""
     lines = []
-    for name, title in TITLES.items():
+    for name, title in titles(records).items():
         dataset = Dataset(records, name)
         lines.append(
             f"\n{title}: GDP of LightGBM {dataset.reference_gdp:.4f}; performance without penalty, and at 75, 50, 25 %"
@@ -259,7 +264,7 @@ def figure(records: pd.DataFrame, path: Path) -> None:
 
     plt.rcParams.update({"svg.hashsalt": "base_model", "font.size": 9, "axes.titlesize": 10})
     canvas, axes = plt.subplots(2, 4, figsize=(9.2, 5.4), layout="constrained")
-    for axis, (name, title) in zip(axes.flat, TITLES.items()):
+    for axis, (name, title) in zip(axes.flat, titles(records).items()):
         dataset = Dataset(records, name)
         unit = 1000 if name == "crime" else 100
         for position, (method, style) in enumerate(STYLES.items()):
@@ -294,7 +299,10 @@ def figure(records: pd.DataFrame, path: Path) -> None:
     corner = axes.flat[-1]
     corner.axis("off")
     corner.legend(
-        handles=handles, loc="center", frameon=False, title="Up is better. Bars: ± one\nstandard error, five splits"
+        handles=handles,
+        loc="center",
+        frameon=False,
+        title="Up is better. Bars: ± one standard\nerror of the difference, five splits",
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     canvas.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)

@@ -41,6 +41,8 @@ def start(module: ModuleType, options: str, *more: str) -> None:
 
 def test_no_program_is_left_out():
     tested = {
+        "base_model",
+        "base_model_report",
         "certificates",
         "coverage",
         "dependence",
@@ -54,6 +56,51 @@ def test_no_program_is_left_out():
         "unsupervised",
     }
     assert {path.stem for path in FOLDER.glob("*.py")} == tested
+
+
+def test_base_model(program, monkeypatch, tmp_path, capsys):
+    pytest.importorskip("lightgbm")
+    monkeypatch.syspath_prepend(FOLDER)
+    module = program("base_model")
+    rng = np.random.default_rng(0)
+    s, x = rng.normal(size=500), rng.normal(size=(500, 3))
+    x[:, 0] += s
+    np.savez(tmp_path / "compas.npz", X=x, y=(x.sum(1) + rng.normal(size=500) > 0).astype(float), s=s)
+    np.savez(tmp_path / "crime.npz", X=x, y=0.1 * x.sum(1), s=s)
+    monkeypatch.setattr(module, "WEIGHTS", (0.0, 10.0))
+    monkeypatch.setattr(module, "SPLITS", 2)
+    monkeypatch.setattr(module, "RIVALS", ("reg-gdp", "laftr"))
+    monkeypatch.setattr(module.Style, "length", lambda style, rows: (2, None))
+    out = tmp_path / "out"
+    for group in ("paper", "base", "trees"):
+        options = f"--group {group} --datasets compas,crime --jobs 1 --device cpu"
+        start(module, options, "--data", str(tmp_path), "--out", str(out))
+    capsys.readouterr()
+    start(module, "--report", str(out))
+    text = capsys.readouterr().out
+    assert "Crime (MSE): GDP of LightGBM" in text
+    assert {"default", "reg-gdp, base", "laftr, base", "boosting", "transport"} <= {
+        line[2:26].strip().removesuffix(" (needs S)") for line in text.splitlines()
+    }
+    records = [json.loads(line) for path in out.glob("*.jsonl") for line in path.read_text().splitlines()]
+    rows = [(record["dataset"], record["method"], record["part"], record["split"]) for record in records]
+    assert rows.count(("compas", "default", "test", 1)) == 2
+    start(module, "--figure", str(tmp_path / "figure.svg"), "--report", str(out))
+    assert (tmp_path / "figure.svg").stat().st_size > 1000
+
+
+def test_roles_of_rows_in_the_comparison_of_base_models(program):
+    """No row is tested twice, no test row is in the half that chose the settings, and that half is used to train."""
+    module = program("base_model")
+    development = set(np.random.default_rng([module.SEED, 0]).permutation(997)[: 997 // 2])
+    tested = []
+    for split in range(module.SPLITS):
+        parts = module.split_rows(997, split)
+        assert len(np.unique(np.concatenate(parts))) == sum(map(len, parts))
+        assert len(development - set(parts[0]) - set(parts[1])) <= 1  # one row may go, for equal sizes
+        tested += list(parts[2])
+    assert len(set(tested)) == len(tested) > 0.49 * 997
+    assert development.isdisjoint(tested)
 
 
 def test_intervals(program, capsys):
