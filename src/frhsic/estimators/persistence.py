@@ -87,12 +87,18 @@ def save(model: ParityBase, path: str | Path) -> None:
     >>> bool((again.predict([[0.5]]) == model.predict([[0.5]])).all())
     True
     """
+    write_whole(Path(path), file_bytes(model))
+
+
+def file_bytes(model: ParityBase) -> bytes:
+    """Return the content of the file that :func:`save` writes."""
     if type(model) not in _classes().values():
         raise TypeError(f"model is {type(model).__name__}; pass a fitted {', '.join(ESTIMATORS)}.")
     check_is_fitted(model)
     header, tensors = _header(model), _tensors(model)
     header["checksum"] = _checksum(header, tensors)
-    write_whole(Path(path), to_bytes(tensors, {KEY: json.dumps(header, allow_nan=False)}))
+    content: bytes = to_bytes(tensors, {KEY: json.dumps(header, allow_nan=False)})
+    return content
 
 
 def load(path: str | Path, *, encoder: Any = None, penalty: Any = None) -> Any:
