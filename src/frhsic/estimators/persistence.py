@@ -4,7 +4,8 @@ A file is a safetensors file. Its tensors are the weights of encoder and head, t
 training curves. Its metadata hold a JSON header under the key "frhsic": the number of the layout, versions, the
 estimator and its parameters, the architecture, the columns with their scales and levels, the classes, and a SHA-256
 checksum of the header and the tensors. Any reader of safetensors can read it, :func:`describe` returns it, and reading
-it executes nothing.
+it executes nothing. The checksum finds damage, not forgery: anyone can write a file with a right one. Load models only
+from people whom you trust to give you a model; a bad file cannot do worse than predict badly.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from torch import Tensor, nn
 from frhsic import kernels, penalties
 from frhsic._files import write_whole
 from frhsic._version import __version__
+from frhsic.estimators.header import Invalid, check_header, check_tensors, reading
 from frhsic.fleet import Bottleneck, affine_head, mlp_encoder
+from frhsic.fleet.randomness import seeded
 from frhsic.kernels import Kernel
 from frhsic.penalties import NoPenalty, Penalty
 from frhsic.tables import Category, Number, TableEncoding
@@ -114,18 +117,27 @@ def load(path: str | Path, *, encoder: Any = None, penalty: Any = None) -> Any:
         The custom encoder or penalty that the model was made with, if it was made with one.
     """
     header, name = describe(path), Path(path).name
-    tensors = load_file(path)
-    written, current = header.get("checksum"), _checksum(header, tensors)
+    with reading(name):
+        tensors = load_file(path)
+        written, current = header.get("checksum"), _checksum(header, tensors)
     if written != current:
         raise ValueError(
             f"{name} is not what was written: its checksum is {current[:12]}..., it says {str(written)[:12]}... "
             "Get the file again."
         )
-    if header["estimator"] not in ESTIMATORS:
-        raise ValueError(f"{name} holds a {header['estimator']!r}, which this version does not know.")
+    with reading(name):
+        check_header(header)
+        check_tensors(header, tensors, CURVES)
+    if penalty is not None and not isinstance(penalty, Penalty):
+        raise TypeError(f"penalty is {penalty!r}; pass an object such as the one that was trained with.")
     model = _classes()[header["estimator"]]()
-    model.set_params(**_parameters(header, {"encoder": encoder, "penalty": penalty}))
-    _restore(model, header, tensors)
+    made = _given_encoder(encoder, header["architecture"])
+    with reading(name):
+        parameters = _parameters(header, {"encoder": encoder, "penalty": penalty})
+        if not parameters.keys() <= model.get_params(deep=False).keys():
+            raise Invalid("it has parameters that this version does not know")
+        model.set_params(**parameters)
+        _restore(model, header, tensors, made)
     return model
 
 
@@ -138,15 +150,17 @@ def describe(path: str | Path) -> dict[str, Any]:
         with safe_open(file, framework="pt") as opened:
             metadata = opened.metadata() or {}
     except (SafetensorError, OSError) as error:
-        raise ValueError(f"{file.name} is not a whole safetensors file: {error}. It may have been cut off.") from error
+        raise ValueError(f"{file.name} is not a whole safetensors file: {str(error)[:200]}. It may have been cut off.") from error
     try:
         header = json.loads(metadata[KEY])
         layout = header["layout"]
-    except (KeyError, TypeError, ValueError) as error:
+        versions = header.get("versions")
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ValueError(f"{file.name} is a safetensors file, but not one that frhsic.save has written.") from error
     if not isinstance(layout, int) or not 1 <= layout <= LAYOUT:
+        version = versions.get("frhsic", "?") if isinstance(versions, dict) else "?"
         raise ValueError(
-            f"{file.name} has layout {layout!r}, written by frhsic {header.get('versions', {}).get('frhsic', '?')}; "
+            f"{file.name} has layout {str(layout)[:20]}, written by frhsic {str(version)[:20]}; "
             f"this is frhsic {__version__}, which reads layouts up to {LAYOUT}. Load it with a newer version."
         )
     return dict(header)
@@ -158,6 +172,8 @@ def set_state(penalty: Penalty, state: dict[str, Tensor]) -> None:
         *path, last = name.split(".")
         owner = penalty.get_submodule(".".join(path))
         if last in owner._parameters:
+            if owner.get_parameter(last).shape != values.shape:
+                raise ValueError(f"the state {name!r} of {type(penalty).__name__} has shape {tuple(values.shape)}.")
             with torch.no_grad():
                 owner.get_parameter(last).copy_(values)
         elif last in owner._buffers:
@@ -295,8 +311,6 @@ def _parameters(header: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]
     for name, value in header["parameters"].items():
         if given.get(name) is not None:
             parameters[name] = given[name]
-            if name == "penalty" and not isinstance(given[name], Penalty):
-                raise TypeError(f"penalty is {given[name]!r}; pass an object such as the one that was trained with.")
         elif is_custom(value):
             raise ValueError(
                 f"the model was made with {'an' if name == 'encoder' else 'a'} {name} of the user's own, "
@@ -307,7 +321,9 @@ def _parameters(header: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]
     return parameters
 
 
-def _restore(model: ParityBase, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+def _restore(
+    model: ParityBase, header: dict[str, Any], tensors: dict[str, Tensor], encoder: nn.Module | None
+) -> None:
     """Give an estimator that has its parameters the fitted state of a file."""
     for name, value in header["learned"].items():
         if name == "classes_":
@@ -316,8 +332,12 @@ def _restore(model: ParityBase, header: dict[str, Any], tensors: dict[str, Tenso
             setattr(model, name, np.array(value, dtype=object) if name in NAMES else from_json(value))
     architecture = header["architecture"]
     model.has_bottleneck_ = architecture.get("bottleneck", False)
-    model.encoder_ = _loaded(_encoder(architecture, model.encoder), tensors, "encoder")
-    model.head_ = _loaded(affine_head(*architecture["head"]), tensors, "head")
+    size, outputs = architecture["head"]
+    with seeded():  # the initial weights that layers draw are overwritten
+        body = mlp_encoder(architecture["columns"], architecture["hidden"], size) if encoder is None else encoder
+        head = affine_head(size, outputs)
+    body = nn.Sequential(body, Bottleneck(size)) if model.has_bottleneck_ else body
+    model.encoder_, model.head_ = _loaded(body, tensors, "encoder"), _loaded(head, tensors, "head")
     penalty = model.penalty if is_custom(header["penalty"]) else from_json(header["penalty"])
     if not isinstance(penalty, Penalty):
         raise ValueError(
@@ -331,16 +351,15 @@ def _restore(model: ParityBase, header: dict[str, Any], tensors: dict[str, Tenso
         setattr(model, name, tensors[name].numpy())
 
 
-def _encoder(architecture: dict[str, Any], custom: Any) -> nn.Module:
-    size = architecture["head"][0]
-    encoder: Any
+def _given_encoder(custom: Any, architecture: dict[str, Any]) -> nn.Module | None:
+    """Return the encoder that the user passed again, made anew."""
     if custom is None:
-        encoder = mlp_encoder(architecture["columns"], architecture["hidden"], size)
-    else:
+        return None
+    with seeded():
         encoder = copy.deepcopy(custom) if isinstance(custom, nn.Module) else custom(architecture["columns"])
     if not isinstance(encoder, nn.Module):
         raise TypeError(f"encoder made {type(encoder).__name__}; it must make a torch.nn.Module.")
-    return nn.Sequential(encoder, Bottleneck(size)) if architecture.get("bottleneck") else encoder
+    return encoder
 
 
 def _loaded(module: nn.Module, tensors: dict[str, Tensor], part: str) -> nn.Module:

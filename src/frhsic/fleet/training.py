@@ -39,6 +39,7 @@ from frhsic.fleet.bottleneck import floored
 from frhsic.fleet.data import Member, Purpose, TrainingData, batch_order, stream, stream_seed
 from frhsic.fleet.execution import Execution, GraphCapture, chunks, compiled, saved_bytes, settings
 from frhsic.fleet.progress import EpochLog, Pace, Watch, watching
+from frhsic.fleet.randomness import Stream, may_draw, seeded
 from frhsic.fleet.recipe import Recipe, Task, require_rows, row_losses
 from frhsic.fleet.result import Fleet, assembled, warn_of_divergence
 from frhsic.fleet.state import Layout, State, is_trained, pieces, unadapted
@@ -104,12 +105,13 @@ def train(
         pace = Pace(watch, len(members), recipe.epochs)
         while waiting:
             chunk = waiting.popleft()
-            torch.manual_seed(stream_seed(chunk[0].seed, chunk[0].split, Purpose.TRAINING))
+            draws = Stream(stream_seed(chunk[0].seed, chunk[0].split, Purpose.TRAINING), plan.device, plan.draws)
             trainer = Trainer(plan, chunk)  # line 1
             history = EpochLog(recipe.epochs, trainer.state, data.rows)
             try:
                 for epoch in range(0 if interrupted else recipe.epochs):  # line 2
-                    trainer.epoch(epoch)
+                    with draws.lent():
+                        trainer.epoch(epoch)
                     history.close(epoch)
                     if not history.report(pace):
                         break
@@ -309,6 +311,7 @@ class Plan:
     order: tuple[int, ...]  # place of each of them in the caller's order
     outputs: int
     built: dict[tuple[int, int], Model]  # the first model, until it is used
+    draws: bool  # whether a step may draw from torch's global generators
     shared: frozenset[str]  # state of the penalty that stays as `prepare` left it
     bytes_per_model: int  # memory of one model in a step
 
@@ -326,11 +329,13 @@ class Plan:
         order = tuple(sorted(range(len(members)), key=lambda i: (members[i].seed, members[i].split)))
         first, outputs, table = members[order[0]], recipe.outputs(data), data.table()
         model = build_model(recipe, data, outputs, first.seed, first.split)
-        with torch.random.fork_rng(devices=[]):
+        with seeded():
+            before = torch.get_rng_state()
             tried = _tried(model, table[: min(recipe.batch_size, data.rows)].cpu(), outputs, recipe.epochs)
+            draws = may_draw(model, before)
         ready = {(first.seed, first.split): model}
         in_order = tuple(members[i] for i in order)
-        return cls(data, recipe, how, device, table.to(device), in_order, order, outputs, ready, *tried)
+        return cls(data, recipe, how, device, table.to(device), in_order, order, outputs, ready, draws, *tried)
 
     def chunks(self) -> list[list[Member]]:
         """Return the members that are trained at once: all that fit into memory, or one after another."""
@@ -345,8 +350,7 @@ class Plan:
 
 def build_model(recipe: Recipe, data: TrainingData, outputs: int, seed: int, split: int) -> Model:
     """Build a model on the CPU: initial weights from its stream, penalty fitted to its training rows (line 1)."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(stream_seed(seed, split, Purpose.WEIGHTS))
+    with seeded(stream_seed(seed, split, Purpose.WEIGHTS)):
         encoder, head, penalty = recipe.modules(data, outputs)
     if not penalty.prepared:
         penalty.prepare(data.s[split].cpu(), stream(seed, split, Purpose.PENALTY))
