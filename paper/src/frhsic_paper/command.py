@@ -14,6 +14,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+
 class ProtocolName(StrEnum):
     """Which conventions: those behind the printed numbers, the corrected ones, or both."""
 
@@ -51,7 +52,8 @@ def reproduce(
 ) -> None:
     """Reproduce studies of the paper under either protocol; records go to OUT, one Parquet file for each study.
 
-    Records are written as they come: a run that was cut off goes on where it stopped. One run at a time can work on OUT.
+    Records are written as they come: a run that was cut off goes on where it stopped. Only one run at a time can write
+    to OUT.
     """
     from joblib import cpu_count
 

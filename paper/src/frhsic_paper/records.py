@@ -86,7 +86,7 @@ def read(path: Path, part: str | None = None) -> list[Record]:
 def _refuse_duplicates(path: Path, records: Sequence[Record]) -> None:
     seen: set[str] = set()
     for record in records:
-        columns = MODEL if record.get("part") == "models" and MODEL <= record.keys() else record.keys() - RUN
+        columns = MODEL if record.get("part") == "models" and record.keys() >= MODEL else record.keys() - RUN
         name = json.dumps({column: record[column] for column in sorted(columns)})
         if name in seen:
             raise ValueError(

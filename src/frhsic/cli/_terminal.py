@@ -148,4 +148,3 @@ def exit_above(lines: Sequence[str]) -> None:
         echo(line, err=True)
     if lines:
         raise typer.Exit(ABOVE)
-

@@ -150,7 +150,9 @@ def describe(path: str | Path) -> dict[str, Any]:
         with safe_open(file, framework="pt") as opened:
             metadata = opened.metadata() or {}
     except (SafetensorError, OSError) as error:
-        raise ValueError(f"{file.name} is not a whole safetensors file: {str(error)[:200]}. It may have been cut off.") from error
+        raise ValueError(
+            f"{file.name} is not a whole safetensors file: {str(error)[:200]}. It may have been cut off."
+        ) from error
     try:
         header = json.loads(metadata[KEY])
         layout = header["layout"]
@@ -321,9 +323,7 @@ def _parameters(header: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]
     return parameters
 
 
-def _restore(
-    model: ParityBase, header: dict[str, Any], tensors: dict[str, Tensor], encoder: nn.Module | None
-) -> None:
+def _restore(model: ParityBase, header: dict[str, Any], tensors: dict[str, Tensor], encoder: nn.Module | None) -> None:
     """Give an estimator that has its parameters the fitted state of a file."""
     for name, value in header["learned"].items():
         if name == "classes_":

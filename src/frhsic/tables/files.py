@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.formatting import did_you_mean
+from frhsic.formatting import did_you_mean, printable
 from frhsic.tables.columns import MISSING_MARKS, typed
 from frhsic.tables.names import check_distinct
 
@@ -27,6 +27,8 @@ FORMATS = {
     **dict.fromkeys((".parquet", ".pq"), "Parquet"),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "Arrow"),
 }
+LONGEST_ERROR = 300
+"""Characters of a reader's error that a message repeats at most."""
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
@@ -100,13 +102,13 @@ def pieces(
     elif file_format == "Parquet":
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(path) as file:
+        with _readable(path, file_format), pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=list(columns)):
                 yield batch.to_pandas()
     else:
         import pyarrow as pa
 
-        with pa.memory_map(str(path)) as source:
+        with _readable(path, file_format), pa.memory_map(str(path)) as source:
             for batch in _open(source)[1]:
                 for start in range(0, batch.num_rows, CHUNK_ROWS):
                     yield batch.slice(start, CHUNK_ROWS).select(list(columns)).to_pandas()
@@ -190,12 +192,15 @@ def _format(path: Path) -> str:
 
 @contextmanager
 def _readable(path: Path, file_format: str) -> Iterator[None]:
-    """Name the file in the errors of a reader, all of which are ValueErrors."""
+    """Name the file in the errors of a reader and of its decompression, and make them ValueErrors."""
     try:
         yield
-    except ValueError as error:
-        hint = ". Save it as UTF-8 with one header line." if file_format == "CSV" else ""
-        raise ValueError(f"{path.name} cannot be read as {file_format}: {error}{hint}") from error
+    except MemoryError:
+        raise
+    except Exception as error:  # gzip, zlib, lzma, zipfile, zstandard and pyarrow each have exceptions of their own
+        hint = " Save it as UTF-8 with one header line." if file_format == "CSV" else ""
+        said = printable(" ".join(str(error).split()).rstrip("."), LONGEST_ERROR)
+        raise ValueError(f"{path.name} cannot be read as {file_format}: {said}.{hint}") from error
 
 
 def _schema(path: Path, file_format: str) -> Any:
