@@ -38,9 +38,7 @@ def require_writable(files: Mapping[str, Path], inputs: Mapping[str, Path] | Non
     for kind, path in files.items():
         target = _target(path, kind)
         for what, read in (inputs or {}).items():
-            if read.exists() and (
-                target == Path(os.path.realpath(read)) or (target.exists() and target.samefile(read))
-            ):
+            if target.exists() and read.exists() and target.samefile(read):
                 raise ValueError(f"the {kind} would overwrite the {what} {str(read)!r}; choose another path.")
         if target in seen:
             raise ValueError(f"{seen[target]} and {kind} would be the same file, {str(path)!r}; choose another path.")

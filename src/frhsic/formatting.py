@@ -127,7 +127,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 
 def printable(text: str, most: int | None = None) -> str:
-    """Return text that is safe on a terminal: control characters and broken ones as �, cut to `most` characters.
+    r"""Return text that is safe on a terminal: control characters and broken ones as �, cut to `most` characters.
 
     A column of a table may be named by anyone, and an escape sequence in its name could rewrite the screen.
 
@@ -141,12 +141,12 @@ def printable(text: str, most: int | None = None) -> str:
 
 
 def printable_json(text: str) -> str:
-    """Return JSON that means the same, with control characters and broken ones escaped.
+    r"""Return JSON that means the same, with control characters and broken ones escaped.
 
     Examples
     --------
     >>> printable_json('{"a\x9b": 1}')
-    '{"a\\\\u009b": 1}'
+    '{"a\\u009b": 1}'
     """
     return "".join(character if _is_shown(character) else f"\\u{ord(character):04x}" for character in text)
 

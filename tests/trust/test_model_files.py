@@ -1,4 +1,4 @@
-"""Damaged and crafted model files: a ValueError, or a model that predicts finite numbers; never more memory than a file.
+"""Damaged and crafted model files: a ValueError, or a model that predicts finite numbers, in little memory.
 
 A crafted file has a right checksum, so that the schema of the header is what refuses it.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import random
 import resource
 import warnings
@@ -62,7 +63,8 @@ def refused_or_harmless(path: Path, rows: Any = X) -> bool:
     try:
         model = load(path)
     except ValueError as error:
-        assert len(str(error)) < 3000
+        if len(str(error)) > 3000:
+            pytest.fail("the message is too long")
         return True
     try:
         with warnings.catch_warnings(action="ignore"):  # of names that a model has lost
@@ -93,7 +95,7 @@ def flipped(data: bytes, rng: random.Random) -> bytes:
 
 
 ODD: list[Any] = [
-    None, True, -1, 0, 1, 2**31, 2**63, 2**70, 10**400, 1e308, -1e308, 1e-320, float("nan"), float("inf"), "", "x" * 2000,
+    None, True, -1, 0, 1, 2**31, 2**63, 2**70, 10**400, 1e308, -1e308, 1e-320, float("nan"), math.inf, "", "x" * 2000,
     "__class__", "\x00", "predict", [], {}, [[]], [0], {"kernel": "Gaussian", "arguments": {"bandwidth": 0}},
     {"penalty": "HSIC", "arguments": {"nothing": 1}}, {"custom": "os.system"}, {"table": []}, [1] * 5000,
 ]  # fmt: skip

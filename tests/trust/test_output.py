@@ -148,8 +148,9 @@ def test_folders_that_were_made_for_nothing_are_removed(tmp_path: Path):
     with pytest.raises(RuntimeError), new_folder(tmp_path / "a" / "b"):
         raise RuntimeError
     assert names(tmp_path) == set()
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "mine").touch()
     with pytest.raises(RuntimeError), new_folder(tmp_path / "a" / "b"):
-        (tmp_path / "a" / "mine").touch()
         raise RuntimeError
     assert names(tmp_path / "a") == {"mine"}
 

@@ -32,7 +32,7 @@ LABEL_BYTES = 2**24
 """Memory of the class labels at most."""
 
 
-class Invalid(ValueError):
+class InvalidHeaderError(ValueError):
     """The header is not one that this version writes."""
 
 
@@ -41,7 +41,7 @@ def whole(least: int = 0, most: int = 2**63 - 1) -> Check:
 
     def check(value: Any, where: str) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise Invalid(f"{where} is {_shown(value)}; it must be a whole number from {least} to {most}")
+            raise InvalidHeaderError(f"{where} is {_shown(value)}; it must be a whole number from {least} to {most}")
 
     return check
 
@@ -51,7 +51,9 @@ def number(above: float = -math.inf) -> Check:
 
     def check(value: Any, where: str) -> None:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not above < value < math.inf:
-            raise Invalid(f"{where} is {_shown(value)}; it must be a finite number" + f" above {above}" * (above > -1))
+            raise InvalidHeaderError(
+                f"{where} is {_shown(value)}; it must be a finite number" + f" above {above}" * (above > -1)
+            )
 
     return check
 
@@ -61,7 +63,7 @@ def of_type(*types: type) -> Check:
 
     def check(value: Any, where: str) -> None:
         if type(value) not in types:
-            raise Invalid(f"{where} is {_shown(value)}; it must be {' or '.join(t.__name__ for t in types)}")
+            raise InvalidHeaderError(f"{where} is {_shown(value)}; it must be {' or '.join(t.__name__ for t in types)}")
 
     return check
 
@@ -71,7 +73,7 @@ def one_of(*values: str) -> Check:
 
     def check(value: Any, where: str) -> None:
         if not isinstance(value, str) or value not in values:
-            raise Invalid(f"{where} is {_shown(value)}; this version knows {', '.join(values)}")
+            raise InvalidHeaderError(f"{where} is {_shown(value)}; this version knows {', '.join(values)}")
 
     return check
 
@@ -81,7 +83,7 @@ def items(check: Check, least: int = 0, most: int = WIDEST) -> Check:
 
     def check_items(value: Any, where: str) -> None:
         if not isinstance(value, list) or not least <= len(value) <= most:
-            raise Invalid(f"{where} is {_shown(value)}; it must be a list of {least} to {most} items")
+            raise InvalidHeaderError(f"{where} is {_shown(value)}; it must be a list of {least} to {most} items")
         for place, item in enumerate(value):
             check(item, f"{where}[{place}]")
 
@@ -96,10 +98,10 @@ def record(required: Mapping[str, Check], optional: Mapping[str, Check] | None =
         _require_object(value, where)
         for name in required:
             if name not in value:
-                raise Invalid(f"{where} lacks {name!r}")
+                raise InvalidHeaderError(f"{where} lacks {name!r}")
         for name, entry in value.items():
             if name not in known:
-                raise Invalid(f"{where} has the entry {_shown(name)}, which this version does not know")
+                raise InvalidHeaderError(f"{where} has the entry {_shown(name)}, which this version does not know")
             known[name](entry, f"{where}.{name}" if where else name)
 
     return check
@@ -126,16 +128,16 @@ def _column(value: Any, where: str) -> None:
         return
     record({"name": of_type(str), "low": number(), "high": number()})(value, where)
     if not 0 <= value["high"] - value["low"] < math.inf:
-        raise Invalid(f"{where} ranges from {value['low']} to {value['high']}")
+        raise InvalidHeaderError(f"{where} ranges from {value['low']} to {value['high']}")
 
 
 def _labels(value: Any, where: str) -> None:
     record({"dtype": of_type(str), "values": items(of_type(str, int, float, bool), 1)})(value, where)
     values, text = value["values"], re.fullmatch(r"[<>|=]?(?:[bifu][1248]|U(\d{1,8})|(object))", value["dtype"])
     if text is None or 4 * int(text[1] or 2) * len(values) > LABEL_BYTES:
-        raise Invalid(f"{where}.dtype is {_shown(value['dtype'])}, which class labels do not have")
+        raise InvalidHeaderError(f"{where}.dtype is {_shown(value['dtype'])}, which class labels do not have")
     if len({(type(label), label) for label in values}) < len(values):
-        raise Invalid(f"{where} holds a label twice")
+        raise InvalidHeaderError(f"{where} holds a label twice")
 
 
 TABLE = record({"table": items(_column, 1)})
@@ -206,15 +208,15 @@ def check_tensors(header: dict[str, Any], tensors: Mapping[str, Tensor], curves:
     """
     for name in curves:
         if name not in tensors or tensors[name].ndim != 1 or not tensors[name].is_floating_point():
-            raise Invalid(f"the curve {name!r} is missing, or is not a vector of numbers")
+            raise InvalidHeaderError(f"the curve {name!r} is missing, or is not a vector of numbers")
     for name, values in tensors.items():
         if name in curves:
             continue
         if not name.startswith(("encoder.", "head.", "penalty.")):
-            raise Invalid(f"the tensor {_shown(name)} belongs to no part of a model")
+            raise InvalidHeaderError(f"the tensor {_shown(name)} belongs to no part of a model")
         own = name.startswith("head.") or header["architecture"]["encoder"] == "mlp_encoder"
         if own and not name.startswith("penalty.") and not bool(values.isfinite().all()):
-            raise Invalid(f"the tensor {name!r} holds NaN or infinity")
+            raise InvalidHeaderError(f"the tensor {name!r} holds NaN or infinity")
     architecture = header["architecture"]
     size, outputs = architecture["head"]
     _require_equal("numbers in the head", size * outputs + outputs, _count(tensors, "head."))
@@ -224,7 +226,7 @@ def check_tensors(header: dict[str, Any], tensors: Mapping[str, Tensor], curves:
     if architecture["encoder"] == "mlp_encoder":
         _require_equal("numbers in the encoder", numbers, _count(tensors, "encoder."))
     elif bottleneck > _count(tensors, "encoder."):
-        raise Invalid("the bottleneck is wider than what the file holds of the encoder")
+        raise InvalidHeaderError("the bottleneck is wider than what the file holds of the encoder")
 
 
 @contextmanager
@@ -232,7 +234,7 @@ def reading(name: str) -> Iterator[None]:
     """Turn every error of reading a file into a ValueError that names it."""
     try:
         yield
-    except Invalid as error:
+    except InvalidHeaderError as error:
         raise ValueError(f"{name} is not a file that frhsic.save has written: {error}.") from error
     except ValueError as error:
         raise ValueError(f"{name} cannot be loaded: {printable(str(error), LONGEST)}") from error
@@ -247,28 +249,28 @@ def _count(tensors: Mapping[str, Tensor], prefix: str) -> int:
 
 def _required(learned: dict[str, Any], name: str) -> Any:
     if name not in learned:
-        raise Invalid(f"learned lacks {name!r}")
+        raise InvalidHeaderError(f"learned lacks {name!r}")
     return learned[name]
 
 
 def _require_object(value: Any, where: str) -> None:
     if not isinstance(value, dict):
-        raise Invalid(f"{where or 'the header'} is {_shown(value)}; it must be an object")
+        raise InvalidHeaderError(f"{where or 'the header'} is {_shown(value)}; it must be an object")
 
 
 def _require_equal(what: str, stated: int, actual: int) -> None:
     if stated != actual:
-        raise Invalid(f"the {what} are {stated} in one place and {actual} in another")
+        raise InvalidHeaderError(f"the {what} are {stated} in one place and {actual} in another")
 
 
 def _require_plain(value: Any, depth: int) -> None:
     """Raise on deep nesting, numbers that are not finite, and whole numbers that torch cannot hold."""
     if depth > DEEPEST:
-        raise Invalid(f"it is nested more than {DEEPEST} deep")
+        raise InvalidHeaderError(f"it is nested more than {DEEPEST} deep")
     if isinstance(value, float) and not math.isfinite(value):
-        raise Invalid("it holds a number that is not finite")
+        raise InvalidHeaderError("it holds a number that is not finite")
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        raise Invalid("it holds a whole number of more than 64 bits")
+        raise InvalidHeaderError("it holds a whole number of more than 64 bits")
     for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         _require_plain(item, depth + 1)
 

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from frhsic import kernels, penalties
 from frhsic._files import write_whole
 from frhsic._version import __version__
-from frhsic.estimators.header import Invalid, check_header, check_tensors, reading
+from frhsic.estimators.header import InvalidHeaderError, check_header, check_tensors, reading
 from frhsic.fleet import Bottleneck, affine_head, mlp_encoder
 from frhsic.fleet.randomness import seeded
 from frhsic.kernels import Kernel
@@ -135,7 +135,7 @@ def load(path: str | Path, *, encoder: Any = None, penalty: Any = None) -> Any:
     with reading(name):
         parameters = _parameters(header, {"encoder": encoder, "penalty": penalty})
         if not parameters.keys() <= model.get_params(deep=False).keys():
-            raise Invalid("it has parameters that this version does not know")
+            raise InvalidHeaderError("it has parameters that this version does not know")
         model.set_params(**parameters)
         _restore(model, header, tensors, made)
     return model
