@@ -134,7 +134,7 @@ def subset_mask(where: Any, n: int, name: str = "where") -> Tensor:
 
 
 def require_labels(y: Any, name: str) -> None:
-    """Raise if y cannot be a target: masked, sparse, without values, or of dates."""
+    """Raise if y cannot be a target: masked, sparse, without values, complex, or of dates."""
     if isinstance(y, Tensor):
         _floating(y, name)
     if isinstance(y, np.ma.MaskedArray) and np.ma.getmaskarray(y).any():
@@ -142,6 +142,8 @@ def require_labels(y: Any, name: str) -> None:
     if type(y).__module__.partition(".")[0] == "scipy":
         raise TypeError(f"{name} is sparse ({type(y).__name__}); pass a dense array, such as {name}.toarray().")
     values = np.asarray(y)
+    if values.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} is complex; pass its real part.")
     first = values.flat[0] if values.size else None
     if values.dtype.kind in "mM" or isinstance(first, (datetime.date, datetime.time, datetime.timedelta)):
         raise _not_numeric(values.dtype if values.dtype.kind in "mM" else np.dtype("datetime64"), name)
@@ -245,8 +247,10 @@ def _tensor(x: Any, name: str) -> Tensor:
     if isinstance(x, (str, bytes)):
         raise TypeError(f"{name} is text, not an array; pass the column's values.")
     values = _numeric(x, name)
-    # pandas and polars give read-only memory, which torch must not share; a 0-d array stays 0-d
-    owned = np.asarray(values, order="C") if values.flags.writeable else values.copy(order="C")
+    # pandas and polars give read-only memory, which torch must not share, and it admits no negative strides, which a
+    # reversed array of one row keeps even in C order; a 0-d array stays 0-d
+    shared = values.flags.writeable and min(values.strides, default=0) >= 0
+    owned = np.asarray(values, order="C") if shared else values.copy(order="C")
     return _floating(torch.from_numpy(owned), name)
 
 

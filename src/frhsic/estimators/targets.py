@@ -33,8 +33,6 @@ def target_column(estimator: ParityBase, y: Any) -> np.ndarray:
     _arrays.require_labels(y, "y")
     values = column_or_1d(y, warn=True)
     assert_all_finite(values, input_name="y", estimator_name=type(estimator).__name__)
-    if np.iscomplexobj(values):
-        raise ValueError("Complex data not supported: y is complex; pass its real part.")
     return np.asarray(values)
 
 
