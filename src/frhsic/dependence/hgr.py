@@ -127,7 +127,7 @@ def _cholesky(a: Tensor, ridge: float) -> Tensor:
     """Return the Cholesky factor of a + ridge · I; raise if the ridge is lost in the rounding of a."""
     try:
         factor: Tensor = torch.linalg.cholesky(a + ridge * torch.eye(a.shape[0], dtype=a.dtype, device=a.device))
-    except torch.linalg.LinAlgError as error:
+    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # public, but not exported in its types
         size = float(a.diagonal().mean())
         raise ValueError(
             f"the kernel values of z or s are about {size:.2g}, too large for a ridge of {ridge:g}. Pass larger "

@@ -50,7 +50,8 @@ class _Local(TorchFunctionMode):
 @contextmanager
 def seeded(seed: int | None = None) -> Iterator[None]:
     """Let code draw from the global generators, from a seed on if one is given; they are restored at the end."""
-    devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+    ready = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # torch left it untyped
+    devices = [torch.cuda.current_device()] if ready else []
     with _LOCK, torch.random.fork_rng(devices):
         if seed is None:
             yield
