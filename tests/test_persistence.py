@@ -26,7 +26,7 @@ from frhsic.estimators import (
     penalty_named,
     persistence,
 )
-from frhsic.estimators.persistence import from_json, to_json
+from frhsic.estimators.plain import from_json, to_json
 from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.penalties import EIPM, GDP, HSIC, BinnedMMD, DistanceCorrelation, Penalty
 from frhsic.penalties.base import Batch

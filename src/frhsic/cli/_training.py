@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from frhsic._files import write_together
 from frhsic.cli import _limits, _options, _terminal
 from frhsic.formatting import figure, plain
 from frhsic.penalty_names import PENALTIES
@@ -252,21 +253,24 @@ def _noting(*ignored: type[Warning]) -> Iterator[list[str]]:
 def finish(
     result: Trained,
     files: dict[str, Path],
+    contents: dict[Path, bytes] | None = None,
     *,
     as_json: bool,
     limits: dict[str, float],
     printed: Callable[[Trained, dict[str, Path]], None] | None = None,
 ) -> None:
-    """Write model and report, print the result, and exit with 1 if a limit is exceeded or the rule is not met."""
-    from frhsic.estimators import save
-    from frhsic.report import write
+    """Write model, report and other contents, print the result, and exit with 1 if it is not what was asked for."""
+    from frhsic.estimators.persistence import file_bytes
+    from frhsic.report import render
 
+    contents = contents or {}
     if "model" in files:
-        save(result.model, files["model"])
+        contents[files["model"]] = file_bytes(result.model)
     if "report" in files:
-        write(result.report, files["report"])
+        contents[files["report"]] = render(result.report).encode()
+    write_together(contents)
     if as_json:
-        typer.echo(json.dumps(_plain(result, files), allow_nan=False, ensure_ascii=False, indent=1))
+        _terminal.echo_json(json.dumps(_plain(result, files), allow_nan=False, ensure_ascii=False, indent=1))
     else:
         (printed or show)(result, files)
     above = _limits.exceeded(result.report.audit, limits)

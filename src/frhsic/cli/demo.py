@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from frhsic._files import require_writable
 from frhsic.cli import _options, _terminal, _training
 
 if TYPE_CHECKING:
@@ -46,11 +47,11 @@ def demo(
     Trains nine models that differ in the weight of the penalty, chooses one on validation rows, and writes a report on
     test rows. Where the data cannot be had, the paper's synthetic task takes their place.
     """
-    with _terminal.refusing("demo"), _terminal.one_thread():
+    with _terminal.one_thread():
         from frhsic.auditing import Settings
         from frhsic.selection import PerformanceRule
 
-        _terminal.require_writable({"report": out})
+        require_writable({"report": out})
         passes = epochs or (ALL_EPOCHS if full else EPOCHS)
         with _terminal.progress() as watch:
             watch("getting the Adult census data")
@@ -104,4 +105,4 @@ def _print(result: _training.Trained, files: dict[str, Path]) -> None:
         _training.show(result, files)
         return
     for line in (result.report.summary, *result.notes, f"report: {files['report']}"):
-        typer.echo(line)
+        _terminal.echo(line)

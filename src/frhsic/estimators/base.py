@@ -29,7 +29,8 @@ from frhsic.estimators.checks import (
 from frhsic.estimators.ensemble import joined, member_seeds, rank
 from frhsic.estimators.features import checked_table, encoded_features
 from frhsic.estimators.length import number_of_epochs, training_data, validation_rows
-from frhsic.estimators.persistence import save, set_state, to_json
+from frhsic.estimators.persistence import save, set_state
+from frhsic.estimators.plain import to_json
 from frhsic.estimators.problem import Problem, encoder_maker
 from frhsic.estimators.published import PUBLISHED
 from frhsic.estimators.targets import Target
