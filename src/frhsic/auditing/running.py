@@ -11,7 +11,7 @@ import numpy as np
 
 from frhsic import _arrays
 from frhsic.auditing.certificates import certificates
-from frhsic.auditing.measures import Rows, Settings, Watch, dependence, measure
+from frhsic.auditing.measures import Rows, Settings, Watch, dependence, measure, separation
 from frhsic.auditing.results import (
     AttributeAudit,
     Audit,
@@ -67,8 +67,9 @@ def audit(
     s
         The sensitive attribute, or a frame or matrix with several, one per column.
     y
-        Target. If it is 0/1 or boolean, Equal Opportunity is measured on the rows with 1. With a representation and no
-        `scores`, a linear head for the target is fitted out of fold and audited.
+        Target. If it is 0/1 or boolean, Equal Opportunity is measured on the rows with 1. Of other targets, a test
+        asks whether the scores depend on the attribute among rows with an equal target (separation). With a
+        representation and no `scores`, a linear head for the target is fitted out of fold and audited.
     scores
         Scores of a head on the representation; by default z itself if it has one column.
     at
@@ -180,6 +181,9 @@ def _attribute(
     watch: Watch,
 ) -> AttributeAudit:
     all_rows = measure(rows, "all rows", at, settings, watch)
+    if target is not None and not _binary(target):
+        watch("separation")
+        all_rows = _with_separation(all_rows, rows, target, settings)
     positives = _positives(rows, at, target, subject.target_name, settings, watch)
     values = rows.s[:, 0]
     counts, edges = np.histogram(values, bins=_edges(values))
@@ -196,6 +200,22 @@ def _attribute(
     )
 
 
+def _binary(target: np.ndarray) -> bool:
+    return set(np.unique(target)) <= {0.0, 1.0}
+
+
+def _with_separation(population: Population, rows: Rows, target: np.ndarray, settings: Settings) -> Population:
+    """Return the population with the test of scores and attribute given the target, or with why there is none."""
+    if rows.clusters is not None:
+        reason = "rows are clustered, which this test does not allow for."
+    else:
+        try:
+            return replace(population, numbers=(*population.numbers, separation(rows, target, settings)))
+        except ValueError as error:  # constant scores, target or attribute among the rows that were drawn
+            reason = str(error)
+    return replace(population, omitted=(*population.omitted, Omitted("separation", reason)))
+
+
 def _positives(
     rows: Rows,
     at: tuple[float, ...],
@@ -208,10 +228,10 @@ def _positives(
     if target is None:
         return "no target was given."
     distinct = np.unique(target)
-    if not set(distinct) <= {0.0, 1.0}:
+    if not _binary(target):
         return (
             f"the target {target_name} has {len(distinct)} values; equal opportunity asks which rows have y = 1. Pass "
-            "a 0/1 target."
+            "a 0/1 target, or see separation, which compares rows with an equal target."
         )
     kept = rows.keep(target == 1)
     if kept.count < LEAST_POSITIVES:
@@ -229,7 +249,7 @@ def _adjusted(audited: list[AttributeAudit]) -> list[AttributeAudit]:
         return audited
     for part in ("all_rows", "positives"):
         populations = [getattr(attribute, part) for attribute in audited]
-        for key in ("gdp", "hsic"):
+        for key in ("gdp", "hsic", "separation"):
             numbers = [(i, n) for i, p in enumerate(populations) if p is not None for n in p.numbers if n.key == key]
             tested = [(i, n) for i, n in numbers if n.pvalue is not None]
             least = 0.0
