@@ -46,9 +46,12 @@ def test_clusters_of_one_row_are_the_plain_test_and_dependence_is_found():
     z, s, labels = by_person(0)
     plain = permutation_test(z, s, resamples=99, random_state=0)
     single = permutation_test(z, s, resamples=99, random_state=0, clusters=np.arange(len(z)))
-    assert single.pvalue == plain.pvalue and single.statistic == plain.statistic
+    assert single.pvalue == plain.pvalue
+    assert single.statistic == plain.statistic
     found = permutation_test(z, z + s, resamples=99, random_state=0, clusters=labels, where=labels < 30)
-    assert found.rejected and found.method == "permutation of clusters" and found.n == 90
+    assert found.rejected
+    assert found.method == "permutation of clusters"
+    assert found.n == 90
 
 
 @pytest.mark.parametrize(

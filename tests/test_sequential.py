@@ -1,4 +1,4 @@
-"""The sequential test: an e-value by hand, its mean under permutations, false alarms over a stream, growth, bad input."""
+"""The sequential test: its factors by the definition, false alarms over a stream, growth of evidence, bad input."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def test_false_alarms_over_a_stream_with_a_look_after_each_batch_are_at_most_the
 def test_evidence_grows_under_dependence():
     weak, strong = stream(0, 30, 40, 0.3), stream(0, 30, 40, 0.8)
     assert 20 < weak.evalue < strong.evalue
-    assert weak.rejected and weak.pvalue == approx(1 / max(weak.history))
+    assert weak.rejected
+    assert weak.pvalue == approx(1 / max(weak.history))
 
 
 def test_a_spread_that_follows_s_is_found():
@@ -83,14 +84,17 @@ def test_increasing_maps_change_nothing():
 def test_a_rejection_stays_when_the_evidence_falls():
     test = SequentialTest(random_state=0)
     test.history = (1.0, 30.0, 2.0)
-    assert test.evalue == 2.0 and test.pvalue == approx(1 / 30) and test.rejected
+    assert test.evalue == 2.0
+    assert test.pvalue == approx(1 / 30)
+    assert test.rejected
 
 
 def test_batches_without_information_leave_the_evalue():
     test = SequentialTest(random_state=0).update([1.0], [2.0]).update([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])
     test.update([1.0, 2.0, 3.0], [5.0, 5.0, 5.0])
     assert test.history == (1.0, 1.0, 1.0)
-    assert test.n == 7 and test.pvalue == 1.0
+    assert test.n == 7
+    assert test.pvalue == 1.0
 
 
 def test_a_saved_test_continues_where_it_stopped():
@@ -105,7 +109,8 @@ def test_a_saved_test_continues_where_it_stopped():
     half = SequentialTest.from_dict(json.loads(json.dumps(half.to_dict())))
     for f, s in data[3:]:
         half.update(f, s + f)
-    assert half.history == whole.history and half.n == whole.n
+    assert half.history == whole.history
+    assert half.n == whole.n
 
 
 def test_bad_input():

@@ -76,8 +76,8 @@ SENTENCES = {
     "kernel_hgr": "The best smooth function of {z} correlates at {value} with the best smooth function of {s}."
     "{shuffled}",
     "mutual_information": "Knowing {z} tells {value} nats ({bits} bits) about {s}.{low}{shuffled}",
-    "separation": "Among rows with an equal {y}, the association of {f} with {s} is {value}, on a scale from 0 (none) to "
-    "1. Chance alone would show {null}.{test}",
+    "separation": "Among rows with an equal {y}, the association of {f} with {s} is {value}, on a scale from 0 (none) "
+    "to 1. Chance alone would show {null}.{test}",
     "probe_linear": "A linear model recovers {share} of the variance of {s} from {z}, on rows it has not seen.",
     "probe_trees": "Boosted trees recover {share} of the variance of {s} from {z}, on rows they have not seen.",
 }
@@ -261,7 +261,8 @@ def findings(attribute: AttributeAudit) -> list[str]:
     if chance is not None:
         depends = "depends" if chance <= subject.level else "is not seen to depend"
         lines.append(
-            f"Among rows with an equal {subject.target_name}, {score_phrase(subject)} {depends} on {s} (p {_chance(chance)})."
+            f"Among rows with an equal {subject.target_name}, {score_phrase(subject)} {depends} on {s} "
+            f"(p {_chance(chance)})."
         )
     probes = [numbers[key] for key in ("probe_linear", "probe_trees") if key in numbers]
     if probes:

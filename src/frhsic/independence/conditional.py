@@ -81,8 +81,8 @@ def conditional_test(
     Conditional means are kernel ridge regressions on y or on its ranks. Residuals are those of leaving the row out, and
     bandwidth and ridge have the least sum of their squares. The level is approximate: no test of conditional
     independence has a level for every law (Shah and Peters, 2020). It needs conditional means that are smooth in y or
-    in its rank, and the product of the two errors to be small beside :math:`n^{-1/2}`. Ties in y are allowed. Factors of
-    the Gram matrices have at most 100 columns. O(n² · resamples) time, O(n) memory.
+    in its rank, and the product of the two errors to be small beside :math:`n^{-1/2}`. Ties in y are allowed. Factors
+    of the Gram matrices have at most 100 columns. O(n² · resamples) time, O(n · resamples) memory.
 
     References
     ----------

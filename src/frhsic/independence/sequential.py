@@ -82,9 +82,7 @@ class SequentialTest:
     (True, True)
     """
 
-    def __init__(
-        self, *, level: float = 0.05, resamples: int = 999, random_state: _arrays.RandomState = None
-    ) -> None:
+    def __init__(self, *, level: float = 0.05, resamples: int = 999, random_state: _arrays.RandomState = None) -> None:
         _arrays.require_fraction(level, "level")
         _arrays.require_integer(resamples, "resamples")
         self.level, self.resamples, self.seed = level, int(resamples), _arrays.seed_of(random_state)
@@ -140,7 +138,8 @@ class SequentialTest:
         self._wealth = self._wealth + self._gain(a @ (self._direction * _weights(f.shape[1])), b)
         self._direction = self._direction + a.T @ b / len(a)
         self.n += len(f)
-        self.history = (*self.history, math.exp(min(float(np.logaddexp.reduce(self._wealth)) - math.log(len(BETS)), 700.0)))
+        logarithm = float(np.logaddexp.reduce(self._wealth)) - math.log(len(BETS))
+        self.history = (*self.history, math.exp(min(logarithm, 700.0)))
         return self
 
     def _gain(self, along: Array, b: Array) -> Array:

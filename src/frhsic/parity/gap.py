@@ -125,8 +125,8 @@ def gdp(
     probability is divided among them (Bonferroni).
 
     The p-value compares with resamples :math:`\mu + \xi_i (f_i - \mu)` with random signs :math:`\xi_i`, which keep the
-    spread of the scores at each value of s. The common mean :math:`\mu` weights rows by the inverse of that spread. Above 10,000 rows without clusters the resampled sums over the
-    groups are drawn from the normal distribution.
+    spread of the scores at each value of s. The common mean :math:`\mu` weights rows by the inverse of that spread.
+    Above 10,000 rows without clusters the resampled sums over the groups are drawn from the normal distribution.
 
     References
     ----------
