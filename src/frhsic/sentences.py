@@ -257,12 +257,12 @@ def findings(attribute: AttributeAudit) -> list[str]:
         else:
             lines.append(f"The HSIC test finds no dependence between {z} and {s} in {test.rows:,} rows (p {chance}).")
     given = numbers.get("separation")
-    chance = None if given is None else given.deciding_pvalue
-    if chance is not None:
-        depends = "depends" if chance <= subject.level else "is not seen to depend"
+    conditional = None if given is None else given.deciding_pvalue
+    if conditional is not None:
+        depends = "depends" if conditional <= subject.level else "is not seen to depend"
         lines.append(
             f"Among rows with an equal {subject.target_name}, {score_phrase(subject)} {depends} on {s} "
-            f"(p {_chance(chance)})."
+            f"(p {_chance(conditional)})."
         )
     probes = [numbers[key] for key in ("probe_linear", "probe_trees") if key in numbers]
     if probes:

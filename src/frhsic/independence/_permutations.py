@@ -117,10 +117,11 @@ def permutations(n: int, count: int, block: int, generator: torch.Generator) -> 
 
 
 def cluster_permutations(clusters: Tensor, count: int, block: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """Yield `count` permutations that exchange clusters of equal size, rows in their order, in blocks (q, n)."""
-    _, sizes = clusters.unique(return_counts=True)
-    rows = clusters.argsort(stable=True).split(sizes.tolist())
-    tables = [torch.stack([r for r in rows if len(r) == size]) for size in sizes.unique().tolist()]  # (clusters, size)
+    """Yield `count` permutations that exchange clusters (numbered from 0) of equal size, in blocks (q, n)."""
+    sizes = torch.bincount(clusters)
+    ends, by_cluster = sizes.cumsum(0).tolist(), clusters.argsort(stable=True)
+    rows = [by_cluster[end - size : end] for end, size in zip(ends, sizes.tolist())]
+    tables = [torch.stack([r for r in rows if len(r) == size]) for size in sorted({len(r) for r in rows})]
 
     def order() -> Tensor:
         moved = torch.empty_like(clusters)
