@@ -46,6 +46,7 @@ def test_no_program_is_left_out():
         "intervals",
         "power",
         "selection",
+        "target_rule",
         "training",
     }
     assert {path.stem for path in FOLDER.glob("*.py")} == tested
@@ -56,6 +57,14 @@ def test_intervals(program, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2 + 4
     assert all(line.count("|") == 8 for line in lines)
+
+
+def test_target_rule(program, capsys):
+    module = program("target_rule")
+    start(module, "--rows 100 --repeats 2")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == list(module.PATHS)
+    assert all("target missed" in line for line in lines)
 
 
 def test_coverage(program, tmp_path, capsys):
