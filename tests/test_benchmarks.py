@@ -42,6 +42,7 @@ def start(module: ModuleType, options: str, *more: str) -> None:
 def test_no_program_is_left_out():
     tested = {
         "certificates",
+        "base_model",
         "coverage",
         "dependence",
         "frem_rounding",
@@ -50,6 +51,7 @@ def test_no_program_is_left_out():
         "power",
         "selection",
         "serving",
+        "target_rule",
         "training",
         "unsupervised",
     }
@@ -61,6 +63,14 @@ def test_intervals(program, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2 + 4
     assert all(line.count("|") == 8 for line in lines)
+
+
+def test_target_rule(program, capsys):
+    module = program("target_rule")
+    start(module, "--rows 100 --repeats 2")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == list(module.PATHS)
+    assert all("target missed" in line for line in lines)
 
 
 def test_coverage(program, tmp_path, capsys):
