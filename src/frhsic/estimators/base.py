@@ -145,7 +145,8 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         **more
             Other parameters of the constructor, such as `random_state`; they take the place of the paper's.
         """
-        return cls(**{**PUBLISHED, "penalty_weight": penalty_weight, **more})
+        settings = {name: value for name, value in PUBLISHED.items() if name in cls._get_param_names()}
+        return cls(**{**settings, "penalty_weight": penalty_weight, **more})
 
     def fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
