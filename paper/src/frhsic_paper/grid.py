@@ -29,6 +29,9 @@ FIRST_SEED = 42
 
 REPRESENTATION = 50
 
+OWN_KERNEL = 10 * (Linear() + Gaussian(1.0))
+"""Kernel on Z of the library's own penalty in the records; the library has since tripled the factor of the Gaussian."""
+
 SMALL_REPEATS = {"published": 1, "corrected": 5}
 """Repeats of the smaller studies, of which the paper has one."""
 
@@ -67,8 +70,8 @@ def by_name(*names: str, z_dim: int = REPRESENTATION) -> tuple[Method, ...]:
 
 
 def own_penalty() -> Penalty:
-    """Return the library's own penalty as the records were made with it: its Gaussian had a third of today's factor."""
-    return HSIC(10 * (Linear() + Gaussian(1.0)))
+    """Return the library's own penalty as the records were made with it."""
+    return HSIC(OWN_KERNEL)
 
 
 def loaded(name: str, protocol: Protocol) -> Dataset:
