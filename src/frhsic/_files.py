@@ -14,6 +14,7 @@ import stat
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TextIO
 
 UNFINISHED = ".part"
 """Ending of the name of a file that is being written."""
@@ -57,6 +58,22 @@ def require_writable(files: Mapping[str, Path], inputs: Mapping[str, Path] | Non
 def write_whole(path: Path, data: bytes) -> None:
     """Write one file, completely or not at all."""
     write_together({path: data})
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[TextIO]:
+    """Open a text file to be written piece by piece; it takes its place only if the block ends without an error."""
+    target = _target(path, "file")
+    unfinished = _beside(target)
+    try:
+        with open(unfinished, "x", encoding="utf-8", newline="") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(unfinished, target)
+        _sync_folder(target.parent)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def write_together(contents: Mapping[Path, bytes]) -> None:

@@ -65,11 +65,11 @@ class BaseRows:
 
     def at(self, rows: np.ndarray) -> BaseRows:
         """Return some of the rows."""
-        X, x, y, weights, groups = (
+        y, weights, groups = (
             None if values is None else _safe_indexing(values, rows)
-            for values in (self.X, self.x, self.y, self.sample_weight, self.groups)
+            for values in (self.y, self.sample_weight, self.groups)
         )
-        return BaseRows(X, x, y, self.classes, weights, groups)
+        return BaseRows(_safe_indexing(self.X, rows), self.x[rows], y, self.classes, weights, groups)
 
 
 @dataclass(frozen=True, eq=False)

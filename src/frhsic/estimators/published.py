@@ -22,4 +22,7 @@ PUBLISHED: dict[str, Any] = {
     "scaling": "range",
     "reconstruct": "columns",
 }
-"""The paper's settings, of all estimators together. Whoever adds a parameter whose default is not the paper's adds the paper's value here."""
+"""The paper's settings, of all estimators together.
+
+Whoever adds a parameter whose default is not the paper's adds the paper's value here.
+"""
