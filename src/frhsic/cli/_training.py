@@ -40,7 +40,9 @@ class Recipe:
             help="Model whose cross-fitted score is one more column: boosted (trees), or none for the paper's encoder."
         ),
     ] = "boosted"
-    epochs: Annotated[int, typer.Option(help="Passes over the training rows.")] = 200
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes over the training rows; by default about 2,500 steps, from 20 to 100 passes.")
+    ] = None
     batch_size: Annotated[int, typer.Option(help="Rows in a step.")] = 256
     learning_rate: Annotated[float, typer.Option(help="Learning rate of Adam.")] = 1e-3
     weight_decay: Annotated[
@@ -54,7 +56,7 @@ class Recipe:
     scaling: Annotated[
         str,
         typer.Option(help="Scale of numbers: quantile (ranks), robust (median and quartiles) or range (the paper's)."),
-    ] = "quantile"
+    ] = "robust"
     device: _options.Device = "auto"
     seed: _options.Seed = 0
 
@@ -63,7 +65,7 @@ class Recipe:
         from frhsic.estimators import ParityClassifier, ParityRegressor
 
         for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"--{name.replace('_', '-')} is {getattr(self, name)}; pass 1 or more.")
         if not 0 < self.learning_rate < float("inf"):
             raise ValueError(f"--learning-rate is {self.learning_rate:g}; pass a positive number, such as 0.001.")
@@ -74,7 +76,7 @@ class Recipe:
         if self.base not in ("boosted", "none"):
             raise ValueError(f"--base is {self.base!r}; pass boosted or none.")
         options = asdict(self) | {"base": None if self.base == "none" else self.base}
-        options |= {"random_state": options.pop("seed"), "verbose": True}
+        options |= {"epochs": self.epochs or "auto", "random_state": options.pop("seed"), "verbose": True}
         return ParityClassifier(**options) if binary else ParityRegressor(**options)
 
 
