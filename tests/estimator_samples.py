@@ -9,6 +9,10 @@ import pandas as pd
 
 QUICK: dict[str, Any] = {
     "base": None,
+    "scaling": "range",
+    "activation": "selu",
+    "schedule": "constant",
+    "early_stopping": False,
     "epochs": 25,
     "batch_size": 64,
     "learning_rate": 0.02,
@@ -17,6 +21,7 @@ QUICK: dict[str, Any] = {
     "random_state": 0,
     "device": "cpu",
 }
+"""A small model trained as the paper's are, for tests of training itself; tests of the defaults do not use it."""
 
 
 def biased(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -82,7 +82,7 @@ def test_every_number_is_the_one_that_the_library_gives(scored):
     assert got["eipm"].value == float(eipm(a, b, k))
     assert got["distance_correlation"].value == pytest.approx(float(distance_correlation_unbiased(a, b)), rel=1e-9)
     assert got["mutual_information"].value == float(mutual_information(a, b))
-    assert {number.key for number in got.numbers} == set(LABELS)
+    assert {number.key for number in got.numbers} == set(LABELS) - {"separation"}  # the target is 0/1
 
 
 def test_the_curve_is_the_librarys_and_is_marked_where_rows_are_few(scored):
@@ -442,7 +442,7 @@ def test_tied_attributes_and_decisions_are_audited_at_a_stated_bandwidth(kind):
     if kind == "decisions":
         z, s = (z[:, 0] > 1.2).astype(float), age.to_numpy()
     result = audit(z, s, at=[s.max()], settings=QUICK)["s"]
-    assert {number.key for number in result.all_rows.numbers} == set(LABELS)
+    assert {number.key for number in result.all_rows.numbers} == set(LABELS) - {"separation"}
     assert {"gap_of_these_scores", "gap_of_every_head"} <= {row.key for row in result.certificates}
     side = "bandwidth on z" if kind == "decisions" else "bandwidth on s"
     assert result.all_rows["hsic"].settings[side] == "median of the non-zero distances"
@@ -499,3 +499,39 @@ def test_a_careful_reader_is_warned():
     assert "takes only 2 values" in said
     assert "only 300 rows" in said
     assert found.rows.given == 400
+
+
+def test_a_continuous_target_gets_a_test_of_separation():
+    rng = np.random.default_rng(0)
+    y, e, d = rng.normal(size=(3, 300))
+    age = pd.Series(40 + 5 * (y + d), name="age")
+    settings = replace(QUICK, resamples=99)
+    through, direct = (audit(f, age, y, settings=settings, target_name="pay")["age"] for f in (y + e, y + e + 0.8 * d))
+    assert through.all_rows["separation"].pvalue > 0.05 >= direct.all_rows["separation"].pvalue
+    assert direct.all_rows["separation"].value > direct.all_rows["separation"].under_independence
+    found, not_found = (
+        next(line for line in part.evidence if line.startswith("Among rows with an equal pay"))
+        for part in (direct, through)
+    )
+    assert " depends on age" in found
+    assert "is not seen to depend" in not_found
+    assert "see separation" in through.no_positives
+    number = direct.all_rows["separation"]
+    assert "Among rows with an equal pay" in sentences.sentence(number, direct.subject, "age")
+
+
+def test_separation_is_left_out_with_a_reason():
+    rng = np.random.default_rng(0)
+    y, e, d = rng.normal(size=(3, 60))
+    clustered = audit(y + e, y + d, y, settings=QUICK, clusters=np.arange(60) // 2)["s"].all_rows
+    constant = audit(0 * y, y + d, y, settings=QUICK)["s"].all_rows
+    reasons = [{o.key: o.reason for o in part.omitted}["separation"] for part in (clustered, constant)]
+    assert "clustered" in reasons[0]
+    assert "constant" in reasons[1]
+
+
+def test_mutual_information_of_several_columns_is_called_low():
+    number = Number("mutual_information", 0.4, 500, None, "none")
+    narrow, wide = (sentences.sentence(number, Subject("embedding", "z", columns), "age") for columns in (2, 8))
+    assert "too little" in wide
+    assert "too little" not in narrow

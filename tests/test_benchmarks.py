@@ -44,6 +44,7 @@ def test_no_program_is_left_out():
         "base_model",
         "base_model_report",
         "certificates",
+        "base_model",
         "coverage",
         "dependence",
         "frem_rounding",
@@ -52,6 +53,7 @@ def test_no_program_is_left_out():
         "power",
         "selection",
         "serving",
+        "target_rule",
         "training",
         "unsupervised",
     }
@@ -108,6 +110,14 @@ def test_intervals(program, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2 + 4
     assert all(line.count("|") == 8 for line in lines)
+
+
+def test_target_rule(program, capsys):
+    module = program("target_rule")
+    start(module, "--rows 100 --repeats 2")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == list(module.PATHS)
+    assert all("target missed" in line for line in lines)
 
 
 def test_coverage(program, tmp_path, capsys):

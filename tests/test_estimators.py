@@ -44,7 +44,7 @@ def scaled(values: np.ndarray) -> np.ndarray:
 
 def test_a_classifier_is_a_fleet_of_one_on_columns_scaled_by_the_training_rows():
     X, y, s = biased(150)
-    model = ParityClassifier(penalty_weight=3.0, scaling="range", **QUICK).fit(X, y, sensitive_features=s)
+    model = ParityClassifier(penalty_weight=3.0, **QUICK).fit(X, y, sensitive_features=s)
     fleet = train(
         TrainingData.of(scaled(X), y, scaled(s)),
         [Member(3.0, 0)],

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from frhsic.estimators.validation import AUTO_ROWS, validation_rows
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 from torch import nn
@@ -16,6 +15,7 @@ from torch import nn
 from estimator_samples import QUICK, biased
 from frhsic import load
 from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor, fit_path
+from frhsic.estimators.length import AUTO_ROWS, number_of_epochs, validation_rows
 from frhsic.estimators.targets import Target
 from frhsic.fleet import Execution, Member, Recipe, TrainingData, affine_head, mlp_encoder, train
 from frhsic.penalties import HSIC
@@ -28,8 +28,8 @@ def rows_held_out(
 ) -> np.ndarray:
     model.random_seed_ = int(model.random_state)
     task = "binary" if len(np.unique(y)) == 2 else "multiclass"
-    known = np.ones(len(y), dtype=bool) if known is None else known
-    rows = validation_rows(model, Target(y.astype(float), task, 1), known, **options)
+    s = None if known is None else np.where(known, 0.0, np.nan)[:, None]
+    rows = validation_rows(model, Target(y.astype(float), task, 1), s, len(y), **options)
     assert rows is not None
     return rows
 
@@ -108,12 +108,19 @@ def test_groups_are_held_out_whole():
     assert rows.sum() == 30
 
 
-def test_auto_begins_at_ten_thousand_rows():
-    model = ParityClassifier(early_stopping="auto", random_state=0)
+@pytest.mark.parametrize("penalty", ["hsic", "adv"])
+def test_auto_stops_early_on_tables_of_middle_size_and_not_for_adversaries(penalty: str):
+    model = ParityClassifier(penalty, random_state=0)
     model.random_seed_ = 0
-    for rows, stops in ((AUTO_ROWS - 1, False), (AUTO_ROWS, True)):
+    least, most = AUTO_ROWS
+    for rows, stops in ((least - 1, False), (least, True), (most - 1, True), (most, False)):
         target = Target(np.arange(rows) % 2.0, "binary", 1)
-        assert (validation_rows(model, target, np.ones(rows, dtype=bool)) is not None) == stops
+        assert (validation_rows(model, target, None, rows) is not None) == (stops and penalty == "hsic")
+
+
+def test_auto_epochs_make_about_as_many_steps_whatever_the_number_of_rows():
+    assert [number_of_epochs("auto", rows, 256) for rows in (1, 256 * 25, 256 * 50, 10**7)] == [100, 100, 50, 20]
+    assert number_of_epochs(7, 10**7, 256) == 7
 
 
 @pytest.mark.parametrize("estimator", [ParityRegressor, ParityEncoder])
@@ -148,7 +155,7 @@ def test_a_warm_start_holds_out_the_same_rows(monkeypatch: pytest.MonkeyPatch):
     first = rows_held_out(clone(model), y)
     seen = []
     monkeypatch.setattr(
-        "frhsic.estimators.validation.validation_rows",
+        "frhsic.estimators.base.validation_rows",
         lambda *arguments: seen.append(validation_rows(*arguments)) or seen[0],
     )
     model.fit(X, y, sensitive_features=s)
@@ -158,7 +165,7 @@ def test_a_warm_start_holds_out_the_same_rows(monkeypatch: pytest.MonkeyPatch):
 def test_schedule_and_activation_reach_the_model(tmp_path: Path):
     X, y, s = biased()
     models = {
-        options: ParityClassifier(**QUICK, **dict([options])).fit(X, y, sensitive_features=s)
+        options: ParityClassifier(**QUICK | dict([options])).fit(X, y, sensitive_features=s)
         for options in (("schedule", "constant"), ("schedule", "cosine"), ("activation", "relu"))
     }
     scores = [model.decision_function(X) for model in models.values()]

@@ -24,6 +24,7 @@ from frhsic.parity import (
     quantile_gap,
     standardized_gdp,
 )
+from frhsic.parity.law import _variance_without_effect
 
 QUICK = {"resamples": 0}
 F = [0.1, 0.7, 0.4, 0.9, 0.2, 0.35]
@@ -454,3 +455,26 @@ def test_a_million_rows_stay_in_memory():
     result = gdp(f, s)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1_000_000  # kB
     assert result.interval[0] < result.value < result.interval[1]
+
+
+def test_a_negative_estimate_does_not_lower_the_upper_end():
+    """The sign of each row is taken from the others, so that the statistic can fall below zero; the gap cannot."""
+    negative = 0
+    for seed in range(20):
+        f, s = np.random.default_rng(seed).normal(size=(2, 60))
+        result = gdp(f, s, resamples=49)
+        negative += result.value == 0
+        reach = 2.001 * result.standard_error  # the quantile of Student's t at 59 degrees of freedom
+        assert result.interval[1] >= result.value + reach * 0.999
+    assert negative
+
+
+def test_the_variance_of_the_correlation_ratio_without_effect_is_that_of_simulated_samples():
+    """Thirty values of s with three rows and ten with two; estimates by the definition, before they are cut at zero."""
+    sizes = np.repeat([3, 2], [30, 10])
+    starts = np.cumsum(sizes) - sizes
+    f = np.random.default_rng(0).normal(size=(8000, 110))
+    means = np.add.reduceat(f, starts, axis=1) / sizes
+    within = np.add.reduceat((f - np.repeat(means, sizes, axis=1)) ** 2, starts, axis=1) / (sizes - 1)
+    values = 1 - (within @ sizes / 110) / f.var(axis=1, ddof=1)
+    assert _variance_without_effect(np.ones(110), starts) == pytest.approx(values.var(), rel=0.08)

@@ -26,7 +26,7 @@ from frhsic.estimators import (
     penalty_named,
     persistence,
 )
-from frhsic.estimators.persistence import from_json, to_json
+from frhsic.estimators.plain import from_json, to_json
 from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.penalties import EIPM, GDP, HSIC, BinnedMMD, DistanceCorrelation, Penalty
 from frhsic.penalties.base import Batch
@@ -225,7 +225,7 @@ def test_a_changed_tensor_is_refused(saved: Path, part: str):
 
 def test_a_changed_header_is_refused(saved: Path):
     header = metadata(saved)
-    header["learned"]["feature_encoding_"]["table"][0]["knots"][-1] += 1
+    header["learned"]["feature_encoding_"]["table"][0]["center"] += 1
     rewritten(saved, header)
     with pytest.raises(ValueError, match="is not what was written: its checksum"):
         load(saved)

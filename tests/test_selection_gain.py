@@ -169,7 +169,7 @@ def hits(model: Any, X: Any, y: Any) -> float:
         ),
         (hits, "hits", True, lambda y, p: ((p > 0.5) == y).sum()),
     ],
-    ids=str,
+    ids=["roc_auc", "neg_brier_score", "accuracy", "make_scorer", "function"],
 )
 def test_any_scorer_is_taken_with_its_direction(scoring, name, higher, value):
     X, y, age = credit(600)

@@ -66,7 +66,7 @@ def test_a_unit_is_missing_if_it_is_absent_too_small_or_depends_on_something_els
     path, by = tmp_path / "a.parquet", ("part", "n")
 
     def unit(n, count, depends_on):
-        return [{"part": "errors", "n": n, "depends_on": depends_on} for _ in range(count)]
+        return [{"part": "errors", "n": n, "at": i, "depends_on": depends_on} for i in range(count)]
 
     records.write(
         path, [*unit(1, 2, "a"), *unit(2, 1, "a"), *unit(3, 2, "b"), *unit(4, 2, "unknown"), *unit(5, 3, "a")]

@@ -6,6 +6,7 @@ tensors from there on. No other module converts arrays. Checks of single numbers
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -16,15 +17,23 @@ from torch import Tensor
 
 RandomState = int | np.random.Generator | torch.Generator | None
 
+LARGEST, SMALLEST = 1e30, 1e-30
+"""Magnitudes that are admitted: eighth powers of them, as in the variance of a linear HSIC, are still floats."""
+WIDENED = 1e8
+"""Magnitude, or one over it, from which on float32 becomes float64: products of four such numbers overflow."""
+SCALES = (1e-60, 1e60)
+"""Bandwidths and factors of kernels that are admitted."""
+
 
 def matrix(x: Any, name: str, *, device: torch.device | str | None = None, allow_missing: bool = False) -> Tensor:
     """Return `x` as a finite floating-point tensor of shape (n, d); a vector becomes (n, 1).
 
-    NaN raises, or stays as it is with `allow_missing`.
+    NaN raises. With `allow_missing`, for columns that are scaled later, NaN and all magnitudes stay as they are.
 
     float32 and float64 keep their width, half precision widens to float32, integers and booleans
-    become float64. A torch tensor keeps its device and its place in the autograd graph unless
-    `device` asks for another.
+    become float64. Numbers so large or small that their products leave the range of float32 become float64, and those
+    that leave the range of float64 are refused. A torch tensor keeps its device and its place in the autograd graph
+    unless `device` asks for another.
 
     Examples
     --------
@@ -44,6 +53,8 @@ def matrix(x: Any, name: str, *, device: torch.device | str | None = None, allow
     if tensor.shape[0] == 0 or tensor.shape[1] == 0:
         raise ValueError(f"{name} is empty: its shape is {tuple(tensor.shape)}.")
     _require_finite(tensor, name, allow_missing)
+    if not allow_missing:  # raw columns are scaled before anything is computed from them
+        tensor = _in_range(tensor, name)
     return tensor if device is None else tensor.to(resolve_device(device))
 
 
@@ -92,6 +103,14 @@ def require_positive(value: float, name: str) -> None:
         raise ValueError(f"{name} is {value}; pass a positive, finite number.")
 
 
+def require_scale(value: float, name: str) -> None:
+    """Raise unless value is a positive number whose square a float can hold with ease."""
+    require_positive(value, name)
+    low, high = SCALES
+    if not low <= value <= high:
+        raise ValueError(f"{name} is {value:g}; pass a number from {low:g} to {high:g}, or change the units.")
+
+
 def require_fraction(value: float, name: str) -> None:
     """Raise unless value lies strictly between 0 and 1."""
     if not 0 < value < 1:
@@ -117,6 +136,22 @@ def subset_mask(where: Any, n: int, name: str = "where") -> Tensor:
     return values == 1
 
 
+def require_labels(y: Any, name: str) -> None:
+    """Raise if y cannot be a target: masked, sparse, without values, complex, or of dates."""
+    if isinstance(y, Tensor):
+        _floating(y, name)
+    if isinstance(y, np.ma.MaskedArray) and np.ma.getmaskarray(y).any():
+        raise ValueError(f"{name} is a masked array with missing values; drop those rows or impute them.")
+    if type(y).__module__.partition(".")[0] == "scipy":
+        raise TypeError(f"{name} is sparse ({type(y).__name__}); pass a dense array, such as {name}.toarray().")
+    values = np.asarray(y)
+    if values.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} is complex; pass its real part.")
+    first = values.flat[0] if values.size else None
+    if values.dtype.kind in "mM" or isinstance(first, (datetime.date, datetime.time, datetime.timedelta)):
+        raise _not_numeric(values.dtype if values.dtype.kind in "mM" else np.dtype("datetime64"), name)
+
+
 def resolve_device(device: torch.device | str | None) -> torch.device:
     """Turn "auto", None, a name or a device into an available torch device."""
     if device is None or device == "auto":
@@ -125,6 +160,10 @@ def resolve_device(device: torch.device | str | None) -> torch.device:
         resolved = torch.device(device)
     except RuntimeError as error:  # raised by torch for an unknown name
         raise ValueError(f"device={str(device)!r} is not known; pass 'auto', 'cpu' or 'cuda'.") from error
+    if resolved.type not in ("cpu", "cuda"):
+        raise ValueError(f"device={str(device)!r} is not supported; pass 'auto', 'cpu' or 'cuda'.")
+    if resolved.type == "cuda" and (resolved.index or 0) >= max(1, torch.cuda.device_count()):
+        raise ValueError(f"device={str(device)!r} was asked for, but there are {torch.cuda.device_count()} GPUs here.")
     if resolved.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(
             f"device={str(device)!r} was asked for, but PyTorch sees no GPU here. Pass device='cpu' or 'auto'."
@@ -211,8 +250,10 @@ def _tensor(x: Any, name: str) -> Tensor:
     if isinstance(x, (str, bytes)):
         raise TypeError(f"{name} is text, not an array; pass the column's values.")
     values = _numeric(x, name)
-    # pandas and polars give read-only memory, which torch must not share; a 0-d array stays 0-d
-    owned = np.asarray(values, order="C") if values.flags.writeable else values.copy(order="C")
+    # pandas and polars give read-only memory, which torch must not share, and it admits no negative strides, which a
+    # reversed array of one row keeps even in C order; a 0-d array stays 0-d
+    shared = values.flags.writeable and min(values.strides, default=0) >= 0
+    owned = np.asarray(values, order="C") if shared else values.copy(order="C")
     return _floating(torch.from_numpy(owned), name)
 
 
@@ -286,7 +327,36 @@ def _column(column: Any, name: str) -> np.ndarray:
     return values.astype(float) if values.dtype.kind == "O" else values  # booleans of polars with nulls
 
 
+def _in_range(tensor: Tensor, name: str) -> Tensor:
+    """Return a finite matrix, in float64 if float32 is too narrow for its products; raise if float64 is, too.
+
+    Columns that are constant, or hardly vary beside others, have no magnitude that matters.
+    """
+    low, high = (end.to(torch.float64) for end in torch.aminmax(tensor.detach(), dim=0))
+    largest, spread = float(torch.maximum(-low, high).max()), float((high - low).max())
+    if largest > LARGEST:
+        raise ValueError(
+            f"{name} holds numbers as large as {largest:.3g}, whose products no float can hold; the limit is "
+            f"{LARGEST:g}. Rescale it, or treat such numbers as missing."
+        )
+    if 0 < spread < SMALLEST:
+        raise ValueError(
+            f"the numbers of {name} differ by {spread:.3g} at most, and no float can hold the products of such "
+            f"differences; the limit is {SMALLEST:g}. Rescale it."
+        )
+    narrow = largest > WIDENED or 0 < spread < 1 / WIDENED
+    return tensor.to(torch.float64) if narrow and tensor.dtype == torch.float32 else tensor
+
+
 def _floating(tensor: Tensor, name: str) -> Tensor:
+    if tensor.device.type == "meta":
+        raise TypeError(f"{name} is a tensor on the device meta, which holds no values; pass one that does.")
+    if tensor.layout != torch.strided or tensor.is_nested:
+        raise TypeError(
+            f"{name} is a sparse or nested tensor ({tensor.layout}); pass a dense one, such as x.to_dense()."
+        )
+    if tensor.is_quantized:
+        raise TypeError(f"{name} is quantized ({tensor.dtype}); pass {name}.dequantize().")
     if tensor.dtype in (torch.float32, torch.float64):
         return tensor
     if tensor.dtype in (torch.float16, torch.bfloat16):

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import difflib
 import math
+import unicodedata
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, Context
 
 SHOWN = 30
 """Known names that a hint lists at most."""
 
-__all__ = ["capitalized", "did_you_mean", "figure", "percent", "plain", "probability", "upper_figure"]
+__all__ = [
+    "capitalized",
+    "did_you_mean",
+    "figure",
+    "percent",
+    "plain",
+    "printable",
+    "printable_json",
+    "probability",
+    "upper_figure",
+]
 
 
 def figure(value: float | None) -> str:
@@ -113,3 +124,38 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     if near:
         return f" Did you mean {lowered[near[0]]!r}?"
     return f" There are: {', '.join(known[:SHOWN])}{', ...' if len(known) > SHOWN else ''}."
+
+
+def printable(text: str, most: int | None = None) -> str:
+    r"""Return text that is safe on a terminal: control characters and broken ones as �, cut to `most` characters.
+
+    A column of a table may be named by anyone, and an escape sequence in its name could rewrite the screen.
+
+    Examples
+    --------
+    >>> printable("a\x1b[2Jb")
+    'a�[2Jb'
+    """
+    clean = "".join(character if _is_shown(character) else "�" for character in text)
+    return clean if most is None or len(clean) <= most else f"{clean[:most]}… ({len(clean):,} characters)"
+
+
+def printable_json(text: str) -> str:
+    r"""Return JSON that means the same, with control characters and broken ones escaped.
+
+    Examples
+    --------
+    >>> printable_json('{"a\x9b": 1}')
+    '{"a\\u009b": 1}'
+    """
+    return "".join(character if _is_shown(character) else f"\\u{ord(character):04x}" for character in text)
+
+
+def _is_shown(character: str) -> bool:
+    if character in "\n\t":
+        return True
+    return unicodedata.category(character) not in ("Cc", "Cs") and character not in _REORDERING
+
+
+_REORDERING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""Marks that change the direction of the text after them."""

@@ -41,6 +41,7 @@ LABELS = {
     "standardized_gdp": "GDP in standard deviations",
     "correlation_ratio": "Variance of the score explained, share",
     "quantile_gap": "Largest gap of a quantile of the score",
+    "separation": "Association with the score given the target",
     "hsic": "HSIC",
     "hsic_effect": "HSIC, normalised",
     "distance_correlation": "Distance correlation, squared",
@@ -77,11 +78,17 @@ SENTENCES = {
     "{shuffled}",
     "kernel_hgr": "The best smooth function of {z} correlates at {value} with the best smooth function of {s}."
     "{shuffled}",
-    "mutual_information": "Knowing {z} tells {value} nats ({bits} bits) about {s}.{shuffled}",
+    "mutual_information": "Knowing {z} tells {value} nats ({bits} bits) about {s}.{low}{shuffled}",
+    "separation": "Among rows with an equal {y}, the association of {f} with {s} is {value}, on a scale from 0 (none) "
+    "to 1. Chance alone would show {null}.{test}",
     "probe_linear": "A linear model recovers {share} of the variance of {s} from {z}, on rows it has not seen.",
     "probe_trees": "Boosted trees recover {share} of the variance of {s} from {z}, on rows they have not seen.",
 }
 """Sentences of the numbers of an audit, by key."""
+
+FEW_DIMENSIONS = 2
+LOW_INFORMATION = " In several columns, nearest neighbours find too little: the truth may be far higher."
+"""What is added to the mutual information of more columns than :data:`FEW_DIMENSIONS`."""
 
 CERTIFICATES = {
     "gap_of_these_scores": (
@@ -185,6 +192,9 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
             if isinstance(fine, float) and isinstance(coarse, float)
             else ""
         ),
+        y=subject.target_name or "target",
+        null=figure(null),
+        low=LOW_INFORMATION if subject.dimensions > FEW_DIMENSIONS else "",
         quantile=plain(float(number.settings.get("quantile", 0.5))),
     )
 
@@ -254,6 +264,14 @@ def findings(attribute: AttributeAudit) -> list[str]:
             lines.append(f"{capitalized(z)} and {s} are dependent (HSIC test, p {chance}).")
         else:
             lines.append(f"The HSIC test finds no dependence between {z} and {s} in {test.rows:,} rows (p {chance}).")
+    given = numbers.get("separation")
+    conditional = None if given is None else given.deciding_pvalue
+    if conditional is not None:
+        depends = "depends" if conditional <= subject.level else "is not seen to depend"
+        lines.append(
+            f"Among rows with an equal {subject.target_name}, {score_phrase(subject)} {depends} on {s} "
+            f"(p {_chance(conditional)})."
+        )
     probes = [numbers[key] for key in ("probe_linear", "probe_trees") if key in numbers]
     if probes:
         best = max(probes, key=lambda number: number.value)

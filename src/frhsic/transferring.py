@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -41,6 +42,8 @@ Kind = Literal["classification", "regression"]
 
 HEADS: tuple[HeadName, ...] = ("linear", "mlp", "forest", "svm", "boosting")
 """The heads that are fitted unless others are given."""
+
+_QUIET = threading.Lock()
 
 SVM_ROWS = 5000
 """Training rows that the support vector machine is given at most: its cost grows with their square."""
@@ -208,7 +211,8 @@ def transfer(
     gaps = []
     for name, head in _unfitted(heads, kind, seed).items():
         rows = _rows_of(name, len(z), seed)
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # networks stop after 100 epochs
+        # networks stop after 100 epochs; the lock, because two threads in here would mix up what they restore
+        with _QUIET, warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             fitted = clone(head).fit(z[rows], y[rows])
         scores, performance = _measured(fitted, z_test, y_test, kind)
         for attribute, column in zip(names, s_test.T):

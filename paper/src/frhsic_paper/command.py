@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,9 +13,6 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-INTERRUPTED = 130
-"""Exit code after an interrupt from the keyboard, as shells have it."""
 
 
 class ProtocolName(StrEnum):
@@ -53,11 +52,13 @@ def reproduce(
 ) -> None:
     """Reproduce studies of the paper under either protocol; records go to OUT, one Parquet file for each study.
 
-    Records are written as they come: a run that was cut off goes on where it stopped.
+    Records are written as they come: a run that was cut off goes on where it stopped. Only one run at a time can write
+    to OUT.
     """
     from joblib import cpu_count
 
     from frhsic._arrays import resolve_device
+    from frhsic._files import locked, remove_unfinished
     from frhsic.datasets.loading import entry
     from frhsic_paper.options import Options
     from frhsic_paper.protocol import PROTOCOLS
@@ -84,19 +85,33 @@ def reproduce(
         lambda text: console.print(f"  {text}", markup=False),
     )
     started = time.perf_counter()
-    for one in PROTOCOLS.values():
-        if protocol not in (ProtocolName.both, ProtocolName(one.name)):
-            continue
-        for study in chosen:
-            at = time.perf_counter()
-            try:
-                with console.status(f"{one.name} {study.name}"):
-                    run(study, one, options, phase.value)
-            except KeyboardInterrupt:
-                typer.echo("frhsic reproduce: interrupted; the same command goes on from here.", err=True)
-                raise typer.Exit(INTERRUPTED) from None
-            console.print(f"{one.name} {study.name}: {time.perf_counter() - at:.1f} s")
+    options.out.mkdir(parents=True, exist_ok=True)
+    with locked(options.out), _workers_stopped():
+        remove_unfinished(options.out)
+        for one in PROTOCOLS.values():
+            if protocol not in (ProtocolName.both, ProtocolName(one.name)):
+                continue
+            for study in chosen:
+                at = time.perf_counter()
+                try:
+                    with console.status(f"{one.name} {study.name}"):
+                        run(study, one, options, phase.value)
+                except KeyboardInterrupt:
+                    raise KeyboardInterrupt("interrupted; the same command goes on from here.") from None
+                console.print(f"{one.name} {study.name}: {time.perf_counter() - at:.1f} s")
     console.print(f"in all {time.perf_counter() - started:.1f} s; records in {options.out}", markup=False)
+
+
+@contextlib.contextmanager
+def _workers_stopped() -> Iterator[None]:
+    """Stop the worker processes if the run ends early; they would go on training for nobody."""
+    from joblib.externals.loky import get_reusable_executor
+
+    try:
+        yield
+    except BaseException:
+        get_reusable_executor(reuse=True).shutdown(wait=False, kill_workers=True)
+        raise
 
 
 def _write_documents(console: Console, out: Path, to: Path) -> None:

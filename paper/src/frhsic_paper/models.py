@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
+from frhsic._files import write_whole
 from frhsic.fleet import Bottleneck, affine_head, mlp_encoder
 from frhsic.frontier import best_in_band
 from frhsic_paper import records
@@ -157,9 +159,7 @@ def store(path: Path, dataset: str, method: str, states: Mapping[Key, State]) ->
     if not tensors:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".part")
-    save_file(tensors, temporary)
-    temporary.replace(path)
+    write_whole(path, to_bytes(tensors))
 
 
 def load(path: Path, datasets: Iterable[str] | None = None) -> dict[Key, dict[str, Tensor]]:

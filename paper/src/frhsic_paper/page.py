@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jinja2
 
+from frhsic._files import write_whole
 from frhsic_paper.claim import NOT_RUN, VERDICTS, Finding, unwrapped
 from frhsic_paper.comparisons import (
     Paired,
@@ -63,7 +64,7 @@ def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES) -> list[Path]
     paths = [save(one.figure, to / "figures" / f"{one.name}.svg") for some in drawn.values() for one in some]
     pages = {"reproduction.md": reproduction(results, drawn, studies), "penalty_tables.md": penalty_tables(results)}
     for name, text in pages.items():
-        (to / name).write_text(text, encoding="utf-8")
+        write_whole(to / name, text.encode())
     return [*paths, *(to / name for name in pages)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from frhsic._files import write_whole
 from frhsic.frontier import Frontier, Point
 from frhsic_paper.printed import method_name
 from frhsic_paper.protocol import PROTOCOLS, Protocol
@@ -165,9 +167,11 @@ def legend_below(figure: Figure, axes: list[Axes], columns: int = 5) -> None:
 
 def save(figure: Figure, path: Path) -> Path:
     """Write a figure without the date, so that the same records give the same bytes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    content, kind = io.BytesIO(), path.suffix.removeprefix(".")
     with styled():
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=160)
+        figure.savefig(content, format=kind, metadata={"Date": None} if kind == "svg" else None, dpi=160)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, content.getvalue())
     return path
 
 

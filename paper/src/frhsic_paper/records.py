@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import io
 import json
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,7 @@ import pyarrow.parquet as pq
 import torch
 
 from frhsic import __version__
+from frhsic._files import write_whole
 
 Record = dict[str, Any]
 
@@ -41,6 +42,12 @@ Unit = tuple[Any, ...]
 
 UNKNOWN = "unknown"
 """Stands in converted records for what their files did not hold. An unknown hash counts as up to date."""
+
+MODEL = frozenset({"part", "dataset", "method", "weight", "repeat"})
+"""Columns that name a trained model; a file has one record of each."""
+
+RUN = frozenset({"seconds", "device", "frhsic", "torch", "depends_on"})
+"""Columns that say how a record came about. Two records that differ in nothing else are one record twice."""
 
 DIGITS = 7
 """Significant digits of a float in a record: those of the float32 that it came from."""
@@ -54,7 +61,13 @@ class Wanted(NamedTuple):
 
 
 def read(path: Path, part: str | None = None) -> list[Record]:
-    """Return the records of a file, or of one part of it; a file that does not exist has none."""
+    """Return the records of a file, or of one part of it; a file that does not exist has none.
+
+    Raises
+    ------
+    ValueError
+        If the file is not whole, or holds a record twice: means and verdicts would count it double.
+    """
     if not path.exists():
         return []
     try:
@@ -66,21 +79,32 @@ def read(path: Path, part: str | None = None) -> list[Record]:
             "delete it to run the study again."
         ) from error
     records = [{name: _restored(value) for name, value in row.items() if value is not None} for row in rows]
+    _refuse_duplicates(path, records)
     return [record for record in records if part is None or record.get("part") == part]
 
 
+def _refuse_duplicates(path: Path, records: Sequence[Record]) -> None:
+    seen: set[str] = set()
+    for record in records:
+        columns = MODEL if record.get("part") == "models" and record.keys() >= MODEL else record.keys() - RUN
+        name = json.dumps({column: record[column] for column in sorted(columns)})
+        if name in seen:
+            raise ValueError(
+                f"{path} holds a record twice: {name[:300]}. Two runs may have written it at once; delete the file to "
+                "run the study again, or restore it."
+            )
+        seen.add(name)
+
+
 def write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write a file in one step: under a temporary name first, which then takes the place of the old file."""
+    """Write a file as a whole, in place of the old one."""
     rounded = [{name: _rounded(value) for name, value in record.items()} for record in records]
     names = dict.fromkeys(name for record in rounded for name in record)
     table = pa.table({name: pa.array([record.get(name) for record in rounded]) for name in names})
+    content = io.BytesIO()
+    pq.write_table(table, content, compression="zstd", compression_level=9)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(path.suffix + ".part")
-    with temporary.open("wb") as file:
-        pq.write_table(table, file, compression="zstd", compression_level=9)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    write_whole(path, content.getvalue())
 
 
 def put(path: Path, by: Sequence[str], records: Sequence[Record]) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from frhsic.auditing.results import Contrast, Curve, Number, Omitted, Population, Setting
 from frhsic.dependence import eipm, kernel_hgr, mutual_information
 from frhsic.dependence._inputs import column_scales
-from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
+from frhsic.independence import conditional_test, gamma_test, hsic_interval, normalized_hsic_interval
 from frhsic.intervals import Interval, Statistic, shuffled_mean, subsample
 from frhsic.kernels import HalfDistance, Kernel, PerColumn, default_gaussian
 from frhsic.parity import (
@@ -302,6 +302,23 @@ def _gap_number(key: str, gap: ParityResult, details: dict[str, Setting]) -> Num
         pvalue=gap.pvalue,
         settings=details,
     )
+
+
+def separation(rows: Rows, target: np.ndarray, settings: Settings) -> Number:
+    """Return the association of the scores with the attribute among rows with an equal target, and its test."""
+    chosen = subsample(rows.count, settings.max_rows, settings.generator(6))
+    assert rows.scores is not None
+    test = conditional_test(
+        rows.scores[chosen],
+        rows.s[chosen],
+        target[chosen],
+        resamples=settings.resamples,
+        random_state=settings.seed,
+        level=1 - settings.confidence,
+    )
+    details: dict[str, Setting] = {"test": test.method, "kernel on f": test.kernels[0], "kernel on s": test.kernels[1]}
+    null = test.effect_size_null
+    return Number("separation", test.effect_size, test.n, None, NO_INTERVAL, null, test.pvalue, details)
 
 
 def _contrast(rows: Rows, at: float, settings: Settings) -> Contrast:

@@ -12,7 +12,7 @@ import numpy as np
 from frhsic import _arrays
 from frhsic.auditing.certificates import certificates
 from frhsic.auditing.inputs import Inputs, Outcome
-from frhsic.auditing.measures import Rows, Settings, Watch, dependence, measure
+from frhsic.auditing.measures import Rows, Settings, Watch, dependence, measure, separation
 from frhsic.auditing.results import (
     AttributeAudit,
     Audit,
@@ -74,8 +74,9 @@ def audit(
         counted.
     y
         Target: numbers, or with `positive` anything. If it has two values, Equal Opportunity is measured on the rows
-        with the favourable one. With a representation and no `scores`, a linear head for the target is fitted out of
-        fold and audited.
+        with the favourable one. Of other targets, a test asks whether the scores depend on the attribute among rows
+        with an equal target (separation). With a representation and no `scores`, a linear head for the target is fitted
+        out of fold and audited.
     scores
         Scores of a head on the representation; by default z itself if it has one column.
     positive
@@ -203,6 +204,9 @@ def _attribute(
     watch: Watch,
 ) -> AttributeAudit:
     all_rows = measure(rows, "all rows", at, settings, watch)
+    if outcome is not None and outcome.favoured is None:
+        watch("separation")
+        all_rows = _with_separation(all_rows, rows, outcome.codes, settings)
     positives = _positives(rows, at, outcome, settings, watch)
     values = rows.s[:, 0]
     counts, edges = np.histogram(values, bins=_edges(values))
@@ -219,6 +223,18 @@ def _attribute(
     )
 
 
+def _with_separation(population: Population, rows: Rows, target: np.ndarray, settings: Settings) -> Population:
+    """Return the population with the test of scores and attribute given the target, or with why there is none."""
+    if rows.clusters is not None:
+        reason = "rows are clustered, which this test does not allow for."
+    else:
+        try:
+            return replace(population, numbers=(*population.numbers, separation(rows, target, settings)))
+        except ValueError as error:  # constant scores, target or attribute among the rows that were drawn
+            reason = str(error)
+    return replace(population, omitted=(*population.omitted, Omitted("separation", reason)))
+
+
 def _positives(
     rows: Rows,
     at: tuple[float, ...],
@@ -233,7 +249,7 @@ def _positives(
         distinct = len(np.unique(outcome.codes))
         return (
             f"the target {outcome.name} has {distinct} values; equal opportunity asks which rows have the favourable "
-            "one. Pass a 0/1 target, or name that value."
+            "one. Pass a 0/1 target, or see separation, which compares rows with an equal target."
         )
     kept, which = rows.keep(outcome.favoured), outcome.favoured_name.removeprefix("rows with ")
     if kept.count < LEAST_POSITIVES:
@@ -251,7 +267,7 @@ def _adjusted(audited: list[AttributeAudit]) -> list[AttributeAudit]:
         return audited
     for part in ("all_rows", "positives"):
         populations = [getattr(attribute, part) for attribute in audited]
-        for key in ("gdp", "hsic"):
+        for key in ("gdp", "hsic", "separation"):
             numbers = [(i, n) for i, p in enumerate(populations) if p is not None for n in p.numbers if n.key == key]
             tested = [(i, n) for i, n in numbers if n.pvalue is not None]
             least = 0.0

@@ -15,8 +15,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from frhsic import _arrays
 from frhsic.boosting.boosters import complete, lightgbm
-from frhsic.boosting.columns import TreeColumns, is_frame
+from frhsic.boosting.columns import TreeColumns
 from frhsic.boosting.objective import Array, ParityObjective, Task, objective
+from frhsic.tables import is_frame
 
 FEWEST_HELD_OUT = 20
 """With fewer held-out rows than this there is no early stopping."""

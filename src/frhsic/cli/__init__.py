@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import typer
 
 from frhsic import __version__
@@ -13,6 +11,7 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="frhsic",
+    cls=_terminal.Commands,
     help="Representations independent of a continuous sensitive attribute: learn, measure, certify.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
@@ -40,9 +39,6 @@ def root(
 
 
 def main() -> None:
-    """Run the command line; print an error of the user's input as one message, without a traceback."""
-    try:
-        app()
-    except (ValueError, OSError) as error:
-        typer.echo(f"frhsic: {error}", err=True)
-        sys.exit(_terminal.BAD_INPUT)
+    """Run the command line."""
+    _terminal.on_termination()
+    app()

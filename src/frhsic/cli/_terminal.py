@@ -1,31 +1,97 @@
-"""Terminal output that the commands share: exit codes, console, progress line."""
+"""What the commands share: exit codes, errors as one line, console, progress line."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
+
+from frhsic.formatting import printable, printable_json
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 ABOVE = 1
+"""Exit code if a number is above its limit, and for nothing else."""
 BAD_INPUT = 2
+"""Exit code of every error."""
 INTERRUPTED = 130
 LOGGED_AFTER = 10.0
+TERMINATED = 143
+LONGEST = 2000
+"""Characters of an error message at most."""
 Watch = Callable[[str], None]
 
 
-def console() -> Console:
+class Commands(TyperGroup):
+    """The commands of the program. Errors of all of them, also of other packages' commands, become exit codes here."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command. An error is printed as one line and exits with 2, an interrupt with 130."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            said, code = str(interrupt) or "interrupted.", INTERRUPTED
+        except Exception as error:
+            if isinstance(error, typer.Abort) or hasattr(error, "exit_code"):  # typer's own, with a code of its own
+                raise
+            if os.environ.get("FRHSIC_TRACEBACK"):
+                traceback.print_exc()
+            said, code = _line(error), BAD_INPUT
+        command = " ".join(filter(None, ("frhsic", ctx.invoked_subcommand)))
+        with contextlib.suppress(OSError):  # standard error may be closed as well
+            echo(f"{command}: {said}", err=True)
+        raise typer.Exit(code)
+
+
+def _line(error: Exception) -> str:
+    """Return an error as one line; one that no code here raises on purpose is named."""
+    expected = isinstance(error, (ValueError, TypeError, OSError))
+    text = " ".join(str(error).split())
+    return printable(text if expected and text else f"{type(error).__name__}: {text}", LONGEST)
+
+
+def on_termination() -> None:
+    """Let SIGTERM end the program as an error does, so that workers are stopped and unfinished files removed."""
+
+    def end(number: int, frame: object) -> NoReturn:
+        raise SystemExit(TERMINATED)
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print text without the control characters that a name or a path in it may have."""
+    typer.echo(printable(text), err=err)
+
+
+def echo_json(text: str) -> None:
+    """Print JSON."""
+    typer.echo(printable_json(text))
+
+
+def console(*, stderr: bool = False) -> Console:
     """Return the console of standard output; a pipe or a file, which has no width, gets 160 columns."""
     from rich.console import Console
+    from rich.segment import Segment
 
-    console = Console()
+    class Printable(Console):
+        """A console that passes no control characters of texts on to the terminal."""
+
+        def render(self, *arguments: Any, **named: Any) -> Iterable[Segment]:
+            for segment in super().render(*arguments, **named):
+                yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+    console = Printable(stderr=stderr)
     if not console.is_terminal:
         console.width = 160
     return console
@@ -38,7 +104,7 @@ def show(tables: Callable[[], Iterable[RenderableType]], notes: Sequence[str], f
     terminal = console()
     if not terminal.is_terminal:
         for path in files.values():
-            typer.echo(str(path))
+            echo(str(path))
         return
     for table in tables():
         terminal.print(table)
@@ -51,15 +117,13 @@ def show(tables: Callable[[], Iterable[RenderableType]], notes: Sequence[str], f
 @contextlib.contextmanager
 def progress() -> Iterator[Watch]:
     """Show the current step on a terminal; the line goes to standard error and is removed at the end."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda step: None
-        return
     from rich.markup import escape
 
-    with console.status("starting") as status:
+    terminal = console(stderr=True)
+    if not terminal.is_terminal:
+        yield lambda step: None
+        return
+    with terminal.status("starting") as status:
         yield lambda step: status.update(escape(step))
 
 
@@ -98,19 +162,6 @@ def row_counter(table: Path, watch: Watch) -> Callable[[int], None]:
 
 
 @contextlib.contextmanager
-def refusing(command: str) -> Iterator[None]:
-    """Print an error of the user's input as one message and exit with code 2; an interrupt exits with 130."""
-    try:
-        yield
-    except (ValueError, TypeError, OSError) as error:
-        typer.echo(f"frhsic {command}: {error}", err=True)
-        raise typer.Exit(BAD_INPUT) from None
-    except KeyboardInterrupt:
-        typer.echo(f"frhsic {command}: interrupted.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-
-
-@contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """Compute on one thread: blocks are small, so that more threads gain little and cost much on busy cores."""
     import torch
@@ -126,22 +177,6 @@ def one_thread() -> Iterator[None]:
 def exit_above(lines: Sequence[str]) -> None:
     """Print what is above its limit to standard error and exit with code 1, if there is anything."""
     for line in lines:
-        typer.echo(line, err=True)
+        echo(line, err=True)
     if lines:
         raise typer.Exit(ABOVE)
-
-
-def require_writable(files: dict[str, Path], table: Path | None = None) -> None:
-    """Raise before training if a file could not be written, or would overwrite the table or another file."""
-    seen: dict[Path, str] = {}
-    for kind, path in files.items():
-        whole = path.resolve()
-        if not whole.parent.is_dir():
-            raise ValueError(f"the folder {str(path.parent)!r} of the {kind} is not there; make it first.")
-        if whole.is_dir():
-            raise ValueError(f"the {kind} is to be written to {str(path)!r}, which is a folder; name a file in it.")
-        if table is not None and whole == table.resolve():
-            raise ValueError(f"the {kind} would overwrite the table {str(table)!r}; choose another path.")
-        if whole in seen:
-            raise ValueError(f"{seen[whole]} and {kind} would be the same file, {str(path)!r}; choose another path.")
-        seen[whole] = kind

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from frhsic._files import write_together
 from frhsic.cli import _limits, _options, _terminal
 from frhsic.formatting import figure, plain
 from frhsic.penalty_names import PENALTIES
@@ -39,7 +40,9 @@ class Recipe:
             help="Model whose cross-fitted score is one more column: boosted (trees), or none for the paper's encoder."
         ),
     ] = "boosted"
-    epochs: Annotated[int, typer.Option(help="Passes over the training rows.")] = 200
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes over the training rows; by default about 2,500 steps, from 20 to 100 passes.")
+    ] = None
     batch_size: Annotated[int, typer.Option(help="Rows in a step.")] = 256
     learning_rate: Annotated[float, typer.Option(help="Learning rate of Adam.")] = 1e-3
     weight_decay: Annotated[
@@ -53,7 +56,7 @@ class Recipe:
     scaling: Annotated[
         str,
         typer.Option(help="Scale of numbers: quantile (ranks), robust (median and quartiles) or range (the paper's)."),
-    ] = "quantile"
+    ] = "robust"
     device: _options.Device = "auto"
     seed: _options.Seed = 0
 
@@ -62,7 +65,7 @@ class Recipe:
         from frhsic.estimators import ParityClassifier, ParityRegressor
 
         for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"--{name.replace('_', '-')} is {getattr(self, name)}; pass 1 or more.")
         if not 0 < self.learning_rate < float("inf"):
             raise ValueError(f"--learning-rate is {self.learning_rate:g}; pass a positive number, such as 0.001.")
@@ -73,7 +76,7 @@ class Recipe:
         if self.base not in ("boosted", "none"):
             raise ValueError(f"--base is {self.base!r}; pass boosted or none.")
         options = asdict(self) | {"base": None if self.base == "none" else self.base}
-        options |= {"random_state": options.pop("seed"), "verbose": True}
+        options |= {"epochs": self.epochs or "auto", "random_state": options.pop("seed"), "verbose": True}
         return ParityClassifier(**options) if binary else ParityRegressor(**options)
 
 
@@ -252,21 +255,24 @@ def _noting(*ignored: type[Warning]) -> Iterator[list[str]]:
 def finish(
     result: Trained,
     files: dict[str, Path],
+    contents: dict[Path, bytes] | None = None,
     *,
     as_json: bool,
     limits: dict[str, float],
     printed: Callable[[Trained, dict[str, Path]], None] | None = None,
 ) -> None:
-    """Write model and report, print the result, and exit with 1 if a limit is exceeded or the rule is not met."""
-    from frhsic.estimators import save
-    from frhsic.report import write
+    """Write model, report and other contents, print the result, and exit with 1 if it is not what was asked for."""
+    from frhsic.estimators.persistence import file_bytes
+    from frhsic.report import render
 
+    contents = contents or {}
     if "model" in files:
-        save(result.model, files["model"])
+        contents[files["model"]] = file_bytes(result.model)
     if "report" in files:
-        write(result.report, files["report"])
+        contents[files["report"]] = render(result.report).encode()
+    write_together(contents)
     if as_json:
-        typer.echo(json.dumps(_plain(result, files), allow_nan=False, ensure_ascii=False, indent=1))
+        _terminal.echo_json(json.dumps(_plain(result, files), allow_nan=False, ensure_ascii=False, indent=1))
     else:
         (printed or show)(result, files)
     above = _limits.exceeded(result.report.audit, limits)

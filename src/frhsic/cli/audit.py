@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from frhsic._files import require_writable
 from frhsic.cli import _limits, _options, _terminal
 from frhsic.cli._terminal import Watch
 from frhsic.formatting import did_you_mean, figure
@@ -46,7 +47,7 @@ For a pipeline: JSON on standard output, exit code 1 if a number is above its li
 
 [bold]Exit codes[/bold]
 
-0 done; 1 a number is above its --fail-above limit; 2 bad input.
+0 done; 1 a number is above its --fail-above limit; 2 any error; 130 interrupted.
 """
 
 
@@ -108,12 +109,11 @@ def audit(options: _Options) -> None:
     The report is one HTML file that needs no network: mean score along the attribute with its band, dependence with
     tests and intervals, what a probe recovers, what theorems guarantee, and what all of it does not tell.
     """
-    with _terminal.refusing("audit"):
-        limits = _limits.parsed(options.fail_above or ())
-        result = _run(options)
-        above = _limits.exceeded(result, limits)
+    limits = _limits.parsed(options.fail_above or ())
+    result = _run(options)
+    above = _limits.exceeded(result, limits)
     if options.as_json:
-        typer.echo(result.to_json(indent=1))
+        _terminal.echo_json(result.to_json(indent=1))
     else:
         _terminal.show(lambda: _tables(result), result.warnings, options.files)
     _terminal.exit_above(above)
@@ -142,7 +142,8 @@ def _run(options: _Options) -> Audit:
         raise ValueError("--positive says which value of the target counts as 1; pass --target too.")
     if options.favourable is not None and options.target is None:
         raise ValueError("--favourable says which value of the target is good for a person; pass --target too.")
-    _terminal.require_writable(options.files, options.table)
+    inputs = {"table": options.table} | ({} if options.model is None else {"model": options.model})
+    require_writable(options.files, inputs)
     names = tables.column_names(options.table, options.reading)
     roles = {tables.find(name, names, options.table.name): "sensitive attribute" for name in options.sensitive}
     at = _wanted(options.at or (), list(roles))
@@ -246,7 +247,7 @@ def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float
     for text in texts:
         name, equals, number = text.rpartition("=")
         value = _options.number(number)
-        if math.isnan(value):
+        if not math.isfinite(value):
             raise ValueError(f"--at is {text!r}; pass a number, or NAME=NUMBER such as age=30.")
         if equals and name not in attributes:
             hint = did_you_mean(name, attributes)

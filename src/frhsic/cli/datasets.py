@@ -42,7 +42,7 @@ def list_datasets(
     ]
     if as_json:
         for row in rows:
-            typer.echo(json.dumps(row))
+            _terminal.echo_json(json.dumps(row))
         return
     from rich.table import Table
 
@@ -77,10 +77,10 @@ def fetch(
                 got = fetch_one(name, shelf=shelf, watch=watch)
             except DatasetUnavailableError as error:
                 failed = True
-                typer.echo(f"{name}: {error}", err=True)
+                _terminal.echo(f"{name}: {error}", err=True)
                 continue
             seconds = time.perf_counter() - start
             text = f"{name}: {got.file}, {got.size / 1e6:.1f} MB, checked, {seconds:.1f} s, from {got.origin}"
             console.print(text, markup=False, highlight=False, soft_wrap=True)
     if failed:
-        raise typer.Exit(1)
+        raise typer.Exit(_terminal.BAD_INPUT)

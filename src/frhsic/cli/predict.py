@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from frhsic._files import require_writable, writing
 from frhsic.cli import _options, _terminal
 from frhsic.formatting import did_you_mean
 
@@ -53,11 +54,11 @@ def predict(
     device: _options.Device = "cpu",
 ) -> None:
     """Write the score of a saved model for each row of a table; the sensitive attribute is not needed."""
-    with _terminal.refusing("predict"), _terminal.one_thread():
+    with _terminal.one_thread():
         from frhsic.cli import _models
         from frhsic.tables import column_names
 
-        _terminal.require_writable({"scores": out}, table)
+        require_writable({"scores": out}, {"table": table, "model": model})
         fitted, needed, numeric = _models.with_columns(model)
         if hasattr(fitted, "device"):
             fitted.device = device
@@ -87,21 +88,16 @@ def _write(
 
     takes_missing = bool(get_tags(model).input_tags.allow_nan)
     rows = empty = 0
-    partial = out.with_name(f"{out.name}.part")
-    try:
-        with _terminal.progress() as watch, partial.open("w", encoding="utf-8", newline="") as file:
-            count = _terminal.row_counter(table, watch)
-            for frame in pieces(table, list(dict.fromkeys([*needed, *keep])), numeric):
-                complete = frame[needed].notna().all(axis=1) | takes_missing
-                scores = scored(model, frame.loc[complete, needed]).reindex(frame.index)
-                frame[keep].join(scores).to_csv(file, index=False, header=rows == 0)
-                rows, empty = rows + len(frame), empty + int((~complete).sum())
-                count(rows)
+    with _terminal.progress() as watch, writing(out) as file:
+        count = _terminal.row_counter(table, watch)
+        for frame in pieces(table, list(dict.fromkeys([*needed, *keep])), numeric):
+            complete = frame[needed].notna().all(axis=1) | takes_missing
+            scores = scored(model, frame.loc[complete, needed]).reindex(frame.index)
+            frame[keep].join(scores).to_csv(file, index=False, header=rows == 0)
+            rows, empty = rows + len(frame), empty + int((~complete).sum())
+            count(rows)
         if rows == 0:
             raise ValueError(f"{table.name} has a header and no rows.")
-        partial.replace(out)
-    finally:
-        partial.unlink(missing_ok=True)
     return rows, empty
 
 

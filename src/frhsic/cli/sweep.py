@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from frhsic._files import new_folder, require_writable
 from frhsic.cli import _limits, _options, _terminal, _training
 
 if TYPE_CHECKING:
@@ -93,21 +94,20 @@ def sweep(
     Rows are dealt into three parts: one trains, one chooses the weight, one is for the report. All weights are trained
     at once.
     """
-    with _terminal.refusing("sweep"), _terminal.one_thread():
+    with _terminal.one_thread(), new_folder(out):
         from frhsic.auditing import Settings
-        from frhsic.estimators import save
+        from frhsic.estimators.persistence import file_bytes
 
         limits = _limits.parsed(reporting.fail_above or ())
         if scoring is not None:
             _require_scorer(scoring)
         rule, grid = _rule(within, target_gdp, test), _grid(weights)
         files = {"model": out / "model.safetensors", "frontier": out / "frontier.csv", "report": out / "report.html"}
+        require_writable(files, {"table": columns.table})
         settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
         if recipe.penalty == "none":
             raise ValueError("--penalty none makes every weight the same; choose a penalty to sweep over.")
         data = _training.read(columns, recipe.seed)
-        out.mkdir(parents=True, exist_ok=True)
-        _terminal.require_writable(files, columns.table)
         result = _training.sweep(
             data,
             recipe,
@@ -121,12 +121,14 @@ def sweep(
             refine=refine,
             refit=refit,
         )
-        _write_frontier(result, files["frontier"])
+        contents = {files["frontier"]: _frontier(result)}
         if all_models:
             (out / "models").mkdir(exist_ok=True)
-            for model in result.models:
-                save(model, out / "models" / f"weight-{model.penalty_weight:g}.safetensors")
-        _training.finish(result, files, as_json=reporting.as_json, limits=limits)
+            contents |= {
+                out / "models" / f"weight-{model.penalty_weight:g}.safetensors": file_bytes(model)
+                for model in result.models
+            }
+        _training.finish(result, files, contents, as_json=reporting.as_json, limits=limits)
 
 
 def _rule(within: str | None, target_gdp: float | None, test: bool) -> Rule:
@@ -172,8 +174,8 @@ def _grid(texts: Sequence[str] | None) -> tuple[float, ...]:
     return grid
 
 
-def _write_frontier(result: _training.Trained, path: Path) -> None:
-    """Write one row for each weight: its measures on validation rows and on test rows."""
+def _frontier(result: _training.Trained) -> bytes:
+    """Return a table of one row for each weight: its measures on validation rows and on test rows."""
     assert result.selection is not None
     assert result.report.tradeoff is not None
     frame = result.selection.to_frame()
@@ -183,4 +185,4 @@ def _write_frontier(result: _training.Trained, path: Path) -> None:
     shown = {tradeoff.performance_name.lower().replace(" ", "_"): "performance", "gdp": "gdp", "hsic": "hsic"}
     for name, key in shown.items():
         frame[f"test_{name}"] = [getattr(point, key) for point in tradeoff.points]
-    frame.to_csv(path, index=False)
+    return frame.to_csv(index=False).encode()

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from frhsic._files import require_writable
 from frhsic.cli import _limits, _options, _terminal, _training
 
 DEFAULT_MODEL = Path("frhsic-model.safetensors")
@@ -59,13 +60,13 @@ def train(
     Two models are trained on the same rows, without the penalty and with it, and both are audited on rows that were
     held out. The second is written.
     """
-    with _terminal.refusing("train"), _terminal.one_thread():
+    with _terminal.one_thread():
         from frhsic.auditing import Settings
 
         limits = _limits.parsed(reporting.fail_above or ())
         page = report if report is not None else (None if reporting.as_json else DEFAULT_REPORT)
         files = {"model": out} | ({} if page is None else {"report": page})
-        _terminal.require_writable(files, columns.table)
+        require_writable(files, {"table": columns.table})
         settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
         if not 0 <= weight < math.inf:
             raise ValueError(f"--weight is {weight:g}; pass zero or more.")

@@ -18,6 +18,8 @@ from frhsic.dependence._inputs import kernel_or_median, paired_rows, recentered,
 from frhsic.dependence._tiles import summed_over_columns
 from frhsic.kernels import Kernel, squared_distances
 
+MOST_ENTRIES, ADVISED_ENTRIES = 10**12, 10**11
+"""Kernel values that `eipm` computes at most unless anchors are given, and for how many its message advises anchors."""
 TILE_ENTRIES = 1 << 22
 """Entries of the weights, and of the Gram matrix, held at once."""
 
@@ -139,7 +141,8 @@ def eipm(
         The γ of the weights, in units of s. None is :func:`smoothing_bandwidth`, which shrinks with n. At a fixed
         bandwidth the statistic converges to a smoothed, smaller functional.
     anchors
-        Number of rows to average over, drawn without replacement; None takes all. The cost is O(anchors · n²).
+        Number of rows to average over, drawn without replacement; None takes all, of up to 10,000 rows. The cost is
+        O(anchors · n²).
     random_state
         Seed of the draw of the anchors.
     floor
@@ -171,13 +174,18 @@ def eipm(
     z, s = paired_rows(z, s, where=where, device=device, least=2, what="EIPM")
     kernel = kernel_or_median(kernel_z, z, "z")
     if bandwidth is not None:
-        _arrays.require_positive(bandwidth, "bandwidth")
+        _arrays.require_scale(bandwidth, "bandwidth")
     width = smoothing_bandwidth(s) if bandwidth is None else bandwidth
     if not floor >= 0:
         raise ValueError(f"floor is {floor}; pass a number that is not negative.")
     n = z.shape[0]
     z = recentered(z, kernel)
     rows = torch.arange(n)
+    if anchors is None and n**3 > MOST_ENTRIES:
+        raise ValueError(
+            f"EIPM of {n:,} rows with each of them as an anchor needs {n**3:.2g} kernel values, hours of work. Pass "
+            f"anchors={max(1, min(n, ADVISED_ENTRIES // n**2))} or so to average over some of them, or fewer rows."
+        )
     if anchors is not None:
         _arrays.require_integer(anchors, "anchors", 1, n)
         generator = _arrays.generator(random_state)

@@ -221,7 +221,7 @@ def minority_weights(
         if len(scales) != q:
             raise ValueError(f"{len(scales)} bandwidths came for the {q} columns of s; pass one for each.")
         for value in scales:
-            _arrays.require_positive(value, "bandwidth")
+            _arrays.require_scale(value, "bandwidth")
         scale = rows.new_tensor(scales)
     standard, kernel = (rows - rows.mean(dim=0)) / scale, Gaussian(1.0)
     density = _tiles.row_sums(standard, lambda rows, columns: kernel(standard[rows], standard[columns]))

@@ -124,8 +124,15 @@ def kernel_hgr(
 
 
 def _cholesky(a: Tensor, ridge: float) -> Tensor:
-    """Return the Cholesky factor of a + ridge · I."""
-    factor: Tensor = torch.linalg.cholesky(a + ridge * torch.eye(a.shape[0], dtype=a.dtype, device=a.device))
+    """Return the Cholesky factor of a + ridge · I; raise if the ridge is lost in the rounding of a."""
+    try:
+        factor: Tensor = torch.linalg.cholesky(a + ridge * torch.eye(a.shape[0], dtype=a.dtype, device=a.device))
+    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # public, but not exported in its types
+        size = float(a.diagonal().mean())
+        raise ValueError(
+            f"the kernel values of z or s are about {size:.2g}, too large for a ridge of {ridge:g}. Pass larger "
+            "ridge_z and ridge_s, rescale z and s, or take a bounded kernel."
+        ) from error
     return factor
 
 
@@ -151,9 +158,8 @@ def _inverse_form(kernel: Kernel, z: Tensor, ridge: float, b: Tensor, error: flo
     r"""Return :math:`b^\top (HKH/n + \eta I)^{-1} b` for columns b that sum to zero, to `error` / η."""
     n = z.shape[0]
     if n <= DENSE_ROWS:
-        a = centered(kernel.shifted(z, z)) / n
-        a.diagonal().add_(ridge)  # in place: a is as large as the Gram matrix
-        half: Tensor = torch.linalg.solve_triangular(torch.linalg.cholesky(a), b, upper=False)
+        inner = _cholesky(centered(kernel.shifted(z, z)) / n, ridge)
+        half: Tensor = torch.linalg.solve_triangular(inner, b, upper=False)
         return half.mT @ half
 
     def times(v: Tensor) -> Tensor:

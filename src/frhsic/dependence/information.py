@@ -54,6 +54,10 @@ def mutual_information(
     zero exactly when Z and S are independent. The estimate is not clipped, so under independence it is negative about
     half the time. It is not differentiable: use it to measure, and HSIC to train.
 
+    With several columns the estimate is too low, since the nearest rows are far apart: where one of d independent
+    normal columns tells 0.69 nats, it finds 0.69 of d = 1, 0.51 of 5 and 0.35 of 8 with 1,000 rows, and 0.70, 0.62 and
+    0.49 with 10,000. The default keeps five components of eight, which loses more (0.30 and 0.40).
+
     Parameters
     ----------
     z, s

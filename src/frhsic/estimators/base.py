@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from frhsic import _arrays
 from frhsic.estimators.attributes import scaled_attributes
 from frhsic.estimators.base_scores import BasePerformance
-from frhsic.estimators.bases import BaseRows, FittedBase, fitted_base
+from frhsic.estimators.bases import BaseRows, FittedBase, base_classes, with_base
 from frhsic.estimators.checks import (
     check_continues,
     check_parameters,
@@ -29,8 +29,9 @@ from frhsic.estimators.checks import (
 from frhsic.estimators.ensemble import joined, member_seeds, rank
 from frhsic.estimators.features import checked_table, encoded_features
 from frhsic.estimators.length import number_of_epochs, training_data, validation_rows
-from frhsic.estimators.persistence import save, set_state, to_json
-from frhsic.estimators.problem import Problem, encoder_maker
+from frhsic.estimators.persistence import save, set_state
+from frhsic.estimators.plain import to_json
+from frhsic.estimators.problem import FitCall, Problem, encoder_maker
 from frhsic.estimators.published import PUBLISHED
 from frhsic.estimators.targets import Target
 from frhsic.fleet import (
@@ -144,7 +145,8 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         **more
             Other parameters of the constructor, such as `random_state`; they take the place of the paper's.
         """
-        return cls(**{**PUBLISHED, "penalty_weight": penalty_weight, **more})
+        settings = {name: value for name, value in PUBLISHED.items() if name in cls._get_param_names()}
+        return cls(**{**settings, "penalty_weight": penalty_weight, **more})
 
     def fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
@@ -170,9 +172,8 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         groups : array of shape (n,), optional
             Rows of one group, such as those of one person, are in one fold when the base model is cross-fitted.
         """
-        start = partial(self._start, groups=groups)
-        set_up = self._resume if self.warm_start and self.__sklearn_is_fitted__() else start
-        return self._train(partial(set_up, X, y, sensitive_features, sample_weight), self.epochs)
+        set_up = self._resume if self.warm_start and self.__sklearn_is_fitted__() else self._start
+        return self._train(set_up, FitCall(X, y, sensitive_features, sample_weight, self.epochs, groups=groups))
 
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
@@ -184,7 +185,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         check_continues(self)
         set_up = self._resume if self.__sklearn_is_fitted__() else self._start
-        return self._train(partial(set_up, X, y, sensitive_features, sample_weight), 1)
+        return self._train(set_up, FitCall(X, y, sensitive_features, sample_weight, 1))
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the representation Z = h(X), of shape (n, representation size), float64."""
@@ -215,13 +216,13 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Return the target, once the columns of x are known."""
         return target
 
-    def _train(self, set_up: Callable[..., Problem], epochs: int | str) -> Self:
+    def _train(self, set_up: Callable[[FitCall], Problem], call: FitCall) -> Self:
         """Set up a problem and train on it; on failure the estimator is left as it was."""
         before = dict(vars(self))
         try:
-            problem = set_up(epochs=epochs)
+            problem = set_up(call)
             weight = 0.0 if isinstance(problem.penalty, NoPenalty) else float(self.penalty_weight)
-            self._adopt(self._trained(problem, [weight], epochs), 0, through_bottleneck=problem.through_bottleneck)
+            self._adopt(self._trained(problem, [weight], call.epochs), 0, through_bottleneck=problem.through_bottleneck)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -233,22 +234,12 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Return the fitted attributes, by name."""
         return {name: value for name, value in vars(self).items() if name.endswith("_") and not name.endswith("__")}
 
-    def _start(
-        self,
-        X: Any,
-        y: Any,
-        sensitive_features: Any,
-        sample_weight: Any,
-        classes: Any = None,
-        groups: Any = None,
-        *,
-        epochs: int | str,
-    ) -> Problem:
+    def _start(self, call: FitCall) -> Problem:
         """Check all arguments and set up training from new initial weights."""
         for name in self._learned():
             delattr(self, name)
         self.random_seed_, self.n_fits_ = seed_of(self.random_state), 0
-        data, target, penalized = self._rows(X, y, sensitive_features, sample_weight, classes, groups, epochs=epochs)
+        data, target, penalized = self._rows(call)
         settings = self.hidden_layer_sizes, self.representation_size, self.activation
         encoder = encoder_maker(self.encoder, data.columns, *settings)
         width = width_of(encoder, data)
@@ -262,12 +253,12 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self.random_seed_,
         )
 
-    def _resume(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, epochs: int | str) -> Problem:
+    def _resume(self, call: FitCall) -> Problem:
         """Check all arguments and set up training that continues from the last call, on its scales and classes.
 
         The penalty keeps its state unless another one is asked for than in the last call.
         """
-        data, target, penalized = self._rows(X, y, sensitive_features, sample_weight, epochs=epochs)
+        data, target, penalized = self._rows(call)
         penalty: Penalty = self._unprepared_penalty(target.task) if penalized else NoPenalty()
         if type(penalty) is type(self.penalty_) and to_json(penalty) == to_json(self.penalty_):
             penalty = self.penalty_
@@ -286,30 +277,21 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             through_bottleneck,
         )
 
-    def _rows(
-        self,
-        X: Any,
-        y: Any,
-        sensitive_features: Any,
-        sample_weight: Any,
-        classes: Any = None,
-        groups: Any = None,
-        *,
-        epochs: int | str,
-    ) -> tuple[TrainingData, Target, bool]:
+    def _rows(self, call: FitCall) -> tuple[TrainingData, Target, bool]:
         """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty."""
         check_parameters(self)
-        X = checked_table(self, X, first=not hasattr(self, "feature_encoding_"))
-        x = self._features(X)
-        target = self._target(y, classes)
+        X = checked_table(self, call.X, first=not hasattr(self, "feature_encoding_"))
+        x = encoded_features(self, X)
+        target = self._target(call.y, call.classes)
         if target.values is not None and len(target.values) != len(x):
             raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target.values)}.")
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
-        s = scaled_attributes(self, sensitive_features, len(x))
+        weights = call.sample_weight
+        weights = None if weights is None else _check_sample_weight(weights, x, ensure_non_negative=True)
+        s = scaled_attributes(self, call.sensitive_features, len(x))
         warn_shared_columns(self)
-        held_out = None if epochs == 1 else validation_rows(self, target, s, len(x), groups)
-        x = self._with_base(X, x, target, weights, groups, held_out)
-        target = self._completed(target, x, sensitive_features, weights)
+        held_out = None if call.epochs == 1 else validation_rows(self, target, s, len(x), call.groups)
+        x = with_base(self, BaseRows(X, x, target.given, base_classes(self, target), weights, call.groups), held_out)
+        target = self._completed(target, x, call.sensitive_features, weights)
         return training_data(x, target, s, weights, held_out), target, s is not None
 
     def _trained(
@@ -366,30 +348,6 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self.validation_curve_ = _mean(history.held_out_objective[:, :epochs])
         self.loss_curve_, self.penalty_curve_ = (_mean(c[:, :epochs]) for c in (history.task_loss, history.penalty))
 
-    def _features(self, X: Any) -> np.ndarray:
-        """Return a checked table encoded, float64 (n, width)."""
-        return encoded_features(self, X)
-
-    def _with_base(
-        self, X: Any, x: np.ndarray, target: Target, weights: Any, groups: Any, held_out: np.ndarray | None
-    ) -> np.ndarray:
-        """Return the columns of rows to train on with the scores of the base, which the first call fits.
-
-        Rows held out for early stopping are scored by the deployed base, as new rows will be.
-        """
-        if hasattr(self, "base_"):
-            return x if self.base_ is None else np.concatenate([x, self.base_.again(X, x)], axis=1)
-        classes = None if target.task == "regression" else getattr(self, "classes_", None)
-        rows = BaseRows(X, x, target.given, classes, weights, groups)
-        kept = None if held_out is None else np.flatnonzero(~held_out)
-        self.base_, scores = fitted_base(self.base, rows if kept is None else rows.at(kept), self.random_seed_)
-        self.base_performance_ = None if self.base_ is None else self.base_.performance
-        if kept is None or self.base_ is None:
-            return x if self.base_ is None else np.concatenate([x, scores], axis=1)
-        columns = self.base_(X)
-        columns[kept] = scores
-        return np.concatenate([x, columns], axis=1)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -418,7 +376,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         check_is_fitted(self)
         X = checked_table(self, X, first=False)
-        columns = [self._features(X)] + ([] if self.base_ is None else [self.base_(X)])
+        columns = [encoded_features(self, X)] + ([] if self.base_ is None else [self.base_(X)])
         x = torch.from_numpy(np.concatenate(columns, axis=1))
         dtype = torch.float64 if self.encoder is None else torch.float32
         device = _arrays.resolve_device(self.device)

@@ -21,7 +21,7 @@ from torch import Tensor
 from frhsic.estimators.base_scores import BasePerformance
 from frhsic.estimators.bases import FittedBase
 from frhsic.estimators.boosted import BoostedTrees, BoostedTreesClassifier, BoostedTreesRegressor
-from frhsic.estimators.persistence import from_json, labels_from_json, labels_to_json, to_json
+from frhsic.estimators.plain import from_json, labels_from_json, labels_to_json, to_json
 from frhsic.estimators.trees import Trees
 
 TREES = {one.__name__: one for one in (BoostedTreesClassifier, BoostedTreesRegressor)}
@@ -156,6 +156,7 @@ def _trees_from_file(header: dict[str, Any], tensors: dict[str, Tensor], classes
     arrays = {name: tensors[name].numpy() for name in ARRAYS}
     model.trees_ = Trees(**arrays | {"kept": arrays["kept"].view(np.uint32)})
     model.encoding_ = from_json(header["encoding"])
+    model.trees_.check(model.encoding_.width)
     model.n_iter_, model.n_features_in_ = header["n_iter"], header["columns"]
     if header["names"] is not None:
         model.feature_names_in_ = np.array(header["names"], dtype=object)
@@ -182,7 +183,7 @@ def _library(module: str, package: str | None = None) -> Any:
     except ImportError as error:
         package = package or module
         raise ImportError(
-            f"a file with such a base needs {package}, which is not installed: pip install 'frhsic[{package}]'."
+            f"a file with such a base needs {package}, which is not installed: pip install {package}."
         ) from error
 
 

@@ -7,7 +7,7 @@ import logging
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
@@ -19,6 +19,10 @@ from sklearn.utils.validation import has_fit_parameter
 from frhsic.estimators.base_scores import BasePerformance, raw_scores, row_losses
 from frhsic.estimators.boosted import BoostedTrees, BoostedTreesClassifier, BoostedTreesRegressor
 from frhsic.estimators.folds import dealt, row_keys
+from frhsic.estimators.targets import Target
+
+if TYPE_CHECKING:
+    from frhsic.estimators.base import ParityBase
 
 log = logging.getLogger(__name__)
 
@@ -61,11 +65,11 @@ class BaseRows:
 
     def at(self, rows: np.ndarray) -> BaseRows:
         """Return some of the rows."""
-        X, x, y, weights, groups = (
+        y, weights, groups = (
             None if values is None else _safe_indexing(values, rows)
-            for values in (self.X, self.x, self.y, self.sample_weight, self.groups)
+            for values in (self.y, self.sample_weight, self.groups)
         )
-        return BaseRows(X, x, y, self.classes, weights, groups)
+        return BaseRows(_safe_indexing(self.X, rows), self.x[rows], y, self.classes, weights, groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +147,31 @@ def fitted_base(base: Any, rows: BaseRows, seed: int) -> tuple[FittedBase | None
     keys = row_keys(rows.x) if folds else np.zeros(0)
     order = np.argsort(keys, kind="stable")
     return FittedBase(model, rows.classes, center, spread, performance, keys[order], columns[order]), columns
+
+
+def base_classes(estimator: ParityBase, target: Target) -> np.ndarray | None:
+    """Return the labels that the scores of a base are ordered by, or None for numbers."""
+    return None if target.task == "regression" else getattr(estimator, "classes_", None)
+
+
+def with_base(estimator: ParityBase, rows: BaseRows, held_out: np.ndarray | None) -> np.ndarray:
+    """Return the columns of rows to train on with the scores of the base, which the first call fits.
+
+    Rows held out for early stopping are scored by the deployed base, as new rows will be.
+    """
+    if hasattr(estimator, "base_"):
+        base = estimator.base_
+        return rows.x if base is None else np.concatenate([rows.x, base.again(rows.X, rows.x)], axis=1)
+    kept = None if held_out is None else np.flatnonzero(~held_out)
+    base, scores = fitted_base(estimator.base, rows if kept is None else rows.at(kept), estimator.random_seed_)
+    estimator.base_, estimator.base_performance_ = base, None if base is None else base.performance
+    if base is None:
+        return rows.x
+    if kept is not None:
+        columns = base(rows.X)
+        columns[kept] = scores
+        scores = columns
+    return np.concatenate([rows.x, scores], axis=1)
 
 
 def check_base(base: Any) -> None:

@@ -15,6 +15,7 @@ from torch import nn
 from frhsic import _arrays
 from frhsic.estimators.ensemble import encoders_in
 from frhsic.fleet import TrainingData
+from frhsic.fleet.randomness import seeded
 from frhsic.fleet.recipe import output_width
 from frhsic.penalties import Penalty
 from frhsic.penalty_names import penalty_named
@@ -116,7 +117,7 @@ def later_seed(seed: int, call: int) -> int:
 
 def width_of(encoder: Callable[[], nn.Module], data: TrainingData) -> int:
     """Return the number of coordinates that an encoder gives; raise if it makes no module or does not fit the data."""
-    with torch.random.fork_rng(devices=[]):
+    with seeded():
         module = encoder()
     if not isinstance(module, nn.Module):
         raise TypeError(f"encoder made {type(module).__name__}; it must make a torch.nn.Module.")

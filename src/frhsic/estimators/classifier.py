@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from frhsic.estimators.base import ParityBase
 from frhsic.estimators.checks import check_continues
+from frhsic.estimators.problem import FitCall
 from frhsic.estimators.targets import Target, class_target, target_column
 
 
@@ -162,10 +162,10 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         """
         check_continues(self)
         if not self.__sklearn_is_fitted__():
-            return self._train(partial(self._start, X, y, sensitive_features, sample_weight, classes), 1)
+            return self._train(self._start, FitCall(X, y, sensitive_features, sample_weight, 1, classes))
         if classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
             raise ValueError(f"classes={list(classes)!r} differ from those of the first call, {list(self.classes_)!r}.")
-        return self._train(partial(self._resume, X, y, sensitive_features, sample_weight), 1)
+        return self._train(self._resume, FitCall(X, y, sensitive_features, sample_weight, 1))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the head's raw output: log-odds (n,) of the second class, or one column per class."""

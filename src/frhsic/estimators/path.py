@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.base import clone
 
 from frhsic.estimators.base import ParityBase
+from frhsic.estimators.problem import FitCall
 
 
 def fit_path(
@@ -60,7 +61,7 @@ def fit_path(
     if sensitive_features is None:
         raise ValueError("sensitive_features is None: without it every weight gives the same model.")
     lead = clone(estimator).set_params(penalty_weight=max(grid), warm_start=False)
-    problem = lead._start(X, y, sensitive_features, sample_weight, groups=groups, epochs=lead.epochs)
+    problem = lead._start(FitCall(X, y, sensitive_features, sample_weight, lead.epochs, groups=groups))
     fleet = lead._trained(problem, grid, lead.epochs, sequential=sequential)
     models = []
     for i, weight in enumerate(grid):

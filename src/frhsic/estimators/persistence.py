@@ -4,16 +4,15 @@ A file is a safetensors file. Its tensors are the weights of encoder and head, t
 training curves; of boosted trees, the bytes of the booster's own text format. Its metadata hold a JSON header under the
 key "frhsic": the number of the layout, versions, the estimator and its parameters, the architecture, the columns with
 their scales and levels, the classes, and a SHA-256 checksum of the header and the tensors. Any reader of safetensors
-can read it, :func:`describe` returns it, and reading it executes nothing.
+can read it, :func:`describe` returns it, and reading it executes nothing. The checksum finds damage, not forgery:
+anyone can write a file with a right one. Load models only from people whom you trust to give you a model.
 """
 
 from __future__ import annotations
 
 import copy
 import hashlib
-import inspect
 import json
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,14 +25,15 @@ from safetensors.torch import save as to_bytes
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from frhsic import kernels, penalties
 from frhsic._files import write_whole
 from frhsic._version import __version__
+from frhsic.estimators.base_files import base_from_file, base_parameter, base_to_file
 from frhsic.estimators.ensemble import EncoderEnsemble, encoders_in
+from frhsic.estimators.header import InvalidHeaderError, check_header, check_tensors, reading
+from frhsic.estimators.plain import from_json, is_custom, labels_from_json, labels_to_json, to_json
 from frhsic.fleet import Bottleneck, affine_head, mlp_encoder
-from frhsic.kernels import Kernel
+from frhsic.fleet.randomness import seeded
 from frhsic.penalties import NoPenalty, Penalty
-from frhsic.tables import TableEncoding
 
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase
@@ -71,17 +71,6 @@ BEFORE_THEY_EXISTED: dict[str, Any] = {
 }
 """Parameters that older files do not have, and the values those models were trained with."""
 
-RENAMED_CLASSES: dict[str, str] = {}
-"""Old to new name of each renamed kernel or penalty. Whoever renames one adds it here, so that old files still load."""
-
-RENAMED_ARGUMENTS = {"estimator": "statistic", "standardise_scores": "standardize_scores", "fewest": "min_rows"}
-"""Old to new name of each renamed argument of a kernel or penalty. Applied to an old file where the class has the new
-name. Whoever renames an argument adds it here."""
-
-RENAMED_VALUES = {"standardised": "standardized", "normalised": "normalized"}
-"""Old to new spelling of each renamed option. Applied to every argument of a kernel or penalty in an old file. Whoever
-renames an option adds it here."""
-
 
 def save(model: Any, path: str | Path) -> None:
     """Write a fitted model to one file. A write that fails leaves no file.
@@ -102,8 +91,12 @@ def save(model: Any, path: str | Path) -> None:
     >>> bool((again.predict([[0.5]]) == model.predict([[0.5]])).all())
     True
     """
+    write_whole(Path(path), file_bytes(model))
+
+
+def file_bytes(model: Any) -> bytes:
+    """Return the content of the file that :func:`save` writes."""
     from frhsic.boosting import files  # imported here because boosted estimators import this module to save
-    from frhsic.estimators.base_files import base_to_file  # the same
 
     if type(model) in files.CLASSES.values():
         check_is_fitted(model)
@@ -118,7 +111,8 @@ def save(model: Any, path: str | Path) -> None:
         known = ", ".join([*ESTIMATORS, *files.CLASSES])
         raise TypeError(f"model is {type(model).__name__}; pass a fitted {known}.")
     header["checksum"] = _checksum(header, tensors)
-    write_whole(Path(path), to_bytes(tensors, {KEY: json.dumps(header, allow_nan=False)}))
+    content: bytes = to_bytes(tensors, {KEY: json.dumps(header, allow_nan=False)})
+    return content
 
 
 def load(path: str | Path, *, encoder: Any = None, penalty: Any = None, base: Any = None) -> Any:
@@ -136,22 +130,32 @@ def load(path: str | Path, *, encoder: Any = None, penalty: Any = None, base: An
         The function or object that the model was made with as its base. All other bases are in the file.
     """
     header, name = describe(path), Path(path).name
-    tensors = load_file(path)
-    written, current = header.get("checksum"), _checksum(header, tensors)
+    with reading(name):
+        tensors = load_file(path)
+        written, current = header.get("checksum"), _checksum(header, tensors)
     if written != current:
         raise ValueError(
             f"{name} is not what was written: its checksum is {current[:12]}..., it says {str(written)[:12]}... "
             "Get the file again."
         )
-    from frhsic.boosting import files  # see save
+    from frhsic.boosting import files  # see file_bytes
 
-    if header["estimator"] in files.CLASSES:
-        return files.model_of(header, tensors)
-    if header["estimator"] not in ESTIMATORS:
-        raise ValueError(f"{name} holds a {header['estimator']!r}, which this version does not know.")
+    if header.get("estimator") in files.CLASSES:
+        with reading(name):
+            return files.model_of(header, tensors)
+    with reading(name):
+        check_header(header)
+        check_tensors(header, tensors, CURVES)
+    if penalty is not None and not isinstance(penalty, Penalty):
+        raise TypeError(f"penalty is {penalty!r}; pass an object such as the one that was trained with.")
     model = _classes()[header["estimator"]]()
-    model.set_params(**_parameters(header, {"encoder": encoder, "penalty": penalty}))
-    _restore(model, header, tensors, base)
+    made = _given_encoders(encoder, header["architecture"])
+    with reading(name):
+        parameters = _parameters(header, {"encoder": encoder, "penalty": penalty})
+        if not parameters.keys() <= model.get_params(deep=False).keys():
+            raise InvalidHeaderError("it has parameters that this version does not know")
+        model.set_params(**parameters)
+        _restore(model, header, tensors, made, base)
     return model
 
 
@@ -164,15 +168,19 @@ def describe(path: str | Path) -> dict[str, Any]:
         with safe_open(file, framework="pt") as opened:
             metadata = opened.metadata() or {}
     except (SafetensorError, OSError) as error:
-        raise ValueError(f"{file.name} is not a whole safetensors file: {error}. It may have been cut off.") from error
+        raise ValueError(
+            f"{file.name} is not a whole safetensors file: {str(error)[:200]}. It may have been cut off."
+        ) from error
     try:
         header = json.loads(metadata[KEY])
         layout = header["layout"]
-    except (KeyError, TypeError, ValueError) as error:
+        versions = header.get("versions")
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ValueError(f"{file.name} is a safetensors file, but not one that frhsic.save has written.") from error
     if not isinstance(layout, int) or not 1 <= layout <= LAYOUT:
+        version = versions.get("frhsic", "?") if isinstance(versions, dict) else "?"
         raise ValueError(
-            f"{file.name} has layout {layout!r}, written by frhsic {header.get('versions', {}).get('frhsic', '?')}; "
+            f"{file.name} has layout {str(layout)[:20]}, written by frhsic {str(version)[:20]}; "
             f"this is frhsic {__version__}, which reads layouts up to {LAYOUT}. Load it with a newer version."
         )
     return dict(header)
@@ -184,94 +192,14 @@ def set_state(penalty: Penalty, state: dict[str, Tensor]) -> None:
         *path, last = name.split(".")
         owner = penalty.get_submodule(".".join(path))
         if last in owner._parameters:
+            if owner.get_parameter(last).shape != values.shape:
+                raise ValueError(f"the state {name!r} of {type(penalty).__name__} has shape {tuple(values.shape)}.")
             with torch.no_grad():
                 owner.get_parameter(last).copy_(values)
         elif last in owner._buffers:
             owner._buffers[last] = values
         else:
             raise ValueError(f"{type(penalty).__name__} has no state {name!r}; it is not the penalty of this file.")
-
-
-def to_json(value: Any) -> Any:
-    """Return a parameter as JSON. What cannot be built again from JSON is only named, under "custom".
-
-    Examples
-    --------
-    >>> to_json(kernels.Gaussian(0.5))
-    {'kernel': 'Gaussian', 'arguments': {'bandwidth': 0.5}}
-    >>> to_json(len)
-    {'custom': 'builtins.len'}
-    """
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Tensor) and value.numel() == 1:
-        return float(value)
-    if isinstance(value, (tuple, list)):
-        return [to_json(item) for item in value]
-    if isinstance(value, TableEncoding):
-        return {"table": value.to_plain()}
-    name = type(value).__name__
-    arguments: dict[str, Any] = {}
-    if isinstance(value, Kernel) and is_dataclass(value) and type(value) is getattr(kernels, name, None):
-        kind, arguments = "kernel", {field.name: getattr(value, field.name) for field in fields(value)}
-    elif isinstance(value, Penalty) and type(value) is getattr(penalties, name, None):
-        kind, arguments = "penalty", value.arguments()
-    else:
-        return _custom(value)
-    written = {argument: to_json(item) for argument, item in arguments.items()}
-    return _custom(value) if is_custom(written) else {kind: name, "arguments": written}
-
-
-def from_json(value: Any) -> Any:
-    """Return the object that :func:`to_json` has written; lists become tuples.
-
-    Examples
-    --------
-    >>> from_json(to_json(kernels.Gaussian(0.5) + kernels.Linear())) == kernels.Gaussian(0.5) + kernels.Linear()
-    True
-    """
-    if isinstance(value, list):
-        return tuple(from_json(item) for item in value)
-    if not isinstance(value, dict):
-        return value
-    if "table" in value:
-        return TableEncoding.from_plain(value["table"])
-    for kind, module, base in (("kernel", kernels, Kernel), ("penalty", penalties, Penalty)):
-        if kind in value:
-            name = str(RENAMED_CLASSES.get(value[kind], value[kind]))
-            cls = getattr(module, name, None)
-            if not isinstance(cls, type) or not issubclass(cls, base) or cls is base:
-                raise ValueError(f"the {kind} {name!r} is not known to this version of frhsic.")
-            return cls(**_renamed(cls, {key: from_json(item) for key, item in value["arguments"].items()}))
-    raise ValueError(f"{value.get('custom', value)!r} cannot be built from a file.")
-
-
-def is_custom(value: Any) -> bool:
-    """Return whether JSON of :func:`to_json`, or any part of it, only names an object."""
-    if isinstance(value, list):
-        return any(map(is_custom, value))
-    return isinstance(value, dict) and ("custom" in value or any(map(is_custom, value.values())))
-
-
-def _custom(value: Any) -> dict[str, str]:
-    named = value if hasattr(value, "__qualname__") else type(value)
-    return {"custom": f"{named.__module__}.{named.__qualname__}"}
-
-
-def _renamed(cls: type, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an older file in the names and spellings of today."""
-    known = inspect.signature(cls).parameters
-    names = {old: new for old, new in RENAMED_ARGUMENTS.items() if new in known}
-    current: dict[str, Any] = {
-        names.get(name, name): RENAMED_VALUES.get(value, value) if isinstance(value, str) else value
-        for name, value in arguments.items()
-    }
-    if "representation_weight" in current:  # now a factor of the kernel
-        factor = current.pop("representation_weight")
-        current["kernel_z"] = current["kernel_z"] if factor == 1 else factor * current["kernel_z"]
-    return current
 
 
 def _classes() -> dict[str, type[ParityBase]]:
@@ -326,8 +254,6 @@ def _parameters(header: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]
             continue  # restored from its own part of the file
         if given.get(name) is not None:
             parameters[name] = given[name]
-            if name == "penalty" and not isinstance(given[name], Penalty):
-                raise TypeError(f"penalty is {given[name]!r}; pass an object such as the one that was trained with.")
         elif is_custom(value):
             raise ValueError(
                 f"the model was made with {'an' if name == 'encoder' else 'a'} {name} of the user's own, "
@@ -338,10 +264,10 @@ def _parameters(header: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]
     return parameters
 
 
-def _restore(model: ParityBase, header: dict[str, Any], tensors: dict[str, Tensor], base: Any) -> None:
+def _restore(
+    model: ParityBase, header: dict[str, Any], tensors: dict[str, Tensor], encoders: list[nn.Module] | None, base: Any
+) -> None:
     """Give an estimator that has its parameters the fitted state of a file."""
-    from frhsic.estimators.base_files import base_from_file, base_parameter  # imported here: it imports this module
-
     model.best_epochs_ = None
     model.base_ = base_from_file(header.get("base"), _state(tensors, "base"), base)
     model.base_performance_ = None if model.base_ is None else model.base_.performance
@@ -354,9 +280,15 @@ def _restore(model: ParityBase, header: dict[str, Any], tensors: dict[str, Tenso
             setattr(model, name, np.array(value, dtype=object) if name in NAMES else from_json(value))
     architecture = header["architecture"]
     model.has_bottleneck_ = architecture.get("bottleneck", False)
-    model.encoder_ = _loaded(_encoder(architecture, model.encoder), tensors, "encoder")
-    head = affine_head(*architecture["head"])
-    model.head_ = _loaded(head.double() if architecture.get("ensemble", 1) > 1 else head, tensors, "head")
+    size, outputs = architecture["head"]
+    with seeded():  # the initial weights that layers draw are overwritten
+        members = _default_encoders(architecture) if encoders is None else encoders
+        head = affine_head(size, outputs)
+    if model.has_bottleneck_:
+        members = [nn.Sequential(member, Bottleneck(size // len(members))) for member in members]
+    together = len(members) > 1
+    model.encoder_ = _loaded(EncoderEnsemble(members).double() if together else members[0], tensors, "encoder")
+    model.head_ = _loaded(head.double() if together else head, tensors, "head")
     penalty = model.penalty if is_custom(header["penalty"]) else from_json(header["penalty"])
     if not isinstance(penalty, Penalty):
         raise ValueError(
@@ -370,22 +302,25 @@ def _restore(model: ParityBase, header: dict[str, Any], tensors: dict[str, Tenso
         setattr(model, name, tensors[name].numpy() if name in tensors else None)
 
 
-def _encoder(architecture: dict[str, Any], custom: Any) -> nn.Module:
-    count = architecture.get("ensemble", 1)
-    members = [_member(architecture, custom, architecture["head"][0] // count) for _ in range(count)]
-    return members[0] if count == 1 else EncoderEnsemble(members).double()
+def _default_encoders(architecture: dict[str, Any]) -> list[nn.Module]:
+    count, activation = architecture.get("ensemble", 1), architecture.get("activation", "selu")
+    size = architecture["head"][0] // count
+    return [mlp_encoder(architecture["columns"], architecture["hidden"], size, activation) for _ in range(count)]
 
 
-def _member(architecture: dict[str, Any], custom: Any, size: int) -> nn.Module:
-    encoder: Any
+def _given_encoders(custom: Any, architecture: dict[str, Any]) -> list[nn.Module] | None:
+    """Return the encoder that the user passed again, made anew for each member of an ensemble."""
     if custom is None:
-        activation = architecture.get("activation", "selu")
-        encoder = mlp_encoder(architecture["columns"], architecture["hidden"], size, activation)
-    else:
-        encoder = copy.deepcopy(custom) if isinstance(custom, nn.Module) else custom(architecture["columns"])
+        return None
+    with seeded():
+        return [_given_encoder(custom, architecture["columns"]) for _ in range(architecture.get("ensemble", 1))]
+
+
+def _given_encoder(custom: Any, columns: int) -> nn.Module:
+    encoder = copy.deepcopy(custom) if isinstance(custom, nn.Module) else custom(columns)
     if not isinstance(encoder, nn.Module):
         raise TypeError(f"encoder made {type(encoder).__name__}; it must make a torch.nn.Module.")
-    return nn.Sequential(encoder, Bottleneck(size)) if architecture.get("bottleneck") else encoder
+    return encoder
 
 
 def _loaded(module: nn.Module, tensors: dict[str, Tensor], part: str) -> nn.Module:
@@ -399,19 +334,6 @@ def _loaded(module: nn.Module, tensors: dict[str, Tensor], part: str) -> nn.Modu
 def _state(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
     prefix = f"{part}."
     return {name.removeprefix(prefix): values for name, values in tensors.items() if name.startswith(prefix)}
-
-
-def labels_to_json(classes: np.ndarray) -> dict[str, Any]:
-    """Return labels with their type as JSON."""
-    values = classes.tolist()
-    if not all(isinstance(value, (str, int, float, bool)) for value in values):
-        raise TypeError(f"class labels {values!r} cannot be written as JSON; use text or numbers as labels.")
-    return {"dtype": classes.dtype.str if classes.dtype != object else "object", "values": values}
-
-
-def labels_from_json(value: dict[str, Any] | None) -> Any:
-    """Return the labels that :func:`labels_to_json` has written, or None."""
-    return None if value is None else np.array(value["values"], dtype=value["dtype"])
 
 
 def _checksum(header: dict[str, Any], tensors: dict[str, Tensor]) -> str:

@@ -6,11 +6,25 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from torch import nn
 
 from frhsic.fleet import Task, TrainingData, mlp_encoder
 from frhsic.penalties import Penalty
+
+
+@dataclass(frozen=True)
+class FitCall:
+    """Arguments of a call to `fit` or `partial_fit`, as they came."""
+
+    X: Any
+    y: Any
+    sensitive_features: Any
+    sample_weight: Any
+    epochs: int | str
+    classes: Any = None
+    groups: Any = None
 
 
 @dataclass(frozen=True)

@@ -20,5 +20,9 @@ PUBLISHED: dict[str, Any] = {
     "early_stopping": False,
     "ensemble": 1,
     "scaling": "range",
+    "reconstruct": "columns",
 }
-"""The paper's settings. Whoever adds a parameter whose default is not the paper's adds the paper's value here."""
+"""The paper's settings, of all estimators together.
+
+Whoever adds a parameter whose default is not the paper's adds the paper's value here.
+"""

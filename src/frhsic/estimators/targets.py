@@ -10,6 +10,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import column_or_1d
 
+from frhsic import _arrays
 from frhsic.fleet import Task
 from frhsic.fleet.residuals import residuals
 from frhsic.tables import read_sensitive
@@ -32,10 +33,9 @@ def target_column(estimator: ParityBase, y: Any) -> np.ndarray:
     """Return y as one column without missing values, after scikit-learn's checks."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    _arrays.require_labels(y, "y")
     values = column_or_1d(y, warn=True)
     assert_all_finite(values, input_name="y", estimator_name=type(estimator).__name__)
-    if np.iscomplexobj(values):
-        raise ValueError("Complex data not supported: y is complex; pass its real part.")
     return np.asarray(values)
 
 
@@ -57,7 +57,7 @@ def class_target(estimator: ParityBase, y: np.ndarray, classes: Any = None) -> T
 
 def number_target(estimator: ParityBase, y: np.ndarray) -> Target:
     """Return numbers standardized by the mean and the standard deviation of the first call."""
-    values = y.astype(np.float64)
+    values = _arrays.to_numpy(_arrays.vector(y.astype(np.float64), "y"))
     if not hasattr(estimator, "target_scale_"):
         estimator.target_mean_, estimator.target_scale_ = float(values.mean()), float(values.std()) or 1.0
     return Target((values - estimator.target_mean_) / estimator.target_scale_, "regression", 1, values)

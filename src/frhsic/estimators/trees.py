@@ -48,6 +48,19 @@ class Trees:
     value: np.ndarray
     baseline: np.ndarray
 
+    def check(self, columns: int) -> None:
+        """Raise unless the arrays fit each other and a table of so many columns."""
+        inner, count = self.feature.shape if self.feature.ndim == 2 else (-1, -1)
+        shapes = [self.threshold.shape, self.missing_left.shape, self.kept.shape]
+        if any(shape != (inner, count) for shape in shapes) or self.value.shape != (count, inner + 1):
+            raise ValueError("the arrays of the trees do not fit each other.")
+        if self.baseline.ndim != 1 or not len(self.baseline) or inner >= MOST_LEAVES:
+            raise ValueError("the trees have no baseline, or too many leaves.")
+        if inner and count and not 0 <= int(self.feature.min()) <= int(self.feature.max()) < columns:
+            raise ValueError(f"the trees look at columns that the table of {columns} does not have.")
+        if not (np.isfinite(self.value).all() and np.isfinite(self.baseline).all()):
+            raise ValueError("the trees hold values that are not finite.")
+
     @classmethod
     def of(cls, model: Any) -> Self:
         """Return the trees of scikit-learn's histogram boosting. No other function reads its private attributes."""

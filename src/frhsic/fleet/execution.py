@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import groupby
+from threading import Lock
 from typing import Literal, ParamSpec, TypeVar
 
 import torch
@@ -75,20 +76,46 @@ class Execution:
         return int(CUDA_SHARE * (free + unused))
 
 
+class _Shared:
+    """Settings of the process before the first of the trainings that run now, in whatever thread, began.
+
+    A thread that starts during a training sees that training's settings; they are not what it has to restore.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.running, self.before = Lock(), 0, (1, "highest")
+
+    def enter(self) -> tuple[int, str]:
+        with self.lock:
+            if self.running == 0:
+                self.before = torch.get_num_threads(), torch.get_float32_matmul_precision()
+            self.running += 1
+            return self.before
+
+    def leave(self) -> None:
+        with self.lock:
+            self.running -= 1
+            if self.running == 0:
+                torch.set_float32_matmul_precision(self.before[1])
+
+
+_SHARED = _Shared()
+
+
 @contextmanager
 def settings(execution: Execution, device: torch.device) -> Iterator[None]:
-    """Set threads, matrix precision and random generators for the training alone."""
-    threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    """Set threads and matrix precision for the training alone."""
+    threads, _ = _SHARED.enter()
     try:
         if device.type == "cpu" and execution.threads is not None:
             torch.set_num_threads(execution.threads)
         torch.set_float32_matmul_precision("high" if execution.precision == "tf32" else "highest")
         on_gpu = device.type == "cuda"
-        with torch.random.fork_rng([device] if on_gpu else []), torch.cuda.device(device) if on_gpu else nullcontext():
+        with torch.cuda.device(device) if on_gpu else nullcontext():
             yield
     finally:
         torch.set_num_threads(threads)
-        torch.set_float32_matmul_precision(precision)
+        _SHARED.leave()
 
 
 def chunks(members: Sequence[Member], at_once: int) -> list[list[Member]]:

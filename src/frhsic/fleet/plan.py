@@ -14,6 +14,7 @@ from frhsic.fleet.batches import batch_shapes, check_labelled
 from frhsic.fleet.data import Member, Purpose, TrainingData, stream, stream_seed
 from frhsic.fleet.execution import Execution, chunks, saved_bytes
 from frhsic.fleet.forward import Model
+from frhsic.fleet.randomness import may_draw, seeded
 from frhsic.fleet.recipe import Recipe, require_rows
 from frhsic.fleet.state import is_trained, unadapted
 
@@ -32,6 +33,7 @@ class Plan:
     order: tuple[int, ...]  # place of each of them in the caller's order
     outputs: int
     built: dict[tuple[int, int], Model]  # the first model, until it is used
+    draws: bool  # whether a step may draw from torch's global generators
     shared: frozenset[str]  # state of the penalty that stays as `prepare` left it
     bytes_per_model: int  # memory of one model in a step
 
@@ -53,13 +55,16 @@ class Plan:
         order = tuple(sorted(range(len(members)), key=lambda i: (members[i].seed, members[i].split)))
         first, outputs, table = members[order[0]], recipe.outputs(data), data.table()
         model = build_model(recipe, data, outputs, first.seed, first.split)
-        with torch.random.fork_rng(devices=[]):
+        with seeded():
+            before = torch.get_rng_state()
             size, labelled = batch_shapes(data, recipe.batch_size)[0]
             tried = _tried(model, table[:size].cpu(), outputs, recipe.epochs, labelled)
+            draws = may_draw(model, before)
         ready = {(first.seed, first.split): model}
         in_order = tuple(members[i] for i in order)
         held_out = None if data.held_out is None else data.held_out.table().to(device)
-        return cls(data, recipe, how, device, table.to(device), held_out, in_order, order, outputs, ready, *tried)
+        tables = table.to(device), held_out
+        return cls(data, recipe, how, device, *tables, in_order, order, outputs, ready, draws, *tried)
 
     def chunks(self) -> list[list[Member]]:
         """Return the members that are trained at once: all that fit into memory, or one after another."""
@@ -74,8 +79,7 @@ class Plan:
 
 def build_model(recipe: Recipe, data: TrainingData, outputs: int, seed: int, split: int) -> Model:
     """Build a model on the CPU: initial weights from its stream, penalty fitted to its training rows (line 1)."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(stream_seed(seed, split, Purpose.WEIGHTS))
+    with seeded(stream_seed(seed, split, Purpose.WEIGHTS)):
         encoder, head, penalty = recipe.modules(data, outputs)
     if not penalty.prepared:
         penalty.prepare(data.s[split, : data.labelled].cpu(), stream(seed, split, Purpose.PENALTY))

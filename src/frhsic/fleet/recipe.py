@@ -25,6 +25,7 @@ from torch.nn import functional
 
 from frhsic import _arrays
 from frhsic.fleet.data import TrainingData
+from frhsic.fleet.randomness import seeded
 from frhsic.penalties.base import NoPenalty, Penalty
 
 SOFTPLUS_LINEAR = 40.0
@@ -157,7 +158,7 @@ class Recipe:
 
 def output_width(encoder: nn.Module, data: TrainingData) -> int:
     """Return the width of Z, without drawing from the random stream; raise if the encoder does not fit the data."""
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
+    with seeded(), torch.no_grad():
         try:
             z = encoder.eval()(data.x[0, :2].cpu())
         except RuntimeError as error:

@@ -39,6 +39,7 @@ from frhsic.fleet.execution import Execution, GraphCapture, compiled, settings
 from frhsic.fleet.forward import Model, losses
 from frhsic.fleet.plan import Plan
 from frhsic.fleet.progress import EpochLog, Pace, Watch, watching
+from frhsic.fleet.randomness import Stream
 from frhsic.fleet.recipe import Recipe
 from frhsic.fleet.result import Fleet, assembled, warn_of_divergence
 from frhsic.fleet.state import Layout, State, pieces
@@ -100,7 +101,7 @@ def train(
         pace = Pace(watch, len(members), recipe.epochs)
         while waiting:
             chunk = waiting.popleft()
-            torch.manual_seed(stream_seed(chunk[0].seed, chunk[0].split, Purpose.TRAINING))
+            draws = Stream(stream_seed(chunk[0].seed, chunk[0].split, Purpose.TRAINING), plan.device, plan.draws)
             trainer = Trainer(plan, chunk)  # line 1
             stopping = None
             if data.held_out is not None:
@@ -108,7 +109,8 @@ def train(
             history = EpochLog(recipe.epochs, trainer.state, data.rows, stopping)
             try:
                 for epoch in range(0 if interrupted else recipe.epochs):  # line 2
-                    trainer.epoch(epoch)
+                    with draws.lent():
+                        trainer.epoch(epoch)
                     history.close(epoch)
                     if not history.report(pace):
                         break

@@ -1,6 +1,7 @@
 """Tests of independence by HSIC, with the level they claim, and intervals for HSIC."""
 
 from frhsic.independence.aggregated import aggregated_test
+from frhsic.independence.conditional import conditional_test
 from frhsic.independence.effects import (
     Effect,
     EquivalenceResult,
@@ -11,12 +12,15 @@ from frhsic.independence.effects import (
 from frhsic.independence.gamma import gamma_test
 from frhsic.independence.permutation import permutation_test
 from frhsic.independence.result import IndependenceResult
+from frhsic.independence.sequential import SequentialTest
 
 __all__ = [
     "Effect",
     "EquivalenceResult",
     "IndependenceResult",
+    "SequentialTest",
     "aggregated_test",
+    "conditional_test",
     "equivalence_test",
     "gamma_test",
     "hsic_interval",

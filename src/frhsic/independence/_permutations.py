@@ -55,10 +55,18 @@ class PermutedStatistics:
     slack: float
 
 
-def permuted_statistics(pair: GramPair, resamples: int, generator: torch.Generator) -> PermutedStatistics:
-    r"""Return :math:`T`, and :math:`T_\pi` for `resamples` permutations; a seed draws the same ones on every device."""
+def permuted_statistics(
+    pair: GramPair, resamples: int, generator: torch.Generator, clusters: Tensor | None = None
+) -> PermutedStatistics:
+    r"""Return :math:`T`, and :math:`T_\pi` for `resamples` permutations; a seed draws the same ones on every device.
+
+    With `clusters`, the label of each row, clusters of equal size are permuted as a whole.
+    """
     algorithm, n, device = cheapest_algorithm(pair), pair.n, pair.k.x.device
-    blocks = permutations(n, resamples, algorithm.block, generator)
+    if clusters is None:
+        blocks = permutations(n, resamples, algorithm.block, generator)
+    else:
+        blocks = cluster_permutations(clusters, resamples, algorithm.block, generator)
     null = torch.cat([algorithm.statistics(block.to(device)) for block in blocks])
     observed = float(algorithm.statistics(torch.arange(n, device=device)[None]))
     return PermutedStatistics(observed, null, tie_slack(pair, algorithm))
@@ -106,6 +114,23 @@ def permutations(n: int, count: int, block: int, generator: torch.Generator) -> 
     for begin in range(0, count, block):
         size = min(block, count - begin)
         yield torch.stack([torch.randperm(n, generator=generator, device=generator.device) for _ in range(size)])
+
+
+def cluster_permutations(clusters: Tensor, count: int, block: int, generator: torch.Generator) -> Iterator[Tensor]:
+    """Yield `count` permutations that exchange clusters (numbered from 0) of equal size, in blocks (q, n)."""
+    sizes = torch.bincount(clusters)
+    ends, by_cluster = sizes.cumsum(0).tolist(), clusters.argsort(stable=True)
+    rows = [by_cluster[end - size : end] for end, size in zip(ends, sizes.tolist())]
+    tables = [torch.stack([r for r in rows if len(r) == size]) for size in sorted({len(r) for r in rows})]
+
+    def order() -> Tensor:
+        moved = torch.empty_like(clusters)
+        for table in tables:
+            moved[table] = table[torch.randperm(len(table), generator=generator, device=generator.device)]
+        return moved
+
+    for begin in range(0, count, block):
+        yield torch.stack([order() for _ in range(min(block, count - begin))])
 
 
 def _side(gram: Gram, sums: GramSums) -> _Side:

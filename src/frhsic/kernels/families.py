@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from frhsic._arrays import require_positive
+from frhsic._arrays import require_scale
 from frhsic.kernels.kernel import Kernel
 
 
@@ -50,7 +50,7 @@ class _Radial(Kernel):
             return  # the value is not checked: it may be batched by vmap, or on a GPU
         if isinstance(value, bool) or (not isinstance(value, (int, float)) and not hasattr(value, "__float__")):
             raise TypeError(f"bandwidth is {type(value).__name__}; pass a positive number or a 0-d tensor.")
-        require_positive(float(value), "bandwidth")
+        require_scale(float(value), "bandwidth")
 
     @abstractmethod
     def _log(self, x: Tensor, y: Tensor) -> Tensor:

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
+from frhsic._arrays import require_scale
+
 T = TypeVar("T", Tensor, float)
 
 
@@ -196,6 +198,8 @@ class Multiple(Kernel):
             raise _not_a_kernel(self.factor)
         if not 0 <= float(self.factor) < math.inf:
             raise ValueError(f"a kernel was multiplied by {float(self.factor)}; pass a finite number, zero or more.")
+        if self.factor:
+            require_scale(float(self.factor), "the factor of a kernel")
         object.__setattr__(self, "factor", float(self.factor))
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ def scored_rows(scores: Any, s: Any, bandwidth: float, where: Any) -> ScoredRows
     f, values = (x.detach().cpu().to(torch.float64) for x in _arrays.paired((scores, "scores"), (s, "s")))
     if values.shape[1] > 1:
         raise ValueError(f"s has {values.shape[1]} columns; a gap is along one attribute. Pass one column.")
-    _arrays.require_positive(bandwidth, "bandwidth")
+    _arrays.require_scale(bandwidth, "bandwidth")
     if where is not None:
         kept = _arrays.subset_mask(where, len(f)).cpu()
         f, values = f[kept], values[kept]

@@ -129,6 +129,14 @@ class Signs:
         left_out = (squares - mean * singles) / self.total[:, None] - squares / n
         return np.asarray(((2 * ndtr(mean / scale) - 1) * totals - slope * left_out).sum(axis=0) / n)
 
+    def precise_mean(self, f: Array) -> float:
+        """Return the mean of centred scores, weighted by the inverse of their spread around zero near each row."""
+        spread = self.kernel @ self.sums(self.weights * f**2) / self.total
+        if not spread.max() > 0:
+            return 0.0
+        weights = self.weights / np.maximum(spread, 1e-12 * spread.max())[self.node]
+        return float(weights @ f / weights.sum())
+
     def resampled(self, curve: Array, noise: Array, resamples: int, rng: np.random.Generator) -> Array:
         """Return the statistic of `curve`, by nodes, plus the noise of each row times random signs (wild bootstrap)."""
         n = len(noise)

@@ -124,9 +124,9 @@ def gdp(
     that oscillates faster than its resolution; :func:`correlation_ratio` resolves more. With several columns the error
     probability is divided among them (Bonferroni).
 
-    The p-value compares with resamples :math:`\bar f + \xi_i (f_i - \bar f)` with random signs :math:`\xi_i`, which
-    keep the spread of the scores at each value of s. Above 10,000 rows without clusters the resampled sums over the
-    groups are drawn from the normal distribution.
+    The p-value compares with resamples :math:`\mu + \xi_i (f_i - \mu)` with random signs :math:`\xi_i`, which keep the
+    spread of the scores at each value of s. The common mean :math:`\mu` weights rows by the inverse of that spread.
+    Above 10,000 rows without clusters the resampled sums over the groups are drawn from the normal distribution.
 
     References
     ----------
@@ -256,7 +256,8 @@ def _measured(
             # sums over nodes are drawn independently for each column, which can only raise their maximum
             keys = [seed, i] if len(f) > _signs.LARGE else [seed]
             own_error, lost = column.uncertainty(resamples, np.random.default_rng([*keys, 0]))
-            bounds.append((column.value - quantile * own_error, column.value + quantile * own_error + lost))
+            reach, above = quantile * own_error, max(column.value, 0.0)  # the gap itself is never negative
+            bounds.append((column.value - reach, above + reach + lost))
             null.append(column.null(resamples, np.random.default_rng([*keys, 1])))
             error = own_error if i == largest else error
         interval = max(0.0, *(low for low, _ in bounds)), max(0.0, *(high for _, high in bounds))
@@ -304,7 +305,8 @@ class _Column:
         """Return values of resamples whose mean does not depend on s."""
         self.signs.inflation = self.inflation
         flat = np.zeros(len(self.mean))
-        return self.signs.resampled(flat, self.f, resamples, rng) / self.scale
+        noise = self.f - self.signs.precise_mean(self.f)
+        return self.signs.resampled(flat, noise, resamples, rng) / self.scale
 
     def uncertainty(self, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
         """Return the standard error, and a bound on what uncertain signs take away from the value."""

@@ -104,13 +104,25 @@ def correlation_ratio(
         low, high = value - z * error, value + z * error
     else:
         # the variance is about a·share + b: 4/n times the share, and what is left when s has no effect
-        b = 2 * (len(starts) - 1) / n**2
+        b = _variance_without_effect(weights, starts)
         a = (float(terms @ terms) / n**2 + (4 / n) ** 2) / (max(value, 0.0) + 4 / n)
         error = math.sqrt(a * max(value, 0.0) + b)
         middle, root = value + z**2 * a / 2, z * math.sqrt(max(a * value + z**2 * a**2 / 4 + b, 0.0))
         low, high = middle - root, middle + root
     interval = (min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0))
     return CorrelationRatio(min(max(value, 0.0), 1.0), interval, error, n, confidence)
+
+
+def _variance_without_effect(weights: Array, starts: Integers) -> float:
+    r"""Return the variance of the estimate for normal scores whose mean does not depend on s.
+
+    It is :math:`\frac{2}{n^2} \bigl(\sum_l \frac{n_l}{n_l - 1} - 1\bigr)` over values of s with :math:`n_l \ge 2` rows.
+    A value with one row adds at most :math:`1 / n^2`, the share of a difference between neighbours.
+    """
+    sizes = np.add.reduceat(weights, starts) ** 2 / np.add.reduceat(weights**2, starts)
+    several = sizes > 1 + 1e-9
+    excess = float((sizes[several] / (sizes[several] - 1)).sum()) - 1
+    return (2 * max(excess, 0.0) + float((~several).sum())) / len(weights) ** 2
 
 
 def _error_of_differences(terms: Array) -> float:

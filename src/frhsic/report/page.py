@@ -45,7 +45,7 @@ def render(report: Report | Audit) -> str:
         compared=_compared(report),
         words=sentences,
     )
-    return page.lstrip()
+    return page.lstrip().encode(errors="replace").decode()  # a file name need not be UTF-8
 
 
 def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import lzma
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.formatting import did_you_mean
+from frhsic.formatting import did_you_mean, printable
 from frhsic.tables.columns import quoted, typed
 from frhsic.tables.dialect import (
     COMPRESSIONS,
@@ -40,6 +36,8 @@ FORMATS = {
     **dict.fromkeys((".parquet", ".pq"), "Parquet"),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "Arrow"),
 }
+LONGEST_ERROR = 300
+"""Characters of a reader's error that a message repeats at most."""
 
 
 def column_names(path: Path, options: ReadOptions = DEFAULTS) -> list[str]:
@@ -93,13 +91,13 @@ def pieces(
     elif file_format == "Parquet":
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(path) as file:
+        with _readable(path, file_format), pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=list(columns)):
                 yield batch.to_pandas()
     else:
         import pyarrow as pa
 
-        with pa.memory_map(str(path)) as source:
+        with _readable(path, file_format), pa.memory_map(str(path)) as source:
             for batch in _open(source)[1]:
                 for start in range(0, batch.num_rows, CHUNK_ROWS):
                     yield batch.slice(start, CHUNK_ROWS).select(list(columns)).to_pandas()
@@ -266,21 +264,18 @@ def _format(path: Path) -> str:
 
 @contextmanager
 def _readable(path: Path, file_format: str) -> Iterator[None]:
-    """Name the file in the errors of a reader, and make all of them ValueErrors."""
+    """Name the file in the errors of a reader and of its decompression, and make them ValueErrors."""
     try:
         yield
     except UnicodeDecodeError as error:
         raise ValueError(f"{path.name} cannot be read as {file_format}: it is not UTF-8. Save it as UTF-8.") from error
-    except (ValueError, EOFError, OSError, csv.Error, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # gzip, zlib, lzma, zipfile, zstandard and pyarrow each have exceptions of their own
         if isinstance(error, OSError) and error.errno is not None:  # of the system, not of a decompressor
             raise
-        raise ValueError(f"{path.name} cannot be read as {file_format}: {_short(error)}.") from error
-
-
-def _short(error: Exception) -> str:
-    """Return the message of another library's error, cut to a line."""
-    text = " ".join(str(error).split()).rstrip(".")
-    return text if len(text) <= 300 else f"{text[:300]} ..."
+        said = printable(" ".join(str(error).split()).rstrip("."), LONGEST_ERROR)
+        raise ValueError(f"{path.name} cannot be read as {file_format}: {said}.") from error
 
 
 def _dialect(path: Path, options: ReadOptions) -> Dialect:

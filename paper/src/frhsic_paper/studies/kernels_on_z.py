@@ -7,7 +7,7 @@ from functools import partial
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear
 from frhsic.penalties import HSIC
 from frhsic_paper.comparisons import tables_of_variants
-from frhsic_paper.grid import Grid, Method, held_out
+from frhsic_paper.grid import OWN_KERNEL, Grid, Method, held_out, own_penalty
 from frhsic_paper.protocol import PAPER_WEIGHTS, Protocol
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
@@ -31,8 +31,8 @@ def grid(protocol: Protocol) -> Grid:
         Method("head alone", partial(HSIC, 0 * Linear())),
         Method("head, standardised", partial(HSIC, 0 * Linear(), standardize_scores=True)),
         Method("head + Gaussian", partial(HSIC, Gaussian(1.0), scale_z="normalized")),
-        Method("head + linear + Gaussian", partial(HSIC, scale_z="standardized")),
-        Method("head + linear + Gaussian, whitened", HSIC),
+        Method("head + linear + Gaussian", partial(HSIC, OWN_KERNEL, scale_z="standardized")),
+        Method("head + linear + Gaussian, whitened", own_penalty),
     )
     return Grid("kernels-on-z", ("crime", "compas"), methods, PAPER_WEIGHTS, 5, held_out(protocol))
 

@@ -1,0 +1,111 @@
+"""Torch's global random generators, lent to one thread at a time and given back as they were.
+
+Layers draw their initial weights from the global generators, and dropout draws from them while it trains; neither takes
+a generator of its own. Two trainings in two threads would share them, and each would change the numbers of the other.
+So whatever draws from them runs here, under one lock, on a stream of its own. Nothing else waits for the lock.
+
+Initial weights are safe from other code too: the usual draws are sent to a generator that nobody else knows. Draws
+while training, such as those of dropout, are safe from other trainings of this library only.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+_LOCK = threading.RLock()
+
+WITHOUT_DRAWS = ("torch.nn.modules.", "torch.nn.parameter", "frhsic.")
+"""Modules of these packages draw while training only if a trial run does; others may draw in some steps only."""
+
+
+class _Local(TorchFunctionMode):
+    """Sends draws on the CPU to a generator of this block; the mode holds in the thread that entered it alone."""
+
+    DRAWS = frozenset(
+        {torch.rand, torch.randn, torch.randint, torch.randperm, torch.normal, torch.bernoulli, torch.multinomial}
+        | {Tensor.uniform_, Tensor.normal_, Tensor.random_, Tensor.bernoulli_, Tensor.exponential_, Tensor.log_normal_}
+    )
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if func in self.DRAWS and kwargs.get("generator") is None:
+            tensors = [x.device for x in args if isinstance(x, Tensor)]
+            place = torch.device(kwargs.get("device") or (tensors or [torch.get_default_device()])[0])
+            if place.type == "cpu":
+                kwargs["generator"] = self.generator
+        return func(*args, **kwargs)
+
+
+@contextmanager
+def seeded(seed: int | None = None) -> Iterator[None]:
+    """Let code draw from the global generators, from a seed on if one is given; they are restored at the end."""
+    ready = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # torch left it untyped
+    devices = [torch.cuda.current_device()] if ready else []
+    with _LOCK, torch.random.fork_rng(devices):
+        if seed is None:
+            yield
+            return
+        _set_seed(seed, devices)
+        with _Local(seed):
+            yield
+
+
+class Stream:
+    """Draws from the global generators that go on where the last :meth:`lent` block of this stream has ended.
+
+    A stream that is not `needed`, because no module draws, leaves the generators alone and waits for nobody.
+    """
+
+    def __init__(self, seed: int, device: torch.device, needed: bool) -> None:
+        self.needed = needed
+        self.devices = [device.index or 0] if device.type == "cuda" and needed else []
+        with _LOCK, torch.random.fork_rng(self.devices):
+            _set_seed(seed, self.devices)
+            self._states = self._current()
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Run code on this stream, while other streams wait."""
+        if not self.needed:
+            yield
+            return
+        with _LOCK, torch.random.fork_rng(self.devices):
+            torch.set_rng_state(self._states[0])
+            for device, state in zip(self.devices, self._states[1:]):
+                torch.cuda.set_rng_state(state, device)
+            try:
+                yield
+            finally:
+                self._states = self._current()
+
+    def _current(self) -> list[Tensor]:
+        return [torch.get_rng_state(), *map(torch.cuda.get_rng_state, self.devices)]
+
+
+def may_draw(model: nn.Module, before: Tensor) -> bool:
+    """Return whether a model may draw from the global generators in a step.
+
+    It may if a trial run has moved the CPU's generator on from the state `before`, and if it has code of others.
+    """
+    if not torch.equal(before, torch.get_rng_state()):
+        return True
+    return not all(type(module).__module__.startswith(WITHOUT_DRAWS) for module in model.modules())
+
+
+def _set_seed(seed: int, devices: list[int]) -> None:
+    """Seed the global generators of the CPU and of these GPUs, and no others, as torch.manual_seed would."""
+    torch.default_generator.manual_seed(seed)
+    for device in devices:
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)

@@ -1,0 +1,112 @@
+"""The test of conditional independence: its statistic by the definition, limits, level, power, ties and bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from pytest import approx
+
+from frhsic.independence import conditional, conditional_test, permutation_test
+from frhsic.kernels import Gaussian, Linear
+
+
+def test_the_statistic_is_its_definition():
+    draw = torch.Generator().manual_seed(0)
+    r, q = torch.randn(6, 2, generator=draw).double(), torch.randn(6, 3, generator=draw).double()
+    u = torch.rand(6, 1, generator=draw).double()
+    signs = torch.tensor([[1.0, 1], [1, -1], [1, 1], [1, -1], [1, 1], [1, 1]], dtype=torch.float64)
+    values, bound = conditional._statistics(r, q, u, signs)
+    for column, value in zip(signs.T, values):
+        expected = sum(
+            column[i] * column[j] * (r[i] @ r[j]) * (q[i] @ q[j]) * torch.exp(-((u[i] - u[j]) ** 2) / 0.08)
+            for i in range(6)
+            for j in range(6)
+        )
+        assert float(value) == approx(float(expected) / 36, rel=1e-10)
+    assert float(values.max()) <= bound
+
+
+def test_residuals_are_those_of_leaving_the_row_out():
+    """Kernel ridge regression fitted anew without a row predicts it as the closed form says."""
+    draw = torch.Generator().manual_seed(1)
+    y = torch.linspace(0, 1, 8, dtype=torch.float64)[:, None]
+    x = torch.randn(8, 1, generator=draw).double()
+    x = x - x.mean()
+    k = Gaussian(0.4)(y, y)
+    top = torch.linalg.eigvalsh(k)[-1]
+    best = None
+    for ridge in conditional.RIDGES:
+        errors = []
+        for i in range(8):
+            rest = [j for j in range(8) if j != i]
+            fitted = k[i, rest] @ torch.linalg.solve(k[rest][:, rest] + ridge * top * torch.eye(7), x[rest])
+            errors.append(float(x[i] - fitted))
+        if best is None or sum(e**2 for e in errors) < sum(e**2 for e in best):
+            best = errors
+    residual, _, _ = conditional._residuals(x, Linear(), "z", [conditional._basis(y, 0.4)])
+    assert residual[:, 0].abs().numpy() == approx(np.abs(best), rel=1e-4)
+
+
+def samples(kind: str, n: int, seed: int) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng([seed, n])
+    y, e, d = rng.normal(size=(3, n))
+    match kind:
+        case "linear":
+            return y + e, y + d, y
+        case "skewed":
+            return np.exp(y + 0.5 * e), np.exp(d - y), np.exp(2 * y)
+        case "decisions":
+            return (y + e > 1) * 1.0, np.floor(3 * y + d), y
+        case "zeros":
+            y = np.maximum(y, 0)
+            return y + 0.5 * e, y + 0.5 * d, y
+        case "direct":
+            return y + e, y + d + 0.5 * e, y
+        case _:  # the sign of the dependence follows y
+            return y + e, y + d + 0.8 * e * np.sign(y), y
+
+
+@pytest.mark.parametrize("kind", ["linear", "skewed", "decisions", "zeros"])
+def test_dependence_through_y_alone_is_rejected_about_as_often_as_the_level(kind):
+    rejected = [
+        conditional_test(*samples(kind, 120, seed), resamples=99, random_state=seed).rejected for seed in range(30)
+    ]
+    assert sum(rejected) <= 6  # 1.5 expected; P(more than 6) = .001
+    z, s, _ = samples(kind, 120, 0)
+    assert permutation_test(z, s, resamples=99, random_state=0).rejected  # not independent without y
+
+
+@pytest.mark.parametrize("kind", ["direct", "signed"])
+def test_direct_dependence_is_found(kind):
+    assert all(
+        conditional_test(*samples(kind, 300, seed), resamples=99, random_state=seed).pvalue <= 0.05 for seed in range(4)
+    )
+
+
+def test_units_and_order_do_not_matter():
+    z, s, y = samples("direct", 80, 0)
+    value = conditional_test(z, s, y, resamples=19, random_state=0)
+    moved = conditional_test(3 * z - 1, s / 7, 1e3 * y + 5, resamples=19, random_state=0)
+    assert moved.statistic == approx(value.statistic, rel=1e-6)
+    order = np.random.default_rng(0).permutation(80)
+    again = conditional_test(z[order], s[order], y[order], resamples=19, random_state=0)
+    assert again.statistic == approx(value.statistic, rel=1e-4)
+    assert 0 <= value.effect_size_null < value.effect_size <= 1
+
+
+def test_a_score_that_is_y_itself_is_separated():
+    _, s, y = samples("linear", 150, 0)
+    assert not conditional_test(y, s, y, resamples=99, random_state=0).rejected
+
+
+def test_bad_input():
+    z, s, y = samples("linear", 40, 0)
+    with pytest.raises(ValueError, match="y has 2 columns"):
+        conditional_test(z, s, np.stack([y, y], axis=1))
+    with pytest.raises(ValueError, match="at least 20"):
+        conditional_test(z[:10], s[:10], y[:10])
+    with pytest.raises(ValueError, match="y is constant"):
+        conditional_test(z, s, 0 * y)
+    with pytest.raises(ValueError, match="resamples is 0"):
+        conditional_test(z, s, y, resamples=0)

@@ -1,0 +1,124 @@
+"""The sequential test: its factors by the definition, false alarms over a stream, growth of evidence, bad input."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from frhsic.independence import SequentialTest, sequential
+
+
+def test_a_factor_is_its_definition_over_all_permutations(monkeypatch):
+    """With every permutation in place of random ones, the mean of the factors over all orders of s is one."""
+    rng = np.random.default_rng(0)
+    f, s = rng.normal(size=(2, 4))
+    orders = np.array(list(itertools.permutations(range(4))))
+
+    class Every:
+        def permuted(self, table, axis):
+            return orders[1:]
+
+    monkeypatch.setattr(sequential.np.random, "default_rng", lambda seed: Every())
+    factors = []
+    for order in orders:
+        test = SequentialTest(resamples=len(orders) - 1, random_state=0)
+        test._direction = np.eye(sequential.WAVES)
+        a, b = sequential._waves(f[:, None]), sequential._waves(s[order][:, None])
+        gain = test._gain(a, b)
+        values = [sum(float(a[i] @ b[p[i]]) for i in range(4)) for p in orders]
+        z = (np.array(values) - np.mean(values)) / np.std(values)
+        expected = np.exp(np.outer(sequential.BETS, z))
+        assert np.exp(gain) == approx(expected[:, 0] / expected.mean(axis=1), rel=1e-10)
+        factors.append(np.exp(gain))
+    assert np.mean(factors, axis=0) == approx(np.ones(len(sequential.BETS)), rel=1e-10)
+
+
+def stream(seed: int, batches: int, rows: int, effect: float, *, tied: bool = False) -> SequentialTest:
+    rng = np.random.default_rng([seed, 1])
+    test = SequentialTest(resamples=49, random_state=seed)
+    for batch in range(batches):
+        s = rng.lognormal(size=rows)
+        f = effect * np.log(s) + rng.normal(size=rows) + 0.3 * batch  # the law drifts
+        if tied:
+            s, f = np.floor(s), (f > 1) * 1.0
+        test.update(f, s)
+    return test
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_false_alarms_over_a_stream_with_a_look_after_each_batch_are_at_most_the_level(tied):
+    tests = [stream(seed, 20, 12, 0.0, tied=tied) for seed in range(60)]
+    assert sum(test.rejected for test in tests) <= 9  # 3 expected at most; P(more than 9) = .001 at a level of .05
+    assert np.mean([min(test.history) for test in tests]) < 1
+
+
+def test_evidence_grows_under_dependence():
+    weak, strong = stream(0, 30, 40, 0.3), stream(0, 30, 40, 0.8)
+    assert 20 < weak.evalue < strong.evalue
+    assert weak.rejected
+    assert weak.pvalue == approx(1 / max(weak.history))
+
+
+def test_a_spread_that_follows_s_is_found():
+    rng, test = np.random.default_rng(0), SequentialTest(resamples=199, random_state=0)
+    for _ in range(25):
+        s = rng.uniform(size=100)
+        test.update(s * rng.normal(size=100), s)
+    assert test.rejected
+
+
+def test_increasing_maps_change_nothing():
+    rng = np.random.default_rng(0)
+    a, b = SequentialTest(random_state=0), SequentialTest(random_state=0)
+    for _ in range(3):
+        f, s = rng.normal(size=(2, 30))
+        a.update(f, s)
+        b.update(np.exp(f), s**3)
+    assert a.history == b.history
+
+
+def test_a_rejection_stays_when_the_evidence_falls():
+    test = SequentialTest(random_state=0)
+    test.history = (1.0, 30.0, 2.0)
+    assert test.evalue == 2.0
+    assert test.pvalue == approx(1 / 30)
+    assert test.rejected
+
+
+def test_batches_without_information_leave_the_evalue():
+    test = SequentialTest(random_state=0).update([1.0], [2.0]).update([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])
+    test.update([1.0, 2.0, 3.0], [5.0, 5.0, 5.0])
+    assert test.history == (1.0, 1.0, 1.0)
+    assert test.n == 7
+    assert test.pvalue == 1.0
+
+
+def test_a_saved_test_continues_where_it_stopped():
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(6, 2, 30))
+    whole = SequentialTest(random_state=3)
+    for f, s in data:
+        whole.update(f, s + f)
+    half = SequentialTest(random_state=3)
+    for f, s in data[:3]:
+        half.update(f, s + f)
+    half = SequentialTest.from_dict(json.loads(json.dumps(half.to_dict())))
+    for f, s in data[3:]:
+        half.update(f, s + f)
+    assert half.history == whole.history
+    assert half.n == whole.n
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="s has 2 columns"):
+        SequentialTest().update([1.0, 2.0], [[1.0, 2.0], [2.0, 3.0]])
+    with pytest.raises(ValueError, match="scores has 2 columns; earlier batches had 1"):
+        SequentialTest().update([1.0, 2.0], [1.0, 2.0]).update([[1.0, 2.0], [2.0, 1.0]], [1.0, 2.0])
+    with pytest.raises(ValueError, match="level"):
+        SequentialTest(level=2)
+    with pytest.raises(ValueError, match="lengths differ"):
+        SequentialTest().update([1.0, 2.0], [1.0])

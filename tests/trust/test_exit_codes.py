@@ -1,0 +1,141 @@
+"""Exit codes: 0 done, 1 above the limit, 2 any error as one line, 130 interrupted; never a traceback."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from frhsic.cli import app
+from trust_samples import ASKED, ESCAPES, one_line_and_2, table
+
+
+def cut(data: bytes) -> bytes:
+    return data[: len(data) * 2 // 3]
+
+
+def damaged(folder: Path, name: str) -> Path:
+    path = folder / name
+    text = table(500).to_csv(index=False).encode()
+    if name.endswith(".gz"):
+        path.write_bytes(cut(gzip.compress(text)))
+    elif name.endswith(".bz2"):
+        path.write_bytes(cut(bz2.compress(text)))
+    elif name.endswith(".xz"):
+        path.write_bytes(cut(lzma.compress(text)))
+    elif name.endswith(".zip"):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.csv", text)
+        path.write_bytes(cut(path.read_bytes()))
+    elif name.endswith(".zst"):
+        path.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(range(256)))
+    elif name.endswith(".parquet"):
+        table(500).to_parquet(path)
+        path.write_bytes(cut(path.read_bytes()))
+    elif name.endswith(".feather"):
+        table(500).to_feather(path)
+        path.write_bytes(cut(path.read_bytes()))
+    elif name == "nul.csv":
+        path.write_bytes(bytes(16_384))
+    elif name == "torn.csv":
+        path.write_bytes("age,score\n1,2\nä,1\n".encode()[:-4])
+    else:
+        path.write_bytes(b"")
+    return path
+
+
+@pytest.mark.parametrize("name", [
+    "a.csv.gz", "a.csv.bz2", "a.csv.xz", "a.csv.zip", "a.csv.zst", "a.parquet", "a.feather", "nul.csv", "torn.csv",
+    "empty.csv",
+])  # fmt: skip
+def test_a_damaged_table_is_one_line_and_2(name: str, tmp_path: Path):
+    assert name in one_line_and_2(["audit", str(damaged(tmp_path, name)), *ASKED])
+
+
+@pytest.fixture(scope="module")
+def csv(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("tables") / "people.csv"
+    table().to_csv(path, index=False)
+    return str(path)
+
+
+@pytest.mark.parametrize("more", [["--at", "inf"], ["--at", "age=-inf"], ["--at", "nan"], ["--confidence", "nan"]])
+def test_bad_numbers_of_an_audit(more: list[str], csv: str):
+    one_line_and_2(["audit", csv, *ASKED, *more])
+
+
+@pytest.mark.parametrize("device", ["mps", "cuda:99", "tpu", "meta", "xla", ""])
+def test_a_device_that_is_not_here(device: str, csv: str, tmp_path: Path):
+    asked = ["train", csv, "-t", "y", "-s", "age", "--features", "score", "--device", device, "--epochs", "1"]
+    one_line_and_2([*asked, "-o", str(tmp_path / "model"), "--json"])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", [1e308, 1e200, -1.7e308])
+def test_scores_of_any_size(size: float, tmp_path: Path):
+    """A right number or a message; the scores here are the old ones, times a number."""
+    frame = table()
+    frame["score"] *= size
+    frame.to_csv(tmp_path / "large.csv", index=False)
+    result = CliRunner().invoke(app, ["audit", str(tmp_path / "large.csv"), *ASKED])
+    assert result.exit_code in (0, 2), (result.output, result.exception)
+    assert "Traceback" not in result.output
+    assert "NaN" not in result.stdout
+
+
+def test_a_loop_of_links_is_one_line_and_2(tmp_path: Path, csv: str):
+    (tmp_path / "a.csv").symlink_to(tmp_path / "b.csv")
+    (tmp_path / "b.csv").symlink_to(tmp_path / "a.csv")
+    one_line_and_2(["audit", str(tmp_path / "a.csv"), *ASKED])
+    one_line_and_2(["audit", csv, *ASKED, "-o", str(tmp_path / "a.csv")])
+
+
+def test_an_error_that_nobody_foresaw_is_one_line_and_2(csv: str, monkeypatch: pytest.MonkeyPatch):
+    def broken(*arguments: object, **named: object) -> None:
+        raise ZeroDivisionError("first line\nsecond line")
+
+    monkeypatch.setattr("frhsic.auditing.audit", broken)
+    assert "ZeroDivisionError: first line second line" in one_line_and_2(["audit", csv, *ASKED])
+
+
+def test_escape_sequences_in_names_do_not_reach_the_terminal(tmp_path: Path):
+    frame = table().rename(columns={"age": "age\x1b[2J\x9b\u202e", "score": "sc\x07ore"})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    asked = ["audit", str(tmp_path / "a.csv"), "-s", "age\x1b[2J\x9b\u202e", "--max-rows", "100"]
+    one_line_and_2([*asked, "--score", "nothing\x1b[31m"])
+    result = CliRunner().invoke(app, [*asked, "--score", "sc\x07ore", "--json"])
+    assert result.exit_code == 0, result.output
+    assert not ESCAPES.search(result.stdout)
+
+
+def test_a_file_name_that_is_not_utf8(tmp_path: Path):
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff.csv"))
+    table().to_csv(path, index=False)
+    result = CliRunner().invoke(app, ["audit", str(path), *ASKED, "-o", str(tmp_path / "report.html")])
+    assert result.exit_code == 0, (result.output, result.exception)
+    (tmp_path / "report.html").read_text(encoding="utf-8")
+    one_line_and_2(["audit", str(path), "-s", "nothing", "--score", "score"])
+
+
+@pytest.mark.slow
+def test_a_closed_pipe_is_2_not_1(csv: str):
+    command = [sys.executable, "-m", "frhsic.cli", "audit", csv, *ASKED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        _, said = process.communicate()
+    assert process.returncode == 2
+    assert "Traceback" not in said
+
+
+def test_1_means_above_the_limit(csv: str):
+    assert CliRunner().invoke(app, ["audit", csv, *ASKED, "--fail-above", "gdp=0.0001"]).exit_code == 1
+    assert CliRunner().invoke(app, ["audit", csv, *ASKED, "--fail-above", "gdp=100"]).exit_code == 0

@@ -1,0 +1,160 @@
+"""Edges of numbers: a right finite number, or an error that names the argument."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import torch
+
+from frhsic import ParityClassifier, ParityRegressor, dependence, independence, parity
+from frhsic.kernels import Gaussian, Laplacian, Linear, median_bandwidth
+
+RNG = np.random.default_rng(0)
+S = RNG.normal(size=60)
+Z = np.column_stack([S + 0.5 * RNG.normal(size=60), RNG.normal(size=60)])
+
+Statistic = Callable[[Any, Any], Any]
+
+# by the power of the scale of z, and of the scale of s, that the statistic is proportional to
+STATISTICS: dict[str, tuple[Statistic, float, float]] = {
+    "hsic": (dependence.hsic, 0, 0),
+    "hsic_unbiased": (dependence.hsic_unbiased, 0, 0),
+    "linear hsic": (lambda z, s: dependence.hsic(z, s, Linear(), Linear()), 2, 2),
+    "hsic_features": (lambda z, s: dependence.hsic_features(z, s, random_state=0), 0, 0),
+    "eipm": (dependence.eipm, 0, 0),
+    "binned_mmd": (dependence.binned_mmd, 0, 0),
+    "binned_mean_difference": (lambda z, s: dependence.binned_mean_difference(z[:, 0], s), 2, 0),
+    "distance_covariance": (dependence.distance_covariance, 0.5, 0.5),
+    "distance_correlation": (dependence.distance_correlation, 0, 0),
+    "distance_covariance_unbiased": (dependence.distance_covariance_unbiased, 1, 1),
+    "distance_correlation_unbiased": (dependence.distance_correlation_unbiased, 0, 0),
+    "mutual_information": (lambda z, s: dependence.mutual_information(z, s, random_state=0), 0, 0),
+    "kernel_hgr": (dependence.kernel_hgr, 0, 0),
+    "gdp": (lambda z, s: parity.gdp(z[:, 0], s, random_state=0, resamples=20), 1, 0),
+    "standardized_gdp": (lambda z, s: parity.standardized_gdp(z[:, 0], s, random_state=0, resamples=20), 0, 0),
+    "correlation_ratio": (lambda z, s: parity.correlation_ratio(z[:, 0], s), 0, 0),
+    "quantile_gap": (lambda z, s: parity.quantile_gap(z[:, 0], s), 1, 0),
+    "median_bandwidth": (lambda z, s: median_bandwidth(z, name="z") + 0 * dependence.hsic(z, s), 1, 0),
+    "gamma_test": (lambda z, s: independence.gamma_test(z, s).statistic, 0, 0),
+    "permutation_test": (lambda z, s: independence.permutation_test(z, s, resamples=20, random_state=0).pvalue, 0, 0),
+    "aggregated_test": (
+        lambda z, s: independence.aggregated_test(z[:30], s[:30], resamples=9, random_state=0).pvalue,
+        0,
+        0,
+    ),
+}
+SCALES = [1e-300, 1e-160, 1e-40, 1e-29, 1e-12, 1e12, 1e19, 1e29, 1e40, 1e155, 1e300]
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_any_scale_gives_the_right_number_or_an_error_that_names_the_argument(name: str):
+    statistic, in_z, in_s = STATISTICS[name]
+    expected = float(statistic(Z, S))
+    for scale in SCALES:
+        for z, s, power, argument in ((Z * scale, S, in_z, "z"), (Z, S * scale, in_s, "s")):
+            try:
+                value = float(statistic(z, s))
+            except ValueError as error:
+                assert not 1e-29 <= scale <= 1e29, (scale, error)  # noqa: PT017
+                assert f" {argument} " in f" {error}" or "scores" in str(error)  # noqa: PT017
+                continue
+            assert value == pytest.approx(expected * scale**power, rel=1e-6), (argument, scale)
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_float32_near_its_ends_is_computed_in_float64(name: str):
+    statistic, in_z, _ = STATISTICS[name]
+    z, s = Z.astype(np.float32), S.astype(np.float32)
+    expected = float(statistic(z.astype(float), s.astype(float)))
+    for scale in (1e-12, 1e12, 1e19, 1e29):
+        value = float(statistic(z * np.float32(scale), s))
+        assert value == pytest.approx(expected * float(np.float32(scale)) ** in_z, rel=1e-4), scale
+
+
+@pytest.mark.parametrize("bandwidth", [1e-300, 1e-160, 1e160, 1e300, 0.0, -1.0, np.nan, np.inf])
+def test_a_bandwidth_that_no_float_can_square_is_refused(bandwidth: float):
+    for make in (Gaussian, Laplacian):
+        with pytest.raises(ValueError, match="bandwidth"):
+            make(bandwidth)
+    with pytest.raises(ValueError, match="bandwidth"):
+        dependence.eipm(Z, S, bandwidth=bandwidth)
+    with pytest.raises(ValueError, match="bandwidth"):
+        parity.smoothed_gdp(Z[:, 0], S, bandwidth=bandwidth)
+
+
+@pytest.mark.parametrize("bandwidth", [1e-59, 1e-10, 1e10, 1e59])
+def test_a_bandwidth_far_from_the_data_gives_a_finite_number(bandwidth: float):
+    for kernel in (Gaussian(bandwidth), Laplacian(bandwidth)):
+        value = float(dependence.hsic(Z, S, kernel, kernel))
+        assert np.isfinite(value)
+        assert value >= 0
+
+
+def test_kernel_hgr_of_large_numbers_is_right_or_refused():
+    large = np.where(S > 0, 1e8, -1e8)
+    for z in (large, 1e8 * S, 1e20 * S):
+        try:
+            value = float(dependence.kernel_hgr(z, 1e8 * S, Linear(), Linear()))
+        except ValueError as error:
+            assert "ridge" in str(error)  # noqa: PT017
+        else:
+            assert 0 < value <= 1
+
+
+ODD: dict[str, Callable[[], Any]] = {
+    "masked": lambda: np.ma.MaskedArray(S, mask=S > 1),
+    "sparse": lambda: scipy.sparse.csr_matrix(S[:, None]),
+    "sparse tensor": lambda: torch.tensor(S)[:, None].to_sparse(),
+    "compressed tensor": lambda: torch.tensor(S)[:, None].to_sparse_csr(),
+    "meta": lambda: torch.empty(60, device="meta"),
+    "quantized": lambda: torch.quantize_per_tensor(torch.tensor(S, dtype=torch.float32), 0.1, 0, torch.qint8),
+    "dates": lambda: pd.Series(pd.date_range("2020-01-01", periods=60)),
+    "numpy dates": lambda: np.arange("2020-01-01", "2020-03-01", dtype="datetime64[D]"),
+    "durations": lambda: np.arange(60).astype("timedelta64[D]"),
+    "date objects": lambda: np.array([datetime.date(2020, 1, 1 + i % 28) for i in range(60)], dtype=object),
+    "complex": lambda: S + 1j,
+    "text": lambda: np.array(["a"] * 60),
+    "None": lambda: None,
+    "huge": lambda: S * 1e200,
+    "NaN": lambda: np.where(S > 1, np.nan, S),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch warns of kinds of tensors that it is giving up
+@pytest.mark.parametrize("name", ODD)
+def test_odd_arrays_are_refused_by_name(name: str):
+    for call, argument in (
+        (lambda odd: dependence.hsic(odd, S), "z"),
+        (lambda odd: dependence.hsic(Z, odd), "s"),
+        (lambda odd: parity.gdp(odd, S, random_state=0), "scores"),
+        (lambda odd: independence.gamma_test(Z, odd), "s"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=rf"\b{argument}\b"):
+            call(ODD[name]())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch warns of kinds of tensors that it is giving up
+@pytest.mark.parametrize("name", [name for name in ODD if name not in ("text",)])
+def test_odd_targets_are_refused_by_name(name: str):
+    model = ParityRegressor(epochs=1, device="cpu", random_state=0)
+    with pytest.raises((ValueError, TypeError), match=r"\by\b"):
+        model.fit(Z, ODD[name](), sensitive_features=S)
+
+
+@pytest.mark.parametrize("name", ["dates", "numpy dates", "durations", "date objects", "masked", "sparse"])
+def test_dates_are_no_classes(name: str):
+    labels = ODD[name]()
+    with pytest.raises((ValueError, TypeError), match=r"\by\b"):
+        ParityClassifier(epochs=1, device="cpu").fit(Z, labels, sensitive_features=S)
+
+
+def test_eipm_of_many_rows_says_how_many_anchors_to_take():
+    many = np.arange(20_000.0)
+    with pytest.raises(ValueError, match=r"anchors=250 or so"):
+        dependence.eipm(many, many)

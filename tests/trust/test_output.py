@@ -1,0 +1,168 @@
+"""One place for output: what it refuses, and that a command writes all its files or none."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from frhsic import _files
+from frhsic._files import locked, new_folder, remove_unfinished, require_writable, write_together, write_whole
+from frhsic.cli import app
+from trust_samples import ASKED, one_line_and_2, table
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    path = tmp_path / "people.csv"
+    table().to_csv(path, index=False)
+    return path
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("way", ["itself", "by another name", "symbolic link", "hard link"])
+def test_the_table_is_not_overwritten(csv: Path, way: str):
+    before, target = csv.read_bytes(), csv.parent / "link.html"
+    if way == "symbolic link":
+        target.symlink_to(csv)
+    elif way == "hard link":
+        os.link(csv, target)
+    else:
+        target = csv if way == "itself" else csv.parent / ".." / csv.parent.name / csv.name
+    assert "would overwrite the table" in one_line_and_2(["audit", str(csv), *ASKED, "-o", str(target)])
+    assert csv.read_bytes() == before
+
+
+def test_the_model_that_is_audited_is_not_overwritten(csv: Path):
+    model = csv.parent / "model"
+    model.write_bytes(b"x")
+    asked = ["audit", str(csv), "-s", "age", "--model", str(model), "-o", str(model)]
+    assert "would overwrite the model" in one_line_and_2(asked)
+
+
+@pytest.mark.parametrize("kind", ["device", "link to a device", "pipe", "folder"])
+def test_devices_pipes_and_folders_are_refused_and_stay(csv: Path, kind: str):
+    target = csv.parent / "out"
+    if kind == "device":
+        target = Path("/dev/null")
+    elif kind == "link to a device":
+        target.symlink_to("/dev/null")
+    elif kind == "pipe":
+        os.mkfifo(target)
+    else:
+        target.mkdir()
+    one_line_and_2(["audit", str(csv), *ASKED, "-o", str(target)])
+    assert not stat.S_ISREG(target.stat().st_mode)
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def test_all_is_refused_before_anything_is_trained(csv: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("frhsic.fleet.training.Plan.of", lambda *a, **k: pytest.fail("training began"))
+
+    def full(self: Path, *arguments: Any, **named: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "open", full)
+    asked = [str(csv), "-t", "y", "-s", "age", "--features", "score"]
+    outputs = {"train": csv.parent / "model", "sweep": csv.parent / "new" / "folder"}
+    for command, out in outputs.items():
+        assert "No space left" in one_line_and_2([command, *asked, "-o", str(out)])
+    assert names(csv.parent) == {"people.csv"}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_or_file_that_is_read_only_is_refused(tmp_path: Path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(ValueError, match="cannot be written"):
+        require_writable({"report": tmp_path / "report.html"})
+    tmp_path.chmod(0o700)
+
+
+def test_two_outputs_are_two_files(tmp_path: Path):
+    with pytest.raises(ValueError, match="would be the same file"):
+        require_writable({"model": tmp_path / "a", "report": tmp_path / "." / "a"})
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt(), SystemExit(143), MemoryError()])
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_failure_on_the_way_leaves_every_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, step: str, at: int
+):
+    (tmp_path / "b").write_bytes(b"old b")
+    original, calls = getattr(os, step), []
+
+    def failing(*arguments: Any, **named: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == at:
+            raise error
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(_files.os, step, failing)
+    with pytest.raises(type(error)):
+        write_together({tmp_path / name: name.encode() for name in "abc"})
+    monkeypatch.undo()
+    assert names(tmp_path) == {"b"}
+    assert (tmp_path / "b").read_bytes() == b"old b"
+    write_together({tmp_path / name: name.encode() for name in "abc"})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"a", "b": b"b", "c": b"c"}
+
+
+def test_a_link_keeps_leading_to_the_file(tmp_path: Path):
+    (tmp_path / "latest").symlink_to(tmp_path / "report")
+    write_whole(tmp_path / "latest", b"1")
+    write_whole(tmp_path / "latest", b"2")
+    assert (tmp_path / "latest").is_symlink()
+    assert (tmp_path / "report").read_bytes() == b"2"
+
+
+def test_a_name_of_any_length_that_the_system_has_is_written(tmp_path: Path):
+    write_whole(tmp_path / ("a" * 255), b"1")
+    assert names(tmp_path) == {"a" * 255}
+
+
+def test_a_report_that_cannot_be_written_leaves_no_model(csv: Path, monkeypatch: pytest.MonkeyPatch):
+    original, calls = os.replace, []
+
+    def failing(*arguments: Any) -> None:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise OSError(5, "Input/output error")
+        original(*arguments)
+
+    monkeypatch.setattr(_files.os, "replace", failing)
+    asked = ["train", str(csv), "-t", "y", "-s", "age", "--features", "score", "--epochs", "1", "--max-rows", "100"]
+    result = CliRunner().invoke(app, [*asked, "-o", str(csv.parent / "model"), "-r", str(csv.parent / "report.html")])
+    assert result.exit_code == 2, result.output
+    assert names(csv.parent) == {"people.csv"}
+
+
+def test_folders_that_were_made_for_nothing_are_removed(tmp_path: Path):
+    with pytest.raises(RuntimeError), new_folder(tmp_path / "a" / "b"):
+        raise RuntimeError
+    assert names(tmp_path) == set()
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "mine").touch()
+    with pytest.raises(RuntimeError), new_folder(tmp_path / "a" / "b"):
+        raise RuntimeError
+    assert names(tmp_path / "a") == {"mine"}
+
+
+def test_one_lock_at_a_time_and_what_a_kill_left_is_removed(tmp_path: Path):
+    left = tmp_path / f".{'0' * 32}.part"
+    left.touch()
+    (tmp_path / ".mine.part").touch()
+    with locked(tmp_path):
+        with pytest.raises(ValueError, match="another process is writing"), locked(tmp_path):
+            pass
+        remove_unfinished(tmp_path)
+    with locked(tmp_path):
+        pass
+    assert names(tmp_path) == {".mine.part"}
