@@ -44,7 +44,6 @@ def test_no_program_is_left_out():
         "base_model",
         "base_model_report",
         "certificates",
-        "base_model",
         "coverage",
         "dependence",
         "frem_rounding",
