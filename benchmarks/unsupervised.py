@@ -59,7 +59,7 @@ HELD_OUT: dict[str, dict[str, str]] = {
 SCREEN_ROWS, FINAL_ROWS, NEIGHBORS, TREES = 6000, 8000, 20, 100
 WIDTHS = (4, 16)
 RIDGES = np.logspace(-6, 4, 11)
-WHITENED = partial(HSIC, head_weight=0.0)
+WHITENED = partial(HSIC, 10 * (Linear() + Gaussian(1.0)), head_weight=0.0)
 
 
 class Rows(NamedTuple):

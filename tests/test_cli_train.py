@@ -521,8 +521,8 @@ def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(mo
     lines = result.stdout.splitlines()
     assert lines[0].startswith("On 120 rows that were not trained on, ")
     assert "synthetic task stands in" in lines[1]
-    assert lines[2].startswith("This is a shortened run: 600 of 20,000 rows and 20 of 200 epochs")
-    assert lines[3] == f"report: {out}"
+    assert lines[2].startswith("This is a shortened run: 600 of 20,000 rows and few epochs")
+    assert lines[-1] == f"report: {out}"
     text = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(1)
     assert any("shortened run" in warning for warning in json.loads(text)["audit"]["remarks"])
 

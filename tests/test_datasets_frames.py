@@ -190,7 +190,7 @@ def test_a_question_mark_in_a_text_file_is_missing_whatever_blanks_are_around_it
         (table(), {"target": "job", "task": "binary"}, ValueError, "has 3 different values"),
         (table(), {"positive": "maybe"}, ValueError, "not a value of 'paid': 'no', 'yes'"),
         (table(), {"target": "hours", "positive": 1}, ValueError, "the task is regression"),
-        (table(), {"drop": ["age"]}, ValueError, "to be dropped but is the target or a sensitive"),
+        (table(), {"drop": ["age"]}, ValueError, "to be dropped but is the target, an attribute"),
         (table(), {"drop": "job"}, TypeError, r"pass a list of column names, \['job'\]"),
         (table(), {"drop": ["hours", "job", "zone", "member"]}, ValueError, "no column is left"),
         (table(hours=[1.0, np.inf, 1, 1, 1, 1]), {}, ValueError, "infinite values came in hours"),

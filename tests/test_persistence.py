@@ -25,6 +25,7 @@ from frhsic.estimators import (
     describe,
     penalty_named,
     persistence,
+    plain,
 )
 from frhsic.estimators.plain import from_json, to_json
 from frhsic.kernels import Gaussian, Laplacian, Linear
@@ -225,7 +226,7 @@ def test_a_changed_tensor_is_refused(saved: Path, part: str):
 
 def test_a_changed_header_is_refused(saved: Path):
     header = metadata(saved)
-    header["learned"]["feature_encoding_"]["table"][0]["center"] += 1
+    header["learned"]["feature_encoding_"]["table"][0]["high"] += 1
     rewritten(saved, header)
     with pytest.raises(ValueError, match="is not what was written: its checksum"):
         load(saved)
@@ -331,8 +332,8 @@ def test_old_names_and_spellings_of_arguments_become_those_of_today(monkeypatch:
             self.statistic, self.min_rows = statistic, min_rows
 
     monkeypatch.setattr("frhsic.penalties.Today", Today, raising=False)
-    monkeypatch.setitem(persistence.RENAMED_CLASSES, "Yesterday", "Today")
-    monkeypatch.setitem(persistence.RENAMED_VALUES, "normalised", "normalized")
+    monkeypatch.setitem(plain.RENAMED_CLASSES, "Yesterday", "Today")
+    monkeypatch.setitem(plain.RENAMED_VALUES, "normalised", "normalized")
     old = {"penalty": "Yesterday", "arguments": {"estimator": "normalised", "fewest": 20}}
     penalty = from_json(old)
     assert (type(penalty), penalty.statistic, penalty.min_rows) == (Today, "normalized", 20)

@@ -18,6 +18,7 @@ from frhsic.estimators import ParityEncoder, fit_path, load
 from frhsic.estimators.base import ParityBase
 from frhsic.fleet import Member, Recipe, TrainingData, affine_head, mlp_encoder, train
 from frhsic.fleet.residuals import KNOTS, RankSpline, residuals
+from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import HSIC
 
 
@@ -184,7 +185,7 @@ def test_at_equal_weight_residuals_keep_what_is_not_s_and_leave_out_s():
     unit = (x - x.mean(0)) / x.std(0)
     recipe = Recipe(
         "reconstruction",
-        partial(HSIC, head_weight=0.0),
+        partial(HSIC, 10 * (Linear() + Gaussian(1.0)), head_weight=0.0),
         partial(mlp_encoder, 3, 32, 3),
         partial(affine_head, 3, 3),
         epochs=15,

@@ -17,7 +17,7 @@ from frhsic import _arrays
 from frhsic.boosting.boosters import complete, lightgbm
 from frhsic.boosting.columns import TreeColumns
 from frhsic.boosting.objective import Array, ParityObjective, Task, objective
-from frhsic.tables import is_frame
+from frhsic.tables import BandedAttributeWarning, is_frame, read_sensitive
 
 FEWEST_HELD_OUT = 20
 """With fewer held-out rows than this there is no early stopping."""
@@ -255,10 +255,16 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
                     stacklevel=4,
                 )
             return None
-        s = _arrays.to_numpy(_arrays.matrix(values, "sensitive_features")).astype(np.float64)
+        attributes = read_sensitive(values, allow_missing=True)  # taken by ranks, so any magnitude will do
+        s = attributes.values
         if len(s) != rows:
             raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(s)}.")
-        self.sensitive_names_in_ = np.array(_arrays.column_names(values, "sensitive", s.shape[1]), dtype=object)
+        missing = int(np.isnan(s).any(axis=1).sum())
+        if missing:
+            raise ValueError(f"sensitive_features holds NaN in {missing} rows; leave these rows out.")
+        for note in attributes.notes:
+            warnings.warn(note, BandedAttributeWarning, stacklevel=4)
+        self.sensitive_names_in_ = np.array(attributes.names, dtype=object)
         return s if self.penalty_weight > 0 else None
 
     def _check_parameters(self) -> None:

@@ -225,7 +225,9 @@ def midranks(s: Any, name: str = "s") -> Array:
     >>> midranks([10.0, 30.0, 30.0, 1e9]).ravel().tolist()
     [0.25, 0.625, 0.625, 1.0]
     """
-    values = _arrays.to_numpy(_arrays.matrix(s, name))
+    values = _arrays.to_numpy(_arrays.matrix(s, name, allow_missing=True))  # ranks take any magnitude
+    if np.isnan(values).any():
+        raise ValueError(f"{name} holds {int(np.isnan(values).sum())} values that are NaN; leave those rows out.")
     for label, column in zip(_arrays.column_names(s, name, values.shape[1]), values.T):
         if (column == column[0]).all():
             raise ValueError(f"{label!r} is {column[0]:g} in every row; nothing can depend on it. Leave it out.")

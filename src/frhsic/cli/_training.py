@@ -41,7 +41,8 @@ class Recipe:
         ),
     ] = "boosted"
     epochs: Annotated[
-        int | None, typer.Option(help="Passes over the training rows; by default about 2,500 steps, from 20 to 100 passes.")
+        int | None,
+        typer.Option(help="Passes over the training rows; by default about 2,500 steps, from 20 to 100 passes."),
     ] = None
     batch_size: Annotated[int, typer.Option(help="Rows in a step.")] = 256
     learning_rate: Annotated[float, typer.Option(help="Learning rate of Adam.")] = 1e-3

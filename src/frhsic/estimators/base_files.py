@@ -182,8 +182,9 @@ def _library(module: str, package: str | None = None) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         package = package or module
+        extra = {"skops": "'frhsic[skops]'", "lightgbm": "'frhsic[boosting]'"}.get(package, package)
         raise ImportError(
-            f"a file with such a base needs {package}, which is not installed: pip install {package}."
+            f"a file with such a base needs {package}, which is not installed: pip install {extra}."
         ) from error
 
 

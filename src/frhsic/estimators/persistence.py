@@ -140,7 +140,7 @@ def load(path: str | Path, *, encoder: Any = None, penalty: Any = None, base: An
         )
     from frhsic.boosting import files  # see file_bytes
 
-    if header.get("estimator") in files.CLASSES:
+    if str(header.get("estimator")) in files.CLASSES:
         with reading(name):
             return files.model_of(header, tensors)
     with reading(name):
@@ -154,6 +154,8 @@ def load(path: str | Path, *, encoder: Any = None, penalty: Any = None, base: An
         parameters = _parameters(header, {"encoder": encoder, "penalty": penalty})
         if not parameters.keys() <= model.get_params(deep=False).keys():
             raise InvalidHeaderError("it has parameters that this version does not know")
+        if not isinstance(parameters.get("device", "auto"), str):
+            raise InvalidHeaderError("its device is not a name")
         model.set_params(**parameters)
         _restore(model, header, tensors, made, base)
     return model
