@@ -10,6 +10,7 @@ while training, such as those of dropout, are safe from other trainings of this 
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,13 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 _LOCK = threading.RLock()
+
+INITIALIZERS = frozenset(
+    function
+    for name, function in vars(nn.init).items()
+    if name.endswith("_") and not name.startswith("_") and "generator" in inspect.signature(function).parameters
+)
+"""Functions that draw initial weights and take a generator."""
 
 WITHOUT_DRAWS = ("torch.nn.modules.", "torch.nn.parameter", "frhsic.")
 """Modules of these packages draw while training only if a trial run does; others may draw in some steps only."""
@@ -39,7 +47,9 @@ class _Local(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        if func in self.DRAWS and kwargs.get("generator") is None:
+        if func in INITIALIZERS:  # the mode is off inside of them
+            kwargs["generator"] = kwargs.get("generator") or self.generator
+        elif func in self.DRAWS and kwargs.get("generator") is None:
             tensors = [x.device for x in args if isinstance(x, Tensor)]
             place = torch.device(kwargs.get("device") or (tensors or [torch.get_default_device()])[0])
             if place.type == "cpu":
