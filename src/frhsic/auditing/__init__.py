@@ -16,20 +16,27 @@ from frhsic.auditing.results import (
     Subject,
 )
 from frhsic.auditing.running import audit
+from frhsic.auditing.scores import Quality, ScoreQuantiles
+from frhsic.auditing.stated import Context, Limit, LimitCheck
 from frhsic.intervals import Interval
 
 __all__ = [
     "AttributeAudit",
     "Audit",
     "CertificateRow",
+    "Context",
     "Contrast",
     "Curve",
     "Histogram",
     "Interval",
+    "Limit",
+    "LimitCheck",
     "Number",
     "Omitted",
     "Population",
+    "Quality",
     "RowCounts",
+    "ScoreQuantiles",
     "Settings",
     "SparseRegion",
     "Subject",

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 
 from frhsic import sentences
 from frhsic.auditing.documents import Document
+from frhsic.auditing.scores import Quality, ScoreQuantiles
+from frhsic.auditing.stated import Context, LimitCheck
 from frhsic.intervals import Interval
 
-FORMAT = 3
+FORMAT = 4
 """Version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes away."""
 
 Setting = str | int | float | bool
@@ -35,6 +37,10 @@ class Subject:
         Name of the target y, or None.
     confidence
         Confidence of the intervals.
+    threshold, threshold_stated
+        Score from which on the decision is yes, or None; whether the caller stated it.
+    base_rate
+        Mean of the target or, without one, of the scores; None without both.
     """
 
     kind: str
@@ -44,6 +50,9 @@ class Subject:
     score_fitted: bool = False
     target_name: str | None = None
     confidence: float = 0.95
+    threshold: float | None = None
+    threshold_stated: bool = False
+    base_rate: float | None = None
 
     @property
     def level(self) -> float:
@@ -206,7 +215,10 @@ class CertificateRow:
 
 @dataclass(frozen=True)
 class Population:
-    """The same measures on one set of rows: all, or those with the favourable outcome (Equal Opportunity)."""
+    """The same measures on one set of rows: all, or those with the favourable outcome (Equal Opportunity).
+
+    `decisions` is the share of rows at or above the threshold, in the groups of `curve`.
+    """
 
     name: str
     rows: int
@@ -214,6 +226,8 @@ class Population:
     curve: Curve | None = None
     contrasts: tuple[Contrast, ...] = ()
     omitted: tuple[Omitted, ...] = ()
+    quantiles: ScoreQuantiles | None = None
+    decisions: Curve | None = None
 
     def __getitem__(self, key: str) -> Number:
         for number in self.numbers:
@@ -287,6 +301,12 @@ class Audit(Document):
         Sentences of the caller that a reader should see first.
     settings
         The settings by key; :data:`frhsic.sentences.SETTINGS` names them.
+    limits
+        Whether the stated limits are kept.
+    quality
+        How well the scores predict the target, beside a constant.
+    context
+        Who decides what about whom, and what was read.
     """
 
     title: str
@@ -298,6 +318,9 @@ class Audit(Document):
     remarks: tuple[str, ...] = ()
     settings: dict[str, Setting] = field(default_factory=dict)
     software: str = ""
+    limits: tuple[LimitCheck, ...] = ()
+    quality: tuple[Quality, ...] = ()
+    context: Context = field(default_factory=Context)
     format: int = FORMAT
 
     def __getitem__(self, name: str) -> AttributeAudit:
