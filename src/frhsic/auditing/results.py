@@ -41,6 +41,8 @@ class Subject:
         Score from which on the decision is yes, or None; whether the caller stated it.
     base_rate
         Mean of the target or, without one, of the scores; None without both.
+    chances
+        Whether all scores lie between 0 and 1.
     """
 
     kind: str
@@ -53,6 +55,7 @@ class Subject:
     threshold: float | None = None
     threshold_stated: bool = False
     base_rate: float | None = None
+    chances: bool = False
 
     @property
     def level(self) -> float:

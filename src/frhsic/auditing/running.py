@@ -152,8 +152,8 @@ def audit(
     if inputs.scores is not None:
         score_name = score_name or _arrays.array_name(scores, "score")
     f, score_name = _scores(inputs, score_name, settings)
-    stated = threshold is not None
-    if threshold is None and f is not None and are_probabilities(f):
+    stated, chances = threshold is not None, f is not None and are_probabilities(f)
+    if threshold is None and chances:
         threshold = 0.5
     rated = f if outcome is None else outcome.codes
     subject = Subject(
@@ -167,6 +167,7 @@ def audit(
         None if threshold is None else float(threshold),
         stated,
         None if rated is None else float(rated.mean()),
+        chances,
     )
     requested = _requested(at, names, attributes)
 

@@ -46,11 +46,15 @@ class Limit:
 
     def __post_init__(self) -> None:
         if self.key not in LIMITED:
-            raise ValueError(f"a limit names {self.key!r}, which has no interval to decide.{did_you_mean(self.key, LIMITED)}")
+            raise ValueError(
+                f"a limit names {self.key!r}, which has no interval to decide.{did_you_mean(self.key, LIMITED)}"
+            )
         if not (math.isfinite(self.value) and self.value > 0):
             raise ValueError(f"the limit of {self.key} is {self.value:g}; pass a number above 0, such as 0.05.")
         if self.relative and self.key not in IN_UNITS_OF_THE_SCORE:
-            raise ValueError(f"the limit of {self.key} is a share of the base rate; only that of gdp can be. Pass a number.")
+            raise ValueError(
+                f"the limit of {self.key} is a share of the base rate; only that of gdp can be. Pass a number."
+            )
 
     @classmethod
     def parse(cls, text: str) -> Limit:
@@ -60,7 +64,9 @@ class Limit:
             key, number, sign = parts.groups() if parts else ("", "", "")
             value = float(number)
         except ValueError:
-            raise ValueError(f"the limit is {text!r}; pass NAME=NUMBER or NAME=NUMBER%, such as gdp=0.05 or gdp=10%.") from None
+            raise ValueError(
+                f"the limit is {text!r}; pass NAME=NUMBER or NAME=NUMBER%, such as gdp=0.05 or gdp=10%."
+            ) from None
         return cls(key, round(value / 100, 15) if sign else value, bool(sign))
 
 
@@ -114,7 +120,7 @@ class LimitCheck:
 
 
 def checked(attribute: AttributeAudit, limit: Limit, base_rate: float | None) -> LimitCheck:
-    """Return whether an attribute keeps a limit; `base_rate` is the mean of the target or, without one, of the score."""
+    """Return whether an attribute keeps a limit; `base_rate` is the mean of the target, or else of the score."""
     try:
         number = attribute.all_rows[limit.key]
     except KeyError as error:
@@ -177,11 +183,12 @@ class Context:
         versions = {"Python": platform.python_version()}
         for package in PACKAGES:
             versions[package] = metadata.version(package)
-        made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        return cls(decision, people, period, author, made, _sha256(data), _sha256(model), versions)
+        made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M, universal time")
+        return cls(decision, people, period, author, made, sha256(data), sha256(model), versions)
 
 
-def _sha256(path: Path | None) -> str:
+def sha256(path: Path | None) -> str:
+    """Return the SHA-256 of a file; empty for None."""
     if path is None:
         return ""
     with open(path, "rb") as stream:

@@ -43,3 +43,16 @@ def exceeded(audit: Audit, limits: dict[str, float]) -> list[str]:
                     f"above the limit: {key} of {attribute.name} is {figure(number.value)}, more than {limit:g}."
                 )
     return lines
+
+
+def not_kept(audit: Audit) -> list[str]:
+    """Return a sentence for each stated limit that is not shown to be kept."""
+    lines = []
+    for check in audit.limits:
+        if check.verdict != "kept":
+            said = "not kept" if check.verdict == "not kept" else "cannot be told"
+            lines.append(
+                f"limit {said}: {check.key} of {check.attribute} is {figure(check.value)} ({figure(check.low)} to "
+                f"{figure(check.high)}), limit {figure(check.limit)}."
+            )
+    return lines

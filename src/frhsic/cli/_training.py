@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +20,7 @@ from frhsic.sentences import HEADLINES
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from frhsic.auditing import Settings
+    from frhsic.auditing import Context, Settings
     from frhsic.report import Report
     from frhsic.selection import Rule, Selection
     from frhsic.tables import TrainingTable
@@ -77,6 +77,19 @@ class Recipe:
         return ParityClassifier(**options) if binary else ParityRegressor(**options)
 
 
+@dataclass(frozen=True)
+class Page:
+    """What is stated for the first page of the report, and the table that it is about."""
+
+    stated: _options.Stated = field(default_factory=_options.Stated)
+    table: Path | None = None
+
+    @property
+    def context(self) -> Context | None:
+        """Who decides what about whom; None without a table."""
+        return None if self.table is None else self.stated.context(self.table)
+
+
 @dataclass(frozen=True, eq=False)
 class Trained:
     """Trained models, the index of the chosen one, and the report."""
@@ -126,7 +139,14 @@ def read(columns: _options.Columns, seed: int) -> TrainingTable:
 
 
 def train(
-    data: TrainingTable, recipe: Recipe, weight: float, *, held_out: float, settings: Settings, title: str | None = None
+    data: TrainingTable,
+    recipe: Recipe,
+    weight: float,
+    *,
+    held_out: float,
+    settings: Settings,
+    title: str | None = None,
+    page: Page | None = None,
 ) -> Trained:
     """Train with one weight of the penalty and without it, and report on held-out rows."""
     from frhsic.estimators import fit_path
@@ -137,7 +157,7 @@ def train(
         watch(f"training {len(weights)} weights at once on {len(y):,} rows")
         models = fit_path(recipe.estimator(data.binary), X, y, weights=weights, sensitive_features=s)
     reason = f"Trained on {len(y):,} rows and measured on {len(test[1]):,} others."
-    return _reported(data, models, len(models) - 1, test, notes, reason, settings, title)
+    return _reported(data, models, len(models) - 1, test, notes, reason, settings, title, page or Page())
 
 
 def sweep(
@@ -150,6 +170,7 @@ def sweep(
     held_out: float,
     settings: Settings,
     title: str | None = None,
+    page: Page | None = None,
     scoring: str | None = None,
     refine: int = 0,
     refit: bool = False,
@@ -181,7 +202,7 @@ def sweep(
     )
     if refit:
         reason += " The chosen model was then fitted again on training and validation rows."
-    result = _reported(data, models, selection.position, test, notes, reason, settings, title)
+    result = _reported(data, models, selection.position, test, notes, reason, settings, title, page or Page())
     return replace(result, selection=selection)
 
 
@@ -200,6 +221,7 @@ def _reported(
     reason: str,
     settings: Settings,
     title: str | None,
+    page: Page,
 ) -> Trained:
     from frhsic.report import trained_report
 
@@ -229,6 +251,9 @@ def _reported(
             given=data.given or None,
             favourable=data.favourable,
             clusters=test[3],
+            limit=page.stated.limit or (),
+            threshold=page.stated.threshold,
+            context=page.context,
             watch=watch,
         )
     return Trained(tuple(models), at, report, tuple(notes))
@@ -259,20 +284,31 @@ def finish(
 ) -> None:
     """Write model and report, print the result, and exit with 1 if a limit is exceeded or the rule is not met."""
     from frhsic.estimators import save
-    from frhsic.report import write
+    from frhsic.report import write, write_pdf
 
     if "model" in files:
         save(result.model, files["model"])
+        result = replace(result, report=_of_model(result.report, files["model"]))
     if "report" in files:
         write(result.report, files["report"])
+    if "PDF" in files:
+        write_pdf(result.report, files["PDF"])
     if as_json:
         typer.echo(json.dumps(_plain(result, files), allow_nan=False, ensure_ascii=False, indent=1))
     else:
         (printed or show)(result, files)
-    above = _limits.exceeded(result.report.audit, limits)
+    above = _limits.exceeded(result.report.audit, limits) + _limits.not_kept(result.report.audit)
     if result.unmet is not None:
         above.insert(0, f"not met: {result.unmet}.")
     _terminal.exit_above(above)
+
+
+def _of_model(report: Report, model: Path) -> Report:
+    """Return the report with the fingerprint of the file of its model."""
+    from frhsic.auditing.stated import sha256
+
+    context = replace(report.audit.context, model_sha256=sha256(model))
+    return replace(report, audit=replace(report.audit, context=context))
 
 
 def _plain(result: Trained, files: dict[str, Path]) -> dict[str, Any]:

@@ -87,6 +87,7 @@ def sweep(
     recipe: _training.Recipe,
     validation_share: Annotated[float, typer.Option(help="Share of the rows that the choice is made on.")] = 0.2,
     reporting: _options.Reporting,
+    stated: _options.Stated,
 ) -> None:
     """Train a model for every weight of the penalty, choose one, and report what independence costs.
 
@@ -102,6 +103,7 @@ def sweep(
             _require_scorer(scoring)
         rule, grid = _rule(within, target_gdp, test), _grid(weights)
         files = {"model": out / "model.safetensors", "frontier": out / "frontier.csv", "report": out / "report.html"}
+        files |= stated.files
         settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
         if recipe.penalty == "none":
             raise ValueError("--penalty none makes every weight the same; choose a penalty to sweep over.")
@@ -117,6 +119,7 @@ def sweep(
             held_out=reporting.test_share,
             settings=settings,
             title=reporting.title,
+            page=_training.Page(stated, columns.table),
             scoring=scoring,
             refine=refine,
             refit=refit,

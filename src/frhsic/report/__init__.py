@@ -2,6 +2,7 @@
 
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
 from frhsic.report.page import render, write
+from frhsic.report.printing import write_pdf
 from frhsic.report.trained import trained_report
 
-__all__ = ["Report", "TradeOff", "TradeOffPoint", "render", "trained_report", "write"]
+__all__ = ["Report", "TradeOff", "TradeOffPoint", "render", "trained_report", "write", "write_pdf"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from frhsic.auditing import Audit, Curve, Interval
 from frhsic.auditing.documents import Document
 
-FORMAT = 3
+FORMAT = 4
 """Version of the JSON form of a :class:`Report`."""
 
 

@@ -11,9 +11,10 @@ import torch
 from scipy.stats import norm
 
 from frhsic import _arrays
-from frhsic.auditing import Audit, Interval, Settings, Watch, audit
+from frhsic.auditing import Audit, Context, Interval, Settings, Watch, audit
 from frhsic.auditing.measures import Rows, audit_kernels, gap_interval, score_curve, unit_columns
 from frhsic.auditing.running import prefixed
+from frhsic.auditing.stated import Limits
 from frhsic.dependence import hsic_unbiased
 from frhsic.formatting import capitalized, figure, plain
 from frhsic.frontier import band_limit
@@ -45,6 +46,9 @@ def trained_report(
     given: int | None = None,
     favourable: object = None,
     clusters: Any = None,
+    limit: Limits = (),
+    threshold: float | None = None,
+    context: Context | None = None,
     watch: Watch | None = None,
 ) -> Report:
     r"""Put models of several penalty weights on one page, measured on rows that were held out.
@@ -71,7 +75,7 @@ def trained_report(
         :func:`frhsic.frontier.band_limit`; None draws none.
     settings
         Settings of the audits.
-    title, source, dropped, given, clusters, watch
+    title, source, dropped, given, clusters, limit, threshold, context, watch
         As in :func:`frhsic.audit`.
     favourable
         Label of y that is good for a person; by default the second class.
@@ -117,12 +121,15 @@ def trained_report(
             settings=settings,
             title=title,
             source=source,
-            name="Z",
+            name="representation of the model",
             score_name=rows.score_name,
             target_name=rows.target_name if favourable is None else target_name or "y",
             dropped=dropped,
             given=given,
             clusters=clusters,
+            limit=limit,
+            threshold=threshold,
+            context=context,
             watch=prefixed(watch, f"audit {about}"),
         )
 
