@@ -114,7 +114,7 @@ def worst_group(curve: Curve) -> int:
 
 
 def _people(audit: Audit) -> str:
-    return audit.context.people or "rows"
+    return audit.context.people or "cases"
 
 
 def _facts(audit: Audit) -> tuple[tuple[str, str], ...]:
