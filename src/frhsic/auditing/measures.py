@@ -309,6 +309,7 @@ def _gap_number(key: str, gap: ParityResult, details: dict[str, Setting]) -> Num
         under_independence=gap.expected_under_independence,
         pvalue=gap.pvalue,
         settings=details,
+        standard_error=gap.standard_error if np.isfinite(gap.standard_error) else None,
     )
 
 

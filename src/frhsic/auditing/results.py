@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from frhsic import sentences
+from frhsic.auditing.changes import Drift
 from frhsic.auditing.documents import Document
 from frhsic.auditing.scores import Quality, ScoreQuantiles
 from frhsic.auditing.stated import Context, LimitCheck
@@ -85,6 +86,8 @@ class Number:
         The p-value adjusted for the number of attributes in the audit (Holm), which the sentences go by.
     settings
         Further settings of the computation, such as the bandwidth.
+    standard_error
+        Standard error of the value, where known.
     """
 
     key: str
@@ -96,6 +99,7 @@ class Number:
     pvalue: float | None = None
     settings: dict[str, Setting] = field(default_factory=dict)
     adjusted_pvalue: float | None = None
+    standard_error: float | None = None
 
     def __post_init__(self) -> None:
         if (self.interval is None) == (self.no_interval is None):
@@ -310,6 +314,8 @@ class Audit(Document):
         How well the scores predict the target, beside a constant.
     context
         Who decides what about whom, and what was read.
+    drift
+        Changes of the gap since an earlier audit, where it was compared with one.
     """
 
     title: str
@@ -324,6 +330,7 @@ class Audit(Document):
     limits: tuple[LimitCheck, ...] = ()
     quality: tuple[Quality, ...] = ()
     context: Context = field(default_factory=Context)
+    drift: tuple[Drift, ...] = ()
     format: int = FORMAT
 
     def __getitem__(self, name: str) -> AttributeAudit:

@@ -27,6 +27,7 @@ from frhsic.auditing.results import (
 from frhsic.auditing.scores import are_probabilities, qualities
 from frhsic.auditing.stated import Context, Limits, checked, limits_of
 from frhsic.formatting import plain
+from frhsic.intervals import holm
 from frhsic.probes import cross_fitted_scores
 from frhsic.sentences import subject_phrase
 
@@ -278,10 +279,8 @@ def _adjusted(audited: list[AttributeAudit]) -> list[AttributeAudit]:
         for key in ("gdp", "hsic"):
             numbers = [(i, n) for i, p in enumerate(populations) if p is not None for n in p.numbers if n.key == key]
             tested = [(i, n) for i, n in numbers if n.pvalue is not None]
-            least = 0.0
-            for rank, (i, number) in enumerate(sorted(tested, key=lambda pair: pair[1].pvalue)):
-                least = max(least, min(1.0, (len(tested) - rank) * number.pvalue))
-                changed = replace(number, adjusted_pvalue=least)
+            for (i, number), pvalue in zip(tested, holm([number.pvalue for _, number in tested])):
+                changed = replace(number, adjusted_pvalue=pvalue)
                 kept = tuple(changed if n is number else n for n in populations[i].numbers)
                 populations[i] = replace(populations[i], numbers=kept)
         audited = [replace(attribute, **{part: p}) for attribute, p in zip(audited, populations)]

@@ -88,6 +88,10 @@ class _Options:
         bool, typer.Option("--json", help="Print the audit as JSON; a report is then written only with --out.")
     ] = False
     fail_above: _options.FailAbove = None
+    against: Annotated[
+        Path | None,
+        typer.Option(help="JSON of an earlier audit, written by --json: the report says whether the gap has changed."),
+    ] = None
     title: _options.Title = None
     max_rows: _options.MaxRows = 2000
     confidence: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95
@@ -111,7 +115,7 @@ def audit(options: _Options, stated: _options.Stated) -> None:
     with _terminal.refusing("audit"):
         limits = _limits.parsed(options.fail_above or ())
         result = _run(options, stated)
-        above = _limits.exceeded(result, limits) + _limits.not_kept(result)
+        above = _limits.exceeded(result, limits) + _limits.not_kept(result) + _limits.grown(result)
     if options.as_json:
         typer.echo(result.to_json(indent=1))
     else:
@@ -148,6 +152,7 @@ def _run(options: _Options, stated: _options.Stated) -> Audit:
         raise ValueError("--positive says which value of the target counts as 1; pass --target too.")
     if options.favourable is not None and options.target is None:
         raise ValueError("--favourable says which value of the target is good for a person; pass --target too.")
+    earlier = None if options.against is None else _limits.earlier(options.against)
     files = _files(options, stated)
     _terminal.require_writable(files, options.table)
     names = tables.column_names(options.table, options.reading)
@@ -159,6 +164,10 @@ def _run(options: _Options, stated: _options.Stated) -> Audit:
         watch(f"reading {options.table.name}")
         subject = _subject(options, names, roles, watch)
         result = _measure(options, stated, subject, at, watch)
+        if earlier is not None:
+            from frhsic.auditing import drift
+
+            result = replace(result, drift=drift(result, earlier))
         watch("writing the report")
         if "report" in files:
             from frhsic.report import write

@@ -96,6 +96,7 @@ def first_page(report: Report) -> FirstPage:
         _facts(audit),
         (
             *_limits(audit),
+            *_drift(audit),
             Question("How large is the worst gap?", tuple(_worst(audit))),
             Question(f"What does it mean for 1,000 {_people(audit)}?", tuple(_thousand(audit))),
             Question("What did it cost?" if report.before else "How good is the score?", tuple(_cost(report))),
@@ -166,6 +167,23 @@ def _kept(check: LimitCheck) -> str:
         "not kept": f"No. {measured}. All of this is above {limit}.",
         "unclear": f"It cannot be told. {measured}. Between these two lies {limit}. More rows would narrow the range.",
     }[check.verdict]
+
+
+def _drift(audit: Audit) -> list[Question]:
+    if not audit.drift:
+        return []
+    lines = []
+    for change in audit.drift:
+        sizes = f"It was {figure(change.before)} and is {figure(change.after)}"
+        lines.append(
+            {
+                "grown": f"Yes. The average gap along {change.attribute} has grown. {sizes}.",
+                "shrunk": f"Yes. The average gap along {change.attribute} has become smaller. {sizes}.",
+                "no change seen": f"No change of the average gap along {change.attribute} is seen. {sizes}, which "
+                "chance alone could explain.",
+            }[change.verdict]
+        )
+    return [Question("Has it changed since the last audit?", tuple(lines))]
 
 
 def _worst(audit: Audit) -> list[str]:
