@@ -168,15 +168,19 @@ def _run(options: _Options, stated: _options.Stated) -> Audit:
             from frhsic.auditing import drift
 
             result = replace(result, drift=drift(result, earlier))
-        watch("writing the report")
-        if "report" in files:
-            from frhsic.report import write
+        if files:
+            from frhsic.report import Report, write, write_pdf
 
-            write(result, files["report"])
-        if "PDF" in files:
-            from frhsic.report import write_pdf
+            page = Report(result)
+            if options.model is not None and not subject.table.sampled:
+                from frhsic.cli._models import drivers_of
 
-            write_pdf(result, files["PDF"])
+                watch("what drives the score")
+                found = drivers_of(options.model, options.table, options.sensitive, options.reading)
+                page = replace(page, drivers=found)
+            watch("writing the report")
+            for kind, path in files.items():
+                (write_pdf if kind == "PDF" else write)(page, path)
     return result
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from frhsic.auditing import Audit, Curve, LimitCheck, Quality
 from frhsic.formatting import capitalized, counted, figure, percent, plain
+from frhsic.report.driving import group_phrase
 from frhsic.report.model import Report
 from frhsic.sentences import score_phrase
 
@@ -195,7 +196,7 @@ def _worst(audit: Audit) -> list[str]:
             continue
         i = worst_group(curve)
         relative = curve.overall > 0 and min(curve.mean) >= 0
-        where, mean = _group(curve, i, attribute.name), curve.overall
+        where, mean = group_phrase(curve, i, attribute.name), curve.overall
 
         def side(value: float, relative: bool = relative, mean: float = mean) -> str:
             size = percent(abs(value - mean) / mean) if relative else figure(abs(value - mean))
@@ -216,12 +217,6 @@ def _worst(audit: Audit) -> list[str]:
     return lines
 
 
-def _group(curve: Curve, i: int, name: str) -> str:
-    if not curve.start or curve.start[i] == curve.end[i]:
-        return f"at {name} {plain(curve.grid[i])}"
-    return f"at {name} from {plain(curve.start[i])} to {plain(curve.end[i])}"
-
-
 def _thousand(audit: Audit) -> list[str]:
     lines, people, subject = [], _people(audit), audit.subject
     for attribute in audit.attributes:
@@ -229,7 +224,7 @@ def _thousand(audit: Audit) -> list[str]:
         if curve is None:
             continue
         i = worst_group(curve)
-        where = _group(curve, i, attribute.name)
+        where = group_phrase(curve, i, attribute.name)
         if decisions is not None and subject.threshold_stated and subject.threshold is not None:
             lines.append(
                 f"Of 1,000 {people} {where}, {_of_1000(decisions.mean[i])} have a score of {plain(subject.threshold)} "

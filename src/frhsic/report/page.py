@@ -18,6 +18,7 @@ from markupsafe import Markup
 from frhsic import formatting, sentences
 from frhsic._files import write_whole
 from frhsic.auditing import Audit, Number
+from frhsic.report.driving import driver_sentence, shift_sentence
 from frhsic.report.first_page import GLOSSARY, first_page
 from frhsic.report.model import Report
 
@@ -39,7 +40,9 @@ def render(report: Report | Audit) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=unbroken
     )
-    environment.filters |= {name: getattr(formatting, name) for name in ("figure", "plain", "percent", "probability", "upper_figure")}
+    environment.filters |= {
+        name: getattr(formatting, name) for name in ("figure", "plain", "percent", "probability", "upper_figure")
+    }
     environment.filters["count"] = lambda n: f"{n:,.0f}"
     environment.filters["rows"] = lambda n: formatting.counted(n, "row")
     page = environment.from_string(_asset("report.html.j2")).render(
@@ -52,6 +55,8 @@ def render(report: Report | Audit) -> str:
         compared=_compared(report),
         first=first_page(report),
         glossary=GLOSSARY,
+        driver_sentence=driver_sentence,
+        shift_sentence=shift_sentence,
         words=sentences,
     )
     return page.lstrip()

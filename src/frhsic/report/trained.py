@@ -21,6 +21,7 @@ from frhsic.frontier import band_limit
 from frhsic.held_out import scores_of
 from frhsic.intervals import subsample
 from frhsic.parity import gdp
+from frhsic.report.driving import drivers, shifts
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
 from frhsic.sentences import summary
 
@@ -138,7 +139,16 @@ def trained_report(
     after = replace(after, title=title or default, remarks=(*notes, *after.remarks))
     free = [model for i, model in enumerate(models) if i != chosen and model.penalty_weight == 0]
     before = audited(free[0], "without a penalty") if free and models[chosen].penalty_weight > 0 else None
-    return Report(after, before=before, tradeoff=tradeoff, summary=summary(after, before, tradeoff))
+    prefixed(watch, "")("what drives the score")
+    scores = scores_of(models[chosen], X)
+    return Report(
+        after,
+        before=before,
+        tradeoff=tradeoff,
+        summary=summary(after, before, tradeoff),
+        drivers=drivers(lambda part: scores_of(models[chosen], part), X, rows.s, rows.names, settings),
+        shifts=() if before is None else shifts(scores_of(free[0], X), scores, rows.s, rows.names, settings),
+    )
 
 
 @dataclass(frozen=True, eq=False)
