@@ -49,7 +49,7 @@ def main(n: int = 4000, epochs: int = 40, folder: str | Path = ".") -> dict[str,
     model.fit(X[old], y[old])
 
     # 1. Audit: is the limit kept?
-    stated = {"limit": LIMIT, "context": CONTEXT, "target_name": "default"}
+    stated = {"limit": LIMIT, "context": CONTEXT, "target_name": "default", "source": "a made-up table"}
     scores = pd.Series(model.predict_proba(X[test])[:, 1], name="probability of default")
     before = audit(scores, age[test], y[test], favourable=0, settings=settings, **stated)
     print("The model that is there:", before.limits[0].verdict, "-", before["age"].finding)

@@ -87,7 +87,7 @@ def percent(value: float) -> str:
     >>> percent(0.95), percent(0.01234), percent(0.8524)
     ('95 %', '1.23 %', '85.2 %')
     """
-    return f"{plain(100 * value)} %"
+    return f"{plain(100 * float(f'{value:.3g}'))} %"
 
 
 def counted(count: float, noun: str) -> str:

@@ -280,6 +280,8 @@ def _gap(number: Number, overall: float, subject: Subject, s: str) -> list[str]:
     gap, mean = figure(number.value), figure(overall)
     if moves:
         lines = [f"{f} moves with {s}: on average over the rows it is {gap} away from its overall mean of {mean}."]
+    elif number.value == 0:
+        lines = [f"{f} is not seen to move with {s}: no gap around {mean} is left once chance is allowed for."]
     else:
         lines = [f"{f} is not seen to move with {s}: chance alone could show the average gap of {gap} around {mean}."]
     if interval is not None and null is not None:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from frhsic.auditing import Curve, Settings
 from frhsic.auditing.measures import score_curve
-from frhsic.formatting import figure, plain
+from frhsic.formatting import capitalized, figure, plain
 from frhsic.intervals import subsample
 from frhsic.parity import gdp
 
@@ -35,12 +35,16 @@ class Driver:
 
 @dataclass(frozen=True)
 class Drivers:
-    """The columns of one attribute, the one that carries most first; `gap` is the gap with all columns as they are."""
+    """The columns of one attribute, the one that carries most first; `gap` is the gap with all columns as they are.
+
+    `unpenalised` says that they are those of the model without a penalty, not of the one that was chosen.
+    """
 
     attribute: str
     gap: float
     rows: int
     columns: tuple[Driver, ...]
+    unpenalised: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,11 +77,11 @@ def drivers(
     frame = X.reset_index(drop=True) if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
     if frame.shape[1] > MOST_COLUMNS:
         return ()
-    restored = (lambda rows: rows) if isinstance(X, pd.DataFrame) else (lambda rows: rows.to_numpy())
+    framed = isinstance(X, pd.DataFrame)
     rows = subsample(len(frame), MOST_ROWS, settings.generator(6))
     frame, s = frame.iloc[rows].reset_index(drop=True), s[rows]
     random = settings.generator(7)
-    whole = _gaps(score(restored(frame)), s)
+    whole = _gaps(score(frame if framed else frame.to_numpy()), s)
     shuffled = {}
     for column in frame.columns:
         gaps = []
@@ -85,7 +89,7 @@ def drivers(
             order = random.permutation(len(frame))
             changed = frame.copy()
             changed[column] = frame[column].iloc[order].reset_index(drop=True)
-            gaps.append(_gaps(score(restored(changed)), s))
+            gaps.append(_gaps(score(changed if framed else changed.to_numpy()), s))
         shuffled[str(column)] = np.mean(gaps, axis=0)
     results = []
     for i, name in enumerate(names):
@@ -123,11 +127,13 @@ def driver_sentence(found: Drivers) -> str:
     """
     first = found.columns[0]
     if first.carried <= 0.05 * found.gap:
-        return f"No single column carries {found.attribute} into the score; several may do so together."
-    return (
-        f"Most of {found.attribute} reaches the score through {first.column}: with that column shuffled, GDP is "
-        f"{figure(first.shuffled)} instead of {figure(found.gap)}."
-    )
+        text = f"no single column carries {found.attribute} into the score; several may do so together."
+    else:
+        text = (
+            f"most of {found.attribute} reaches the score through {first.column}: with that column shuffled, GDP is "
+            f"{figure(first.shuffled)} instead of {figure(found.gap)}."
+        )
+    return f"Without the penalty, {text}" if found.unpenalised else capitalized(text)
 
 
 def shift_sentence(found: Shift) -> str:

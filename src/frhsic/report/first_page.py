@@ -233,10 +233,13 @@ def _thousand(audit: Audit) -> list[str]:
         if subject.threshold is not None and min(curve.mean) >= 0 and max(curve.mean) <= 1:
             here, usual = 1000 * curve.mean[i], 1000 * curve.overall
             difference = round(here) - round(usual)
+            chance = ""
+            if curve.low and curve.low[i] <= curve.overall <= curve.high[i]:
+                chance = ", which chance alone could explain"
             than = "as many" if not difference else f"{abs(difference):,} {'more' if difference > 0 else 'fewer'}"
             lines.append(
                 f"Read as chances, the scores expect the outcome for {here:,.0f} of 1,000 {people} {where}, and for "
-                f"{usual:,.0f} of 1,000 in all: {than}."
+                f"{usual:,.0f} of 1,000 in all: {than}{chance}."
             )
     return lines or ["The score is no chance between 0 and 1 and no threshold was stated, so it cannot be counted."]
 

@@ -140,13 +140,14 @@ def trained_report(
     free = [model for i, model in enumerate(models) if i != chosen and model.penalty_weight == 0]
     before = audited(free[0], "without a penalty") if free and models[chosen].penalty_weight > 0 else None
     prefixed(watch, "")("what drives the score")
-    scores = scores_of(models[chosen], X)
+    scores, carrying = scores_of(models[chosen], X), models[chosen] if before is None else free[0]
+    found = drivers(lambda part: scores_of(carrying, part), X, rows.s, rows.names, settings)
     return Report(
         after,
         before=before,
         tradeoff=tradeoff,
         summary=summary(after, before, tradeoff),
-        drivers=drivers(lambda part: scores_of(models[chosen], part), X, rows.s, rows.names, settings),
+        drivers=tuple(replace(one, unpenalised=before is not None) for one in found),
         shifts=() if before is None else shifts(scores_of(free[0], X), scores, rows.s, rows.names, settings),
     )
 
