@@ -18,6 +18,7 @@ from frhsic.cli import _models, app
 from frhsic.estimators import load
 from frhsic.parity import gdp
 from frhsic.report import Report, render
+from frhsic.report.first_page import worst_group
 from frhsic.tables import ColumnRoles, files, read_frame, read_numbers, read_sensitive, read_training_table
 
 QUICK = Settings(resamples=20, shuffles=1, max_rows=100, probe_rows=100)
@@ -202,7 +203,8 @@ def test_every_count_of_the_page_is_that_of_the_audit_and_of_the_table(trained):
     assert (counts.given, counts.dropped, counts.used, counts.subsample) == (1000, 160, 168, 100)
     assert (len(y), len(y_test)) == (672, 168)
     text = shown(page)
-    assert "Rows 168 (160 of 1,000 dropped: a value is missing)" in text
+    assert "Data loans.csv, 168 of 1,000 rows" in text
+    assert "160 of 1,000 rows (16 %) were left out because a value is missing." in text
     assert "16 % of the rows were dropped because a value is missing" in text
     assert "Trained on 672 rows and measured on 168 others" in text
     favoured = int((y_test == "repaid").sum())
@@ -214,6 +216,8 @@ def test_every_count_of_the_page_is_that_of_the_audit_and_of_the_table(trained):
     assert base_rows == 672 - 67
     known = {672, 168, 100, base_rows, favoured, *regions, sum(regions), *certificates}
     known |= {number.rows for p in populations for number in p.numbers}
+    curve = populations[0].curve
+    known |= {1000, int(curve.rows[worst_group(curve)]), load(folder / "m.safetensors").base_performance_.rows}
     assert numbers_of_rows(text) <= known
     cells = [int(float(value)) for value in re.findall(r'data-label="Rows" data-value="([\d.]+)"', page)]
     assert cells == [number.rows for p in populations for number in p.numbers]
@@ -244,7 +248,8 @@ def test_counts_of_an_audit_of_a_sample_are_those_of_the_file(tmp_path, monkeypa
     counts = found.rows
     assert (counts.given, counts.dropped, counts.used) == (6000, 600, 1000)
     text = shown((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert "Rows 1,000 (600 of 6,000 dropped: a value is missing)" in text
+    assert "Data long.csv, 1,000 of 6,000 rows" in text
+    assert "600 of 6,000 rows (10 %) were left out because a value is missing." in text
     assert "10 % of the rows were dropped because a value is missing" in text
     assert "long.csv was read with tabs between fields." in found.remarks
     assert "The table has 6,000 rows; 1,000 of them, drawn at random, were audited." in found.remarks

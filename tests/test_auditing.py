@@ -325,7 +325,7 @@ def test_an_audit_survives_json(scored, embedded):
 def test_a_document_that_is_wrong_says_where():
     plain = samples.audit().to_dict()
     for change, message in (
-        ({"format": 1}, "format is 1; this version reads 3"),
+        ({"format": 1}, "format is 1; this version reads 4"),
         ({"titel": "x"}, r"'titel', which is not a field of Audit. Did you mean 'title'\?"),
         ({"title": 3}, r"Audit.title is int '3'; str was expected"),
         ({"rows": []}, "Audit.rows is list; an object was expected"),

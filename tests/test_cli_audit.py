@@ -262,7 +262,7 @@ def test_a_saved_model_is_applied_to_the_table_piece_by_piece(folder, fitted, mo
     found = Audit.from_json(result.stdout)
     expected = gdp(model.predict_proba(X)[:, 1], frame()["age"], resamples=0).value
     assert found["age"].all_rows["gdp"].value == pytest.approx(expected, rel=1e-5)
-    assert (found.subject.dimensions, found.subject.name) == (3, "Z of model.frhsic")
+    assert (found.subject.dimensions, found.subject.name) == (3, "representation of model.frhsic")
     assert found.subject.score_name == "score of model.frhsic"
 
 

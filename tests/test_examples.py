@@ -31,6 +31,7 @@ def test_no_example_is_left_out():
     scripts = {path.stem for path in FOLDER.glob("*.py")}
     assert scripts == {
         "applicants",
+        "credit",
         "custom_encoder",
         "equal_opportunity",
         "fairlearn_comparison",
@@ -88,3 +89,16 @@ def test_transport_of_scores():
     results = main_of("transport_scores")(n=800)
     assert results["gdp"].iloc[1] < 0.6 * results["gdp"].iloc[0]
     assert results["gdp"].iloc[2] < 0.25 * results["gdp"].iloc[0]
+
+
+def test_the_credit_story_from_start_to_finish(tmp_path: Path):
+    pytest.importorskip("lightgbm")
+    story = main_of("credit")(n=2000, epochs=25, folder=tmp_path)
+    before, chosen, report = story["before"], story["chosen"], story["report"]
+    assert (before.limits[0].verdict, report.audit.limits[0].verdict) == ("not kept", "kept")
+    assert 0.04 < before.subject.base_rate < 0.08
+    assert chosen.satisfied
+    assert {one.key: one.value for one in report.audit.quality}["auc"] > 0.7  # no constant
+    assert report.drivers[0].columns
+    for name in ("credit-before.html", "credit-after.html"):
+        assert "whether a loan is granted" in (tmp_path / name).read_text(encoding="utf-8")

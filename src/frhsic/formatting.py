@@ -13,6 +13,7 @@ SHOWN = 30
 
 __all__ = [
     "capitalized",
+    "counted",
     "did_you_mean",
     "figure",
     "percent",
@@ -91,14 +92,25 @@ def probability(value: float | None) -> str:
 
 
 def percent(value: float) -> str:
-    """Format a share in percent.
+    """Format a share in percent: three significant digits, as :func:`figure`, without zeros at the end.
 
     Examples
     --------
-    >>> percent(0.95), percent(0.0123)
-    ('95 %', '1.2 %')
+    >>> percent(0.95), percent(0.01234), percent(0.8524)
+    ('95 %', '1.23 %', '85.2 %')
     """
-    return f"{100 * value:.2g} %" if value < 0.995 else f"{100 * value:.3g} %"
+    return f"{plain(100 * float(f'{value:.3g}'))} %"
+
+
+def counted(count: float, noun: str) -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{count:,.0f} {noun}{'' if round(count) == 1 else 's'}"
 
 
 def capitalized(text: str) -> str:

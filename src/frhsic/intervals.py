@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-__all__ = ["Interval", "Statistic", "mean_difference", "shuffled_mean", "subsample"]
+__all__ = ["Interval", "Statistic", "holm", "mean_difference", "shuffled_mean", "subsample"]
 
 Statistic = Callable[[Tensor, Tensor], float]
 
@@ -23,6 +23,20 @@ class Interval:
     high: float
     confidence: float
     method: str
+
+
+def holm(pvalues: Sequence[float]) -> list[float]:
+    """Return p-values adjusted for their number (Holm, 1979), in the order in which they came.
+
+    Examples
+    --------
+    >>> holm([0.04, 0.01, 0.03])
+    [0.06, 0.03, 0.06]
+    """
+    adjusted, least = [0.0] * len(pvalues), 0.0
+    for rank, i in enumerate(sorted(range(len(pvalues)), key=lambda i: pvalues[i])):
+        least = adjusted[i] = max(least, min(1.0, (len(pvalues) - rank) * pvalues[i]))
+    return adjusted
 
 
 def mean_difference(x: np.ndarray, y: np.ndarray, confidence: float = 0.95) -> Interval | None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from frhsic.formatting import capitalized, figure, percent, plain, probability, upper_figure
+from frhsic.formatting import capitalized, counted, figure, percent, plain, probability, upper_figure
 
 if TYPE_CHECKING:
     from frhsic.auditing import AttributeAudit, Audit, CertificateRow, Contrast, Curve, Number, Subject
@@ -152,13 +152,21 @@ REASONS = {
 
 
 def subject_phrase(subject: Subject) -> str:
-    """Return a phrase for Z, such as “the score “risk””."""
-    return f"the {'representation' if subject.kind == 'embedding' else 'score'} “{subject.name}”"
+    """Return a phrase for Z, such as “the score “risk”” or “the representation of the model”."""
+    return _phrase("representation" if subject.kind == "embedding" else "score", subject.name)
 
 
 def score_phrase(subject: Subject) -> str:
     """Return a phrase for the scores f."""
-    return f"the {subject.score_name}" if subject.score_fitted else f"the score “{subject.score_name}”"
+    return f"the {subject.score_name}" if subject.score_fitted else _phrase("score", subject.score_name or "score")
+
+
+def _phrase(kind: str, name: str) -> str:
+    """Return a name with its kind, unless the name says it already."""
+    if name.lower() == kind:
+        return f"the {kind}"
+    own = name.startswith((f"{kind} of ", "probability of ", "predicted "))
+    return f"the {name}" if own else f"the {kind} “{name}”"
 
 
 def label(key: str) -> str:
@@ -263,7 +271,8 @@ def findings(attribute: AttributeAudit) -> list[str]:
         if decisive <= subject.level:
             lines.append(f"{capitalized(z)} and {s} are dependent (HSIC test, p {chance}).")
         else:
-            lines.append(f"The HSIC test finds no dependence between {z} and {s} in {test.rows:,} rows (p {chance}).")
+            rows = counted(test.rows, "row")
+            lines.append(f"The HSIC test finds no dependence between {z} and {s} in {rows} (p {chance}).")
     given = numbers.get("separation")
     conditional = None if given is None else given.deciding_pvalue
     if conditional is not None:
@@ -286,10 +295,13 @@ def findings(attribute: AttributeAudit) -> list[str]:
 def _gap(number: Number, overall: float, subject: Subject, s: str) -> list[str]:
     interval, null, f = number.interval, number.under_independence, capitalized(score_phrase(subject))
     moves = number.deciding_pvalue is not None and number.deciding_pvalue <= subject.level
-    lines = [
-        f"{f} {'moves' if moves else 'is not seen to move'} with {s}: on average over the rows it is "
-        f"{figure(number.value)} away from its overall mean of {figure(overall)}."
-    ]
+    gap, mean = figure(number.value), figure(overall)
+    if moves:
+        lines = [f"{f} moves with {s}: on average over the rows it is {gap} away from its overall mean of {mean}."]
+    elif number.value == 0:
+        lines = [f"{f} is not seen to move with {s}: no gap around {mean} is left once chance is allowed for."]
+    else:
+        lines = [f"{f} is not seen to move with {s}: chance alone could show the average gap of {gap} around {mean}."]
     if interval is not None and null is not None:
         lines.append(
             f"The {percent(interval.confidence)} interval for this gap (GDP) is {figure(interval.low)} to "
@@ -311,20 +323,21 @@ def warnings(audit: Audit) -> list[str]:
             "from the others, these numbers do too."
         )
     if n < 500:
-        lines.append(f"There are only {n} rows; intervals are wide and the tests have little power.")
+        lines.append(f"The audit has only {counted(n, 'row')}; intervals are wide and the tests have little power.")
     for attribute in audit.attributes:
         if attribute.distinct < 10:
             lines.append(
-                f"{attribute.name} takes only {attribute.distinct} values; between them the curve is interpolation."
+                f"{attribute.name} takes only {counted(attribute.distinct, 'value')}; between them the curve is "
+                "interpolation."
             )
         hidden = sum(region.rows for region in attribute.sparse_regions)
         if attribute.sparse_regions:
             lines.append(
-                f"{hidden:,} rows ({percent(hidden / n)}) lie where {attribute.name} is sparse; the curve is hatched "
-                "there and should not be read."
+                f"{counted(hidden, 'row')} ({percent(hidden / n)}) {'lies' if hidden == 1 else 'lie'} where "
+                f"{attribute.name} is sparse; the curve is hatched there and should not be read."
             )
         if attribute.positives is not None and attribute.positives.rows < 500:
-            lines.append(f"Equal opportunity rests on {attribute.positives.rows} rows only.")
+            lines.append(f"Equal opportunity rests on {counted(attribute.positives.rows, 'row')} only.")
     return list(dict.fromkeys(lines))
 
 
@@ -338,7 +351,8 @@ def left_out(lost: int, rows: int, names: Sequence[str], interval: Interval | No
     >>> left_out(20, 100, ["age"])
     '20 of 100 rows lack age and are left out.'
     """
-    text = f"{lost:,} of {rows:,} rows lack {' or '.join(names)} and are left out."
+    lack = "lacks {} and is" if lost == 1 else "lack {} and are"
+    text = f"{lost:,} of {counted(rows, 'row')} {lack.format(' or '.join(names))} left out."
     if interval is None:
         return text
     middle = (interval.low + interval.high) / 2
@@ -354,11 +368,11 @@ def left_out(lost: int, rows: int, names: Sequence[str], interval: Interval | No
 def summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
     """Return in one or two sentences what the chosen weight of a sweep changed, whichever way it went."""
     chosen = next(point for point in tradeoff.points if point.chosen)
-    start = f"On {after.rows.used:,} rows that were not trained on"
+    start = f"On {counted(after.rows.used, 'row')} that were not trained on"
     name, gap = tradeoff.performance_name.lower(), "gap in mean scores along {} (GDP)"
 
     def achieved(value: float) -> str:
-        return f"{100 * value:.1f}\u00a0%" if tradeoff.higher_is_better else figure(value)
+        return percent(value) if tradeoff.higher_is_better else figure(value)
 
     if before is None:
         gaps = " and ".join(f"a {gap.format(a.name)} of {figure(a.all_rows['gdp'].value)}" for a in after.attributes)
@@ -382,12 +396,13 @@ def summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
     if left is None or there is None:
         return first
     if left == there == "nothing":
-        return f"{first} No probe recovers {s} from the representation, with the penalty or without."
+        return f"{first} No probe recovers {s} from the representation of the model, with the penalty or without."
     return (
-        f"{first} A probe recovers {left} of the variance of {s} from the representation, {there} without the penalty."
+        f"{first} A probe recovers {left} of the variance of {s} from the representation of the model, {there} without "
+        "the penalty."
     )
 
 
 def _recovered(audit: Audit, s: str) -> str | None:
     probes = [n.value for n in audit[s].all_rows.numbers if n.key in ("probe_linear", "probe_trees")]
-    return None if not probes else "nothing" if max(probes) <= 0 else percent(max(probes)).replace(" ", "\u00a0")
+    return None if not probes else "nothing" if max(probes) <= 0 else percent(max(probes))

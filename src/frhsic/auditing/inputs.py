@@ -10,6 +10,7 @@ import pandas as pd
 
 from frhsic import _arrays
 from frhsic.formatting import figure
+from frhsic.sentences import left_out
 from frhsic.tables import read_sensitive
 from frhsic.tables.columns import label
 from frhsic.tables.targets import is_positive
@@ -149,7 +150,7 @@ def _left_out(known: np.ndarray, scores: np.ndarray, names: tuple[str, ...]) -> 
         means = (
             f" Their mean score is {figure(scores[~known].mean())}, that of the others {figure(scores[known].mean())}."
         )
-    return (f"{lost:,} of {len(known):,} rows lack {' or '.join(names)} and are left out.{means}",)
+    return (f"{left_out(lost, len(known), names)}{means}",)
 
 
 def _sums_to_one(values: np.ndarray) -> bool:

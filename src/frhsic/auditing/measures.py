@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from frhsic.auditing.results import Contrast, Curve, Number, Omitted, Population, Setting
+from frhsic.auditing.scores import ScoreQuantiles, score_quantiles
 from frhsic.dependence import eipm, kernel_hgr, mutual_information
 from frhsic.dependence._inputs import column_scales
 from frhsic.independence import conditional_test, gamma_test, hsic_interval, normalized_hsic_interval
@@ -106,6 +107,7 @@ class Rows:
     s_name: str
     weights: np.ndarray | None = None
     clusters: np.ndarray | None = None
+    threshold: float | None = None
 
     @property
     def design(self) -> dict[str, Any]:
@@ -129,6 +131,8 @@ def measure(rows: Rows, name: str, at: tuple[float, ...], settings: Settings, wa
     numbers: list[Number] = []
     omitted: list[Omitted] = []
     curve: Curve | None = None
+    decisions: Curve | None = None
+    quantiles: ScoreQuantiles | None = None
     contrasts: tuple[Contrast, ...] = ()
     if rows.scores is None:
         reason = "there are no scores; pass scores, or a target to which a linear head can be fitted."
@@ -138,8 +142,12 @@ def measure(rows: Rows, name: str, at: tuple[float, ...], settings: Settings, wa
         curve = score_curve(rows.scores, rows.s, settings, **rows.design)
         numbers += _parity(rows, settings, omitted)
         contrasts = tuple(_contrast(rows, value, settings) for value in at)
+        quantiles = score_quantiles(rows.scores, rows.s)
+        if rows.threshold is not None:
+            decided = (rows.scores >= rows.threshold).astype(np.float64)
+            decisions = score_curve(decided, rows.s, settings, **rows.design)
     numbers += dependence(rows, settings, omitted, watch)
-    return Population(name, rows.count, tuple(numbers), curve, contrasts, tuple(omitted))
+    return Population(name, rows.count, tuple(numbers), curve, contrasts, tuple(omitted), quantiles, decisions)
 
 
 def dependence(
@@ -301,6 +309,7 @@ def _gap_number(key: str, gap: ParityResult, details: dict[str, Setting]) -> Num
         under_independence=gap.expected_under_independence,
         pvalue=gap.pvalue,
         settings=details,
+        standard_error=gap.standard_error if np.isfinite(gap.standard_error) else None,
     )
 
 

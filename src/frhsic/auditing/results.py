@@ -8,10 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from frhsic import sentences
+from frhsic.auditing.changes import Drift
 from frhsic.auditing.documents import Document
+from frhsic.auditing.scores import Quality, ScoreQuantiles
+from frhsic.auditing.stated import Context, LimitCheck
 from frhsic.intervals import Interval
 
-FORMAT = 3
+FORMAT = 4
 """Version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes away."""
 
 Setting = str | int | float | bool
@@ -35,6 +38,12 @@ class Subject:
         Name of the target y, or None.
     confidence
         Confidence of the intervals.
+    threshold, threshold_stated
+        Score from which on the decision is yes, or None; whether the caller stated it.
+    base_rate
+        Mean of the target or, without one, of the scores; None without both.
+    chances
+        Whether all scores lie between 0 and 1.
     """
 
     kind: str
@@ -44,6 +53,10 @@ class Subject:
     score_fitted: bool = False
     target_name: str | None = None
     confidence: float = 0.95
+    threshold: float | None = None
+    threshold_stated: bool = False
+    base_rate: float | None = None
+    chances: bool = False
 
     @property
     def level(self) -> float:
@@ -73,6 +86,8 @@ class Number:
         The p-value adjusted for the number of attributes in the audit (Holm), which the sentences go by.
     settings
         Further settings of the computation, such as the bandwidth.
+    standard_error
+        Standard error of the value, where known.
     """
 
     key: str
@@ -84,6 +99,7 @@ class Number:
     pvalue: float | None = None
     settings: dict[str, Setting] = field(default_factory=dict)
     adjusted_pvalue: float | None = None
+    standard_error: float | None = None
 
     def __post_init__(self) -> None:
         if (self.interval is None) == (self.no_interval is None):
@@ -206,7 +222,10 @@ class CertificateRow:
 
 @dataclass(frozen=True)
 class Population:
-    """The same measures on one set of rows: all, or those with the favourable outcome (Equal Opportunity)."""
+    """The same measures on one set of rows: all, or those with the favourable outcome (Equal Opportunity).
+
+    `decisions` is the share of rows at or above the threshold, in the groups of `curve`.
+    """
 
     name: str
     rows: int
@@ -214,6 +233,8 @@ class Population:
     curve: Curve | None = None
     contrasts: tuple[Contrast, ...] = ()
     omitted: tuple[Omitted, ...] = ()
+    quantiles: ScoreQuantiles | None = None
+    decisions: Curve | None = None
 
     def __getitem__(self, key: str) -> Number:
         for number in self.numbers:
@@ -287,6 +308,14 @@ class Audit(Document):
         Sentences of the caller that a reader should see first.
     settings
         The settings by key; :data:`frhsic.sentences.SETTINGS` names them.
+    limits
+        Whether the stated limits are kept.
+    quality
+        How well the scores predict the target, beside a constant.
+    context
+        Who decides what about whom, and what was read.
+    drift
+        Changes of the gap since an earlier audit, where it was compared with one.
     """
 
     title: str
@@ -298,6 +327,10 @@ class Audit(Document):
     remarks: tuple[str, ...] = ()
     settings: dict[str, Setting] = field(default_factory=dict)
     software: str = ""
+    limits: tuple[LimitCheck, ...] = ()
+    quality: tuple[Quality, ...] = ()
+    context: Context = field(default_factory=Context)
+    drift: tuple[Drift, ...] = ()
     format: int = FORMAT
 
     def __getitem__(self, name: str) -> AttributeAudit:

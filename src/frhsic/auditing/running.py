@@ -24,7 +24,10 @@ from frhsic.auditing.results import (
     SparseRegion,
     Subject,
 )
+from frhsic.auditing.scores import are_probabilities, qualities
+from frhsic.auditing.stated import Context, Limits, checked, limits_of
 from frhsic.formatting import plain
+from frhsic.intervals import holm
 from frhsic.probes import cross_fitted_scores
 from frhsic.sentences import subject_phrase
 
@@ -51,6 +54,9 @@ def audit(
     given: int | None = None,
     sample_weight: Any = None,
     clusters: Any = None,
+    limit: Limits = (),
+    threshold: float | None = None,
+    context: Context | None = None,
     watch: Watch | None = None,
 ) -> Audit:
     r"""Audit scores or a representation against continuous sensitive attributes.
@@ -102,6 +108,13 @@ def audit(
     clusters
         Labels of rows that belong together, such as several rows of one person, for GDP, the curve and the contrasts.
         The other measures take the rows as independent.
+    limit
+        Limits on numbers that have an interval: ``"gdp=0.05"``, or ``"gdp=10%"`` of the base rate (the mean of y or,
+        without y, of the scores); a list or a mapping for several. The interval decides whether one is kept.
+    threshold
+        Score from which on the decision is yes. By default 0.5 for scores between 0 and 1; other scores have none.
+    context
+        Who decides what about whom, for the first page of the report; see :class:`Context`.
     watch
         Function that is called with the name of each step as it begins.
 
@@ -122,6 +135,7 @@ def audit(
     True
     """
     settings = Settings() if settings is None else settings
+    limits = limits_of(limit)
     inputs = Inputs.of(
         z,
         s,
@@ -140,6 +154,10 @@ def audit(
     if inputs.scores is not None:
         score_name = score_name or _arrays.array_name(scores, "score")
     f, score_name = _scores(inputs, score_name, settings)
+    stated, chances = threshold is not None, f is not None and are_probabilities(f)
+    if threshold is None and chances:
+        threshold = 0.5
+    rated = f if outcome is None else outcome.codes
     subject = Subject(
         "embedding" if embedding else "score",
         name,
@@ -148,12 +166,16 @@ def audit(
         scores is None and embedding and f is not None,
         None if outcome is None else outcome.name,
         settings.confidence,
+        None if threshold is None else float(threshold),
+        stated,
+        None if rated is None else float(rated.mean()),
+        chances,
     )
     requested = _requested(at, names, attributes)
 
     def rows_of(columns: list[int], s_name: str) -> Rows:
         words = subject_phrase(subject)
-        return Rows(values, attributes[:, columns], f, words, s_name, inputs.weights, inputs.clusters)
+        return Rows(values, attributes[:, columns], f, words, s_name, inputs.weights, inputs.clusters, threshold)
 
     audited = []
     for i, attribute in enumerate(names):
@@ -182,6 +204,9 @@ def audit(
         remarks=inputs.remarks,
         settings=settings.plain() | {"max_rows": min(n, settings.max_rows), "probe_rows": min(n, settings.probe_rows)},
         software=f"frhsic {metadata.version('frhsic')}",
+        limits=tuple(checked(attribute, one, subject.base_rate) for one in limits for attribute in audited),
+        quality=() if f is None or outcome is None else tuple(qualities(f, outcome.codes, threshold)),
+        context=context or Context(),
     )
 
 
@@ -270,10 +295,8 @@ def _adjusted(audited: list[AttributeAudit]) -> list[AttributeAudit]:
         for key in ("gdp", "hsic", "separation"):
             numbers = [(i, n) for i, p in enumerate(populations) if p is not None for n in p.numbers if n.key == key]
             tested = [(i, n) for i, n in numbers if n.pvalue is not None]
-            least = 0.0
-            for rank, (i, number) in enumerate(sorted(tested, key=lambda pair: pair[1].pvalue)):
-                least = max(least, min(1.0, (len(tested) - rank) * number.pvalue))
-                changed = replace(number, adjusted_pvalue=least)
+            for (i, number), pvalue in zip(tested, holm([number.pvalue for _, number in tested])):
+                changed = replace(number, adjusted_pvalue=pvalue)
                 kept = tuple(changed if n is number else n for n in populations[i].numbers)
                 populations[i] = replace(populations[i], numbers=kept)
         audited = [replace(attribute, **{part: p}) for attribute, p in zip(audited, populations)]

@@ -1,9 +1,10 @@
-"""Limits on the numbers of an audit, such as gdp=0.1."""
+"""Limits on the numbers of an audit, such as gdp=0.1, and its comparison with an earlier one."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from frhsic.cli import _options
@@ -42,4 +43,37 @@ def exceeded(audit: Audit, limits: dict[str, float]) -> list[str]:
                 lines.append(
                     f"above the limit: {key} of {attribute.name} is {figure(number.value)}, more than {limit:g}."
                 )
+    return lines
+
+
+def earlier(path: Path) -> Audit:
+    """Read an earlier audit, as ``--json`` wrote it."""
+    from frhsic.auditing import Audit
+
+    try:
+        return Audit.from_json(path.read_text(encoding="utf-8"))
+    except (ValueError, UnicodeDecodeError) as error:
+        raise ValueError(f"--against {str(path)!r} is not an audit that can be read: {error}") from None
+
+
+def grown(audit: Audit) -> list[str]:
+    """Return a sentence for each gap that has grown since the earlier audit."""
+    return [
+        f"gap grown: gdp of {change.attribute} went from {figure(change.before)} to {figure(change.after)} "
+        f"(p = {change.adjusted_pvalue:.3g})."
+        for change in audit.drift
+        if change.verdict == "grown"
+    ]
+
+
+def not_kept(audit: Audit) -> list[str]:
+    """Return a sentence for each stated limit that is not shown to be kept."""
+    lines = []
+    for check in audit.limits:
+        if check.verdict != "kept":
+            said = "not kept" if check.verdict == "not kept" else "cannot be told"
+            lines.append(
+                f"limit {said}: {check.key} of {check.attribute} is {figure(check.value)} ({figure(check.low)} to "
+                f"{figure(check.high)}), limit {figure(check.limit)}."
+            )
     return lines

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from frhsic.auditing import Settings
 from frhsic.estimators import load
 from frhsic.held_out import scores_of
-from frhsic.tables import Derived
+from frhsic.report import Drivers, drivers
+from frhsic.tables import Derived, ReadOptions, read_frame, read_sensitive
 from frhsic.tables.columns import typed
 
 
@@ -56,6 +59,20 @@ def applied(path: Path) -> tuple[Derived, bool]:
     required = tuple(column.name for column in _encoders(model) if not column.takes_missing)
     width = int(model.representation_size_) if encodes else 0
     return Derived(tuple(features), width + head, make, tuple(numeric), required), head
+
+
+def drivers_of(path: Path, table: Path, attributes: Sequence[str], reading: ReadOptions) -> tuple[Drivers, ...]:
+    """Return which columns carry the attributes into the score of a model, on rows that have them; none without."""
+    derived, scored = applied(path)
+    if not scored:
+        return ()
+    frame = read_frame(table, reading)
+    sensitive = read_sensitive(frame[list(attributes)], allow_missing=True)
+    known = ~np.isnan(sensitive.values).any(axis=1)
+    for name in derived.required:
+        known &= frame[name].notna().to_numpy()
+    rows = frame.loc[known, list(derived.columns)]
+    return drivers(lambda part: derived.make(part)[:, -1], rows, sensitive.values[known], sensitive.names, Settings())
 
 
 def _encoders(model: Any) -> tuple[Any, ...]:

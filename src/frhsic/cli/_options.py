@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from frhsic.auditing import Context
     from frhsic.tables import Advice, ReadOptions
 
 Positive = Annotated[str | None, typer.Option(help="Value of the target that counts as 1; any other is 0.")]
@@ -88,6 +89,55 @@ class Reporting:
     title: Title = None
     max_rows: MaxRows = 2000
     as_json: AsJson = False
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What people state for the first page of a report."""
+
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Limit such as gdp=0.05, or gdp=10% of the base rate: the report says whether it is kept, and the "
+            "exit code is 1 unless it is; may be repeated."
+        ),
+    ] = None
+    threshold: Annotated[
+        float | None, typer.Option(help="Score from which on the decision is yes; 0.5 for scores between 0 and 1.")
+    ] = None
+    decision: Annotated[str, typer.Option(help="What is decided, such as 'whether a loan is granted'.")] = ""
+    people: Annotated[str, typer.Option(help="About whom, such as applicants.")] = ""
+    period: Annotated[str, typer.Option(help="Period of the data, such as 'January to June 2025'.")] = ""
+    author: Annotated[str, typer.Option(help="Who made the report.")] = ""
+    pdf: Annotated[
+        Path | None, typer.Option(help="Where the report goes as PDF; needs Chromium, Chrome or Edge on the PATH.")
+    ] = None
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """Where the PDF goes, if one is wanted; raise if nothing can print it, or a limit cannot be read."""
+        from frhsic.auditing.stated import limits_of
+
+        limits_of(self.limit or ())
+        if self.pdf is None:
+            return {}
+        from frhsic.report.printing import find_browser
+
+        find_browser()
+        return {"PDF": self.pdf}
+
+    def context(self, data: Path, model: Path | None = None) -> Context:
+        """Return who decides what about whom, with the present time and the fingerprints of the files."""
+        from frhsic.auditing import Context
+
+        return Context.now(
+            decision=self.decision,
+            people=self.people,
+            period=self.period,
+            author=self.author,
+            data=data,
+            model=model,
+        )
 
 
 def with_fields(command: Callable[..., None]) -> Callable[..., None]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,7 @@ from frhsic.sentences import HEADLINES
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from frhsic.auditing import Settings
+    from frhsic.auditing import Context, Settings
     from frhsic.report import Report
     from frhsic.selection import Rule, Selection
     from frhsic.tables import TrainingTable
@@ -81,6 +82,19 @@ class Recipe:
         return ParityClassifier(**options) if binary else ParityRegressor(**options)
 
 
+@dataclass(frozen=True)
+class Page:
+    """What is stated for the first page of the report, and the table that it is about."""
+
+    stated: _options.Stated = field(default_factory=_options.Stated)
+    table: Path | None = None
+
+    @property
+    def context(self) -> Context | None:
+        """Who decides what about whom; None without a table."""
+        return None if self.table is None else self.stated.context(self.table)
+
+
 @dataclass(frozen=True, eq=False)
 class Trained:
     """Trained models, the index of the chosen one, and the report."""
@@ -130,7 +144,14 @@ def read(columns: _options.Columns, seed: int) -> TrainingTable:
 
 
 def train(
-    data: TrainingTable, recipe: Recipe, weight: float, *, held_out: float, settings: Settings, title: str | None = None
+    data: TrainingTable,
+    recipe: Recipe,
+    weight: float,
+    *,
+    held_out: float,
+    settings: Settings,
+    title: str | None = None,
+    page: Page | None = None,
 ) -> Trained:
     """Train with one weight of the penalty and without it, and report on held-out rows."""
     from frhsic.estimators import fit_path
@@ -141,7 +162,7 @@ def train(
         watch(f"training {len(weights)} weights at once on {len(y):,} rows")
         models = fit_path(recipe.estimator(data.binary), X, y, weights=weights, sensitive_features=s)
     reason = f"Trained on {len(y):,} rows and measured on {len(test[1]):,} others."
-    return _reported(data, models, len(models) - 1, test, notes, reason, settings, title)
+    return _reported(data, models, len(models) - 1, test, notes, reason, settings, title, page or Page())
 
 
 def sweep(
@@ -154,6 +175,7 @@ def sweep(
     held_out: float,
     settings: Settings,
     title: str | None = None,
+    page: Page | None = None,
     scoring: str | None = None,
     refine: int = 0,
     refit: bool = False,
@@ -185,7 +207,7 @@ def sweep(
     )
     if refit:
         reason += " The chosen model was then fitted again on training and validation rows."
-    result = _reported(data, models, selection.position, test, notes, reason, settings, title)
+    result = _reported(data, models, selection.position, test, notes, reason, settings, title, page or Page())
     return replace(result, selection=selection)
 
 
@@ -204,6 +226,7 @@ def _reported(
     reason: str,
     settings: Settings,
     title: str | None,
+    page: Page,
 ) -> Trained:
     from frhsic.report import trained_report
 
@@ -233,6 +256,9 @@ def _reported(
             given=data.given or None,
             favourable=data.favourable,
             clusters=test[3],
+            limit=page.stated.limit or (),
+            threshold=page.stated.threshold,
+            context=page.context,
             watch=watch,
         )
     return Trained(tuple(models), at, report, tuple(notes))
@@ -264,22 +290,28 @@ def finish(
 ) -> None:
     """Write model, report and other contents, print the result, and exit with 1 if it is not what was asked for."""
     from frhsic.estimators.persistence import file_bytes
-    from frhsic.report import render
+    from frhsic.report.printing import page_bytes
 
     contents = contents or {}
     if "model" in files:
         contents[files["model"]] = file_bytes(result.model)
-    if "report" in files:
-        contents[files["report"]] = render(result.report).encode()
+        result = replace(result, report=_of_model(result.report, contents[files["model"]]))
+    contents |= {files[kind]: page_bytes(result.report, kind) for kind in ("report", "PDF") if kind in files}
     write_together(contents)
     if as_json:
         _terminal.echo_json(json.dumps(_plain(result, files), allow_nan=False, ensure_ascii=False, indent=1))
     else:
         (printed or show)(result, files)
-    above = _limits.exceeded(result.report.audit, limits)
+    above = _limits.exceeded(result.report.audit, limits) + _limits.not_kept(result.report.audit)
     if result.unmet is not None:
         above.insert(0, f"not met: {result.unmet}.")
     _terminal.exit_above(above)
+
+
+def _of_model(report: Report, model: bytes) -> Report:
+    """Return the report with the fingerprint of the file of its model."""
+    context = replace(report.audit.context, model_sha256=hashlib.sha256(model).hexdigest())
+    return replace(report, audit=replace(report.audit, context=context))
 
 
 def _plain(result: Trained, files: dict[str, Path]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from frhsic._files import require_writable
+from frhsic._files import require_writable, write_together
 from frhsic.cli import _limits, _options, _terminal
 from frhsic.cli._terminal import Watch
 from frhsic.formatting import did_you_mean, figure
@@ -45,9 +45,14 @@ A representation: its dependence, a linear head for the target, contrasts near 3
 
 For a pipeline: JSON on standard output, exit code 1 if a number is above its limit.
 
+[cyan]frhsic audit june.csv -s age --score p --limit gdp=10% --against may.json --pdf june.pdf[/cyan]
+
+A month later: is the limit kept, has the gap grown since the audit that --json wrote, and the report as PDF.
+
 [bold]Exit codes[/bold]
 
-0 done; 1 a number is above its --fail-above limit; 2 any error; 130 interrupted.
+0 done; 1 a number is above its --fail-above limit, a --limit is not kept or cannot be told, or a gap has grown since
+--against; 2 any error; 130 interrupted.
 """
 
 
@@ -84,6 +89,10 @@ class _Options:
         bool, typer.Option("--json", help="Print the audit as JSON; a report is then written only with --out.")
     ] = False
     fail_above: _options.FailAbove = None
+    against: Annotated[
+        Path | None,
+        typer.Option(help="JSON of an earlier audit, written by --json: the report says whether the gap has changed."),
+    ] = None
     title: _options.Title = None
     max_rows: _options.MaxRows = 2000
     confidence: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95
@@ -92,31 +101,32 @@ class _Options:
     decimal: _options.Decimal = None
 
     @property
-    def files(self) -> dict[str, Path]:
-        """Where the report goes, if there is one."""
-        return {} if self.as_json and self.out is None else {"report": self.out or DEFAULT_OUT}
-
-    @property
     def reading(self) -> ReadOptions:
         """How a text file is read."""
         return _options.read_options(self.delimiter, self.decimal)
 
 
 @_options.with_fields
-def audit(options: _Options) -> None:
+def audit(options: _Options, stated: _options.Stated) -> None:
     """Audit scores or a representation against continuous sensitive attributes, and write a report.
 
     The report is one HTML file that needs no network: mean score along the attribute with its band, dependence with
     tests and intervals, what a probe recovers, what theorems guarantee, and what all of it does not tell.
     """
     limits = _limits.parsed(options.fail_above or ())
-    result = _run(options)
-    above = _limits.exceeded(result, limits)
+    result = _run(options, stated)
+    above = _limits.exceeded(result, limits) + _limits.not_kept(result) + _limits.grown(result)
     if options.as_json:
         _terminal.echo_json(result.to_json(indent=1))
     else:
-        _terminal.show(lambda: _tables(result), result.warnings, options.files)
+        _terminal.show(lambda: _tables(result), result.warnings, _files(options, stated))
     _terminal.exit_above(above)
+
+
+def _files(options: _Options, stated: _options.Stated) -> dict[str, Path]:
+    """Return where the report goes, as page and as PDF, as far as they are written."""
+    page = {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_OUT}
+    return page | stated.files
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +140,7 @@ class _Subject:
     score_name: str | None
 
 
-def _run(options: _Options) -> Audit:
+def _run(options: _Options, stated: _options.Stated) -> Audit:
     """Check, read, audit, write; return the audit."""
     from frhsic import tables
 
@@ -142,8 +152,10 @@ def _run(options: _Options) -> Audit:
         raise ValueError("--positive says which value of the target counts as 1; pass --target too.")
     if options.favourable is not None and options.target is None:
         raise ValueError("--favourable says which value of the target is good for a person; pass --target too.")
-    inputs = {"table": options.table} | ({} if options.model is None else {"model": options.model})
-    require_writable(options.files, inputs)
+    earlier = None if options.against is None else _limits.earlier(options.against)
+    files = _files(options, stated)
+    inputs = {"table": options.table, "model": options.model, "earlier audit": options.against}
+    require_writable(files, {kind: path for kind, path in inputs.items() if path is not None})
     names = tables.column_names(options.table, options.reading)
     roles = {tables.find(name, names, options.table.name): "sensitive attribute" for name in options.sensitive}
     at = _wanted(options.at or (), list(roles))
@@ -152,12 +164,24 @@ def _run(options: _Options) -> Audit:
     with _terminal.progress() as watch, _terminal.one_thread():
         watch(f"reading {options.table.name}")
         subject = _subject(options, names, roles, watch)
-        result = _measure(options, subject, at, watch)
-        if "report" in options.files:
-            watch("writing the report")
-            from frhsic.report import write
+        result = _measure(options, stated, subject, at, watch)
+        if earlier is not None:
+            from frhsic.auditing import drift
 
-            write(result, options.files["report"])
+            result = replace(result, drift=drift(result, earlier))
+        if files:
+            from frhsic.report import Report
+            from frhsic.report.printing import page_bytes
+
+            page = Report(result)
+            if options.model is not None and not subject.table.sampled:
+                from frhsic.cli._models import drivers_of
+
+                watch("what drives the score")
+                found = drivers_of(options.model, options.table, options.sensitive, options.reading)
+                page = replace(page, drivers=found)
+            watch("writing the report")
+            write_together({path: page_bytes(page, kind) for kind, path in files.items()})
     return result
 
 
@@ -190,7 +214,7 @@ def _subject(options: _Options, names: list[str], roles: dict[str, str], watch: 
         if scored and derived.width == 1:
             return _Subject(table, table.derived[:, 0], None, f"score of {options.model.name}", None)
         z, scores = (table.derived[:, :-1], table.derived[:, -1]) if scored else (table.derived, None)
-        return _Subject(table, z, scores, f"Z of {options.model.name}", f"score of {options.model.name}")
+        return _Subject(table, z, scores, f"representation of {options.model.name}", f"score of {options.model.name}")
     matches = [tables.expand(pattern, names, options.table.name) for pattern in options.embedding or ()]
     parts = [name for name in dict.fromkeys(chain(*matches)) if name not in roles]
     if options.embedding and not parts:
@@ -205,7 +229,13 @@ def _subject(options: _Options, names: list[str], roles: dict[str, str], watch: 
     return _Subject(table, z, scores, _common(parts), score)
 
 
-def _measure(options: _Options, subject: _Subject, at: dict[str, list[float]] | list[float], watch: Watch) -> Audit:
+def _measure(
+    options: _Options,
+    stated: _options.Stated,
+    subject: _Subject,
+    at: dict[str, list[float]] | list[float],
+    watch: Watch,
+) -> Audit:
     import pandas as pd
 
     from frhsic.auditing import Settings, audit
@@ -227,6 +257,9 @@ def _measure(options: _Options, subject: _Subject, at: dict[str, list[float]] | 
         target_name=target,
         dropped=table.dropped,
         given=table.given,
+        limit=stated.limit or (),
+        threshold=stated.threshold,
+        context=stated.context(options.table, options.model),
         watch=watch,
     )
     notes = [*table.notes]

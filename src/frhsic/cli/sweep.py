@@ -88,6 +88,7 @@ def sweep(
     recipe: _training.Recipe,
     validation_share: Annotated[float, typer.Option(help="Share of the rows that the choice is made on.")] = 0.2,
     reporting: _options.Reporting,
+    stated: _options.Stated,
 ) -> None:
     """Train a model for every weight of the penalty, choose one, and report what independence costs.
 
@@ -103,6 +104,7 @@ def sweep(
             _require_scorer(scoring)
         rule, grid = _rule(within, target_gdp, test), _grid(weights)
         files = {"model": out / "model.safetensors", "frontier": out / "frontier.csv", "report": out / "report.html"}
+        files |= stated.files
         require_writable(files, {"table": columns.table})
         settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
         if recipe.penalty == "none":
@@ -117,6 +119,7 @@ def sweep(
             held_out=reporting.test_share,
             settings=settings,
             title=reporting.title,
+            page=_training.Page(stated, columns.table),
             scoring=scoring,
             refine=refine,
             refit=refit,

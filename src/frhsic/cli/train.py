@@ -54,6 +54,7 @@ def train(
     ] = None,
     recipe: _training.Recipe,
     reporting: _options.Reporting,
+    stated: _options.Stated,
 ) -> None:
     """Train a model whose representation is penalised for depending on the attributes; audit it before and after.
 
@@ -65,13 +66,19 @@ def train(
 
         limits = _limits.parsed(reporting.fail_above or ())
         page = report if report is not None else (None if reporting.as_json else DEFAULT_REPORT)
-        files = {"model": out} | ({} if page is None else {"report": page})
+        files = {"model": out} | ({} if page is None else {"report": page}) | stated.files
         require_writable(files, {"table": columns.table})
         settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
         if not 0 <= weight < math.inf:
             raise ValueError(f"--weight is {weight:g}; pass zero or more.")
         data = _training.read(columns, recipe.seed)
         result = _training.train(
-            data, recipe, weight, held_out=reporting.test_share, settings=settings, title=reporting.title
+            data,
+            recipe,
+            weight,
+            held_out=reporting.test_share,
+            settings=settings,
+            title=reporting.title,
+            page=_training.Page(stated, columns.table),
         )
         _training.finish(result, files, as_json=reporting.as_json, limits=limits)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from frhsic.auditing import Audit, Curve, Interval
 from frhsic.auditing.documents import Document
+from frhsic.report.driving import Drivers, Shift
 
-FORMAT = 3
+FORMAT = 4
 """Version of the JSON form of a :class:`Report`."""
 
 
@@ -50,10 +51,15 @@ class TradeOff:
 
 @dataclass(frozen=True)
 class Report(Document):
-    """Content of one page. `before` is the audit without a penalty, to compare with `audit` number by number."""
+    """Content of one page. `before` is the audit without a penalty, to compare with `audit` number by number.
+
+    `drivers` says which columns carry an attribute into the score, `shifts` whose scores the penalty changed.
+    """
 
     audit: Audit
     before: Audit | None = None
     tradeoff: TradeOff | None = None
     summary: str = ""
+    drivers: tuple[Drivers, ...] = ()
+    shifts: tuple[Shift, ...] = ()
     format: int = FORMAT

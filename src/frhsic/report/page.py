@@ -6,8 +6,11 @@ import base64
 import hashlib
 import json
 import os
+import re
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -15,8 +18,12 @@ from markupsafe import Markup
 from frhsic import formatting, sentences
 from frhsic._files import write_whole
 from frhsic.auditing import Audit, Number
+from frhsic.report.driving import driver_sentence, shift_sentence
+from frhsic.report.first_page import GLOSSARY, first_page
 from frhsic.report.model import Report
 
+INCOMPARABLE = frozenset({"mutual_information"})
+"""Numbers whose estimates for two models cannot be compared, which a comparison leaves out."""
 SCRIPTS = ("chart.js", "figures.js", "tables.js", "page.js")
 
 
@@ -31,10 +38,13 @@ def render(report: Report | Audit) -> str:
     style = _asset("report.css")
     script = "\n".join(_asset(name) for name in SCRIPTS)
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=unbroken
     )
-    environment.filters |= {name: getattr(formatting, name) for name in ("figure", "plain", "percent", "upper_figure")}
+    environment.filters |= {
+        name: getattr(formatting, name) for name in ("figure", "plain", "percent", "probability", "upper_figure")
+    }
     environment.filters["count"] = lambda n: f"{n:,.0f}"
+    environment.filters["rows"] = lambda n: formatting.counted(n, "row")
     page = environment.from_string(_asset("report.html.j2")).render(
         report=report,
         audit=report.audit,
@@ -43,6 +53,10 @@ def render(report: Report | Audit) -> str:
         policy=_policy(style, script),
         data=_embeddable(report),
         compared=_compared(report),
+        first=first_page(report),
+        glossary=GLOSSARY,
+        driver_sentence=driver_sentence,
+        shift_sentence=shift_sentence,
         words=sentences,
     )
     return page.lstrip().encode(errors="replace").decode()  # a file name need not be UTF-8
@@ -58,8 +72,13 @@ def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _compared(report: Report) -> list[tuple[str, list[tuple[Number | None, Number]]]]:
-    """Return pairs of numbers (before, after) for each attribute that both audits hold."""
+def unbroken(value: Any) -> Any:
+    """Return a text in which no line breaks between a number and its unit or power of ten."""
+    return re.sub(r"(?<=\d) (?=%)|(?<=\d) (?=× 10)|(?<=×) (?=10)", "\u00a0", value) if type(value) is str else value
+
+
+def _compared(report: Report) -> list[tuple[str, list[tuple[Number | None, Number]], str]]:
+    """Return pairs of numbers (before, after) for each attribute that both audits hold, and where they disagree."""
     if report.before is None:
         return []
     before = {attribute.name: attribute for attribute in report.before.attributes}
@@ -67,8 +86,26 @@ def _compared(report: Report) -> list[tuple[str, list[tuple[Number | None, Numbe
     for attribute in report.audit.attributes:
         if attribute.name in before:
             old = {number.key: number for number in before[attribute.name].all_rows.numbers}
-            tables.append((attribute.name, [(old.get(new.key), new) for new in attribute.all_rows.numbers]))
+            pairs = [(old.get(new.key), new) for new in attribute.all_rows.numbers if new.key not in INCOMPARABLE]
+            tables.append((attribute.name, pairs, disagreement(pairs)))
     return tables
+
+
+def disagreement(pairs: Sequence[tuple[Number | None, Number]]) -> str:
+    """Return why measures moved another way than GDP did, or an empty text if all moved alike."""
+    changes = {new.key: (new, new.value - old.value) for old, new in pairs if old is not None}
+    if "gdp" not in changes:
+        return ""
+    gap = changes["gdp"][1]
+    other = [number.label for number, change in changes.values() if change * gap < 0]
+    if not other:
+        return ""
+    return (
+        f"GDP {'fell' if gap < 0 else 'rose'}, and {'this measure' if len(other) == 1 else 'these measures'} moved the "
+        f"other way: {'; '.join(other)}. GDP looks at mean scores in units of the score. The others look at all of the "
+        "distribution, at the whole representation, or relative to its spread; a gap that shrinks because all scores "
+        "shrink lowers GDP and not them."
+    )
 
 
 def _embeddable(report: Report) -> Markup:

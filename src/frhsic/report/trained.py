@@ -11,15 +11,17 @@ import torch
 from scipy.stats import norm
 
 from frhsic import _arrays
-from frhsic.auditing import Audit, Interval, Settings, Watch, audit
+from frhsic.auditing import Audit, Context, Interval, Settings, Watch, audit
 from frhsic.auditing.measures import Rows, audit_kernels, gap_interval, score_curve, unit_columns
 from frhsic.auditing.running import prefixed
+from frhsic.auditing.stated import Limits
 from frhsic.dependence import hsic_unbiased
 from frhsic.formatting import capitalized, figure, plain
 from frhsic.frontier import band_limit
 from frhsic.held_out import scores_of
 from frhsic.intervals import subsample
 from frhsic.parity import gdp
+from frhsic.report.driving import drivers, shifts
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
 from frhsic.sentences import summary
 
@@ -45,6 +47,9 @@ def trained_report(
     given: int | None = None,
     favourable: object = None,
     clusters: Any = None,
+    limit: Limits = (),
+    threshold: float | None = None,
+    context: Context | None = None,
     watch: Watch | None = None,
 ) -> Report:
     r"""Put models of several penalty weights on one page, measured on rows that were held out.
@@ -71,7 +76,7 @@ def trained_report(
         :func:`frhsic.frontier.band_limit`; None draws none.
     settings
         Settings of the audits.
-    title, source, dropped, given, clusters, watch
+    title, source, dropped, given, clusters, limit, threshold, context, watch
         As in :func:`frhsic.audit`.
     favourable
         Label of y that is good for a person; by default the second class.
@@ -117,12 +122,15 @@ def trained_report(
             settings=settings,
             title=title,
             source=source,
-            name="Z",
+            name="representation of the model",
             score_name=rows.score_name,
             target_name=rows.target_name if favourable is None else target_name or "y",
             dropped=dropped,
             given=given,
             clusters=clusters,
+            limit=limit,
+            threshold=threshold,
+            context=context,
             watch=prefixed(watch, f"audit {about}"),
         )
 
@@ -131,7 +139,17 @@ def trained_report(
     after = replace(after, title=title or default, remarks=(*notes, *after.remarks))
     free = [model for i, model in enumerate(models) if i != chosen and model.penalty_weight == 0]
     before = audited(free[0], "without a penalty") if free and models[chosen].penalty_weight > 0 else None
-    return Report(after, before=before, tradeoff=tradeoff, summary=summary(after, before, tradeoff))
+    prefixed(watch, "")("what drives the score")
+    scores, carrying = scores_of(models[chosen], X), models[chosen] if before is None else free[0]
+    found = drivers(lambda part: scores_of(carrying, part), X, rows.s, rows.names, settings)
+    return Report(
+        after,
+        before=before,
+        tradeoff=tradeoff,
+        summary=summary(after, before, tradeoff),
+        drivers=tuple(replace(one, unpenalised=before is not None) for one in found),
+        shifts=() if before is None else shifts(scores_of(free[0], X), scores, rows.s, rows.names, settings),
+    )
 
 
 @dataclass(frozen=True, eq=False)

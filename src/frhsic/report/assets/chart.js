@@ -55,6 +55,14 @@ const Chart = (() => {
     return found;
   }
 
+  /* Texts of ticks: with more decimals where three digits would make two of them the same. */
+  function tickTexts(values) {
+    const short = values.map(plain);
+    if (new Set(short).size === values.length || values.length < 2) return short;
+    const places = Math.min(12, Math.max(0, Math.ceil(-Math.log10(Math.abs(values[1] - values[0])) - 1e-9)));
+    return values.map((value) => value.toFixed(places).replace("-", "−"));
+  }
+
   function linear(domain, range) {
     const span = domain[1] - domain[0] || 1, slope = (range[1] - range[0]) / span;
     const scale = (value) => range[0] + (value - domain[0]) * slope;
@@ -72,18 +80,20 @@ const Chart = (() => {
   function horizontal(ctx, at, title) {
     const { plane, x, width, margin } = ctx;
     svg("line", { class: "axis", x1: margin.left, x2: width - margin.right, y1: at, y2: at }, plane);
-    for (const tick of ticks(x.domain[0], x.domain[1], Math.max(2, Math.round((width - margin.left - margin.right) / 90)))) {
+    const values = ticks(x.domain[0], x.domain[1], Math.max(2, Math.round((width - margin.left - margin.right) / 90))), texts = tickTexts(values);
+    for (const [i, tick] of values.entries()) {
       svg("line", { class: "axis", x1: x(tick), x2: x(tick), y1: at, y2: at + 5 }, plane);
-      svg("text", { x: x(tick), y: at + 18, "text-anchor": "middle" }, plane, plain(tick));
+      svg("text", { x: x(tick), y: at + 18, "text-anchor": "middle" }, plane, texts[i]);
     }
     svg("text", { class: "title", x: width - margin.right, y: at + 37, "text-anchor": "end" }, plane, shortened(title, (width - margin.left - margin.right) / 7));
   }
 
   function vertical(ctx, y, title) {
     const { plane, width, margin } = ctx;
-    for (const tick of ticks(y.domain[0], y.domain[1], Math.max(2, Math.round(Math.abs(y.range[0] - y.range[1]) / 48)))) {
+    const values = ticks(y.domain[0], y.domain[1], Math.max(2, Math.round(Math.abs(y.range[0] - y.range[1]) / 48))), texts = tickTexts(values);
+    for (const [i, tick] of values.entries()) {
       svg("line", { class: "grid", x1: margin.left, x2: width - margin.right, y1: y(tick), y2: y(tick) }, plane);
-      svg("text", { x: margin.left - 8, y: y(tick) + 4, "text-anchor": "end" }, plane, plain(tick));
+      svg("text", { x: margin.left - 8, y: y(tick) + 4, "text-anchor": "end" }, plane, texts[i]);
     }
     svg("text", { class: "title", x: 0, y: 12 }, plane, shortened(title, width / 7));
   }

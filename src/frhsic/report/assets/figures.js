@@ -1,4 +1,4 @@
-/* The three figures: a curve over its histogram, the strengths of dependence, the trade-off. */
+/* The figures: a curve over its histogram, quantiles, decisions, the strengths of dependence, the trade-off. */
 const Figures = (() => {
   const { svg, html, button, figure, plain, linear, padded, horizontal, vertical, path } = Chart;
 
@@ -141,6 +141,54 @@ const Figures = (() => {
     return chart;
   }
 
+  /* Quantiles of the score in groups along S: the median over two bands. */
+  function quantiles(holder, attribute, names) {
+    const groups = attribute.all_rows.quantiles, middle = groups.start.map((low, g) => (low + groups.end[g]) / 2);
+    const value = (k) => groups.values.map((row) => row[k]), all = groups.values.flat(), last = groups.levels.length - 1;
+    let y = null;
+    return Chart.frame(holder, {
+      label: "Quantiles of " + names.score + " in groups along " + attribute.name + ".",
+      domain: [groups.start[0], groups.end[groups.end.length - 1]],
+      margin: { left: 52, right: 14, bottom: 46 },
+      height: (width) => Math.round(Math.min(380, Math.max(260, width * 0.42))),
+      stops: () => middle,
+      draw(ctx) {
+        const { plane, x, height, margin } = ctx, floor = height - margin.bottom;
+        y = linear(padded(Math.min(...all), Math.max(...all), 0.06), [floor, 30]);
+        vertical(ctx, y, "Quantiles of " + names.score);
+        const layer = svg("g", { "clip-path": ctx.clipped(22, floor) }, plane);
+        const at = (k) => value(k).map((v, g) => [x(middle[g]), y(v)]);
+        for (let k = 0; k < last - k; k++) svg("path", { class: "band", d: path(at(last - k).concat(at(k).reverse())) + "Z" }, layer);
+        svg("path", { class: "line", d: path(at(last / 2)) }, layer);
+        horizontal(ctx, floor, attribute.name);
+      },
+      read: (g) => ({ x: middle[g], top: y(groups.values[g][last / 2]), cross: [22, 200], lines: [Chart.shortened(attribute.name, 30) + " " + plain(groups.start[g]) + " to " + plain(groups.end[g])].concat(groups.levels.map((level, k) => "quantile " + plain(level) + ": " + figure(groups.values[g][k]))) }),
+    });
+  }
+
+  /* Share of decisions at the threshold in groups along S. */
+  function decisions(holder, attribute) {
+    const curve = attribute.all_rows.decisions;
+    let y = null;
+    return Chart.frame(holder, {
+      label: "Share of rows at or above the threshold in groups along " + attribute.name + ".",
+      domain: padded(curve.grid[0], curve.grid[curve.grid.length - 1], 0.01),
+      margin: { left: 52, right: 14, bottom: 46 },
+      height: (width) => Math.round(Math.min(380, Math.max(260, width * 0.42))),
+      stops: () => curve.grid,
+      draw(ctx) {
+        const { plane, x, height, margin } = ctx, floor = height - margin.bottom;
+        y = linear(extent([curve], x.domain), [floor, 30]);
+        vertical(ctx, y, "Share at or above the threshold");
+        hatchSparse(ctx, curve, 22, floor);
+        svg("line", { class: "mean", x1: margin.left, x2: ctx.width - margin.right, y1: y(curve.overall), y2: y(curve.overall) }, plane);
+        drawCurve(ctx, curve, y, "", ctx.clipped(22, floor));
+        horizontal(ctx, floor, attribute.name);
+      },
+      read: (i) => ({ x: curve.grid[i], top: y(curve.mean[i]), cross: [22, 200], marks: [{ class: "dot", y: y(curve.mean[i]) }], lines: [Chart.shortened(attribute.name, 30) + " = " + plain(curve.grid[i]), reading(curve, i, "share")] }),
+    });
+  }
+
   /* Dots with whiskers for every measure that runs from 0 to 1. */
   function strength(holder, population) {
     const measures = holder.dataset.measures.split(" "), rows = holder.closest("section").querySelectorAll("tr[data-key]");
@@ -162,6 +210,7 @@ const Figures = (() => {
         const x = linear([0, 1], [left, width - margin.right]);
         for (const tick of wide ? [0, 0.2, 0.4, 0.6, 0.8, 1] : [0, 0.5, 1]) {
           svg("line", { class: "grid", x1: x(tick), x2: x(tick), y1: 4, y2: floor }, plane);
+          if (tick === 0.8) continue; // its number would run into the word at the end of the scale
           svg("text", { x: x(tick), y: floor + 18, "text-anchor": tick === 0 && !wide ? "start" : tick === 1 ? "end" : "middle" }, plane, plain(tick) + (tick === 0 ? " nothing" : tick === 1 ? " everything" : ""));
         }
         const clamp = (v) => Math.min(1, Math.max(0, v));
@@ -297,5 +346,5 @@ const Figures = (() => {
     choose(selected);
   }
 
-  return { curve, strength, tradeoff };
+  return { curve, quantiles, decisions, strength, tradeoff };
 })();

@@ -22,6 +22,7 @@
     const attribute = audit.attributes[Number(holder.dataset.attribute)];
     Figures.curve(holder, attribute, before(attribute.name), names);
   });
+  for (const kind of ["quantiles", "decisions"]) document.querySelectorAll(`[data-figure="${kind}"]`).forEach((holder) => Figures[kind](holder, audit.attributes[Number(holder.dataset.attribute)], names));
   document.querySelectorAll('[data-figure="strength"]').forEach((holder) => Figures.strength(holder, audit.attributes[Number(holder.dataset.attribute)].all_rows));
   const map = document.querySelector('[data-figure="tradeoff"]');
   if (map) Figures.tradeoff(map, document.querySelector('[data-figure="tradeoff-curve"]'), report.tradeoff, names);

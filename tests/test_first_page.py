@@ -1,0 +1,269 @@
+"""The first page of a report: no symbol, no acronym, and every number that of the audit."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import report_samples as samples
+from frhsic.auditing import Audit, Context, Drift, LimitCheck, Quality, Settings, Subject, audit
+from frhsic.formatting import figure, percent, plain
+from frhsic.report import Report, printing, render, write_pdf
+from frhsic.report.first_page import LIMITED, QUALITY, first_page, worst_group
+from frhsic.report.page import disagreement
+from frhsic.sentences import findings, left_out, score_phrase, subject_phrase, warnings
+
+QUICK = Settings(resamples=40, shuffles=1, max_rows=200, probe_rows=200)
+CONTEXT = Context("whether a loan is granted", "applicants", "May 2025", "Ann Lee", "2025-06-01 10:00, universal time")
+
+
+@pytest.fixture(scope="module")
+def audited() -> Audit:
+    random = np.random.default_rng(3)
+    age = np.round(random.gamma(6, 7, 900) + 18)
+    chance = 1 / (1 + np.exp(2.8 - (age - 60) / 25 - random.standard_normal(900)))
+    return audit(
+        pd.Series(chance, name="score"),
+        pd.Series(age, name="age"),
+        (random.random(900) < chance).astype(int),
+        target_name="default",
+        threshold=0.2,
+        limit=["gdp=0.2", "gdp=10%"],
+        context=CONTEXT,
+        source="loans.csv",
+        dropped=1,
+        settings=QUICK,
+    )
+
+
+def text_of(page: str, part: str = "decision") -> str:
+    section = re.search(rf'<section id="{part}".*?</section>', page, re.DOTALL).group(0)
+    return re.sub(r"[\s\u00a0]+", " ", html.unescape(re.sub(r"<[^>]+>", " ", section))).strip()
+
+
+def lines_of(report: Report | Audit, title: str) -> tuple[str, ...]:
+    page = first_page(Report(report) if isinstance(report, Audit) else report)
+    return next(question.lines for question in page.questions if question.title.startswith(title))
+
+
+def test_the_first_page_has_no_symbol_and_no_acronym(audited):
+    reports = [Report(audited), samples.full(), Report(replace(audited, limits=(), quality=(), context=Context()))]
+    for report in reports:
+        text = text_of(render(report))
+        assert re.findall(r"\b[A-Z]{2,}\w*|[λ²=≤≥×|σ]|E\[|p-value|quantile|kernel", text) == []
+    for words in (*LIMITED.values(), *QUALITY.values()):
+        assert re.findall(r"\b[A-Z]{2,}\b", words) == []
+
+
+def test_the_first_page_answers_what_a_committee_asks(audited):
+    text = text_of(render(audited))
+    for question in (
+        "Is the limit kept? kept",
+        "Is the limit kept? not kept",
+        "How large is the worst gap?",
+        "What does it mean for 1,000 applicants?",
+        "How good is the score?",
+        "Can this be trusted?",
+        "What was not looked at?",
+    ):
+        assert question in text
+    for stated in (
+        "whether a loan is granted",
+        "May 2025",
+        "Ann Lee",
+        "2025-06-01 10:00",
+        "loans.csv, 900 of 901 rows",
+    ):
+        assert stated in text
+    for place in ("Name", "Date", "Signature"):
+        assert text.count(place) == 2
+
+
+def numbers_in(text: str) -> list[str]:
+    return re.findall(r"−?\d(?:[\d,]*\d)?(?:\.\d+)?(?: %)?", text)
+
+
+def test_every_number_of_the_first_page_is_one_of_the_audit(audited):
+    attribute = audited["age"]
+    curve, decisions, number = attribute.all_rows.curve, attribute.all_rows.decisions, attribute.all_rows["gdp"]
+    i = worst_group(curve)
+    known = {figure(value) for value in (number.value, number.interval.low, number.interval.high)}
+    known |= {figure(curve.mean[i]), figure(curve.overall), plain(curve.start[i]), plain(curve.end[i])}
+    known |= {percent(abs(x - curve.overall) / curve.overall) for x in (curve.mean[i], curve.low[i], curve.high[i])}
+    known |= {f"{curve.rows[i]:,.0f}", "95 %", "1,000", plain(audited.subject.threshold)}
+    known |= {f"{1000 * share:,.0f}" for share in (decisions.mean[i], decisions.overall, curve.mean[i], curve.overall)}
+    known.add(f"{abs(round(1000 * curve.mean[i]) - round(1000 * curve.overall)):,}")
+    known |= {
+        plain(audited.limits[0].limit),
+        figure(audited.limits[1].limit),
+        "10 %",
+        figure(audited.subject.base_rate),
+    }
+    for one in audited.quality:
+        shown = (lambda v: f"{1000 * v:,.0f}") if one.key in ("accuracy", "auc") else figure
+        known |= {shown(one.value), shown(one.constant)}
+    known |= {"900", "901", "1", percent(1 / 901), str(len(audited.warnings))}
+    hidden = sum(region.rows for region in attribute.sparse_regions)
+    known.add(f"{hidden:,}")
+    page = first_page(Report(audited))
+    said = [line for question in page.questions for line in (question.title, *question.lines)]
+    said += [cell for row in page.quality for cell in (row.label, row.value, row.constant)]
+    assert {n for line in said for n in numbers_in(line)} <= known
+
+
+def test_the_worst_gap_is_the_largest_of_the_groups_that_can_be_trusted(audited):
+    curve = audited["age"].all_rows.curve
+    trusted = [i for i, sparse in enumerate(curve.sparse) if not sparse]
+    assert worst_group(curve) == max(trusted, key=lambda i: abs(curve.mean[i] - curve.overall))
+    far = replace(curve, mean=(99.0, *curve.mean[1:]), sparse=(True, *curve.sparse[1:]))
+    assert worst_group(far) != 0
+
+
+def test_a_worst_gap_that_chance_could_show_is_said_to_be_one():
+    curve = replace(samples.curve(), low=(0.0,) * 81, high=(1.0,) * 81)
+    found = samples.audit()
+    population = replace(found.attributes[0].all_rows, curve=curve)
+    found = replace(found, attributes=(replace(found.attributes[0], all_rows=population),))
+    assert lines_of(found, "How large")[0].endswith("so chance alone could explain it.")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "start"), [(0.01, 0.02, "Yes. "), (0.04, 0.06, "It cannot be told. "), (0.06, 0.07, "No. ")]
+)
+def test_a_limit_is_said_to_be_kept_by_its_interval(low: float, high: float, start: str):
+    found = replace(samples.audit(), limits=(LimitCheck("age", "gdp", 0.05, (low + high) / 2, low, high, 0.9),))
+    line = lines_of(found, "Is the limit kept?")[0]
+    assert line.startswith(start)
+    assert f"with 90 % confidence it lies between {figure(low)} and {figure(high)}" in line
+
+
+def test_what_the_penalty_cost_stands_beside_the_model_without_it_and_a_constant():
+    quality = (Quality("accuracy", 0.84, 0.76, True), Quality("auc", 0.9, 0.5, True))
+    before = replace(samples.audit(), quality=(Quality("accuracy", 0.86, 0.76, True),))
+    report = Report(replace(samples.audit(strength=0.2), quality=quality), before=before, tradeoff=samples.tradeoff())
+    page = first_page(report)
+    assert [(row.before, row.value, row.constant) for row in page.quality] == [
+        ("860", "840", "760"),
+        (None, "900", "500"),
+    ]
+    assert lines_of(report, "What did it cost?")[0].startswith("The table compares the model that was chosen")
+    assert "that had no part in training" in lines_of(report, "Can this be trusted?")[0]
+
+
+def test_a_score_no_better_than_a_constant_is_said_to_be_so():
+    poor = replace(samples.audit(), quality=(Quality("accuracy", 0.94, 0.94, True), Quality("auc", 0.6, 0.5, True)))
+    assert any("no more right predictions than the constant" in line for line in lines_of(poor, "How good"))
+    worse = replace(poor, quality=(Quality("auc", 0.49, 0.5, True),))
+    assert any("no better than chance" in line for line in lines_of(worse, "How good"))
+
+
+def test_drift_stands_on_the_first_page():
+    change = Drift("age", 0.02, 0.09, 0.01, 0.05, 0.09, 0.95, 1e-9, 1e-9)
+    grown = replace(samples.audit(), drift=(change,))
+    assert (
+        lines_of(grown, "Has it changed")[0] == "Yes. The average gap along age has grown. It was 0.0200 and is 0.0900."
+    )
+    assert "went from 0.0200 to 0.0900: grown" in text_of(render(grown), "finding")
+
+
+def test_the_evidence_follows_its_order(audited):
+    page = render(Report(audited, before=audited, tradeoff=samples.tradeoff()))
+    marks = [
+        'id="decision"',
+        'id="finding"',
+        "How the mean score moves with age",
+        "How the scores are spread along age",
+        "Decisions at the threshold of 0.2",
+        "How strongly the score depends on age",
+        "What a probe recovers of age",
+        "What the theorems guarantee",
+        'id="method"',
+        'id="glossary"',
+    ]
+    places = [page.index(mark) for mark in marks]
+    assert places == sorted(places)
+
+
+def test_quantiles_stand_in_the_table_with_all_their_digits(audited):
+    page = render(audited)
+    for group in audited["age"].all_rows.quantiles.values:
+        for value in group:
+            assert f'data-value="{value}"' in page
+
+
+def test_words_do_not_repeat_a_name_and_count_one_row_as_one():
+    assert score_phrase(Subject("score", "score", score_name="score")) == "the score"
+    assert score_phrase(Subject("score", "risk", score_name="risk")) == "the score “risk”"
+    assert score_phrase(Subject("score", "p", score_name="probability of default")) == "the probability of default"
+    whole = Subject("embedding", "representation of the model", 50, "probability of default")
+    assert subject_phrase(whole) == "the representation of the model"
+    assert left_out(1, 100, ["age"]) == "1 of 100 rows lacks age and is left out."
+    one = replace(samples.audit(), rows=replace(samples.audit().rows, used=1))
+    assert not re.search(r"(?<![\d,])1 rows", " ".join([*warnings(one), text_of(render(one))]))
+
+
+def test_a_gap_of_chance_is_not_said_to_be_away():
+    found = samples.audit()
+    gap = replace(found.attributes[0].all_rows.numbers[0], value=0.0558, pvalue=0.4)
+    population = replace(found.attributes[0].all_rows, numbers=(gap,))
+    said = findings(replace(found.attributes[0], all_rows=population))[0]
+    assert (
+        said
+        == "The score is not seen to move with age: chance alone could show the average gap of 0.0558 around 0.300."
+    )
+
+
+def test_measures_that_move_against_the_gap_are_named_with_the_reason():
+    old, new = samples.population(1.0), samples.population(0.5)
+    rising = tuple(replace(n, value=0.9) if n.key == "probe_trees" else n for n in new.numbers)
+    pairs = [(old[n.key], n) for n in rising]
+    said = disagreement(pairs)
+    assert "GDP fell, and this measure moved the other way: Recovered by boosted trees, R²." in said
+    assert disagreement([(old[n.key], n) for n in new.numbers]) == ""
+
+
+def test_numbers_and_their_units_do_not_break(audited):
+    text = html.unescape(re.sub(r"<(script|style)\b.*?</\1>", "", render(audited), flags=re.DOTALL))
+    assert re.findall(r"\d %|\d × 10", text) == []
+    assert "95\u00a0%" in text
+
+
+def test_a_pdf_without_a_browser_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(ValueError, match=r"none of chromium, .* is on the PATH"):
+        write_pdf(samples.audit(), tmp_path / "a.pdf")
+
+
+def test_a_browser_that_does_not_print_is_an_error_and_leaves_no_file(monkeypatch, tmp_path):
+    monkeypatch.setattr(printing, "find_browser", lambda: "/bin/browser")
+    done = subprocess.CompletedProcess([], 1, b"", b"first\ncannot open display\n")
+    monkeypatch.setattr(subprocess, "run", lambda *a, **k: done)
+    with pytest.raises(ValueError, match="did not print the report: cannot open display"):
+        write_pdf(samples.audit(), tmp_path / "a.pdf")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.browser
+def test_the_first_page_fits_on_one_sheet_of_a4(audited, tmp_path):
+    if not any(map(shutil.which, printing.BROWSERS)):
+        pytest.skip("no browser that prints is on the PATH")
+    printed = write_pdf(audited, tmp_path / "report.pdf")
+    assert printed.read_bytes().startswith(b"%PDF")
+    if shutil.which("pdftotext") is None:
+        pytest.skip("pdftotext is not installed")
+    pages = subprocess.run(["pdftotext", str(printed), "-"], capture_output=True, check=True, text=True).stdout.split(
+        "\f"
+    )
+    assert "Signature" in pages[0]
+    assert "The evidence" in pages[1]
+    size = subprocess.run(["pdfinfo", str(printed)], capture_output=True, check=True, text=True).stdout
+    assert "A4" in size
+    assert Path(printed).name == "report.pdf"
