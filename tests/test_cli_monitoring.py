@@ -96,3 +96,31 @@ def test_a_pdf_without_a_browser_is_refused_before_the_work(may, monkeypatch):
     result = asked(str(may / "may.csv"), "--pdf", str(may / "a.pdf"))
     assert result.exit_code == 2
     assert "on Debian: apt-get install chromium" in result.stderr
+
+
+def test_a_training_states_its_limit_and_names_its_model_by_a_fingerprint(may):
+    model, page = may / "m.frhsic", may / "trained.html"
+    line = [
+        "train",
+        str(may / "may.csv"),
+        "-t",
+        "late",
+        "-s",
+        "age",
+        "--epochs",
+        "2",
+        "--base",
+        "none",
+        "--weight",
+        "1",
+    ]
+    line += ["--max-rows", "100", "--device", "cpu", "--json", "-o", str(model), "-r", str(page)]
+    result = CliRunner().invoke(app, [*line, "--limit", "gdp=0.9", "--decision", "whether a loan is granted"])
+    assert result.exit_code == 0, result.output
+    found = Audit.from_dict(json.loads(result.stdout)["report"]["audit"])
+    assert found.limits[0].verdict == "kept"
+    assert found.context.model_sha256 == hashlib.sha256(model.read_bytes()).hexdigest()
+    text = page.read_text(encoding="utf-8")
+    assert found.context.model_sha256 in text
+    assert "whether a loan is granted" in text
+    assert CliRunner().invoke(app, [*line, "--limit", "gdp=0.000001"]).exit_code == 1

@@ -148,12 +148,15 @@ def test_a_limit_is_said_to_be_kept_by_its_interval(low: float, high: float, sta
 def test_what_the_penalty_cost_stands_beside_the_model_without_it_and_a_constant():
     quality = (Quality("accuracy", 0.84, 0.76, True), Quality("auc", 0.9, 0.5, True))
     before = replace(samples.audit(), quality=(Quality("accuracy", 0.86, 0.76, True),))
+    known = replace(before, quality=(Quality("auc", 0.93, 0.5, True),))
     report = Report(replace(samples.audit(strength=0.2), quality=quality), before=before, tradeoff=samples.tradeoff())
     page = first_page(report)
     assert [(row.before, row.value, row.constant) for row in page.quality] == [
         ("860", "840", "760"),
         (None, "900", "500"),
     ]
+    compared = lines_of(replace(report, before=known), "What did it cost?")
+    assert "With the penalty 30 fewer of 1,000 pairs are in the right order." in compared
     assert lines_of(report, "What did it cost?")[0].startswith("The table compares the model that was chosen")
     assert "that had no part in training" in lines_of(report, "Can this be trusted?")[0]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import report_samples as samples
-from frhsic.auditing import Curve, Settings, audit
+from frhsic.auditing import Context, Curve, Settings, audit
 from frhsic.parity import gdp, gdp_curve
 from frhsic.report import Report, TradeOff, TradeOffPoint, write
 from frhsic.report.page import unbroken
@@ -135,7 +135,8 @@ def report_of(name):
         s = random.uniform(0, 1, 600)
         z = np.column_stack([s + 0.3 * random.standard_normal(600), random.standard_normal((600, 3))])
         y = (random.random(600) < 1 / (1 + np.exp(-z[:, 0]))).astype(float)
-        return Report(audit(z, s, y, at=[0.5], settings=QUICK))
+        context = Context.now(people="applicants", data=Path(__file__))
+        return Report(audit(z, s, y, at=[0.5], limit=["gdp=0.5", "gdp=1%"], context=context, settings=QUICK))
     scores, s, y, task = real(name)
     if task != "binary":
         return Report(audit(scores, s, settings=QUICK, name="predicted rate"))
@@ -163,6 +164,26 @@ def test_reports_of_data_open_without_error_request_or_violation(visit, name):
     assert axe_violations(page) == []
     ARTIFACTS.mkdir(exist_ok=True)
     page.screenshot(path=ARTIFACTS / f"report-{name}.png", full_page=True)
+
+
+LINES = """(cell) => {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  return new Set(Array.from(range.getClientRects(), (box) => Math.round(box.top))).size;
+}"""
+"""Number of lines that the text of a cell takes."""
+
+
+def test_the_first_page_fits_every_width_and_breaks_no_number(visit):
+    page = visit(report_of("synthetic"), reduced_motion="reduce").page
+    assert page.locator("#decision .verdict").all_inner_texts() == ["kept", "not kept"]
+    for width in (390, 900, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        for cell in page.locator("table.quality td").all():
+            assert cell.evaluate(LINES) == 1
+        ARTIFACTS.mkdir(exist_ok=True)
+        page.screenshot(path=ARTIFACTS / f"report-first-{width}.png", full_page=True)
 
 
 def axe_violations(page):

@@ -45,8 +45,8 @@ frontier.csv: every weight, on validation and on test rows. models/: every model
 
 [bold]Exit codes[/bold]
 
-0 done; 1 no weight does what was asked for, or a number is above its --fail-above limit (all is written
-nevertheless); 2 bad input; 130 interrupted.
+0 done; 1 no weight does what was asked for, a number is above its --fail-above limit, or a --limit is
+not shown to be kept (all is written nevertheless); 2 bad input; 130 interrupted.
 """
 
 

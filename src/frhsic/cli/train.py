@@ -35,7 +35,7 @@ Later, the same model on other rows. Which weight to take: see [bold]frhsic swee
 
 [bold]Exit codes[/bold]
 
-0 done; 1 a number is above its --fail-above limit; 2 bad input; 130 interrupted.
+0 done; 1 a number is above its --fail-above limit, or a --limit is not shown to be kept; 2 bad input; 130 interrupted.
 """
 
 

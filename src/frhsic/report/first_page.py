@@ -277,11 +277,22 @@ def _cost(report: Report) -> list[str]:
         )
     else:
         lines.append("The table compares the score with a constant, which gives everybody the same score.")
-    lines += _no_better(quality)
+    lines += _pairs_lost(report) + _no_better(quality)
     subject = report.audit.subject
     if "accuracy" in quality and not subject.threshold_stated:
         lines.append(f"No threshold was stated; a prediction counts as yes from {plain(subject.threshold or 0.5)} on.")
     return lines
+
+
+def _pairs_lost(report: Report) -> list[str]:
+    before = [] if report.before is None else [one.value for one in report.before.quality if one.key == "auc"]
+    after = [one.value for one in report.audit.quality if one.key == "auc"]
+    if not before or not after:
+        return []
+    fewer = round(1000 * before[0]) - round(1000 * after[0])
+    if not fewer:
+        return ["With the penalty as many pairs are in the right order as without."]
+    return [f"With the penalty {abs(fewer)} {'fewer' if fewer > 0 else 'more'} of 1,000 pairs are in the right order."]
 
 
 def _no_better(quality: dict[str, Quality]) -> list[str]:
