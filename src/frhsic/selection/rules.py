@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from frhsic.formatting import percent
-from frhsic.sentences import REASONS
+from frhsic.selection.reasons import REASONS
 
 LEAST_GAIN = 0.25
 """Share of the unpenalised model's gain over a constant that a chosen model should keep at least."""

@@ -17,10 +17,10 @@ from frhsic.held_out import rows_held_out, rows_of
 from frhsic.selection.fitting import Fitting, Watch, check_estimator, checked_weights, joined, refined_weights
 from frhsic.selection.measuring import Constant, Rows
 from frhsic.selection.performance import constant_predictor, scoring_of
+from frhsic.selection.reasons import REASONS
 from frhsic.selection.results import Selection
 from frhsic.selection.rules import LEAST_GAIN, Candidate, Rule
 from frhsic.selection.written import rule_of
-from frhsic.sentences import REASONS
 
 WEIGHTS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Default grid; 0 is the unpenalised model."""
