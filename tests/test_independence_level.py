@@ -86,7 +86,10 @@ def test_every_test_holds_its_level(n: int, d: int, kind: str) -> None:
     assert_within_the_band(rejections(n, d, kind, 2000, seed=n + d), 2000)
 
 
-@pytest.mark.parametrize(("d", "kind"), [(1, "skewed"), (50, "integer"), (50, "continuous")])
+@pytest.mark.parametrize(
+    ("d", "kind"),
+    [(1, "skewed"), *(pytest.param(50, kind, marks=pytest.mark.slow) for kind in ("integer", "continuous"))],
+)
 def test_every_test_holds_its_level_over_a_few_draws(d: int, kind: str) -> None:
     assert_within_the_band(rejections(40, d, kind, 250, seed=d), 250)
 
