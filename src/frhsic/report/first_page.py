@@ -29,7 +29,7 @@ AVERAGE_GAP = (
 QUALITY = {
     "accuracy": "Right predictions, of 1,000",
     "auc": "Pairs in the right order, of 1,000",
-    "calibration_error": "Distance of the score from what happened",
+    "calibration_error": "Distance of the scores from the shares that happened",
     "squared_error": "Mean squared error",
 }
 """Names of how well a score predicts; a pair is one row with the outcome and one without."""
