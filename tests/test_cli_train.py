@@ -193,6 +193,35 @@ def test_a_sweep_chooses_what_select_weight_chooses_on_the_validation_rows(folde
     assert np.array_equal(frhsic.load(out / "model.safetensors").predict_proba(X), chosen.estimator.predict_proba(X))
 
 
+def test_a_sweep_over_boosted_trees_is_that_of_select_weight_and_its_model_predicts(folder, tmp_path):
+    pytest.importorskip("lightgbm")
+    from frhsic.boosting import BoostedParityClassifier
+
+    out, table = tmp_path / "trees", str(folder / "people.parquet")
+    asked = ["sweep", table, "-t", "approved", "-s", "age", *FEATURES, "--model", "boosting", "--max-rows", "100"]
+    result = run(app, [*asked, "--weights", "5,50", "--out", str(out), "--json"])
+    assert result.exit_code in (0, 1), result.output
+    said = json.loads(result.stdout)
+    train, check, (X, y, _) = prepared(folder / "people.parquet").split([0.2, 0.2], 0)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        chosen = select_weight(
+            BoostedParityClassifier(random_state=0),
+            train[0],
+            train[1],
+            sensitive_features=train[2],
+            weights=[5, 50],
+            validation=check,
+        )
+    assert said["weight"] == chosen.weight
+    points = Report.from_dict(said["report"]).tradeoff.points
+    assert [point.performance for point in points] == pytest.approx([model.score(X, y) for model in chosen.models])
+    model = frhsic.load(out / "model.safetensors")
+    assert np.allclose(model.predict_proba(X), chosen.estimator.predict_proba(X))
+    refused = run(app, [*asked, "--epochs", "3", "--out", str(tmp_path / "other")])
+    assert refused.exit_code == 2
+    assert "--model boosting takes no --epochs" in refused.stderr
+
+
 def test_a_choice_that_is_not_met_is_written_told_and_exits_with_1(swept):
     said, out, stderr = swept
     assert said["satisfied"] is False

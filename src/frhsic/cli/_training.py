@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 class Recipe:
     """Training options of the command line."""
 
+    model: Annotated[
+        str,
+        typer.Option(
+            help="What is deployed: encoder (a network with base model and representation), or boosting (LightGBM with "
+            "the penalty in its objective), which takes none of the other options of training but --seed."
+        ),
+    ] = "encoder"
     penalty: Annotated[
         str, typer.Option(help="; ".join(f"{name}: {one.description}" for name, one in PENALTIES.items()) + ".")
     ] = "hsic"
@@ -66,6 +73,10 @@ class Recipe:
         """Return the unfitted estimator."""
         from frhsic.estimators import ParityClassifier, ParityRegressor
 
+        if self.model == "boosting":
+            return self._boosting(binary)
+        if self.model != "encoder":
+            raise ValueError(f"--model is {self.model!r}; pass encoder or boosting.")
         for name in ("epochs", "batch_size"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"--{name.replace('_', '-')} is {getattr(self, name)}; pass 1 or more.")
@@ -78,8 +89,19 @@ class Recipe:
         if self.base not in ("boosted", "none"):
             raise ValueError(f"--base is {self.base!r}; pass boosted or none.")
         options = asdict(self) | {"base": None if self.base == "none" else self.base}
+        del options["model"]
         options |= {"epochs": self.epochs or "auto", "random_state": options.pop("seed"), "verbose": True}
         return ParityClassifier(**options) if binary else ParityRegressor(**options)
+
+    def _boosting(self, binary: bool) -> Any:
+        from frhsic.boosting import BoostedParityClassifier, BoostedParityRegressor
+
+        if self != Recipe(model="boosting", seed=self.seed):
+            given = asdict(self) | {"model": "encoder"}
+            others = [f"--{name.replace('_', '-')}" for name, value in asdict(Recipe()).items() if given[name] != value]
+            named = ", ".join(name for name in others if name != "--seed")
+            raise ValueError(f"--model boosting takes no {named}; leave it out, or train the encoder.")
+        return (BoostedParityClassifier if binary else BoostedParityRegressor)(random_state=self.seed)
 
 
 @dataclass(frozen=True)
@@ -154,13 +176,12 @@ def train(
     page: Page | None = None,
 ) -> Trained:
     """Train with one weight of the penalty and without it, and report on held-out rows."""
-    from frhsic.estimators import fit_path
+    from frhsic.selection.fitting import Fitting
 
     (X, y, s, _), test = _parts(data, [held_out], recipe.seed)
     weights = sorted({0.0, 0.0 if recipe.penalty == "none" else weight})
     with _noting() as notes, _terminal.steps() as watch:
-        watch(f"training {len(weights)} weights at once on {len(y):,} rows")
-        models = fit_path(recipe.estimator(data.binary), X, y, weights=weights, sensitive_features=s)
+        models = Fitting(recipe.estimator(data.binary), X, y, s, watch=watch).path(weights)
     reason = f"Trained on {len(y):,} rows and measured on {len(test[1]):,} others."
     return _reported(data, models, len(models) - 1, test, notes, reason, settings, title, page or Page())
 
@@ -232,13 +253,14 @@ def _reported(
 
     notes = [*data.notes, *notes]
     chosen = models[at]
-    if chosen.has_bottleneck_:
+    if getattr(chosen, "has_bottleneck_", False):
         notes.append(
             f"The representation keeps {chosen.representation_rank_} of its {chosen.representation_size_} directions; "
             "the others hardly vary, and were cut because a sensitive attribute could be read from them."
         )
     for model in models:
-        model.verbose = False  # no progress bar in later calls
+        if hasattr(model, "verbose"):
+            model.verbose = False  # no progress bar in later calls
     with _terminal.progress() as watch:
         report = trained_report(
             models,
@@ -265,6 +287,8 @@ def _reported(
 
 
 def _base_sentence(model: Any) -> str:
+    if not hasattr(model, "base_performance_"):
+        return "The model consists of boosted trees, with the penalty in their objective."
     if model.base_performance_ is None:
         return "There is no base model under the penalty."
     return f"Base model under the penalty: {model.base_performance_}"

@@ -112,18 +112,19 @@ def trained_report(
     )
 
     def audited(model: Any, about: str) -> Audit:
+        scores, encodes = scores_of(model, X), hasattr(model, "transform")
         return audit(
-            model.transform(X),
+            model.transform(X) if encodes else scores,
             sensitive_features,
             rows.given if favourable is not None else rows.y,
             positive=None if favourable is None or rows.labels is None else rows.labels[1],
             favourable=favourable,
-            scores=scores_of(model, X),
+            scores=scores if encodes else None,
             settings=settings,
             title=title,
             source=source,
-            name="representation of the model",
-            score_name=rows.score_name,
+            name="representation of the model" if encodes else rows.score_name,
+            score_name=rows.score_name if encodes else None,
             target_name=rows.target_name if favourable is None else target_name or "y",
             dropped=dropped,
             given=given,
@@ -239,7 +240,8 @@ class _HeldOut:
     def _hsic(self, model: Any, s: np.ndarray, settings: Settings) -> float | None:
         """Return unbiased HSIC as the audit has it, on the same rows with the same kernels; None if Z is constant."""
         used = subsample(len(s), settings.max_rows, settings.generator(1))
-        rows = Rows(unit_columns(model.transform(self.X)[used]), s[used, None], None, "Z", self.names[self.worst])
+        z = model.transform(self.X) if hasattr(model, "transform") else scores_of(model, self.X)[:, None]
+        rows = Rows(unit_columns(z[used]), s[used, None], None, "Z", self.names[self.worst])
         z, column = torch.from_numpy(rows.z), torch.from_numpy(rows.s)
         try:
             kernels = audit_kernels(z, column, rows, settings)
