@@ -398,10 +398,12 @@ def test_the_head_term_does_not_notice_where_the_scores_lie(options, dtype):
     assert value.item() == approx(by_hand.item(), abs=0, rel=1e-5 if dtype == torch.float32 else 1e-9)
 
 
-def test_a_median_of_zero_raises_except_under_the_published_rule():
+def test_where_the_median_is_zero_the_unit_is_that_of_the_distances_that_are_not():
+    s = torch.tensor([0.0] * 6 + [1.0, 3.0])  # distances: fifteen 0, six 1, one 2, six 3
+    assert prepared(HSIC(), s).scale_s_now.item() == approx(2.0)
+    with pytest.raises(ValueError, match="s_train"):
+        prepared(HSIC(), torch.zeros(5))
     s = torch.tensor([0.0, 0.0, 0.0, 0.0, 1.0])
-    with pytest.raises(ValueError, match=r"median distance of s_train is 0: .* Pass scale_s as a number"):
-        prepared(HSIC(), s)
     with pytest.raises(ValueError, match=r"needs at least 2 rows; 1 came"):
         prepared(HSIC(), s[:1])
     assert prepared(HSIC.published(), s).scale_s_now.item() == approx(1e-5)

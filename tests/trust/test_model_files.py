@@ -224,6 +224,14 @@ CRAFTED: dict[str, Callable[[Header], Header]] = {
 }  # fmt: skip
 
 
+def test_a_scale_whose_range_overflows_is_refused_or_harmless(files: list[Path], tmp_path: Path):
+    header = describe(files[0])
+    for name, value in (("low", -1.7e308), ("high", 1.7e308)):
+        header = put(header, "learned", "feature_encoding_", "table", 0, name, value)
+    signed(tmp_path / "model", header, load_file(files[0]))
+    refused_or_harmless(tmp_path / "model")
+
+
 @pytest.mark.parametrize("name", CRAFTED)
 def test_a_crafted_header_is_refused(name: str, files: list[Path], tmp_path: Path):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

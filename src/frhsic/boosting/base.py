@@ -71,8 +71,8 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         y : array of shape (n,)
             Target: labels of two classes, or numbers.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
-            Numeric attributes. Without them there is no penalty, with a warning unless `penalty_weight` is 0. They
-            are not needed to predict.
+            Numeric attributes. If they are left out, the model is trained without penalty, and a warning says so unless
+            `penalty_weight` is 0. Predicting does not need them.
         sample_weight : array of shape (n,), optional
             Weights of the rows in the loss; the penalty does not use them.
         """
@@ -203,7 +203,7 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
 
     def _target(self, y: Any) -> tuple[Array, float, float]:
         """Return y as training takes it, and center and scale of raw scores in the user's unit."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} has no target.")
 
     def _target_column(self, y: Any) -> np.ndarray:
         if y is None:
@@ -243,7 +243,7 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         return x
 
     def _sensitive(self, values: Any, rows: int) -> Array | None:
-        """Return the sensitive attributes, (n, q), or None if there is no penalty."""
+        """Return the sensitive attributes, (n, q). Return None to train without penalty."""
         if values is None:
             if self.penalty_weight > 0:
                 from frhsic.estimators import MissingSensitiveFeaturesWarning  # a cycle at the top of the module

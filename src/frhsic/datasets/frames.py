@@ -45,7 +45,7 @@ def from_frame(
 ) -> Dataset:
     """Return a table as a dataset: text becomes one 0/1 column per level, numbers stay as they are.
 
-    Of a column of text with more than 64 levels, the 63 with the most rows get a column and the others one together.
+    A column of text with more than 64 levels gets a column for each of the 63 most frequent and one for all others.
     Dates become days since 1970. A column that identifies rows, repeats a sensitive attribute or gives the target away
     is named in a warning (:func:`frhsic.tables.suspicions` states the rules).
 

@@ -83,7 +83,7 @@ class FittedBase:
     classes
         Labels that its scores are ordered by; None for a regression.
     center, spread
-        Of each column of scores, on the training rows.
+        Mean and standard deviation of each column of scores on the training rows.
     performance
         What it reaches alone.
     keys, columns
@@ -120,7 +120,7 @@ class FittedBase:
 
 
 def fitted_base(base: Any, rows: BaseRows, seed: int) -> tuple[FittedBase | None, np.ndarray]:
-    """Fit a base; return it and the scaled scores of its training rows: None and no column where there is no base."""
+    """Fit a base; return it and the scaled scores of its training rows. Without base, return None and no columns."""
     check_base(base)
     nothing = np.zeros((len(rows.x), 0))
     if base is None or (rows.y is None and isinstance(base, str)):
@@ -198,7 +198,7 @@ def check_base(base: Any) -> None:
 
 
 def is_given(base: Any) -> bool:
-    """Return whether a base is used as it is: a frozen estimator, a function, or an object that is no estimator."""
+    """Return whether a base is used without fitting: frozen estimators, functions and other objects that predict."""
     return isinstance(base, FrozenEstimator) or not (hasattr(base, "fit") and hasattr(base, "get_params"))
 
 

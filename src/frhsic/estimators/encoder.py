@@ -47,8 +47,8 @@ class ParityEncoder(ParityBase):
     penalty, penalty_weight, base, encoder, hidden_layer_sizes, representation_size, activation, epochs, batch_size, \
 learning_rate, schedule, weight_decay, variance_floor, early_stopping, validation_fraction, n_iter_no_change, \
 ensemble, scaling, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
-        As in :class:`ParityClassifier`. Without y there is no base, "hsic" has no term for the head, and the weight
-        decay is 0.
+        As in :class:`ParityClassifier`. Without y, the encoder uses no base model, "hsic" drops the term of the head,
+        and the weight decay is 0.
 
     Attributes
     ----------

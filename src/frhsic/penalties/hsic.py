@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from frhsic.dependence.grams import centered
-from frhsic.kernels import Gaussian, Kernel, Linear, Multiple, PerColumn, Sum, median_bandwidth
+from frhsic.kernels import Gaussian, Kernel, Linear, Multiple, PerColumn, Sum
+from frhsic.kernels.bandwidth import default_gaussian
 from frhsic.penalties.base import Batch, Condition, Statistic, check_statistic, one_of, positive, zero
 from frhsic.penalties.fused import gaussian_inner
 from frhsic.penalties.scales import SLACK, ScaledPenalty, ScaleZ, kernel_or_unit, median_distance, standardized
@@ -66,7 +67,8 @@ class HSIC(ScaledPenalty):
     scale_s
         The unit :math:`\sigma_S`, fixed by :meth:`prepare`. ``"median"`` is the median distance of the training rows,
         see :func:`frhsic.kernels.median_bandwidth`; ``"published"`` the lower median distance of the first 1,000,
-        + 1e-5. Pass a number, or one per attribute, if the median is 0: half or more of the pairs coincide.
+        + 1e-5. Where the median is 0, because half or more of the pairs coincide, it is the median of the distances
+        that are not 0. Or pass a number, or one per attribute.
     head_weight
         h. Set it to 0 if there is no head, or if the head is not used; no scores are needed then.
     standardize_scores
@@ -278,12 +280,5 @@ def _published_scale(s: Tensor) -> Tensor:
 
 
 def _median_scale(s: Tensor) -> Tensor:
-    try:
-        return torch.tensor(median_bandwidth(s, name="s_train"), dtype=torch.float64)
-    except ValueError as error:
-        if len(s) < 2:
-            raise
-        raise ValueError(
-            "the median distance of s_train is 0: half or more of the pairs of an attribute coincide, so it gives no "
-            "scale. Pass scale_s as a number, or one per attribute, in units of s."
-        ) from error
+    kernel, _ = default_gaussian(s, name="s_train")  # the bandwidth that tests and audits use, for zero-inflated s too
+    return torch.tensor(kernel.bandwidth, dtype=torch.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,7 +17,7 @@ Unit = Literal["number", "date", "duration"]
 """What a column held: numbers or booleans, dates (as days since 1970), or durations (as days)."""
 
 
-class _Scale:
+class _Scale(ABC):
     """What the scales share: a missing value takes the place of the median, and may have an indicator.
 
     `missing` tells whether training rows lacked the value; then a second column is 1 where it is missing.
@@ -32,18 +33,18 @@ class _Scale:
         return (self.name, f"{self.name}=missing") if self.missing else (self.name,)
 
     @property
+    @abstractmethod
     def middle(self) -> float | None:
         """The value that stands for a missing one, or None if there is none."""
-        raise NotImplementedError
 
     @property
     def takes_missing(self) -> bool:
         """Whether missing values are taken."""
         return self.middle is not None
 
+    @abstractmethod
     def scaled(self, values: np.ndarray) -> np.ndarray:
         """Return the place of each value, without missing values."""
-        raise NotImplementedError
 
     def __call__(self, values: np.ndarray, unknown: str = "ignore") -> np.ndarray:
         """Return one column, or two with the indicator of missing values."""
