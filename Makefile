@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: demo test test-all lint types contract benchmark clean
+.PHONY: demo test test-all docs lint types contract benchmark clean
 
 demo: $(STAMP)
 	$(BIN)/frhsic demo
@@ -15,6 +15,11 @@ test: $(STAMP)
 
 test-all: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q -m ''
+
+# The site, in docs/_build/html; a warning is an error.
+docs: $(STAMP)
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

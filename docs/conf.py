@@ -1,0 +1,70 @@
+"""How the site is built from these pages, the docstrings and the gallery: ``make docs``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from frhsic import __version__
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "extensions"))
+
+project = "frhsic"
+author = "The frhsic developers"
+copyright = "The frhsic developers"
+version = release = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+    "mathml",
+    "repository_links",
+]
+
+# Pages
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "extensions", "api/template.rst"]
+myst_heading_anchors = 4
+myst_enable_extensions = ["deflist", "colon_fence", "dollarmath"]
+
+# Reference: the names that a package lists in its __all__, a page each
+autosummary_generate = True
+autosummary_imported_members = True
+autosummary_ignore_module_all = False
+templates_path = ["templates"]
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "inherited-members": False, "show-inheritance": False}
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+
+# Gallery: every script is run when the site is built
+sphinx_gallery_conf = {
+    "examples_dirs": str(HERE.parent / "examples" / "gallery"),
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 1,
+    "abort_on_example_error": True,
+    "remove_config_comments": True,
+    "show_signature": False,
+    "matplotlib_animations": False,
+}
+
+# Pages as they are shown
+html_theme = "furo"
+html_title = "frhsic"
+html_copy_source = False
+html_show_sphinx = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
