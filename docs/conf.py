@@ -41,6 +41,7 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "inherited-members": False, "show-inheritance": False}
 napoleon_google_docstring = False
+napoleon_use_param = False  # one entry for parameters that are described together
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 

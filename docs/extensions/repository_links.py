@@ -1,7 +1,7 @@
 """Links that lead out of the site's pages.
 
-A file of the repository outside docs/ is shown as its path, since the site has no copy of it. An anchor that a page sets
-by itself, ``<a id="...">``, becomes a target. Methods that scikit-learn adds to every estimator are left out.
+A file of the repository outside docs/ is shown as its path, since the site has no copy of it. An anchor that a page
+sets by itself, ``<a id="...">``, becomes a target. Methods that scikit-learn adds to every estimator are left out.
 """
 
 from __future__ import annotations
