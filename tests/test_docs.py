@@ -1,0 +1,118 @@
+"""Every Python block of the pages runs, in order, on a small table and with short training."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "examples"))
+
+from applicants import applicants  # noqa: E402
+
+import frhsic  # noqa: E402
+from real_data import raw_folder  # noqa: E402
+
+PAGES = sorted(path for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text(encoding="utf-8"))
+LONG = ("coverage", "penalty", "penalty_before", "penalty_tables", "reproduction")
+"""Pages of evidence, which may be long."""
+WORDS = 1500
+
+
+def world(folder: Path) -> dict[str, Any]:
+    """Names that the pages use without making them: tables, scores, a model and its file."""
+    X, y, age = applicants(300)
+    X_new, y_new, age_new = applicants(200, seed=1)
+    mine = HistGradientBoostingClassifier(max_iter=10, categorical_features="from_dtype", random_state=0)
+    trees = mine.fit(X.drop(columns="degree"), y)
+
+    def score(rows: Any) -> np.ndarray:
+        return np.asarray(trees.predict_proba(rows.drop(columns="degree"))[:, 1])
+
+    model = frhsic.ParityClassifier(penalty_weight=1, epochs=5, random_state=0)
+    model.fit(X, y, sensitive_features=age)
+    for name in ("model.safetensors", "frhsic-model.safetensors"):
+        frhsic.save(model, folder / name)
+    table = X.assign(approved=y, age=age, income=np.exp(age / 20), id=[f"p{i}" for i in range(len(X))])
+    table.to_parquet(folder / "loans.parquet")
+    scores = score(X_new)
+    before = frhsic.audit(scores, age_new, y_new)
+    return {
+        "frhsic": frhsic,
+        "np": np,
+        "ParityClassifier": frhsic.ParityClassifier,
+        "LGBMClassifier": HistGradientBoostingClassifier,
+        **{"X": X, "y": y, "age": age, "frame": table.drop(columns=["income", "id"]), "rows": X_new},
+        **{"X_test": X_new, "y_test": y_new, "age_test": age_new, "X_new": X_new, "age_new": age_new},
+        **{"scores": score(X), "scores_new": scores, "scores_held_out": scores, "age_held_out": age_new},
+        **{"model": model, "mine": trees, "score": score, "before": before, "after": before},
+        "y_of_another_task": (X["test"] > 60).astype(int),
+    }
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("pages")
+    return folder, world(folder)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of small tables, which the pages are not about
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_the_code_of_a_page_runs(page: Path, prepared: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch):
+    folder, names = prepared
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("frhsic.estimators.length.AUTO_EPOCHS", (2, 2))
+    monkeypatch.setattr("frhsic.selection.select.WEIGHTS", (0.0, 1.0, 100.0))
+    if "load_dataset" in page.read_text(encoding="utf-8") and "FRHSIC_DATA" not in os.environ:
+        if raw_folder() is None:
+            pytest.skip("the raw data are not here")
+        monkeypatch.setenv("FRHSIC_DATA", str(raw_folder()))
+    names = dict(names)
+    text = page.read_text(encoding="utf-8")
+    with threadpool_limits(1), mpl.rc_context({"backend": "agg"}):
+        for number, block in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL)):
+            if ">>>" in block:
+                example = doctest.DocTestParser().get_doctest(block, names, f"{page.name}, block {number}", None, 0)
+                flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+                said: list[str] = []
+                failed = doctest.DocTestRunner(optionflags=flags).run(example, out=said.append, clear_globs=False)
+                assert not failed.failed, "".join(said)
+                names.update(example.globs)
+            else:
+                exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.stem)
+def test_a_page_for_users_is_no_longer_than_a_reader_s_patience(page: Path):
+    words = len(page.read_text(encoding="utf-8").split())
+    assert page.stem in LONG or words <= WORDS, f"{page.name} has {words} words"
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"], ids=lambda path: path.stem
+)
+def test_every_link_of_a_page_leads_somewhere(page: Path):
+    text = page.read_text(encoding="utf-8")
+    for file, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)]*))?\)", text):
+        target = (page.parent / file) if file else page
+        assert target.exists() or file.startswith(("gallery/", "api/")), f"{page.name} links to {file}"
+        if anchor and target.suffix == ".md" and target.exists():
+            assert anchor in anchors(target), f"{page.name} links to {file}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors of headings, as GitHub and the site make them, and those that a page sets by itself."""
+    text = page.read_text(encoding="utf-8")
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    slugs = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    return slugs | set(re.findall(r'<a id="([\w-]+)">', text))
