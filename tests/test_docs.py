@@ -23,7 +23,8 @@ from applicants import applicants  # noqa: E402
 import frhsic  # noqa: E402
 from real_data import raw_folder  # noqa: E402
 
-PAGES = sorted(path for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text(encoding="utf-8"))
+ALL = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [path for path in ALL if "```python" in path.read_text(encoding="utf-8")]
 LONG = ("coverage", "penalty", "penalty_before", "penalty_tables", "reproduction")
 """Pages of evidence, which may be long."""
 WORDS = 1500
@@ -52,10 +53,25 @@ def world(folder: Path) -> dict[str, Any]:
         "np": np,
         "ParityClassifier": frhsic.ParityClassifier,
         "LGBMClassifier": HistGradientBoostingClassifier,
-        **{"X": X, "y": y, "age": age, "frame": table.drop(columns=["income", "id"]), "rows": X_new},
-        **{"X_test": X_new, "y_test": y_new, "age_test": age_new, "X_new": X_new, "age_new": age_new},
-        **{"scores": score(X), "scores_new": scores, "scores_held_out": scores, "age_held_out": age_new},
-        **{"model": model, "mine": trees, "score": score, "before": before, "after": before},
+        "X": X,
+        "y": y,
+        "age": age,
+        "frame": table.drop(columns=["income", "id"]),
+        "rows": X_new,
+        "X_test": X_new,
+        "y_test": y_new,
+        "age_test": age_new,
+        "X_new": X_new,
+        "age_new": age_new,
+        "scores": score(X),
+        "scores_new": scores,
+        "scores_held_out": scores,
+        "age_held_out": age_new,
+        "model": model,
+        "mine": trees,
+        "score": score,
+        "before": before,
+        "after": before,
         "y_of_another_task": (X["test"] > 60).astype(int),
     }
 
@@ -92,15 +108,13 @@ def test_the_code_of_a_page_runs(page: Path, prepared: tuple[Path, dict[str, Any
                 exec(compile(block, f"{page.name}, block {number}", "exec"), names)
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("page", ALL, ids=lambda path: path.stem)
 def test_a_page_for_users_is_no_longer_than_a_reader_s_patience(page: Path):
     words = len(page.read_text(encoding="utf-8").split())
     assert page.stem in LONG or words <= WORDS, f"{page.name} has {words} words"
 
 
-@pytest.mark.parametrize(
-    "page", [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"], ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("page", [*ALL, ROOT / "README.md"], ids=lambda path: path.stem)
 def test_every_link_of_a_page_leads_somewhere(page: Path):
     text = page.read_text(encoding="utf-8")
     for file, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)]*))?\)", text):
