@@ -158,13 +158,15 @@ def test_only_what_follows_the_scale_of_every_coordinate_asks_for_decay_and_floo
         "default": HSIC(),
         "standardized": HSIC(scale_z="standardized", condition="positive"),
         "head": HSIC(0 * Linear()),
+        "no head": HSIC(head_weight=0.0),
         "normalized": HSIC(scale_z="normalized"),
         "published": HSIC.published(),
     }
     decay = {name: penalty.default_weight_decay for name, penalty in asked.items()}
     floor = {name: penalty.default_variance_floor for name, penalty in asked.items()}
-    assert decay == {"default": 1e-3, "standardized": 1e-3, "head": 1e-3, "normalized": 0, "published": 0}
-    assert floor == {"default": 0.01, "standardized": 0.01, "head": 0, "normalized": 0, "published": 0}
+    follow = ("default", "standardized", "head", "no head")
+    assert decay == {name: 1e-3 if name in follow else 0 for name in asked}
+    assert floor == dict.fromkeys(asked, 0) | {"default": 0.3, "standardized": 0.3, "no head": 0.01}
 
 
 def test_the_head_term_is_linear_hsic_on_the_score_vector(dtype):
