@@ -6,6 +6,7 @@ import importlib.util
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -71,6 +72,7 @@ def test_base_model(program, monkeypatch, tmp_path, capsys):
     np.savez(tmp_path / "compas.npz", X=x, y=(x.sum(1) + rng.normal(size=500) > 0).astype(float), s=s)
     np.savez(tmp_path / "crime.npz", X=x, y=0.1 * x.sum(1), s=s)
     monkeypatch.setattr(module, "WEIGHTS", (0.0, 10.0))
+    monkeypatch.setattr(module, "PROBED", (10.0,))
     monkeypatch.setattr(module, "SPLITS", 2)
     monkeypatch.setattr(module, "RIVALS", ("reg-gdp", "laftr"))
     monkeypatch.setattr(module.Style, "length", lambda style, rows: (2, None))
@@ -268,7 +270,7 @@ def test_unsupervised(program, tmp_path, real, capsys, stage):  # noqa: F811
     module.loaded = real
     sees_s = replace(module.DEFAULT, decoder_sees_s=True, weights=(1.0,))
     module.SCREEN = tuple(replace(c, epochs=1) for c in (module.PUBLISHED, sees_s))
-    module.FINAL = module.SCREEN[:1]
+    module.FINAL = (module.Estimator("frhsic", partial(ParityEncoder.published, epochs=1), (1.0,)),)
     out = tmp_path / "records.jsonl"
     options = f"--{stage} --datasets compas --rows 40 --device cpu --out {out}"
     start(module, options)
@@ -293,7 +295,7 @@ def test_erasure_leaves_no_linear_trace(program):
     np.testing.assert_allclose(again, left, atol=1e-9)
 
 
-def test_the_unsupervised_default_is_an_encoder_of_the_library(program):
+def test_the_screen_without_a_target_trained_an_encoder_of_the_library(program):
     module = program("unsupervised")
     rng = np.random.default_rng(0)
     s, x = rng.uniform(size=(300, 1)), rng.uniform(size=(300, 4))
@@ -303,6 +305,6 @@ def test_the_unsupervised_default_is_an_encoder_of_the_library(program):
     (_, (z, _)), *_ = module.trained(task, replace(module.DEFAULT, epochs=2, weights=(10.0,)), "cpu")
     former = ParityEncoder.published(
         penalty=HSIC(10 * (Linear() + Gaussian(1.0)), head_weight=0.0), reconstruct="residuals", variance_floor=None
-    )  # the encoder that the screens were run with
+    )
     model = former.set_params(epochs=2, random_state=7, device="cpu").fit(x, sensitive_features=s)
     np.testing.assert_allclose(z, model.transform(x), atol=1e-5)
