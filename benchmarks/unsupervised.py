@@ -207,7 +207,31 @@ class Candidate:
 
     def representations(self, task: Task, device: str) -> Iterator[tuple[float, Pair]]:
         """Train one model for each weight, and yield weight and representations."""
-        return trained(task, self, device)
+        x, s, spline = task.fit.x, task.fit.s, RankSpline.fit(task.fit.s)(task.fit.s)
+        rows, width, d, penalty = x, self.width, x.shape[1], self.penalty
+        encoder: Callable[[], nn.Module] = partial(mlp_encoder, d, 50, width)
+        if self.decoder_sees_s:
+            rows, encoder, penalty = np.hstack([x, spline]), partial(WithBasis, d, width), partial(FirstColumns, width)
+            width += spline.shape[1]
+        recipe = Recipe(
+            "reconstruction",
+            penalty,
+            encoder,
+            partial(affine_head, width, d),
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            variance_floor=0.0 if self.decoder_sees_s else self.floor,
+        )
+        members = [Member(weight, task.seed) for weight in self.weights]
+        fleet = train(TrainingData.of(rows, self.targets(x, s), s), members, recipe, device=device)
+        of_parts = []
+        for values in (x, task.measure.x):
+            padded = np.hstack([values, np.zeros((len(values), rows.shape[1] - d))])
+            of_parts.append(fleet.transform(torch.from_numpy(padded).float())[:, :, : self.width].cpu().numpy())
+        for i, weight in enumerate(self.weights):
+            z = of_parts[0][i], of_parts[1][i]
+            yield weight, erased(z, spline) if self.erase else z
 
 
 class Estimator(NamedTuple):
@@ -245,34 +269,6 @@ class FirstColumns(HSIC):
 
     def _value(self, batch: Batch) -> Tensor:
         return super()._value(replace(batch, z=batch.z[:, : self.width]))
-
-
-def trained(task: Task, candidate: Candidate, device: str) -> Iterator[tuple[float, Pair]]:
-    x, s, spline = task.fit.x, task.fit.s, RankSpline.fit(task.fit.s)(task.fit.s)
-    rows, width, d, penalty = x, candidate.width, x.shape[1], candidate.penalty
-    encoder: Callable[[], nn.Module] = partial(mlp_encoder, d, 50, width)
-    if candidate.decoder_sees_s:
-        rows, encoder, penalty = np.hstack([x, spline]), partial(WithBasis, d, width), partial(FirstColumns, width)
-        width += spline.shape[1]
-    recipe = Recipe(
-        "reconstruction",
-        penalty,
-        encoder,
-        partial(affine_head, width, d),
-        epochs=candidate.epochs,
-        batch_size=candidate.batch_size,
-        learning_rate=candidate.learning_rate,
-        variance_floor=0.0 if candidate.decoder_sees_s else candidate.floor,
-    )
-    members = [Member(weight, task.seed) for weight in candidate.weights]
-    fleet = train(TrainingData.of(rows, candidate.targets(x, s), s), members, recipe, device=device)
-    of_parts = []
-    for values in (x, task.measure.x):
-        padded = np.hstack([values, np.zeros((len(values), rows.shape[1] - d))])
-        of_parts.append(fleet.transform(torch.from_numpy(padded).float())[:, :, : candidate.width].cpu().numpy())
-    for i, weight in enumerate(candidate.weights):
-        z = of_parts[0][i], of_parts[1][i]
-        yield weight, erased(z, spline) if candidate.erase else z
 
 
 HALF = partial(HSIC, 10 * (Linear() + Gaussian(0.5)), head_weight=0.0)
@@ -356,32 +352,6 @@ def results(jobs: Sequence[Job], processes: int) -> Iterator[list[dict[str, Any]
             yield future.result()
 
 
-def print_table(records: Sequence[dict[str, Any]], part: str) -> None:
-    """Print leak, linear leak and partial recovery of each method, in % of the raw columns', and their means."""
-    datasets = [name for name in HELD_OUT if any(record["dataset"] == name for record in records)]
-
-    def numbers(record: dict[str, Any]) -> np.ndarray:
-        leaks, recovered = record["leaks"], [max(0.0, value) for value in record["partial"].values()]
-        return np.array([max(0.0, *leaks.values()), max(0.0, leaks["linear"]), np.mean(recovered)])
-
-    raw = {
-        (r["dataset"], r["seed"]): np.maximum(numbers(r)[[0, 0, 2]], 1e-3)
-        for r in records
-        if r["method"] == "raw columns"
-    }
-    print(f"{part} rows: leak (of the linear probe) and partial recovery, in % of those of the raw columns")
-    print(f"{'':32s}" + "".join(f"{dataset:>16s}" for dataset in datasets) + f"{'mean':>16s}")
-    for method, weight in dict.fromkeys((r["method"], r["weight"]) for r in records):
-        cells = []
-        for dataset in datasets:
-            own = [r for r in records if (r["method"], r["weight"], r["dataset"]) == (method, weight, dataset)]
-            shares = [100 * numbers(r) / raw[dataset, r["seed"]] for r in own if (dataset, r["seed"]) in raw]
-            cells.append(np.mean(shares, axis=0) if shares else np.full(3, np.nan))
-        cells.append(np.nanmean(cells, axis=0))
-        label = method if weight is None else f"{method}, {weight:g}"
-        print(f"{label:32s}" + "".join(f"{a:7.0f} ({b:.0f}){c:4.0f}" for a, b, c in cells))
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     stage = parser.add_mutually_exclusive_group(required=True)
@@ -412,8 +382,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         for seed in range(first, first + arguments.splits)
     ]
     records = run(jobs, arguments.jobs, out)
-    print_table(records, "test" if arguments.final else "validation")
-    print(f"{len(jobs)} jobs; records in {out}")
+    import unsupervised_report
+
+    print(unsupervised_report.table(records))
+    print(f"{len(jobs)} jobs on {'test' if arguments.final else 'validation'} rows; records in {out}")
 
 
 if __name__ == "__main__":

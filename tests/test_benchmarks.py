@@ -58,6 +58,7 @@ def test_no_program_is_left_out():
         "target_rule",
         "training",
         "unsupervised",
+        "unsupervised_report",
     }
     assert {path.stem for path in FOLDER.glob("*.py")} == tested
 
@@ -265,7 +266,8 @@ def test_frem_rounding(program, monkeypatch, capsys, real):  # noqa: F811
 
 
 @pytest.mark.parametrize("stage", ["screen", "final"])
-def test_unsupervised(program, tmp_path, real, capsys, stage):  # noqa: F811
+def test_unsupervised(program, monkeypatch, tmp_path, real, capsys, stage):  # noqa: F811
+    monkeypatch.syspath_prepend(FOLDER)
     module = program("unsupervised")
     module.loaded = real
     sees_s = replace(module.DEFAULT, decoder_sees_s=True, weights=(1.0,))
@@ -302,9 +304,28 @@ def test_the_screen_without_a_target_trained_an_encoder_of_the_library(program):
     s[:2, 0], x[:2] = (0, 1), [[0] * 4, [1] * 4]  # scaled already
     rows = module.Rows(x, x[:, :1], s)
     task = module.Task(7, ("first",), rows, rows)
-    (_, (z, _)), *_ = module.trained(task, replace(module.DEFAULT, epochs=2, weights=(10.0,)), "cpu")
+    screened = replace(module.DEFAULT, epochs=2, weights=(10.0,))
+    (_, (z, _)), *_ = screened.representations(task, "cpu")
     former = ParityEncoder.published(
         penalty=HSIC(10 * (Linear() + Gaussian(1.0)), head_weight=0.0), reconstruct="residuals", variance_floor=None
     )
     model = former.set_params(epochs=2, random_state=7, device="cpu").fit(x, sensitive_features=s)
     np.testing.assert_allclose(z, model.transform(x), atol=1e-5)
+
+
+def test_the_page_on_representations_shows_the_records(program):
+    """Every row of the page's table is one of the records' table, and so are the means in its text."""
+    module = program("unsupervised_report")
+    rows = set(module.table(module.read()).splitlines())
+    page = (FOLDER.parent / "docs" / "representations.md").read_text(encoding="utf-8")
+    shown = [line.replace("**", "") for line in page.splitlines() if "→" in line and line.startswith("|")]
+    assert len(shown) == 13  # twelve rows and the header
+    assert set(shown) <= rows
+    means = {key: np.mean(list(found.values()), axis=0) for key, found in module.shares(module.read()).items()}
+    for key, words in {
+        ("residuals", 3.0): "residuals leak {0:.0f} % of what the raw columns do at {2:.0f} % of the recovery",
+        ("frhsic", 10.0): "FRHSIC {0:.0f} % at {2:.0f} %",
+        ("residuals", 10.0): "(λ = 10) {0:.0f} at {2:.0f}",
+        ("frhsic", 100.0): "(λ = 100) {0:.0f} at {2:.0f}",
+    }.items():
+        assert words.format(*means[key]) in " ".join(page.split()), key

@@ -67,9 +67,10 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         After training, drop principal directions of standardized Z whose variance is below this. The penalty barely
         sees them, yet a linear probe can recover S from them. From 0 (drop none) to below 1. None uses the penalty's
         `default_variance_floor`: 0.3 for "hsic" and other HSIC penalties on whitened or standardized Z and the head,
-        0.01 for those without a term of the head, 0 for the paper's methods and for a penalty on the head alone. Z keeps its number of columns, which are then collinear,
-        and the head is not fitted again. Nothing is dropped if λ is 0, or if there are fewer than four rows for each
-        coordinate of Z; a `partial_fit` on so few rows keeps the directions of the calls before.
+        0.01 for those without a term of the head, 0 for the paper's methods and for a penalty on the head alone. Z
+        keeps its number of columns, which are then collinear, and the head is not fitted again. Nothing is dropped if
+        λ is 0, or if there are fewer than four rows for each coordinate of Z; a `partial_fit` on so few rows keeps the
+        directions of the calls before.
     early_stopping : bool or "auto"
         Hold out a share `validation_fraction` of the rows and keep the weights of the epoch with the least task loss
         + λ · penalty on them; stop after `n_iter_no_change` epochs without a smaller one. Not the task loss alone,
