@@ -45,7 +45,6 @@ FIVE = ("adult", "acs_income", "meps", "compas", "crime")
 LEVELS = (0.75, 0.5, 0.25)
 TRANSPORT = "transport (needs S)"
 WITH_BASE, WITHOUT_BASE = "best rival with base", "best rival without base"
-OWN_VARIANT = "default, kernel before"
 
 
 class Measured(NamedTuple):
@@ -124,9 +123,7 @@ class Dataset:
         groups = {WITH_BASE: [f"{rival}, base" for rival in NAMES], WITHOUT_BASE: list(NAMES)}
         return self.best(groups[name], level) if name in groups else self.at(name, level)
 
-    def behind_best(
-        self, level: float | None, left_out: Sequence[str] = (OWN_VARIANT,)
-    ) -> tuple[Measured, float, float]:
+    def behind_best(self, level: float | None, left_out: Sequence[str] = ()) -> tuple[Measured, float, float]:
         """Return the best of all methods, by how much the default is behind it, and the paired standard error."""
         default = self.at("default", level)
         best = self.best([method for method in self.runs if method not in left_out], level)
@@ -201,12 +198,6 @@ def left_table(records: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def within_one_error(records: pd.DataFrame, level: float, left_out: Sequence[str] = (OWN_VARIANT,)) -> list[str]:
-    """Return the datasets, of the five, where the default is within one paired standard error of the best method."""
-    placed = {name: Dataset(records, name).behind_best(level, left_out) for name in FIVE}
-    return [name for name, (_, behind, error) in placed.items() if behind <= error]
-
-
 def all_methods(records: pd.DataFrame) -> str:
     """Return every method on every dataset, and the probes, as text."""
     lines = []
@@ -224,7 +215,7 @@ def all_methods(records: pd.DataFrame) -> str:
                 cells.append(f"{found.values.mean():.4f} ({found.error(default):.4f})" if shown else "–".center(15))
             lines.append(f"  {method:24s} " + "  ".join(cells))
         for probe in ("linear", "cosines", "boosted"):
-            for method in ("default before", OWN_VARIANT, "default"):
+            for method in ("default before", "default"):
                 read_at = [dataset.at(method, level, probe) for level in LEVELS[1:]]
                 shown = [
                     f"{r.values.mean():.3f} ± {r.values.std(ddof=1) / len(r.values) ** 0.5:.3f}" for r in read_at if r

@@ -4,7 +4,9 @@ r"""Representations without a target: what is left of S, and what other targets 
     PYTHONPATH=src FRHSIC_DATA=... python benchmarks/unsupervised.py --final --device cuda --jobs 16 --splits 5
 
 For each dataset its target and a few columns are taken out of X. An encoder sees the rest, and S while it is trained.
-Probes are fitted on its training rows and measured on validation rows (``--screen``) or test rows (``--final``):
+Probes are fitted on its training rows and measured on validation rows (``--screen``) or test rows (``--final``). The
+screen compared ways to train, with one hidden layer of 50 units, columns scaled by their range and 50 epochs; the final
+measures the estimators of the library.
 
 leak
     R² of S, the largest of ridge regression, boosted trees and nearest neighbours.
@@ -40,6 +42,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
+from frhsic import ParityEncoder
 from frhsic.datasets import Dataset, load_dataset
 from frhsic.fleet import Member, Recipe, TrainingData, affine_head, mlp_encoder, train
 from frhsic.fleet.residuals import RankSpline, residuals
@@ -179,7 +182,7 @@ def untrained(task: Task) -> Iterator[tuple[str, int | None, Pair]]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to train an encoder; every field but the name is a choice to compare."""
+    """One way to train an encoder in the screen; every field but the name is a choice to compare."""
 
     name: str
     target: str = "residuals"  # "columns" of [0, 1] as before; "residuals" of x of mean variance 1; or "standardized"
@@ -202,6 +205,49 @@ class Candidate:
             return rest / np.sqrt(np.maximum(variance, 1e-2 * variance.mean()))
         return rest / np.sqrt(variance.mean())
 
+    def representations(self, task: Task, device: str) -> Iterator[tuple[float, Pair]]:
+        """Train one model for each weight, and yield weight and representations."""
+        x, s, spline = task.fit.x, task.fit.s, RankSpline.fit(task.fit.s)(task.fit.s)
+        rows, width, d, penalty = x, self.width, x.shape[1], self.penalty
+        encoder: Callable[[], nn.Module] = partial(mlp_encoder, d, 50, width)
+        if self.decoder_sees_s:
+            rows, encoder, penalty = np.hstack([x, spline]), partial(WithBasis, d, width), partial(FirstColumns, width)
+            width += spline.shape[1]
+        recipe = Recipe(
+            "reconstruction",
+            penalty,
+            encoder,
+            partial(affine_head, width, d),
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            variance_floor=0.0 if self.decoder_sees_s else self.floor,
+        )
+        members = [Member(weight, task.seed) for weight in self.weights]
+        fleet = train(TrainingData.of(rows, self.targets(x, s), s), members, recipe, device=device)
+        of_parts = []
+        for values in (x, task.measure.x):
+            padded = np.hstack([values, np.zeros((len(values), rows.shape[1] - d))])
+            of_parts.append(fleet.transform(torch.from_numpy(padded).float())[:, :, : self.width].cpu().numpy())
+        for i, weight in enumerate(self.weights):
+            z = of_parts[0][i], of_parts[1][i]
+            yield weight, erased(z, spline) if self.erase else z
+
+
+class Estimator(NamedTuple):
+    """An encoder of the library at some weights."""
+
+    name: str
+    make: Callable[..., ParityEncoder]
+    weights: tuple[float, ...]
+
+    def representations(self, task: Task, device: str) -> Iterator[tuple[float, Pair]]:
+        """Fit one model for each weight, and yield weight and representations."""
+        for weight in self.weights:
+            model = self.make(penalty_weight=weight, random_state=task.seed, device=device)
+            model.fit(task.fit.x, sensitive_features=task.fit.s)
+            yield weight, (model.transform(task.fit.x), model.transform(task.measure.x))
+
 
 class WithBasis(nn.Module):
     """Encoder of (x, basis of s) that leaves the basis as it is, so that the head sees it."""
@@ -223,35 +269,6 @@ class FirstColumns(HSIC):
 
     def _value(self, batch: Batch) -> Tensor:
         return super()._value(replace(batch, z=batch.z[:, : self.width]))
-
-
-def trained(task: Task, candidate: Candidate, device: str) -> Iterator[tuple[float, Pair]]:
-    """Train one model for each weight, and yield weight and representations."""
-    x, s, spline = task.fit.x, task.fit.s, RankSpline.fit(task.fit.s)(task.fit.s)
-    rows, width, d, penalty = x, candidate.width, x.shape[1], candidate.penalty
-    encoder: Callable[[], nn.Module] = partial(mlp_encoder, d, 50, width)
-    if candidate.decoder_sees_s:
-        rows, encoder, penalty = np.hstack([x, spline]), partial(WithBasis, d, width), partial(FirstColumns, width)
-        width += spline.shape[1]
-    recipe = Recipe(
-        "reconstruction",
-        penalty,
-        encoder,
-        partial(affine_head, width, d),
-        epochs=candidate.epochs,
-        batch_size=candidate.batch_size,
-        learning_rate=candidate.learning_rate,
-        variance_floor=0.0 if candidate.decoder_sees_s else candidate.floor,
-    )
-    members = [Member(weight, task.seed) for weight in candidate.weights]
-    fleet = train(TrainingData.of(rows, candidate.targets(x, s), s), members, recipe, device=device)
-    of_parts = []
-    for values in (x, task.measure.x):
-        padded = np.hstack([values, np.zeros((len(values), rows.shape[1] - d))])
-        of_parts.append(fleet.transform(torch.from_numpy(padded).float())[:, :, : candidate.width].cpu().numpy())
-    for i, weight in enumerate(candidate.weights):
-        z = of_parts[0][i], of_parts[1][i]
-        yield weight, erased(z, spline) if candidate.erase else z
 
 
 HALF = partial(HSIC, 10 * (Linear() + Gaussian(0.5)), head_weight=0.0)
@@ -277,10 +294,9 @@ SCREEN = (
     replace(SMALL, name="erased", erase=True),
 )
 FINAL = (
-    replace(DEFAULT, weights=(3.0, 10.0)),
-    replace(DEFAULT, name="decoder sees s", decoder_sees_s=True, weights=(3.0, 10.0)),
-    replace(COLUMNS, weights=(0.1, 1.0)),
-    replace(PUBLISHED, weights=(10.0, 100.0)),
+    Estimator("residuals", ParityEncoder, (3.0, 10.0, 30.0)),
+    Estimator("columns", partial(ParityEncoder, reconstruct="columns"), (1.0, 10.0)),
+    Estimator("frhsic", ParityEncoder.published, (10.0, 100.0)),
 )
 
 
@@ -290,7 +306,7 @@ class Job:
 
     dataset: str
     seed: int
-    candidate: Candidate | None
+    candidate: Candidate | Estimator | None
     final: bool
     rows: int
     device: str
@@ -307,7 +323,7 @@ class Job:
         if self.candidate is None:
             found = list(untrained(task))
         else:
-            found = [(self.candidate.name, *rest) for rest in trained(task, self.candidate, self.device)]
+            found = [(self.candidate.name, *rest) for rest in self.candidate.representations(task, self.device)]
         head = {"dataset": self.dataset, "seed": self.seed, "job": self.key[2]}
         head["seconds"] = round(time.perf_counter() - started, 1)
         return [head | {"method": name, "weight": weight} | measured(task, z) for name, weight, z in found]
@@ -336,32 +352,6 @@ def results(jobs: Sequence[Job], processes: int) -> Iterator[list[dict[str, Any]
             yield future.result()
 
 
-def print_table(records: Sequence[dict[str, Any]], part: str) -> None:
-    """Print leak, linear leak and partial recovery of each method, in % of the raw columns', and their means."""
-    datasets = [name for name in HELD_OUT if any(record["dataset"] == name for record in records)]
-
-    def numbers(record: dict[str, Any]) -> np.ndarray:
-        leaks, recovered = record["leaks"], [max(0.0, value) for value in record["partial"].values()]
-        return np.array([max(0.0, *leaks.values()), max(0.0, leaks["linear"]), np.mean(recovered)])
-
-    raw = {
-        (r["dataset"], r["seed"]): np.maximum(numbers(r)[[0, 0, 2]], 1e-3)
-        for r in records
-        if r["method"] == "raw columns"
-    }
-    print(f"{part} rows: leak (of the linear probe) and partial recovery, in % of those of the raw columns")
-    print(f"{'':32s}" + "".join(f"{dataset:>16s}" for dataset in datasets) + f"{'mean':>16s}")
-    for method, weight in dict.fromkeys((r["method"], r["weight"]) for r in records):
-        cells = []
-        for dataset in datasets:
-            own = [r for r in records if (r["method"], r["weight"], r["dataset"]) == (method, weight, dataset)]
-            shares = [100 * numbers(r) / raw[dataset, r["seed"]] for r in own if (dataset, r["seed"]) in raw]
-            cells.append(np.mean(shares, axis=0) if shares else np.full(3, np.nan))
-        cells.append(np.nanmean(cells, axis=0))
-        label = method if weight is None else f"{method}, {weight:g}"
-        print(f"{label:32s}" + "".join(f"{a:7.0f} ({b:.0f}){c:4.0f}" for a, b, c in cells))
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     stage = parser.add_mutually_exclusive_group(required=True)
@@ -382,7 +372,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     out = arguments.out or Path(__file__).parent / "results" / name
     rows = arguments.rows or (FINAL_ROWS if arguments.final else SCREEN_ROWS)
     names = [name.strip() for name in arguments.candidates.split(";") if name.strip()]
-    candidates = [c for c in (FINAL if arguments.final else SCREEN) if not names or c.name in names]
+    stages: Sequence[Candidate | Estimator] = FINAL if arguments.final else SCREEN
+    candidates = [candidate for candidate in stages if not names or candidate.name in names]
     first = 300 if arguments.final else 100
     jobs = [
         Job(dataset, seed, candidate, arguments.final, rows, arguments.device)
@@ -391,8 +382,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         for seed in range(first, first + arguments.splits)
     ]
     records = run(jobs, arguments.jobs, out)
-    print_table(records, "test" if arguments.final else "validation")
-    print(f"{len(jobs)} jobs; records in {out}")
+    import unsupervised_report
+
+    print(unsupervised_report.table(records))
+    print(f"{len(jobs)} jobs on {'test' if arguments.final else 'validation'} rows; records in {out}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -57,6 +58,7 @@ def test_no_program_is_left_out():
         "target_rule",
         "training",
         "unsupervised",
+        "unsupervised_report",
     }
     assert {path.stem for path in FOLDER.glob("*.py")} == tested
 
@@ -71,6 +73,7 @@ def test_base_model(program, monkeypatch, tmp_path, capsys):
     np.savez(tmp_path / "compas.npz", X=x, y=(x.sum(1) + rng.normal(size=500) > 0).astype(float), s=s)
     np.savez(tmp_path / "crime.npz", X=x, y=0.1 * x.sum(1), s=s)
     monkeypatch.setattr(module, "WEIGHTS", (0.0, 10.0))
+    monkeypatch.setattr(module, "PROBED", (10.0,))
     monkeypatch.setattr(module, "SPLITS", 2)
     monkeypatch.setattr(module, "RIVALS", ("reg-gdp", "laftr"))
     monkeypatch.setattr(module.Style, "length", lambda style, rows: (2, None))
@@ -263,12 +266,13 @@ def test_frem_rounding(program, monkeypatch, capsys, real):  # noqa: F811
 
 
 @pytest.mark.parametrize("stage", ["screen", "final"])
-def test_unsupervised(program, tmp_path, real, capsys, stage):  # noqa: F811
+def test_unsupervised(program, monkeypatch, tmp_path, real, capsys, stage):  # noqa: F811
+    monkeypatch.syspath_prepend(FOLDER)
     module = program("unsupervised")
     module.loaded = real
     sees_s = replace(module.DEFAULT, decoder_sees_s=True, weights=(1.0,))
     module.SCREEN = tuple(replace(c, epochs=1) for c in (module.PUBLISHED, sees_s))
-    module.FINAL = module.SCREEN[:1]
+    module.FINAL = (module.Estimator("frhsic", partial(ParityEncoder.published, epochs=1), (1.0,)),)
     out = tmp_path / "records.jsonl"
     options = f"--{stage} --datasets compas --rows 40 --device cpu --out {out}"
     start(module, options)
@@ -293,16 +297,35 @@ def test_erasure_leaves_no_linear_trace(program):
     np.testing.assert_allclose(again, left, atol=1e-9)
 
 
-def test_the_unsupervised_default_is_an_encoder_of_the_library(program):
+def test_the_screen_without_a_target_trained_an_encoder_of_the_library(program):
     module = program("unsupervised")
     rng = np.random.default_rng(0)
     s, x = rng.uniform(size=(300, 1)), rng.uniform(size=(300, 4))
     s[:2, 0], x[:2] = (0, 1), [[0] * 4, [1] * 4]  # scaled already
     rows = module.Rows(x, x[:, :1], s)
     task = module.Task(7, ("first",), rows, rows)
-    (_, (z, _)), *_ = module.trained(task, replace(module.DEFAULT, epochs=2, weights=(10.0,)), "cpu")
+    screened = replace(module.DEFAULT, epochs=2, weights=(10.0,))
+    (_, (z, _)), *_ = screened.representations(task, "cpu")
     former = ParityEncoder.published(
         penalty=HSIC(10 * (Linear() + Gaussian(1.0)), head_weight=0.0), reconstruct="residuals", variance_floor=None
-    )  # the encoder that the screens were run with
+    )
     model = former.set_params(epochs=2, random_state=7, device="cpu").fit(x, sensitive_features=s)
     np.testing.assert_allclose(z, model.transform(x), atol=1e-5)
+
+
+def test_the_page_on_representations_shows_the_records(program):
+    """Every row of the page's table is one of the records' table, and so are the means in its text."""
+    module = program("unsupervised_report")
+    rows = set(module.table(module.read()).splitlines())
+    page = (FOLDER.parent / "docs" / "representations.md").read_text(encoding="utf-8")
+    shown = [line.replace("**", "") for line in page.splitlines() if "→" in line and line.startswith("|")]
+    assert len(shown) == 13  # twelve rows and the header
+    assert set(shown) <= rows
+    means = {key: np.mean(list(found.values()), axis=0) for key, found in module.shares(module.read()).items()}
+    for key, words in {
+        ("residuals", 3.0): "residuals leak {0:.0f} % of what the raw columns do at {2:.0f} % of the recovery",
+        ("frhsic", 10.0): "FRHSIC {0:.0f} % at {2:.0f} %",
+        ("residuals", 10.0): "(λ = 10) {0:.0f} at {2:.0f}",
+        ("frhsic", 100.0): "(λ = 100) {0:.0f} at {2:.0f}",
+    }.items():
+        assert words.format(*means[key]) in " ".join(page.split()), key

@@ -80,14 +80,14 @@ def whitened_inner(z):
     return unit @ torch.linalg.inv(correlation + 0.1 * torch.eye(d, dtype=torch.float64)) @ unit.T / (2 * d)
 
 
-def test_default_is_head_plus_ten_times_linear_and_thirty_times_gaussian_on_whitened_z(dtype):
+def test_default_is_head_plus_ten_times_linear_and_gaussian_on_whitened_z(dtype):
     z, s, f = batch(dtype=dtype)
     penalty = prepared(HSIC(), s)
     scores = f.double().flatten().tolist()
     inner = whitened_inner(z)
     away = inner.diagonal()[:, None] + inner.diagonal() - 2 * inner
     linear, gauss = inner.tolist(), torch.exp(-away / 2).tolist()
-    k = [[scores[i] * scores[j] + 10 * linear[i][j] + 30 * gauss[i][j] for j in range(7)] for i in range(7)]
+    k = [[scores[i] * scores[j] + 10 * linear[i][j] + 10 * gauss[i][j] for j in range(7)] for i in range(7)]
     expected = by_definition(k, gaussians(s, median_bandwidth(s)))
     assert penalty(z, s, scores=f).item() == approx(expected, **tolerance(dtype))
 
@@ -158,13 +158,15 @@ def test_only_what_follows_the_scale_of_every_coordinate_asks_for_decay_and_floo
         "default": HSIC(),
         "standardized": HSIC(scale_z="standardized", condition="positive"),
         "head": HSIC(0 * Linear()),
+        "no head": HSIC(head_weight=0.0),
         "normalized": HSIC(scale_z="normalized"),
         "published": HSIC.published(),
     }
     decay = {name: penalty.default_weight_decay for name, penalty in asked.items()}
     floor = {name: penalty.default_variance_floor for name, penalty in asked.items()}
-    assert decay == {"default": 1e-3, "standardized": 1e-3, "head": 1e-3, "normalized": 0, "published": 0}
-    assert floor == {"default": 0.01, "standardized": 0.01, "head": 0, "normalized": 0, "published": 0}
+    follow = ("default", "standardized", "head", "no head")
+    assert decay == {name: 1e-3 if name in follow else 0 for name in asked}
+    assert floor == dict.fromkeys(asked, 0) | {"default": 0.3, "standardized": 0.3, "no head": 0.01}
 
 
 def test_the_head_term_is_linear_hsic_on_the_score_vector(dtype):

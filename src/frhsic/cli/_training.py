@@ -60,7 +60,7 @@ class Recipe:
     ] = None
     variance_floor: Annotated[
         float | None,
-        typer.Option(help="Directions of Z with less variance are cut; by default 0.01 with hsic, else 0."),
+        typer.Option(help="Directions of Z with less variance are cut; by default 0.3 with hsic, else 0."),
     ] = None
     scaling: Annotated[
         str,
@@ -85,7 +85,7 @@ class Recipe:
         if self.weight_decay is not None and not 0 <= self.weight_decay < float("inf"):
             raise ValueError(f"--weight-decay is {self.weight_decay:g}; pass zero or more, such as 0.001.")
         if self.variance_floor is not None and not 0 <= self.variance_floor < 1:
-            raise ValueError(f"--variance-floor is {self.variance_floor:g}; pass 0 or more and below 1, such as 0.01.")
+            raise ValueError(f"--variance-floor is {self.variance_floor:g}; pass 0 or more and below 1, such as 0.3.")
         if self.base not in ("boosted", "none"):
             raise ValueError(f"--base is {self.base!r}; pass boosted or none.")
         options = asdict(self) | {"base": None if self.base == "none" else self.base}

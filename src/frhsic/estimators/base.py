@@ -53,6 +53,9 @@ from frhsic.tables import TableEncoding
 CHUNK_ROWS = 65_536
 """Number of rows that are encoded at once."""
 
+SIZE, SIZE_WITHOUT_TARGET = 16, 50
+"""Default widths of Z. A score needs few directions; a reconstruction needs many."""
+
 
 class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
     """Constructor and training of the three estimators, which document the parameters.
@@ -87,7 +90,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         encoder: nn.Module | Callable[[int], nn.Module] | None = None,
         *,
         hidden_layer_sizes: Sequence[int] = (128, 128),
-        representation_size: int = 50,
+        representation_size: int | None = None,
         activation: str = "gelu",
         epochs: int | str = "auto",
         batch_size: int = 256,
@@ -240,8 +243,10 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             delattr(self, name)
         self.random_seed_, self.n_fits_ = seed_of(self.random_state), 0
         data, target, penalized = self._rows(call)
-        settings = self.hidden_layer_sizes, self.representation_size, self.activation
-        encoder = encoder_maker(self.encoder, data.columns, *settings)
+        size = self.representation_size
+        if size is None:
+            size = SIZE_WITHOUT_TARGET if target.task == "reconstruction" else SIZE
+        encoder = encoder_maker(self.encoder, data.columns, self.hidden_layer_sizes, size, self.activation)
         width = width_of(encoder, data)
         self.representation_size_ = self.ensemble * width
         return Problem(

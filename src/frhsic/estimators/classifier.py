@@ -50,11 +50,11 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         fitted on other rows: on the same rows its scores know y, which is warned of where it can be seen
         (:class:`LeakingBaseWarning`). None is the paper's model.
     encoder : module, callable or None
-        None is d → 128 → 128 → 50 with GELU between the layers. A function is called with the number of encoded columns
+        None is d → 128 → 128 → 16 with GELU between the layers. A function is called with the number of encoded columns
         and returns a module. A module is copied, and training starts from its weights.
     hidden_layer_sizes, representation_size, activation
         Widths of the default encoder's hidden layers and of Z, and the function after each hidden layer: "selu",
-        "relu", "gelu", "silu", "tanh" or "sigmoid".
+        "relu", "gelu", "silu", "tanh" or "sigmoid". A `representation_size` of None is 16, and 50 without a target.
     epochs, batch_size, learning_rate
         Parameters of training with Adam. "auto" takes as many epochs as make about 2,500 steps, from 20 to 100. The
         last, smaller batch of an epoch is kept, so fewer rows than `batch_size` are one batch.
@@ -66,10 +66,11 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
     variance_floor : float, optional
         After training, drop principal directions of standardized Z whose variance is below this. The penalty barely
         sees them, yet a linear probe can recover S from them. From 0 (drop none) to below 1. None uses the penalty's
-        `default_variance_floor`: 0.01 for "hsic" and other HSIC penalties on whitened or standardized Z, 0 for the
-        paper's methods and for a penalty on the head alone. Z keeps its number of columns, which are then collinear,
-        and the head is not fitted again. Nothing is dropped if λ is 0, or if there are fewer than four rows for each
-        coordinate of Z; a `partial_fit` on so few rows keeps the directions of the calls before.
+        `default_variance_floor`: 0.3 for "hsic" and other HSIC penalties on whitened or standardized Z and the head,
+        0.01 for those without a term of the head, 0 for the paper's methods and for a penalty on the head alone. Z
+        keeps its number of columns, which are then collinear, and the head is not fitted again. Nothing is dropped if
+        λ is 0, or if there are fewer than four rows for each coordinate of Z; a `partial_fit` on so few rows keeps the
+        directions of the calls before.
     early_stopping : bool or "auto"
         Hold out a share `validation_fraction` of the rows and keep the weights of the epoch with the least task loss
         + λ · penalty on them; stop after `n_iter_no_change` epochs without a smaller one. Not the task loss alone,

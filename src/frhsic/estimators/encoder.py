@@ -80,7 +80,7 @@ sensitive_names_in_
         *,
         reconstruct: Reconstruct = "residuals",
         hidden_layer_sizes: Sequence[int] = (128, 128),
-        representation_size: int = 50,
+        representation_size: int | None = None,
         activation: str = "gelu",
         epochs: int | str = "auto",
         batch_size: int = 256,

@@ -25,7 +25,7 @@ Attributes = Literal["joint", "sum", "isotropic"]
 PUBLISHED_ROWS = 1000
 """Number of training rows whose median distance is the published bandwidth of S."""
 
-KERNEL_Z = 10 * Linear() + 30 * Gaussian(1.0)
+KERNEL_Z = 10 * (Linear() + Gaussian(1.0))
 """The default kernel on Z: every affine head lies in its linear part, and the Gaussian makes it characteristic."""
 
 DENSITY_ROWS = 512
@@ -154,7 +154,8 @@ class HSIC(ScaledPenalty):
             # Shrinking Z no longer lowers the penalty, so it does not curb overfitting either, as it does for others.
             self.default_weight_decay = 1e-3
             # Such a term of the representation pushes S into directions of Z that hardly vary; the head alone does not.
-            self.default_variance_floor = 0.01 if self._terms else 0.0
+            # A head uses few directions, and the others may go; what has no head yet keeps all but the smallest.
+            self.default_variance_floor = (0.3 if head_weight > 0 else 0.01) if self._terms else 0.0
         fixed = None if isinstance(self.scale_s, str) else torch.tensor(self.scale_s, dtype=torch.float64)
         self.register_buffer("scale_s_now", fixed)
         for name in ("density_rows", "density_scale", "density_median"):
