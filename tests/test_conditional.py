@@ -30,7 +30,7 @@ def test_the_statistic_is_its_definition():
 
 
 def test_the_ridge_has_the_least_leave_one_out_error():
-    """Kernel ridge regression fitted anew without each row chooses the same ridge, and a tenth of it is used."""
+    """Kernel ridge regression fitted anew without each row chooses the same ridge."""
     draw = torch.Generator().manual_seed(1)
     y = torch.linspace(0, 1, 8, dtype=torch.float64)[:, None]
     x = torch.randn(8, 1, generator=draw).double()
@@ -45,7 +45,7 @@ def test_the_ridge_has_the_least_leave_one_out_error():
     basis = conditional._basis(y, 0.4)
     assert [conditional._left_out_error(x, basis, r) for r in errors] == approx(list(errors.values()), rel=1e-4)
     regressed, _, _ = conditional._regressed(x, Linear(), "z", [basis])
-    ridge = conditional.UNDERSMOOTHING * min(errors, key=errors.get)
+    ridge = min(errors, key=errors.get)
     residual = x - k @ torch.linalg.solve(k + ridge * top * eye, x)
     assert regressed.residual[:, 0].abs().numpy() == approx(residual[:, 0].abs().numpy(), rel=1e-4)
 
@@ -57,7 +57,7 @@ def test_expected_products_of_residuals_are_those_of_the_regression():
     basis = conditional._basis(y, 0.4)
     x = x - x.mean()
     regressed, _, _ = conditional._regressed(x, Linear(), "z", [basis])
-    ridge = conditional.UNDERSMOOTHING * min(conditional.RIDGES, key=lambda r: conditional._left_out_error(x, basis, r))
+    ridge = min(conditional.RIDGES, key=lambda r: conditional._left_out_error(x, basis, r))
     k, eye = Gaussian(0.4)(y, y), torch.eye(12, dtype=torch.float64)
     m = eye - k @ torch.linalg.inv(k + ridge * torch.linalg.eigvalsh(k)[-1] * eye)
     noise = regressed.residual.square().sum(dim=1) / m.diagonal()

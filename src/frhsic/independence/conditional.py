@@ -24,9 +24,6 @@ RANK_WIDTHS, WIDTHS = (0.05, 0.1, 0.2, 0.4), (0.2, 0.4, 0.8)
 RIDGES = tuple(10.0**k for k in range(-6, 2))
 """Ridges, as shares of the largest eigenvalue of the Gram matrix of y."""
 
-UNDERSMOOTHING = 0.1
-"""Factor on the ridge with the least leave-one-out error: bias moves the test, variance is allowed for."""
-
 MAX_RANK = 100
 LEFT_OUT = 1e-3
 """Share of the trace of a Gram matrix that its factor may leave out."""
@@ -89,10 +86,9 @@ def conditional_test(
     Notes
     -----
     Conditional means are kernel ridge regressions on y or on its ranks. Bandwidth and ridge have the least
-    leave-one-out error; the ridge is then divided by ten, since a bias that both regressions share looks like
-    dependence. With :math:`M = I - H`, H the matrix of a regression, and the variance :math:`v_l` of the noise at each
-    row, :math:`E \langle \hat r_i, \hat r_j \rangle = \sum_l M_{il} M_{jl} v_l`; B is the sum of the products of
-    these for Z and S.
+    leave-one-out error. With :math:`M = I - H`, H the matrix of a regression, and the variance :math:`v_l` of the noise
+    at each row, :math:`E \langle \hat r_i, \hat r_j \rangle = \sum_l M_{il} M_{jl} v_l`; B is the sum of the products
+    of these for Z and S.
 
     The level is approximate: no test of conditional independence has a level for every law (Shah and Peters, 2020).
     It needs regressions that find both conditional means. The result says where they do not (`caution`): where
@@ -197,7 +193,7 @@ def _regressed(x: Tensor, kernel: Kernel | None, name: str, bases: list[_Basis])
     errors = {(b, ridge): _left_out_error(features, basis, ridge) for b, basis in enumerate(bases) for ridge in RIDGES}
     best, ridge = min(errors, key=lambda key: errors[key])
     vectors = bases[best].vectors
-    residual, shrink, kept = _fit(features, bases[best], UNDERSMOOTHING * ridge)
+    residual, shrink, kept = _fit(features, bases[best], ridge)
     noise = residual.square().sum(dim=1, keepdim=True) / kept[:, None]
     shrunk = vectors * shrink  # the matrix of the regression is H = shrunk @ vectors.mT
     mixed = noise * shrunk
@@ -206,7 +202,7 @@ def _regressed(x: Tensor, kernel: Kernel | None, name: str, bases: list[_Basis])
 
 
 def _fit(features: Tensor, basis: _Basis, ridge: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the residuals of ridge regression, its shrinkage along the basis, and one less the leverage of each row."""
+    """Return the residuals of ridge regression, its shrinkage along the basis, and one less each row's leverage."""
     shrink = basis.values / (basis.values + ridge)
     kept = (1 - (basis.vectors.square() * shrink).sum(dim=1)).clamp_min(1e-3)
     return features - basis.vectors @ (shrink[:, None] * (basis.vectors.mT @ features)), shrink, kept
