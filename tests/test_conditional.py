@@ -16,36 +16,54 @@ def test_the_statistic_is_its_definition():
     r, q = torch.randn(6, 2, generator=draw).double(), torch.randn(6, 3, generator=draw).double()
     u = torch.rand(6, 1, generator=draw).double()
     signs = torch.tensor([[1.0, 1], [1, -1], [1, 1], [1, -1], [1, 1], [1, 1]], dtype=torch.float64)
-    values, bound = conditional._statistics(r, q, u, signs)
-    for column, value in zip(signs.T, values):
+    a, b, c, d = torch.randn(4, 6, 2, generator=draw).double()
+    regressed = conditional._Regressed(r, a, b), conditional._Regressed(q, c, d)
+    values, bound = conditional._statistics(*regressed, u, signs)
+    near = torch.exp(-((u - u.mT) ** 2) / 0.08)
+    explained = sum((a[i] @ b[j]) * (c[i] @ d[j]) * near[i, j] for i in range(6) for j in range(6) if i != j)
+    for column, value in zip(signs.T, values + torch.tensor([float(explained) / 36, 0])):
         expected = sum(
-            column[i] * column[j] * (r[i] @ r[j]) * (q[i] @ q[j]) * torch.exp(-((u[i] - u[j]) ** 2) / 0.08)
-            for i in range(6)
-            for j in range(6)
+            column[i] * column[j] * (r[i] @ r[j]) * (q[i] @ q[j]) * near[i, j] for i in range(6) for j in range(6)
         )
         assert float(value) == approx(float(expected) / 36, rel=1e-10)
-    assert float(values.max()) <= bound
+    assert float(values[1:].max()) <= bound
 
 
-def test_residuals_are_those_of_leaving_the_row_out():
-    """Kernel ridge regression fitted anew without a row predicts it as the closed form says."""
+def test_the_ridge_has_the_least_leave_one_out_error():
+    """Kernel ridge regression fitted anew without each row chooses the same ridge."""
     draw = torch.Generator().manual_seed(1)
     y = torch.linspace(0, 1, 8, dtype=torch.float64)[:, None]
     x = torch.randn(8, 1, generator=draw).double()
     x = x - x.mean()
-    k = Gaussian(0.4)(y, y)
+    k, eye = Gaussian(0.4)(y, y), torch.eye(8, dtype=torch.float64)
     top = torch.linalg.eigvalsh(k)[-1]
-    best = None
+    errors = {}
     for ridge in conditional.RIDGES:
-        errors = []
-        for i in range(8):
-            rest = [j for j in range(8) if j != i]
-            fitted = k[i, rest] @ torch.linalg.solve(k[rest][:, rest] + ridge * top * torch.eye(7), x[rest])
-            errors.append(float(x[i] - fitted))
-        if best is None or sum(e**2 for e in errors) < sum(e**2 for e in best):
-            best = errors
-    residual, _, _ = conditional._residuals(x, Linear(), "z", [conditional._basis(y, 0.4)])
-    assert residual[:, 0].abs().numpy() == approx(np.abs(best), rel=1e-4)
+        rests = [[j for j in range(8) if j != i] for i in range(8)]
+        fits = [k[i, a] @ torch.linalg.solve((k + ridge * top * eye)[a][:, a], x[a]) for i, a in enumerate(rests)]
+        errors[ridge] = float((x - torch.stack(fits)).square().sum())
+    basis = conditional._basis(y, 0.4)
+    assert [conditional._left_out_error(x, basis, r) for r in errors] == approx(list(errors.values()), rel=1e-4)
+    regressed, _, _ = conditional._regressed(x, Linear(), "z", [basis])
+    ridge = min(errors, key=errors.get)
+    residual = x - k @ torch.linalg.solve(k + ridge * top * eye, x)
+    assert regressed.residual[:, 0].abs().numpy() == approx(residual[:, 0].abs().numpy(), rel=1e-4)
+
+
+def test_expected_products_of_residuals_are_those_of_the_regression():
+    """M diag(v) M' off its diagonal, M the matrix that takes features to residuals and v the noise of each row."""
+    draw = torch.Generator().manual_seed(2)
+    y, x = torch.rand(12, 1, generator=draw).double(), torch.randn(12, 1, generator=draw).double()
+    basis = conditional._basis(y, 0.4)
+    x = x - x.mean()
+    regressed, _, _ = conditional._regressed(x, Linear(), "z", [basis])
+    ridge = min(conditional.RIDGES, key=lambda r: conditional._left_out_error(x, basis, r))
+    k, eye = Gaussian(0.4)(y, y), torch.eye(12, dtype=torch.float64)
+    m = eye - k @ torch.linalg.inv(k + ridge * torch.linalg.eigvalsh(k)[-1] * eye)
+    noise = regressed.residual.square().sum(dim=1) / m.diagonal()
+    expected, value = m @ torch.diag(noise) @ m.mT, regressed.left @ regressed.right.mT
+    off = ~torch.eye(12, dtype=bool)
+    assert value[off].numpy() == approx(expected[off].numpy(), rel=1e-4, abs=1e-8)
 
 
 def samples(kind: str, n: int, seed: int) -> tuple[np.ndarray, ...]:
@@ -82,6 +100,21 @@ def test_direct_dependence_is_found(kind):
     assert all(
         conditional_test(*samples(kind, 300, seed), resamples=99, random_state=seed).pvalue <= 0.05 for seed in range(4)
     )
+
+
+@pytest.mark.parametrize("kind", ["linear", "direct"])
+def test_means_that_the_regressions_find_raise_no_caution(kind):
+    cautions = [conditional_test(*samples(kind, 150, i), resamples=19, random_state=i).caution for i in range(8)]
+    assert cautions.count(None) >= 7
+
+
+def test_means_that_the_regressions_do_not_find_raise_a_caution():
+    """Thirty oscillations over 150 rows are too many for the regressions, but neighbours still agree."""
+    rng = np.random.default_rng(0)
+    y = rng.uniform(size=150)
+    z, s = np.sin(190 * y) + 0.1 * rng.normal(size=(2, 150))
+    assert "may be too small" in conditional_test(z, s, y, resamples=19, random_state=0).caution
+    assert conditional_test(z, rng.normal(size=150), y, resamples=19, random_state=0).caution is None
 
 
 def test_units_and_order_do_not_matter():

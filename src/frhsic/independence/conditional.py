@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
+from scipy.stats import norm, rankdata
 from torch import Tensor
 
 from frhsic import _arrays
@@ -28,6 +28,12 @@ MAX_RANK = 100
 LEFT_OUT = 1e-3
 """Share of the trace of a Gram matrix that its factor may leave out."""
 
+LEFT_ALONG = 0.05
+UNRESOLVED = (
+    "The regressions on y do not find the conditional means: residuals of rows with nearly equal y still agree, "
+    "for z and for s. The p-value may be too small."
+)
+
 TILE_ENTRIES = 1 << 22
 
 
@@ -46,12 +52,13 @@ def conditional_test(
     r"""Test of :math:`H_0`: Z and S independent given Y, where Y is continuous (separation, Equal Opportunity).
 
     .. math:: T = \frac{1}{n^2} \sum_{ij} \langle \hat r_i, \hat r_j \rangle \langle \hat q_i, \hat q_j \rangle
-        k_Y(y_i, y_j), \qquad \hat r_i = \phi(z_i) - \hat E[\phi(Z) | y_i], \quad
+        k_Y(y_i, y_j) - B, \qquad \hat r_i = \phi(z_i) - \hat E[\phi(Z) | y_i], \quad
         \hat q_i = \psi(s_i) - \hat E[\psi(S) | y_i],
 
     where :math:`\phi, \psi` are the embeddings of the kernels. Its population value is zero exactly under
     :math:`H_0` if the kernels are characteristic. The null distribution multiplies each row by a random sign (wild
-    bootstrap).
+    bootstrap). Residuals of one regression are correlated with each other; B is the part of the sum over distinct rows
+    that this explains.
 
     Use it for a regression whose score may depend on S through the outcome alone. For a 0/1 target, test the rows with
     y = 1 (`where=y` of the other tests).
@@ -78,11 +85,16 @@ def conditional_test(
 
     Notes
     -----
-    Conditional means are kernel ridge regressions on y or on its ranks. Residuals are those of leaving the row out, and
-    bandwidth and ridge have the least sum of their squares. The level is approximate: no test of conditional
-    independence has a level for every law (Shah and Peters, 2020). It needs conditional means that are smooth in y or
-    in its rank, and the product of the two errors to be small beside :math:`n^{-1/2}`. Ties in y are allowed. Factors
-    of the Gram matrices have at most 100 columns. O(n² · resamples) time, O(n · resamples) memory.
+    Conditional means are kernel ridge regressions on y or on its ranks. Bandwidth and ridge have the least
+    leave-one-out error. With :math:`M = I - H`, H the matrix of a regression, and the variance :math:`v_l` of the noise
+    at each row, :math:`E \langle \hat r_i, \hat r_j \rangle = \sum_l M_{il} M_{jl} v_l`; B is the sum of the products
+    of these for Z and S.
+
+    The level is approximate: no test of conditional independence has a level for every law (Shah and Peters, 2020).
+    It needs regressions that find both conditional means. The result says where they do not (`caution`): where
+    residuals of rows next to each other in y still agree, for Z and for S, each by a test at .05. A mean that changes
+    between neighbouring values of y cannot be found by any of this. Ties in y are allowed. Factors of the Gram matrices
+    have at most 100 columns. O(n² · resamples) time, O(n · resamples) memory. `docs/coverage.md` has measured levels.
 
     References
     ----------
@@ -118,7 +130,7 @@ def conditional_test(
     values = working_copy(y, Gaussian(1.0)) / torch.from_numpy(column_scales(y.numpy()))
     bases = [_basis(x, w) for x, widths in ((ranks, RANK_WIDTHS), (values, WIDTHS)) for w in widths]
     (r, kernel_z, rule_z), (q, kernel_s, rule_s) = (
-        _residuals(x, kernel, name, bases) for x, kernel, name in ((z, kernel_z, "z"), (s, kernel_s, "s"))
+        _regressed(x, kernel, name, bases) for x, kernel, name in ((z, kernel_z, "z"), (s, kernel_s, "s"))
     )
     signs = torch.ones(n, resamples + 1, dtype=torch.float64)  # the first column is the sample itself
     draws = torch.randint(2, (n, resamples), generator=_arrays.generator(seed))
@@ -142,6 +154,7 @@ def conditional_test(
         resamples=int(resamples),
         seed=seed,
         bandwidth_rules=(rule_z, rule_s),
+        caution=UNRESOLVED if max(_left_along(r), _left_along(q)) <= LEFT_ALONG else None,
     )
 
 
@@ -159,35 +172,71 @@ def _basis(y: Tensor, width: float) -> _Basis:
     return _Basis(vectors, (singular / singular[0]) ** 2)
 
 
-def _residuals(x: Tensor, kernel: Kernel | None, name: str, bases: list[_Basis]) -> tuple[Tensor, Kernel, str]:
-    """Return what leave-one-out regressions on y leave of the features of x, the kernel, and the rule of its width."""
+@dataclass(frozen=True)
+class _Regressed:
+    """What a regression on y leaves of features.
+
+    The expected inner product of two residuals i and j, which the regression makes, is that of row i of `left` and
+    row j of `right`.
+    """
+
+    residual: Tensor
+    left: Tensor
+    right: Tensor
+
+
+def _regressed(x: Tensor, kernel: Kernel | None, name: str, bases: list[_Basis]) -> tuple[_Regressed, Kernel, str]:
+    """Return the regression of the features of x on y, the kernel of x, and the rule of its width."""
     kernel, rule = default_gaussian(x, name=name) if kernel is None else (kernel_or_median(kernel, x, name), "given")
     features, _ = pivoted_cholesky(kernel, working_copy(x, kernel), tolerance=LEFT_OUT, max_rank=MAX_RANK)
     features = features - features.mean(dim=0)
-    best, least = features, math.inf
-    for basis in bases:
-        along = basis.vectors.mT @ features
-        for ridge in RIDGES:
-            shrink = basis.values / (basis.values + ridge)
-            leverage = (basis.vectors.square() * shrink).sum(dim=1)
-            residual = (features - basis.vectors @ (shrink[:, None] * along)) / (1 - leverage).clamp_min(1e-3)[:, None]
-            error = float(residual.square().sum())
-            if error < least:
-                best, least = residual, error
-    return best, kernel, rule
+    errors = {(b, ridge): _left_out_error(features, basis, ridge) for b, basis in enumerate(bases) for ridge in RIDGES}
+    best, ridge = min(errors, key=lambda key: errors[key])
+    vectors = bases[best].vectors
+    residual, shrink, kept = _fit(features, bases[best], ridge)
+    noise = residual.square().sum(dim=1, keepdim=True) / kept[:, None]
+    shrunk = vectors * shrink  # the matrix of the regression is H = shrunk @ vectors.mT
+    mixed = noise * shrunk
+    left = torch.cat([vectors @ (shrunk.mT @ mixed) - mixed, -vectors], dim=1)
+    return _Regressed(residual, left, torch.cat([vectors, mixed], dim=1)), kernel, rule
 
 
-def _statistics(r: Tensor, q: Tensor, ranks: Tensor, signs: Tensor) -> tuple[Tensor, float]:
-    """Return T for each column of signs, and the bound of T by the norms of the two Gram matrices of residuals."""
-    n, kernel = len(r), Gaussian(0.2)
-    totals, squares = signs.new_zeros(signs.shape[1]), torch.zeros(2, dtype=torch.float64)
+def _fit(features: Tensor, basis: _Basis, ridge: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the residuals of ridge regression, its shrinkage along the basis, and one less each row's leverage."""
+    shrink = basis.values / (basis.values + ridge)
+    kept = (1 - (basis.vectors.square() * shrink).sum(dim=1)).clamp_min(1e-3)
+    return features - basis.vectors @ (shrink[:, None] * (basis.vectors.mT @ features)), shrink, kept
+
+
+def _left_out_error(features: Tensor, basis: _Basis, ridge: float) -> float:
+    """Return the sum of squared errors of predicting each row from the others."""
+    residual, _, kept = _fit(features, basis, ridge)
+    return float((residual / kept[:, None]).square().sum())
+
+
+def _statistics(r: _Regressed, q: _Regressed, ranks: Tensor, signs: Tensor) -> tuple[Tensor, float]:
+    """Return T for each column of signs, B taken from the first, and the bound by the norms of the Gram matrices."""
+    n, kernel = len(ranks), Gaussian(0.2)
+    totals, squares, explained = signs.new_zeros(signs.shape[1]), torch.zeros(2, dtype=torch.float64), 0.0
     step = max(1, TILE_ENTRIES // n)
     for start in range(0, n, step):
         rows = slice(start, start + step)
-        left, right = (r[rows] @ r.mT) * kernel(ranks[rows], ranks), q[rows] @ q.mT
+        near = kernel(ranks[rows], ranks)
+        left, right = (r.residual[rows] @ r.residual.mT) * near, q.residual[rows] @ q.residual.mT
         totals += (signs[rows] * ((left * right) @ signs)).sum(dim=0)
         squares += torch.stack([left.square().sum(), right.square().sum()])
+        product = near * (r.left[rows] @ r.right.mT) * (q.left[rows] @ q.right.mT)
+        explained += float(product.sum() - product.diagonal(offset=start).sum())
+    totals[0] -= explained
     return totals / n**2, math.sqrt(float(squares.prod())) / n**2
+
+
+def _left_along(x: _Regressed) -> float:
+    """Return the p-value of the hypothesis that residuals of rows next to each other in y do not agree."""
+    products = (x.residual[:-1] * x.residual[1:]).sum(dim=1)
+    expected = (x.left[:-1] * x.right[1:]).sum(dim=1)
+    spread = float(products.square().sum().sqrt())
+    return float(norm.sf(float((products - expected).sum()) / spread)) if spread > 0 else 1.0
 
 
 def _width(kernel: Kernel) -> tuple[float, ...]:

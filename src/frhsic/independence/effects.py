@@ -135,8 +135,7 @@ def hsic_interval(
     True
     """
     pair = _pair(z, s, kernel_z, kernel_s, confidence, where, device)
-    value, influence = _unbiased(pair), _influence(pair.k, pair.l, pair.sums)
-    return _effect(pair, value, _law(pair, value, influence, 1.0), confidence, math.inf)
+    return _effect(pair, *_hsic_law(pair), confidence, math.inf)
 
 
 def normalized_hsic_interval(
@@ -175,14 +174,7 @@ def normalized_hsic_interval(
     1.0
     """
     pair = _pair(z, s, kernel_z, kernel_s, confidence, where, device)
-    own = [_own(gram, sums) for gram, sums in ((pair.k, pair.sums.k), (pair.l, pair.sums.l))]
-    (zz, influence_z), (ss, influence_s) = own
-    scale = math.sqrt(max(zz, 0.0)) * math.sqrt(max(ss, 0.0))
-    if scale == 0:
-        raise ValueError("z or s has no variance under its kernel, so the ratio is not defined. Pass other kernels.")
-    value = _unbiased(pair) / scale
-    influence = _influence(pair.k, pair.l, pair.sums) / scale - value / 2 * (influence_z / zz + influence_s / ss)
-    return _effect(pair, value, _law(pair, value, influence, scale), confidence, 1.0)
+    return _effect(pair, *_normalized_law(pair), confidence, 1.0)
 
 
 def equivalence_test(
@@ -222,8 +214,7 @@ def equivalence_test(
     """
     _arrays.require_positive(epsilon, "epsilon")
     pair = _pair(z, s, kernel_z, kernel_s, level, where, device)
-    value = _unbiased(pair)
-    law = _law(pair, value, _influence(pair.k, pair.l, pair.sums), 1.0)
+    value, law = _hsic_law(pair)
     threshold = law.lower_quantile(level, epsilon)
     return EquivalenceResult(
         statistic=value,
@@ -289,8 +280,22 @@ def _pair(
     return gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=LEAST_ROWS, what="an interval of HSIC")
 
 
-def _unbiased(pair: GramPair) -> float:
-    return float(pair.sums.unbiased)
+def _hsic_law(pair: GramPair) -> tuple[float, _Law]:
+    """Return the unbiased HSIC and its law."""
+    value = float(pair.sums.unbiased)
+    return value, _law(pair, value, _influence(pair.k, pair.l, pair.sums), 1.0)
+
+
+def _normalized_law(pair: GramPair) -> tuple[float, _Law]:
+    """Return the ratio of unbiased estimates and its law."""
+    own = [_own(gram, sums) for gram, sums in ((pair.k, pair.sums.k), (pair.l, pair.sums.l))]
+    (zz, influence_z), (ss, influence_s) = own
+    scale = math.sqrt(max(zz, 0.0)) * math.sqrt(max(ss, 0.0))
+    if scale == 0:
+        raise ValueError("z or s has no variance under its kernel, so the ratio is not defined. Pass other kernels.")
+    value = float(pair.sums.unbiased) / scale
+    influence = _influence(pair.k, pair.l, pair.sums) / scale - value / 2 * (influence_z / zz + influence_s / ss)
+    return value, _law(pair, value, influence, scale)
 
 
 def _own(gram: Gram, sums: GramSums) -> tuple[float, Tensor]:

@@ -51,6 +51,8 @@ class IndependenceResult:
         `pvalue` and the p-value of a one-sided normal test on the unbiased HSIC with this `standard_error`.
     standard_error
         Standard error of HSIC under dependence; None without `epsilon`.
+    caution
+        What makes the p-value doubtful, or None. Only the conditional test has a reason for it.
     """
 
     statistic: float
@@ -71,6 +73,7 @@ class IndependenceResult:
     pvalue_epsilon: float | None = None
     standard_error: float | None = None
     bandwidth_rules: tuple[str, str] = ("given", "given")
+    caution: str | None = None
 
     @property
     def rejected(self) -> bool:

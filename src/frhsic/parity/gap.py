@@ -120,9 +120,11 @@ def gdp(
 
     The standard error adds to that of a mean of :math:`g (f - \bar f)` what the wild bootstrap finds where signs are
     uncertain. In expectation a wrong sign can only lower the estimate, so the upper end of the interval is raised by a
-    bound on that loss: the interval is conservative near independence. No estimate sees a conditional mean
-    that oscillates faster than its resolution; :func:`correlation_ratio` resolves more. With several columns the error
-    probability is divided among them (Bonferroni).
+    bound on that loss: the interval is conservative near independence. Where the mean jumps at a value of a continuous
+    s, rows within the resolution of the jump get uncertain signs and the estimate is low: 0.289 at 1,000 rows and 0.305
+    at 25,000 for a gap of 0.32. No estimate sees a conditional mean that oscillates faster than its resolution;
+    :func:`correlation_ratio` resolves more. With several columns the error probability is divided among them
+    (Bonferroni).
 
     The p-value compares with resamples :math:`\mu + \xi_i (f_i - \mu)` with random signs :math:`\xi_i`, which keep the
     spread of the scores at each value of s. The common mean :math:`\mu` weights rows by the inverse of that spread.
