@@ -112,9 +112,9 @@ class Page:
     table: Path | None = None
 
     @property
-    def context(self) -> Context | None:
-        """Who decides what about whom; None without a table."""
-        return None if self.table is None else self.stated.context(self.table)
+    def context(self) -> Context:
+        """Who decides what about whom."""
+        return self.stated.context(self.table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,8 +223,9 @@ def sweep(
     models = list(selection.models)
     models[selection.position] = selection.estimator  # what is written is what is reported
     reason = (
-        f"λ = {selection.weight:g} was chosen on {selection.validation_rows:,} validation rows: {selection.reason}. "
-        f"Points and curves are of {len(test[1]):,} test rows, which had no part in training or choice."
+        f"λ = {plain(selection.weight)} was chosen on {selection.validation_rows:,} validation rows: "
+        f"{selection.reason}. Points and curves are of {len(test[1]):,} test rows, which had no part in training or "
+        "choice."
     )
     if refit:
         reason += " The chosen model was then fitted again on training and validation rows."

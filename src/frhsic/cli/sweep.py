@@ -11,6 +11,7 @@ import typer
 
 from frhsic._files import new_folder, require_writable
 from frhsic.cli import _limits, _options, _terminal, _training
+from frhsic.formatting import did_you_mean, stated
 
 if TYPE_CHECKING:
     from frhsic.selection import Rule
@@ -144,7 +145,7 @@ def _rule(within: str | None, target_gdp: float | None, test: bool) -> Rule:
         return IndependenceRule()
     if target_gdp is not None:
         if not 0 < target_gdp < math.inf:
-            raise ValueError(f"--target-gdp is {target_gdp:g}; pass a positive number, such as 0.02.")
+            raise ValueError(f"--target-gdp is {stated(target_gdp)}; pass a positive number, such as 0.02.")
         return TargetRule(target_gdp)
     return PerformanceRule() if within is None else PerformanceRule(_share(within))
 
@@ -159,8 +160,6 @@ def _share(text: str) -> float:
 
 def _require_scorer(name: str) -> None:
     from sklearn.metrics import get_scorer_names
-
-    from frhsic.formatting import did_you_mean
 
     if name not in get_scorer_names():
         raise ValueError(f"--scoring is {name!r}, no scorer of scikit-learn.{did_you_mean(name, get_scorer_names())}")

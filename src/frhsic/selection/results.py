@@ -116,7 +116,7 @@ class Selection:
         )
 
     def __repr__(self) -> str:
-        return f"Selection(weight={self.weight:g}, satisfied={self.satisfied}, candidates={len(self.candidates)})"
+        return f"Selection(weight={plain(self.weight)}, satisfied={self.satisfied}, candidates={len(self.candidates)})"
 
     def __str__(self) -> str:
         others = {"accuracy": "accuracy", "AUC": "auc", "calibration error": "calibration_error"}
