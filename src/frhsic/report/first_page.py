@@ -114,7 +114,7 @@ def _limits(audit: Audit) -> list[Question]:
     for check in audit.limits:
         lines = [_kept(check, audit)]
         if check.key == "gdp":
-            lines += _gap_in_words(audit, check)
+            lines[0] += _on_1000(audit, check)
             if check.attribute not in explained:
                 lines.append(_average_gap(audit, check.attribute))
             explained.add(check.attribute)
@@ -162,11 +162,12 @@ def _kept(check: LimitCheck, audit: Audit) -> str:
     }[check.verdict]
 
 
-def _gap_in_words(audit: Audit, check: LimitCheck) -> list[str]:
+def _on_1000(audit: Audit, check: LimitCheck) -> str:
+    """Return the gap of a chance, its upper end and its limit as numbers of 1,000 people."""
     if not audit.subject.chances:
-        return []
+        return ""
     gap, high, limit = (figure(1000 * value) for value in (check.value, check.high, check.limit))
-    return [f"Counted on 1,000 {people_of(audit)}: the gap is {gap}, at most {high}; the limit allows {limit}."]
+    return f" Counted on 1,000 {people_of(audit)}: the gap is {gap}, at most {high}; the limit allows {limit}."
 
 
 def _favoured(audit: Audit, name: str) -> str:
@@ -318,11 +319,11 @@ def _trust(report: Report) -> list[str]:
 def _blind(audit: Audit) -> list[str]:
     names = _list(attribute.name for attribute in audit.attributes)
     lines = [f"All but {names}: nothing else about the people was looked at."]
-    favoured = next((one for one in audit.attributes if one.positives is not None), None)
-    if favoured is None:
+    if all(attribute.positives is None for attribute in audit.attributes):
         lines.append("Whether wrong decisions fall on some more than on others was not looked at.")
     else:
-        lines.append(f"Gaps among others than {_favoured(audit, favoured.name)} were not looked at by themselves.")
+        good = "the good outcome" if audit.subject.favourable else outcome_of(audit)
+        lines.append(f"Those without {good} were not looked at by themselves.")
     lines.append(
         f"Whether the same person would have another score with another {names.replace(' and ', ' or ')} is a question "
         "about causes, which these data do not answer."
@@ -333,8 +334,8 @@ def _blind(audit: Audit) -> list[str]:
 def _signed(audit: Audit) -> str:
     decision = f", for the decision {audit.context.decision}" if audit.context.decision else ""
     return (
-        f"The signatures say that this page was read, and whether the score is to be used{decision}. They do not say "
-        "that it is fair or lawful in every respect: see what was not looked at."
+        f"A signature says that this page was read, and whether the score is to be used{decision}. It does not say "
+        "that the score is fair or lawful in every respect."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from frhsic.auditing import Audit, Quality
@@ -10,8 +11,8 @@ from frhsic.report.model import Report
 
 QUALITY = {
     "accuracy": "Right predictions, of 1,000 {people} (more is better)",
-    "true_positive_rate": "Of 1,000 with {outcome}: seen before (more is better)",
-    "false_positive_rate": "Of 1,000 without {outcome}: taken for such (fewer is better)",
+    "true_positive_rate": "Foreseen, of 1,000 with {outcome} (more is better)",
+    "false_positive_rate": "False alarms, of 1,000 without {outcome} (fewer is better)",
     "auc": "Pairs in the right order, of 1,000 (more is better)",
     "calibration_error": "Error of the score as a chance (less is better)",
     "squared_error": "Mean squared error (less is better)",
@@ -39,7 +40,9 @@ def people_of(audit: Audit) -> str:
 def outcome_of(audit: Audit) -> str:
     """Return the outcome that a score foretells, in quotes and without symbols; “the outcome” if it has no name."""
     name = audit.subject.target_name
-    return "the outcome" if name is None else f"“{worded(name.removeprefix('[').removesuffix(']'))}”"
+    if name is None:
+        return "the outcome"
+    return f"“{worded(name.removeprefix('[').removesuffix(']').removesuffix(' = 1').removesuffix(' = True'))}”"
 
 
 def worded(condition: str) -> str:
@@ -84,22 +87,26 @@ def cost(report: Report) -> list[str]:
         ]
     else:
         lines = ["The table compares the score with a constant, which gives everybody the same score."]
-    lines += _pairs_lost(report) + _no_better(quality)
+    judged = _pairs_lost(report) + _no_better(quality)
+    return [*lines, *([" ".join(judged)] if judged else []), " ".join(_meanings(audit, quality))]
+
+
+def _meanings(audit: Audit, quality: dict[str, Quality]) -> Iterator[str]:
+    """Yield what the words of the table mean."""
     outcome, subject = outcome_of(audit), audit.subject
     if "accuracy" in quality:
         level = stated(0.5 if subject.threshold is None else subject.threshold)
         missing = "" if subject.threshold_stated else "No threshold was stated. "
-        lines.append(f"{missing}A score of {level} or more counts as a prediction of {outcome}.")
+        yield f"{missing}A score of {level} or more counts as a prediction of {outcome}."
     if "auc" in quality:
-        lines.append(
-            f"A pair is one case with {outcome} and one without. Its order is right if the first has the higher score."
-        )
+        yield f"A pair is a case with {outcome} and one without; its order is right if the first has the higher score."
     if "calibration_error" in quality:
-        lines.append(
-            f"The error of the score as a chance is how far scores lie from how often {outcome} came among cases with "
-            "similar scores. A constant has no such error, and tells nobody apart."
+        yield (
+            f"The error of a score as a chance is how far it lies from how often {outcome} came among cases with "
+            "similar scores; a constant has none, and tells nobody apart."
         )
-    return lines
+    if "squared_error" in quality:
+        yield "The mean squared error is the mean of the squared differences between score and target."
 
 
 def _pairs_lost(report: Report) -> list[str]:
