@@ -184,7 +184,11 @@ def _frontier(result: _training.Trained) -> bytes:
     seen = frame.columns.difference(["weight", "accepted", "chosen"])
     frame = frame.rename(columns={name: f"validation_{name}" for name in seen})
     tradeoff = result.report.tradeoff
-    shown = {"accuracy" if tradeoff.higher_is_better else "mean_squared_error": "performance", "gdp": "gdp", "hsic": "hsic"}
+    shown = {
+        "accuracy" if tradeoff.higher_is_better else "mean_squared_error": "performance",
+        "gdp": "gdp",
+        "hsic": "hsic",
+    }
     for name, key in shown.items():
         frame[f"test_{name}"] = [getattr(point, key) for point in tradeoff.points]
     return frame.to_csv(index=False).encode()

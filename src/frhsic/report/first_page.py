@@ -149,7 +149,7 @@ def _kept(check: LimitCheck, audit: Audit) -> str:
             whole = f"the share of {people_of(audit)} with {outcome_of(audit)}"
         share = f"{percent(check.share)} of {whole} ({figure(check.reference)})"
         limit = f"the limit of {figure(check.limit)}, which is {share}"
-    whom = "" if check.among == "all" else f"Among {_favoured(audit, check.attribute)} alone: "
+    whom = "" if check.among == "all" else f"Among {_favoured(audit)} alone: "
     what = LIMITED[check.key].format(s=check.attribute)
     measured = (
         f"{whom or ''}{what if whom else capitalized(what)} is {figure(check.value)}; with "
@@ -170,12 +170,10 @@ def _on_1000(audit: Audit, check: LimitCheck) -> str:
     return f" Counted on 1,000 {people_of(audit)}: the gap is {gap}, at most {high}; the limit allows {limit}."
 
 
-def _favoured(audit: Audit, name: str) -> str:
-    """Return the people that Equal Opportunity is about, such as “those with the good outcome “default: 0””."""
-    good, population = audit.subject.favourable, audit[name].positives
-    if good is not None:
-        return f"those with the good outcome “{worded(good)}”"
-    return "those with " + worded("" if population is None else population.name.removeprefix("rows with "))
+def _favoured(audit: Audit) -> str:
+    """Return the people that Equal Opportunity is about."""
+    good = audit.subject.favourable
+    return f"those with {outcome_of(audit)}" if good is None else f"those with the good outcome “{worded(good)}”"
 
 
 def _drift(audit: Audit) -> list[Question]:
@@ -246,7 +244,7 @@ def _among_favoured(audit: Audit, attribute: AttributeAudit) -> list[str]:
     told = any(c.attribute == attribute.name and c.key == "gdp" and c.among == "favourable" for c in audit.limits)
     numbers = [] if attribute.positives is None or told else attribute.positives.numbers
     return [
-        f"Among {_favoured(audit, attribute.name)} alone, the average gap along {attribute.name} is "
+        f"Among {_favoured(audit)} alone, the average gap along {attribute.name} is "
         f"{figure(number.value)}; with {percent(number.interval.confidence)} confidence it lies between "
         f"{figure(number.interval.low)} and {figure(number.interval.high)}."
         for number in numbers
