@@ -240,6 +240,14 @@ def test_what_the_penalty_cost_stands_beside_the_model_without_it_and_a_constant
     assert "that had no part in training" in lines_of(report, "Can this be trusted?")[0]
 
 
+def test_a_choice_without_a_penalty_is_said_to_be_one():
+    points = samples.tradeoff().points
+    free = replace(samples.tradeoff(), points=tuple(replace(p, chosen=p.weight == 0) for p in points))
+    line = "The chosen model was trained without a penalty: nothing kept it from moving with age."
+    assert line in lines_of(Report(samples.audit("age"), tradeoff=free), "Can this be trusted?")
+    assert line not in lines_of(Report(samples.audit("age"), tradeoff=samples.tradeoff()), "Can this be trusted?")
+
+
 def test_a_score_no_better_than_a_constant_is_said_to_be_so():
     poor = replace(samples.audit(), quality=(Quality("accuracy", 0.94, 0.94, True), Quality("auc", 0.6, 0.5, True)))
     assert any("no more right predictions than the constant" in line for line in lines_of(poor, "How good"))

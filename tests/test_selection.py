@@ -50,7 +50,7 @@ def test_the_paper_s_rule_takes_the_smallest_weight_that_is_not_rejected():
 def test_practical_significance_admits_what_is_rejected_but_below_epsilon():
     _, at, why = IndependenceRule(0.05, epsilon=0.05).choose(GRID, True)
     assert at == 2
-    assert "HSIC 0.04 is below epsilon = 0.05" in why
+    assert "HSIC 0.0400 is below epsilon = 0.05" in why
 
 
 def test_a_target_takes_the_best_performance_within_it_by_the_upper_bound():

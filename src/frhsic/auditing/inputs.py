@@ -54,6 +54,8 @@ class Outcome:
             return cls(codes, coded, favoured, f"rows with {coded} = 1")
         favoured = _rows_with(column, favourable, name, "favourable")
         stated = f"{name} = {label(favourable)}"
+        if " = " in name and label(favourable) in ("0", "1"):  # a target that says already which value counts as 1
+            stated = name if label(favourable) == "1" else f"not {name}"
         return cls(codes, coded, favoured, f"rows with {stated}, the favourable outcome", stated)
 
     @property

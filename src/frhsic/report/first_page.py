@@ -280,11 +280,14 @@ def _thousand(audit: Audit) -> list[str]:
 
 def _trust(report: Report) -> list[str]:
     audit, rows = report.audit, report.audit.rows
+    names = _list(attribute.name for attribute in audit.attributes)
     if report.tradeoff is not None:
         lines = [
             f"All numbers are from {counted(rows.used, 'row')} that had no part in training or choosing the model. It "
             f"is one of {len(report.tradeoff.points)} models; the evidence shows all and says why this one."
         ]
+        if any(point.chosen and point.weight == 0 for point in report.tradeoff.points):
+            lines.append(f"The chosen model was trained without a penalty: nothing kept it from moving with {names}.")
     else:
         lines = [
             f"All numbers are from {counted(rows.used, 'row')}. They hold for new cases only if the model was not "

@@ -18,12 +18,12 @@ from frhsic.auditing.stated import Limits
 from frhsic.dependence import hsic_unbiased
 from frhsic.formatting import capitalized, figure, plain, stated
 from frhsic.frontier import band_limit
-from frhsic.held_out import scores_of
+from frhsic.held_out import rows_of, scores_of
 from frhsic.intervals import subsample
 from frhsic.parity import gdp
 from frhsic.report.driving import drivers, shifts
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
-from frhsic.sentences import summary
+from frhsic.sentences import left_out, summary
 
 if TYPE_CHECKING:
     from frhsic.estimators import ParityClassifier, ParityRegressor
@@ -65,8 +65,9 @@ def trained_report(
     chosen
         Index of the chosen model.
     X, y, sensitive_features
-        Rows that neither trained nor chose a model. With several attributes, the trade-off shows the one with the
-        largest GDP at the smallest weight, and names the GDP of the others.
+        Rows that neither trained nor chose a model; those without an attribute are left out and noted. With several
+        attributes, the trade-off shows the one with the largest GDP at the smallest weight, and names the GDP of the
+        others.
     target_name
         Name of y.
     reason
@@ -95,6 +96,14 @@ def trained_report(
     (True, True)
     """
     settings = Settings() if settings is None else settings
+    missing = np.isnan(_arrays.to_numpy(_arrays.matrix(sensitive_features, "sensitive_features", allow_missing=True)))
+    if missing.any():
+        known = np.flatnonzero(~missing.any(axis=1))
+        names = _arrays.column_names(sensitive_features, "s", missing.shape[1])
+        notes = (*notes, left_out(len(missing) - len(known), len(missing), names))
+        given = given or len(missing)
+        X, y, sensitive_features = (rows_of(part, known) for part in (X, y, sensitive_features))
+        clusters = None if clusters is None else np.asarray(clusters)[known]
     rows = _HeldOut.of(models, X, y, sensitive_features, target_name, clusters, threshold)
     points = []
     for i, model in enumerate(models):

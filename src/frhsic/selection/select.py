@@ -75,7 +75,7 @@ def select_weight(
         Unfitted. It needs a parameter `penalty_weight`, which is set, and a ``fit`` that takes `sensitive_features`. It
         is not changed. Estimators of this library are trained at once, others one after another.
     X, y, sensitive_features, sample_weight
-        As in its ``fit``.
+        As in its ``fit``. Validation rows without an attribute are left out.
     rule : Rule, float or str, optional
         A rule; a limit on GDP such as 0.02; or a text such as "gdp <= 0.02", "hsic <= 0.001", "gain >= 90%",
         "p > 0.05". None is :class:`PerformanceRule`: the least GDP at a small loss of the gain.
