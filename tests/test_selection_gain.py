@@ -401,7 +401,7 @@ def test_with_an_order_the_latest_rows_choose():
         ({"groups": np.zeros(59)}, "groups has 59 values for 60 rows"),
         ({"groups": np.zeros(60)}, "has 1 different value"),
         ({"order": np.arange(60), "validation": "last"}, "with order= pass a share"),
-        ({"order": ["31.12.2020"] * 60}, "write dates as 2024-05-31"),
+        ({"order": ["31/12/2020"] * 60}, "write dates as 2024-05-31"),
     ],
 )
 def test_a_split_that_cannot_be_is_refused(options, message):
