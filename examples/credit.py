@@ -3,11 +3,12 @@
 A bank has a LightGBM model of default, and six of a hundred applicants default. Is its score free of age? If not, what
 does it cost to make it so?
 
-python examples/credit.py
+python examples/credit.py FOLDER
 """
 
 from __future__ import annotations
 
+import argparse
 import warnings
 from pathlib import Path
 
@@ -21,7 +22,8 @@ from frhsic.estimators import LeakingBaseWarning, ParityClassifier
 from frhsic.report import Report, trained_report, write
 from frhsic.selection import select_weight
 
-LIMIT = "gdp=25%"  # of the base rate: the average gap of the mean score along age
+LIMITS = ["gdp=25%", "eo=25%"]  # of the base rate: the average gap along age, of all and of those who repaid
+THRESHOLD = 0.15  # a higher chance of default, and no loan is granted
 CONTEXT = Context.now(decision="whether a loan is granted", people="applicants", period="a made-up year")
 
 
@@ -49,7 +51,13 @@ def main(n: int = 4000, epochs: int = 40, folder: str | Path = ".") -> dict[str,
     model.fit(X[old], y[old])
 
     # 1. Audit: is the limit kept?
-    stated = {"limit": LIMIT, "context": CONTEXT, "target_name": "default", "source": "a made-up table"}
+    stated = {
+        "limit": LIMITS,
+        "threshold": THRESHOLD,
+        "context": CONTEXT,
+        "target_name": "default",
+        "source": "a made-up table",
+    }
     scores = pd.Series(model.predict_proba(X[test])[:, 1], name="probability of default")
     before = audit(scores, age[test], y[test], favourable=0, settings=settings, **stated)
     print("The model that is there:", before.limits[0].verdict, "-", before["age"].finding)
@@ -90,4 +98,6 @@ def main(n: int = 4000, epochs: int = 40, folder: str | Path = ".") -> dict[str,
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", default=".", help="where the two reports go; by default here")
+    main(folder=parser.parse_args().folder)

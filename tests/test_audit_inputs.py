@@ -93,6 +93,13 @@ def test_equal_opportunity_is_measured_on_the_favourable_outcome(target: str, ar
     np.testing.assert_array_equal(outcome.favoured, data["late"] == 0)
 
 
+@pytest.mark.parametrize(("favourable", "said", "high"), [(0, "not pays = late", False), (1, "pays = late", True)])
+def test_a_target_that_names_its_value_is_not_compared_with_a_number(favourable: int, said: str, high: bool):
+    outcome = Outcome.of(people()["late"], 400, "pays = late", None, favourable)
+    assert (outcome.favourable, outcome.favours_high) == (said, high)
+    assert outcome.favoured_name == f"rows with {said}, the favourable outcome"
+
+
 def test_the_gap_and_the_page_are_those_of_the_favourable_outcome():
     data = people()
     result = audit(data["risk"], data["age"], data["outcome"], positive="late", favourable="repaid", settings=QUICK)

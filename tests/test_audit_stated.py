@@ -70,12 +70,56 @@ def test_without_a_target_the_base_rate_is_the_mean_score():
         ("gdp=high", "pass NAME=NUMBER or NAME=NUMBER%"),
         ("gdp=0", "pass a number above 0"),
         ("probe_trees=0.1", "has no interval to decide"),
-        ("hsic=10%", "only that of gdp can be"),
+        ("probe_trees=0.1", "There are: gdp, standardized_gdp, .*, eo, .*, eo.distance_correlation"),
+        ("eo.probe_trees=0.1", "'eo.probe_trees', which has no interval"),
+        ("eo.gpd=0.1", "There are: gdp, "),
+        ("hsic=10%", "only those of gdp and eo can be"),
+        ("eo.hsic=10%", "only those of gdp and eo can be"),
     ],
 )
 def test_limits_that_cannot_be_read_are_refused(given: str, message: str):
     with pytest.raises(ValueError, match=message):
         Limit.parse(given)
+
+
+def test_every_number_with_an_interval_can_be_limited_among_all_and_among_the_favoured():
+    chance, age, y = loans()
+    plain = audit(chance, age, y, favourable=0, settings=QUICK)["s"]
+    for among, population in (("", plain.all_rows), ("eo.", plain.positives)):
+        names = [number.key for number in population.numbers if number.interval is not None]
+        assert len(names) == 6
+        found = audit(chance, age, y, favourable=0, limit={f"{among}{name}": 0.3 for name in names}, settings=QUICK)
+        for check, name in zip(found.limits, names, strict=True):
+            number = population[name]
+            assert (check.key, check.value, check.high) == (name, number.value, number.interval.high)
+            assert check.among == ("favourable" if among else "all")
+
+
+def test_a_limit_of_equal_opportunity_is_on_the_gap_among_the_favoured():
+    chance, age, y = loans()
+    found = audit(chance, age, y, favourable=0, limit=["eo=0.9", "eo=1%"], settings=QUICK)
+    apart = audit(chance[y == 0], age[y == 0], settings=QUICK)
+    assert found.limits[0].value == pytest.approx(apart["s"].all_rows["gdp"].value, rel=1e-12)
+    assert [check.verdict for check in found.limits] == ["kept", "not kept"]
+    assert found.limits[1].limit == pytest.approx(0.01 * y.mean())
+    assert Audit.from_json(found.to_json()) == found
+
+
+def test_equal_opportunity_cannot_be_limited_where_there_is_none():
+    chance, age, y = loans()
+    with pytest.raises(ValueError, match="pass the target y as well"):
+        audit(chance, age, limit="eo=0.1", settings=QUICK)
+    with pytest.raises(ValueError, match=r"the limit of eo cannot be checked for s: .* equal opportunity asks"):
+        audit(chance, age, 3 * y + chance, limit="eo=0.1", settings=QUICK)
+
+
+def test_an_audit_that_was_written_before_these_limits_is_read(audited):
+    earlier = json.loads(audited.to_json())
+    for check in earlier["limits"]:
+        del check["among"]
+    for subject in (earlier["subject"], *(attribute["subject"] for attribute in earlier["attributes"])):
+        del subject["favourable"], subject["favours_high"]
+    assert Audit.from_json(json.dumps(earlier)) == audited
 
 
 def test_a_share_of_a_base_rate_that_is_not_positive_is_refused():
@@ -93,6 +137,7 @@ def test_quality_is_that_of_the_definition_beside_a_constant():
     assert found["accuracy"] == (0.5, 0.5)
     assert found["auc"] == (np.mean(pairs), 0.5)
     assert found["calibration_error"][1] == 0.0
+    assert (found["true_positive_rate"], found["false_positive_rate"]) == ((0.5, 0.0), (0.5, 0.0))
     assert {one.key for one in qualities(scores - 1, y, None)} == {"auc"}
     other = next(qualities(scores, 3 * y + scores, None))
     assert (other.key, other.value) == ("squared_error", pytest.approx(np.mean(9 * y)))

@@ -1,5 +1,6 @@
 """`frhsic train`, `sweep` and `demo` as a user meets them: what they read, refuse and write, how they exit."""
 
+import html
 import json
 import re
 import subprocess
@@ -225,7 +226,7 @@ def test_a_sweep_over_boosted_trees_is_that_of_select_weight_and_its_model_predi
 def test_a_choice_that_is_not_met_is_written_told_and_exits_with_1(swept):
     said, out, stderr = swept
     assert said["satisfied"] is False
-    assert "not met: no weight keeps gdp at 1e-06" in stderr
+    assert "not met: no weight keeps GDP at 1 × 10⁻⁶" in stderr
     assert said["notes"] == []  # it is told once
     assert sorted(path.name for path in out.iterdir()) == ["frontier.csv", "model.safetensors", "models", "report.html"]
 
@@ -525,13 +526,17 @@ def test_on_a_terminal_it_tells_the_finding_the_tradeoff_and_both_audits(monkeyp
     assert figure(numbers["probe_linear"].value) in text
 
 
-def test_off_a_terminal_the_paths_are_all_that_is_printed(folder, tmp_path):
+def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error(folder, tmp_path):
     code = "from frhsic.cli import main; main()"
     arguments = ["train", str(folder / "people.csv"), "-t", "approved", "-s", "age", *FEATURES, *FAST, "--weight", "0"]
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=240
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    notes = [line.removeprefix("note: ") for line in done.stderr.splitlines()]
+    page = (tmp_path / "frhsic-report.html").read_text(encoding="utf-8")
+    assert "--positive was not given: scores are the probability of 'yes', the last in the alphabet." in notes
+    assert all(html.escape(note).replace("&#x27;", "&#39;") in page.replace("\u00a0", " ") for note in notes)
     assert done.stdout == "frhsic-model.safetensors\nfrhsic-report.html\n"
     assert (tmp_path / "frhsic-report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert frhsic.load(tmp_path / "frhsic-model.safetensors").verbose is False

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -177,11 +177,14 @@ LINES = """(cell) => {
 def test_the_first_page_fits_every_width_and_breaks_no_number(visit):
     page = visit(report_of("synthetic"), reduced_motion="reduce").page
     assert page.locator("#decision .verdict").all_inner_texts() == ["kept", "not kept"]
-    for width in (390, 900, 1280):
+    for width in (380, 900, 1280):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         for cell in page.locator("table.quality td").all():
             assert cell.evaluate(LINES) == 1
+        for cell in page.locator("table.quality th").all():  # no word is cut
+            assert cell.evaluate("(cell) => cell.scrollWidth <= cell.clientWidth")
+            assert cell.evaluate("(cell) => getComputedStyle(cell).overflowWrap") == "normal"
         ARTIFACTS.mkdir(exist_ok=True)
         page.screenshot(path=ARTIFACTS / f"report-first-{width}.png", full_page=True)
 
@@ -225,6 +228,47 @@ def test_clicking_a_point_of_the_tradeoff_changes_the_curve(visit):
     assert "λ = 0" in page.locator("#weight-said").inner_text()
     assert drawn(page) != before
     assert page.locator("tr.selected").get_attribute("data-point") == "0"
+
+
+def crowded():
+    """A trade-off whose first three points lie on each other."""
+    report = samples.full()
+    points = report.tradeoff.points
+    first = points[0]
+    same = tuple(replace(p, performance=first.performance, gdp=first.gdp) for p in points[1:3])
+    return replace(report, tradeoff=replace(report.tradeoff, points=(first, *same, *points[3:])))
+
+
+def chosen(page):
+    return page.locator("tr.selected").get_attribute("data-point")
+
+
+def test_points_on_each_other_are_reached_by_clicking_again(visit):
+    page = visit(crowded(), reduced_motion="reduce").page
+    box = page.locator("[data-figure=tradeoff] g.point[data-point='0'] .hit").bounding_box()
+    reached = set()
+    for _ in range(3):
+        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        reached.add(chosen(page))
+    assert reached == {"0", "1", "2"}
+
+
+def test_every_point_is_reached_in_the_table_and_by_the_keyboard(visit):
+    page = visit(crowded(), reduced_motion="reduce").page
+    page.locator("tr[data-point='1'] input").check()
+    assert chosen(page) == "1"
+    page.keyboard.press("ArrowDown")
+    assert chosen(page) == "2"
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    assert chosen(page) == "0"
+    assert page.locator("input[name=point]:checked").get_attribute("value") == "0"
+    page.locator("[data-figure=tradeoff] .plot").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert chosen(page) == "2"
+    assert "Enter chooses one" in page.locator("[data-figure=tradeoff] .plot").get_attribute("aria-label")
 
 
 def test_the_curve_that_is_shown_is_the_chosen_models_own(visit):

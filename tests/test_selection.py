@@ -50,7 +50,7 @@ def test_the_paper_s_rule_takes_the_smallest_weight_that_is_not_rejected():
 def test_practical_significance_admits_what_is_rejected_but_below_epsilon():
     _, at, why = IndependenceRule(0.05, epsilon=0.05).choose(GRID, True)
     assert at == 2
-    assert "HSIC 0.04 is below epsilon = 0.05" in why
+    assert "HSIC 0.0400 is below epsilon = 0.05" in why
 
 
 def test_a_target_takes_the_best_performance_within_it_by_the_upper_bound():
@@ -63,7 +63,7 @@ def test_a_target_takes_the_best_performance_within_it_by_the_upper_bound():
     admitted, at, why = TargetRule(0.001).choose(GRID, True)
     assert not any(admitted)
     assert at == 3
-    assert "no weight keeps gdp at 0.001" in why
+    assert "no weight keeps GDP at 0.001" in why
 
 
 def test_within_a_loss_of_the_gain_the_least_gap_is_taken():
@@ -140,7 +140,7 @@ def test_the_frontier_has_the_candidates_and_the_unpenalised_model_as_its_baseli
 def test_a_target_that_no_weight_meets_is_said_to_be_unmet():
     X, y, s = biased(150)
     model = ParityClassifier(**{**QUICK, "epochs": 2})
-    with pytest.warns(UnmetTargetWarning, match="no weight keeps gdp at 1e-06"):
+    with pytest.warns(UnmetTargetWarning, match="no weight keeps GDP at 1 × 10⁻⁶"):
         found = select_weight(model, X, y, sensitive_features=s, rule=TargetRule(1e-6), weights=[1.0])
     assert not found.satisfied
 

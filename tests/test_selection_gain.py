@@ -13,10 +13,12 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, make_sco
 
 from estimator_samples import QUICK
 from frhsic import select_weight
+from frhsic.auditing import Settings
 from frhsic.estimators import ParityClassifier
 from frhsic.frontier import Frontier, Run
 from frhsic.independence import gamma_test
 from frhsic.parity import gdp
+from frhsic.report import trained_report
 from frhsic.selection import (
     Candidate,
     IndependenceRule,
@@ -399,7 +401,7 @@ def test_with_an_order_the_latest_rows_choose():
         ({"groups": np.zeros(59)}, "groups has 59 values for 60 rows"),
         ({"groups": np.zeros(60)}, "has 1 different value"),
         ({"order": np.arange(60), "validation": "last"}, "with order= pass a share"),
-        ({"order": ["31.12.2020"] * 60}, "write dates as 2024-05-31"),
+        ({"order": ["31/12/2020"] * 60}, "write dates as 2024-05-31"),
     ],
 )
 def test_a_split_that_cannot_be_is_refused(options, message):
@@ -443,3 +445,38 @@ def test_each_step_is_told():
         "measuring 1 models on 80 validation rows",
         "fitting weight 0.1 again on all 400 rows",
     ]
+
+
+def test_rows_without_an_attribute_are_neither_chosen_nor_reported_on():
+    X, y, age = credit(1200)
+    s = np.where(np.arange(1200) % 10 == 3, np.nan, age)
+    new, known = slice(600, 1200), 600 + np.flatnonzero(~np.isnan(s[600:]))
+    first = (X[:600], y[:600])
+    some = select_weight(Mixed(), *first, sensitive_features=s[:600], validation=(X[new], y[new], s[new]), weights=[1])
+    rest = (X[known], y[known], s[known])
+    same = select_weight(Mixed(), *first, sensitive_features=s[:600], validation=rest, weights=[1])
+    assert some.validation_rows == len(known) == 540
+    assert some.to_frame().equals(same.to_frame())
+    left, kept = (
+        some.evaluate(X[new], y[new], sensitive_features=s[new]),
+        same.evaluate(*rest[:2], sensitive_features=rest[2]),
+    )
+    assert (left.rows, left.performance, left.gain) == (kept.rows, kept.performance, kept.gain)
+    quick = Settings(resamples=20, shuffles=1, max_rows=100, probe_rows=100)
+    report = trained_report(some.models, some.position, X[new], y[new], sensitive_features=s[new], settings=quick)
+    assert (report.audit.rows.used, report.audit.rows.given) == (540, 600)
+    assert "60 of 600 rows lack s and are left out." in report.audit.remarks
+    with pytest.raises(ValueError, match="missing in all 600 rows"):
+        some.evaluate(X[new], y[new], sensitive_features=np.full(600, np.nan))
+
+
+def test_accuracy_in_the_trade_off_is_at_the_stated_threshold():
+    X, y, age = credit(900)
+    models = [Mixed(weight).fit(X, y) for weight in (0.0, 1.0)]
+    quick = Settings(resamples=20, shuffles=1, max_rows=100, probe_rows=100)
+    report = trained_report(models, 1, X, y, sensitive_features=age, threshold=0.1, settings=quick)
+    for point, model in zip(report.tradeoff.points, models, strict=True):
+        assert point.performance == pytest.approx(np.mean((model.predict_proba(X)[:, 1] >= 0.1) == (y == 1)), abs=1e-12)
+    assert report.tradeoff.performance_name == "Accuracy at 0.1"
+    quality = {one.key: one.value for one in report.audit.quality}
+    assert report.tradeoff.points[1].performance == pytest.approx(quality["accuracy"], abs=1e-12)

@@ -64,9 +64,16 @@ def test_every_row_of_a_part_is_later_than_every_row_of_the_one_before(keys, sha
         assert abs(len(part) - 200 * share) <= np.bincount(day).max()
 
 
+def test_dates_with_dots_are_day_month_and_year():
+    written = ["02.12.2023", "01.02.2024", "28.01.2024", "03.01.2024"]
+    parts = in_order(written, [0.5])
+    assert [set(part.tolist()) for part in parts] == [{0, 3}, {1, 2}]
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
+        (["01/02/2024", "02/01/2024"], "whose order in time is not clear"),
         ([1.0, None, 2.0], "order lacks a value in 1 of 3 rows"),
         ([1, 1, 1], "order has 1 different value"),
         ([[1, 2], [3, 4]], "pass one value for each row"),

@@ -13,6 +13,7 @@ SHOWN = 30
 
 __all__ = [
     "capitalized",
+    "chance",
     "counted",
     "did_you_mean",
     "figure",
@@ -21,6 +22,7 @@ __all__ = [
     "printable",
     "printable_json",
     "probability",
+    "stated",
     "upper_figure",
 ]
 
@@ -78,6 +80,17 @@ def plain(value: float) -> str:
     return text.rstrip("0").removesuffix(".") if "." in text and "×" not in text else text
 
 
+def stated(value: float) -> str:
+    """Format a number that a person typed, such as a limit: with all of its digits.
+
+    Examples
+    --------
+    >>> stated(0.05), stated(0.01234), stated(10000.0)
+    ('0.05', '0.01234', '10,000')
+    """
+    return plain(value) if float(f"{value:.3g}") == value else f"{value:,.10g}"
+
+
 def probability(value: float | None) -> str:
     """Format a p-value.
 
@@ -89,6 +102,17 @@ def probability(value: float | None) -> str:
     if value is None:
         return "–"
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def chance(pvalue: float) -> str:
+    """Format a p-value as it follows the letter p.
+
+    Examples
+    --------
+    >>> chance(0.0002), chance(0.04)
+    ('< 0.001', '= 0.040')
+    """
+    return probability(pvalue) if pvalue < 0.001 else f"= {probability(pvalue)}"
 
 
 def percent(value: float) -> str:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from frhsic.formatting import capitalized, counted, figure, percent, plain, probability, upper_figure
+from frhsic.formatting import capitalized, chance, counted, figure, percent, plain, upper_figure
 
 if TYPE_CHECKING:
     from frhsic.auditing import AttributeAudit, Audit, CertificateRow, Contrast, Curve, Number, Subject
@@ -160,8 +160,8 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
     fine, coarse = (number.settings.get(f"value at {share} the resolution") for share in ("half", "twice"))
     if pvalue is not None:
         verdict = "does not explain" if pvalue <= subject.level else "could explain"
-        test = f" Chance alone {verdict} it (p {_chance(pvalue)})."
-    return SENTENCES.get(number.key, "{key}: {value}.").format(
+        test = f" Chance alone {verdict} it (p {chance(pvalue)})."
+    text = SENTENCES.get(number.key, "{key}: {value}.").format(
         key=number.key,
         f=score_phrase(subject),
         z=subject_phrase(subject),
@@ -182,6 +182,7 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
         low=LOW_INFORMATION if subject.dimensions > FEW_DIMENSIONS else "",
         quantile=plain(float(number.settings.get("quantile", 0.5))),
     )
+    return capitalized(text)
 
 
 def contrast_sentence(contrast: Contrast, curve: Curve, subject: Subject, s: str) -> str:
@@ -244,19 +245,19 @@ def findings(attribute: AttributeAudit) -> list[str]:
     test = numbers.get("hsic")
     decisive = None if test is None else test.deciding_pvalue
     if test is not None and decisive is not None:
-        chance = _chance(decisive)
+        by = chance(decisive)
         if decisive <= subject.level:
-            lines.append(f"{capitalized(z)} and {s} are dependent (HSIC test, p {chance}).")
+            lines.append(f"{capitalized(z)} and {s} are dependent (HSIC test, p {by}).")
         else:
             rows = counted(test.rows, "row")
-            lines.append(f"The HSIC test finds no dependence between {z} and {s} in {rows} (p {chance}).")
+            lines.append(f"The HSIC test finds no dependence between {z} and {s} in {rows} (p {by}).")
     given = numbers.get("separation")
     conditional = None if given is None else given.deciding_pvalue
     if conditional is not None:
         depends = "depends" if conditional <= subject.level else "is not seen to depend"
         lines.append(
             f"Among rows with an equal {subject.target_name}, {score_phrase(subject)} {depends} on {s} "
-            f"(p {_chance(conditional)})."
+            f"(p {chance(conditional)})."
         )
     probes = [numbers[key] for key in ("probe_linear", "probe_trees") if key in numbers]
     if probes:
@@ -285,10 +286,6 @@ def _gap(number: Number, overall: float, subject: Subject, s: str) -> list[str]:
             f"{figure(interval.high)}; if {s} made no difference, chance alone would show about {figure(null)}."
         )
     return lines
-
-
-def _chance(pvalue: float) -> str:
-    return probability(pvalue) if pvalue < 0.001 else f"= {probability(pvalue)}"
 
 
 def warnings(audit: Audit) -> list[str]:

@@ -80,14 +80,16 @@ def _complete(values: Any, name: str) -> np.ndarray:
 
 
 def _dates(column: np.ndarray, name: str) -> np.ndarray:
-    """Return text as dates; raise on text whose order is not that of time."""
-    try:
-        return pd.to_datetime(pd.Series(column.tolist()), format="ISO8601", utc=True).to_numpy()
-    except (ValueError, TypeError):
-        raise ValueError(
-            f"{name} holds {str(column[0])!r}, whose order in time is not clear; write dates as 2024-05-31, or as "
-            "numbers."
-        ) from None
+    """Return text as dates, such as 2024-05-31 or 31.05.2024; raise on text whose order is not that of time."""
+    for written in ("ISO8601", "%d.%m.%Y"):
+        try:
+            return pd.to_datetime(pd.Series(column.tolist()), format=written, utc=True).to_numpy()
+        except (ValueError, TypeError):
+            continue
+    raise ValueError(
+        f"{name} holds {str(column[0])!r}, whose order in time is not clear; write dates as 2024-05-31 or 31.05.2024, "
+        "or as numbers."
+    )
 
 
 def _dealt(codes: np.ndarray, shares: Sequence[float], found: str) -> list[np.ndarray]:

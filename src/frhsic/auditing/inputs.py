@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,15 @@ LEAST_ROWS = 20
 class Outcome:
     """A target as numbers, and the rows with the favourable outcome.
 
-    `favoured` is None if the target does not say which rows these are.
+    `favoured` is None if the target does not say which rows these are; `favourable` is the value that was stated, in
+    words, or None.
     """
 
     codes: np.ndarray
     name: str
     favoured: np.ndarray | None
     favoured_name: str
+    favourable: str | None = None
 
     @classmethod
     def of(cls, y: Any, n: int, name: str | None, positive: object, favourable: object) -> Outcome:
@@ -51,12 +53,22 @@ class Outcome:
             favoured = codes == 1 if set(np.unique(codes)) <= {0.0, 1.0} else None
             return cls(codes, coded, favoured, f"rows with {coded} = 1")
         favoured = _rows_with(column, favourable, name, "favourable")
-        return cls(codes, coded, favoured, f"rows with {name} = {label(favourable)}, the favourable outcome")
+        stated = f"{name} = {label(favourable)}"
+        if " = " in name and label(favourable) in ("0", "1"):  # a target that says already which value counts as 1
+            stated = name if label(favourable) == "1" else f"not {name}"
+        return cls(codes, coded, favoured, f"rows with {stated}, the favourable outcome", stated)
+
+    @property
+    def favours_high(self) -> bool | None:
+        """Whether a high score speaks for the favourable outcome; None if that was not stated."""
+        if self.favourable is None or self.favoured is None:
+            return None
+        return bool(self.codes[self.favoured].mean() > self.codes.mean())
 
     def keep(self, rows: np.ndarray) -> Outcome:
         """Return the outcome of some of the rows."""
         favoured = None if self.favoured is None else self.favoured[rows]
-        return Outcome(self.codes[rows], self.name, favoured, self.favoured_name)
+        return replace(self, codes=self.codes[rows], favoured=favoured)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from frhsic.auditing.results import Contrast, Curve, Number, Omitted, Population
 from frhsic.auditing.scores import ScoreQuantiles, score_quantiles
 from frhsic.dependence import eipm, kernel_hgr, mutual_information
 from frhsic.dependence._inputs import column_scales
+from frhsic.formatting import stated
 from frhsic.independence import conditional_test, gamma_test, hsic_interval, normalized_hsic_interval
 from frhsic.intervals import Interval, Statistic, shuffled_mean, subsample
 from frhsic.kernels import HalfDistance, Kernel, PerColumn, default_gaussian
@@ -335,7 +336,7 @@ def _contrast(rows: Rows, at: float, settings: Settings) -> Contrast:
     near = local_mean(rows.scores, rows.s, at, confidence=settings.confidence, **rows.design)
     place: dict[str, Any] = {"start": near.start, "end": near.end}
     if near.rows < settings.sparse_rows:
-        reason = f"fewer than {settings.sparse_rows:g} rows are near"
+        reason = f"fewer than {stated(settings.sparse_rows)} rows are near"
         return Contrast(at, near.value, near.rows, sparse=True, no_interval=reason, **place)
     interval = Interval(*near.interval, near.confidence, "Student's t, or Clopper and Pearson for 0/1 decisions")
     return Contrast(at, near.value, near.rows, sparse=False, interval=interval, **place)

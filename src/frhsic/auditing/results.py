@@ -44,6 +44,9 @@ class Subject:
         Mean of the target or, without one, of the scores; None without both.
     chances
         Whether all scores lie between 0 and 1.
+    favourable, favours_high
+        The outcome that is good for a person, such as ``"default = 0"``, and whether a high score speaks for it; None
+        where nobody stated one.
     """
 
     kind: str
@@ -57,6 +60,8 @@ class Subject:
     threshold_stated: bool = False
     base_rate: float | None = None
     chances: bool = False
+    favourable: str | None = None
+    favours_high: bool | None = None
 
     @property
     def level(self) -> float:

@@ -26,7 +26,7 @@ from frhsic.auditing.results import (
 )
 from frhsic.auditing.scores import are_probabilities, qualities
 from frhsic.auditing.stated import Context, Limits, checked, limits_of
-from frhsic.formatting import plain
+from frhsic.formatting import capitalized, plain
 from frhsic.intervals import holm
 from frhsic.probes import cross_fitted_scores
 from frhsic.sentences import subject_phrase
@@ -110,7 +110,8 @@ def audit(
         The other measures take the rows as independent.
     limit
         Limits on numbers that have an interval: ``"gdp=0.05"``, or ``"gdp=10%"`` of the base rate (the mean of y or,
-        without y, of the scores); a list or a mapping for several. The interval decides whether one is kept.
+        without y, of the scores); a list or a mapping for several. ``eo`` is GDP among the rows with the favourable
+        outcome (Equal Opportunity), ``eo.hsic`` HSIC among them. The interval decides whether a limit is kept.
     threshold
         Score from which on the decision is yes. By default 0.5 for scores between 0 and 1; other scores have none.
     context
@@ -148,6 +149,8 @@ def audit(
         sample_weight=sample_weight,
         clusters=clusters,
     )
+    if inputs.outcome is None and any(one.among == "favourable" for one in limits):
+        raise ValueError("a limit of eo is about the rows with the favourable outcome; pass the target y as well.")
     values, attributes, names, name = inputs.values, inputs.attributes, inputs.names, inputs.name
     n, outcome = len(values), inputs.outcome
     embedding = values.shape[1] > 1
@@ -170,6 +173,8 @@ def audit(
         stated,
         None if rated is None else float(rated.mean()),
         chances,
+        None if outcome is None else outcome.favourable,
+        None if outcome is None else outcome.favours_high,
     )
     requested = _requested(at, names, attributes)
 
@@ -190,7 +195,7 @@ def audit(
         numbers = tuple(dependence(rows_of(list(range(len(names))), together), settings, omitted, step, jointly=True))
         joint = Population(together, n, numbers, omitted=tuple(omitted))
     return Audit(
-        title=title or f"{name} against {' and '.join(names)}",
+        title=title or f"{capitalized(name)} against {' and '.join(names)}",
         source=source,
         subject=subject,
         rows=RowCounts(

@@ -23,7 +23,8 @@ class Quality:
     Attributes
     ----------
     key
-        ``"accuracy"``, ``"auc"``, ``"calibration_error"`` or ``"squared_error"``.
+        ``"accuracy"``, ``"true_positive_rate"``, ``"false_positive_rate"``, ``"auc"``, ``"calibration_error"`` or
+        ``"squared_error"``.
     value, constant
         That of the scores, and that of the constant.
     higher_is_better
@@ -60,8 +61,11 @@ def qualities(scores: np.ndarray, y: np.ndarray, threshold: float | None) -> Ite
     if set(np.unique(y)) <= {0.0, 1.0}:
         rate = float(y.mean())
         if threshold is not None:
-            right = float(((scores >= threshold) == (y == 1)).mean())
-            yield Quality("accuracy", right, max(rate, 1 - rate), True)
+            yes, usual = scores >= threshold, float(rate > 0.5)  # the constant predicts the more frequent outcome
+            yield Quality("accuracy", float((yes == (y == 1)).mean()), max(rate, 1 - rate), True)
+            if 0 < rate < 1:
+                yield Quality("true_positive_rate", float(yes[y == 1].mean()), usual, True)
+                yield Quality("false_positive_rate", float(yes[y == 0].mean()), usual, False)
         if 0 < rate < 1:
             yield Quality("auc", float(roc_auc_score(y, scores)), 0.5, True)
         if are_probabilities(scores):

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from frhsic.formatting import did_you_mean
+from frhsic.formatting import did_you_mean, stated
+from frhsic.sentences import LABELS
 
 if TYPE_CHECKING:
     from frhsic.auditing.results import AttributeAudit
@@ -22,10 +23,13 @@ LIMITED = ("gdp", "standardized_gdp", "correlation_ratio", "hsic", "hsic_effect"
 """Numbers that a limit can be stated for: those with an interval, which decides whether the limit is kept."""
 IN_UNITS_OF_THE_SCORE = ("gdp",)
 """Numbers whose limit can be a share of the base rate."""
+FAVOURABLE = "eo"
+"""Names a number among the rows with the favourable outcome (Equal Opportunity): ``eo`` is GDP, ``eo.hsic`` HSIC."""
 PACKAGES = ("frhsic", "numpy", "scikit-learn", "torch")
 
+Among = Literal["all", "favourable"]
 Limits = str | Sequence[str] | Mapping[str, float | str]
-"""Limits as people write them: ``"gdp=0.05"``, ``["gdp=10%"]`` or ``{"gdp": 0.05}``."""
+"""Limits as people write them: ``"gdp=0.05"``, ``["gdp=10%", "eo=0.05"]`` or ``{"gdp": 0.05}``."""
 
 
 @dataclass(frozen=True)
@@ -35,31 +39,33 @@ class Limit:
     Examples
     --------
     >>> Limit.parse("gdp=0.05")
-    Limit(key='gdp', value=0.05, relative=False)
-    >>> Limit.parse("gdp <= 10 %")
-    Limit(key='gdp', value=0.1, relative=True)
+    Limit(key='gdp', value=0.05, relative=False, among='all')
+    >>> Limit.parse("eo <= 10 %")
+    Limit(key='gdp', value=0.1, relative=True, among='favourable')
     """
 
     key: str
     value: float
     relative: bool = False
+    among: Among = "all"
 
     def __post_init__(self) -> None:
+        name = limit_name(self.key, self.among)
         if self.key not in LIMITED:
-            raise ValueError(
-                f"a limit names {self.key!r}, which has no interval to decide.{did_you_mean(self.key, LIMITED)}"
-            )
+            names = [*LIMITED, FAVOURABLE, *(limit_name(key, "favourable") for key in LIMITED[1:])]
+            hint = f" There are: {', '.join(names)}." if self.key in LABELS else did_you_mean(name, names)
+            raise ValueError(f"a limit names {name!r}, which has no interval to decide.{hint}")
         if not (math.isfinite(self.value) and self.value > 0):
-            raise ValueError(f"the limit of {self.key} is {self.value:g}; pass a number above 0, such as 0.05.")
+            raise ValueError(f"the limit of {name} is {stated(self.value)}; pass a number above 0, such as 0.05.")
         if self.relative and self.key not in IN_UNITS_OF_THE_SCORE:
             raise ValueError(
-                f"the limit of {self.key} is a share of the base rate; only that of gdp can be. Pass a number."
+                f"the limit of {name} is a share of the base rate; only those of gdp and eo can be. Pass a number."
             )
 
     @classmethod
     def parse(cls, text: str) -> Limit:
         """Return the limit that a text states, such as ``gdp=0.05`` or ``gdp=10%`` (of the base rate)."""
-        parts = re.fullmatch(r"\s*(\w+)\s*(?:<=|=)\s*([-+.\deE]+)\s*(%?)\s*", text)
+        parts = re.fullmatch(r"\s*([\w.]+)\s*(?:<=|=)\s*([-+.\deE]+)\s*(%?)\s*", text)
         try:
             key, number, sign = parts.groups() if parts else ("", "", "")
             value = float(number)
@@ -67,7 +73,20 @@ class Limit:
             raise ValueError(
                 f"the limit is {text!r}; pass NAME=NUMBER or NAME=NUMBER%, such as gdp=0.05 or gdp=10%."
             ) from None
-        return cls(key, round(value / 100, 15) if sign else value, bool(sign))
+        among, key = _split(key)
+        return cls(key, round(value / 100, 15) if sign else value, bool(sign), among)
+
+
+def limit_name(key: str, among: Among) -> str:
+    """Return the name of a limit as people write it, such as ``gdp``, ``eo`` or ``eo.hsic``."""
+    if among == "all":
+        return key
+    return FAVOURABLE if key == "gdp" else f"{FAVOURABLE}.{key}"
+
+
+def _split(name: str) -> tuple[Among, str]:
+    first, _, rest = name.partition(".")
+    return ("favourable", rest or "gdp") if first == FAVOURABLE else ("all", name)
 
 
 def limits_of(limits: Limits) -> tuple[Limit, ...]:
@@ -99,6 +118,8 @@ class LimitCheck:
         The estimate and its interval.
     share, reference
         Where the limit is a share of the base rate: the share and the base rate.
+    among
+        ``"all"`` rows, or those with the ``"favourable"`` outcome (Equal Opportunity).
     """
 
     attribute: str
@@ -110,6 +131,7 @@ class LimitCheck:
     confidence: float
     share: float | None = None
     reference: float | None = None
+    among: str = "all"
 
     @property
     def verdict(self) -> str:
@@ -121,12 +143,16 @@ class LimitCheck:
 
 def checked(attribute: AttributeAudit, limit: Limit, base_rate: float | None) -> LimitCheck:
     """Return whether an attribute keeps a limit; `base_rate` is the mean of the target, or else of the score."""
+    unchecked = f"the limit of {limit_name(limit.key, limit.among)} cannot be checked for {attribute.name}"
+    population = attribute.all_rows if limit.among == "all" else attribute.positives
+    if population is None:
+        raise ValueError(f"{unchecked}: {attribute.no_positives}")
     try:
-        number = attribute.all_rows[limit.key]
+        number = population[limit.key]
     except KeyError as error:
-        raise ValueError(f"the limit of {limit.key} cannot be checked for {attribute.name}: {error.args[0]}") from None
+        raise ValueError(f"{unchecked}: {error.args[0]}") from None
     if number.interval is None:
-        raise ValueError(f"the limit of {limit.key} cannot be checked for {attribute.name}: {number.no_interval}.")
+        raise ValueError(f"{unchecked}: {number.no_interval}.")
     if limit.relative and (base_rate is None or base_rate <= 0):
         raise ValueError("a limit in percent is a share of the base rate, which is not above 0 here; pass a number.")
     interval, reference = number.interval, base_rate if limit.relative else None
@@ -140,6 +166,7 @@ def checked(attribute: AttributeAudit, limit: Limit, base_rate: float | None) ->
         interval.confidence,
         None if reference is None else limit.value,
         reference,
+        limit.among,
     )
 
 

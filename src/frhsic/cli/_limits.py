@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from frhsic.cli import _options
-from frhsic.formatting import did_you_mean, figure
+from frhsic.formatting import chance, did_you_mean, figure, stated
 from frhsic.sentences import LABELS
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ def exceeded(audit: Audit, limits: dict[str, float]) -> list[str]:
                 number = attribute.all_rows[key]
             except KeyError as error:
                 raise ValueError(
-                    f"--fail-above {key}={limit:g} cannot be checked for {attribute.name}: {error.args[0]}"
+                    f"--fail-above {key}={stated(limit)} cannot be checked for {attribute.name}: {error.args[0]}"
                 ) from None
             if number.value > limit:
                 lines.append(
-                    f"above the limit: {key} of {attribute.name} is {figure(number.value)}, more than {limit:g}."
+                    f"above the limit: {key} of {attribute.name} is {figure(number.value)}, more than {stated(limit)}."
                 )
     return lines
 
@@ -60,7 +60,7 @@ def grown(audit: Audit) -> list[str]:
     """Return a sentence for each gap that has grown since the earlier audit."""
     return [
         f"gap grown: gdp of {change.attribute} went from {figure(change.before)} to {figure(change.after)} "
-        f"(p = {change.adjusted_pvalue:.3g})."
+        f"(p {chance(change.adjusted_pvalue)})."
         for change in audit.drift
         if change.verdict == "grown"
     ]
@@ -68,12 +68,15 @@ def grown(audit: Audit) -> list[str]:
 
 def not_kept(audit: Audit) -> list[str]:
     """Return a sentence for each stated limit that is not shown to be kept."""
+    from frhsic.auditing.stated import limit_name
+
     lines = []
     for check in audit.limits:
         if check.verdict != "kept":
             said = "not kept" if check.verdict == "not kept" else "cannot be told"
+            name = limit_name(check.key, check.among)
             lines.append(
-                f"limit {said}: {check.key} of {check.attribute} is {figure(check.value)} ({figure(check.low)} to "
+                f"limit {said}: {name} of {check.attribute} is {figure(check.value)} ({figure(check.low)} to "
                 f"{figure(check.high)}), limit {figure(check.limit)}."
             )
     return lines

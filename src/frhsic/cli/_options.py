@@ -98,8 +98,8 @@ class Stated:
     limit: Annotated[
         list[str] | None,
         typer.Option(
-            help="Limit such as gdp=0.05, or gdp=10% of the base rate: the report says whether it is kept, and the "
-            "exit code is 1 unless it is; may be repeated."
+            help="Limit such as gdp=0.05, gdp=10% of the base rate, or eo=0.05 among rows with the favourable outcome: "
+            "the report says whether it is kept, and the exit code is 1 unless it is; may be repeated."
         ),
     ] = None
     threshold: Annotated[
@@ -126,7 +126,7 @@ class Stated:
         find_browser()
         return {"PDF": self.pdf}
 
-    def context(self, data: Path, model: Path | None = None) -> Context:
+    def context(self, data: Path | None, model: Path | None = None) -> Context:
         """Return who decides what about whom, with the present time and the fingerprints of the files."""
         from frhsic.auditing import Context
 

@@ -112,9 +112,9 @@ class Page:
     table: Path | None = None
 
     @property
-    def context(self) -> Context | None:
-        """Who decides what about whom; None without a table."""
-        return None if self.table is None else self.stated.context(self.table)
+    def context(self) -> Context:
+        """Who decides what about whom."""
+        return self.stated.context(self.table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +155,7 @@ def read(columns: _options.Columns, seed: int) -> TrainingTable:
         columns.split_by,
     )
     with _terminal.progress() as watch:
-        return read_training_table(
+        table = read_training_table(
             columns.table,
             roles,
             seed=seed,
@@ -163,6 +163,11 @@ def read(columns: _options.Columns, seed: int) -> TrainingTable:
             advice=_options.advice(),
             options=_options.read_options(columns.delimiter, columns.decimal),
         )
+    labels = sorted(set(table.y.tolist())) if table.binary and columns.positive is None else []
+    if not labels or not isinstance(labels[1], str):
+        return table
+    note = f"--positive was not given: scores are the probability of {labels[1]!r}, the last in the alphabet."
+    return replace(table, notes=(*table.notes, note))
 
 
 def train(
@@ -223,8 +228,9 @@ def sweep(
     models = list(selection.models)
     models[selection.position] = selection.estimator  # what is written is what is reported
     reason = (
-        f"λ = {selection.weight:g} was chosen on {selection.validation_rows:,} validation rows: {selection.reason}. "
-        f"Points and curves are of {len(test[1]):,} test rows, which had no part in training or choice."
+        f"λ = {plain(selection.weight)} was chosen on {selection.validation_rows:,} validation rows: "
+        f"{selection.reason}. Points and curves are of {len(test[1]):,} test rows, which had no part in training or "
+        "choice."
     )
     if refit:
         reason += " The chosen model was then fitted again on training and validation rows."
@@ -356,8 +362,15 @@ def _plain(result: Trained, files: dict[str, Path]) -> dict[str, Any]:
 
 
 def show(result: Trained, files: dict[str, Path]) -> None:
-    """Print the finding, the trade-off and the main numbers on a terminal; elsewhere only the paths of the files."""
+    """Print the finding, the trade-off and the main numbers on a terminal.
+
+    Elsewhere the paths of the files, one on a line, and the notes on standard error: a column that gives the target
+    away must not pass unseen in a log.
+    """
     _terminal.show(lambda: _tables(result), result.notes, files)
+    if not _terminal.console().is_terminal:
+        for note in result.notes:
+            _terminal.echo(f"note: {note}", err=True)
 
 
 def _tables(result: Trained) -> Iterator[RenderableType]:

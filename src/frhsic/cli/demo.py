@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 DEFAULT_REPORT = Path("frhsic-report.html")
 ADULT = "Adult census data"
+MADE = "the paper's synthetic task"
+STATED = {ADULT: {"people": "adults in the census", "period": "1994"}, MADE: {"people": "made-up cases"}}
 ROWS, EPOCHS = 12_000, 20
 WEIGHTS = (0.0, 0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
 
@@ -64,6 +66,7 @@ def demo(
             validation=0.2,
             held_out=0.2,
             title="Adult: income above 50,000 dollars, and age" if data.name == ADULT else None,
+            page=_training.Page(_options.Stated(decision="nothing; this is an example", **STATED[data.name])),
             settings=Settings(seed=seed) if full else Settings(max_rows=800, resamples=200, seed=seed),
         )
         _training.finish(result, {"report": out}, as_json=as_json, limits={}, printed=_print)
@@ -81,18 +84,18 @@ def _data(rows: int | None, epochs: int | None, seed: int) -> TrainingTable:
     try:
         data, name = load_dataset("adult"), ADULT
     except DatasetUnavailableError:
-        data, name = synthetic_task(20_000, random_state=seed).dataset(), "the paper's synthetic task"
+        data, name = synthetic_task(20_000, random_state=seed).dataset(), MADE
         notes.append(
             "The Adult data could not be had here, so the paper's synthetic task stands in for them: made data, in "
-            "which only the feature that knows of s can predict y. `frhsic datasets fetch adult` says what was tried."
+            "which only the feature that knows of s can predict y. “frhsic datasets fetch adult” says what was tried."
         )
     every = data.n
     if rows is not None and rows < every:
         data = data.sample(rows, seed)
     if data.n < every or epochs is not None:
         notes.append(
-            f"This is a shortened run: {data.n:,} of {every:,} rows and few epochs, with smaller audits. `frhsic demo "
-            "--full` leaves nothing out; its numbers differ."
+            f"This is a shortened run: {data.n:,} of {every:,} rows and few epochs, with smaller audits. “frhsic demo "
+            "--full” leaves nothing out; its numbers differ."
         )
     return TrainingTable(
         data.X, data.y.to_numpy().astype(int), pd.DataFrame(data.s), True, name, str(data.y.name), notes=tuple(notes)

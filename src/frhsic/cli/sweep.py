@@ -11,6 +11,7 @@ import typer
 
 from frhsic._files import new_folder, require_writable
 from frhsic.cli import _limits, _options, _terminal, _training
+from frhsic.formatting import did_you_mean, stated
 
 if TYPE_CHECKING:
     from frhsic.selection import Rule
@@ -144,7 +145,7 @@ def _rule(within: str | None, target_gdp: float | None, test: bool) -> Rule:
         return IndependenceRule()
     if target_gdp is not None:
         if not 0 < target_gdp < math.inf:
-            raise ValueError(f"--target-gdp is {target_gdp:g}; pass a positive number, such as 0.02.")
+            raise ValueError(f"--target-gdp is {stated(target_gdp)}; pass a positive number, such as 0.02.")
         return TargetRule(target_gdp)
     return PerformanceRule() if within is None else PerformanceRule(_share(within))
 
@@ -159,8 +160,6 @@ def _share(text: str) -> float:
 
 def _require_scorer(name: str) -> None:
     from sklearn.metrics import get_scorer_names
-
-    from frhsic.formatting import did_you_mean
 
     if name not in get_scorer_names():
         raise ValueError(f"--scoring is {name!r}, no scorer of scikit-learn.{did_you_mean(name, get_scorer_names())}")
@@ -185,7 +184,11 @@ def _frontier(result: _training.Trained) -> bytes:
     seen = frame.columns.difference(["weight", "accepted", "chosen"])
     frame = frame.rename(columns={name: f"validation_{name}" for name in seen})
     tradeoff = result.report.tradeoff
-    shown = {tradeoff.performance_name.lower().replace(" ", "_"): "performance", "gdp": "gdp", "hsic": "hsic"}
+    shown = {
+        "accuracy" if tradeoff.higher_is_better else "mean_squared_error": "performance",
+        "gdp": "gdp",
+        "hsic": "hsic",
+    }
     for name, key in shown.items():
         frame[f"test_{name}"] = [getattr(point, key) for point in tradeoff.points]
     return frame.to_csv(index=False).encode()

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from frhsic.auditing import Audit, Curve, LimitCheck, Quality
-from frhsic.formatting import capitalized, counted, figure, percent, plain
+from frhsic.auditing import AttributeAudit, Audit, Curve, LimitCheck
+from frhsic.formatting import capitalized, counted, figure, percent, stated
 from frhsic.report.driving import group_phrase
 from frhsic.report.model import Report
+from frhsic.report.quality import QualityRow, cost, of_1000, outcome_of, people_of, quality_rows, worded
 from frhsic.sentences import score_phrase
 
 LIMITED = {
-    "gdp": "the average gap of the mean score along {s}",
+    "gdp": "the average gap of the score along {s}",
     "standardized_gdp": "the average gap along {s}, in standard deviations of the score,",
     "correlation_ratio": "the share of the differences between scores that {s} explains",
     "hsic": "the distance of score and {s} from independence",
@@ -20,45 +21,6 @@ LIMITED = {
     "distance_correlation": "the dependence of the score on {s}, by distances, on a scale from 0 to 1,",
 }
 """Names of the numbers that a limit can be stated for."""
-
-AVERAGE_GAP = (
-    "The average gap is how far the mean score of those with the same value lies from the mean score of all, on "
-    "average."
-)
-
-QUALITY = {
-    "accuracy": "Right predictions, of 1,000",
-    "auc": "Pairs in the right order, of 1,000",
-    "calibration_error": "Distance of the scores from the shares that happened",
-    "squared_error": "Mean squared error",
-}
-"""Names of how well a score predicts; a pair is one row with the outcome and one without."""
-
-GLOSSARY = (
-    ("Accuracy", "Share of rows that are predicted right: at the threshold, on the same side as what happened."),
-    ("Area under the curve (AUC)", "Share of pairs, one row with the outcome and one without, whose scores are in the "
-     "right order. A constant has one half."),
-    ("Attribute", "What the score is not to depend on, such as age."),
-    ("Average gap (generalised demographic parity, GDP)", "How far the mean score at a row's value of the attribute "
-     "lies from the mean score of all rows, on average over the rows."),
-    ("Base rate", "Mean of the target: the share of rows with the outcome."),
-    ("Calibration error", "How far the score lies from the share of rows with the outcome, in ten groups of rows with "
-     "similar scores (root mean square)."),
-    ("Certificate", "A bound that follows from a theorem, with its assumptions; not an estimate."),
-    ("Confidence of 95 %", "An interval made in this way holds the true number in 95 of 100 samples of rows."),
-    ("Constant", "The model that gives everybody the same score: the base rate, or the mean of the target."),
-    ("Equal opportunity", "The same question among the rows with the favourable outcome alone."),
-    ("Fingerprint (SHA-256)", "A number computed from every byte of a file. Another file has another fingerprint."),
-    ("HSIC", "Hilbert–Schmidt independence criterion: distance of score and attribute from independence; zero only if "
-     "they are independent."),
-    ("Kernel", "A measure of how similar two rows are; its bandwidth says how near counts as similar."),
-    ("Penalty weight λ", "How much independence counts in training beside performance; 0 is no penalty."),
-    ("p-value", "Share of samples in which chance alone shows as much or more."),
-    ("Probe", "A model that tries to recover the attribute from the score or the representation."),
-    ("Quantile", "Score below which a given share of the rows lies; half of them lie below the quantile 0.5."),
-    ("Representation", "The numbers that a model computes from the columns before it makes a score of them."),
-)  # fmt: skip
-"""What the words of the evidence mean."""
 
 
 @dataclass(frozen=True)
@@ -68,16 +30,7 @@ class Question:
     title: str
     lines: tuple[str, ...]
     verdict: str = ""
-
-
-@dataclass(frozen=True)
-class QualityRow:
-    """How well the score predicts by one measure: without the penalty if that is known, of the model, of a constant."""
-
-    label: str
-    before: str | None
-    value: str
-    constant: str
+    quality: tuple[QualityRow, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,37 +39,46 @@ class FirstPage:
 
     facts: tuple[tuple[str, str], ...]
     questions: tuple[Question, ...]
-    quality: tuple[QualityRow, ...]
     origin: tuple[tuple[str, str], ...]
+    signed: str
 
 
 def first_page(report: Report) -> FirstPage:
     """Return the first page of a report."""
     audit = report.audit
+    costs = "What did it cost?" if report.before else "How good is the score?"
     return FirstPage(
         _facts(audit),
         (
             *_limits(audit),
             *_drift(audit),
             Question("How large is the worst gap?", tuple(_worst(audit))),
-            Question(f"What does it mean for 1,000 {_people(audit)}?", tuple(_thousand(audit))),
-            Question("What did it cost?" if report.before else "How good is the score?", tuple(_cost(report))),
+            Question(f"What does it mean for 1,000 {people_of(audit)}?", tuple(_thousand(audit))),
+            Question(costs, tuple(cost(report)), quality=tuple(quality_rows(report))),
             Question("Can this be trusted?", tuple(_trust(report))),
             Question("What was not looked at?", tuple(_blind(audit))),
         ),
-        tuple(_quality(report)),
         _origin(audit),
+        _signed(audit),
     )
 
 
 def worst_group(curve: Curve) -> int:
     """Return the group whose mean is farthest from the overall mean, among those with enough rows."""
-    trusted = [i for i in range(len(curve.grid)) if not (curve.sparse and curve.sparse[i])] or range(len(curve.grid))
-    return max(trusted, key=lambda i: abs(curve.mean[i] - curve.overall))
+    return _farthest(curve, _trusted(curve))
 
 
-def _people(audit: Audit) -> str:
-    return audit.context.people or "cases"
+def _trusted(curve: Curve) -> list[int]:
+    every = list(range(len(curve.grid)))
+    return [i for i in every if not (curve.sparse and curve.sparse[i])] or every
+
+
+def _farthest(curve: Curve, groups: Iterable[int]) -> int:
+    return max(groups, key=lambda i: abs(curve.mean[i] - curve.overall))
+
+
+def _by_chance(curve: Curve, i: int) -> bool:
+    return bool(curve.low) and curve.low[i] <= curve.overall <= curve.high[i]
 
 
 def _facts(audit: Audit) -> tuple[tuple[str, str], ...]:
@@ -125,49 +87,93 @@ def _facts(audit: Audit) -> tuple[tuple[str, str], ...]:
     if rows.used < rows.given:
         used = f"{audit.source or 'a table'}, {rows.used:,} of {counted(rows.given, 'row')}"
     what = score_phrase(subject) if subject.score_name else f"the representation “{subject.name}”"
-    return (
+    facts = [
         ("What is decided", context.decision or "not stated"),
         ("About whom", context.people or "not stated; each row of the data is one case"),
-        ("What is looked at", f"{what}, along {_list(a.name for a in audit.attributes)}"),
+        ("What is looked at", worded(f"{what}, along {_list(a.name for a in audit.attributes)}")),
         ("Data", used),
         ("Period", context.period or "not stated"),
+    ]
+    if subject.score_name:
+        facts.insert(3, ("A high score is", _side(audit)))
+    return tuple(facts)
+
+
+def _side(audit: Audit) -> str:
+    subject = audit.subject
+    if subject.favourable is None or subject.favours_high is None:
+        return "good or bad for a person: not stated"
+    return (
+        f"{'good' if subject.favours_high else 'bad'} for a person; the good outcome is “{worded(subject.favourable)}”"
     )
 
 
 def _limits(audit: Audit) -> list[Question]:
-    if audit.limits:
-        questions = [Question("Is the limit kept?", (_kept(check),), check.verdict) for check in audit.limits]
-        if any(check.key == "gdp" for check in audit.limits):
-            questions[0] = replace(questions[0], lines=(*questions[0].lines, AVERAGE_GAP))
+    explained: set[str] = set()
+    questions = []
+    for check in audit.limits:
+        lines = [_kept(check, audit)]
+        if check.key == "gdp":
+            lines[0] += _on_1000(audit, check)
+            if check.attribute not in explained:
+                lines.append(_average_gap(audit, check.attribute))
+            explained.add(check.attribute)
+        questions.append(Question("Is the limit kept?", tuple(lines), check.verdict))
+    if questions:
         return questions
     lines = ["No limit was stated, so this page cannot say whether one is kept."]
     for attribute in audit.attributes:
         for number in attribute.all_rows.numbers:
             if number.key == "gdp" and number.interval is not None:
                 lines.append(
-                    f"The average gap along {attribute.name} is {figure(number.value)}; with "
+                    f"The average gap of the score along {attribute.name} is {figure(number.value)}; with "
                     f"{percent(number.interval.confidence)} confidence it lies between {figure(number.interval.low)} "
                     f"and {figure(number.interval.high)}."
                 )
-    return [Question("Is the limit kept?", (*lines, AVERAGE_GAP))]
+                lines.append(_average_gap(audit, attribute.name))
+    return [Question("Is the limit kept?", tuple(lines))]
 
 
-def _kept(check: LimitCheck) -> str:
-    limit = f"the limit of {plain(check.limit)}"
+def _average_gap(audit: Audit, s: str) -> str:
+    return (
+        f"The average gap: how far the mean score of {people_of(audit)} with the same {s} lies from the mean score of "
+        "all, on average."
+    )
+
+
+def _kept(check: LimitCheck, audit: Audit) -> str:
+    limit = f"the limit of {stated(check.limit)}"
     if check.share is not None and check.reference is not None:
-        limit = (
-            f"the limit of {figure(check.limit)}, which is {percent(check.share)} of the base rate of "
-            f"{figure(check.reference)}"
-        )
+        whole = "the mean score"
+        if audit.subject.target_name is not None:
+            whole = f"the share of {people_of(audit)} with {outcome_of(audit)}"
+        share = f"{percent(check.share)} of {whole} ({figure(check.reference)})"
+        limit = f"the limit of {figure(check.limit)}, which is {share}"
+    whom = "" if check.among == "all" else f"Among {_favoured(audit)} alone: "
+    what = LIMITED[check.key].format(s=check.attribute)
     measured = (
-        f"{capitalized(LIMITED[check.key].format(s=check.attribute))} is {figure(check.value)}; with "
+        f"{whom or ''}{what if whom else capitalized(what)} is {figure(check.value)}; with "
         f"{percent(check.confidence)} confidence it lies between {figure(check.low)} and {figure(check.high)}"
     )
     return {
-        "kept": f"Yes. {measured}. All of this is within {limit}.",
-        "not kept": f"No. {measured}. All of this is above {limit}.",
+        "kept": f"Yes. {measured}. Even the upper of these two is within {limit}.",
+        "not kept": f"No. {measured}. Even the lower of these two is above {limit}.",
         "unclear": f"It cannot be told. {measured}. Between these two lies {limit}. More rows would narrow the range.",
     }[check.verdict]
+
+
+def _on_1000(audit: Audit, check: LimitCheck) -> str:
+    """Return the gap of a chance, its upper end and its limit as numbers of 1,000 people."""
+    if not audit.subject.chances:
+        return ""
+    gap, high, limit = (figure(1000 * value) for value in (check.value, check.high, check.limit))
+    return f" Counted on 1,000 {people_of(audit)}: the gap is {gap}, at most {high}; the limit allows {limit}."
+
+
+def _favoured(audit: Audit) -> str:
+    """Return the people that Equal Opportunity is about."""
+    good = audit.subject.favourable
+    return f"those with {outcome_of(audit)}" if good is None else f"those with the good outcome “{worded(good)}”"
 
 
 def _drift(audit: Audit) -> list[Question]:
@@ -190,35 +196,64 @@ def _drift(audit: Audit) -> list[Question]:
 def _worst(audit: Audit) -> list[str]:
     lines = []
     for attribute in audit.attributes:
-        curve = attribute.all_rows.curve
+        curve, s = attribute.all_rows.curve, attribute.name
         if curve is None:
-            lines.append(f"There is no score whose mean could be followed along {attribute.name}.")
+            lines.append(f"There is no score whose mean could be followed along {s}.")
             continue
         i = worst_group(curve)
-        relative = curve.overall > 0 and min(curve.mean) >= 0
-        where, mean = group_phrase(curve, i, attribute.name), curve.overall
-
-        def side(value: float, relative: bool = relative, mean: float = mean) -> str:
-            size = percent(abs(value - mean) / mean) if relative else figure(abs(value - mean))
-            return f"{size} {'above' if value >= mean else 'below'}"
-
-        rows = f" ({counted(curve.rows[i], 'row')})" if curve.rows else ""
-        text = (
-            f"{capitalized(where)}{rows} the mean score is {figure(curve.mean[i])}, {side(curve.mean[i])} the average "
-            f"of {figure(mean)}."
-        )
-        if curve.low:
-            text += (
-                f" With {percent(curve.confidence)} confidence, for all values of {attribute.name} at once, it lies "
-                f"between {side(curve.low[i])} and {side(curve.high[i])} the average"
+        lines.append(capitalized(f"{_group(curve, i, s)} {_band(curve, i, s)}".strip()))
+        if _by_chance(curve, i):
+            sure = [k for k in _trusted(curve) if not _by_chance(curve, k)]
+            lines.append(
+                f"The largest gap that chance does not explain: {_group(curve, _farthest(curve, sure), s)}"
+                if sure
+                else f"At no value of {s} is there a gap that chance could not explain."
             )
-            text += ", so chance alone could explain it." if curve.low[i] <= mean <= curve.high[i] else "."
-        lines.append(text)
+        lines += _among_favoured(audit, attribute)
     return lines
 
 
+def _group(curve: Curve, i: int, s: str) -> str:
+    rows = f" ({counted(curve.rows[i], 'row')})" if curve.rows else ""
+    return (
+        f"{group_phrase(curve, i, s)}{rows} the mean score is {figure(curve.mean[i])}, "
+        f"{_side_of(curve, curve.mean[i])} the average of {figure(curve.overall)}."
+    )
+
+
+def _side_of(curve: Curve, value: float) -> str:
+    """Return how far a value lies above or below the overall mean, in percent of it where that has a meaning."""
+    mean = curve.overall
+    relative = mean > 0 and min(curve.mean) >= 0
+    size = percent(abs(value - mean) / mean) if relative else figure(abs(value - mean))
+    return f"{size} {'above' if value >= mean else 'below'}"
+
+
+def _band(curve: Curve, i: int, s: str) -> str:
+    if not curve.low:
+        return ""
+    low, high = _side_of(curve, curve.low[i]), _side_of(curve, curve.high[i])
+    sure = f"with {percent(curve.confidence)} confidence, for all values of {s} at once"
+    if _by_chance(curve, i):
+        return f"That may be chance: the true mean can lie anywhere from {low} to {high} the average ({sure})."
+    return f"That is more than chance: the true mean lies from {low} to {high} the average ({sure})."
+
+
+def _among_favoured(audit: Audit, attribute: AttributeAudit) -> list[str]:
+    """Return the average gap among the rows with the favourable outcome, unless a limit has told it."""
+    told = any(c.attribute == attribute.name and c.key == "gdp" and c.among == "favourable" for c in audit.limits)
+    numbers = [] if attribute.positives is None or told else attribute.positives.numbers
+    return [
+        f"Among {_favoured(audit)} alone, the average gap along {attribute.name} is "
+        f"{figure(number.value)}; with {percent(number.interval.confidence)} confidence it lies between "
+        f"{figure(number.interval.low)} and {figure(number.interval.high)}."
+        for number in numbers
+        if number.key == "gdp" and number.interval is not None
+    ]
+
+
 def _thousand(audit: Audit) -> list[str]:
-    lines, people, subject = [], _people(audit), audit.subject
+    lines, people, subject, outcome = [], people_of(audit), audit.subject, outcome_of(audit)
     for attribute in audit.attributes:
         curve, decisions = attribute.all_rows.curve, attribute.all_rows.decisions
         if curve is None:
@@ -227,96 +262,35 @@ def _thousand(audit: Audit) -> list[str]:
         where = group_phrase(curve, i, attribute.name)
         if decisions is not None and subject.threshold_stated and subject.threshold is not None:
             lines.append(
-                f"Of 1,000 {people} {where}, {_of_1000(decisions.mean[i])} have a score of {plain(subject.threshold)} "
-                f"or more, the stated threshold; of 1,000 {people} in all, {_of_1000(decisions.overall)}."
+                f"Of 1,000 {people} {where}, {of_1000(decisions.mean[i])} have a score of {stated(subject.threshold)} "
+                f"or more, the stated threshold; of 1,000 {people} in all, {of_1000(decisions.overall)}."
             )
         if subject.threshold is not None and min(curve.mean) >= 0 and max(curve.mean) <= 1:
-            here, usual = 1000 * curve.mean[i], 1000 * curve.overall
-            difference = round(here) - round(usual)
-            chance = ""
-            if curve.low and curve.low[i] <= curve.overall <= curve.high[i]:
-                chance = ", which chance alone could explain"
+            difference = round(1000 * curve.mean[i]) - round(1000 * curve.overall)
+            chance = ", which may be chance" if _by_chance(curve, i) else ""
             than = "as many" if not difference else f"{abs(difference):,} {'more' if difference > 0 else 'fewer'}"
             lines.append(
-                f"Read as chances, the scores expect the outcome for {here:,.0f} of 1,000 {people} {where}, and for "
-                f"{usual:,.0f} of 1,000 in all: {than}{chance}."
+                f"Read as chances, the scores expect {outcome} for {of_1000(curve.mean[i])} of 1,000 {people} {where}, "
+                f"and for {of_1000(curve.overall)} of 1,000 in all: {than}{chance}."
             )
+    if lines and subject.base_rate is not None and any(one.key == "calibration_error" for one in audit.quality):
+        lines.append(f"In fact, {outcome} came for {of_1000(subject.base_rate)} of 1,000.")
     return lines or ["The score is no chance between 0 and 1 and no threshold was stated, so it cannot be counted."]
-
-
-def _of_1000(share: float) -> str:
-    return f"{1000 * share:,.0f}"
-
-
-def _quality(report: Report) -> list[QualityRow]:
-    before = {} if report.before is None else {one.key: one for one in report.before.quality}
-    return [
-        QualityRow(
-            QUALITY[one.key],
-            _shown(one.key, before[one.key].value) if one.key in before else None,
-            _shown(one.key, one.value),
-            _shown(one.key, one.constant),
-        )
-        for one in report.audit.quality
-    ]
-
-
-def _shown(key: str, value: float) -> str:
-    return _of_1000(value) if key in ("accuracy", "auc") else figure(value)
-
-
-def _cost(report: Report) -> list[str]:
-    quality = {one.key: one for one in report.audit.quality}
-    if not quality:
-        return ["What happened is not in the data, or there is no score, so how well it predicts cannot be told."]
-    lines = []
-    if report.before is not None:
-        lines.append(
-            "The table compares the model that was chosen with the one without a penalty and with a constant, which "
-            "gives everybody the same score."
-        )
-    else:
-        lines.append("The table compares the score with a constant, which gives everybody the same score.")
-    lines += _pairs_lost(report) + _no_better(quality)
-    subject = report.audit.subject
-    if "accuracy" in quality and not subject.threshold_stated:
-        lines.append(f"No threshold was stated; a prediction counts as yes from {plain(subject.threshold or 0.5)} on.")
-    return lines
-
-
-def _pairs_lost(report: Report) -> list[str]:
-    before = [] if report.before is None else [one.value for one in report.before.quality if one.key == "auc"]
-    after = [one.value for one in report.audit.quality if one.key == "auc"]
-    if not before or not after:
-        return []
-    fewer = round(1000 * before[0]) - round(1000 * after[0])
-    if not fewer:
-        return ["With the penalty as many pairs are in the right order as without."]
-    return [f"With the penalty {abs(fewer)} {'fewer' if fewer > 0 else 'more'} of 1,000 pairs are in the right order."]
-
-
-def _no_better(quality: dict[str, Quality]) -> list[str]:
-    if "auc" in quality and quality["auc"].value <= 0.5:
-        return ["The score orders people no better than chance."]
-    if "accuracy" in quality and quality["accuracy"].value <= quality["accuracy"].constant:
-        return [
-            "It makes no more right predictions than the constant; where an outcome is rare that is common, and the "
-            "order of pairs tells more."
-        ]
-    if "squared_error" in quality and quality["squared_error"].value >= quality["squared_error"].constant:
-        return ["As a prediction of the target it is no better than the constant."]
-    return []
 
 
 def _trust(report: Report) -> list[str]:
     audit, rows = report.audit, report.audit.rows
+    names = _list(attribute.name for attribute in audit.attributes)
     if report.tradeoff is not None:
         lines = [
-            f"All numbers are from {counted(rows.used, 'row')} that had no part in training or choosing the model."
+            f"All numbers are from {counted(rows.used, 'row')} that had no part in training or choosing the model. It "
+            f"is one of {len(report.tradeoff.points)} models; the evidence shows all and says why this one."
         ]
+        if any(point.chosen and point.weight == 0 for point in report.tradeoff.points):
+            lines.append(f"The chosen model was trained without a penalty: nothing kept it from moving with {names}.")
     else:
         lines = [
-            f"All numbers are from {counted(rows.used, 'row')}. They hold for new rows only if the model was not "
+            f"All numbers are from {counted(rows.used, 'row')}. They hold for new cases only if the model was not "
             "trained on these."
         ]
     if rows.dropped:
@@ -325,36 +299,45 @@ def _trust(report: Report) -> list[str]:
             f"{'was' if rows.dropped == 1 else 'were'} left out because a value is missing."
         )
     for attribute in audit.attributes:
-        hidden = sum(region.rows for region in attribute.sparse_regions)
+        hidden, s = sum(region.rows for region in attribute.sparse_regions), attribute.name
         if hidden:
             lines.append(
-                f"At some values of {attribute.name}, with {counted(hidden, 'row')}, there are too few rows to say "
-                "anything."
+                f"At some values of {s}, with {counted(hidden, 'row')}, there are too few rows to say anything."
             )
         for number in attribute.all_rows.numbers:
             if number.key == "gdp" and number.deciding_pvalue is not None:
-                does = "does not explain" if number.deciding_pvalue <= audit.subject.level else "could explain"
-                lines.append(f"Chance alone {does} the average gap along {attribute.name}.")
+                lines.append(
+                    f"There is a gap along {s}, large or small: chance alone does not explain it."
+                    if number.deciding_pvalue <= audit.subject.level
+                    else f"Chance alone could explain the average gap along {s}. That does not show that there is none."
+                )
     if audit.warnings:
         remarks = "One remark" if len(audit.warnings) == 1 else f"{len(audit.warnings)} remarks"
-        lines.append(f"{remarks} on the data and the model stand at the beginning of the evidence.")
+        lines.append(f"{remarks} on the data and the model: read them under “Read with care” before you sign.")
     return lines
 
 
 def _blind(audit: Audit) -> list[str]:
     names = _list(attribute.name for attribute in audit.attributes)
-    favoured = any(attribute.positives is not None for attribute in audit.attributes)
-    errors = (
-        "Among those with the favourable outcome, see the evidence; other errors were not compared."
-        if favoured
-        else "Whether wrong decisions fall on some more than on others was not looked at."
+    lines = [f"All but {names}: nothing else about the people was looked at."]
+    if all(attribute.positives is None for attribute in audit.attributes):
+        lines.append("Whether wrong decisions fall on some more than on others was not looked at.")
+    else:
+        good = "the good outcome" if audit.subject.favourable else outcome_of(audit)
+        lines.append(f"Those without {good} were not looked at by themselves.")
+    lines.append(
+        f"Whether the same person would have another score with another {names.replace(' and ', ' or ')} is a question "
+        "about causes, which these data do not answer."
     )
-    return [
-        f"Only {names} {'was' if len(audit.attributes) == 1 else 'were'} looked at, and nothing else about the people.",
-        errors,
-        "Whether one person would have been decided on otherwise at another value is a question about causes, which "
-        "these data do not answer.",
-    ]
+    return lines
+
+
+def _signed(audit: Audit) -> str:
+    decision = f", for the decision {audit.context.decision}" if audit.context.decision else ""
+    return (
+        f"A signature says that this page was read, and whether the score is to be used{decision}. It does not say "
+        "that the score is fair or lawful in every respect."
+    )
 
 
 def _origin(audit: Audit) -> tuple[tuple[str, str], ...]:

@@ -19,7 +19,8 @@ from frhsic import formatting, sentences
 from frhsic._files import write_whole
 from frhsic.auditing import Audit, Number
 from frhsic.report.driving import driver_sentence, shift_sentence
-from frhsic.report.first_page import GLOSSARY, first_page
+from frhsic.report.first_page import first_page
+from frhsic.report.glossary import GLOSSARY
 from frhsic.report.model import Report
 
 INCOMPARABLE = frozenset({"mutual_information"})
@@ -41,7 +42,8 @@ def render(report: Report | Audit) -> str:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=unbroken
     )
     environment.filters |= {
-        name: getattr(formatting, name) for name in ("figure", "plain", "percent", "probability", "upper_figure")
+        name: getattr(formatting, name)
+        for name in ("figure", "plain", "percent", "stated", "probability", "upper_figure")
     }
     environment.filters["count"] = lambda n: f"{n:,.0f}"
     environment.filters["rows"] = lambda n: formatting.counted(n, "row")

@@ -16,14 +16,14 @@ from frhsic.auditing.measures import Rows, audit_kernels, gap_interval, score_cu
 from frhsic.auditing.running import prefixed
 from frhsic.auditing.stated import Limits
 from frhsic.dependence import hsic_unbiased
-from frhsic.formatting import capitalized, figure, plain
+from frhsic.formatting import capitalized, figure, plain, stated
 from frhsic.frontier import band_limit
-from frhsic.held_out import scores_of
+from frhsic.held_out import rows_of, scores_of
 from frhsic.intervals import subsample
 from frhsic.parity import gdp
 from frhsic.report.driving import drivers, shifts
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
-from frhsic.sentences import summary
+from frhsic.sentences import left_out, summary
 
 if TYPE_CHECKING:
     from frhsic.estimators import ParityClassifier, ParityRegressor
@@ -65,8 +65,9 @@ def trained_report(
     chosen
         Index of the chosen model.
     X, y, sensitive_features
-        Rows that neither trained nor chose a model. With several attributes, the trade-off shows the one with the
-        largest GDP at the smallest weight, and names the GDP of the others.
+        Rows that neither trained nor chose a model; those without an attribute are left out and noted. With several
+        attributes, the trade-off shows the one with the largest GDP at the smallest weight, and names the GDP of the
+        others.
     target_name
         Name of y.
     reason
@@ -95,7 +96,15 @@ def trained_report(
     (True, True)
     """
     settings = Settings() if settings is None else settings
-    rows = _HeldOut.of(models, X, y, sensitive_features, target_name, clusters)
+    missing = np.isnan(_arrays.to_numpy(_arrays.matrix(sensitive_features, "sensitive_features", allow_missing=True)))
+    if missing.any():
+        known = np.flatnonzero(~missing.any(axis=1))
+        names = _arrays.column_names(sensitive_features, "s", missing.shape[1])
+        notes = (*notes, left_out(len(missing) - len(known), len(missing), names))
+        given = given or len(missing)
+        X, y, sensitive_features = (rows_of(part, known) for part in (X, y, sensitive_features))
+        clusters = None if clusters is None else np.asarray(clusters)[known]
+    rows = _HeldOut.of(models, X, y, sensitive_features, target_name, clusters, threshold)
     points = []
     for i, model in enumerate(models):
         prefixed(watch, "")(f"curve of λ = {plain(model.penalty_weight)}")
@@ -104,7 +113,7 @@ def trained_report(
     higher = rows.labels is not None
     tradeoff = TradeOff(
         rows.names[rows.worst],
-        "Accuracy" if higher else "Mean squared error",
+        rows.performance_name,
         higher,
         tuple(points),
         reason,
@@ -167,9 +176,19 @@ class _HeldOut:
     target_name: str
     worst: int
     clusters: Any
+    threshold: float | None
 
     @classmethod
-    def of(cls, models: Sequence[Any], X: Any, y: Any, s: Any, target_name: str | None, clusters: Any) -> _HeldOut:
+    def of(
+        cls,
+        models: Sequence[Any],
+        X: Any,
+        y: Any,
+        s: Any,
+        target_name: str | None,
+        clusters: Any,
+        threshold: float | None,
+    ) -> _HeldOut:
         labels = getattr(models[0], "classes_", None)
         if labels is not None and len(labels) != 2:
             raise ValueError(
@@ -195,7 +214,15 @@ class _HeldOut:
             target if itself else f"[{positive}]",
             int(np.argmax(gaps)),
             clusters,
+            threshold,
         )
+
+    @property
+    def performance_name(self) -> str:
+        """Name of the performance, with the threshold that was stated."""
+        if self.labels is None:
+            return "Mean squared error"
+        return "Accuracy" if self.threshold is None else f"Accuracy at {stated(self.threshold)}"
 
     def point(self, model: Any, chosen: bool, settings: Settings) -> TradeOffPoint:
         scores, s = scores_of(model, self.X), self.s[:, self.worst]
@@ -232,6 +259,8 @@ class _HeldOut:
 
     def _performance_of_rows(self, model: Any) -> np.ndarray:
         """Return for each row whether its class is right, or its squared error; performance is the mean."""
+        if self.labels is not None and self.threshold is not None:
+            return np.asarray((scores_of(model, self.X) >= self.threshold) == (self.y == 1), dtype=np.float64)
         predicted = np.asarray(model.predict(self.X))
         if self.labels is not None:
             return np.asarray(predicted == self.given, dtype=np.float64)

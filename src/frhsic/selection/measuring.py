@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from frhsic import _arrays
-from frhsic.held_out import scores_of
+from frhsic.held_out import rows_of, scores_of
 from frhsic.independence import IndependenceResult, gamma_test
 from frhsic.kernels import Gaussian, per_column_gaussians
 from frhsic.parity import gdp
@@ -47,7 +47,14 @@ class Rows:
 
     @classmethod
     def of(cls, X: Any, y: Any, s: Any, groups: Any, seed: int) -> Rows:
-        """Convert the attributes to a matrix and number the groups."""
+        """Convert the attributes to a matrix and number the groups; rows that lack an attribute are left out."""
+        values = _arrays.to_numpy(_arrays.matrix(s, "sensitive_features", allow_missing=True))
+        known = np.flatnonzero(~np.isnan(values).any(axis=1))
+        if len(known) < len(values):
+            if not len(known):
+                raise ValueError(f"sensitive_features are missing in all {len(values):,} rows to measure on.")
+            X, y, s = (rows_of(part, known) for part in (X, y, s))
+            groups = None if groups is None else np.asarray(groups)[known]
         codes = None if groups is None else pd.factorize(np.asarray(groups).ravel())[0]
         return cls(X, y, _arrays.to_numpy(_arrays.matrix(s, "sensitive_features")), codes, seed)
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 REASONS = {
-    "not_rejected": "the smallest weight at which independence of the {of} holds: not rejected at level {level:g} "
-    "(p = {candidate.pvalue:.3g})",
-    "below_epsilon": "the smallest weight at which independence of the {of} holds: HSIC {candidate.hsic:.3g} is below "
-    "epsilon = {epsilon:g}",
+    "not_rejected": "the smallest weight at which independence of the {of} holds: not rejected at level {level} "
+    "(p {pvalue})",
+    "below_epsilon": "the smallest weight at which independence of the {of} holds: HSIC {hsic} is below "
+    "epsilon = {epsilon}",
     "rejected": "independence of the {of} is rejected at every weight; this one has the least HSIC",
-    "within_target": "the best performance among weights whose {measure} is at most {target:g} with confidence "
-    "{confidence:g} (upper bound {bound:.4g})",
-    "above_target": "no weight keeps {measure} at {target:g} with confidence {confidence:g}; this one has the least "
-    "upper bound, {bound:.4g}",
+    "within_target": "the best performance among weights whose {measure} is at most {target} with {confidence} "
+    "confidence (upper bound {bound})",
+    "above_target": "no weight keeps {measure} at {target} with {confidence} confidence; this one has the least "
+    "upper bound, {bound}",
     "within_loss": "the least GDP among models that keep {keep} of the unpenalised model's gain over a constant; this "
     "one keeps {gain}",
     "outside_loss": "no weight keeps {keep} of the unpenalised model's gain over a constant; this one has the best "

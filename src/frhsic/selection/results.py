@@ -98,13 +98,13 @@ class Selection:
         Parameters
         ----------
         X, y, sensitive_features
-            Rows that neither trained nor chose the model.
+            Rows that neither trained nor chose the model. Those without an attribute are left out.
         groups
             Group of each row, such as a person: intervals take groups, not rows, as independent of each other.
         """
         rows = Rows.of(X, y, sensitive_features, groups, 0)
         names = _arrays.column_names(sensitive_features, "sensitive", rows.s.shape[1])
-        scores = scores_of(self.estimator, X)
+        X, y, scores = rows.X, rows.y, scores_of(self.estimator, rows.X)
         performance = measured(self.estimator, X, y, self.scoring)
         unpenalised, constant = (self.scoring.measure(m, X, y) for m in (self.models[0], self.constant_model))
         return Evaluation(
@@ -116,7 +116,7 @@ class Selection:
         )
 
     def __repr__(self) -> str:
-        return f"Selection(weight={self.weight:g}, satisfied={self.satisfied}, candidates={len(self.candidates)})"
+        return f"Selection(weight={plain(self.weight)}, satisfied={self.satisfied}, candidates={len(self.candidates)})"
 
     def __str__(self) -> str:
         others = {"accuracy": "accuracy", "AUC": "auc", "calibration error": "calibration_error"}

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from frhsic.formatting import percent
+from frhsic.formatting import chance, figure, percent, stated, upper_figure
 from frhsic.selection.reasons import REASONS
 
 LEAST_GAIN = 0.25
@@ -116,7 +116,13 @@ class IndependenceRule:
             key = "not_rejected" if candidates[at].pvalue > self.level else "below_epsilon"
         else:
             at, key = int(np.argmin([c.hsic for c in candidates])), "rejected"
-        reason = REASONS[key].format(of=self.of, level=self.level, epsilon=self.epsilon, candidate=candidates[at])
+        reason = REASONS[key].format(
+            of=self.of,
+            level=stated(self.level),
+            epsilon="" if self.epsilon is None else stated(self.epsilon),
+            hsic=figure(candidates[at].hsic),
+            pvalue=chance(candidates[at].pvalue),
+        )
         return admitted, at, reason
 
 
@@ -169,7 +175,10 @@ class TargetRule:
         else:
             at = int(np.argmin(bounds))
         reason = REASONS["within_target" if admitted[at] else "above_target"].format(
-            measure=self.measure, target=self.target, confidence=self.confidence, bound=bounds[at]
+            measure=self.measure.upper(),
+            target=stated(self.target),
+            confidence=percent(self.confidence),
+            bound=upper_figure(bounds[at]),
         )
         return admitted, at, reason
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from frhsic import _arrays
-from frhsic.formatting import figure, percent
+from frhsic.formatting import figure, percent, plain
 from frhsic.frontier import Frontier, Run
 from frhsic.held_out import rows_held_out, rows_of
 from frhsic.selection.fitting import Fitting, Watch, check_estimator, checked_weights, joined, refined_weights
@@ -75,7 +75,7 @@ def select_weight(
         Unfitted. It needs a parameter `penalty_weight`, which is set, and a ``fit`` that takes `sensitive_features`. It
         is not changed. Estimators of this library are trained at once, others one after another.
     X, y, sensitive_features, sample_weight
-        As in its ``fit``.
+        As in its ``fit``. Validation rows without an attribute are left out.
     rule : Rule, float or str, optional
         A rule; a limit on GDP such as 0.02; or a text such as "gdp <= 0.02", "hsic <= 0.001", "gain >= 90%",
         "p > 0.05". None is :class:`PerformanceRule`: the least GDP at a small loss of the gain.
@@ -163,7 +163,8 @@ def select_weight(
     if low is not None:
         reason = f"{reason}; {low}"
         warnings.warn(
-            f"weight {candidates[at].weight:g}: {low}. Allow more dependence, or bring more rows or better features.",
+            f"weight {plain(candidates[at].weight)}: {low}. Allow more dependence, or bring more rows or better "
+            "features.",
             LowGainWarning,
             stacklevel=2,
         )
@@ -172,7 +173,7 @@ def select_weight(
     chosen = models[at]
     if refit:
         whole = everything if isinstance(validation, (int, float, str)) else _with_validation(everything, validation)
-        tell(f"fitting weight {candidates[at].weight:g} again on all {len(whole[1]):,} rows")
+        tell(f"fitting weight {plain(candidates[at].weight)} again on all {len(whole[1]):,} rows")
         chosen = Fitting(estimator, *whole).at(candidates[at].weight)
     return Selection(
         weight=candidates[at].weight,

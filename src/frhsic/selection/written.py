@@ -11,7 +11,7 @@ from frhsic.selection.rules import IndependenceRule, PerformanceRule, Rule, Targ
 
 EXAMPLES = "0.02, 'gdp <= 0.02', 'hsic <= 0.001', 'gain >= 90%', 'p > 0.05'"
 
-_WRITTEN = re.compile(r"\s*([^\W\d]\w*)\s*(<=|>=|≤|≥|<|>)\s*([-+.\w]+)\s*(%?)\s*")
+_WRITTEN = re.compile(r"\s*([^\W\d]\w*)\s*(<=|>=|≤|≥|<|>|=)\s*([-+.\w]+)\s*(%?)\s*")
 _RULES: dict[str, tuple[str, Callable[[float], Rule]]] = {
     "gdp": ("at most", TargetRule),
     "hsic": ("at most", lambda number: TargetRule(number, measure="hsic")),
@@ -25,7 +25,7 @@ def rule_of(written: Any) -> Rule:
 
     Examples
     --------
-    >>> rule_of(0.02) == rule_of("gdp <= 0.02") == rule_of("GDP ≤ 2%")
+    >>> rule_of(0.02) == rule_of("gdp <= 0.02") == rule_of("GDP ≤ 2%") == rule_of("gdp=0.02")
     True
     >>> rule_of("gain>=0.75")
     PerformanceRule(loss=0.25, of='representation', confidence=0.95, epsilon=None)

@@ -64,6 +64,7 @@ const Figures = (() => {
     };
     const places = [[x.domain[1] - 0.22 * span, x.domain[1], 1], [x.domain[0], x.domain[0] + 0.22 * span, 1], [x.domain[1] - 0.22 * span, x.domain[1], -1], [x.domain[0], x.domain[0] + 0.22 * span, -1]];
     const scores = places.map((place) => room(...place)), best = scores.indexOf(Math.max(...scores)), right = best % 2 === 0;
+    if (scores[best] < 14) return void svg("text", { class: "halo", x: width - margin.right, y: 24, "text-anchor": "end" }, plane, "dotted: overall mean " + figure(overall));
     svg("text", { class: "halo", x: right ? width - margin.right : margin.left + 4, y: y(overall) + (best < 2 ? -6 : 15), "text-anchor": right ? "end" : "start" }, plane, "overall mean " + figure(overall));
   }
 
@@ -206,7 +207,7 @@ const Figures = (() => {
       margin: { left: 2, right: 16, bottom: 30 },
       height: () => numbers.length * row + 36,
       draw(ctx) {
-        const { plane, width, margin } = ctx, wide = width > 620, left = wide ? 260 : margin.left + 6, floor = ctx.height - margin.bottom;
+        const { plane, width, margin } = ctx, wide = width > 620, left = wide ? 290 : margin.left + 6, floor = ctx.height - margin.bottom;
         const x = linear([0, 1], [left, width - margin.right]);
         for (const tick of wide ? [0, 0.2, 0.4, 0.6, 0.8, 1] : [0, 0.5, 1]) {
           svg("line", { class: "grid", x1: x(tick), x2: x(tick), y1: 4, y2: floor }, plane);
@@ -248,6 +249,7 @@ const Figures = (() => {
       margin: { left: 52, right: 16, bottom: 46 },
       height: (width) => Math.round(Math.min(400, Math.max(300, width * 0.72))),
       stops: () => gdps,
+      pick: (i) => choose(i),
       draw(ctx) {
         const { plane, x, height, margin } = ctx, floor = height - margin.bottom, clip = ctx.clipped(0, floor);
         const seen = marks.filter((_, i) => gdps[i] >= x.domain[0] && gdps[i] <= x.domain[1]).concat(data.floor === null ? [] : [data.floor]);
@@ -275,10 +277,18 @@ const Figures = (() => {
       },
       read: (i) => ({ x: gdps[i], top: mapY(marks[i]), lines: ["λ = " + plain(points[i].weight), data.performance_name + " " + figure(marks[i]) + within(points[i].performance_interval), "GDP " + figure(gdps[i]) + within(points[i].gdp_interval)].concat(points[i].hsic === null ? [] : ["HSIC " + figure(points[i].hsic)]) }),
     });
+    /* Points may lie on each other: each further click takes the next one under the pointer. */
     map.root.addEventListener("click", (event) => {
       const point = event.target.closest("[data-point]");
-      if (point) choose(Number(point.getAttribute("data-point")));
+      if (!point) return;
+      const under = event.detail ? Array.from(map.root.querySelectorAll(".hit")).filter((hit) => holds(hit, event)).map((hit) => Number(hit.parentNode.getAttribute("data-point"))) : [];
+      const next = under.indexOf(selected) + 1;
+      choose(under.length > 1 && next ? under[next % under.length] : Number(point.getAttribute("data-point")));
     });
+    function holds(hit, event) {
+      const box = hit.getBoundingClientRect();
+      return Math.hypot(event.clientX - (box.left + box.right) / 2, event.clientY - (box.top + box.bottom) / 2) <= box.width / 2;
+    }
 
     let view = null, viewY = null;
     if (curves.length) {
@@ -320,7 +330,11 @@ const Figures = (() => {
       slider.value = index;
       slider.setAttribute("aria-valuetext", tell(points[index]));
       said.textContent = tell(points[index]);
-      rows.forEach((row) => row.classList.toggle("selected", Number(row.dataset.point) === index));
+      for (const row of rows) {
+        const shown = Number(row.dataset.point) === index;
+        row.classList.toggle("selected", shown);
+        row.querySelector("input").checked = shown;
+      }
       map.draw();
       const to = points[index].curve, from = drawn, mine = ++moving;
       if (!view) return;
@@ -343,6 +357,7 @@ const Figures = (() => {
 
     slider.addEventListener("input", () => choose(Number(slider.value)));
     rows.forEach((row) => row.addEventListener("click", () => choose(Number(row.dataset.point))));
+    rows.forEach((row) => row.querySelector("input").addEventListener("change", () => choose(Number(row.dataset.point))));
     choose(selected);
   }
 
