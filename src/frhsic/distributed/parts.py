@@ -16,8 +16,6 @@ from frhsic.kernels import Kernel
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["hsic_of_frame", "hsic_of_parts"]
-
 
 def hsic_of_parts(
     parts: Iterable[tuple[Any, Any]],
