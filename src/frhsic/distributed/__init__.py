@@ -3,5 +3,6 @@
 from frhsic.distributed.cluster import cluster
 from frhsic.distributed.parts import hsic_of_frame, hsic_of_parts
 from frhsic.distributed.running import audit
+from frhsic.distributed.training import fit
 
-__all__ = ["audit", "cluster", "hsic_of_frame", "hsic_of_parts"]
+__all__ = ["audit", "cluster", "fit", "hsic_of_frame", "hsic_of_parts"]
