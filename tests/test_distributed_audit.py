@@ -30,7 +30,9 @@ def people(n=3000, *, rare=False):
     age = np.where(rng.random(n) < 0.3, 0.0, rng.gamma(4, 10, n))  # zero-inflated and skewed
     score = 1 / (1 + np.exp(-(age / 30 - 1 + rng.normal(size=n))))
     paid = np.where(rng.random(n) < (score / 50 if rare else score), "yes", "no")
-    return pd.DataFrame({"score": score, "age": age, "paid": paid, "bonus": rng.integers(0, 5, n), "x": rng.normal(size=n)})
+    return pd.DataFrame(
+        {"score": score, "age": age, "paid": paid, "bonus": rng.integers(0, 5, n), "x": rng.normal(size=n)}
+    )
 
 
 def run(frame, partitions, **options):
@@ -192,7 +194,12 @@ def test_rare_favourable_rows_have_a_sample_of_their_own():
 
 def test_faulty_partitions_give_the_right_result_or_a_clear_error():
     frame = people(1200)
-    pieces = [frame[:400], frame[400:400], frame[400:800].assign(score=lambda f: f["score"].astype(object)), frame[800:]]
+    pieces = [
+        frame[:400],
+        frame[400:400],
+        frame[400:800].assign(score=lambda f: f["score"].astype(object)),
+        frame[800:],
+    ]
     pieces[3] = pieces[3].assign(age=[None, *pieces[3]["age"][1:]])
     whole = dd.from_delayed([dask.delayed(piece) for piece in pieces], meta=frame.iloc[:0], verify_meta=False)
     result = run(whole, None)

@@ -84,9 +84,9 @@ def test_files_are_audited_from_the_command_line(scheduler, tmp_path):
 
 
 def test_a_scheduler_that_does_not_answer_is_told():
-    with pytest.raises(ConnectionError, match=r"no scheduler answers at tcp://127\.0\.0\.1:1 within 0\.5 s"):
-        with distributed.cluster("tcp://127.0.0.1:1", timeout=0.5):
-            pass
+    message = r"no scheduler answers at tcp://127\.0\.0\.1:1 within 0\.5 s"
+    with pytest.raises(ConnectionError, match=message), distributed.cluster("tcp://127.0.0.1:1", timeout=0.5):
+        pass
 
 
 @pytest.mark.parametrize("address", ["local:x", "somewhere", "local:0", ""])

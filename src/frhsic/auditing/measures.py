@@ -238,7 +238,8 @@ def _distance_correlation(z: Tensor, s: Tensor, settings: Settings) -> Number:
 
 def score_curve(f: np.ndarray, s: np.ndarray, settings: Settings, **rows: Any) -> Curve:
     """Return the mean scores of groups of rows along one attribute, with their simultaneous band."""
-    return shown_curve(gdp_curve(f, s, confidence=settings.confidence, **rows), float(f.min()), float(f.max()), settings)
+    curve = gdp_curve(f, s, confidence=settings.confidence, **rows)
+    return shown_curve(curve, float(f.min()), float(f.max()), settings)
 
 
 def shown_curve(curve: ParityCurve, least: float, most: float, settings: Settings) -> Curve:

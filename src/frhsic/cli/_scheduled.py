@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from frhsic.cli.audit import _Options
 
 
-def audit(
-    options: _Options, stated: _options.Stated, at: dict[str, list[float]] | list[float], watch: Watch
-) -> Audit:
+def audit(options: _Options, stated: _options.Stated, at: dict[str, list[float]] | list[float], watch: Watch) -> Audit:
     """Audit all rows of the files that the table stands for; workers have to see them under the same paths."""
     from frhsic import distributed, tables
     from frhsic.auditing import Context, Settings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -104,8 +103,8 @@ class _Options:
     scheduler: Annotated[
         str | None,
         typer.Option(
-            help="Dask scheduler such as tcp://10.0.0.1:8786, or local: TABLE may then be a folder or a pattern such as "
-            '"scores-*.parquet", and all its rows are audited without holding them in memory.'
+            help="Dask scheduler such as tcp://10.0.0.1:8786, or local: TABLE may then be a folder or a pattern such "
+            'as "scores-*.parquet", and all its rows are audited without holding them in memory.'
         ),
     ] = None
     delimiter: _options.Delimiter = None
@@ -169,7 +168,10 @@ def _run(options: _Options, stated: _options.Stated) -> Audit:
         if options.scheduler is not None:
             from frhsic.cli import _scheduled
 
-            result, sampled = _scheduled.audit(options, stated, _wanted(options.at or (), options.sensitive), watch), True
+            result, sampled = (
+                _scheduled.audit(options, stated, _wanted(options.at or (), options.sensitive), watch),
+                True,
+            )
         else:
             result, sampled = _audited(options, stated, watch)
         if earlier is not None:
@@ -247,7 +249,7 @@ def _subject(options: _Options, names: list[str], roles: dict[str, str], watch: 
         return _Subject(table, table.columns[score], None, score, None)
     scores = None if score is None else table.columns[score]
     z = np.column_stack([table.columns[name] for name in parts])
-    return _Subject(table, z, scores, _common(parts), score)
+    return _Subject(table, z, scores, tables.common_name(parts), score)
 
 
 def _measure(
@@ -287,12 +289,6 @@ def _measure(
     if table.sampled:
         notes.append(f"The table has {table.given:,} rows; {table.rows:,} of them, drawn at random, were audited.")
     return replace(result, remarks=(*notes, *result.remarks))
-
-
-def _common(parts: Sequence[str]) -> str:
-    """Return a name for the columns of a representation: their common prefix, such as z_*, or the only name."""
-    shared = os.path.commonprefix(list(parts))  # noqa: RUF071  # names are no paths: letter by letter
-    return parts[0] if len(parts) == 1 else f"{shared}*" if shared else "z"
 
 
 def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float]] | list[float]:

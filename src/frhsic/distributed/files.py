@@ -33,7 +33,9 @@ def table_files(pattern: str) -> list[str]:
         raise FileNotFoundError(f"no file matches {pattern!r}.")
     endings = {Path(path).suffix.lower() for path in paths}
     if not (endings <= set(PARQUET) or endings <= set(TEXT)):
-        raise ValueError(f"{pattern!r} matches files that end in {', '.join(sorted(endings))}; pass Parquet or CSV alone.")
+        raise ValueError(
+            f"{pattern!r} matches files that end in {', '.join(sorted(endings))}; pass Parquet or CSV alone."
+        )
     return paths
 
 

@@ -42,9 +42,7 @@ def parity_numbers(
         "random_state": settings.seed,
     }
     gap = gdp_of_sums(own.scores, cells, **options)
-    values = [
-        float(gdp_of_sums(own.scores, cells, resolution=gap.resolution * k, resamples=0)) for k in (0.5, 2)
-    ]
+    values = [float(gdp_of_sums(own.scores, cells, resolution=gap.resolution * k, resamples=0)) for k in (0.5, 2)]
     details: dict[str, Setting] = {
         "resolution": gap.resolution,
         "value at half the resolution": values[0],
@@ -54,9 +52,7 @@ def parity_numbers(
     numbers = [gap_number("gdp", gap, details)]
     if plan.ends[0] < plan.ends[1]:
         standardized = gdp_of_sums(own.scores, cells, **options, standardize=True)
-        numbers.append(
-            gap_number("standardized_gdp", standardized, {"resolution": gap.resolution, "seed": gap.seed})
-        )
+        numbers.append(gap_number("standardized_gdp", standardized, {"resolution": gap.resolution, "seed": gap.seed}))
     curve = shown_curve(curve_of_sums(own.scores, cells, confidence=settings.confidence), *plan.ends, settings)
     decisions = None
     if own.decisions is not None:
@@ -109,5 +105,3 @@ def replaced(population: Population, rows: int, numbers: Sequence[Number], parit
     if parity is None:
         return population
     return replace(population, curve=parity.curve, decisions=parity.decisions)
-
-

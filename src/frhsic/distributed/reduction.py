@@ -31,7 +31,9 @@ def dask_module() -> Any:
 def require_columns(frame: Any, names: Sequence[str]) -> None:
     """Raise unless `frame` is a Dask data frame with these columns."""
     if not hasattr(frame, "to_delayed"):
-        raise TypeError(f"frame is {type(frame).__name__}; pass a Dask data frame, such as dask.dataframe.read_parquet.")
+        raise TypeError(
+            f"frame is {type(frame).__name__}; pass a Dask data frame, such as dask.dataframe.read_parquet."
+        )
     missing = [name for name in names if name not in frame.columns]
     if missing:
         raise ValueError(f"frame has no column {missing[0]!r}; its columns are {list(frame.columns)}.")

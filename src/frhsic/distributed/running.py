@@ -26,6 +26,7 @@ from frhsic.distributed.survey import Draw, Sample, Scores, Survey, survey_of
 from frhsic.formatting import counted
 from frhsic.intervals import subsample
 from frhsic.sentences import left_out, subject_phrase
+from frhsic.tables import common_name
 
 FEATURES = 128
 SAMPLE_ROWS = 20_000
@@ -87,8 +88,8 @@ def audit(
 
     Notes
     -----
-    Rows are numbered in the order of the frame, and a hash of this number decides on sample and folds. An attribute with
-    more than 4,096 different values gets the borders of its groups from the sample; the rows in them are counted
+    Rows are numbered in the order of the frame, and a hash of this number decides on sample and folds. An attribute
+    with more than 4,096 different values gets the borders of its groups from the sample; the rows in them are counted
     exactly. The interval of HSIC adds the standard error of the features to that of the rows, which is taken from the
     sample and divided by the root of the ratio of the numbers of rows.
     """
@@ -118,7 +119,7 @@ def audit(
         settings=settings,
         title=title,
         source=source,
-        name=name or (_common(columns) if embedding else score),
+        name=name or (common_name(columns) if embedding else score),
         score_name=score,
         target_name=target,
         threshold=threshold,
@@ -132,13 +133,10 @@ def audit(
     tell(f"second pass over {starts[-1]:,} rows")
     sums = Sums(*over_partitions(frame, roles, starts, sums_of, plan))  # type: ignore[arg-type]
     rated = survey.target or survey.scores
-    subject = replace(
-        sampled.subject,
-        threshold=threshold,
-        threshold_stated=stated,
-        base_rate=None if rated is None else rated.total / everyone.rows,
-        chances=survey.scores is not None and survey.scores.low >= 0 and survey.scores.high <= 1,
-    )
+    subject = replace(sampled.subject, base_rate=None if rated is None else rated.total / everyone.rows)
+    if survey.scores is not None:
+        chances = _are_probabilities(survey.scores)
+        subject = replace(subject, threshold=threshold, threshold_stated=stated, chances=chances)
     finished = []
     for i, one in enumerate(sampled.attributes):
         one = _with_favoured(one, i, favoured, sampled, settings, tell)
@@ -282,8 +280,8 @@ def _checked_survey(survey: Survey, roles: Roles) -> Sample:
     if named is not None and (everyone.block.favoured is None or not everyone.block.favoured.any()):
         count = 0 if survey.favoured is None else survey.favoured.rows
         raise ValueError(
-            f"{named!r} is the {roles.target} of {count} of {everyone.rows:,} rows and of none in the sample; check its "
-            "spelling, or raise sample_rows."
+            f"{named!r} is the {roles.target} of {count} of {everyone.rows:,} rows and of none in the sample; check "
+            "its spelling, or raise sample_rows."
         )
     return everyone
 
@@ -292,21 +290,17 @@ def _threshold(threshold: float | None, scores: Scores | None) -> tuple[float | 
     """Return the threshold, by default 0.5 for scores between 0 and 1, and whether it was stated."""
     if threshold is not None:
         return float(threshold), True
-    chances = scores is not None and scores.low >= 0 and scores.high <= 1
-    return (0.5 if chances else None), False
+    return (0.5 if scores is not None and _are_probabilities(scores) else None), False
+
+
+def _are_probabilities(scores: Scores) -> bool:
+    return scores.low >= 0 and scores.high <= 1
 
 
 def _sample_remark(everyone: Sample, scored: bool) -> tuple[str, ...]:
     parity = "GDP, the curves, " if scored else ""
     drawn = len(everyone.block)
     return (
-        f"{parity}HSIC, the linear probe and the histogram use all {counted(everyone.rows, 'row')}. The other numbers use a "
-        f"random sample of {drawn:,} of them, or fewer; the column “Rows” says how many.",
+        f"{parity}HSIC, the linear probe and the histogram use all {counted(everyone.rows, 'row')}. The other "
+        f"numbers use a random sample of {drawn:,} of them, or fewer; the column “Rows” says how many.",
     )
-
-
-def _common(parts: Sequence[str]) -> str:
-    import os
-
-    shared = os.path.commonprefix(list(parts))  # noqa: RUF071  # names are no paths: letter by letter
-    return parts[0] if len(parts) == 1 else f"{shared}*" if shared else "z"

@@ -33,9 +33,9 @@ def fit(
 ) -> Any:
     """Fit an estimator on a Dask data frame by ``partial_fit``, with one partition in memory at a time.
 
-    A first pass draws a random sample of the rows. The first call of ``partial_fit`` is on this sample: it fixes scales,
-    levels, the base model and what the penalty fits in advance. Then each epoch takes all partitions in a random order,
-    loaded by Dask and trained on here.
+    A first pass draws a random sample of the rows. The first call of ``partial_fit`` is on this sample: it fixes
+    scales, levels, the base model and what the penalty fits in advance. Then each epoch takes all partitions in a
+    random order, loaded by Dask and trained on here.
 
     Parameters
     ----------
