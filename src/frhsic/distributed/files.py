@@ -92,4 +92,5 @@ def _read_piece(piece: tuple[str, list[int]], columns: list[str]) -> pd.DataFram
 
     path, groups = piece
     with parquet.ParquetFile(path) as file:
-        return file.read_row_groups(groups, columns=columns, use_threads=False).to_pandas()
+        rows: pd.DataFrame = file.read_row_groups(groups, columns=columns, use_threads=False).to_pandas()
+        return rows

@@ -69,7 +69,9 @@ class Block:
         """Return some of the rows, by mask or by position."""
         parts: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
         target = None if self.target is None else self.target.iloc[rows].reset_index(drop=True)
-        taken = {name: None if part is None else part[rows] for name, part in parts.items() if name != "target"}
+        taken: dict[str, Any] = {
+            name: None if part is None else part[rows] for name, part in parts.items() if name != "target"
+        }
         return replace(self, **taken, target=target)
 
     def first(self, most: int) -> Block:
