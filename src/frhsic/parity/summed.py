@@ -62,7 +62,7 @@ class Cells:
         size, away = len(self.starts), f - center
         powers, power = [np.bincount(cell, minlength=size).astype(np.float64)], away
         for k in range(4):
-            powers.append(np.bincount(cell, power, minlength=size))
+            powers.append(np.bincount(cell, power, minlength=size).astype(np.float64))
             power = power * away if k < 3 else power
         low, high = np.full(size, np.inf), np.full(size, -np.inf)
         np.minimum.at(low, cell, s)
@@ -232,7 +232,7 @@ class _Sums:
     def _squares_about(self, at: Array | float) -> Array:
         """Return the sums of squares of scores less a number, or less one for each node."""
         counts, totals, squares = self.powers[:3]
-        return np.maximum(squares - 2 * at * totals + np.square(at) * counts, 0)
+        return np.asarray(np.maximum(squares - 2 * at * totals + np.square(at) * counts, 0))
 
 
 def _median(values: Array, counts: Integers) -> float:
