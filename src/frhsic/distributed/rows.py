@@ -109,8 +109,10 @@ def hashed(numbers: Keys, seed: int) -> Keys:
 
     Examples
     --------
+    The first numbers of that generator with the seeds 0 and 1.
+
     >>> hashed(np.arange(2, dtype=np.uint64), 0).tolist()
-    [16294208416658607535, 7960286522194355700]
+    [16294208416658607535, 10451216379200822465]
     """
     with np.errstate(over="ignore"):
         x = numbers + np.uint64((0x9E3779B97F4A7C15 * (2 * seed + 1)) % 2**64)
