@@ -124,6 +124,8 @@ SETTINGS = {
     "seed": "Seed",
     "kernel_z": "Kernel on Z",
     "kernel_s": "Kernel on S",
+    "features": "Random features of HSIC",
+    "sample_rows": "Rows of the random sample",
 }
 """Names of the settings of an audit, by key."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,6 +46,9 @@ def reproduce(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes on a CPU; by default one for each core.")
     ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Dask scheduler whose workers train and measure, such as tcp://10.0.0.1:8786.")
+    ] = None,
     docs: Annotated[
         bool, typer.Option("--docs", help="Run nothing: write document, tables and figures from the records.")
     ] = False,
@@ -55,11 +59,12 @@ def reproduce(
     Records are written as they come: a run that was cut off goes on where it stopped. Only one run at a time can write
     to OUT.
     """
-    from joblib import cpu_count
+    from joblib import cpu_count, effective_n_jobs
 
     from frhsic._arrays import resolve_device
     from frhsic._files import locked, remove_unfinished
     from frhsic.datasets.loading import entry
+    from frhsic.distributed import cluster
     from frhsic_paper.options import Options
     from frhsic_paper.protocol import PROTOCOLS
     from frhsic_paper.studies import STUDIES
@@ -86,7 +91,9 @@ def reproduce(
     )
     started = time.perf_counter()
     options.out.mkdir(parents=True, exist_ok=True)
-    with locked(options.out), _workers_stopped():
+    with locked(options.out), _workers_stopped(), cluster(scheduler) if scheduler else contextlib.nullcontext():
+        if scheduler is not None:  # each worker trains on a device of its own
+            options = replace(options, workers=effective_n_jobs(None))
         remove_unfinished(options.out)
         for one in PROTOCOLS.values():
             if protocol not in (ProtocolName.both, ProtocolName(one.name)):

@@ -20,6 +20,7 @@ from frhsic.independence import conditional_test, gamma_test, hsic_interval, nor
 from frhsic.intervals import Interval, Statistic, shuffled_mean, subsample
 from frhsic.kernels import HalfDistance, Kernel, PerColumn, default_gaussian
 from frhsic.parity import (
+    ParityCurve,
     ParityResult,
     correlation_ratio,
     gdp,
@@ -239,7 +240,11 @@ def _distance_correlation(z: Tensor, s: Tensor, settings: Settings) -> Number:
 def score_curve(f: np.ndarray, s: np.ndarray, settings: Settings, **rows: Any) -> Curve:
     """Return the mean scores of groups of rows along one attribute, with their simultaneous band."""
     curve = gdp_curve(f, s, confidence=settings.confidence, **rows)
-    least, most = float(f.min()), float(f.max())
+    return shown_curve(curve, float(f.min()), float(f.max()), settings)
+
+
+def shown_curve(curve: ParityCurve, least: float, most: float, settings: Settings) -> Curve:
+    """Return a curve as plain data; ends of its band that are infinite become the smallest and largest score."""
     return Curve(
         grid=tuple(curve.at.tolist()),
         mean=tuple(curve.mean.tolist()),
@@ -276,13 +281,13 @@ def _parity(rows: Rows, settings: Settings, omitted: list[Omitted]) -> Iterator[
         "value at twice the resolution": values[1],
         "seed": gap.seed,
     }
-    yield _gap_number("gdp", gap, details)
+    yield gap_number("gdp", gap, details)
     if float(np.ptp(f)) == 0:
         keys = ("standardized_gdp", "correlation_ratio", "quantile_gap")
         omitted += [Omitted(key, "the scores are constant.") for key in keys]
         return
     details = {"resolution": gap.resolution, "seed": gap.seed}
-    yield _gap_number("standardized_gdp", standardized_gdp(f, s, **rows.design, **options), details)
+    yield gap_number("standardized_gdp", standardized_gdp(f, s, **rows.design, **options), details)
     share = correlation_ratio(f, s, sample_weight=rows.weights, confidence=settings.confidence)
     if rows.clusters is None:
         interval = Interval(*share.interval, share.confidence, "normal approximation")
@@ -301,7 +306,7 @@ def _parity(rows: Rows, settings: Settings, omitted: list[Omitted]) -> Iterator[
     )
 
 
-def _gap_number(key: str, gap: ParityResult, details: dict[str, Setting]) -> Number:
+def gap_number(key: str, gap: ParityResult, details: dict[str, Setting]) -> Number:
     return Number(
         key,
         gap.value,

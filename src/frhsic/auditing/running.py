@@ -186,7 +186,7 @@ def audit(
     for i, attribute in enumerate(names):
         step = prefixed(watch, attribute if len(names) > 1 else "")
         audited.append(_attribute(rows_of([i], attribute), subject, requested[i], outcome, settings, step))
-    audited = _adjusted(audited)
+    audited = adjusted(audited)
     joint = None
     if len(names) > 1:
         together = " and ".join([", ".join(names[:-1]), names[-1]])
@@ -237,9 +237,10 @@ def _attribute(
     if outcome is not None and outcome.favoured is None:
         watch("separation")
         all_rows = _with_separation(all_rows, rows, outcome.codes, settings)
-    positives = _positives(rows, at, outcome, settings, watch)
+    positives = favoured_rows(rows, at, outcome, settings, watch)
     values = rows.s[:, 0]
-    counts, edges = np.histogram(values, bins=_edges(values))
+    whole = np.array_equal(values, np.round(values))
+    counts, edges = np.histogram(values, bins=histogram_edges(float(values.min()), float(values.max()), whole))
     return AttributeAudit(
         name=rows.s_name,
         subject=subject,
@@ -249,7 +250,7 @@ def _attribute(
         positives=None if isinstance(positives, str) else positives,
         no_positives=positives if isinstance(positives, str) else None,
         certificates=tuple(certificates(rows, at, settings, watch)),
-        sparse_regions=_sparse(all_rows.curve, values),
+        sparse_regions=sparse_regions(all_rows.curve),
     )
 
 
@@ -265,7 +266,7 @@ def _with_separation(population: Population, rows: Rows, target: np.ndarray, set
     return replace(population, omitted=(*population.omitted, Omitted("separation", reason)))
 
 
-def _positives(
+def favoured_rows(
     rows: Rows,
     at: tuple[float, ...],
     outcome: Outcome | None,
@@ -291,7 +292,7 @@ def _positives(
     return measure(kept, outcome.favoured_name, inside, settings, prefixed(watch, "favourable outcome"))
 
 
-def _adjusted(audited: list[AttributeAudit]) -> list[AttributeAudit]:
+def adjusted(audited: list[AttributeAudit]) -> list[AttributeAudit]:
     """Return the audits with p-values adjusted over the attributes (Holm), of all rows and of the favoured ones."""
     if len(audited) == 1:
         return audited
@@ -342,16 +343,15 @@ def _requested(
     return [tuple(sorted(set(values))) for values in asked]
 
 
-def _edges(values: np.ndarray) -> np.ndarray:
+def histogram_edges(low: float, high: float, whole: bool) -> np.ndarray:
     """Return the edges of the histogram: whole numbers get bars of their own if they are few, else bars are equal."""
-    low, high = float(values.min()), float(values.max())
-    if np.array_equal(values, np.round(values)):
+    if whole:
         width = max(1, int(np.ceil((high - low + 1) / (2 * BINS))))
         return np.arange(low - 0.5, high + width + 0.5, width)
     return np.linspace(low, high, BINS + 1)
 
 
-def _sparse(curve: Curve | None, values: np.ndarray) -> tuple[SparseRegion, ...]:
+def sparse_regions(curve: Curve | None) -> tuple[SparseRegion, ...]:
     """Return the ranges of S that are marked as sparse, with the number of rows in them."""
     if curve is None:
         return ()
@@ -359,7 +359,6 @@ def _sparse(curve: Curve | None, values: np.ndarray) -> tuple[SparseRegion, ...]
     flags = np.concatenate([[False], curve.sparse, [False]]).astype(int)
     steps = np.diff(flags)
     for first, last in zip(np.flatnonzero(steps == 1), np.flatnonzero(steps == -1) - 1):
-        low, high = curve.start[first], curve.end[last]
-        rows = int(((values >= low) & (values <= high)).sum())
-        regions.append(SparseRegion(low, high, rows, rows / len(values)))
+        rows = int(sum(curve.rows[first : last + 1]))
+        regions.append(SparseRegion(curve.start[first], curve.end[last], rows, rows / sum(curve.rows)))
     return tuple(regions)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -48,6 +47,10 @@ For a pipeline: JSON on standard output, exit code 1 if a number is above its li
 [cyan]frhsic audit june.csv -s age --score p --limit gdp=10% --against may.json --pdf june.pdf[/cyan]
 
 A month later: is the limit kept, has the gap grown since the audit that --json wrote, and the report as PDF.
+
+[cyan]frhsic audit "scores-*.parquet" -s age --score p --scheduler tcp://10.0.0.1:8786[/cyan]
+
+More rows than fit into memory, on a Dask cluster; --scheduler local uses the cores of this machine.
 
 [bold]Exit codes[/bold]
 
@@ -97,6 +100,13 @@ class _Options:
     max_rows: _options.MaxRows = 2000
     confidence: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95
     seed: _options.Seed = 0
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Dask scheduler such as tcp://10.0.0.1:8786, or local: TABLE may then be a folder or a pattern such "
+            'as "scores-*.parquet", and all its rows are audited without holding them in memory.'
+        ),
+    ] = None
     delimiter: _options.Delimiter = None
     decimal: _options.Decimal = None
 
@@ -142,8 +152,6 @@ class _Subject:
 
 def _run(options: _Options, stated: _options.Stated) -> Audit:
     """Check, read, audit, write; return the audit."""
-    from frhsic import tables
-
     if options.score is None and not options.embedding and options.model is None:
         raise ValueError("say what to audit: --score COLUMN, --embedding PATTERN or --model FILE.")
     if options.model is not None and (options.score is not None or options.embedding):
@@ -156,15 +164,16 @@ def _run(options: _Options, stated: _options.Stated) -> Audit:
     files = _files(options, stated)
     inputs = {"table": options.table, "model": options.model, "earlier audit": options.against}
     require_writable(files, {kind: path for kind, path in inputs.items() if path is not None})
-    names = tables.column_names(options.table, options.reading)
-    roles = {tables.find(name, names, options.table.name): "sensitive attribute" for name in options.sensitive}
-    at = _wanted(options.at or (), list(roles))
-    if options.target is not None:
-        roles.setdefault(tables.find(options.target, names, options.table.name), "target")
     with _terminal.progress() as watch, _terminal.one_thread():
-        watch(f"reading {options.table.name}")
-        subject = _subject(options, names, roles, watch)
-        result = _measure(options, stated, subject, at, watch)
+        if options.scheduler is not None:
+            from frhsic.cli import _scheduled
+
+            result, sampled = (
+                _scheduled.audit(options, stated, _wanted(options.at or (), options.sensitive), watch),
+                True,
+            )
+        else:
+            result, sampled = _audited(options, stated, watch)
         if earlier is not None:
             from frhsic.auditing import drift
 
@@ -174,7 +183,7 @@ def _run(options: _Options, stated: _options.Stated) -> Audit:
             from frhsic.report.printing import page_bytes
 
             page = Report(result)
-            if options.model is not None and not subject.table.sampled:
+            if options.model is not None and not sampled:
                 from frhsic.cli._models import drivers_of
 
                 watch("what drives the score")
@@ -183,6 +192,20 @@ def _run(options: _Options, stated: _options.Stated) -> Audit:
             watch("writing the report")
             write_together({path: page_bytes(page, kind) for kind, path in files.items()})
     return result
+
+
+def _audited(options: _Options, stated: _options.Stated, watch: Watch) -> tuple[Audit, bool]:
+    """Read the table and audit it; return the audit, and whether only a sample of the rows was read."""
+    from frhsic import tables
+
+    names = tables.column_names(options.table, options.reading)
+    roles = {tables.find(name, names, options.table.name): "sensitive attribute" for name in options.sensitive}
+    at = _wanted(options.at or (), list(roles))
+    if options.target is not None:
+        roles.setdefault(tables.find(options.target, names, options.table.name), "target")
+    watch(f"reading {options.table.name}")
+    subject = _subject(options, names, roles, watch)
+    return _measure(options, stated, subject, at, watch), subject.table.sampled
 
 
 def _subject(options: _Options, names: list[str], roles: dict[str, str], watch: Watch) -> _Subject:
@@ -226,7 +249,7 @@ def _subject(options: _Options, names: list[str], roles: dict[str, str], watch: 
         return _Subject(table, table.columns[score], None, score, None)
     scores = None if score is None else table.columns[score]
     z = np.column_stack([table.columns[name] for name in parts])
-    return _Subject(table, z, scores, _common(parts), score)
+    return _Subject(table, z, scores, tables.common_name(parts), score)
 
 
 def _measure(
@@ -266,12 +289,6 @@ def _measure(
     if table.sampled:
         notes.append(f"The table has {table.given:,} rows; {table.rows:,} of them, drawn at random, were audited.")
     return replace(result, remarks=(*notes, *result.remarks))
-
-
-def _common(parts: Sequence[str]) -> str:
-    """Return a name for the columns of a representation: their common prefix, such as z_*, or the only name."""
-    shared = os.path.commonprefix(list(parts))  # noqa: RUF071  # names are no paths: letter by letter
-    return parts[0] if len(parts) == 1 else f"{shared}*" if shared else "z"
 
 
 def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float]] | list[float]:

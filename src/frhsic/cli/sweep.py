@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,6 +39,10 @@ The smallest weight at which a test does not reject that the representation is i
 
 Trained on the earliest rows, chosen on later and reported on the latest ones; performance by AUC; a second round of
 weights around the choice.
+
+[cyan]frhsic sweep people.csv -t approved -s age --scheduler tcp://10.0.0.1:8786[/cyan]
+
+The weights are dealt among the workers of a Dask cluster, each of which trains a fleet of its own.
 
 [bold]What the folder holds[/bold]
 
@@ -87,6 +92,7 @@ def sweep(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for report, model and frontier.")] = DEFAULT_FOLDER,
     all_models: Annotated[bool, typer.Option("--all-models", help="Write the model of every weight.")] = False,
     recipe: _training.Recipe,
+    scheduler: _options.Scheduler = None,
     validation_share: Annotated[float, typer.Option(help="Share of the rows that the choice is made on.")] = 0.2,
     reporting: _options.Reporting,
     stated: _options.Stated,
@@ -96,7 +102,9 @@ def sweep(
     Rows are dealt into three parts: one trains, one chooses the weight, one is for the report. All weights are trained
     at once.
     """
-    with _terminal.one_thread(), new_folder(out):
+    from frhsic.distributed import cluster
+
+    with _terminal.one_thread(), new_folder(out), cluster(scheduler) if scheduler else contextlib.nullcontext():
         from frhsic.auditing import Settings
         from frhsic.estimators.persistence import file_bytes
 

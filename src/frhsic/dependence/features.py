@@ -130,12 +130,16 @@ class FeatureMaps:
         for start in range(0, len(z), CHUNK):
             f = self.map_z(z[start : start + CHUNK].detach().to(torch.float64))  # (rows, blocks, features)
             g = self.map_s(s[start : start + CHUNK].detach().to(torch.float64))
-            cross = (f - f.mean(0)).flatten(1).mT @ (g - g.mean(0)).flatten(1)
-            part = FeatureSums(len(f), f.sum(0), g.sum(0), cross.view(*f.shape[1:], *g.shape[1:]), self.draw)
+            part = self.sums_of_features(f, g)
             total = part if total is None else total + part
         if total is None:
             raise ValueError("z has no rows; pass at least one.")
         return total
+
+    def sums_of_features(self, f: Tensor, g: Tensor) -> FeatureSums:
+        """Return the sums over some rows of their features, of shapes (rows, blocks, features)."""
+        cross = (f - f.mean(0)).flatten(1).mT @ (g - g.mean(0)).flatten(1)
+        return FeatureSums(len(f), f.sum(0), g.sum(0), cross.view(*f.shape[1:], *g.shape[1:]), self.draw)
 
     def estimate(self, sums: FeatureSums) -> Estimate:
         r"""Return HSIC and its standard error from sums over all rows.

@@ -134,11 +134,11 @@ def gamma_result(
         deviation = math.sqrt(variance)
         # a gamma that starts at zero, with these two moments, has this skewness
         skewness = 2 * deviation / mean if skewness is None else skewness
-        pvalue, threshold = _pearson(pair.statistic, mean, deviation, skewness, level)
+        pvalue, threshold = pearson_tail(pair.statistic, mean, deviation, skewness, level)
     return pair.result(pvalue, threshold, level, method, null=null, epsilon=epsilon)
 
 
-def _pearson(value: float, mean: float, deviation: float, skewness: float, level: float) -> tuple[float, float]:
+def pearson_tail(value: float, mean: float, deviation: float, skewness: float, level: float) -> tuple[float, float]:
     """Return the upper tail probability of `value` and the upper `level` quantile of a gamma with these moments."""
     shape, scale, start = pearson_parameters(mean, deviation, skewness)
     pvalue = float(gammaincc(shape, max(value - start, 0.0) / scale))

@@ -18,14 +18,20 @@ def group_starts(s: Array, most: int, least: int = LEAST_ROWS) -> Integers:
 
     If s has no more than `most` distinct values, each is a group, unless it has fewer than `least` rows.
     """
-    n = len(s)
     first = levels(s)
-    smallest = min(least, n // 2) if len(first) <= most else n / most
-    starts, ends = [0], np.append(first[1:], n)
-    for end in ends[:-1]:
-        if end - starts[-1] >= smallest:
-            starts.append(int(end))
-    if len(starts) > 1 and n - starts[-1] < smallest / 2:
+    return first[group_levels(np.diff(np.append(first, len(s))), most, least)]
+
+
+def group_levels(counts: Integers, most: int, least: int = LEAST_ROWS) -> Integers:
+    """Return which distinct values of s, given their numbers of rows, begin a group; see :func:`group_starts`."""
+    n = int(counts.sum())
+    smallest = min(least, n // 2) if len(counts) <= most else n / most
+    starts, begin = [0], 0
+    for level, end in enumerate(np.cumsum(counts)[:-1].tolist(), start=1):
+        if end - begin >= smallest:
+            starts.append(level)
+            begin = end
+    if len(starts) > 1 and n - begin < smallest / 2:
         starts.pop()
     return np.asarray(starts, dtype=np.int64)
 
@@ -56,20 +62,26 @@ def _ends(
     weights, f = rows.weights[members], rows.scores[members, 0]
     total = weights.sum()
     mean = float(weights @ f / total)
-    tail = (1 - confidence) / 2
     part = Rows(rows.scores[members], rows.s[members], weights, None)
     if rows.clusters is not None:
         labels = np.unique(rows.clusters[members], return_inverse=True)[1].ravel()
         part = Rows(part.scores, part.s, weights, labels)
-    count = part.effective
+    variance = part.square_of_sums(weights * (f - mean)) / total**2
+    return mean, *ends_of_mean(mean, variance, part.effective, confidence, decisions)
+
+
+def ends_of_mean(
+    mean: float, variance: float, count: float, confidence: float, decisions: tuple[float, float] | None
+) -> tuple[float, float]:
+    """Return the ends of the interval of a mean of `count` rows; the variance of the mean is not yet corrected."""
+    tail = (1 - confidence) / 2
     if decisions is not None:
         low, high = decisions
         share = (mean - low) / (high - low)
         below = float(stats.beta.ppf(tail, count * share, count * (1 - share) + 1)) if share > 0 else 0.0
         above = float(stats.beta.ppf(1 - tail, count * share + 1, count * (1 - share))) if share < 1 else 1.0
-        return mean, low + (high - low) * below, low + (high - low) * above
+        return low + (high - low) * below, low + (high - low) * above
     if count < 1 + 1e-9:
-        return mean, -math.inf, math.inf
-    variance = part.square_of_sums(weights * (f - mean)) / total**2 * count / (count - 1)
-    reach = float(stats.t.ppf(1 - tail, count - 1)) * math.sqrt(variance)
-    return mean, mean - reach, mean + reach
+        return -math.inf, math.inf
+    reach = float(stats.t.ppf(1 - tail, count - 1)) * math.sqrt(variance * count / (count - 1))
+    return mean - reach, mean + reach

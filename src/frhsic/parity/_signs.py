@@ -44,44 +44,28 @@ WORST = 0.7518
 """Where x Φ(-x) is largest."""
 
 
-class Signs:
-    """Ranks of a sample of s, and the statistic of any scores on its rows."""
+def node_levels(weights: Array, most: int) -> Integers:
+    """Return which of the distinct values of s, given their weights, begin a node: all, or `most` of equal weight."""
+    if len(weights) <= most:
+        return np.arange(len(weights))
+    middle = np.cumsum(weights) - weights / 2
+    group = np.minimum((middle * most / weights.sum()).astype(np.int64), most - 1)
+    return np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
 
-    def __init__(self, rows: Rows, resolution: float | None = None) -> None:
-        self.rows, self.weights = rows, rows.weights
-        self.resolution = 0.5 * rows.effective**-0.25 if resolution is None else resolution
-        self._set_nodes(NODES)
-        self.own = _Own(rows, self.node, self.kernel)
-        if self.own.pairs > MOST_PAIRS:
-            self._set_nodes(FEW_NODES)
-            self.own = _Own(rows, self.node, self.kernel)
-        self.own.build()
+
+class Smoother:
+    """Nodes along s, the smoothing weights between their mid-ranks, and the statistic from sums over the nodes.
+
+    `counts` and `weight_squares` are sums over the rows of each node of w and w².
+    """
+
+    def __init__(self, counts: Array, weight_squares: Array, resolution: float) -> None:
+        self.counts, self.weight_squares, self.resolution = counts, weight_squares, resolution
+        self.u = (np.cumsum(counts) - counts / 2) / counts.sum()
+        self.kernel = np.exp(-(((self.u[:, None] - self.u) / resolution) ** 2) / 2)
         self.squares = self.kernel**2
-        self.total = self.kernel @ self.counts  # weight within reach of each node
-        self.weight_squares = self.sums(self.weights**2)
-        rest = self.total[self.node] - self.own.weight
-        self.per_rest = np.where(rest > 1e-3, 1 / np.maximum(rest, 1e-3), 0)[:, None]
-        self.per_other = 1 / self.own.others[:, None]
-        self.weighted = bool((self.weights != 1).any())
+        self.total = self.kernel @ counts  # weight within reach of each node
         self.inflation: Array | float = 1.0
-
-    def _set_nodes(self, most: int) -> None:
-        starts = levels(self.rows.s)
-        sums = np.add.reduceat(self.weights, starts)
-        if len(starts) > most:
-            middle = np.cumsum(sums) - sums / 2
-            group = np.minimum((middle * most / sums.sum()).astype(np.int64), most - 1)
-            starts = starts[np.concatenate([[True], group[1:] != group[:-1]])]
-        self.starts = starts
-        self.sizes = np.diff(np.append(starts, len(self.weights)))
-        self.node = np.repeat(np.arange(len(starts)), self.sizes)
-        self.counts = np.add.reduceat(self.weights, starts)
-        self.u = (np.cumsum(self.counts) - self.counts / 2) / self.counts.sum()
-        self.kernel = np.exp(-(((self.u[:, None] - self.u) / self.resolution) ** 2) / 2)
-
-    def sums(self, values: Array) -> Array:
-        """Return sums over the rows of each node: of shape (nodes, ...) from (rows, ...)."""
-        return np.asarray(np.add.reduceat(values, self.starts, axis=0))
 
     def at_nodes(self, totals: Array, squares: Array, singles: Array) -> tuple[Array, Array]:
         """Return the smoothed means and their standard errors, of shape (nodes, resamples).
@@ -92,6 +76,62 @@ class Signs:
         residual = squares - 2 * mean * singles + mean**2 * self.weight_squares[:, None]
         error = np.sqrt(np.maximum(self.squares @ residual, 0)) / self.total[:, None]
         return mean, error * self.inflation
+
+    def statistic_of_sums(self, totals: Array, squares: Array) -> Array:
+        """Return the statistic from sums over nodes; leaving a row out enters to first order."""
+        n, counts = self.counts.sum(), self.counts[:, None]
+        share = (self.weight_squares / self.counts)[:, None]
+        center = totals.sum(axis=0) / n
+        squares = squares - 2 * center * share * totals + center**2 * self.weight_squares[:, None]
+        totals = totals - center * counts
+        singles = share * totals
+        mean, error = self.at_nodes(totals, squares, singles)
+        scale = np.maximum(SOFTNESS * error, TINY)
+        slope = 2 * np.exp(-((mean / scale) ** 2) / 2) / math.sqrt(2 * math.pi) / scale
+        left_out = (squares - mean * singles) / self.total[:, None] - squares / n
+        return np.asarray(((2 * ndtr(mean / scale) - 1) * totals - slope * left_out).sum(axis=0) / n)
+
+    def resampled_sums(self, curve: Array, spread: Array, resamples: int, rng: np.random.Generator) -> Array:
+        """Return the statistic of `curve` plus normal noise; `spread` has the sums of its squares over each node."""
+        base, spread = (curve * self.counts)[:, None], spread[:, None]
+        drawn = np.sqrt(spread) * rng.standard_normal((len(spread), resamples))
+        share = (curve * self.weight_squares / self.counts)[:, None]
+        squares = (curve**2 * self.weight_squares)[:, None] + 2 * share * drawn + spread
+        return self.statistic_of_sums(base + drawn, squares)
+
+    def precision(self, squares: Array) -> Array:
+        """Return weights of the nodes, the inverse of the spread of the scores near each; `squares` sums w f²."""
+        spread = self.kernel @ squares / self.total
+        return np.asarray(1 / np.maximum(spread, 1e-12 * spread.max())) if spread.max() > 0 else np.ones(len(spread))
+
+
+class Signs(Smoother):
+    """Ranks of a sample of s, and the statistic of any scores on its rows."""
+
+    def __init__(self, rows: Rows, resolution: float | None = None) -> None:
+        self.rows, self.weights = rows, rows.weights
+        resolution = 0.5 * rows.effective**-0.25 if resolution is None else resolution
+        self._set_nodes(NODES, resolution)
+        self.own = _Own(rows, self.node, self.kernel)
+        if self.own.pairs > MOST_PAIRS:
+            self._set_nodes(FEW_NODES, resolution)
+            self.own = _Own(rows, self.node, self.kernel)
+        self.own.build()
+        rest = self.total[self.node] - self.own.weight
+        self.per_rest = np.where(rest > 1e-3, 1 / np.maximum(rest, 1e-3), 0)[:, None]
+        self.per_other = 1 / self.own.others[:, None]
+        self.weighted = bool((self.weights != 1).any())
+
+    def _set_nodes(self, most: int, resolution: float) -> None:
+        starts = levels(self.rows.s)
+        self.starts = starts[node_levels(np.add.reduceat(self.weights, starts), most)]
+        self.sizes = np.diff(np.append(self.starts, len(self.weights)))
+        self.node = np.repeat(np.arange(len(self.starts)), self.sizes)
+        super().__init__(self.sums(self.weights), self.sums(self.weights**2), resolution)
+
+    def sums(self, values: Array) -> Array:
+        """Return sums over the rows of each node: of shape (nodes, ...) from (rows, ...)."""
+        return np.asarray(np.add.reduceat(values, self.starts, axis=0))
 
     def signs(self, f: Array) -> tuple[Array, Array, Array]:
         """Return the soft signs of centred scores of shape (rows, resamples), smoothed means and standard errors."""
@@ -115,38 +155,16 @@ class Signs:
         f = f - weighted_mean(self.weights, f)
         return weighted_mean(self.weights, self.signs(f)[0] * f)
 
-    def statistic_of_sums(self, totals: Array, squares: Array) -> Array:
-        """Return the statistic from sums over nodes; leaving a row out enters to first order."""
-        n, counts = self.counts.sum(), self.counts[:, None]
-        share = (self.weight_squares / self.counts)[:, None]
-        center = totals.sum(axis=0) / n
-        squares = squares - 2 * center * share * totals + center**2 * self.weight_squares[:, None]
-        totals = totals - center * counts
-        singles = share * totals
-        mean, error = self.at_nodes(totals, squares, singles)
-        scale = np.maximum(SOFTNESS * error, TINY)
-        slope = 2 * np.exp(-((mean / scale) ** 2) / 2) / math.sqrt(2 * math.pi) / scale
-        left_out = (squares - mean * singles) / self.total[:, None] - squares / n
-        return np.asarray(((2 * ndtr(mean / scale) - 1) * totals - slope * left_out).sum(axis=0) / n)
-
     def precise_mean(self, f: Array) -> float:
         """Return the mean of centred scores, weighted by the inverse of their spread around zero near each row."""
-        spread = self.kernel @ self.sums(self.weights * f**2) / self.total
-        if not spread.max() > 0:
-            return 0.0
-        weights = self.weights / np.maximum(spread, 1e-12 * spread.max())[self.node]
+        weights = self.weights * self.precision(self.sums(self.weights * f**2))[self.node]
         return float(weights @ f / weights.sum())
 
     def resampled(self, curve: Array, noise: Array, resamples: int, rng: np.random.Generator) -> Array:
         """Return the statistic of `curve`, by nodes, plus the noise of each row times random signs (wild bootstrap)."""
         n = len(noise)
         if n > LARGE and self.rows.clusters is None:
-            spread = self.sums((self.weights * noise) ** 2)[:, None]
-            base = (curve * self.counts)[:, None]
-            drawn = np.sqrt(spread) * rng.standard_normal((len(spread), resamples))
-            share = (curve * self.weight_squares / self.counts)[:, None]
-            squares = (curve**2 * self.weight_squares)[:, None] + 2 * share * drawn + spread
-            return self.statistic_of_sums(base + drawn, squares)
+            return self.resampled_sums(curve, self.sums((self.weights * noise) ** 2), resamples, rng)
         base = curve[self.node][:, None]
         values = [
             self.statistic(base + noise[:, None] * signs)

@@ -98,7 +98,7 @@ def gdp_curve(
     rows = _one_column(rows_of(scores, s, where, sample_weight, clusters))
     n = len(rows.s)
     if groups is None:
-        groups = int(np.clip(n // ROWS_PER_GROUP, FEWEST_GROUPS, MOST_GROUPS))
+        groups = groups_for(n)
     _arrays.require_integer(groups, "groups", 2)
     starts = group_starts(rows.s, groups)
     mean, lower, upper, counts = group_means(rows, starts, confidence ** (1 / len(starts)), two_values(rows))
@@ -188,7 +188,7 @@ def local_mean(
     n, values = len(rows.s), rows.s
     if not values[0] <= at <= values[-1]:
         raise ValueError(f"at is {at}; s lies between {values[0]:g} and {values[-1]:g}. Pass a value inside.")
-    size = n / int(np.clip(n // ROWS_PER_GROUP, FEWEST_GROUPS, MOST_GROUPS))
+    size = n / groups_for(n)
     left, right = (int(i) for i in (np.searchsorted(values, at), np.searchsorted(values, at, side="right")))
     missing = max(size - (right - left), 0) / 2
     low = values[max(int(left - missing), 0)]
@@ -215,6 +215,11 @@ def local_mean(
         rows=int(near.sum()),
         confidence=confidence,
     )
+
+
+def groups_for(n: int) -> int:
+    """Return the largest number of groups of a curve of n rows."""
+    return int(np.clip(n // ROWS_PER_GROUP, FEWEST_GROUPS, MOST_GROUPS))
 
 
 def _one_column(rows: Rows) -> Rows:

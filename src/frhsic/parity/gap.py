@@ -3,8 +3,9 @@ r"""Generalized demographic parity (GDP), with an interval and a test that the m
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import stats
@@ -238,25 +239,55 @@ def _measured(
     standardize: bool,
 ) -> ParityResult:
     """Return the largest gap over the columns of scores, with its interval and its test."""
-    _arrays.require_fraction(confidence, "confidence")
-    _arrays.require_integer(resamples, "resamples", 0)
     if resolution is not None:
         _arrays.require_fraction(resolution, "resolution")
-    seed = _arrays.seed_of(random_state)
     signs = Signs(rows, resolution)
     varies = (rows.scores != rows.scores[0]).any(axis=0)
     f = np.where(varies, rows.scores - weighted_mean(rows.weights, rows.scores), 0.0)
-    tail = (1 - confidence) / 2 / f.shape[1]
-    quantile = float(stats.t.ppf(1 - tail, max(rows.effective - 1, 1)))
     columns = [_Column(signs, column, standardize) for column in f.T]
+    options = GapOptions(signs.resolution, confidence, resamples, _arrays.seed_of(random_state), standardize)
+    return largest_gap(columns, len(f), rows.effective, options)
+
+
+@dataclass(frozen=True)
+class GapOptions:
+    """Settings of a gap."""
+
+    resolution: float
+    confidence: float
+    resamples: int
+    seed: int
+    standardize: bool
+
+    def __post_init__(self) -> None:
+        _arrays.require_fraction(self.confidence, "confidence")
+        _arrays.require_integer(self.resamples, "resamples", 0)
+
+
+class GapColumn(Protocol):
+    """The gap of one column of scores, its error and its values under independence."""
+
+    value: float
+    magnitude: float
+
+    def null(self, resamples: int, rng: np.random.Generator) -> Array: ...
+
+    def uncertainty(self, resamples: int, rng: np.random.Generator) -> tuple[float, float]: ...
+
+
+def largest_gap(columns: Sequence[GapColumn], n: int, effective: float, options: GapOptions) -> ParityResult:
+    """Return the largest gap of some columns with its interval and its test; `effective` counts rows or clusters."""
+    tail = (1 - options.confidence) / 2 / len(columns)
+    quantile = float(stats.t.ppf(1 - tail, max(effective - 1, 1)))
     largest = int(np.argmax([column.value for column in columns]))
     value, error, expected, pvalue = columns[largest].value, math.nan, math.nan, math.nan
     interval = (math.nan, math.nan)
+    resamples, seed = options.resamples, options.seed
     if resamples:
         bounds, null = [], []
         for i, column in enumerate(columns):
             # sums over nodes are drawn independently for each column, which can only raise their maximum
-            keys = [seed, i] if len(f) > _signs.LARGE else [seed]
+            keys = [seed, i] if n > _signs.LARGE else [seed]
             own_error, lost = column.uncertainty(resamples, np.random.default_rng([*keys, 0]))
             reach, above = quantile * own_error, max(column.value, 0.0)  # the gap itself is never negative
             bounds.append((column.value - reach, above + reach + lost))
@@ -275,12 +306,12 @@ def _measured(
         pvalue=pvalue,
         per_column=tuple(max(column.value, 0.0) for column in columns),
         column=largest,
-        n=len(f),
-        resolution=signs.resolution,
-        confidence=confidence,
+        n=n,
+        resolution=options.resolution,
+        confidence=options.confidence,
         resamples=resamples,
         seed=seed,
-        unit="standard deviation of the score" if standardize else "score",
+        unit="standard deviation of the score" if options.standardize else "score",
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone, is_classifier
 
 from frhsic.estimators import ParityClassifier, ParityRegressor, fit_path
@@ -55,21 +56,31 @@ class Fitting:
         """Fit a copy for each weight: those of this library all at once, others one after another."""
         rows = f"on {len(self.y):,} rows"
         if isinstance(self.estimator, (ParityClassifier, ParityRegressor)):
-            self.watch(f"training {len(weights)} weights at once {rows}")
-            return fit_path(
-                self.estimator,
-                self.X,
-                self.y,
-                weights=weights,
-                sensitive_features=self.s,
-                sample_weight=self.sample_weight,
-                sequential=self.sequential,
-            )
+            return self._fleets(list(weights), rows)
         models = []
         for i, weight in enumerate(weights):
             self.watch(f"training weight {plain(weight)} ({i + 1} of {len(weights)}) {rows}")
             models.append(self.at(weight))
         return models
+
+    def _fleets(self, weights: list[float], rows: str) -> list[Any]:
+        """Fit all weights as one fleet, or as one fleet for each worker that joblib is configured with."""
+        workers = min(effective_n_jobs(None), len(weights))
+        tasks = "" if workers == 1 else f" in {workers} tasks"
+        self.watch(f"training {len(weights)} weights at once {rows}{tasks}")
+        fleets = Parallel(n_jobs=workers)(
+            delayed(fit_path)(
+                self.estimator,
+                self.X,
+                self.y,
+                weights=weights[i::workers],
+                sensitive_features=self.s,
+                sample_weight=self.sample_weight,
+                sequential=self.sequential,
+            )
+            for i in range(workers)
+        )
+        return [fleets[i % workers][i // workers] for i in range(len(weights))]
 
     def at(self, weight: float) -> Any:
         """Fit a copy at one weight."""

@@ -7,7 +7,7 @@ from frhsic.tables.columns import Advice, Kind, find_kinds, is_frame, kind_of, n
 from frhsic.tables.dialect import ReadOptions
 from frhsic.tables.encoding import Category, TableEncoding
 from frhsic.tables.files import Derived, Rows, column_names, read_frame, read_rows
-from frhsic.tables.names import check_distinct, expand, find
+from frhsic.tables.names import check_distinct, common_name, expand, find
 from frhsic.tables.numeric import NumericTable, read_numbers
 from frhsic.tables.roles import ColumnRoles
 from frhsic.tables.scales import Number, Quantiles, Robust, Scaling
@@ -38,6 +38,7 @@ __all__ = [
     "TrainingTable",
     "check_distinct",
     "column_names",
+    "common_name",
     "expand",
     "find",
     "find_kinds",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -30,6 +31,18 @@ def expand(pattern: str, names: Sequence[str], table: str) -> list[str]:
     if not matches:
         raise ValueError(f"no column of {table} matches {pattern!r}.{did_you_mean(pattern, names)}")
     return matches
+
+
+def common_name(names: Sequence[str]) -> str:
+    """Return a name for the columns of a representation: their common prefix, such as z_*, or the only name.
+
+    Examples
+    --------
+    >>> common_name(["z_1", "z_2"]), common_name(["a", "b"])
+    ('z_*', 'z')
+    """
+    shared = os.path.commonprefix(list(names))  # noqa: RUF071  # names are no paths: letter by letter
+    return names[0] if len(names) == 1 else f"{shared}*" if shared else "z"
 
 
 def check_distinct(names: Iterable[str], table: str) -> None:

@@ -16,8 +16,6 @@ from frhsic.kernels import Kernel
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["hsic_of_frame", "hsic_of_parts"]
-
 
 def hsic_of_parts(
     parts: Iterable[tuple[Any, Any]],
@@ -75,7 +73,7 @@ def hsic_of_frame(
 ) -> Estimate:
     """HSIC by random features of columns of a Dask data frame, with each partition on its own worker.
 
-    Needs Dask: ``pip install 'frhsic[distributed]'``.
+    Needs Dask: ``pip install 'frhsic[dask]'``.
 
     Parameters
     ----------
@@ -89,7 +87,7 @@ def hsic_of_frame(
     try:
         import dask
     except ImportError as error:
-        raise ImportError("hsic_of_frame needs Dask; install it with pip install 'frhsic[distributed]'.") from error
+        raise ImportError("hsic_of_frame needs Dask; install it with pip install 'frhsic[dask]'.") from error
     if not hasattr(frame, "to_delayed"):
         raise TypeError(f"frame is {type(frame).__name__}; pass a Dask data frame, or use hsic_of_parts.")
     missing = [name for name in (*z, *s) if name not in frame.columns]

@@ -1,0 +1,245 @@
+"""Audit of a Dask data frame: the audit of all rows in memory is the oracle, and partitions do not matter."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import PredefinedSplit, cross_val_predict
+
+from frhsic import distributed, probes
+from frhsic.auditing import Settings
+from frhsic.dependence import draw_feature_maps, hsic_features
+from frhsic.distributed.rows import hashed
+from frhsic.independence import gamma_test
+from frhsic.independence.featured import feature_moments, feature_test
+from frhsic.kernels import Linear
+from frhsic.parity import gdp, gdp_curve, standardized_gdp
+from frhsic.parity.summed import Cells, curve_of_sums, gdp_of_sums
+from frhsic.probes import ProbeSums, linear_head, linear_probe_of_sums
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+
+QUICK = Settings(max_rows=100, probe_rows=100, resamples=50, shuffles=1)
+
+
+def people(n=3000, *, rare=False):
+    rng = np.random.default_rng(0)
+    age = np.where(rng.random(n) < 0.3, 0.0, rng.gamma(4, 10, n))  # zero-inflated and skewed
+    score = 1 / (1 + np.exp(-(age / 30 - 1 + rng.normal(size=n))))
+    paid = np.where(rng.random(n) < (score / 50 if rare else score), "yes", "no")
+    return pd.DataFrame(
+        {"score": score, "age": age, "paid": paid, "bonus": rng.integers(0, 5, n), "x": rng.normal(size=n)}
+    )
+
+
+def run(frame, partitions, **options):
+    parts = frame if partitions is None else dd.from_pandas(frame, npartitions=partitions, sort=False)
+    options = {"sensitive": "age", "score": "score", "settings": QUICK, "features": 32} | options
+    with dask.config.set(scheduler="sync"):
+        return distributed.audit(parts, **options)
+
+
+def differences(a, b, path=""):
+    """Yield where two documents differ by more than rounding."""
+    if isinstance(a, dict):
+        for key in a:
+            yield from differences(a[key], b[key], f"{path}/{key}")
+    elif isinstance(a, list):
+        assert len(a) == len(b), path
+        for i, (one, other) in enumerate(zip(a, b)):
+            yield from differences(one, other, f"{path}/{i}")
+    elif isinstance(a, float) and isinstance(b, float):
+        if not math.isclose(a, b, rel_tol=1e-10, abs_tol=1e-12):
+            yield f"{path}: {a} {b}"
+    elif a != b:
+        yield f"{path}: {a} {b}"
+
+
+@pytest.fixture(scope="module")
+def audited():
+    frame = people(12_000)
+    frame.loc[10:40, "score"] = np.nan
+    options = {"target": "paid", "positive": "yes", "limit": "gdp=10%"}
+    return frame, {count: run(frame, count, **options) for count in (1, 2, 7)}
+
+
+def test_partitions_do_not_matter(audited):
+    documents = {count: json.loads(result.to_json()) for count, result in audited[1].items()}
+    assert list(differences(documents[1], documents[2])) == []
+    assert list(differences(documents[1], documents[7])) == []
+
+
+def test_all_rows_give_the_numbers_of_the_audit_in_memory(audited):
+    frame, results = audited
+    kept, result = frame.dropna(), results[2]
+    numbers = result["age"].all_rows
+    assert (result.rows.given, result.rows.dropped, result.rows.used) == (12_000, 31, 11_969)
+    for key, function in (("gdp", gdp), ("standardized_gdp", standardized_gdp)):
+        exact = function(kept["score"], kept["age"], resamples=50)
+        assert numbers[key].rows == exact.n
+        assert numbers[key].value == pytest.approx(exact.value, abs=0.02 * exact.standard_error)
+        assert numbers[key].standard_error == pytest.approx(exact.standard_error, rel=1e-3)
+        assert (numbers[key].interval.low, numbers[key].interval.high) == pytest.approx(exact.interval, rel=1e-3)
+    curve = gdp_curve(kept["score"], kept["age"])
+    np.testing.assert_allclose(numbers.curve.mean, curve.mean, rtol=1e-12)
+    np.testing.assert_allclose(numbers.curve.low, curve.lower, rtol=1e-10)
+    np.testing.assert_allclose(numbers.curve.start, curve.start)
+    np.testing.assert_allclose(numbers.curve.grid, curve.at)
+    decided = gdp_curve((kept["score"] >= 0.5).astype(float), kept["age"])
+    np.testing.assert_allclose(numbers.decisions.high, decided.upper, rtol=1e-10)
+    favoured = kept[kept["paid"] == "yes"]
+    exact = gdp(favoured["score"], favoured["age"], resamples=50)
+    assert result["age"].positives["gdp"].value == pytest.approx(exact.value, abs=0.02 * exact.standard_error)
+    assert result["age"].positives.rows == len(favoured)
+    assert sum(result["age"].histogram.counts) == len(kept)
+    assert result.subject.base_rate == pytest.approx((kept["paid"] == "yes").mean(), rel=1e-12)
+    assert result.limits[0].high == numbers["gdp"].interval.high
+    assert any("random sample of 11,969" in remark for remark in result.remarks)
+
+
+def test_hsic_is_that_of_the_features_on_all_rows(audited):
+    frame, results = audited
+    kept, number = frame.dropna(), results[7]["age"].all_rows["hsic"]
+    widths = [float(number.settings[f"kernel on {v}"].partition("=")[2].rstrip(")")) for v in ("z", "s")]
+    from frhsic.kernels import Gaussian
+
+    exact = hsic_features(kept["score"], kept["age"], *map(Gaussian, widths), features=32, random_state=0)
+    assert number.settings["biased"] == pytest.approx(exact.value, rel=1e-3)  # the text rounds the bandwidth
+    assert number.standard_error > exact.standard_error
+    assert number.pvalue < 1e-6
+    assert number.interval.low < number.value < number.interval.high
+
+
+def test_groups_from_a_sample_change_gdp_by_a_small_part_of_its_error():
+    rng = np.random.default_rng(1)
+    s = rng.lognormal(size=100_000)
+    f = 0.3 * np.log(s) + rng.normal(size=len(s))
+    values, counts = np.unique(s[:20_000], return_counts=True)
+    cells = Cells.of(values, counts, len(s))
+    sums = sum(
+        (cells.sums(f[i::3], s[i::3], 0.1, (f.min(), f.max())) for i in (1, 2)),
+        start=cells.sums(f[::3], s[::3], 0.1, (f.min(), f.max())),
+    )
+    exact, summed = gdp(f, s, resamples=199), gdp_of_sums(sums, cells, resamples=199)
+    assert summed.value == pytest.approx(exact.value, abs=0.1 * exact.standard_error)
+    assert summed.interval == pytest.approx(exact.interval, abs=0.15 * exact.standard_error)
+    assert curve_of_sums(sums, cells).rows.sum() == len(s)
+
+
+def test_the_linear_probe_from_sums_is_ridge_regression_on_the_same_folds(monkeypatch):
+    rng = np.random.default_rng(2)
+    z, fold = rng.normal(size=(2000, 4)), rng.integers(5, size=2000)
+    s = z @ [1.0, 0.5, 0.0, 0.0] + rng.normal(size=2000)
+    t = (s - s.mean()) / s.std()
+    sums = ProbeSums.of(z[:700], np.column_stack([t, t])[:700], fold[:700])
+    sums += ProbeSums.of(z[700:], np.column_stack([t, t])[700:], fold[700:])
+
+    def exact():
+        predicted = cross_val_predict(linear_head(binary=False), z, t, cv=PredefinedSplit(fold))
+        return 1 - np.mean((t - predicted) ** 2)
+
+    assert linear_probe_of_sums(sums, 4, 0, 1).r2 == pytest.approx(exact(), abs=5e-4)  # ridges are chosen differently
+    monkeypatch.setattr(probes, "RIDGES", np.array([30.0]))
+    assert linear_probe_of_sums(sums, 4, 0, 1).r2 == pytest.approx(exact(), rel=1e-10)
+
+
+def test_the_test_by_features_is_the_gamma_test_where_features_are_exact():
+    import torch
+
+    rng = np.random.default_rng(3)
+    z = torch.from_numpy(rng.normal(size=(1500, 3)))
+    s = torch.from_numpy(rng.integers(0, 4, (1500, 1)).astype(float)) + 0.05 * z[:, :1]
+    maps = draw_feature_maps(Linear(), Linear(), 3, 1)
+    test = feature_test(maps, feature_moments(maps, z[:500], s[:500]) + feature_moments(maps, z[500:], s[500:]))
+    exact = gamma_test(z, s, Linear(), Linear())
+    assert test.statistic == pytest.approx(exact.statistic, rel=1e-10)
+    assert test.null_mean == pytest.approx(exact.null_mean, rel=1e-10)
+    assert test.null_standard_deviation == pytest.approx(exact.null_standard_deviation, rel=2e-3)
+    assert test.pvalue == pytest.approx(exact.pvalue, abs=2e-3)
+
+
+def test_the_test_by_features_has_its_level_with_ties_and_few_features():
+    import torch
+
+    from frhsic.kernels import Gaussian
+
+    rng, rejected = np.random.default_rng(4), 0
+    for draw in range(300):
+        z, s = rng.exponential(size=(400, 1)), rng.integers(0, 3, (400, 1)).astype(float)
+        maps = draw_feature_maps(Gaussian(1.0), Gaussian(1.0), 1, 1, features=32, random_state=draw)
+        moments = feature_moments(maps, torch.from_numpy(z), torch.from_numpy(s))
+        rejected += feature_test(maps, moments).pvalue < 0.05
+    assert 3 <= rejected <= 29  # the binomial 99.9 % band of 300 draws
+
+
+def test_hashes_are_uniform_and_do_not_repeat():
+    keys = hashed(np.arange(100_000, dtype=np.uint64), 7)
+    assert len(np.unique(keys)) == len(keys)
+    counts = np.bincount((keys % np.uint64(5)).astype(int))
+    assert np.abs(counts - 20_000).max() < 5 * math.sqrt(20_000 * 0.8)
+
+
+def test_rare_favourable_rows_have_a_sample_of_their_own():
+    frame = people(6000, rare=True)
+    result = run(frame, 3, target="paid", positive="yes", sample_rows=1000)
+    favoured = int((frame["paid"] == "yes").sum())
+    assert 50 < favoured < 120
+    assert result["age"].positives.rows == favoured
+    assert result["age"].positives["probe_trees"].rows == min(favoured, 100)
+    assert result["age"].all_rows["probe_trees"].rows == 100
+
+
+def test_faulty_partitions_give_the_right_result_or_a_clear_error():
+    frame = people(1200)
+    pieces = [
+        frame[:400],
+        frame[400:400],
+        frame[400:800].assign(score=lambda f: f["score"].astype(object)),
+        frame[800:],
+    ]
+    pieces[3] = pieces[3].assign(age=[None, *pieces[3]["age"][1:]])
+    whole = dd.from_delayed([dask.delayed(piece) for piece in pieces], meta=frame.iloc[:0], verify_meta=False)
+    result = run(whole, None)
+    assert (result.rows.given, result.rows.used) == (1200, 1199)
+    kept = frame.drop(index=800)
+    exact = gdp(kept["score"], kept["age"], resamples=50)
+    assert result["age"].all_rows["gdp"].value == pytest.approx(exact.value, abs=0.05 * exact.standard_error)
+    lacking = dd.from_delayed(
+        [dask.delayed(pieces[0]), dask.delayed(pieces[3].rename(columns={"age": "years"}))],
+        meta=frame.iloc[:0],
+        verify_meta=False,
+    )
+    with pytest.raises((ValueError, KeyError), match="age"):
+        run(lacking, None)
+    text = dd.from_delayed(
+        [dask.delayed(pieces[0]), dask.delayed(frame[400:].assign(age="old"))], meta=frame.iloc[:0], verify_meta=False
+    )
+    with pytest.raises(TypeError, match="column 'age' of partition 1 is not numeric: it holds 'old'"):
+        run(text, None)
+    infinite = dd.from_pandas(frame.assign(score=[*frame["score"][:-1], np.inf]), npartitions=2)
+    with pytest.raises(ValueError, match="column 'score' of partition 1"):
+        run(infinite, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({}, {"score": None}, "say what to audit"),
+        ({}, {"score": "points"}, "no column 'points'"),
+        ({"age": 3.0}, {}, "age is constant"),
+        ({"age": np.nan}, {}, "0 of 3000 have a value in each of score, age"),
+        ({}, {"target": "paid", "positive": "maybe"}, "'maybe' is the paid of 0 of 3,000 rows"),
+        ({}, {"sample_rows": 10}, "sample_rows=10"),
+    ],
+)
+def test_bad_input_is_told(change, options, message):
+    with pytest.raises(ValueError, match=message):
+        run(people().assign(**change), 2, **options)
+
+
+def test_a_frame_of_pandas_is_told_apart():
+    with pytest.raises(TypeError, match="Dask data frame"):
+        run(people(), None)

@@ -1,0 +1,111 @@
+"""A cluster of two processes: files from the command line, a worker that dies, a scheduler that does not answer."""
+
+import json
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from frhsic import distributed
+from frhsic.auditing import Settings
+from frhsic.cli import app
+from frhsic.distributed.files import read_files, table_files
+from frhsic.parity import gdp
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+QUICK = Settings(max_rows=100, probe_rows=100, resamples=50, shuffles=1)
+
+
+@pytest.fixture
+def scheduler():
+    """A cluster whose two workers are threads of this process, which need not import anything again."""
+    from distributed import LocalCluster
+
+    options = {"processes": False, "protocol": "tcp", "dashboard_address": None}
+    with LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster:
+        yield cluster.scheduler_address
+
+
+def table(n=4000):
+    rng = np.random.default_rng(0)
+    age = rng.uniform(20, 70, n)
+    return pd.DataFrame({"age": age, "p": 1 / (1 + np.exp(-(age - 45) / 20 + rng.normal(size=n)))})
+
+
+def killed_worker(client, started):
+    """Kill one worker as soon as some task of the audit has run; its nanny starts another."""
+    pids = client.run(os.getpid)
+    while not started.exists():
+        time.sleep(0.01)
+    os.kill(next(iter(pids.values())), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_in_an_audit_changes_nothing(tmp_path):
+    frame, started = table(), tmp_path / "started"
+    parts = dd.from_pandas(frame, npartitions=8)
+
+    def slow(part, partition_info=None):
+        time.sleep(0.1)
+        started.touch()
+        return part
+
+    options = {"sensitive": "age", "score": "p", "settings": QUICK, "features": 32}
+    with dask.config.set(scheduler="sync"):
+        calm = distributed.audit(parts, **options)
+    with distributed.cluster("local:2") as client:
+        threading.Thread(target=killed_worker, args=(client, started), daemon=True).start()
+        stormy = distributed.audit(parts.map_partitions(slow, meta=frame.iloc[:0]), **options)
+    assert started.exists()
+    assert json.loads(stormy.to_json())["attributes"] == json.loads(calm.to_json())["attributes"]
+
+
+def test_files_are_audited_from_the_command_line(scheduler, tmp_path):
+    frame = table()
+    for i, part in enumerate(np.array_split(np.arange(len(frame)), 3)):
+        frame.iloc[part].to_parquet(tmp_path / f"part-{i}.parquet")
+    out = tmp_path / "report.html"
+    words = ["audit", str(tmp_path / "part-*.parquet"), "-s", "age", "--score", "p", "--scheduler", scheduler]
+    result = CliRunner().invoke(app, [*words, "--json", "-o", str(out), "--max-rows", "100"])
+    assert result.exit_code == 0, result.output
+    number = json.loads(result.stdout)["attributes"][0]["all_rows"]["numbers"][0]
+    exact = gdp(frame["p"], frame["age"], resamples=0)
+    assert (number["key"], number["rows"]) == ("gdp", 4000)
+    assert number["value"] == pytest.approx(exact.value, abs=2e-4)
+    assert "random sample of 4,000" in out.read_text(encoding="utf-8")
+
+
+def test_a_scheduler_that_does_not_answer_is_told():
+    message = r"no scheduler answers at tcp://127\.0\.0\.1:1 within 0\.5 s"
+    with pytest.raises(ConnectionError, match=message), distributed.cluster("tcp://127.0.0.1:1", timeout=0.5):
+        pass
+
+
+@pytest.mark.parametrize("address", ["local:x", "somewhere", "local:0", ""])
+def test_a_faulty_address_is_told(address):
+    with pytest.raises(ValueError, match="pass an address such as"), distributed.cluster(address):
+        pass
+
+
+def test_files_of_different_schemas_are_read_or_told(tmp_path):
+    frame = table(100)
+    frame.round(0).astype({"age": int}).to_parquet(tmp_path / "a.parquet", row_group_size=30)
+    frame.to_parquet(tmp_path / "b.parquet")
+    paths = table_files(str(tmp_path))
+    with dask.config.set(scheduler="sync"):
+        read = read_files(paths, ["age", "p"]).compute()
+    np.testing.assert_allclose(read["age"], [*frame["age"].round(0), *frame["age"]])
+    frame.rename(columns={"p": "q"}).to_parquet(tmp_path / "c.parquet")
+    with pytest.raises(ValueError, match=r"c\.parquet has no column 'p'; its columns are age, q"):
+        read_files(table_files(str(tmp_path)), ["age", "p"])
+    frame.to_csv(tmp_path / "d.csv")
+    with pytest.raises(ValueError, match="pass Parquet or CSV alone"):
+        table_files(str(tmp_path / "*"))

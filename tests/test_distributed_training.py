@@ -1,0 +1,87 @@
+"""Training on partitions, and sweeps whose fleets are tasks."""
+
+import os
+import signal
+import threading
+import time
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from frhsic import ParityClassifier, distributed, select_weight
+from frhsic.selection.fitting import Fitting
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+
+def table(n=2000):
+    rng = np.random.default_rng(0)
+    age = rng.uniform(20, 70, n)
+    skill = rng.normal(size=n)
+    job = np.where(rng.random(n) < 0.5, "cook", "clerk")
+    paid = np.where(skill + (age - 45) / 30 + 0.5 * rng.normal(size=n) > 0, "yes", "no")
+    return pd.DataFrame({"age": age, "skill": skill, "seniority": age + rng.normal(size=n), "job": job, "paid": paid})
+
+
+def test_partitions_train_one_model_with_one_encoding():
+    frame = table()
+    frame.loc[3, "paid"] = None
+    parts = dd.concat([dd.from_pandas(frame, npartitions=3), dd.from_pandas(frame[:0], npartitions=1)])
+    estimator = ParityClassifier(base=None, penalty_weight=1.0, batch_size=64, learning_rate=5e-3, random_state=0)
+    steps = []
+    with dask.config.set(scheduler="sync"):
+        model = distributed.fit(
+            estimator, parts, target="paid", sensitive="age", epochs=6, sample_rows=500, watch=steps.append
+        )
+    assert not hasattr(estimator, "classes_")
+    assert list(model.classes_) == ["no", "yes"]
+    assert model.n_fits_ == 1 + 6 * 3  # the sample, then each partition but the empty one
+    features = frame[["skill", "seniority", "job"]]
+    scores = model.predict_proba(features)[:, 1]
+    assert roc_auc_score(frame["paid"].drop(3) == "yes", np.delete(scores, 3)) > 0.8
+    sizes = [int(step.split()[6].replace(",", "")) for step in steps if step.startswith("first call")]
+    assert 400 < sizes[0] < 600
+    with pytest.raises(ValueError, match="no column 'wage'"):
+        distributed.fit(estimator, parts, target="wage", sensitive="age")
+
+
+def test_fleets_as_tasks_give_the_models_of_one_fleet():
+    frame = table(300)
+    X, y, s = frame[["skill", "seniority"]], frame["paid"], frame["age"]
+    fitting = Fitting(ParityClassifier(base=None, epochs=2, random_state=0), X, y, s)
+    whole = fitting.path([0.0, 1.0, 10.0])
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        tasks = fitting.path([0.0, 1.0, 10.0])
+    for one, other in zip(whole, tasks):
+        assert one.penalty_weight == other.penalty_weight
+        np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_in_a_sweep_changes_nothing():
+    frame = table(1500)
+    data = (frame[["skill", "seniority"]], frame["paid"])
+    options = {"sensitive_features": frame["age"], "weights": [1, 10, 100], "rule": "gdp <= 0.5"}
+    estimator = ParityClassifier(base=None, epochs=100, random_state=0)
+    calm = select_weight(estimator, *data, **options)
+    with distributed.cluster("local:2") as client:
+        pids = client.run(os.getpid)
+
+        def kill():
+            while not any(client.processing().values()):
+                time.sleep(0.02)
+            time.sleep(1.0)
+            os.kill(next(iter(pids.values())), signal.SIGKILL)
+
+        thread = threading.Thread(target=kill, daemon=True)
+        thread.start()
+        stormy = select_weight(estimator, *data, **options)
+        thread.join()
+        assert client.run(os.getpid) != pids
+    assert [c.weight for c in stormy.candidates] == [c.weight for c in calm.candidates]
+    assert [c.gdp for c in stormy.candidates] == pytest.approx([c.gdp for c in calm.candidates], rel=1e-3)
