@@ -11,7 +11,9 @@ import jinja2
 from frhsic._files import write_whole
 from frhsic_paper.claim import NOT_RUN, VERDICTS, Finding, unwrapped
 from frhsic_paper.comparisons import (
-    Paired,
+    LEVEL,
+    Compared,
+    adjusted_together,
     compared_table,
     paired_areas,
     paired_matched,
@@ -21,6 +23,7 @@ from frhsic_paper.comparisons import (
 )
 from frhsic_paper.frontiers import CONVENTIONS, datasets_of, shared_repeats, swept
 from frhsic_paper.plot import Drawn, save
+from frhsic_paper.printed import dataset_name
 from frhsic_paper.protocol import CORRECTED, METHODS, OWN, PROTOCOLS
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
@@ -34,6 +37,9 @@ SIGNS = {"holds": "✓", "holds in part": "◐", "does not hold": "✗", "cannot
 PLURAL = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
 
 MEASURES = ("gdp_probability", "gdp_standardized", "gdp_logit_uniform")
+
+COMPARED = ("tradeoff", "untuned", "same_terms", "dense")
+"""Sweeps whose methods the page of penalty tables compares."""
 
 RIVALS = ("reg-gdp", "frem", "mmd")
 """Methods that the sentence about what is left of S names."""
@@ -111,13 +117,14 @@ def penalty_tables(results: Results) -> str:
     records = {name.replace("-", "_"): results.of(name, CORRECTED.name) for name in names}
     if not any(r["method"] == OWN for r in records["tradeoff"]):
         records["tradeoff"] = ()
+    compared = compared_everywhere(records)
     return _rendered(
         "penalty_tables.md.j2",
         **records,
         conventions=CONVENTIONS,
         measures=MEASURES,
-        areas=lambda some, gdp: {d: paired_areas(some, d, gdp, OWN) for d in swept(some)},
-        matched=lambda some, gdp: {d: paired_matched(some, d, gdp, OWN) for d in swept(some)},
+        compared=compared,
+        tests=sum(len(pairs) for family in compared.values() for pairs in family.values()),
         counts=_counts,
         compared_table=compared_table,
         summary=summary_of_areas,
@@ -129,14 +136,29 @@ def penalty_tables(results: Results) -> str:
     )
 
 
-def _counts(compared: Mapping[str, Sequence[Paired]]) -> dict[str, int]:
-    """Return on how many datasets this library's penalty is as good as each of the paper's, and better than each."""
-    rivals = [[p for p in pairs if p.second in METHODS] for pairs in compared.values()]
+def compared_everywhere(records: Mapping[str, Sequence[Record]]) -> dict[tuple[str, str, str], Compared]:
+    """Return all comparisons of the page, by sweep, convention and reading, adjusted for each other."""
+    readings = {"areas": paired_areas, "matched": paired_matched}
+    keys = [(sweep, gdp, reading) for sweep in COMPARED for gdp in MEASURES for reading in readings if records[sweep]]
+    families = [
+        {d: readings[reading](records[sweep], d, gdp, OWN) for d in swept(records[sweep])}
+        for sweep, gdp, reading in keys
+    ]
+    return dict(zip(keys, adjusted_together(families)))
+
+
+def _counts(compared: Compared) -> dict[str, int | str]:
+    """Return on how many datasets this library's penalty is level with each of the paper's, and better than each."""
+    of_paper = {dataset: [p for p in pairs if p.second in METHODS] for dataset, pairs in compared.items()}
+    rivals = list(of_paper.values())
+    alone = [d for d, pairs in of_paper.items() if all(p.advantage > 0 and p.pvalue < LEVEL for p in pairs)]
     return {
         "splits": max((p.splits for pairs in rivals for p in pairs), default=0),
-        "within": sum(all(p.not_worse for p in pairs) for pairs in rivals),
+        "level": sum(all(p.not_behind for p in pairs) for pairs in rivals),
         "best": sum(all(p.better for p in pairs) for pairs in rivals),
+        "behind": sum(any(p.worse for p in pairs) for pairs in rivals),
         "datasets": len(rivals),
+        "unadjusted": ", ".join(map(dataset_name, alone)) or "none",
     }
 
 
