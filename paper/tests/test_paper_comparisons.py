@@ -1,4 +1,4 @@
-"""The test for splits that share rows: its definition, identities, limits, and its level where two methods are equal."""
+"""The test for splits that share rows: definition, identities, limits, and its level where two methods are equal."""
 
 from __future__ import annotations
 
