@@ -42,7 +42,7 @@ def corrected_t(differences: Sequence[float] | np.ndarray, test_per_training: fl
     r"""Return the corrected resampled t-test of Nadeau and Bengio (2003).
 
     :math:`t = \bar d \big/ \sqrt{(1/J + n_{\mathrm{test}}/n_{\mathrm{train}})\, s^2}` with J − 1 degrees of freedom,
-    where :math:`\bar d` and :math:`s^2` are mean and variance of the differences of J splits. The second term is for the
+    where :math:`\bar d` and :math:`s^2` are mean and variance of the differences of J splits. The second term is for
     rows that splits share; with 0 this is the paired t-test. One split allows no test: its p-value is 1.
 
     Examples
