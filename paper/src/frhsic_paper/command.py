@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator
 from enum import StrEnum
@@ -45,6 +46,9 @@ def reproduce(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes on a CPU; by default one for each core.")
     ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=0, help="Begin nothing new after so long; the same command goes on (tuned).")
+    ] = None,
     docs: Annotated[
         bool, typer.Option("--docs", help="Run nothing: write document, tables and figures from the records.")
     ] = False,
@@ -83,6 +87,7 @@ def reproduce(
         repeats,
         (workers or cpu_count()) if on_cpu else 1,
         lambda text: console.print(f"  {text}", markup=False),
+        math.inf if seconds is None else time.perf_counter() + seconds,
     )
     started = time.perf_counter()
     options.out.mkdir(parents=True, exist_ok=True)
