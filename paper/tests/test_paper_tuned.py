@@ -163,7 +163,7 @@ def test_a_run_that_is_out_of_time_goes_on_where_it_stopped(small, tmp_path):
     said: list[str] = []
     options = Options(tmp_path, "cpu", ("wages",), epochs=1, repeats=2, watch=said.append)
     late = Options(tmp_path, "cpu", ("wages",), epochs=1, repeats=2, until=time.perf_counter() - 1)
-    tuned.dataset_by_dataset(CORRECTED, late)
+    tuned.RUN(CORRECTED, late)
     assert not options.file("tuned", CORRECTED).exists()
     tuned.TRIAL(CORRECTED, options)
     trials = records.read(options.file("tuned", CORRECTED), "trials")
@@ -171,9 +171,9 @@ def test_a_run_that_is_out_of_time_goes_on_where_it_stopped(small, tmp_path):
         ("default", 0), ("default", 1), ("reg-gdp", 0), ("reg-gdp", 1),
     ]  # fmt: skip
     assert {len(r["path_gdp"]) for r in trials if "path_gdp" in r} == {6 * 2}
-    tuned.dataset_by_dataset(CORRECTED, options)
+    tuned.RUN(CORRECTED, options)
     count = len(said)
-    tuned.dataset_by_dataset(CORRECTED, options)
+    tuned.RUN(CORRECTED, options)
     assert len(said) == count  # nothing is left to do
     final = records.read(options.file("tuned", CORRECTED), "final")
     assert {r["method"] for r in final} == {"reference", "default", "default, untuned", "reg-gdp"}

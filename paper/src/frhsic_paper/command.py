@@ -87,7 +87,7 @@ def reproduce(
         repeats,
         (workers or cpu_count()) if on_cpu else 1,
         lambda text: console.print(f"  {text}", markup=False),
-        math.inf if seconds is None else time.perf_counter() + seconds,
+        until=math.inf if seconds is None else time.perf_counter() + seconds,
     )
     started = time.perf_counter()
     options.out.mkdir(parents=True, exist_ok=True)
