@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import jinja2
-
 from frhsic._files import write_whole
-from frhsic_paper.claim import NOT_RUN, VERDICTS, Finding, unwrapped
+from frhsic_paper.claim import VERDICTS
 from frhsic_paper.comparisons import (
     LEVEL,
     Compared,
@@ -26,15 +24,12 @@ from frhsic_paper.plot import Drawn, save
 from frhsic_paper.printed import dataset_name
 from frhsic_paper.protocol import CORRECTED, METHODS, OWN, PROTOCOLS
 from frhsic_paper.records import Record
+from frhsic_paper.rendering import PLURAL, rendered
 from frhsic_paper.results import Results
 from frhsic_paper.studies import PAGE, STUDIES, in_order
 from frhsic_paper.studies.leak import leak_table, means_of
 from frhsic_paper.study import Study
-from frhsic_paper.table import Table
-
-SIGNS = {"holds": "✓", "holds in part": "◐", "does not hold": "✗", "cannot be judged": "?"}
-
-PLURAL = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
+from frhsic_paper.summary import summary
 
 MEASURES = ("gdp_probability", "gdp_standardized", "gdp_logit_uniform")
 
@@ -68,7 +63,11 @@ def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES) -> list[Path]
     to.mkdir(parents=True, exist_ok=True)
     drawn = figures(results, studies)
     paths = [save(one.figure, to / "figures" / f"{one.name}.svg") for some in drawn.values() for one in some]
-    pages = {"reproduction.md": reproduction(results, drawn, studies), "penalty_tables.md": penalty_tables(results)}
+    pages = {
+        "summary.md": summary(results, studies),
+        "reproduction.md": reproduction(results, drawn, studies),
+        "penalty_tables.md": penalty_tables(results),
+    }
     for name, text in pages.items():
         write_whole(to / name, text.encode())
     return [*paths, *(to / name for name in pages)]
@@ -84,7 +83,7 @@ def reproduction(results: Results, drawn: Mapping[str, Sequence[Drawn]], studies
     ordered = [study for study in in_order(studies, PAGE) if study.title]
     findings = {claim.name: claim.judge(results) for study in ordered for claim in study.claims}
     counts = Counter(finding.verdict for finding in findings.values())
-    return _rendered(
+    return rendered(
         "reproduction.md.j2",
         cost=_cost(results),
         counts=", ".join(f"{counts[v]} {PLURAL.get(v, v)}" for v in VERDICTS if counts[v]),
@@ -118,7 +117,7 @@ def penalty_tables(results: Results) -> str:
     if not any(r["method"] == OWN for r in records["tradeoff"]):
         records["tradeoff"] = ()
     compared = compared_everywhere(records)
-    return _rendered(
+    return rendered(
         "penalty_tables.md.j2",
         **records,
         conventions=CONVENTIONS,
@@ -167,21 +166,3 @@ def _leak_counts(records: Sequence[Record], column: str) -> str:
     datasets = datasets_of(records)
     means = [[means_of(records, d, method, [column])[0] for method in (OWN, *RIVALS)] for d in datasets]
     return f"{sum(all(own < rival for rival in rivals) for own, *rivals in means)} of {len(datasets)} datasets"
-
-
-def _rendered(template: str, **content: object) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("frhsic_paper", "."),
-        undefined=jinja2.StrictUndefined,
-        autoescape=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"markdown": Table.markdown, "unwrapped": unwrapped, "sign": SIGNS.__getitem__}
-    environment.tests["not_run"] = _is_not_run
-    environment.globals["table"] = Table.of
-    return environment.get_template(template).render(**content).rstrip() + "\n"
-
-
-def _is_not_run(finding: Finding) -> bool:
-    return finding.verdict == "cannot be judged" and NOT_RUN.text in (finding.published, finding.corrected)

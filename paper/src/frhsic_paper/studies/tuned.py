@@ -254,7 +254,7 @@ STUDY = Study(
         rows. The criterion is the mean performance at 75, 50 and 25 % of the reference GDP on validation rows; the
         reference is boosted trees without penalty. One half of each table tunes, the other tests: five disjoint folds,
         weights refined, at most {rows.MOST_TRAINING["test"]:,} training rows, measured once. Performance is accuracy,
-        or minus the mean squared error (Crime, Wages). In brackets: the p-value of the tuned default against the method,
+        or minus the mean squared error (Crime, Wages). In brackets: the p-value of the tuned default against a method,
         by the t-test for splits that share rows, after Holm's adjustment for all comparisons of the table; “better”
         and “worse” are said of the default. A † for each level that a method does not reach: it counts as a constant.
         Nobody had seen results on SUPPORT, Pension and Wages before (look 1). On the others this is the fifth look, and
