@@ -1,7 +1,7 @@
 """Compute the numbers of docs/summary.md again, by code of its own, and compare.
 
-Uses pandas and NumPy alone: nothing of frhsic or frhsic_paper is imported. The rules that decide claims are not repeated
-here; the page is compared with the verdicts that docs/reproduction.md gives for each claim.
+Uses pandas, NumPy and PyArrow alone: nothing of frhsic or frhsic_paper is imported. The rules that decide claims are not
+repeated here; the page is compared with the verdicts that docs/reproduction.md gives for each claim.
 
     python paper/recompute.py                # prints what differs; exit code 1 if anything does
 """
@@ -13,10 +13,12 @@ import math
 import re
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "paper" / "src" / "frhsic_paper" / "published.json"
@@ -50,7 +52,8 @@ def agreement(page: str, results: Path) -> list[str]:
     path = results / "tradeoff-published.parquet"
     if not path.exists():
         return [] if "sweep was not run yet" in page else ["agreement: there are no records"]
-    ours = pd.read_parquet(path)
+    columns = ["part", "dataset", "method", "weight", "diverged", "performance", "gdp_logit_uniform"]
+    ours = pd.read_parquet(path, columns=columns)
     ours = ours[(ours["part"] == "models") & ~ours["diverged"].fillna(value=False).astype(bool)]
     method = {"Unfair": "none", "MMD (binned)": "mmd", "LAFTR (binned)": "laftr"}
     theirs = pd.DataFrame(json.loads(PUBLISHED.read_text(encoding="utf-8"))["repo_sweeps"])
@@ -58,22 +61,27 @@ def agreement(page: str, results: Path) -> list[str]:
     names = {name: key for key, name in NAMES.items()} | {"communities": "crime", "Communities": "crime"}
     theirs["dataset"] = [names.get(name, name) for name in theirs["dataset"]]
     weights = {0.0, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0, 500.0}
+    printed = {(r["dataset"], r["method"], float(r["lambda"])): r for r in theirs.to_dict("records")}
     within = total = 0
     for (dataset, which, weight), own in ours.groupby(["dataset", "method", "weight"]):
-        of_theirs = theirs[(theirs["dataset"] == dataset) & (theirs["method"] == which)]
-        row = of_theirs[np.isclose(of_theirs["lambda"].astype(float), weight)]
-        if dataset == "acs_income" or row.empty or float(weight) not in weights:
+        row = printed.get((dataset, which, float(weight)))
+        if dataset == "acs_income" or row is None or float(weight) not in weights:
             continue
-        unfair = theirs[(theirs["dataset"] == dataset) & (theirs["method"] == "none")]
         for column, mean, spread, floor in (
             ("performance", "perf_mean", "perf_std", 0.002),
-            ("gdp_logit_uniform", "gdp_mean", "gdp_std", 0.01 * float(unfair["gdp_mean"].iloc[0])),
+            ("gdp_logit_uniform", "gdp_mean", "gdp_std", 0.01 * printed[dataset, "none", 0.0]["gdp_mean"]),
         ):
             values = own[column].dropna().to_numpy()
-            scale = max(math.hypot(values.std(), float(row[spread].iloc[0])), floor)
-            within += abs(values.mean() - float(row[mean].iloc[0])) <= 2 * scale
+            scale = max(math.hypot(values.std(), row[spread]), floor)
+            within += abs(values.mean() - row[mean]) <= 2 * scale
             total += 1
     return [] if f"{within} of {total} cells of the published sweep" in page else [f"agreement: {within} of {total}"]
+
+
+@cache
+def _read(path: Path) -> pd.DataFrame:
+    present = pq.read_schema(path).names
+    return pd.read_parquet(path, columns=[c for c in ("part", "dataset", "method", "seconds") if c in present])
 
 
 def costs(page: str, results: Path) -> list[str]:
@@ -84,7 +92,7 @@ def costs(page: str, results: Path) -> list[str]:
         wrong.append(f"index: {len(rows)} rows, the paper has 7 tables and 13 figures")
     for line in rows:
         for name in re.findall(r"`([^`]+\.parquet)`", line):
-            table = pd.read_parquet(results / name)
+            table = _read(results / name)
             text = f"{len(table):,} records"
             models = table[(table["part"] == "models") & table["seconds"].notna()] if "seconds" in table else table[:0]
             if len(models):
@@ -208,8 +216,8 @@ def _sentences(page: str, scores: dict, adjusted: dict) -> list[str]:
             first += scores[dataset]["default"].mean() > max(means, default=-math.inf)
         text = (
             f"{len(own)} comparisons on {len(present)} datasets: the default is better in {own.count('better')}, worse "
-            f"in {own.count('worse')}, and in {own.count('=')} it cannot be told. Its mean is the highest of all methods "
-            f"that do not need S to predict on {first} of {len(present)}."
+            f"in {own.count('worse')}, and in {own.count('=')} it cannot be told. Its mean is the highest of all "
+            f"methods that do not need S to predict on {first} of {len(present)}."
         )
         if text not in page:
             wrong.append(text)
