@@ -1,7 +1,7 @@
 """Compute the numbers of docs/summary.md again, by code of its own, and compare.
 
-Uses pandas, NumPy and PyArrow alone: nothing of frhsic or frhsic_paper is imported. The rules that decide claims are not
-repeated here; the page is compared with the verdicts that docs/reproduction.md gives for each claim.
+Uses pandas, NumPy and PyArrow alone: nothing of frhsic or frhsic_paper is imported. The rules that decide claims are
+not repeated here; the page is compared with the verdicts that docs/reproduction.md gives for each claim.
 
     python paper/recompute.py                # prints what differs; exit code 1 if anything does
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -21,8 +22,8 @@ from frhsic_paper.options import Options
 from frhsic_paper.protocol import CORRECTED
 from frhsic_paper.results import Results
 from frhsic_paper.studies import tuned
-from frhsic_paper.tuned import penalties, reading, rows
-from frhsic_paper.tuned.methods import LEVELS, METHODS, RIVALS, SETTINGS, TRIALS
+from frhsic_paper.tuned import penalties, reading, rows, trees
+from frhsic_paper.tuned.methods import AMOUNTS, LEVELS, METHODS, RIVALS, SETTINGS, TRIALS
 
 
 @pytest.mark.parametrize("n", [61, 997, 20_001])
@@ -150,11 +151,11 @@ def test_the_default_is_compared_by_its_folds():
 def small(monkeypatch):
     """Two methods on a made table."""
     generator = np.random.default_rng(0)
-    s = generator.lognormal(size=400)
+    s = generator.lognormal(size=900)
     X = pd.DataFrame(
-        {"a": s + generator.normal(size=400), "b": generator.normal(size=400), "c": generator.integers(3, size=400)}
+        {"a": s + generator.normal(size=900), "b": generator.normal(size=900), "c": generator.integers(3, size=900)}
     )
-    y = (X["a"] + X["b"] + generator.normal(size=400) > 1).to_numpy(float)
+    y = (X["a"] + X["b"] + generator.normal(size=900) > 1).to_numpy(float)
     monkeypatch.setattr(rows.Source, "load", classmethod(lambda cls, name: cls(name, X, y, s, "binary")))
     monkeypatch.setattr(tuned, "METHODS", {name: METHODS[name] for name in ("default", "reg-gdp")})
 
@@ -162,8 +163,9 @@ def small(monkeypatch):
 def test_a_run_that_is_out_of_time_goes_on_where_it_stopped(small, tmp_path):
     said: list[str] = []
     options = Options(tmp_path, "cpu", ("wages",), epochs=1, repeats=2, watch=said.append)
-    late = Options(tmp_path, "cpu", ("wages",), epochs=1, repeats=2, until=time.perf_counter() - 1)
+    late = replace(options, until=time.perf_counter() - 1)
     tuned.RUN(CORRECTED, late)
+    assert said == ["the time is over; the same command goes on from here"]
     assert not options.file("tuned", CORRECTED).exists()
     tuned.TRIAL(CORRECTED, options)
     trials = records.read(options.file("tuned", CORRECTED), "trials")
@@ -181,3 +183,12 @@ def test_a_run_that_is_out_of_time_goes_on_where_it_stopped(small, tmp_path):
     scores, _ = tuned.tables(Results.read(tmp_path))
     assert scores.table.rows[0][0] == "default"
     assert "look 1" in scores.table.columns[1].name
+
+
+@pytest.mark.parametrize("name", ["boosting", "transport (needs S)"])
+def test_trees_lose_their_gap(small, name):
+    pytest.importorskip("lightgbm")
+    weights = {0: (0.0, 100.0)} if name == "boosting" else {0: AMOUNTS}
+    path = trees.fitted(METHODS[name], rows.Source.load("wages"), "tune", 1, weights, jobs=1)[0]
+    assert path.gdp.shape == path.performance.shape == (len(weights[0]), 1)
+    assert path.gdp[-1, 0] < 0.7 * path.gdp[0, 0]

@@ -190,8 +190,10 @@ class DatasetByDataset:
         """Run what is missing, until the time is over."""
         for dataset in options.chosen(rows.DATASETS):
             for step in self.steps:
-                if not options.late:
-                    step(protocol, replace(options, datasets=(dataset,)))
+                if options.late:
+                    options.say("the time is over; the same command goes on from here")
+                    return
+                step(protocol, replace(options, datasets=(dataset,)))
 
 
 RUN = DatasetByDataset((TRIAL, FINAL))
