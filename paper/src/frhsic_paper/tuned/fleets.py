@@ -147,9 +147,10 @@ def _fleet(
             for part in (parts[k],)
         )
         values |= dict(zip(here, Parallel(jobs, batch_size=32)(work)))
+    splits = len(parts)
     return {
-        trial: Path(own, *(_table(values, trial, len(own), len(parts), i) for i in (0, 1)), seconds, name)
-        for trial, own in weights.items()
+        t: Path(own, _table(values, t, len(own), splits, 0), _table(values, t, len(own), splits, 1), seconds, name)
+        for t, own in weights.items()
     }
 
 

@@ -61,6 +61,7 @@ class VariedHSIC(VariedUnit, HSIC):
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         super()._prepare(s, generator)
         assert self.settings is not None
+        assert self.scale_s_now is not None
         self.scale_s_now = self.scale_s_now * self.settings[1]
 
 

@@ -36,9 +36,9 @@ def read_off(performance: np.ndarray, gdp: np.ndarray, level: float) -> np.ndarr
         return None
     i = int(below[0])
     if i == 0:
-        return performance[0]
+        return np.asarray(performance[0])
     share = (mean[i - 1] - level) / (mean[i - 1] - mean[i])
-    return (1 - share) * performance[i - 1] + share * performance[i]
+    return np.asarray((1 - share) * performance[i - 1] + share * performance[i])
 
 
 def score(performance: np.ndarray, gdp: np.ndarray, reference: float, constant: float) -> float:

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from frhsic.datasets import load_dataset
 from frhsic.estimators.bases import BaseRows, fitted_base
 from frhsic.parity import gdp
-from frhsic.tables import TableEncoding
+from frhsic.tables import TableEncoding, Task
 
 CONFIRMATORY = ("support", "pension", "wages")
 SEEN = ("crime", "compas", "adult", "acs_income", "meps")
@@ -43,7 +43,7 @@ class Source:
     X: pd.DataFrame
     y: np.ndarray
     s: np.ndarray
-    task: Literal["binary", "regression"]
+    task: Task
 
     @classmethod
     def load(cls, name: str) -> Source:
