@@ -1,4 +1,4 @@
-"""The five real datasets: rows, columns, balance and sums, pinned."""
+"""The real datasets: rows, columns, balance and sums, pinned."""
 
 from __future__ import annotations
 
@@ -52,6 +52,9 @@ PINNED = {
     ),
     ("bank", "corrected"): (41188, 61, 4640, 1648511, {"campaign": 105754, "poutcome=success": 1373}),
     ("credit", "corrected"): (30000, 32, 6636, 1064565, {"LIMIT_BAL": 5024529680, "PAY_0": -501, "MARRIAGE=3": 323}),
+    ("support", "corrected"): (9105, 44, 4265, 570435.7427, {"num.co": 17014, "scoma": 109781, "ca=metastatic": 1858}),
+    ("pension", "corrected"): (9275, 6, 3637, 364086.795164, {"age": 381019, "nettfa": 176889.787068, "pira": 2359}),
+    ("wages", "corrected"): (6763, 19, 15203.871454, 321.126898, {"female": 3514, "phsrank": 379790, "south": 2212}),
 }  # fmt: skip
 
 
@@ -236,7 +239,20 @@ def test_a_value_outside_the_levels_given_is_an_error():
         encoded(pd.DataFrame({"COW": [1, 9]}), [], {"COW": [1, 2]})
 
 
-@pytest.mark.parametrize("name", ["bank", "credit"])
+@pytest.mark.parametrize("name", ["bank", "credit", "support", "pension", "wages"])
 def test_a_dataset_that_the_paper_does_not_use_has_no_published_variant(name):
     with pytest.raises(ValueError, match="does not use"):
         load_dataset(name, variant="published")
+
+
+def test_support_knows_nothing_of_what_came_later(real):
+    data = real("support")
+    later = ("hospdead", "death", "d.time", "slos", "sfdm2", "charges", "tot", "dnr", "surv", "prg", "aps")
+    assert not [column for column in data.X if column.startswith(later)]
+    assert data.X["glucose"].isna().sum() == 4500
+
+
+def test_the_income_of_a_household_is_not_among_its_features(real):
+    data = real("pension")
+    assert not {"inc", "incsq", "p401k"} & set(data.X)
+    assert float(data.s.skew()) > 1

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from frhsic_paper import records
+from frhsic_paper.joined import join
 from frhsic_paper.records import Wanted
 from frhsic_paper.results import Results
 
@@ -134,3 +135,14 @@ def test_no_shipped_model_is_half_trained_or_half_of_its_grid(shipped):
             assert sorted(trained) == sorted(product(weights, repeats)), (study, protocol, unit)
             epochs = {r["epochs"] for r in models if "epochs" in r and not r["diverged"]}
             assert len(epochs) <= 1, (study, protocol, unit)
+
+
+def test_files_of_several_processes_are_joined_and_nothing_comes_twice(tmp_path):
+    for name in ("a", "b"):
+        records.write(tmp_path / f"{name}.parquet", [{"part": "trials", "dataset": name, "gdp": 0.5}])
+    files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    assert join(tmp_path / "all.parquet", files) == 2
+    with pytest.raises(ValueError, match="twice"):
+        join(tmp_path / "all.parquet", [*files, files[0]])
+    with pytest.raises(ValueError, match="there is no file"):
+        join(tmp_path / "all.parquet", [tmp_path / "c.parquet"])

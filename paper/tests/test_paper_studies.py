@@ -46,7 +46,7 @@ def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp
     run(coin, CORRECTED, options)
     assert len(lines) == done  # nothing is computed twice
     paths = write(tmp_path / "out", tmp_path / "docs", every_study)
-    assert [path.name for path in paths] == ["coin-corrected.svg", "reproduction.md", "penalty_tables.md"]
+    assert [path.name for path in paths] == ["coin-corrected.svg", "summary.md", "reproduction.md", "penalty_tables.md"]
     page = (tmp_path / "docs" / "reproduction.md").read_text(encoding="utf-8")
     section = page[page.index("## Tosses of a coin\n") :]  # the last one
     assert "\n## " not in section[1:]

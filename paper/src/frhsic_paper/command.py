@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -49,6 +50,9 @@ def reproduce(
     scheduler: Annotated[
         str | None, typer.Option(help="Dask scheduler whose workers train and measure, such as tcp://10.0.0.1:8786.")
     ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=0, help="Begin nothing new after so long; the same command goes on (tuned).")
+    ] = None,
     docs: Annotated[
         bool, typer.Option("--docs", help="Run nothing: write document, tables and figures from the records.")
     ] = False,
@@ -88,6 +92,7 @@ def reproduce(
         repeats,
         (workers or cpu_count()) if on_cpu else 1,
         lambda text: console.print(f"  {text}", markup=False),
+        until=math.inf if seconds is None else time.perf_counter() + seconds,
     )
     started = time.perf_counter()
     options.out.mkdir(parents=True, exist_ok=True)

@@ -17,13 +17,62 @@ from frhsic_paper.table import Cell, Column, Listed, Spread, Table, mean_and_dev
 
 LEVEL = 0.05
 
+TEST_PER_TRAINING = 0.2 / 0.65
+"""Test rows for each training row in the splits of the sweep; 15 % of the rows validate."""
+
+AREA_MARGIN = 0.02
+"""Largest loss of nAUP that counts as level."""
+
+GDP_MARGIN = 0.05
+"""Largest loss of GDP that counts as level, as a share of the GDP of the unpenalized model."""
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A mean difference over splits that share rows: its standard error, 95 % interval and two-sided p-value."""
+
+    mean: float
+    error: float
+    low: float
+    high: float
+    pvalue: float
+
+
+def corrected_t(differences: Sequence[float] | np.ndarray, test_per_training: float) -> Corrected:
+    r"""Return the corrected resampled t-test of Nadeau and Bengio (2003).
+
+    :math:`t = \bar d \big/ \sqrt{(1/J + n_{\mathrm{test}}/n_{\mathrm{train}})\, s^2}` with J − 1 degrees of freedom,
+    where :math:`\bar d` and :math:`s^2` are mean and variance of the differences of J splits. The second term is for
+    rows that splits share; with 0 this is the paired t-test. One split allows no test: its p-value is 1.
+
+    Examples
+    --------
+    >>> test = corrected_t([0.01, 0.03, 0.02, 0.04], 0.25)
+    >>> round(test.mean, 3), round(test.error, 4), round(test.pvalue, 2)
+    (0.025, 0.0091, 0.07)
+    """
+    from scipy.stats import t
+
+    d = np.asarray(differences, dtype=float)
+    if test_per_training < 0:
+        raise ValueError(f"test_per_training={test_per_training}; pass test rows divided by training rows.")
+    mean, splits = float(d.mean()), len(d)
+    if splits < 2:
+        return Corrected(mean, math.nan, -math.inf, math.inf, 1.0)
+    error = math.sqrt((1 / splits + test_per_training) * float(d.var(ddof=1)))
+    if error == 0:
+        return Corrected(mean, 0.0, mean, mean, 1.0 if mean == 0 else 0.0)
+    half = error * float(t.ppf(1 - LEVEL / 2, splits - 1))
+    return Corrected(mean, error, mean - half, mean + half, float(2 * t.sf(abs(mean) / error, splits - 1)))
+
 
 @dataclass(frozen=True)
 class Paired:
     """One method against another over the same splits.
 
-    `difference` is the mean of first − second with its standard error; `pvalue` that of the two-sided Wilcoxon
-    signed-rank test, `adjusted` the same after Holm's correction for the comparisons made on this dataset.
+    `difference` is the mean of first − second with its corrected standard error, see :func:`corrected_t`; `low` and
+    `high` are its 95 % interval and `pvalue` its test. `adjusted` is the p-value after Holm's correction for everything
+    that was tested together. `margin` is the loss that counts as level.
     """
 
     dataset: str
@@ -32,11 +81,14 @@ class Paired:
     first_mean: Spread
     second_mean: Spread
     difference: Spread
+    low: float
+    high: float
     wins: int
     splits: int
     pvalue: float
     adjusted: float
     larger_is_better: bool
+    margin: float
 
     @property
     def advantage(self) -> float:
@@ -44,22 +96,32 @@ class Paired:
         return self.difference.mean if self.larger_is_better else -self.difference.mean
 
     @property
-    def not_worse(self) -> bool:
-        """Whether the first is at least as good within one standard error of the difference."""
-        return self.advantage >= -(self.difference.deviation or 0.0)
+    def not_behind(self) -> bool:
+        """Whether the interval rules out that the first is behind by more than the margin; noise does not help."""
+        return (self.low if self.larger_is_better else -self.high) > -self.margin
 
     @property
     def better(self) -> bool:
-        """Whether the first is better, with a p-value below the level."""
-        return self.advantage > 0 and self.pvalue < LEVEL
+        """Whether the first is better, with an adjusted p-value below the level."""
+        return self.advantage > 0 and self.adjusted < LEVEL
+
+    @property
+    def worse(self) -> bool:
+        """Whether the first is worse, with an adjusted p-value below the level."""
+        return self.advantage < 0 and self.adjusted < LEVEL
 
 
-def paired_areas(records: Sequence[Record], dataset: str, gdp: str, first: str) -> list[Paired]:
+def paired_areas(
+    records: Sequence[Record], dataset: str, gdp: str, first: str, test_per_training: float = TEST_PER_TRAINING
+) -> list[Paired]:
     """Compare areas of each split's own envelope, on the scale that all methods and splits share."""
-    return _pairs(dataset, _areas_by_repeat(records, dataset, gdp), first, larger_is_better=True)
+    areas = _areas_by_repeat(records, dataset, gdp)
+    return _pairs(dataset, areas, first, test_per_training, margin=AREA_MARGIN, larger_is_better=True)
 
 
-def paired_matched(records: Sequence[Record], dataset: str, gdp: str, first: str) -> list[Paired]:
+def paired_matched(
+    records: Sequence[Record], dataset: str, gdp: str, first: str, test_per_training: float = TEST_PER_TRAINING
+) -> list[Paired]:
     """Compare GDP on test rows of the models that validation rows choose within 1 % of performance."""
     choices = chosen(records, dataset, gdp)
     common = set.intersection(*({r["repeat"] for r, _ in rows} for rows in choices.values()))
@@ -68,7 +130,19 @@ def paired_matched(records: Sequence[Record], dataset: str, gdp: str, first: str
         for method in methods_of(records)
         if method in choices
     }
-    return _pairs(dataset, values, first, larger_is_better=False)
+    margin = GDP_MARGIN * float(np.mean([r[gdp] for r, _ in choices[BASELINE]]))
+    return _pairs(dataset, values, first, test_per_training, margin=margin, larger_is_better=False)
+
+
+Compared = dict[str, list[Paired]]
+"""Comparisons of one method with the others, by dataset."""
+
+
+def adjusted_together(families: Sequence[Compared]) -> list[Compared]:
+    """Return the same comparisons with p-values adjusted by Holm for all of them at once."""
+    pairs = [pair for family in families for some in family.values() for pair in some]
+    values = iter(holm([pair.pvalue for pair in pairs]))
+    return [{d: [replace(pair, adjusted=next(values)) for pair in some] for d, some in f.items()} for f in families]
 
 
 def compared_table(compared: Mapping[str, Sequence[Paired]], heading: str) -> Table:
@@ -83,7 +157,7 @@ def compared_table(compared: Mapping[str, Sequence[Paired]], heading: str) -> Ta
 
 
 def summary_of_areas(compared: Mapping[str, Sequence[Paired]], against: Sequence[str] = METHODS) -> Table:
-    """For each dataset: whether the first is nowhere worse than one standard error, and better than each."""
+    """For each dataset: the closest rival, with the interval, and whether the first is level with each or better."""
     rows: list[tuple[Cell, ...]] = []
     for dataset, pairs in compared.items():
         rivals = [p for p in pairs if p.second in against]
@@ -95,15 +169,15 @@ def summary_of_areas(compared: Mapping[str, Sequence[Paired]], against: Sequence
                 dataset_name(dataset),
                 method_name(closest.second),
                 closest.difference,
+                f"{closest.low:.3f} to {closest.high:.3f}",
                 closest.pvalue,
                 closest.adjusted,
-                all(p.not_worse for p in rivals),
+                all(p.not_behind for p in rivals),
                 all(p.better for p in rivals),
-                all(p.advantage > 0 and p.adjusted < LEVEL for p in rivals),
             )
         )
-    headings = ("dataset", "closest of the paper's", "ours less it ± SE", Column("p", None), Column("p, Holm", None))
-    said = ("nowhere worse by more than one SE", "better than each, p < .05", "also after Holm")
+    headings = ("dataset", "closest of the paper's", "ours less it ± SE", "95 % interval")
+    said = (Column("p", None), Column("p, Holm", None), "behind none by more than the margin", "better than each")
     return Table.of([*headings, *said], rows)
 
 
@@ -167,11 +241,19 @@ def _areas_by_repeat(records: Sequence[Record], dataset: str, gdp: str) -> dict[
     return frontier([r for r in usable if r["repeat"] in common], dataset, gdp).naup_by_repeat()
 
 
-def _pairs(dataset: str, values: Mapping[str, np.ndarray], first: str, *, larger_is_better: bool) -> list[Paired]:
+def _pairs(
+    dataset: str,
+    values: Mapping[str, np.ndarray],
+    first: str,
+    test_per_training: float,
+    *,
+    margin: float,
+    larger_is_better: bool,
+) -> list[Paired]:
     if first not in values:
         raise ValueError(f"no run on {dataset} is of the method {first!r}; the methods are {sorted(values)}.")
     differences = {other: values[first] - values[other] for other in values if other != first}
-    pvalues = [_wilcoxon(difference) for difference in differences.values()]
+    tests = [corrected_t(difference, test_per_training) for difference in differences.values()]
     sign = 1.0 if larger_is_better else -1.0
     return [
         Paired(
@@ -180,31 +262,28 @@ def _pairs(dataset: str, values: Mapping[str, np.ndarray], first: str, *, larger
             other,
             _error(values[first]),
             _error(values[other]),
-            _error(difference),
+            Spread(test.mean, test.error),
+            test.low,
+            test.high,
             int((sign * difference > 0).sum()),
             len(difference),
-            pvalue,
+            test.pvalue,
             adjusted,
             larger_is_better,
+            margin,
         )
-        for (other, difference), pvalue, adjusted in zip(differences.items(), pvalues, holm(pvalues))
+        for (other, difference), test, adjusted in zip(differences.items(), tests, holm([t.pvalue for t in tests]))
     ]
 
 
-def _wilcoxon(differences: np.ndarray) -> float:
-    from scipy.stats import wilcoxon
-
-    return 1.0 if not np.any(differences) else float(wilcoxon(differences).pvalue)
-
-
 def _mark(pair: Paired) -> str:
-    if pair.pvalue >= LEVEL:
-        return "=" if pair.not_worse else "–"
-    return "worse" if pair.advantage > 0 else "better"
+    if pair.better or pair.worse:
+        return "worse" if pair.better else "better"
+    return "=" if pair.not_behind else "?"
 
 
 def _compared(pair: Paired) -> str:
-    return f"{_text(pair.second_mean)} ({_probability(pair.pvalue)}, {_mark(pair)})"
+    return f"{_text(pair.second_mean)} ({_probability(pair.adjusted)}, {_mark(pair)})"
 
 
 def _text(value: Spread) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +32,8 @@ class Options:
         Processes on a CPU; a GPU trains one fleet after another.
     watch
         Called with a line of text when a unit is done.
+    until
+        Value of :func:`time.perf_counter` after which a long study begins no new unit.
     """
 
     out: Path
@@ -39,6 +43,12 @@ class Options:
     repeats: int | None = None
     workers: int = 1
     watch: Callable[[str], None] | None = None
+    until: float = math.inf
+
+    @property
+    def late(self) -> bool:
+        """Whether the time for new units is over."""
+        return time.perf_counter() > self.until
 
     def file(self, study: str, protocol: Protocol) -> Path:
         """Return the file of a study's records under a protocol."""

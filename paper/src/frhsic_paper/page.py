@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import jinja2
-
 from frhsic._files import write_whole
-from frhsic_paper.claim import NOT_RUN, VERDICTS, Finding, unwrapped
+from frhsic_paper.claim import VERDICTS
 from frhsic_paper.comparisons import (
-    Paired,
+    LEVEL,
+    Compared,
+    adjusted_together,
     compared_table,
     paired_areas,
     paired_matched,
@@ -21,19 +21,20 @@ from frhsic_paper.comparisons import (
 )
 from frhsic_paper.frontiers import CONVENTIONS, datasets_of, shared_repeats, swept
 from frhsic_paper.plot import Drawn, save
+from frhsic_paper.printed import dataset_name
 from frhsic_paper.protocol import CORRECTED, METHODS, OWN, PROTOCOLS
 from frhsic_paper.records import Record
+from frhsic_paper.rendering import PLURAL, rendered
 from frhsic_paper.results import Results
 from frhsic_paper.studies import PAGE, STUDIES, in_order
 from frhsic_paper.studies.leak import leak_table, means_of
 from frhsic_paper.study import Study
-from frhsic_paper.table import Table
-
-SIGNS = {"holds": "✓", "holds in part": "◐", "does not hold": "✗", "cannot be judged": "?"}
-
-PLURAL = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
+from frhsic_paper.summary import summary
 
 MEASURES = ("gdp_probability", "gdp_standardized", "gdp_logit_uniform")
+
+COMPARED = ("tradeoff", "untuned", "same_terms", "dense")
+"""Sweeps whose methods the page of penalty tables compares."""
 
 RIVALS = ("reg-gdp", "frem", "mmd")
 """Methods that the sentence about what is left of S names."""
@@ -62,7 +63,11 @@ def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES) -> list[Path]
     to.mkdir(parents=True, exist_ok=True)
     drawn = figures(results, studies)
     paths = [save(one.figure, to / "figures" / f"{one.name}.svg") for some in drawn.values() for one in some]
-    pages = {"reproduction.md": reproduction(results, drawn, studies), "penalty_tables.md": penalty_tables(results)}
+    pages = {
+        "summary.md": summary(results, studies),
+        "reproduction.md": reproduction(results, drawn, studies),
+        "penalty_tables.md": penalty_tables(results),
+    }
     for name, text in pages.items():
         write_whole(to / name, text.encode())
     return [*paths, *(to / name for name in pages)]
@@ -78,7 +83,7 @@ def reproduction(results: Results, drawn: Mapping[str, Sequence[Drawn]], studies
     ordered = [study for study in in_order(studies, PAGE) if study.title]
     findings = {claim.name: claim.judge(results) for study in ordered for claim in study.claims}
     counts = Counter(finding.verdict for finding in findings.values())
-    return _rendered(
+    return rendered(
         "reproduction.md.j2",
         cost=_cost(results),
         counts=", ".join(f"{counts[v]} {PLURAL.get(v, v)}" for v in VERDICTS if counts[v]),
@@ -111,13 +116,14 @@ def penalty_tables(results: Results) -> str:
     records = {name.replace("-", "_"): results.of(name, CORRECTED.name) for name in names}
     if not any(r["method"] == OWN for r in records["tradeoff"]):
         records["tradeoff"] = ()
-    return _rendered(
+    compared = compared_everywhere(records)
+    return rendered(
         "penalty_tables.md.j2",
         **records,
         conventions=CONVENTIONS,
         measures=MEASURES,
-        areas=lambda some, gdp: {d: paired_areas(some, d, gdp, OWN) for d in swept(some)},
-        matched=lambda some, gdp: {d: paired_matched(some, d, gdp, OWN) for d in swept(some)},
+        compared=compared,
+        tests=sum(len(pairs) for family in compared.values() for pairs in family.values()),
         counts=_counts,
         compared_table=compared_table,
         summary=summary_of_areas,
@@ -129,14 +135,29 @@ def penalty_tables(results: Results) -> str:
     )
 
 
-def _counts(compared: Mapping[str, Sequence[Paired]]) -> dict[str, int]:
-    """Return on how many datasets this library's penalty is as good as each of the paper's, and better than each."""
-    rivals = [[p for p in pairs if p.second in METHODS] for pairs in compared.values()]
+def compared_everywhere(records: Mapping[str, Sequence[Record]]) -> dict[tuple[str, str, str], Compared]:
+    """Return all comparisons of the page, by sweep, convention and reading, adjusted for each other."""
+    readings = {"areas": paired_areas, "matched": paired_matched}
+    keys = [(sweep, gdp, reading) for sweep in COMPARED for gdp in MEASURES for reading in readings if records[sweep]]
+    families = [
+        {d: readings[reading](records[sweep], d, gdp, OWN) for d in swept(records[sweep])}
+        for sweep, gdp, reading in keys
+    ]
+    return dict(zip(keys, adjusted_together(families)))
+
+
+def _counts(compared: Compared) -> dict[str, int | str]:
+    """Return on how many datasets this library's penalty is level with each of the paper's, and better than each."""
+    of_paper = {dataset: [p for p in pairs if p.second in METHODS] for dataset, pairs in compared.items()}
+    rivals = list(of_paper.values())
+    alone = [d for d, pairs in of_paper.items() if all(p.advantage > 0 and p.pvalue < LEVEL for p in pairs)]
     return {
         "splits": max((p.splits for pairs in rivals for p in pairs), default=0),
-        "within": sum(all(p.not_worse for p in pairs) for pairs in rivals),
+        "level": sum(all(p.not_behind for p in pairs) for pairs in rivals),
         "best": sum(all(p.better for p in pairs) for pairs in rivals),
+        "behind": sum(any(p.worse for p in pairs) for pairs in rivals),
         "datasets": len(rivals),
+        "unadjusted": ", ".join(map(dataset_name, alone)) or "none",
     }
 
 
@@ -145,21 +166,3 @@ def _leak_counts(records: Sequence[Record], column: str) -> str:
     datasets = datasets_of(records)
     means = [[means_of(records, d, method, [column])[0] for method in (OWN, *RIVALS)] for d in datasets]
     return f"{sum(all(own < rival for rival in rivals) for own, *rivals in means)} of {len(datasets)} datasets"
-
-
-def _rendered(template: str, **content: object) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("frhsic_paper", "."),
-        undefined=jinja2.StrictUndefined,
-        autoescape=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"markdown": Table.markdown, "unwrapped": unwrapped, "sign": SIGNS.__getitem__}
-    environment.tests["not_run"] = _is_not_run
-    environment.globals["table"] = Table.of
-    return environment.get_template(template).render(**content).rstrip() + "\n"
-
-
-def _is_not_run(finding: Finding) -> bool:
-    return finding.verdict == "cannot be judged" and NOT_RUN.text in (finding.published, finding.corrected)

@@ -36,6 +36,9 @@ DATASET_NAMES = {
     "compas": "COMPAS",
     "bank": "Bank",
     "credit": "Credit",
+    "support": "SUPPORT",
+    "pension": "Pension",
+    "wages": "Wages",
     "synthetic": "synthetic",
 }
 

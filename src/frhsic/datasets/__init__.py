@@ -1,4 +1,4 @@
-"""Tables with a target and a sensitive attribute: seven real ones, synthetic ones with known answers, and your own."""
+"""Tables with a target and a sensitive attribute: ten real ones, synthetic ones with known answers, and your own."""
 
 from frhsic.datasets._dataset import Dataset, Feature
 from frhsic.datasets._remote import WheelShelf

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from frhsic.datasets import _acs_income, _adult, _bank, _compas, _credit, _crime, _meps
+from frhsic.datasets import _acs_income, _adult, _bank, _compas, _credit, _crime, _meps, _pension, _support, _wages
 from frhsic.datasets._dataset import Dataset
 from frhsic.datasets._entry import Entry, Variant
 from frhsic.datasets._remote import Watch, WheelShelf
@@ -22,6 +22,9 @@ ENTRIES = {
         Entry.of("compas", _compas.build),
         Entry.of("bank", _bank.build),
         Entry.of("credit", _credit.build),
+        Entry.of("support", _support.build),
+        Entry.of("pension", _pension.build),
+        Entry.of("wages", _wages.build),
     )
 }
 ALIASES = {"communities": "crime"}
@@ -49,8 +52,8 @@ def load_dataset(name: str, variant: Variant = "corrected", *, cache: Path | str
     Parameters
     ----------
     name : str
-        "adult", "acs_income", "meps", "crime" (also "communities") or "compas", which are the paper's; "bank" or
-        "credit", which it does not use.
+        "adult", "acs_income", "meps", "crime" (also "communities") or "compas", which are the paper's; "bank",
+        "credit", "support", "pension" or "wages", which it does not use.
     variant : "corrected" or "published"
         "published" has the rows, columns and sensitive attribute that the paper's printed numbers were made
         with, mistakes included; "corrected" has what the paper's text describes.

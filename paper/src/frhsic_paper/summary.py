@@ -1,0 +1,174 @@
+"""The page on top: what held, how well the numbers agree, where everything is, and the fair comparison."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from frhsic_paper.claim import VERDICTS, Finding
+from frhsic_paper.protocol import PROTOCOLS, PUBLISHED
+from frhsic_paper.records import Record
+from frhsic_paper.rendering import PLURAL, SIGNS, rendered
+from frhsic_paper.results import Results
+from frhsic_paper.studies import STUDIES
+from frhsic_paper.studies.agreement import LISTED, agreement
+from frhsic_paper.studies.tuned import STUDY as TUNED
+from frhsic_paper.study import Study
+from frhsic_paper.table import Cell, Table
+from frhsic_paper.tuned.methods import UNTUNED
+from frhsic_paper.tuned.reading import comparisons, tested
+from frhsic_paper.tuned.rows import CONFIRMATORY, SEEN
+
+
+class Item(NamedTuple):
+    """A table or figure of the paper: its number, what it shows, the study, our figure, the claims it stands for."""
+
+    number: str
+    what: str
+    study: str
+    figure: str = ""
+    claims: tuple[str, ...] = ()
+
+
+INDEX = (
+    Item("Figure 1", "conditional and joint routes", ""),
+    Item("Figure 2", "convergence of the estimators", "convergence", "convergence", ("hsic-rate", "eipm-rate")),
+    Item(
+        "Table 1",
+        "matched performance",
+        "tradeoff",
+        "",
+        ("comparable", "no-method-dominates", "best-on-compas", "close-on-crime", "mid-pack", "mmd-competitive"),
+    ),
+    Item("Figure 3", "trade-offs, classification", "tradeoff", "pareto", ("reg-gdp-collapse", "laftr-weak")),
+    Item("Figure 4", "trade-off on Crime", "tradeoff", "pareto-crime", ("crime-attribute",)),
+    Item("Table 2", "deviation over fresh heads", "transfer", "", ("transfer-below-unfair", "most-consistent")),
+    Item("Figure 5", "seconds of an epoch", "runtime", "runtime", ("speedup", "reg-gdp-faster")),
+    Item("Table 3", "trade-offs at the 1 % band", "tradeoff", "", ("tables-agree", "one-grid")),
+    Item("Figure 6", "synthetic data", "synthetic", "synthetic", ("synthetic-monotone", "synthetic-accuracy")),
+    Item("Table 4", "Equal Opportunity", "equal-opportunity", "", ("eo-compas", "eo-adult", "eo-full-gdp")),
+    Item("Table 5", "two attributes", "multi-attribute", "", ("multi-reduce", "joint-below-sum")),
+    Item("Figure 7", "two attributes", "multi-attribute", "multi-attribute", ("multi-reduce",)),
+    Item(
+        "Figure 8",
+        "mutual information",
+        "mutual-information",
+        "mutual-information",
+        ("information", "adversaries-zero"),
+    ),
+    Item("Figure 9", "fresh heads", "transfer", "transfer", ("transfer-crime", "reg-gdp-transfer")),
+    Item("Figure 10", "tightness of the bound", "bound", "bound", ("bound-valid", "bound-non-vacuous")),
+    Item(
+        "Figure 11", "eigenvalue and bandwidth", "bandwidth-scaling", "bandwidth-scaling.svg", ("eigenvalue-scaling",)
+    ),
+    Item("Figure 12", "several attributes", "high-dimensional", "high-dimensional", ("dimension-time",)),
+    Item("Table 6", "kernels", "ablation-kernel", "", ("kernels-comparable", "gaussian-better")),
+    Item("Table 7", "width of Z", "ablation-dimension", "", ("dimension",)),
+    Item(
+        "Figure 13",
+        "choice of λ",
+        "weight-selection",
+        "weight-selection",
+        ("selection-range", "selection-performance"),
+    ),
+)
+"""The paper's tables and figures, in their order."""
+
+MAIN = ("hsic-rate", "comparable", "any-head", "speedup", "information", "bound-non-vacuous", "selection-performance")
+"""The claims that the paper's abstract and conclusion rest on."""
+
+
+def summary(results: Results, studies: Sequence[Study] = STUDIES) -> str:
+    """Return the page as markdown."""
+    claims = {claim.name: claim for study in studies for claim in study.claims}
+    findings = {name: claim.judge(results) for name, claim in claims.items()}
+    counts = Counter(finding.verdict for finding in findings.values())
+    tables = TUNED.tables(results)
+    return rendered(
+        "summary.md.j2",
+        total=len(findings),
+        counts=", ".join(f"{counts[v]} {PLURAL.get(v, v)}" for v in VERDICTS if counts[v]),
+        agreement=_agreement(results),
+        main=[(claims[name], findings[name]) for name in MAIN if name in claims],
+        index=index_table(results, findings),
+        tuned=tables[0].table if tables else None,
+        tuned_words=TUNED.words,
+        comparison=_comparison(results),
+    )
+
+
+def index_table(results: Results, findings: Mapping[str, Finding]) -> Table:
+    """The paper's tables and figures with verdicts, our figure, command, records and cost."""
+    rows: list[tuple[Cell, ...]] = []
+    for item in INDEX:
+        if not item.study:
+            rows.append((item.number, item.what, "a drawing", "", "", "", ""))
+            continue
+        signs = " ".join(SIGNS[findings[name].verdict] for name in item.claims if name in findings)
+        ran = [name for name in PROTOCOLS if results.of(item.study, name)]
+        links = [f"[{name}](figures/{item.figure}-{name}.svg)" for name in ran if item.figure]
+        if item.figure.endswith(".svg"):
+            links = [f"[both](figures/{item.figure})"]
+        files = [f"`{item.study}-{name}.parquet`" for name in ran]
+        rows.append(
+            (
+                item.number,
+                item.what,
+                signs,
+                " ".join(links),
+                f"`frhsic reproduce {item.study} --protocol both`",
+                "<br>".join(files) or "not run yet",
+                "<br>".join(cost(results.of(item.study, name)) for name in ran),
+            )
+        )
+    return Table.of(["", "shows", "claims", "figure", "command", "records", "cost"], rows)
+
+
+def cost(records: Sequence[Record]) -> str:
+    """Return the number of records, and of models with the seconds of their fleets and the device, if there are any.
+
+    Examples
+    --------
+    >>> fleet = {"part": "models", "dataset": "crime", "method": "frem", "seconds": 3.0, "device": "cuda"}
+    >>> cost([fleet | {"repeat": 0}, fleet | {"repeat": 1}, {"part": "sides"}])
+    '3 records, 2 models in 3 s (cuda)'
+    """
+    models = [r for r in records if r["part"] == "models" and r.get("seconds") is not None]
+    text = f"{len(records):,} records"
+    if models:
+        fleets = {(r.get("dataset"), r.get("method")): float(r["seconds"]) for r in models}
+        devices = "/".join(sorted({r.get("hardware") or r["device"] for r in models}))
+        text += f", {len(models):,} models in {sum(fleets.values()):.0f} s ({devices})"
+    return text
+
+
+def _agreement(results: Results) -> str:
+    records = results.of("tradeoff", PUBLISHED.name)
+    if not records:
+        return ""
+    within = [cell.within for cell in agreement(records) if cell.dataset not in LISTED]
+    return f"{sum(within)} of {len(within)}"
+
+
+def _comparison(results: Results) -> dict[str, str]:
+    """Return counts of the comparisons of the tuned default with every other method, for two groups of datasets."""
+    found = tested(results.of("tuned/final", "corrected"))
+    compared = comparisons(found)
+    said: dict[str, str] = {}
+    for name, datasets in (("confirmatory", CONFIRMATORY), ("seen", SEEN)):
+        own = [c for c in compared if c.dataset in datasets]
+        if not own:
+            continue
+        verdicts = Counter(c.verdict for c in own)
+        present = [d for d in datasets if d in found and "default" in found[d]]
+        rivals = {d: [m for m in found[d] if m not in ("default", UNTUNED) and "needs S" not in m] for d in present}
+        first = sum(
+            all(found[d]["default"].scores.mean() > found[d][m].scores.mean() for m in rivals[d]) for d in present
+        )
+        said[name] = (
+            f"{len(own)} comparisons on {len(present)} datasets: the default is better in {verdicts['better']}, worse "
+            f"in {verdicts['worse']}, and in {verdicts['=']} it cannot be told. Its mean is the highest of all methods "
+            f"that do not need S to predict on {first} of {len(present)}."
+        )
+    return said

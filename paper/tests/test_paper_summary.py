@@ -1,0 +1,104 @@
+"""The page on top, and the script that computes its numbers again."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from pytest import approx
+from scipy import stats
+
+from frhsic_paper.records import write as write_records
+from frhsic_paper.results import Results
+from frhsic_paper.studies import STUDIES
+from frhsic_paper.summary import INDEX, MAIN, summary
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def recompute() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("recompute", ROOT / "paper" / "recompute.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_shipped_page_follows_from_the_shipped_records(recompute):
+    docs = ROOT / "docs"
+    wrong = recompute.differences(ROOT / "results", docs / "summary.md", docs / "reproduction.md")
+    assert not wrong, "run `frhsic reproduce all --docs`"
+
+
+CHANGED = {
+    "508 of 512": ("509 of 512", "agreement: 508 of 512"),
+    "1,600 models in 140 s": ("1,600 models in 141 s", "tradeoff-published.parquet: 1,600 records"),
+    "claims of the paper, 1": ("claims of the paper, 2", "claims: "),
+    "| Figure 13 |": ("| Figure |", "index: 19 rows"),
+    "Not run yet": ("Done", "tuned: there are no records"),
+}
+
+
+def test_every_changed_number_is_found(recompute, tmp_path):
+    text = (ROOT / "docs" / "summary.md").read_text(encoding="utf-8")
+    present = {true: change for true, change in CHANGED.items() if true in text}
+    assert "| Figure 13 |" in present
+    for true, (false, _) in present.items():
+        text = text.replace(true, false)
+    (tmp_path / "summary.md").write_text(text, encoding="utf-8")
+    wrong = recompute.differences(ROOT / "results", tmp_path / "summary.md", ROOT / "docs" / "reproduction.md")
+    for _, found in present.values():
+        assert any(line.startswith(found) for line in wrong), wrong
+
+
+def made_comparison() -> list[dict]:
+    """Records of the fair comparison: three datasets, four methods, one of which never reaches a level."""
+    generator = np.random.default_rng(0)
+    shared = {"part": "final", "protocol": "corrected", "training_rows": 800, "test_rows": 90, "trial": 0}
+    records = []
+    for place, dataset in enumerate(("wages", "support", "crime")):
+        for split in range(5):
+            own = shared | {"dataset": dataset, "split": split}
+            records.append(own | {"method": "reference", "gdp": 0.2 + 0.01 * split, "constant": 0.5})
+            lead = {"default": 0.03, "default, untuned": 0.02, "frem": 0.0, "transport (needs S)": 0.1 * place}
+            for method, advantage in lead.items():
+                performance = 0.8 + advantage - np.array([0, 0.01, 0.05]) + 0.003 * generator.normal(size=3)
+                gdp = np.array([0.21, 0.12, 0.06 if method == "frem" else 0.01]) + 0.005 * generator.random(3)
+                path = {"path_performance": performance.tolist(), "path_gdp": gdp.tolist()}
+                records.append(own | {"method": method, "weights": [0.0, 1.0, 2.0], **path})
+    return records
+
+
+def test_the_fair_comparison_is_computed_again(recompute, tmp_path):
+    write_records(tmp_path / "tuned-corrected.parquet", made_comparison())
+    page = summary(Results.read(tmp_path), ())
+    assert "Confirmatory (first look): 4 comparisons on 2 datasets" in page
+    assert "Seen before (fifth look): 2 comparisons on 1 datasets" in page
+    assert "†" in page.split("| frem |")[1].splitlines()[0]
+    assert recompute.tuned(page, tmp_path) == []
+    assert recompute.tuned(page.replace("| default | **", "| default | **9"), tmp_path)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 10])
+def test_students_law_in_closed_form(recompute, freedom):
+    for t in (0.1, 1.3, -4.0):
+        assert recompute.student(t, freedom) == approx(2 * stats.t.sf(abs(t), freedom), rel=1e-9)
+
+
+def test_every_table_and_figure_of_the_paper_is_listed_with_claims_and_a_study_that_exist():
+    claims = {claim.name for study in STUDIES for claim in study.claims}
+    names = {study.name for study in STUDIES}
+    assert {name for item in INDEX for name in item.claims} | set(MAIN) <= claims
+    assert {item.study for item in INDEX} - {""} <= names
+    numbers = [item.number for item in INDEX]
+    assert sorted(numbers) == sorted([f"Figure {k}" for k in range(1, 14)] + [f"Table {k}" for k in range(1, 8)])
+
+
+def test_without_records_the_page_says_so():
+    page = summary(Results({}), ())
+    assert "The published sweep was not run yet." in page
+    assert "Until then nothing is claimed." in page
+    assert page.count("not run yet") >= 19
