@@ -51,7 +51,7 @@ def measure_information(trained: Trained, options: Options) -> None:
 SWEEPS: dict[str, tuple[tuple[str, ...], int]] = {"published": (METHODS, 5), "corrected": ((*METHODS, OWN), 20)}
 """Methods and repeats."""
 
-CHOSEN_REPEATS = 3
+CHOSEN_REPEATS = 5
 """Repeats whose chosen models are stored, for the measurements of what is left in Z."""
 
 

@@ -90,7 +90,7 @@ def spectra(missing: Sequence[Unit], protocol: Protocol, options: Options) -> It
     """Yield the spectrum of each dataset and bandwidth."""
     scan = SETTINGS[protocol.name]
     for name, group in groupby(missing, key=itemgetter(0)):
-        s = _distinct_values() if name == "distinct" else _sensitive(name, protocol)
+        s = _distinct_values() if name == "distinct" else sensitive(name, protocol)
         for _, sigma in group:
             yield [spectrum(s.to(scan.dtype), sigma, scan.cut)]
 
@@ -142,7 +142,7 @@ def scaling_slope(scanned: Sequence[Record], dataset: str) -> float:
     return float(slope)
 
 
-def _sensitive(name: str, protocol: Protocol) -> Tensor:
+def sensitive(name: str, protocol: Protocol) -> Tensor:
     """Return 1,500 values of S, scaled to [0, 1] by all rows of the dataset."""
     data = loaded(name, protocol)
     s = torch.from_numpy(data.s.to_numpy(np.float64).copy())
@@ -218,7 +218,7 @@ def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
     return figure
 
 
-@by_protocol("bandwidth-scaling")
+@by_protocol("bandwidth-scaling", splits=0)
 def _scaling(records: Sequence[Record], protocol: Protocol) -> Outcome:
     good, parts = [], []
     for dataset in DATASETS:
@@ -236,7 +236,7 @@ def _scaling(records: Sequence[Record], protocol: Protocol) -> Outcome:
     return outcome_of(good, "; ".join(parts))
 
 
-@by_protocol("bandwidth-scaling")
+@by_protocol("bandwidth-scaling", splits=0)
 def _limits(records: Sequence[Record], protocol: Protocol) -> Outcome:
     rows = _of(records, "distinct")
     if len(rows) < 2:
