@@ -90,7 +90,7 @@ GDP_NAMES = {
 BETTER = {True: "higher is better", False: "lower is better"}
 """Direction of an axis, in words."""
 
-WINDOW = 0.12
+WINDOW = 0.06
 """Share of the unpenalized performance that a panel shows below it; models that collapsed lie outside."""
 
 
@@ -165,10 +165,20 @@ def curve(ax: Axes, x: Sequence[float], groups: Sequence[Sequence[float]], **loo
         ax.errorbar(x, means, yerr=bars, elinewidth=0.8, **look)
 
 
-def cross(ax: Axes, x: Sequence[float], y: Sequence[float], **look: Any) -> None:
-    """Draw the mean of some points with 95 % intervals in both directions."""
-    bars = [half_width(float(np.std(v, ddof=1)) if len(v) > 1 else None, len(v)) for v in (x, y)]
-    ax.errorbar([np.mean(x)], [np.mean(y)], xerr=bars[0], yerr=bars[1], elinewidth=0.6, **look)
+def dots_in_rows(ax: Axes, groups: Sequence[Sequence[float]], offset: float = 0.0, **look: Any) -> None:
+    """Draw one mean with its 95 % interval in each row, the first row on top; a group without numbers leaves a gap."""
+    places = [place + offset for place, group in enumerate(groups) if len(group)]
+    some = [group for group in groups if len(group)]
+    bars = [half_width(float(np.std(group, ddof=1)) if len(group) > 1 else None, len(group)) for group in some]
+    ax.errorbar([np.mean(group) for group in some], places, xerr=bars, elinewidth=0.8, linestyle="none", **look)
+
+
+def name_rows(ax: Axes, names: Sequence[str]) -> None:
+    """Name the rows of a panel, the first on top."""
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.locator_params(axis="x", nbins=5)
+    ax.grid(axis="y", visible=False)
 
 
 def color(name: str, index: int = 0) -> str:
@@ -188,7 +198,7 @@ def draw_frontier(ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, tit
     far worse than Unfair lies below the panel, and an arrow at its lower edge marks where.
     """
     base, higher = frontier.of(frontier.baseline)[0], frontier.higher_is_better
-    limit = base.performance * (1 - WINDOW if higher else 1 + 10 * WINDOW)
+    limit = base.performance * (1 - WINDOW if higher else 1 + 20 * WINDOW)
     shown = [p for p in frontier.points if (p.performance >= limit if higher else p.performance <= limit)]
     worst, best = (min, max) if higher else (max, min)
     low, high = worst(p.performance for p in shown), best(p.performance for p in shown)
@@ -218,13 +228,15 @@ def draw_frontier(ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, tit
         )
         below = [p.dependence for p in frontier.of(method) if p not in shown]
         ax.plot(
-            below, [low] * len(below), marker="v", color=look["color"], linestyle="none", markersize=4, clip_on=False
+            below, [low + margin / 4] * len(below), marker="v", color=look["color"], linestyle="none", markersize=3.5
         )
     ax.plot([], [], marker="v", color=GRAY, linestyle="none", markersize=4, label="below the panel")
     bars = half_width(base.dependence_sd, base.repeats), half_width(base.performance_sd, base.repeats)
     star: dict[str, Any] = {"color": "#000000", "marker": "*", "markersize": 9, "linestyle": "none"}
     ax.errorbar(base.dependence, base.performance, xerr=bars[0], yerr=bars[1], **star, label="Unfair", zorder=5)
     ax.set_ylim(low, high)
+    reach = [p.dependence + half_width(p.dependence_sd, p.repeats) for p in shown]
+    ax.set_xlim(min(0.0, *(p.dependence for p in shown)), 1.04 * max(reach))
     ax.set_title(title)
     ax.set_xlabel(f"{dependence} ({BETTER[False]})")
     ax.set_ylabel(f"{'accuracy' if higher else 'mean squared error'} ({BETTER[higher]})")

@@ -232,7 +232,7 @@ def slope_table(records: Sequence[Record], protocol: Protocol) -> Table:
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Mean absolute error against n, with fitted slopes and lines of slope −1/2 and −2/5 for the eye."""
     guide, top = np.array([1.0]), 1.0
-    figure, (ax,) = panels(1, 1, 4.2, 3.2)
+    figure, (ax,) = panels(1, 1, 4.2, 4.0)
     ax.set(xscale="log", yscale="log")
     for index, (name, slope) in enumerate(slopes(records).items()):
         mine = [r for r in records if r["statistic"] == name]

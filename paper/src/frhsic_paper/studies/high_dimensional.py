@@ -35,7 +35,7 @@ from frhsic.penalties import EIPM, HSIC, Penalty
 from frhsic_paper.claim import Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.grid import FIRST_SEED, loaded
 from frhsic_paper.options import Options
-from frhsic_paper.plot import color, figures_of, panels, styled
+from frhsic_paper.plot import curve, figures_of, legend_below, panels, styled, variant
 from frhsic_paper.protocol import CORRECTED, Protocol
 from frhsic_paper.records import Record, Unit
 from frhsic_paper.results import Results
@@ -287,28 +287,28 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     times, errors = _part(records, "time"), _part(records, "error")
-    figure, axes = panels(2 if errors else 1, 2, 3.9, 3.0)
+    figure, axes = panels(2 if errors else 1, 2, 3.6, 3.7)
+    for ax in axes:
+        ax.set_yscale("log")
     for method in _values(times, "method"):
         for device in sorted(_values(times, "device")):
             mine = [r for r in times if r["method"] == method and r["device"] == device]
-            dimensions = sorted({r["dim_s"] for r in mine})
-            seconds = [median_seconds(mine, dim_s=d) for d in dimensions]
+            seconds = [[r["seconds"] for r in mine if r["dim_s"] == d] for d in _dimensions(mine)]
             style, name = ("-", "CPU") if device == "cpu" else ("--", "GPU")
-            label = f"{RUNTIME_NAMES[method]}, {name}"
-            axes[0].semilogy(dimensions, seconds, style, marker="o", color=RUNTIME_COLORS[method], label=label)
-    axes[0].set_ylabel("seconds of an epoch")
+            look = {"color": RUNTIME_COLORS[method], "marker": "o" if method == "frhsic" else "s", "linestyle": style}
+            curve(axes[0], _dimensions(mine), seconds, **look, label=f"{RUNTIME_NAMES[method]}, {name}")
+    axes[0].set_ylabel("seconds of an epoch (lower is better)")
     if errors:
         n = (_complete_sizes(errors) or [min(r["n"] for r in errors)])[-1]
         for index, statistic in enumerate(_values(errors, "statistic")):
-            dimensions = sorted({r["dim_s"] for r in errors if r["statistic"] == statistic and r["n"] == n})
-            means = [np.mean(_errors_at(errors, statistic, n, d)) for d in dimensions]
-            name = STATISTICS.get(statistic, statistic).replace("EIPM, γ = 1", "EIPM")
-            axes[1].semilogy(dimensions, means, marker="o", color=color("", index), label=name)
-        axes[1].set_ylabel(f"relative error at n = {n:,}")
+            dimensions = _dimensions([r for r in errors if r["statistic"] == statistic and r["n"] == n])
+            groups = [_errors_at(errors, statistic, n, d) for d in dimensions]
+            curve(axes[1], dimensions, groups, **variant(index), label=f"error of {NAMES[statistic]}")
+        axes[1].set_ylabel(f"relative error at n = {n:,}\n(lower is better)")
     for ax in axes:
         ax.set_xlabel("number of sensitive columns")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.legend(fontsize=7)
+    legend_below(figure, axes, len(axes))
     return figure
 
 

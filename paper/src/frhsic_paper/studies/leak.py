@@ -31,7 +31,7 @@ from frhsic_paper.claim import Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.comparisons import probe_table
 from frhsic_paper.frontiers import datasets_of, in_print, methods_of, printed_name, shared_repeats
 from frhsic_paper.models import Model
-from frhsic_paper.plot import MARKERS, Drawn, color, cross, legend_below, panels, styled
+from frhsic_paper.plot import Drawn, dots_in_rows, legend_below, name_rows, panels, styled
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.protocol import BASELINE, CORRECTED, Protocol
 from frhsic_paper.records import Record
@@ -132,30 +132,33 @@ def tables(results: Results) -> list[Listed]:
 def figures(results: Results) -> list[Drawn]:
     """One figure."""
     records = shared_repeats(results.of("leak", CORRECTED.name))
-    caption = "GDP of the deployed and of the worst fresh head against what a probe reads of S, at matched performance"
+    caption = "GDP of the deployed and of the worst fresh head, and what a probe reads of S, at matched performance"
     return [Drawn("leak", caption, draw(records))] if records else []
 
 
 @styled()
 def draw(records: Sequence[Record]) -> Figure:
-    """GDP of the deployed head and of the worst fresh head, against what a probe reads of S, at matched performance."""
+    """GDP of the deployed and of the worst fresh head, and what a probe reads of S, one row for each method."""
     datasets = datasets_of(records)
-    figure, axes = panels(len(datasets), 2, 3.6, 2.8)
-    for ax, dataset in zip(axes, datasets):
-        methods = methods_of(r for r in records if r["dataset"] == dataset)
-        for index, method in enumerate((BASELINE, *methods)):
-            look = {"color": color(method, index), "marker": MARKERS.get(method, "o"), "linestyle": "none"}
-            mine = [r for r in records if r["dataset"] == dataset and r["method"] == method]
-            x, low, high = ([r[column] for r in mine] for column in ("best_probe_r2", "gdp", "worst_gdp"))
-            ax.plot([np.mean(x)] * 2, [np.mean(low), np.mean(high)], color=look["color"], linewidth=0.8, alpha=0.6)
-            cross(ax, x, low, **look, markerfacecolor="white")
-            cross(ax, x, high, **look, label=method_name(method))
-        ax.set_title(dataset_name(dataset))
-        ax.set_ylim(0, 1.1 * ax.get_ylim()[1])
-        ax.set_xlim(0, 1.05 * ax.get_xlim()[1])
-        ax.set_xlabel("R² of the best probe for S (lower is better)")
-        ax.set_ylabel("GDP, lower is better:\ndeployed (open), worst fresh head (full)")
-    legend_below(figure, axes)
+    figure, axes = panels(2 * len(datasets), 2, 3.6, 2.1)
+    for left, right, dataset in zip(axes[::2], axes[1::2], datasets):
+        here = [r for r in records if r["dataset"] == dataset]
+        methods = (BASELINE, *methods_of(here))
+
+        def values(column: str, here: Sequence[Record] = here, methods: Sequence[str] = methods) -> list[list[float]]:
+            return [[r[column] for r in here if r["method"] == m and r.get(column) is not None] for m in methods]
+
+        dots_in_rows(left, values("gdp"), -0.14, marker="o", color=SPARE[0], label="GDP of the deployed head")
+        dots_in_rows(
+            left, values("worst_gdp"), 0.14, marker="s", color=SPARE[3], label="GDP of the worst of five fresh heads"
+        )
+        dots_in_rows(right, values("best_probe_r2"), marker="D", color=SPARE[2], label="R² of the best probe for S")
+        for ax, label in ((left, "GDP of probabilities"), (right, "R² of the best probe for S")):
+            name_rows(ax, [method_name(m) for m in methods] if ax is left else [""] * len(methods))
+            ax.set_title(dataset_name(dataset))
+            ax.set_xlim(left=0)
+            ax.set_xlabel(f"{label} (lower is better)")
+    legend_below(figure, axes, 2)
     return figure
 
 

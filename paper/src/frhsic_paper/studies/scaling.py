@@ -104,7 +104,7 @@ def order_table(records: Sequence[Record], protocol: Protocol) -> Table:
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Seconds of a full batch against its rows, a panel for each device."""
     names = sorted({r["device"] for r in records})
-    figure, axes = panels(len(names), 2)
+    figure, axes = panels(len(names), 2, 3.8, 3.6)
     for ax, device in zip(axes, names):
         draw_seconds(ax, [r for r in records if r["device"] == device], "rows of the batch", "seconds of a full batch")
     legend_below(figure, axes, 1 if len(names) == 1 else 3)

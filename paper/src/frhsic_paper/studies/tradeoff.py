@@ -126,11 +126,10 @@ def figures(results: Results) -> list[Drawn]:
 def draw(records: Sequence[Record], protocol: Protocol, *, regression: bool = False) -> Figure:
     """Frontiers of all methods on the classification datasets, or on the regression one."""
     datasets = [d for d in swept(records) if is_error(d, records) == regression]
-    figure, axes = panels(len(datasets), 2 if len(datasets) > 1 else 1, 3.6, 3.0)
+    figure, axes = panels(len(datasets), 2 if len(datasets) > 1 else 1, 3.6, 3.0 if len(datasets) > 1 else 4.2)
     for ax, dataset in zip(axes, datasets):
         full, title = frontier(records, dataset, protocol.gdp), DATASET_NAMES[dataset]
         draw_frontier(ax, full, methods_of(records), title=title, dependence=GDP_NAMES[protocol.gdp])
-        ax.set_xlim(left=0)
     legend_below(figure, axes, 4 if len(datasets) > 1 else 2)
     return figure
 

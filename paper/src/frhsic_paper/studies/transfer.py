@@ -33,7 +33,7 @@ from frhsic_paper.grid import SMALL_REPEATS, Grid, Splits, by_name
 from frhsic_paper.measures import PUBLISHED_BANDWIDTH
 from frhsic_paper.models import Model, store_all
 from frhsic_paper.options import Options
-from frhsic_paper.plot import color, figures_of, legend_below, panels, styled
+from frhsic_paper.plot import dots_in_rows, figures_of, legend_below, name_rows, panels, styled, variant
 from frhsic_paper.printed import METHOD_NAMES, dataset_name, method_name
 from frhsic_paper.protocol import BAND, BASELINE, OWN, Protocol
 from frhsic_paper.records import Record
@@ -206,23 +206,22 @@ def heads_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 @styled()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """GDP of every fresh head on frozen representations, a group of bars for each method."""
+    """GDP of every fresh head on frozen representations, one row for each method."""
     cases = [(d, w) for d in datasets_of(records) for w in weights_of(records, dataset=d)]
     heads = list(dict.fromkeys(r["head"] for r in records))
-    figure, axes = panels(len(cases), 2, 4.6, 2.5)
+    figure, axes = panels(len(cases), 2, 3.6, 2.1)
     for ax, (dataset, weight) in zip(axes, cases):
         here = [r for r in records if r["dataset"] == dataset and float(r["weight"]) in (0.0, weight)]
         methods = (BASELINE, *methods_of(here))
         for number, head in enumerate(heads):
-            means = [_mean_gdp([r for r in here if r["method"] == method], head) for method in methods]
-            heights = [np.nan if mean is None else mean for mean in means]
-            places = np.arange(len(methods)) + (number - (len(heads) - 1) / 2) * 0.8 / len(heads)
-            ax.bar(places, heights, width=0.8 / len(heads), color=color("", number), label=head)
-        names = [method_name(method).replace(" with the", "\nwith") for method in methods]
-        ax.set_xticks(np.arange(len(methods)), names, fontsize=7)
-        ax.grid(axis="x", visible=False)
+            of_head = [r for r in here if r["head"] == head and r.get("gdp") is not None]
+            groups = [[r["gdp"] for r in of_head if r["method"] == method] for method in methods]
+            offset = (number - (len(heads) - 1) / 2) * 0.7 / len(heads)
+            dots_in_rows(ax, groups, offset, **variant(number), markersize=3.5, label=head)
+        name_rows(ax, [method_name(method) for method in methods])
+        ax.set_xlim(left=0)
         ax.set_title(f"{dataset_name(dataset)}, λ = {weight:g}")
-        ax.set_ylabel("GDP of the fresh head")
+        ax.set_xlabel("GDP of the fresh head (lower is better)")
     legend_below(figure, axes)
     return figure
 
