@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from frhsic_paper.comparisons import (
 from frhsic_paper.frontiers import CONVENTIONS, datasets_of, shared_repeats, swept
 from frhsic_paper.plot import Drawn, save
 from frhsic_paper.protocol import CORRECTED, METHODS, OWN, PROTOCOLS
-from frhsic_paper.records import Record
+from frhsic_paper.records import Record, digest
 from frhsic_paper.results import Results
 from frhsic_paper.studies import PAGE, STUDIES, in_order
 from frhsic_paper.studies.leak import leak_table, means_of
@@ -35,11 +36,14 @@ PLURAL = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do
 
 MEASURES = ("gdp_probability", "gdp_standardized", "gdp_logit_uniform")
 
+PAGES = ("reproduction.md", "penalty_tables.md")
+"""Files of the pages; each ends with a line that names the records it came from."""
+
 RIVALS = ("reg-gdp", "frem", "mmd")
 """Methods that the sentence about what is left of S names."""
 
 
-def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES) -> list[Path]:
+def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES, *, overwrite: bool = False) -> list[Path]:
     """Write the page, its figures and the tables of the penalties from the records of a directory.
 
     Parameters
@@ -50,6 +54,8 @@ def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES) -> list[Path]
         Directory of the pages; figures go to its folder `figures`.
     studies
         Studies that have a section.
+    overwrite
+        Replace pages that were written from other records; otherwise they are an error.
 
     Returns
     -------
@@ -59,13 +65,26 @@ def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES) -> list[Path]
     results = Results.read(out)
     if not results.files:
         raise ValueError(f"no records in {out}: run `frhsic reproduce NAME` first, or pass the directory with --out.")
+    stamp = f"<!-- from the records {fingerprint(out)} -->\n"
+    for path in (to / name for name in PAGES):
+        if path.exists() and not overwrite and not path.read_text(encoding="utf-8").endswith(stamp):
+            raise ValueError(
+                f"{path} was not written from the records in {out}: pass --overwrite to replace it, or another folder "
+                "with --docs-to."
+            )
     to.mkdir(parents=True, exist_ok=True)
     drawn = figures(results, studies)
     paths = [save(one.figure, to / "figures" / f"{one.name}.svg") for some in drawn.values() for one in some]
-    pages = {"reproduction.md": reproduction(results, drawn, studies), "penalty_tables.md": penalty_tables(results)}
+    pages = dict(zip(PAGES, (reproduction(results, drawn, studies), penalty_tables(results))))
     for name, text in pages.items():
-        write_whole(to / name, text.encode())
+        write_whole(to / name, f"{text}\n{stamp}".encode())
     return [*paths, *(to / name for name in pages)]
+
+
+def fingerprint(out: Path) -> str:
+    """Return a short hash of all files of records in a directory."""
+    files = ((path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in sorted(out.glob("*.parquet")))
+    return digest(*files)
 
 
 def figures(results: Results, studies: Sequence[Study] = STUDIES) -> dict[str, Sequence[Drawn]]:

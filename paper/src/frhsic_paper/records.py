@@ -131,6 +131,11 @@ def missing(path: Path, by: Sequence[str], wanted: Mapping[Unit, Wanted]) -> lis
     return [unit for unit in wanted if not done(unit)]
 
 
+def content(record: Mapping[str, Any]) -> Record:
+    """Return what a record says, without how it came about. A measurement of the model depends on it."""
+    return {name: value for name, value in record.items() if name not in RUN}
+
+
 def unit_of(record: Mapping[str, Any], by: Sequence[str]) -> Unit:
     """Return the unit that a record belongs to."""
     return tuple(record.get(name) for name in by)

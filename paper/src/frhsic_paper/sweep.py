@@ -61,5 +61,12 @@ def grid(protocol: Protocol) -> Grid:
     return Grid("tradeoff", DATASETS, by_name(*methods), PAPER_WEIGHTS, repeats, held_out(protocol))
 
 
-SWEEP = (Training(grid, (measure_information, store_chosen(CHOSEN_REPEATS))),)
+def measured_models(sweep: Grid) -> dict[tuple[str, str], int]:
+    """Return how many models have their mutual information measured."""
+    names = ("none", *(method.name for method in sweep.methods))
+    weights = sum(len(sweep.weights_of(name)) for name in names)
+    return {("mutual-information", PART): len(sweep.datasets) * weights * min(INFORMATION_REPEATS, sweep.repeats)}
+
+
+SWEEP = (Training(grid, (measure_information, store_chosen(CHOSEN_REPEATS)), measured_models),)
 """Steps that train the sweep."""

@@ -133,7 +133,14 @@ SIDES = {"published": published_sides, "corrected": corrected_sides}
 
 TRAIN = Training(grid, (store_all,))
 
-MEASURE = Measurement("bound", "sides", grid, dict.fromkeys(SIDES, each(sides)), (ANCHORS, PUBLISHED_CUT, RULES))
+MEASURE = Measurement(
+    "bound",
+    "sides",
+    grid,
+    dict.fromkeys(SIDES, each(sides)),
+    (ANCHORS, PUBLISHED_CUT, RULES),
+    of_model={"published": 1, "corrected": len(RULES)},
+)
 
 
 RECORDS = "bound/sides"

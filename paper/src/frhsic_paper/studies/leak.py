@@ -31,7 +31,7 @@ from frhsic_paper.claim import Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.comparisons import probe_table
 from frhsic_paper.frontiers import datasets_of, in_print, methods_of, printed_name, shared_repeats
 from frhsic_paper.models import Model
-from frhsic_paper.plot import Drawn, dots_in_rows, legend_below, name_rows, panels, styled
+from frhsic_paper.plot import Drawn, dots_in_rows, legend_below, name_rows, panels, styled, variant
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.protocol import BASELINE, CORRECTED, Protocol
 from frhsic_paper.records import Record
@@ -39,7 +39,7 @@ from frhsic_paper.results import Results
 from frhsic_paper.steps import Measurement, each
 from frhsic_paper.studies.transfer import fresh_heads
 from frhsic_paper.study import Study
-from frhsic_paper.sweep import SWEEP, grid
+from frhsic_paper.sweep import CHOSEN_REPEATS, SWEEP, grid
 from frhsic_paper.table import Cell, Listed, Table, mean_and_deviation
 
 if TYPE_CHECKING:
@@ -90,7 +90,9 @@ def _worst_head(model: Model, split: Split) -> Record:
     return {"worst_head_gap": certificate.value**0.5, "deployed_gap": certificate.gap(scores) ** 0.5}
 
 
-MEASURE = Measurement("leak", "leaks", grid, {"corrected": each(leaks)}, (TRAIN_ROWS, TEST_ROWS, RULE))
+MEASURE = Measurement(
+    "leak", "leaks", grid, {"corrected": each(leaks)}, (TRAIN_ROWS, TEST_ROWS, RULE), chosen=CHOSEN_REPEATS
+)
 
 
 def means_of(records: Sequence[Record], dataset: str, method: str, columns: Sequence[str]) -> list[float]:
@@ -148,11 +150,12 @@ def draw(records: Sequence[Record]) -> Figure:
         def values(column: str, here: Sequence[Record] = here, methods: Sequence[str] = methods) -> list[list[float]]:
             return [[r[column] for r in here if r["method"] == m and r.get(column) is not None] for m in methods]
 
-        dots_in_rows(left, values("gdp"), -0.14, marker="o", color=SPARE[0], label="GDP of the deployed head")
-        dots_in_rows(
-            left, values("worst_gdp"), 0.14, marker="s", color=SPARE[3], label="GDP of the worst of five fresh heads"
-        )
-        dots_in_rows(right, values("best_probe_r2"), marker="D", color=SPARE[2], label="R² of the best probe for S")
+        for ax, column, index, offset, label in (
+            (left, "gdp", 0, -0.14, "GDP of the deployed head"),
+            (left, "worst_gdp", 1, 0.14, "GDP of the worst of five fresh heads"),
+            (right, "best_probe_r2", 2, 0.0, "R² of the best probe for S"),
+        ):
+            dots_in_rows(ax, values(column), offset, **variant(index), label=label)
         for ax, label in ((left, "GDP of probabilities"), (right, "R² of the best probe for S")):
             name_rows(ax, [method_name(m) for m in methods] if ax is left else [""] * len(methods))
             ax.set_title(dataset_name(dataset))

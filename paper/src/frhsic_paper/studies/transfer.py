@@ -153,6 +153,7 @@ MEASURE = Measurement(
     grid,
     {"published": published_heads, "corrected": each(corrected_heads)},
     (HEAD_EPOCHS, SVM_ROWS, HEAD_SEED, ROWS, PUBLISHED_BANDWIDTH),
+    of_model={"published": 4, "corrected": 5},
 )
 
 
