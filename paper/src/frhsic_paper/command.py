@@ -56,8 +56,8 @@ def reproduce(
     """Reproduce studies of the paper under either protocol; records go to OUT, one Parquet file for each study.
 
     Records are written as they come: a run that was cut off goes on where it stopped, and `reproduce all` runs what is
-    missing. OUT/log/reproduce.log gets every line with the time, and the progress of long trainings. Only one run at a time
-    can write to OUT.
+    missing. OUT/log/reproduce.log gets every line with the time, and the progress of long trainings. Only one run at a
+    time can write to OUT.
     """
     from joblib import cpu_count
 

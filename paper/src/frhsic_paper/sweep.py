@@ -58,7 +58,8 @@ CHOSEN_REPEATS = 5
 def grid(protocol: Protocol) -> Grid:
     """Return the sweep."""
     methods, repeats = SWEEPS[protocol.name]
-    return Grid("tradeoff", DATASETS, by_name(*methods), PAPER_WEIGHTS, repeats, held_out(protocol))
+    made = by_name(*methods, protocol=protocol)
+    return Grid("tradeoff", DATASETS, made, PAPER_WEIGHTS, repeats, held_out(protocol))
 
 
 def measured_models(sweep: Grid) -> dict[tuple[str, str], int]:

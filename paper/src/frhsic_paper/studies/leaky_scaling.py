@@ -19,7 +19,8 @@ from frhsic_paper.study import Study
 def grid(protocol: Protocol) -> Grid:
     """The sweep with scales that see the test rows: nothing else differs."""
     splits = Splits(validation=protocol.validation, scaling="all")
-    return Grid("leaky-scaling", ("crime", "compas"), by_name(*METHODS), PAPER_WEIGHTS, 5, splits)
+    methods = by_name(*METHODS, protocol=protocol)
+    return Grid("leaky-scaling", ("crime", "compas"), methods, PAPER_WEIGHTS, 5, splits)
 
 
 def _cells(results: Results, protocol: Protocol) -> list[tuple[str, bool]]:
