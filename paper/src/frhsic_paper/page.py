@@ -20,6 +20,7 @@ from frhsic_paper.comparisons import (
     summary_of_areas,
     variants_table,
 )
+from frhsic_paper.freshness import due, due_table
 from frhsic_paper.frontiers import CONVENTIONS, datasets_of, shared_repeats, swept
 from frhsic_paper.plot import Drawn, save
 from frhsic_paper.protocol import CORRECTED, METHODS, OWN, PROTOCOLS
@@ -100,6 +101,7 @@ def reproduction(results: Results, drawn: Mapping[str, Sequence[Drawn]], studies
     return _rendered(
         "reproduction.md.j2",
         cost=_cost(results),
+        due=due_table(found) if (found := due(results, studies)) else None,
         counts=", ".join(f"{counts[v]} {PLURAL.get(v, v)}" for v in VERDICTS if counts[v]),
         findings=findings,
         claims=[claim for study in ordered for claim in study.claims],

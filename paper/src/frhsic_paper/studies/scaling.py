@@ -37,9 +37,9 @@ PENALTIES: dict[str, Callable[[], Penalty]] = {
 }
 
 SIZES = {
-    "frhsic": (500, 1000, 2000, 4000, 8000),
-    "frem-all": (500, 1000, 2000, 4000, 8000),
-    "frem-loop": (250, 500, 1000),
+    "frhsic": (375, 750, 1500, 3000),
+    "frem-all": (375, 750, 1500, 3000),
+    "frem-loop": (125, 250, 500),
 }
 
 Z_DIM, SEED, REPEATS = 8, 42, 5
