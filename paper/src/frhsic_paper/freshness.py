@@ -36,7 +36,11 @@ def due(results: Results, studies: Iterable[Study]) -> list[Due]:
     for protocol, step in _steps(studies):
         for (file, part), expected in step.expected(protocol).items():
             present = len(results.of(f"{file}/{part}", protocol.name))
-            old = _outdated(results, step, protocol) if isinstance(step, Training) and present and part != "information" else ()
+            old = (
+                _outdated(results, step, protocol)
+                if isinstance(step, Training) and present and part != "information"
+                else ()
+            )
             if present < expected or old:
                 found.append(Due(file, part, protocol.name, present, expected, old))
     return found
