@@ -78,11 +78,11 @@ def every_experiment():
         files["tradeoff", protocol] = sweep("tradeoff", protocol, DATASETS, (*METHODS, "hsic"))
         for name, (datasets, methods) in variants.items():
             weights = (10.0, 100.0) if name == "transfer" else (0.1, 5.0, 50.0)
-            files[name, protocol] = sweep(name, protocol, datasets, methods, weights, 2)
+            files[name, protocol] = sweep(name, protocol, datasets, methods, weights, 3)
         files["ablation-dimension", protocol] = [
             r | {"part": str(d)}
             for d in (2, 8, 32, 64)
-            for r in sweep("ablation-dimension", protocol, ("synthetic",), ("frhsic",), (0.1, 5.0, 50.0), 2)
+            for r in sweep("ablation-dimension", protocol, ("synthetic",), ("frhsic",), (0.1, 5.0, 50.0), 3)
         ]
         for name, records in _others(protocol).items():
             files[name] = [*files.get(name, []), *records]
@@ -146,9 +146,10 @@ def _others(protocol):
                 "method": m,
                 "columns": ["age"] * d,
                 "device": "cpu",
-                "repeat": 0,
+                "repeat": r,
                 "seconds": seconds,
             }
+            for r in range(3)
             for d in (1, 2, 3)
             for m, seconds in (("frhsic", 0.1), ("frem-loop" if published else "frem-32", 0.25))
         ],
@@ -159,11 +160,12 @@ def _others(protocol):
                 "dataset": d,
                 "method": m,
                 "weight": w,
-                "repeat": 0,
+                "repeat": r,
                 "head": h,
                 "performance": 0.84,
                 "gdp": 0.1 + 0.1 * i * (2.0 if m == "none" else 1.0),
             }
+            for r in range(3)
             for d in ("adult", "crime")
             for m, of in [("none", (0.0,)), *((m, (10.0, 100.0)) for m in ("frhsic", "frem", "reg-gdp", "adv"))]
             for w in of
@@ -212,7 +214,7 @@ def _others(protocol):
                 "gdp": 0.5 / (1 + w),
             }
             for d in ("adult", "crime", "compas")
-            for r in range(2)
+            for r in range(3)
             for w in (0.1, 5.0, 50.0)
         ],
         ("mutual-information", protocol): [
@@ -229,7 +231,7 @@ def _others(protocol):
             for d in ("adult", "crime")
             for m, of in [("none", (0.0,)), *((m, (1.0, 10.0)) for m in ("frhsic", "reg-gdp", "adv", "laftr"))]
             for w in of
-            for r in range(2)
+            for r in range(3)
         ],
     }
     if not published:
@@ -254,9 +256,25 @@ def _others(protocol):
                 "worst_gdp_standardized": 0.2,
                 "best_probe_r2": 0.1 if m == "hsic" else 0.3,
                 "worst_head_gap": 0.1,
+                "mutual_information": 0.1,
             }
             for d in ("adult", "compas")
             for m in ("none", "frhsic", "frem", "reg-gdp", "mmd", "hsic")
-            for r in range(2)
+            for r in range(3)
+        ]
+        files["rank", protocol] = [
+            {**named, "dataset": d, "n": 1500, "distinct": 60, "kept": kept, "smallest": 1e-7, "single": 1e-7}
+            for d, kept in (("adult", 12), ("crime", 16), ("compas", 9))
+        ]
+        files["scaling", protocol] = [
+            {**named, "device": "cpu", "method": m, "n": n, "repeat": r, "seconds": 1e-8 * n**power}
+            for m, power in (("frhsic", 2), ("frem-all", 3))
+            for n in (500, 1000, 2000)
+            for r in range(3)
+        ]
+        files["evaluator-bandwidth", protocol] = [
+            r | {"part": "bandwidths", "bandwidth": b, "gdp": r["gdp_probability"]}
+            for b in (0.025, 0.05, 0.1, 0.2, 0.4)
+            for r in sweep("evaluator-bandwidth", protocol, ("compas",), (*METHODS, "hsic"), repeats=3)
         ]
     return files

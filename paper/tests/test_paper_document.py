@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from frhsic_paper.claim import VERDICTS, Outcome, verdict
-from frhsic_paper.page import figures, penalty_tables, reproduction, write
+from frhsic_paper.claim import VERDICTS, Cases, Finding, Outcome, verdict
+from frhsic_paper.page import figures, fingerprint, penalty_tables, reproduction, write
 from frhsic_paper.protocol import DATASETS, METHODS
 from frhsic_paper.records import write as write_records
 from frhsic_paper.results import Results
@@ -113,9 +113,62 @@ def test_an_empty_directory_is_an_error_that_says_what_to_do(tmp_path):
 
 
 def test_a_share_is_in_part_and_silence_is_no_verdict():
-    assert verdict(Outcome(0.5, "")) == "holds in part"
-    assert verdict(Outcome(1.0, ""), Outcome(None, "")) == "holds"
-    assert verdict(Outcome(0.0, ""), Outcome(False, "")) == "does not hold"
+    assert verdict(Outcome(Cases(1, 2), "")) == "holds in part"
+    assert verdict(Outcome(True, ""), Outcome(None, "")) == "holds"
+    assert verdict(Outcome(Cases(0, 3), ""), Outcome(False, "")) == "does not hold"
+
+
+def test_a_label_gives_the_cases_of_each_protocol():
+    label = Finding.of(Outcome(Cases(1, 5), ""), Outcome(Cases(5, 5), ""), "").label
+    assert label == "holds in part (published 1 of 5, corrected 5 of 5)"
+    assert Finding.of(Outcome(None, ""), Outcome(Cases(0, 5), ""), "").label == "does not hold (corrected 0 of 5)"
+    assert Finding.of(Outcome(True, ""), Outcome(False, ""), "").label == "holds in part (published yes, corrected no)"
+    assert Finding.of(Outcome(True, ""), Outcome(True, ""), "").label == "holds"
+
+
+def test_fewer_than_three_repeats_are_not_judged(everything):
+    files = {
+        key: [r for r in value if r["repeat"] < 2] for key, value in everything.files.items() if key[0] == "transfer"
+    }
+    finding = decided("transfer-caption", files)
+    assert finding.verdict == "cannot be judged"
+    assert "2 repeats, too few to judge" in finding.corrected
+
+
+def test_a_bound_is_held_against_the_trivial_one(everything):
+    files = {("bound", "corrected"): everything.files["bound", "corrected"]}
+    assert decided("bound-non-vacuous", files).label == "does not hold (corrected 0 of 4)"
+    low = [r | {"rhs": 0.2} for r in files["bound", "corrected"]]
+    assert decided("bound-non-vacuous", {("bound", "corrected"): low}).verdict == "holds"
+    lower = [r | {"trivial": 1e-3} for r in low]  # below a quarter, and still above what holds anyway
+    assert decided("bound-non-vacuous", {("bound", "corrected"): lower}).verdict == "does not hold"
+
+
+def test_binning_turns_with_the_number_of_datasets_that_a_binned_method_leads(everything):
+    made = everything.files["tradeoff", "corrected"]
+
+    def judged(datasets):
+        low = [
+            r | {"gdp_probability": 0.3 * r["gdp_probability"]}
+            if r["dataset"] in datasets and r["method"] == "mmd"
+            else r
+            for r in made
+        ]
+        return decided("binning", {("tradeoff", "corrected"): low}).corrected
+
+    assert judged(DATASETS[:4]).startswith("a binned method leads on 4 of 5")
+
+
+def test_pages_of_other_records_are_not_overwritten_silently(tmp_path, everything):
+    files = {key: value for key, value in everything.files.items() if key[0] == "runtime"}
+    for (experiment, protocol), records in files.items():
+        write_records(tmp_path / f"{experiment}-{protocol}.parquet", records)
+    write(tmp_path, tmp_path / "docs")
+    write(tmp_path, tmp_path / "docs")  # the same records
+    write_records(tmp_path / "runtime-published.parquet", files["runtime", "published"][:-1])
+    with pytest.raises(ValueError, match="pass --overwrite"):
+        write(tmp_path, tmp_path / "docs")
+    write(tmp_path, tmp_path / "docs", overwrite=True)
 
 
 def test_speedup_that_is_only_a_loop_holds_in_part(everything):
@@ -224,6 +277,7 @@ def test_the_document_in_the_repository_is_what_its_records_give():
     results = Results.read(root / "results")
     assert results.files  # they are part of the repository
     drawn = figures(results)
-    again = "run `frhsic reproduce all --docs`"
-    assert (root / "docs" / "reproduction.md").read_text() == reproduction(results, drawn), again
-    assert (root / "docs" / "penalty_tables.md").read_text() == penalty_tables(results), again
+    again = "run `frhsic reproduce all --docs --overwrite`"
+    stamp = f"\n<!-- from the records {fingerprint(root / 'results')} -->\n"
+    assert (root / "docs" / "reproduction.md").read_text() == reproduction(results, drawn) + stamp, again
+    assert (root / "docs" / "penalty_tables.md").read_text() == penalty_tables(results) + stamp, again

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from frhsic_paper.protocol import PROTOCOLS, Protocol
 from frhsic_paper.records import Record
@@ -15,20 +15,52 @@ Verdict = Literal["holds", "holds in part", "does not hold", "cannot be judged"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "holds in part", "does not hold", "cannot be judged")
 
 
+FEWEST_SPLITS = 3
+"""Splits or repeats below which a mean has no spread to judge it by."""
+
+
+class Cases(NamedTuple):
+    """In how many of the cases that a claim covers it is true."""
+
+    true: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.true} of {self.of}"
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What the records of one protocol say of a claim.
 
-    `true` is whether the claim is true of them, a share between 0 and 1 where it has several cases, or None where the
-    records cannot tell. `text` gives the numbers.
+    `true` is whether the claim is true of them, in how many cases where it covers several, or None where the records
+    cannot tell. `text` gives the numbers.
     """
 
-    true: bool | float | None
+    true: bool | Cases | None
     text: str
 
     def led_by(self, words: str) -> Outcome:
         """Return the outcome with words before its numbers, if it has any."""
         return self if self.true is None else replace(self, text=f"{words}: {self.text}")
+
+    def unjudged(self, why: str) -> Outcome:
+        """Return the numbers without a judgement, and why there is none."""
+        return Outcome(None, f"{self.text} ({why})")
+
+    @property
+    def share(self) -> float | None:
+        """Share of the cases that are true."""
+        if isinstance(self.true, Cases):
+            return self.true.true / self.true.of
+        return None if self.true is None else float(self.true)
+
+    @property
+    def label(self) -> str:
+        """The judgement in words: "1 of 5", "yes", "no"."""
+        if isinstance(self.true, Cases):
+            return str(self.true)
+        return "not judged" if self.true is None else ("yes" if self.true else "no")
 
 
 NOT_RUN = Outcome(None, "not run")
@@ -36,20 +68,33 @@ NOT_MEASURED = Outcome(None, "not measured there")
 
 Rule = Callable[[Results, Protocol], Outcome]
 
+Judge = Callable[[Sequence[Record], Protocol], Outcome]
+
 
 @dataclass(frozen=True)
 class Finding:
-    """Numbers of both protocols, the verdict and the reason for it."""
+    """Numbers of both protocols, the verdict and the reason for it.
+
+    `label` is the verdict with what each protocol says, such as "holds in part (published 5 of 5, corrected 1 of 5)".
+    """
 
     published: str
     corrected: str
     verdict: Verdict
+    label: str
     reason: str
 
     @classmethod
     def of(cls, published: Outcome, corrected: Outcome, reason: str) -> Finding:
         """Return the finding of a published and a corrected outcome, which together give the verdict."""
-        return cls(published.text, corrected.text, verdict(published, corrected), unwrapped(reason))
+        judged = verdict(published, corrected)
+        said = {"published": published.label, "corrected": corrected.label}
+        if published.true is None or corrected.true is None:  # one protocol says it all: only a fraction adds to that
+            said = {name: text for name, text in said.items() if " of " in text}
+        elif published.label == corrected.label and " of " not in published.label:
+            said = {}
+        label = judged + (f" ({', '.join(f'{name} {text}' for name, text in said.items())})" if said else "")
+        return cls(published.text, corrected.text, judged, label, unwrapped(reason))
 
 
 @dataclass(frozen=True)
@@ -96,25 +141,48 @@ class Claim:
         return Finding.of(published, corrected, reason)
 
 
-def by_protocol(name: str) -> Callable[[Callable[[Sequence[Record], Protocol], Outcome]], Rule]:
+def by_protocol(name: str, splits: int = FEWEST_SPLITS) -> Callable[[Judge], Rule]:
     """Turn a function of records and protocol into a rule that reads the records of one name.
 
-    Without records the outcome is that the study was not run.
+    Without records the outcome is that the study was not run. With fewer than `splits` repeats its numbers stand
+    without a judgement; 0 for numbers that are not random.
     """
 
-    def decorate(judge: Callable[[Sequence[Record], Protocol], Outcome]) -> Rule:
+    def decorate(judge: Judge) -> Rule:
         def rule(results: Results, protocol: Protocol) -> Outcome:
             records = results.of(name, protocol.name)
-            return judge(records, protocol) if records else NOT_RUN
+            return enough(judge(records, protocol), records, splits) if records else NOT_RUN
 
         return rule
 
     return decorate
 
 
+def enough(outcome: Outcome, records: Sequence[Record], splits: int = FEWEST_SPLITS) -> Outcome:
+    """Return an outcome without its judgement where the records have too few repeats for one.
+
+    Examples
+    --------
+    >>> enough(Outcome(True, "GDP .1"), [{"repeat": 0}]).text
+    'GDP .1 (one repeat, too few to judge)'
+    """
+    repeats = len({r["repeat"] for r in records if "repeat" in r})
+    if outcome.true is None or repeats >= splits:
+        return outcome
+    return outcome.unjudged(f"{'one repeat' if repeats == 1 else f'{repeats} repeats'}, too few to judge")
+
+
 def outcome_of(cases: Sequence[bool], text: str) -> Outcome:
-    """Return the share of cases in which a claim is true. Without cases, the outcome is "not run"."""
-    return Outcome(sum(cases) / len(cases), text) if cases else NOT_RUN
+    """Return in how many cases a claim is true. Without cases, the outcome is "not run".
+
+    Examples
+    --------
+    >>> outcome_of([True, False, False], "").label, outcome_of([True], "").label
+    ('1 of 3', 'yes')
+    """
+    if not cases:
+        return NOT_RUN
+    return Outcome(cases[0] if len(cases) == 1 else Cases(sum(cases), len(cases)), text)
 
 
 def verdict(*outcomes: Outcome) -> Verdict:
@@ -126,15 +194,15 @@ def verdict(*outcomes: Outcome) -> Verdict:
     ('holds', 'holds in part')
     >>> verdict(Outcome(None, ""), Outcome(False, "")), verdict(Outcome(None, ""))
     ('does not hold', 'cannot be judged')
-    >>> verdict(Outcome(0.6, ""))
+    >>> verdict(Outcome(Cases(3, 5), ""))
     'holds in part'
     """
-    values = [float(outcome.true) for outcome in outcomes if outcome.true is not None]
-    if not values:
+    shares = [outcome.share for outcome in outcomes if outcome.share is not None]
+    if not shares:
         return "cannot be judged"
-    if all(value == 1.0 for value in values):
+    if all(share == 1.0 for share in shares):
         return "holds"
-    return "does not hold" if all(value == 0.0 for value in values) else "holds in part"
+    return "does not hold" if all(share == 0.0 for share in shares) else "holds in part"
 
 
 def unwrapped(text: str) -> str:

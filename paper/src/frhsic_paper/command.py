@@ -57,11 +57,15 @@ def reproduce(
         bool, typer.Option("--docs", help="Run nothing: write document, tables and figures from the records.")
     ] = False,
     docs_to: Annotated[Path, typer.Option(help="Directory of the document.")] = Path("docs"),
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="With --docs: replace pages that were written from other records.")
+    ] = False,
 ) -> None:
     """Reproduce studies of the paper under either protocol; records go to OUT, one Parquet file for each study.
 
-    Records are written as they come: a run that was cut off goes on where it stopped. Only one run at a time can write
-    to OUT.
+    Records are written as they come: a run that was cut off goes on where it stopped, and `reproduce all` runs what is
+    missing. OUT/log/reproduce.log gets every line with the time, and the progress of long trainings. Only one run at a
+    time can write to OUT.
     """
     from joblib import cpu_count, effective_n_jobs
 
@@ -77,22 +81,29 @@ def reproduce(
     console = _console()
     chosen = named(STUDIES, names or [])  # an unknown name stops all before anything is run
     if docs:
-        _write_documents(console, out, docs_to)
+        _write_documents(console, out, docs_to, overwrite)
         return
     if not chosen:
         for study in named(STUDIES, ["all"]):
             console.print(f"{study.name:22} {study.about}")
         return
+    lines: list[str] = []
+
+    def told(text: str) -> None:
+        lines.append(text)
+        console.print(f"  {text}", markup=False)
+
     on_cpu = resolve_device(device).type == "cpu"
     options = Options(
-        out if epochs is None and repeats is None else out / "quick",
+        folder := out if epochs is None and repeats is None else out / "quick",
         device,
         tuple(entry(one).name for one in dataset) if dataset else None,
         epochs,
         repeats,
         (workers or cpu_count()) if on_cpu else 1,
-        lambda text: console.print(f"  {text}", markup=False),
-        until=math.inf if seconds is None else time.perf_counter() + seconds,
+        told,
+        folder / "log" / "reproduce.log",
+        math.inf if seconds is None else time.perf_counter() + seconds,
     )
     started = time.perf_counter()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -105,12 +116,15 @@ def reproduce(
                 continue
             for study in chosen:
                 at = time.perf_counter()
+                lines.clear()
+                options.note(f"{one.name} {study.name}")
                 try:
                     with console.status(f"{one.name} {study.name}"):
                         run(study, one, options, phase.value)
                 except KeyboardInterrupt:
                     raise KeyboardInterrupt("interrupted; the same command goes on from here.") from None
-                console.print(f"{one.name} {study.name}: {time.perf_counter() - at:.1f} s")
+                done = f"{time.perf_counter() - at:.1f} s" if lines else "nothing to do, its records are complete"
+                console.print(f"{one.name} {study.name}: {done}")
     console.print(f"in all {time.perf_counter() - started:.1f} s; records in {options.out}", markup=False)
 
 
@@ -126,10 +140,10 @@ def _workers_stopped() -> Iterator[None]:
         raise
 
 
-def _write_documents(console: Console, out: Path, to: Path) -> None:
+def _write_documents(console: Console, out: Path, to: Path, overwrite: bool) -> None:
     from frhsic_paper.page import write
 
-    for path in write(out, to):
+    for path in write(out, to, overwrite=overwrite):
         console.print(f"wrote {path}", markup=False, soft_wrap=True)
 
 

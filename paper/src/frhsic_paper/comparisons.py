@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from frhsic_paper.frontiers import chosen, finite, frontier, in_print, methods_of, printed_name, swept
+from frhsic_paper.frontiers import (
+    chosen,
+    finite,
+    frontier,
+    in_print,
+    methods_of,
+    paper_scale,
+    printed_name,
+    swept,
+)
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.protocol import BASELINE, METHODS
 from frhsic_paper.records import Record
@@ -114,7 +123,7 @@ class Paired:
 def paired_areas(
     records: Sequence[Record], dataset: str, gdp: str, first: str, test_per_training: float = TEST_PER_TRAINING
 ) -> list[Paired]:
-    """Compare areas of each split's own envelope, on the scale that all methods and splits share."""
+    """Compare areas of each split's own envelope, on the scale of the paper's six methods, shared by all splits."""
     areas = _areas_by_repeat(records, dataset, gdp)
     return _pairs(dataset, areas, first, test_per_training, margin=AREA_MARGIN, larger_is_better=True)
 
@@ -238,7 +247,8 @@ def _areas_by_repeat(records: Sequence[Record], dataset: str, gdp: str) -> dict[
     for record in usable:
         by_repeat.setdefault(record["repeat"], set()).add(record["method"])
     common = {repeat for repeat, present in by_repeat.items() if present >= wanted}
-    return frontier([r for r in usable if r["repeat"] in common], dataset, gdp).naup_by_repeat()
+    full = frontier([r for r in usable if r["repeat"] in common], dataset, gdp)
+    return full.naup_by_repeat(paper_scale(full))
 
 
 def _pairs(

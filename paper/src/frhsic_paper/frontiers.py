@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from frhsic.datasets.loading import ENTRIES
-from frhsic.frontier import Frontier, Run, best_in_band
+from frhsic.frontier import Frontier, Run, Scale, best_in_band
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, dataset_name
 from frhsic_paper.protocol import BAND, BASELINE, Protocol
 from frhsic_paper.records import Record
@@ -108,6 +108,11 @@ def frontier(records: Iterable[Record], dataset: str, gdp: str) -> Frontier:
     return Frontier.from_records(usable, dependence=gdp, higher_is_better=not is_error(dataset, usable))
 
 
+def paper_scale(full: Frontier) -> Scale:
+    """Return the scale of the paper's areas: over its six methods and Unfair, or over all where not all six are."""
+    return full.only(PRINTED_SIX).scale if set(PRINTED_SIX) <= set(full.methods) else full.scale
+
+
 def rounded(full: Frontier, decimals: int | None) -> Frontier:
     """Return a frontier of the means alone, rounded as the published files were; without decimals, the frontier."""
     if decimals is None:
@@ -155,7 +160,7 @@ def matched(records: Sequence[Record], dataset: str, protocol: Protocol) -> list
     """
     full = frontier(records, dataset, protocol.gdp)
     means = rounded(full, protocol.decimals)
-    areas = means.naup(means.only(PRINTED_SIX).scale)
+    areas = means.naup(paper_scale(means))
     names = (BASELINE, *methods_of(r for r in records if r["dataset"] == dataset))
     if protocol.validation == 0:
         return [_on_test_means(full, means, dataset, name, protocol, areas) for name in names]

@@ -8,20 +8,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import Literal
 
 from joblib import Parallel, delayed
 from torch import nn
 
 from frhsic.datasets import Dataset, Split, load_dataset
-from frhsic.fleet import Fleet, Member, Recipe, Task, TrainingData, affine_head, train
+from frhsic.fleet import Fleet, Member, Recipe, Task, Tick, TrainingData, affine_head, train
 from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import HSIC, Penalty
 from frhsic.penalty_names import penalty_named
 from frhsic_paper import records
+from frhsic_paper.baselines import text_baselines
 from frhsic_paper.measures import measured
 from frhsic_paper.options import Options
-from frhsic_paper.protocol import BASELINE, OWN, Protocol
+from frhsic_paper.protocol import BASELINE, OWN, PUBLISHED, Protocol
 from frhsic_paper.records import Record, Unit, Wanted
 
 FIRST_SEED = 42
@@ -66,9 +68,14 @@ class Method:
         return cls(name, make, weight_decay=decay, variance_floor=floor)
 
 
-def by_name(*names: str, z_dim: int = REPRESENTATION) -> tuple[Method, ...]:
-    """Return methods by the names of the estimators, trained as they are there."""
-    made = ((name, own_penalty if name == OWN else partial(penalty_named, name, z_dim=z_dim)) for name in names)
+def by_name(*names: str, z_dim: int = REPRESENTATION, protocol: Protocol = PUBLISHED) -> tuple[Method, ...]:
+    """Return methods by the names of the estimators, trained as they are there.
+
+    Under the corrected protocol, MMD, dCor and ADV are as the paper's text has them, see
+    :mod:`frhsic_paper.baselines`; under the published one as the reference code does.
+    """
+    own = {OWN: own_penalty} | ({} if protocol.printed else text_baselines(z_dim))
+    made = ((name, own.get(name, partial(penalty_named, name, z_dim=z_dim))) for name in names)
     return tuple(Method.as_estimators_do(name, make) for name, make in made)
 
 
@@ -217,6 +224,23 @@ Keep = Callable[[Trained, Options], None]
 """Keeps of a trained fleet what its records cannot hold, before they are written."""
 
 
+class Reporter:
+    """Writes how far a training is to a log, at most every `SECONDS` seconds; also from another process."""
+
+    SECONDS = 20.0
+
+    def __init__(self, log: Path | None, name: str) -> None:
+        self.options, self.name = Options(Path(), log=log), name
+        self.next = time.monotonic() + self.SECONDS
+
+    def __call__(self, tick: Tick) -> None:
+        """Write a line if one is due."""
+        if time.monotonic() >= self.next:
+            self.next = time.monotonic() + self.SECONDS
+            left = f"{tick.seconds_left:.0f} s left"
+            self.options.note(f"{self.name}: epoch {tick.epoch} of {tick.epochs}, {tick.models} models, {left}")
+
+
 def run(grid: Grid, protocol: Protocol, options: Options, keep: Sequence[Keep] = ()) -> list[Record]:
     """Train the models that are not in the records yet, add them, and return all records of the grid.
 
@@ -229,7 +253,9 @@ def run(grid: Grid, protocol: Protocol, options: Options, keep: Sequence[Keep] =
     """
     grid, path = grid.within(options), options.file(grid.study, protocol)
     units = grid.units(protocol)
-    for dataset, group in groupby(records.missing(path, BY, units), key=itemgetter(1)):
+    missing = records.missing(path, BY, units)
+    done = len(units) - len(missing)
+    for dataset, group in groupby(missing, key=itemgetter(1)):
         data = grid.source(dataset, protocol)
         splits = grid.splits.of(data, grid.repeats)
         names = [name for _, _, name in group]
@@ -249,8 +275,9 @@ def run(grid: Grid, protocol: Protocol, options: Options, keep: Sequence[Keep] =
             for keeper in keep:
                 keeper(trained, options)
             records.put(path, BY, trained.records)
-            seconds = time.perf_counter() - started
-            options.say(f"{protocol.name} {grid.study} {dataset} {name}: {len(fleet)} models in {seconds:.1f} s")
+            seconds, done = time.perf_counter() - started, done + 1
+            told = f"{protocol.name} {grid.study} {dataset} {name}: {len(fleet)} models in {seconds:.1f} s"
+            options.say(f"{told} ({done} of {len(units)} fleets)")
             started = time.perf_counter()
     return [record for record in records.read(path) if records.unit_of(record, BY) in units]
 
@@ -262,7 +289,15 @@ def _fleets(
     rows = training_data(splits)
     workers = min(options.workers, len(names))
     yield from Parallel(n_jobs=workers, return_as="generator", pre_dispatch=workers)(
-        delayed(_trained_and_measured)(grid, grid.method(name), data.task, rows, splits, options.device)
+        delayed(_trained_and_measured)(
+            grid,
+            grid.method(name),
+            data.task,
+            rows,
+            splits,
+            options.device,
+            Reporter(options.log, f"{data.name} {name}"),
+        )
         for name in names
     )
 
@@ -273,7 +308,13 @@ def training_data(splits: Sequence[Split]) -> TrainingData:
 
 
 def _trained_and_measured(
-    grid: Grid, method: Method, task: Task, rows: TrainingData, splits: Sequence[Split], device: str
+    grid: Grid,
+    method: Method,
+    task: Task,
+    rows: TrainingData,
+    splits: Sequence[Split],
+    device: str,
+    progress: Reporter,
 ) -> tuple[Fleet, list[dict[str, float]]]:
     encoder = None if grid.encoder is None else partial(grid.encoder, rows.columns)
     terms = grid.terms_of(method.name)
@@ -289,7 +330,7 @@ def _trained_and_measured(
     )
     weights = grid.weights_of(method.name)
     members = [Member(weight, FIRST_SEED + r, r) for r in range(grid.repeats) for weight in weights]
-    fleet = train(rows, members, recipe, device=device)
+    fleet = train(rows, members, recipe, device=device, progress=progress)
     return fleet, [] if fleet.interrupted else measured(fleet, splits, task)
 
 

@@ -96,20 +96,20 @@ def _on_part(fleet: Fleet, part: Subset, task: str) -> dict[str, Tensor]:
         columns["performance"] = (decisions == y).double().mean(1)
         kinds["decision"] = decisions
     for name, values in kinds.items():
-        columns[f"gdp_{name}"] = _gdp(values, s, 0.1 * range_of_s, "population")
-    columns["gdp_logit_uniform"] = _gdp(scores, s, PUBLISHED_BANDWIDTH, "uniform")
-    columns["gdp_probability_uniform"] = _gdp(kinds["probability"], s, PUBLISHED_BANDWIDTH, "uniform")
+        columns[f"gdp_{name}"] = smoothed(values, s, 0.1 * range_of_s, "population")
+    columns["gdp_logit_uniform"] = smoothed(scores, s, PUBLISHED_BANDWIDTH, "uniform")
+    columns["gdp_probability_uniform"] = smoothed(kinds["probability"], s, PUBLISHED_BANDWIDTH, "uniform")
     for number, other in enumerate(attributes.T[1:], start=2):
-        columns[f"gdp_probability_{number}"] = _gdp(
+        columns[f"gdp_probability_{number}"] = smoothed(
             kinds["probability"], other, 0.1 * float(other.max() - other.min()), "population"
         )
-        columns[f"gdp_logit_uniform_{number}"] = _gdp(scores, other, PUBLISHED_BANDWIDTH, "uniform")
+        columns[f"gdp_logit_uniform_{number}"] = smoothed(scores, other, PUBLISHED_BANDWIDTH, "uniform")
     if task != "regression":
         positive = y == 1
         s_positive = s[positive]
         width = 0.1 * float(s_positive.max() - s_positive.min())
-        columns["eo_gdp_probability"] = _gdp(kinds["probability"][:, positive], s_positive, width, "population")
-        columns["eo_gdp_logit_uniform"] = _gdp(scores[:, positive], s_positive, PUBLISHED_BANDWIDTH, "uniform")
+        columns["eo_gdp_probability"] = smoothed(kinds["probability"][:, positive], s_positive, width, "population")
+        columns["eo_gdp_logit_uniform"] = smoothed(scores[:, positive], s_positive, PUBLISHED_BANDWIDTH, "uniform")
     spread = scores.std(1, correction=0)
     tiny = 1e-9 * scores.abs().mean(1) + 1e-30
     columns["gdp_standardized"] = columns["gdp_logit"] / (spread + tiny)
@@ -117,7 +117,8 @@ def _on_part(fleet: Fleet, part: Subset, task: str) -> dict[str, Tensor]:
     return columns
 
 
-def _gdp(scores: Tensor, s: Tensor, bandwidth: float, weighting: str) -> Tensor:
+def smoothed(scores: Tensor, s: Tensor, bandwidth: float, weighting: str) -> Tensor:
+    """Return GDP of kernel-smoothed means for each model; scores (M, n), s (n,)."""
     grid, weights = evaluation_points(s, bandwidth, "uniform" if weighting == "uniform" else "population")
     return gdp_value(scores, s, bandwidth, grid, weights)
 

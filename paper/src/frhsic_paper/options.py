@@ -32,6 +32,8 @@ class Options:
         Processes on a CPU; a GPU trains one fleet after another.
     watch
         Called with a line of text when a unit is done.
+    log
+        File that gets the same lines, and those of trainings that take long, each with the time; None writes none.
     until
         Value of :func:`time.perf_counter` after which a long study begins no new unit.
     """
@@ -43,6 +45,7 @@ class Options:
     repeats: int | None = None
     workers: int = 1
     watch: Callable[[str], None] | None = None
+    log: Path | None = None
     until: float = math.inf
 
     @property
@@ -62,6 +65,14 @@ class Options:
         """Report progress."""
         if self.watch is not None:
             self.watch(text)
+        self.note(text)
+
+    def note(self, text: str) -> None:
+        """Append a line to the log."""
+        if self.log is not None:
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            with self.log.open("a", encoding="utf-8") as file:
+                file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} {text}\n")
 
     def chosen(self, datasets: tuple[str, ...]) -> tuple[str, ...]:
         """Return the datasets of a study that are asked for.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,11 +20,12 @@ from frhsic_paper.comparisons import (
     summary_of_areas,
     variants_table,
 )
+from frhsic_paper.freshness import due, due_table
 from frhsic_paper.frontiers import CONVENTIONS, datasets_of, shared_repeats, swept
 from frhsic_paper.plot import Drawn, save
 from frhsic_paper.printed import dataset_name
 from frhsic_paper.protocol import CORRECTED, METHODS, OWN, PROTOCOLS
-from frhsic_paper.records import Record
+from frhsic_paper.records import Record, digest
 from frhsic_paper.rendering import PLURAL, rendered
 from frhsic_paper.results import Results
 from frhsic_paper.studies import PAGE, STUDIES, in_order
@@ -36,11 +38,14 @@ MEASURES = ("gdp_probability", "gdp_standardized", "gdp_logit_uniform")
 COMPARED = ("tradeoff", "untuned", "same_terms", "dense")
 """Sweeps whose methods the page of penalty tables compares."""
 
+PAGES = ("summary.md", "reproduction.md", "penalty_tables.md")
+"""Files of the pages; each ends with a line that names the records it came from."""
+
 RIVALS = ("reg-gdp", "frem", "mmd")
 """Methods that the sentence about what is left of S names."""
 
 
-def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES) -> list[Path]:
+def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES, *, overwrite: bool = False) -> list[Path]:
     """Write the page, its figures and the tables of the penalties from the records of a directory.
 
     Parameters
@@ -51,6 +56,8 @@ def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES) -> list[Path]
         Directory of the pages; figures go to its folder `figures`.
     studies
         Studies that have a section.
+    overwrite
+        Replace pages that were written from other records; otherwise they are an error.
 
     Returns
     -------
@@ -60,17 +67,27 @@ def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES) -> list[Path]
     results = Results.read(out)
     if not results.files:
         raise ValueError(f"no records in {out}: run `frhsic reproduce NAME` first, or pass the directory with --out.")
+    stamp = f"<!-- from the records {fingerprint(out)} -->\n"
+    for path in (to / name for name in PAGES):
+        if path.exists() and not overwrite and not path.read_text(encoding="utf-8").endswith(stamp):
+            raise ValueError(
+                f"{path} was not written from the records in {out}: pass --overwrite to replace it, or another folder "
+                "with --docs-to."
+            )
     to.mkdir(parents=True, exist_ok=True)
     drawn = figures(results, studies)
     paths = [save(one.figure, to / "figures" / f"{one.name}.svg") for some in drawn.values() for one in some]
-    pages = {
-        "summary.md": summary(results, studies),
-        "reproduction.md": reproduction(results, drawn, studies),
-        "penalty_tables.md": penalty_tables(results),
-    }
+    texts = (summary(results, studies), reproduction(results, drawn, studies), penalty_tables(results))
+    pages = dict(zip(PAGES, texts))
     for name, text in pages.items():
-        write_whole(to / name, text.encode())
+        write_whole(to / name, f"{text}\n{stamp}".encode())
     return [*paths, *(to / name for name in pages)]
+
+
+def fingerprint(out: Path) -> str:
+    """Return a short hash of all files of records in a directory."""
+    files = ((path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in sorted(out.glob("*.parquet")))
+    return digest(*files)
 
 
 def figures(results: Results, studies: Sequence[Study] = STUDIES) -> dict[str, Sequence[Drawn]]:
@@ -86,6 +103,7 @@ def reproduction(results: Results, drawn: Mapping[str, Sequence[Drawn]], studies
     return rendered(
         "reproduction.md.j2",
         cost=_cost(results),
+        due=due_table(found) if (found := due(results, studies)) else None,
         counts=", ".join(f"{counts[v]} {PLURAL.get(v, v)}" for v in VERDICTS if counts[v]),
         findings=findings,
         claims=[claim for study in ordered for claim in study.claims],

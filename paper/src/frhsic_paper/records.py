@@ -6,7 +6,7 @@ name of its own for each measurement. Every record also holds
 ``protocol``      "published" or "corrected"
 ``task``          "binary" or "regression", where a model is concerned
 ``epochs``        epochs that the model was trained for
-``device``        "cpu" or "cuda"
+``device``        "cpu" or "cuda"; ``hardware`` its name, such as "NVIDIA H200"
 ``frhsic``, ``torch``   versions
 ``depends_on``    hash of everything that its numbers depend on, see :func:`digest`
 
@@ -23,8 +23,9 @@ import hashlib
 import io
 import json
 import math
+import platform
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +47,7 @@ UNKNOWN = "unknown"
 MODEL = frozenset({"part", "dataset", "method", "weight", "repeat"})
 """Columns that name a trained model; a file has one record of each."""
 
-RUN = frozenset({"seconds", "device", "frhsic", "torch", "depends_on"})
+RUN = frozenset({"seconds", "device", "hardware", "device_name", "frhsic", "torch", "depends_on"})
 """Columns that say how a record came about. Two records that differ in nothing else are one record twice."""
 
 DIGITS = 7
@@ -130,6 +131,11 @@ def missing(path: Path, by: Sequence[str], wanted: Mapping[Unit, Wanted]) -> lis
     return [unit for unit in wanted if not done(unit)]
 
 
+def content(record: Mapping[str, Any]) -> Record:
+    """Return what a record says, without how it came about. A measurement of the model depends on it."""
+    return {name: value for name, value in record.items() if name not in RUN}
+
+
 def unit_of(record: Mapping[str, Any], by: Sequence[str]) -> Unit:
     """Return the unit that a record belongs to."""
     return tuple(record.get(name) for name in by)
@@ -150,7 +156,19 @@ def digest(*parts: object) -> str:
 def stamp(part: str, protocol: str, device: str, depends_on: str) -> Record:
     """Return the columns that every record has, see the top of this file."""
     versions = {"frhsic": __version__, "torch": torch.__version__}
-    return {"part": part, "protocol": protocol, "device": device, **versions, "depends_on": depends_on}
+    where = {"device": device, "hardware": hardware(torch.device(device))}
+    return {"part": part, "protocol": protocol, **where, **versions, "depends_on": depends_on}
+
+
+@cache
+def hardware(device: torch.device) -> str:
+    """Return the name of the processor or GPU that a device is."""
+    if device.type == "cuda":
+        return str(torch.cuda.get_device_name(device))
+    listed = Path("/proc/cpuinfo")
+    lines = listed.read_text(encoding="utf-8", errors="replace").splitlines() if listed.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine() or "CPU"
 
 
 def _described(value: Any) -> Any:

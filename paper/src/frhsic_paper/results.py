@@ -40,7 +40,7 @@ class Results:
     def of(self, name: str, protocol: str) -> tuple[Record, ...]:
         """Return the records of a study under one protocol; the name "bound/sides" gives its part "sides" alone."""
         study, _, part = name.partition("/")
-        return tuple(r for r in self.files.get((study, protocol), ()) if not part or r["part"] == part)
+        return tuple(r for r in self.files.get((study, protocol), ()) if not part or r.get("part") == part)
 
     def seconds(self, name: str, protocol: str, unit: Callable[[Record], object]) -> float:
         """Return the seconds of training: those of each fleet, which all its records carry, counted once."""

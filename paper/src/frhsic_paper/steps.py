@@ -6,8 +6,9 @@ A step is called with a protocol and options. It runs what the records do not ho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 
 from joblib import Parallel, delayed
 
@@ -22,6 +23,9 @@ from frhsic_paper.records import Record, Unit, Wanted
 SHARED = (*Key._fields, "task", "epochs")
 """Columns that the record of a measurement shares with that of its model."""
 
+Part = tuple[str, str]
+"""File and part of some records."""
+
 Group = Callable[[Sequence[Model], Split, Protocol, Options], Iterable[list[Record]]]
 """Measures models of one split: a list of records for each model, in their order."""
 
@@ -32,10 +36,18 @@ class Training:
 
     grid: Callable[[Protocol], Grid]
     keep: tuple[Keep, ...] = ()
+    kept: Callable[[Grid], Mapping[Part, int]] = lambda grid: {}
+    """Records that `keep` writes."""
 
     def __call__(self, protocol: Protocol, options: Options) -> list[Record]:
         """Train what is missing."""
         return run(self.grid(protocol), protocol, options, self.keep)
+
+    def expected(self, protocol: Protocol) -> dict[Part, int]:
+        """Return how many records the step makes, by file and part."""
+        grid = self.grid(protocol)
+        models = sum(wanted.records for wanted in grid.units(protocol).values())
+        return {(grid.study, grid.part): models, **self.kept(grid)}
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,10 @@ class Measurement:
         How, by the name of a protocol; a protocol without an entry is not measured.
     settings
         What the numbers depend on besides the model.
+    of_model
+        Records of one model, by the name of a protocol.
+    chosen
+        How many repeats have a stored model of each method, the chosen one; None where every model is stored.
     """
 
     study: str
@@ -59,17 +75,22 @@ class Measurement:
     grid: Callable[[Protocol], Grid]
     measure: Mapping[str, Group]
     settings: object = ()
+    of_model: Mapping[str, int] = field(default_factory=lambda: {"published": 1, "corrected": 1})
+    chosen: int | None = None
 
     def __call__(self, protocol: Protocol, options: Options) -> list[Record]:
         """Measure the models that have no up-to-date records."""
         if protocol.name not in self.measure:
             return []
         grid, path = self.grid(protocol).within(options), options.file(self.study, protocol)
-        states = models.load(options.model_file(grid.study, protocol), grid.datasets)
         trained = {Key.of(r): r for r in records.read(options.file(grid.study, protocol), grid.part)}
+        stored = options.model_file(grid.study, protocol)
+        if not stored.exists() and self._up_to_date(records.read(path, self.part), trained, protocol):
+            return records.read(path, self.part)
+        states = models.load(stored, grid.datasets)
         # a model without a record is of a training that was cut off
         hashes = {
-            key: records.digest(trained[key]["depends_on"], protocol.name, self.settings)
+            key: self._depends_on(trained[key], protocol)
             for key in sorted(states.keys() & trained.keys(), key=lambda key: (grid.datasets.index(key.dataset), key))
         }
         by = ("part", *Key._fields)
@@ -80,8 +101,8 @@ class Measurement:
             splits = grid.splits.of(data, 1 + max(key.repeat for key in keys))
             for repeat in sorted({key.repeat for key in keys}):
                 own = [key for key in keys if key.repeat == repeat]
-                stored = [Model(trained[key], states[key]) for key in own]
-                measured = self.measure[protocol.name](stored, splits[repeat], protocol, options)
+                some = [Model(trained[key], states[key]) for key in own]
+                measured = self.measure[protocol.name](some, splits[repeat], protocol, options)
                 for key, found in zip(own, measured):
                     shared = {
                         **records.stamp(self.part, protocol.name, "cpu", hashes[key]),
@@ -90,6 +111,27 @@ class Measurement:
                     records.put(path, by, [{**shared, **record} for record in found])
             options.say(f"{protocol.name} {self.study} {self.part} {dataset}: {len(keys)} models")
         return records.read(path, self.part)
+
+    def expected(self, protocol: Protocol) -> dict[Part, int]:
+        """Return how many records the step makes, by file and part."""
+        if protocol.name not in self.measure:
+            return {}
+        grid = self.grid(protocol)
+        fleets = grid.units(protocol)
+        count = sum(w.records for w in fleets.values()) if self.chosen is None else len(fleets) * self.chosen
+        return {(self.study, self.part): count * self.of_model[protocol.name]}
+
+    def _depends_on(self, model: Record, protocol: Protocol) -> str:
+        """Return the hash of a measurement: of the numbers of the model too, so that training again makes it stale."""
+        return records.digest(model["depends_on"], records.content(model), protocol.name, self.settings)
+
+    def _up_to_date(self, measured: Sequence[Record], trained: Mapping[Key, Record], protocol: Protocol) -> bool:
+        """Return whether all measured models are in the records as they were measured."""
+        return bool(measured) and all(
+            Key.of(r) in trained
+            and r["depends_on"] in (records.UNKNOWN, self._depends_on(trained[Key.of(r)], protocol))
+            for r in measured
+        )
 
 
 def each(measure: Callable[[Model, Split, Protocol], list[Record]]) -> Group:
@@ -160,3 +202,9 @@ class Computation:
             told = " ".join(f"{name}={value}" for name, value in names.items())
             options.say(f"{protocol.name} {self.study} {self.part} {told}: {len(found)} records")
         return records.read(path, self.part)
+
+    def expected(self, protocol: Protocol) -> dict[Part, int]:
+        """Return how many records the step makes on a CPU, by file and part."""
+        if protocol.name not in self.settings:
+            return {}
+        return {(self.study, self.part): sum(self.units(protocol, Options(Path(), device="cpu")).values())}

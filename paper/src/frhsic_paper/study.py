@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def named(studies: Iterable[Study], names: Iterable[str]) -> list[Study]:
     chosen: dict[str, Study] = {}
     for name in names:
         if name != "all" and name not in known:
-            raise ValueError(f"there is no study {name!r}; pass all, or some of {', '.join(known)}.")
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else "."
+            raise ValueError(f"there is no study {name!r}{hint} Pass all, or some of {', '.join(known)}.")
         chosen |= known if name == "all" else {name: known[name]}
     return list(chosen.values())
 

@@ -51,15 +51,23 @@ def measure_information(trained: Trained, options: Options) -> None:
 SWEEPS: dict[str, tuple[tuple[str, ...], int]] = {"published": (METHODS, 5), "corrected": ((*METHODS, OWN), 20)}
 """Methods and repeats."""
 
-CHOSEN_REPEATS = 3
+CHOSEN_REPEATS = 5
 """Repeats whose chosen models are stored, for the measurements of what is left in Z."""
 
 
 def grid(protocol: Protocol) -> Grid:
     """Return the sweep."""
     methods, repeats = SWEEPS[protocol.name]
-    return Grid("tradeoff", DATASETS, by_name(*methods), PAPER_WEIGHTS, repeats, held_out(protocol))
+    made = by_name(*methods, protocol=protocol)
+    return Grid("tradeoff", DATASETS, made, PAPER_WEIGHTS, repeats, held_out(protocol))
 
 
-SWEEP = (Training(grid, (measure_information, store_chosen(CHOSEN_REPEATS))),)
+def measured_models(sweep: Grid) -> dict[tuple[str, str], int]:
+    """Return how many models have their mutual information measured."""
+    names = ("none", *(method.name for method in sweep.methods))
+    weights = sum(len(sweep.weights_of(name)) for name in names)
+    return {("mutual-information", PART): len(sweep.datasets) * weights * min(INFORMATION_REPEATS, sweep.repeats)}
+
+
+SWEEP = (Training(grid, (measure_information, store_chosen(CHOSEN_REPEATS)), measured_models),)
 """Steps that train the sweep."""

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from frhsic._arrays import resolve_device
 from frhsic.kernels import Gaussian
 from frhsic.penalties import Penalty
 from frhsic.penalties.base import Batch
-from frhsic_paper.records import Record
+from frhsic_paper.records import Record, hardware
 
 BATCH = 256
 
@@ -162,7 +163,7 @@ class Timing:
             for _ in range(self.models):
                 seconds += start().epochs(self.warm_up + self.epochs, self.clock(device))[self.warm_up :]
         means = np.reshape(seconds, (-1, self.averaged)).mean(1).tolist()
-        shared = {"task": "binary", "epochs": self.warm_up + self.epochs, "device_name": device_name(device)}
+        shared = {"task": "binary", "epochs": self.warm_up + self.epochs, "hardware": hardware(device)}
         return [{**shared, "repeat": repeat, "seconds": value} for repeat, value in enumerate(means)]
 
 
@@ -178,6 +179,6 @@ def one_thread(device: torch.device) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def device_name(device: torch.device) -> str:
-    """Return the device in words."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+def devices(asked: str) -> list[str]:
+    """Return what is timed: the processor, and the GPU beside it where there is one and it was not ruled out."""
+    return ["cpu", "cuda"] if resolve_device(asked).type == "cuda" else ["cpu"]

@@ -32,7 +32,7 @@ from frhsic.kernels import Gaussian
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.grid import FIRST_SEED, loaded
 from frhsic_paper.options import Options
-from frhsic_paper.plot import Drawn, legend_below, panels, styled
+from frhsic_paper.plot import GRAY, Drawn, legend_below, panels, styled, variant
 from frhsic_paper.printed import DATASET_NAMES, cached, dataset_name
 from frhsic_paper.protocol import CORRECTED, PUBLISHED, Protocol
 from frhsic_paper.records import Record, Unit
@@ -90,7 +90,7 @@ def spectra(missing: Sequence[Unit], protocol: Protocol, options: Options) -> It
     """Yield the spectrum of each dataset and bandwidth."""
     scan = SETTINGS[protocol.name]
     for name, group in groupby(missing, key=itemgetter(0)):
-        s = _distinct_values() if name == "distinct" else _sensitive(name, protocol)
+        s = _distinct_values() if name == "distinct" else sensitive(name, protocol)
         for _, sigma in group:
             yield [spectrum(s.to(scan.dtype), sigma, scan.cut)]
 
@@ -142,7 +142,7 @@ def scaling_slope(scanned: Sequence[Record], dataset: str) -> float:
     return float(slope)
 
 
-def _sensitive(name: str, protocol: Protocol) -> Tensor:
+def sensitive(name: str, protocol: Protocol) -> Tensor:
     """Return 1,500 values of S, scaled to [0, 1] by all rows of the dataset."""
     data = loaded(name, protocol)
     s = torch.from_numpy(data.s.to_numpy(np.float64).copy())
@@ -190,7 +190,7 @@ def figures(results: Results) -> list[Drawn]:
 def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
     """λ̂_S against the bandwidth by the published rule and in double precision, with the cut-off that stops it."""
     datasets = [d for d in DATASETS if _of([*published, *corrected], d)]
-    figure, axes = panels(len(datasets) + 1, 3, 3.4, 3.1)
+    figure, axes = panels(len(datasets) + 1, 3, 2.8, 3.4)
     for ax, dataset in zip(axes, datasets):
         theirs = [r for r in cached("lambda2_vs_sigma") if r["dataset"] == dataset]
         values = [r["hat_lambda_S"] for r in theirs]
@@ -198,27 +198,26 @@ def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
         ours, double = _of(published, dataset), _of(corrected, dataset)
         sigmas, floor = [r["sigma"] for r in ours], "10⁻⁶ of the largest eigenvalue"
         label = "published rule (float32)"
-        ax.loglog(sigmas, [r["smallest"] for r in ours], marker="o", color="#0072B2", label=label)
-        ax.loglog(sigmas, [r["floor"] for r in ours], ":", color="#888888", label=floor)
+        ax.loglog(sigmas, [r["smallest"] for r in ours], **variant(0), label=label)
+        ax.loglog(sigmas, [r["floor"] for r in ours], ":", color=GRAY, label=floor)
         values = [r["smallest"] for r in double]
-        ax.loglog([r["sigma"] for r in double], values, marker="o", color="#D55E00", label="float64")
+        ax.loglog([r["sigma"] for r in double], values, **variant(3), label="float64")
         ax.set_title(dataset_name(dataset))
     distinct = _of(corrected, "distinct")
     if distinct:
         ax = axes[-1]
         values = [max(r["last"], 1e-18) for r in distinct]
-        ax.loglog([r["sigma"] for r in distinct], values, marker="o", color="#D55E00")
-        ax.axhline(1 / distinct[0]["n"], color="#888888", linestyle="--", linewidth=1, label="1/n")
-        ax.set_title(f"{distinct[0]['n']} distinct values (0 drawn at 1e-18)")
-        ax.legend()
+        ax.loglog([r["sigma"] for r in distinct], values, **variant(3), label="float64")
+        ax.axhline(1 / distinct[0]["n"], color=GRAY, linestyle="--", linewidth=1, label="1/n")
+        ax.set_title(f"{distinct[0]['n']} distinct values\n(0 drawn at 1e-18)")
     for ax in axes:
         ax.set_xlabel("σ of the kernel on S")
         ax.set_ylabel(r"$\hat\lambda_S$")
-    legend_below(figure, axes[:-1], 4)
+    legend_below(figure, axes, 3)
     return figure
 
 
-@by_protocol("bandwidth-scaling")
+@by_protocol("bandwidth-scaling", splits=0)
 def _scaling(records: Sequence[Record], protocol: Protocol) -> Outcome:
     good, parts = [], []
     for dataset in DATASETS:
@@ -236,7 +235,7 @@ def _scaling(records: Sequence[Record], protocol: Protocol) -> Outcome:
     return outcome_of(good, "; ".join(parts))
 
 
-@by_protocol("bandwidth-scaling")
+@by_protocol("bandwidth-scaling", splits=0)
 def _limits(records: Sequence[Record], protocol: Protocol) -> Outcome:
     rows = _of(records, "distinct")
     if len(rows) < 2:

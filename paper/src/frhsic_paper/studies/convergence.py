@@ -31,7 +31,7 @@ from frhsic.dependence.operators import gram_times, pivoted_cholesky
 from frhsic.kernels import Gaussian
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol
 from frhsic_paper.options import Options
-from frhsic_paper.plot import color, figures_of, panels, styled
+from frhsic_paper.plot import GRAY, curve, figures_of, legend_below, panels, styled, variant
 from frhsic_paper.printed import printed
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
@@ -232,20 +232,21 @@ def slope_table(records: Sequence[Record], protocol: Protocol) -> Table:
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Mean absolute error against n, with fitted slopes and lines of slope −1/2 and −2/5 for the eye."""
     guide, top = np.array([1.0]), 1.0
-    figure, (ax,) = panels(1, 1, 5.0, 3.4)
+    figure, (ax,) = panels(1, 1, 4.2, 4.0)
+    ax.set(xscale="log", yscale="log")
     for index, (name, slope) in enumerate(slopes(records).items()):
         mine = [r for r in records if r["statistic"] == name]
         sizes = np.array(sorted({r["n"] for r in mine}))
-        errors = np.array([np.mean([r["error"] for r in mine if r["n"] == n]) for n in sizes])
-        label = f"{STATISTICS[name]}: {slope.value:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
-        ax.loglog(sizes, errors, marker="os^"[index % 3], color=color("", index), label=label.replace("-", "−"))
+        errors = [[r["error"] for r in mine if r["n"] == n] for n in sizes]
+        label = f"{STATISTICS[name]}: slope {slope.value:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
+        curve(ax, sizes.tolist(), errors, **variant(index), label=label.replace("-", "−"))
         if index == 0:
-            guide, top = sizes, errors[0] * 1.6
+            guide, top = sizes, float(np.mean(errors[0])) * 1.6
     for power, style, name in ((-0.5, "--", "slope −1/2"), (-0.4, ":", "slope −2/5")):
-        ax.loglog(guide, top * (guide / guide[0]) ** power, style, color="#888888", linewidth=1, label=name)
-    ax.set_xlabel("n")
-    ax.set_ylabel("mean absolute error")
-    ax.legend(fontsize=7)
+        ax.loglog(guide, top * (guide / guide[0]) ** power, style, color=GRAY, linewidth=1, label=name)
+    ax.set_xlabel("rows n")
+    ax.set_ylabel("mean absolute error (lower is better)")
+    legend_below(figure, [ax], 1)
     return figure
 
 

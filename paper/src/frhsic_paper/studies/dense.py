@@ -14,7 +14,7 @@ BETWEEN = (0.03, 0.2, 0.7, 2.0, 7.0, 20.0, 70.0, 200.0)
 def grid(protocol: Protocol) -> Grid:
     """The sweep with a weight between each two, to see how much of an area is where nine weights happen to lie."""
     weights = tuple(sorted((*PAPER_WEIGHTS, *BETWEEN)))
-    return Grid("dense", DATASETS, by_name(*METHODS, OWN), weights, 5, held_out(protocol))
+    return Grid("dense", DATASETS, by_name(*METHODS, OWN, protocol=protocol), weights, 5, held_out(protocol))
 
 
 STUDY = Study(

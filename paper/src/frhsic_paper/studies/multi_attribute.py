@@ -79,7 +79,6 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     for ax, column, name in zip(axes, _columns(protocol)[1:], ("age", "hours per week")):
         full, title, label = frontier(records, "adult", column), f"Adult, {name}", GDP_NAMES[protocol.gdp]
         draw_frontier(ax, full, methods_of(records), title=title, dependence=label)
-        ax.set_xlim(left=0)
     legend_below(figure, axes)
     return figure
 

@@ -4,7 +4,7 @@ Part "times" of the records, one for each device, method, n and repeat:
 
 ``protocol``     "published": first epoch of a fresh model, no warm-up, no synchronization, FREM as a loop over the rows
                  of a batch. "corrected": epochs after one of warm-up, device synchronized
-``device``       "cpu" or "cuda"; ``device_name`` in words, ``threads`` of the processor
+``device``       "cpu" or "cuda", both where there is a GPU; ``hardware`` its name, ``threads`` of the processor
 ``method``       "frhsic", "reg-gdp", "none", "hsic", and of FREM "frem-loop" (published: all rows, one by one),
                  "frem-32" (32 anchors, vectorized), "frem-all" (all rows, vectorized)
 ``n``, ``repeat``, ``seconds``   of one epoch, batches of 256
@@ -20,23 +20,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frhsic import _arrays
 from frhsic.datasets.synthetic import synthetic_task
 from frhsic.fleet import affine_head, mlp_encoder
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.penalties import EIPM, GDP, HSIC, NoPenalty, Penalty
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.options import Options
-from frhsic_paper.plot import figures_of, legend_below, panels, styled
+from frhsic_paper.plot import SHAPES, figures_of, legend_below, panels, styled
 from frhsic_paper.printed import METHOD_NAMES, printed
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
 from frhsic_paper.steps import Computation
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Column, Table, tables_of
-from frhsic_paper.timing import Loop, LoopedEIPM, Timing, plain_clock, synchronized_clock
+from frhsic_paper.timing import Loop, LoopedEIPM, Timing, devices, plain_clock, synchronized_clock
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SIZES = (500, 1000, 2000, 5000, 10000, 20000)
@@ -58,14 +58,19 @@ SETTINGS = {
 
 def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return device, methods and numbers of rows."""
-    timing, device = SETTINGS[protocol.name], _arrays.resolve_device(options.device).type
-    return {(device, method, n): timing.count for method in timing.methods for n in SIZES}
+    timing = SETTINGS[protocol.name]
+    return {
+        (device, method, n): timing.count
+        for device in devices(options.device)
+        for method in timing.methods
+        for n in SIZES
+    }
 
 
 def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
     """Yield the seconds of an epoch of each method and number of rows."""
-    device = _arrays.resolve_device(options.device)
-    for _, method, n in missing:
+    for name, method, n in missing:
+        device = torch.device(name)
         seconds = SETTINGS[protocol.name].records(partial(_loop, method, n, device), device)
         yield [{"threads": 1, **record} for record in seconds]
 
@@ -110,8 +115,8 @@ RUNTIME_COLORS = {
     "reg-gdp": "#009E73",
     "none": "#000000",
     "frem-loop": "#E69F00",
-    "frem-32": "#B8860B",
-    "frem-all": "#7A5C00",
+    "frem-32": "#CC79A7",
+    "frem-all": "#8C6D31",
 }
 
 FREM = {"published": "frem-loop", "corrected": "frem-32"}
@@ -144,21 +149,32 @@ def seconds_table(records: Sequence[Record], protocol: Protocol) -> Table:
     return Table.of([f"epoch of {n:,} rows", Column("printed seconds", 2), *headings], rows)
 
 
+def draw_seconds(ax: Axes, records: Sequence[Record], rows: str, seconds: str) -> None:
+    """Draw median seconds against rows for every method of one device, with the range over repeats."""
+    for index, method in enumerate(dict.fromkeys(r["method"] for r in records)):
+        sizes = sorted({r["n"] for r in records if r["method"] == method})
+        taken = [[r["seconds"] for r in records if r["method"] == method and r["n"] == n] for n in sizes]
+        middle = np.array([np.median(values) for values in taken])
+        ends = np.abs([[min(values) for values in taken] - middle, [max(values) for values in taken] - middle])
+        look = {"color": RUNTIME_COLORS[method], "marker": SHAPES[index % len(SHAPES)]}
+        ax.errorbar(sizes, middle, yerr=ends, elinewidth=0.8, **look, label=RUNTIME_NAMES[method])
+    ax.set(xscale="log", yscale="log", xlabel=rows, ylabel=f"{seconds}\n(median and range, lower is better)")
+    ax.set_title(_hardware(records))
+
+
+def _hardware(records: Sequence[Record]) -> str:
+    names = {str(r.get("hardware") or r.get("device_name") or r["device"].upper()) for r in records}
+    return ", ".join(sorted(names))
+
+
 @styled()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Seconds of an epoch against n, a panel for each device."""
-    devices = _devices(records)
-    figure, axes = panels(len(devices), 2, 3.9, 3.0)
-    for ax, device in zip(axes, devices):
-        here = [r for r in records if r["device"] == device]
-        for method in dict.fromkeys(r["method"] for r in here):
-            sizes = sorted({r["n"] for r in here if r["method"] == method})
-            seconds = [median_seconds(here, method=method, n=n) for n in sizes]
-            ax.loglog(sizes, seconds, marker="o", color=RUNTIME_COLORS[method], label=RUNTIME_NAMES[method])
-        ax.set_title("GPU" if device == "cuda" else "CPU")
-        ax.set_xlabel("rows")
-        ax.set_ylabel("seconds of an epoch (median)")
-    legend_below(figure, axes, 3)
+    names = _devices(records)
+    figure, axes = panels(len(names), 2, 3.8, 3.6)
+    for ax, device in zip(axes, names):
+        draw_seconds(ax, [r for r in records if r["device"] == device], "rows", "seconds of an epoch")
+    legend_below(figure, axes, 2 if len(names) == 1 else 3)
     return figure
 
 

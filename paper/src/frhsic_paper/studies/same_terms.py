@@ -10,7 +10,8 @@ from frhsic_paper.study import Study
 
 def grid(protocol: Protocol) -> Grid:
     """The sweep with weight decay and variance floor of this library's own method for all, to tell them from it."""
-    return Grid("same-terms", DATASETS, by_name(*METHODS, OWN), PAPER_WEIGHTS, 10, held_out(protocol), like=OWN)
+    methods = by_name(*METHODS, OWN, protocol=protocol)
+    return Grid("same-terms", DATASETS, methods, PAPER_WEIGHTS, 10, held_out(protocol), like=OWN)
 
 
 STUDY = Study(

@@ -6,15 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from frhsic.datasets.loading import ENTRIES
 from frhsic.frontier import Frontier, Run
-from frhsic_paper.claim import NOT_RUN, Claim, Outcome
+from frhsic_paper.claim import NOT_RUN, Claim, Outcome, outcome_of
 from frhsic_paper.frontiers import finite, is_error, nearly, rounded
-from frhsic_paper.printed import DATASET_NAMES, PRINTED_SIX, printed, printed_sweeps
+from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, printed, printed_sweeps
 from frhsic_paper.protocol import BASELINE, DATASETS, METHODS, PAPER_WEIGHTS, PROTOCOLS, PUBLISHED, Protocol
 from frhsic_paper.results import Results
 
 TEXT_WEIGHTS = (0.1, 1.0, 10.0, 100.0, 500.0)
 """The weights that the paper's text names."""
+
+TEXT_COLUMNS = 107
+"""Columns that the text gives for Adult."""
 
 CRIME_ATTRIBUTE = {"published": "household size", "corrected": "share of black residents"}
 
@@ -34,11 +38,10 @@ def printed_area(dataset: str, weights: Sequence[float] | None) -> str:
 
 def _one_grid(results: Results, protocol: Protocol) -> Outcome:
     if not protocol.printed:
-        return Outcome(None, "nine for every method")
-    counts = {
-        m: len({r["weight"] for r in printed_sweeps() if r["method"] == m and r["dataset"] == "adult"}) for m in METHODS
-    }
-    return Outcome(False, f"files: {counts['frhsic']} weights for FRHSIC, {counts['frem']} for every other method")
+        return Outcome(None, f"{len(PAPER_WEIGHTS)} for every method")
+    grids = {m: {float(r["weight"]) for r in printed_sweeps() if r["method"] == m} for m in METHODS}
+    text = ", ".join(f"{METHOD_NAMES[m]} {len(grid)}" for m, grid in grids.items())
+    return outcome_of([grid == set(TEXT_WEIGHTS) for grid in grids.values()], f"weights in the files: {text}")
 
 
 def _why_one_grid(results: Results) -> str:
@@ -85,10 +88,13 @@ def _crime_attribute(results: Results, protocol: Protocol) -> Outcome:
 
 
 def _adult_rows(results: Results, protocol: Protocol) -> Outcome:
+    """Compare the shape in the published files with that of the rows without missing values."""
+    rows, columns = ENTRIES["adult"].corrected
     if not protocol.printed:
-        return Outcome(None, "n = 30,162, d = 103")
+        return Outcome(None, f"n = {rows:,}, d = {columns}")
     row = next(r for r in printed_sweeps() if r["dataset"] == "adult")
-    return Outcome(False, f"files: n = {row['n']:,}, d = {row['d']}")
+    removed = row["n"] == rows and row["d"] == TEXT_COLUMNS
+    return Outcome(removed, f"files: n = {row['n']:,}, d = {row['d']}; without missing values {rows:,} and {columns}")
 
 
 def _why_crime_attribute(results: Results) -> str:

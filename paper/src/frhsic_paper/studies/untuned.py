@@ -12,7 +12,7 @@ from frhsic_paper.study import Study
 
 def grid(protocol: Protocol) -> Grid:
     """Two datasets on which nothing was tuned, 10,000 rows of each."""
-    methods, source = by_name(*METHODS, OWN), partial(small_table, 10_000)
+    methods, source = by_name(*METHODS, OWN, protocol=protocol), partial(small_table, 10_000)
     return Grid("untuned", ("bank", "credit"), methods, PAPER_WEIGHTS, 10, held_out(protocol), source=source)
 
 

@@ -27,10 +27,10 @@ from frhsic.frontier import within_band
 from frhsic.independence import gamma_test
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, Rule, by_protocol, outcome_of
-from frhsic_paper.frontiers import datasets_of, is_error
+from frhsic_paper.frontiers import datasets_of, is_error, weights_of
 from frhsic_paper.grid import Grid, Splits, by_name
 from frhsic_paper.models import Model, store_all
-from frhsic_paper.plot import figures_of, legend_below, panels, styled
+from frhsic_paper.plot import SPARE, curve, figures_of, legend_below, panels, styled
 from frhsic_paper.printed import DATASET_NAMES, cached, dataset_name
 from frhsic_paper.protocol import PAPER_WEIGHTS, PROTOCOLS, Protocol
 from frhsic_paper.published_statistics import gamma_test_published
@@ -104,7 +104,7 @@ TESTS = "weight-selection/tests"
 REJECTED = {"published": "published_rejected", "corrected": "rejected"}
 """The column that says whether the test of a protocol rejects: the published one, or that with exact moments."""
 
-HUES = {"published": "#0072B2", "corrected": "#009E73"}
+HUES = {"published": SPARE[0], "corrected": SPARE[2]}
 
 CLAIMED = ("crime", "compas")
 """Datasets on which the paper says that a weight is selected."""
@@ -160,27 +160,33 @@ def _weight(value: float | None) -> str | None:
 
 @styled()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """n·HSIC of the first split against λ, with the published threshold and that of the exact null moments."""
-    first = [r for r in records if r["repeat"] == 0 and r["method"] == "frhsic"]
-    datasets = datasets_of(first)
-    figure, axes = panels(len(datasets), 3, 3.4, 3.0)
+    """n·HSIC against λ with the published threshold and that of the exact null moments; below, the selected weights."""
+    ours = [r for r in records if r["method"] == "frhsic"]
+    datasets = datasets_of(ours)
+    figure, axes = panels(len(datasets), 3, 2.8, 3.5)
     for ax, dataset in zip(axes, datasets):
-        here = sorted((r for r in first if r["dataset"] == dataset), key=lambda r: float(r["weight"]))
-        weights = [float(r["weight"]) for r in here]
-        values, label = [r["n_hsic"] for r in here], "n · HSIC on validation rows"
-        ax.loglog(weights, values, marker="o", color="#D55E00", label=label)
-        for column, style, hue, label in (
-            ("published_threshold", "--", HUES["published"], "published threshold"),
-            ("threshold", "-", HUES["corrected"], "threshold, exact null moments"),
+        here = [r for r in ours if r["dataset"] == dataset]
+        weights = weights_of(here)
+        ax.set(xscale="log", yscale="log")
+        for column, hue, marker, label in (
+            ("n_hsic", SPARE[3], "o", "n · HSIC on validation rows"),
+            ("published_threshold", HUES["published"], "s", "published threshold"),
+            ("threshold", HUES["corrected"], "^", "threshold, exact null moments"),
         ):
-            ax.loglog(weights, [r[column] for r in here], style, color=hue, label=label)
-        for name, rejected in REJECTED.items():
-            selected = selection(here, rejected).get((dataset, 0))
-            if selected is not None:
-                ax.axvline(float(selected["weight"]), color=HUES[name], linestyle=":", linewidth=1.2)
-        ax.set_title(f"{dataset_name(dataset)}, first split")
+            groups = [[r[column] for r in here if float(r["weight"]) == w] for w in weights]
+            curve(ax, weights, groups, color=hue, marker=marker, markersize=3.5, label=label)
+        for number, (name, rejected) in enumerate(REJECTED.items()):
+            selected = [r for (d, _), r in selection(here, rejected).items() if d == dataset and r is not None]
+            places = ax.get_xaxis_transform()
+            label = f"λ selected in a split, {name} test"
+            values = [float(r["weight"]) for r in selected]
+            heights = [0.03 + 0.05 * number] * len(values)
+            look = {"color": HUES[name], "marker": "|", "linestyle": "none", "markersize": 8, "markeredgewidth": 1.6}
+            ax.plot(values, heights, transform=places, **look, label=label)
+        ax.set_title(dataset_name(dataset))
         ax.set_xlabel("λ")
-    legend_below(figure, axes, 3)
+        ax.set_ylabel("n · HSIC" if ax is axes[0] else "")
+    legend_below(figure, axes, 2)
     return figure
 
 
@@ -246,7 +252,7 @@ STUDY = Study(
     train=(TRAIN,),
     measure=(MEASURE,),
     tables=tables_of(TESTS, "Selected λ", selection_table),
-    figures=figures_of(TESTS, "weight-selection", "n·HSIC and thresholds, first split", draw),
+    figures=figures_of(TESTS, "weight-selection", "n·HSIC and thresholds, means over splits", draw),
     claims=(
         Claim(
             name="selection-range",

@@ -1,0 +1,153 @@
+r"""Seconds of one full batch against its rows: O(n²) for HSIC, O(n³) for FREM.
+
+Part "times" of the records (protocol "corrected"), one for each device, method, n and repeat: ``seconds`` of a value
+and its gradient. Methods: "frhsic", "frem-all" (every row an anchor, as products of matrices), "frem-loop" (one anchor
+after another, as the published code has it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from frhsic.datasets.synthetic import synthetic_task
+from frhsic.kernels import Gaussian
+from frhsic.penalties import EIPM, HSIC, Penalty
+from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
+from frhsic_paper.options import Options
+from frhsic_paper.plot import figures_of, legend_below, panels, styled
+from frhsic_paper.protocol import Protocol
+from frhsic_paper.records import Record, Unit
+from frhsic_paper.steps import Computation
+from frhsic_paper.studies.runtime import RUNTIME_NAMES, draw_seconds, median_seconds
+from frhsic_paper.study import Study
+from frhsic_paper.table import Cell, Column, Table, tables_of
+from frhsic_paper.timing import LoopedEIPM, devices, hardware, one_thread, synchronized_clock
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PENALTIES: dict[str, Callable[[], Penalty]] = {
+    "frhsic": lambda: HSIC(Gaussian(1.0), scale_z=1.0, scale_s=1.0, head_weight=0.0),
+    "frem-all": lambda: EIPM(scale_z=1.0, gamma=0.5, anchors=None),
+    "frem-loop": lambda: LoopedEIPM(scale_z=1.0, gamma=0.5),
+}
+
+SIZES = {
+    "frhsic": (375, 750, 1500, 3000),
+    "frem-all": (375, 750, 1500, 3000),
+    "frem-loop": (125, 250, 500),
+}
+
+Z_DIM, SEED, REPEATS = 8, 42, 5
+
+ORDERS = {"frhsic": 2.0, "frem-all": 3.0}
+"""Exponents of the claim."""
+
+NEAR = 0.3
+"""Distance up to which a fitted exponent counts as the stated one."""
+
+
+def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
+    """Return devices, methods and numbers of rows."""
+    repeats = options.limited(REPEATS)
+    return {
+        (device, method, n): repeats for device in devices(options.device) for method in SIZES for n in SIZES[method]
+    }
+
+
+def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
+    """Yield the seconds of a value and its gradient, after one that does not count."""
+    for name, method, n in missing:
+        device = torch.device(name)
+        clock, seconds = synchronized_clock(device), []
+        s = synthetic_task(n, random_state=SEED, dtype=torch.float32).s[:, None].to(device)
+        z = torch.randn(n, Z_DIM, generator=torch.Generator().manual_seed(SEED)).to(device).requires_grad_()
+        penalty = PENALTIES[method]()
+        penalty.prepare(s, torch.Generator(device=device).manual_seed(SEED))
+        with one_thread(device):
+            for _ in range(1 + options.limited(REPEATS)):
+                started = clock()
+                torch.autograd.grad(penalty.to(device)(z, s), z)
+                seconds.append(clock() - started)
+        yield [
+            {"hardware": hardware(device), "repeat": repeat, "seconds": value}
+            for repeat, value in enumerate(seconds[1:])
+        ]
+
+
+def order(records: Sequence[Record], method: str, device: str) -> float | None:
+    """Return the slope of log seconds on log n over the larger half of the sizes, at least three of them."""
+    sizes = sorted({r["n"] for r in records if r["method"] == method and r["device"] == device})[-3:]
+    seconds = [median_seconds(records, device=device, method=method, n=n) for n in sizes]
+    if len(sizes) < 3 or not all(seconds):
+        return None
+    return float(np.polyfit(np.log(sizes), np.log([value or np.nan for value in seconds]), 1)[0])
+
+
+def order_table(records: Sequence[Record], protocol: Protocol) -> Table:
+    """Median seconds by method and rows, and the fitted exponent."""
+    sizes = sorted({r["n"] for r in records})
+    rows: list[list[Cell]] = []
+    for device in sorted({r["device"] for r in records}):
+        for method in dict.fromkeys(r["method"] for r in records):
+            seconds = [median_seconds(records, device=device, method=method, n=n) for n in sizes]
+            rows.append([device.upper(), RUNTIME_NAMES[method], *seconds, order(records, method, device)])
+    headings = [Column(f"seconds, n = {n:,}", None) for n in sizes]
+    return Table.of(["device", "method", *headings, Column("exponent, three largest n", 2)], rows)
+
+
+@styled()
+def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
+    """Seconds of a full batch against its rows, a panel for each device."""
+    names = sorted({r["device"] for r in records})
+    figure, axes = panels(len(names), 2, 3.8, 3.6)
+    for ax, device in zip(axes, names):
+        draw_seconds(ax, [r for r in records if r["device"] == device], "rows of the batch", "seconds of a full batch")
+    legend_below(figure, axes, 1 if len(names) == 1 else 3)
+    return figure
+
+
+@by_protocol("scaling")
+def _orders(records: Sequence[Record], protocol: Protocol) -> Outcome:
+    good, parts = [], []
+    for device in sorted({r["device"] for r in records}):
+        for method in ORDERS:
+            value = order(records, method, device)
+            if value is not None:
+                good.append(abs(value - ORDERS[method]) <= NEAR)
+                parts.append(f"{device.upper()} {RUNTIME_NAMES[method]} n^{value:.2f}")
+    return outcome_of(good, "; ".join(parts)) if good else NOT_RUN
+
+
+STUDY = Study(
+    name="scaling",
+    about="O(n²) against O(n³): seconds of a full batch",
+    title="Seconds of a full batch",
+    words="""
+        Value and gradient of one penalty on n rows, 8 columns of Z, five repeats after one that does not count. The
+        paper refers to an analysis in its appendix, which is not there.
+    """,
+    train=(Computation("scaling", "times", ("device", "method", "n"), units, times, {"corrected": (SIZES, REPEATS)}),),
+    tables=tables_of("scaling", "Median seconds", order_table),
+    figures=figures_of("scaling", "scaling", "Seconds of a full batch against its rows", draw),
+    claims=(
+        Claim(
+            name="orders",
+            place="Section 5.5",
+            statement="A full batch costs O(n²) with HSIC and O(n³) with FREM.",
+            printed="no number",
+            rule=_orders,
+            reason=f"""
+                Exponent fitted to the three largest n, within {NEAR:g} of 2 and of 3, a case each. FREM's cube is one
+                product of two n × n matrices, which a processor computes fastest of all; and a factor of rank r gives
+                the same number in O(n² r), as the study of convergence computes it.
+            """,
+            published=False,
+        ),
+    ),
+    published=False,
+)
