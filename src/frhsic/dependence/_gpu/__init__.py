@@ -1,0 +1,40 @@
+"""Sums over pairs of rows on a GPU, by kernels written in Triton, for rows given in float32.
+
+:func:`pair` is the one place that decides. It returns None, and the caller goes on in float64 with PyTorch, if the rows
+are not on a GPU, if Triton is missing, or if a kernel is none of those that the GPU kernels know.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from frhsic.kernels import Kernel
+
+if TYPE_CHECKING:
+    from frhsic.dependence._gpu.matrices import Pair
+
+FEWEST_ROWS = 1024
+"""Rows from which the GPU kernels are quicker."""
+
+
+def pair(x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel, w: Tensor) -> Pair | None:
+    """Return the two Gram matrices for the GPU kernels, under weights w of shape (n,); None if they do not apply."""
+    if not usable(x):
+        return None
+    from frhsic.dependence._gpu.matrices import Pair
+
+    return Pair.of(x, y, kernel_k, kernel_l, w)
+
+
+def usable(x: Tensor) -> bool:
+    """Return whether rows like these may go to the GPU kernels."""
+    return x.is_cuda and len(x) >= FEWEST_ROWS and _has_triton()
+
+
+@cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
