@@ -1,7 +1,7 @@
 """Sums over pairs of rows on a GPU, by kernels written in Triton, for rows given in float32.
 
-:func:`pair` is the one place that decides. It returns None, and the caller goes on in float64 with PyTorch, if the rows
-are not on a GPU, if Triton is missing, or if a kernel is none of those that the GPU kernels know.
+:func:`usable` is the one place that decides. :func:`pair` and :func:`one` return None, and the caller goes on in float64
+with PyTorch, if the rows are not on a GPU, if Triton is missing, or if a kernel is none of those that the GPU kernels know.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 from frhsic.kernels import Kernel
 
 if TYPE_CHECKING:
-    from frhsic.dependence._gpu.matrices import Pair
+    from frhsic.dependence._gpu.matrices import One, Pair
 
 FEWEST_ROWS = 1024
 """Rows from which the GPU kernels are quicker."""
@@ -28,6 +28,15 @@ def pair(x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel, w: Tensor) ->
     from frhsic.dependence._gpu.matrices import Pair
 
     return Pair.of(x, y, kernel_k, kernel_l, w)
+
+
+def one(x: Tensor, kernel: Kernel) -> One | None:
+    """Return one Gram matrix for the GPU kernels; None if they do not apply."""
+    if not usable(x):
+        return None
+    from frhsic.dependence._gpu.matrices import One
+
+    return One.of(x, kernel)
 
 
 def usable(x: Tensor) -> bool:

@@ -61,8 +61,10 @@ def _entries(
     product, half_i, half_j, x, stride, numbers, i, j,
     CODES: tl.constexpr, VIEWS: tl.constexpr, SHIFTED: tl.constexpr, MATRIX: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
-    """Entries of a kernel minus its constant. `product` holds minus the squared distances, if MATRIX."""
-    total = product * 0.0 - tl.load(numbers)  # in the layout of the product, so that no tile changes its layout
+    """Entries of a kernel, minus its constant if not MATRIX; else `product` holds minus the squared distances."""
+    total = product
+    if not MATRIX:
+        total = product * 0.0 - tl.load(numbers)  # in the layout of the product, so that no tile changes its layout
     value = total
     metric = product
     for f in tl.static_range(len(CODES)):
@@ -70,7 +72,7 @@ def _entries(
             if CODES[f] & 128:
                 metric = _metric(
                     x, stride, i, j,
-                    VIEWS[3 * (CODES[f] >> 8)], VIEWS[3 * (CODES[f] >> 8) + 1], VIEWS[3 * (CODES[f] >> 8) + 2],
+                    VIEWS[3 * (CODES[f] >> 9)], VIEWS[3 * (CODES[f] >> 9) + 1], VIEWS[3 * (CODES[f] >> 9) + 2],
                 )  # fmt: skip
             m = metric
         elif CODES[f] & 3 == 2:
@@ -94,8 +96,32 @@ def _entries(
         if CODES[f] & 16:
             if CODES[f] & 32:
                 value = value * tl.load(numbers + 2 + 2 * f)
-            total += value
+            if MATRIX and CODES[f] & 256:
+                total = value
+            else:
+                total += value
     return total
+
+
+@triton.jit
+def halve(
+    x, center, high, low, half, n, d, stride_row, stride_column, factor,
+    WIDTH: tl.constexpr, SPAN: tl.constexpr, BI: tl.constexpr,
+):  # fmt: skip
+    """Centre and scale rows, and write each coordinate as the sum of two float16 numbers."""
+    i = tl.program_id(0).to(tl.int64) * BI + tl.arange(0, BI)
+    c = tl.arange(0, SPAN)
+    there = (i[:, None] < n) & (c[None, :] < d)
+    rows = tl.load(x + i[:, None] * stride_row + c[None, :] * stride_column, mask=there, other=0.0).to(tl.float64)
+    rows = tl.where(there, (rows - tl.load(center + c, mask=c < d, other=0.0)[None, :]) * factor, 0.0)
+    upper = rows.to(tl.float32).to(tl.float16)
+    lower = (rows - upper.to(tl.float64)).to(tl.float32).to(tl.float16)
+    place = i[:, None] * WIDTH + c[None, :]
+    tl.store(high + place, upper, mask=c[None, :] < WIDTH)
+    tl.store(low + place, lower, mask=c[None, :] < WIDTH)
+    # of the product that the matrix units compute, so that equal rows are at distance 0
+    product = upper.to(tl.float64) * (upper.to(tl.float64) + 2 * lower.to(tl.float64))
+    tl.store(half + i, (-0.5 * tl.sum(product, 1)).to(tl.float32))
 
 
 @triton.jit

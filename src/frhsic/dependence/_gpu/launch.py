@@ -12,7 +12,7 @@ from torch import Tensor
 from frhsic.dependence._gpu import kernels
 from frhsic.dependence._gpu.plan import LINEAR, Plan, fixed_point
 
-CHUNK = 1 << 18
+CHUNK = 1 << 17
 """Rows whose coordinates are held in halves at a time."""
 
 BLOCK_I, BLOCK_J, SEGMENT = 64, 64, 32
@@ -37,18 +37,13 @@ class Halves(NamedTuple):
         """Return the halves of (x - center) · factor, padded with zeros to a number of rows."""
         d = x.shape[1]
         width = max(16, triton.next_power_of_2(d)) if d <= STEP else -(-d // STEP) * STEP
-        high = torch.zeros(rows, width, dtype=torch.float16, device=x.device)
-        low = torch.zeros_like(high)
-        half = torch.zeros(rows, dtype=torch.float32, device=x.device)
-        for start in range(0, len(x), 1 << 15):
-            block = x[start : start + (1 << 15)].double()
-            block = (block if center is None else block - center) * factor
-            place = slice(start, start + len(block))
-            upper = block.half()
-            lower = (block - upper).half()
-            high[place, :d], low[place, :d] = upper, lower
-            # of the product that the matrix units compute, so that equal rows are at distance 0
-            half[place] = (upper.double() * (upper.double() + 2 * lower.double())).sum(1).mul(-0.5)
+        high, low = torch.empty(2, rows, width, dtype=torch.float16, device=x.device)
+        half = torch.empty(rows, dtype=torch.float32, device=x.device)
+        center = torch.zeros(d, dtype=torch.float64, device=x.device) if center is None else center
+        kernels.halve[(rows // BLOCK_I,)](
+            x, center, high, low, half, len(x), d, x.stride(0), x.stride(1), factor,
+            WIDTH=width, SPAN=triton.next_power_of_2(width), BI=BLOCK_I,
+        )  # fmt: skip
         return cls(high, low, half)
 
 
@@ -96,15 +91,15 @@ def gradient(x: Tensor, y: Tensor, k: Plan, l: Plan, shift: Tensor, w: Tensor | 
     padded = _padded(n)
     halves = Halves.of(x, padded, (2 * k.unit) ** 0.5, k.center)
     of_y = l.coordinates(y, padded)
-    boost = _power(1 / float((2 * shift.std()).clamp_min(l.spread)))
+    slope = float((k.numbers[1::2] * k.numbers[2::2]).max())
+    boost = _power(1 / (slope * float((2 * shift.std()).clamp_min(l.spread))))
     linear = any(code & 3 == LINEAR for code in k.codes)
     product, sums = _products(
         halves, halves, k, boost, n, of_y=of_y, l=l, linear=linear,
         shift=_fitted(shift, padded), w=None if w is None else _fitted(w, padded),
     )  # fmt: skip
     own = halves.high[:n, :d].double() + halves.low[:n, :d]
-    slope = product[:n, :d].double() - own * sums[:n, None]
-    return slope * (4 * (k.unit / 2) ** 0.5 / boost)
+    return (product[:n, :d].double() - own * sums[:n, None]) * (4 * (k.unit / 2) ** 0.5 / boost)
 
 
 def times(x: Tensor, k: Plan, b: Tensor) -> Tensor:
@@ -173,7 +168,9 @@ def _chunks(
         left = _halves(x, k, first_i, min(size, padded - first_i))
         for first_j in range(first_i, padded, size):
             wide = min(size, padded - first_j)
-            right = left if first_i == first_j else _halves(x, k, first_j, wide)
+            right = left  # also frees the former one
+            if first_i != first_j:
+                right = _halves(x, k, first_j, wide)
             blocks_i = min(size, padded - first_i) // BLOCK_I
             yield left, right, first_i, first_j, blocks_i, (wide // BLOCK_J, -(-blocks_i // SEGMENT))
 

@@ -47,14 +47,15 @@ class Pair:
             joint, k_rows, l_rows = joint + (u * k) @ (u * l), k_rows + u * k, l_rows + u * l
         return joint * self.scale**2, k_rows * self.scale, l_rows * self.scale
 
-    def sums_with_squares(self) -> Five:
-        """Return Σ K ∘ L, the row sums and the sums of squares of K and of L, of the kernels minus their offsets.
+    def sums_with_squares(self, offsets: tuple[float, float]) -> Five:
+        """Return Σ K ∘ L, the row sums of K and L and their sums of squares, both minus the given offsets.
 
-        An offset is subtracted only where the plan is shifted. All weights must be 1.
+        All weights must be 1.
         """
         off = launch.pair_sums(self.x, self.y, self.k, self.l, None, squares=True)
         k, l = self.diagonals()
-        n, (a, b) = len(k), (self.k.constant, self.l.constant)
+        plans = zip((self.k, self.l), self.kernels, offsets)
+        n, (a, b) = len(k), (subtracted(scheme, kernel) - offset for scheme, kernel, offset in plans)
         joint, k_squares, l_squares = off.joint + k @ l, off.k_squares + k @ k, off.l_squares + l @ l
         k_rows, l_rows = off.k_rows + k, off.l_rows + l
         k_total, l_total = k_rows.sum(), l_rows.sum()
@@ -82,9 +83,42 @@ class Pair:
         return slope * (joint * self.scale**2) * (1.0 if self.u is None else self.u[:, None])
 
 
+@dataclass(frozen=True)
+class One:
+    """Rows x with the plan of a kernel."""
+
+    x: Tensor
+    kernel: Kernel
+    k: Plan
+
+    @classmethod
+    def of(cls, x: Tensor, kernel: Kernel) -> One | None:
+        """Return the matrix, or None if the kernel has no plan."""
+        scheme = plan(x, kernel, torch.ones_like(x[:, 0]))
+        return None if scheme is None else cls(x, kernel, scheme)
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether :meth:`times` applies: to distances from matrix products."""
+        return self.k.unit > 0
+
+    def times(self, b: Tensor) -> Tensor:
+        """Return K b, up to the same number in each column, if the columns of b sum to zero."""
+        return launch.times(self.x, self.k, b)
+
+    def cubes(self, means: Tensor, diagonal: Tensor) -> Tensor:
+        """Return the sums over i ≠ j of A³, A² d_i and d_i A d_j, where A_ij = K_ij - m_i - m_j."""
+        return launch.pair_cubes(self.x, self.k, means - subtracted(self.k, self.kernel) / 2, diagonal)
+
+
+def subtracted(scheme: Plan, kernel: Kernel) -> float:
+    """Return what is subtracted from a kernel: its constant, and its offset where the plan is shifted."""
+    return scheme.constant + (kernel.offset if scheme.shifted else 0.0)
+
+
 def diagonal(x: Tensor, scheme: Plan, kernel: Kernel) -> Tensor:
     """Return the diagonal of a Gram matrix minus its constant, in float64."""
-    constant = scheme.constant + (kernel.offset if scheme.shifted else 0.0)
+    constant = subtracted(scheme, kernel)
     if kernel.unit_diagonal:
         return torch.full((len(x),), 1 - constant, dtype=torch.float64, device=x.device)
     blocks = torch.split(x, 1 << 16)

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from frhsic.dependence import _tiles
-from frhsic.dependence._inputs import working_copy
 from frhsic.kernels import Column, Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, Multiple, PerColumn
 from frhsic.kernels import Product as ProductKernel
 from frhsic.kernels import Sum
@@ -67,11 +66,12 @@ class Plan:
     codes
         One integer per factor. Its bits: 0-1 the family; 2 it has a scale; 3 it opens a term; 4 it closes a term; 5 the
         term has a coefficient; 6 all factors before it in the term are radial; 7 its view is not that of the factor
-        before; from 8 the number of its view.
+        before; 8 it is in the first term; from 9 the number of its view.
     views
         Metric, first column and end of each view, one after the other.
     numbers
-        The constant that is subtracted from the kernel; then scale and coefficient of each factor. float32.
+        The constant that is subtracted from the kernel, 0 for matrix products; then scale and coefficient of each
+        factor. float32.
     shifted
         Whether the kernel minus its offset is evaluated, as it is nearly constant.
     unit
@@ -114,7 +114,7 @@ class Plan:
 def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan | None:
     """Return the plan of a kernel on rows x with weights w; None if there is none.
 
-    Without `products` distances never come from matrix products.
+    Rows in float64 are working copies, which are centred already. Without `products` distances never come from matrix products.
     """
     d = x.shape[1]
     if d > MOST_COLUMNS:
@@ -123,19 +123,23 @@ def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan
     if terms is None or not terms or len(terms) > MOST_TERMS:
         return None
     terms = [(coefficient, _merged(factors)) for coefficient, factors in terms]
-    center = x.mean(0, dtype=torch.float64) if kernel.centering_safe else x.new_zeros(d, dtype=torch.float64)
-    some = working_copy(x[:: max(1, len(x) // SOME_ROWS)], kernel)
+    center = x.new_zeros(d, dtype=torch.float64)
+    if kernel.centering_safe and x.dtype != torch.float64:
+        center = x.mean(0, dtype=torch.float64)
+    some = x[:: max(1, len(x) // SOME_ROWS)].double() - center
     shifted = _tiles.entries(some, kernel) is not kernel
     sample = (kernel.shifted if shifted else kernel)(some, some)
     constant, spread = float(sample.mean()), float(sample.std())
     square, largest = _square_norms(x, center, w)
     unit = _unit(terms, kernel, d, square) if products else 0.0
+    if unit:
+        constant = 0.0  # enough that the other matrix is centred
     keys: list[tuple[int, tuple[float, ...]]] = []
     units: list[float] = []
     codes, numbers = [], [constant]
     bound = abs(constant)
     for coefficient, factors in terms:
-        most = coefficient
+        most, opening = coefficient, not codes  # whether this is the first term
         for place, factor in enumerate(factors):
             top = max(factor.weights)
             if unit:
@@ -148,10 +152,10 @@ def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan
                 view = keys.index(key)
                 own = units[view]
             scale = top / own
-            fresh = not codes or codes[-1] >> 8 != view
+            fresh = not codes or codes[-1] >> 9 != view
             radial = all(other.family != LINEAR for other in factors[:place])
-            flags = (scale != 1, place == 0, place == len(factors) - 1, coefficient != 1, radial, fresh)
-            codes.append(factor.family | sum(flag << bit for bit, flag in enumerate(flags, 2)) | view << 8)
+            flags = (scale != 1, place == 0, place == len(factors) - 1, coefficient != 1, radial, fresh, opening)
+            codes.append(factor.family | sum(flag << bit for bit, flag in enumerate(flags, 2)) | view << 9)
             numbers += [scale, coefficient]
             most *= largest if factor.family == LINEAR else 1.0
         bound += most
