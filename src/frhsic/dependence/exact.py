@@ -60,8 +60,8 @@ def hsic(
     Returns
     -------
     Tensor
-        A 0-d tensor in the wider dtype of the inputs. Sums are in float64; float32 inputs on a GPU with Triton are
-        summed by kernels of their own, to a relative error below 1e-5 of the largest sum. Differentiable once, with respect to z and
+        A 0-d tensor in the wider dtype of the inputs. Sums are in float64; those of float32 inputs on a GPU with Triton
+        are computed by kernels of its own, with relative errors below 1e-5. Differentiable once, with respect to z and
         s, but not to the weights or the kernels' bandwidths.
 
     References
@@ -284,9 +284,7 @@ class _TiledHSIC(torch.autograd.Function):
         return to_z, to_s, None, None, None, None
 
 
-def _tile_sums(
-    z: Tensor, s: Tensor, kernels: tuple[Kernel, Kernel], w: Tensor, skip_diagonal: bool
-) -> _tiles.Sums:
+def _tile_sums(z: Tensor, s: Tensor, kernels: tuple[Kernel, Kernel], w: Tensor, skip_diagonal: bool) -> _tiles.Sums:
     (x, k), (y, l) = (_rows_and_entries(rows, kernel) for rows, kernel in zip((z, s), kernels))
     return _tiles.sums(x, y, k, l, w, skip_diagonal=skip_diagonal)
 

@@ -1,7 +1,8 @@
 """Sums over pairs of rows on a GPU, by kernels written in Triton, for rows given in float32.
 
-:func:`usable` is the one place that decides. :func:`pair` and :func:`one` return None, and the caller goes on in float64
-with PyTorch, if the rows are not on a GPU, if Triton is missing, or if a kernel is none of those that the GPU kernels know.
+:func:`usable` is the one place that decides. :func:`pair` and :func:`one` return None if the rows are not on a GPU, if
+Triton is missing, or if a kernel is none of those that the GPU kernels know. The caller then goes on with PyTorch in
+float64.
 """
 
 from __future__ import annotations

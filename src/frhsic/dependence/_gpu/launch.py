@@ -113,7 +113,7 @@ def times(x: Tensor, k: Plan, b: Tensor) -> Tensor:
 
 
 def pair_cubes(x: Tensor, k: Plan, means: Tensor, diagonal: Tensor) -> Tensor:
-    """Return the sums over i ≠ j of A³, A² d_i and d_i A d_j, where A_ij = K_ij - m_i - m_j without the constant of K."""
+    """Return the sums over i ≠ j of A³, A² d_i and d_i A d_j, where A_ij = K_ij - constant - m_i - m_j."""
     n = len(x)
     padded = _padded(n)
     of_x = _coordinates(x, k, padded)
@@ -159,9 +159,7 @@ def _products(
     return out, sums
 
 
-def _chunks(
-    x: Tensor, k: Plan, padded: int
-) -> Iterator[tuple[Halves, Halves, int, int, int, tuple[int, int]]]:
+def _chunks(x: Tensor, k: Plan, padded: int) -> Iterator[tuple[Halves, Halves, int, int, int, tuple[int, int]]]:
     """Yield pairs of chunks on and above the diagonal: halves, first rows, blocks of rows, and the grid."""
     size = min(CHUNK, padded) if k.unit else padded
     for first_i in range(0, padded, size):

@@ -17,9 +17,8 @@ import torch
 from torch import Tensor
 
 from frhsic.dependence import _tiles
-from frhsic.kernels import Column, Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, Multiple, PerColumn
+from frhsic.kernels import Column, Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, Multiple, PerColumn, Sum
 from frhsic.kernels import Product as ProductKernel
-from frhsic.kernels import Sum
 
 SQUARED, ABSOLUTE, INNER = 0, 1, 2
 """Metrics."""
@@ -114,7 +113,8 @@ class Plan:
 def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan | None:
     """Return the plan of a kernel on rows x with weights w; None if there is none.
 
-    Rows in float64 are working copies, which are centred already. Without `products` distances never come from matrix products.
+    Rows in float64 are working copies, which are centred already. Without `products` distances never come from matrix
+    products.
     """
     d = x.shape[1]
     if d > MOST_COLUMNS:
@@ -180,7 +180,7 @@ def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan
 
 
 def fixed_point(bound: float, total: float) -> float:
-    """Return the power of two that turns sums of at most `total` weight of entries below `bound` into 62-bit integers."""
+    """Return the power of two that turns sums of entries up to `bound`, of weight `total`, into 62-bit integers."""
     return 2.0 ** (61 - ceil(log2(max(bound * total, 1e-30))))
 
 
