@@ -11,12 +11,16 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 from frhsic.kernels import Kernel
 
 if TYPE_CHECKING:
     from frhsic.dependence._gpu.matrices import One, Pair
+
+FEW_COLUMNS = 128
+"""Columns up to which a training step's Gram matrix is never written to memory."""
 
 FEWEST_ROWS = 1024
 """Rows from which the GPU kernels are quicker."""
@@ -38,6 +42,15 @@ def one(x: Tensor, kernel: Kernel) -> One | None:
     from frhsic.dependence._gpu.matrices import One
 
     return One.of(x, kernel)
+
+
+def gaussian_inner(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Return Σ G ∘ K of centred rows z (..., m, d) under a Gaussian of bandwidth 1, and half its gradient; or None."""
+    if not (z.is_cuda and z.dtype == g.dtype == torch.float32 and z.shape[-1] <= FEW_COLUMNS and _has_triton()):
+        return None
+    from frhsic.dependence._gpu import inner
+
+    return inner.gaussian_inner(z, g)
 
 
 def usable(x: Tensor) -> bool:

@@ -15,9 +15,9 @@ from frhsic.dependence._gpu.plan import LINEAR, Plan, fixed_point
 CHUNK = 1 << 17
 """Rows whose coordinates are held in halves at a time."""
 
-BLOCK_I, BLOCK_J, SEGMENT = 64, 64, 32
+BLOCK_I, BLOCK_J, SEGMENT = 64, 64, 64
 """Rows and columns of a tile, and tiles of a program; the quickest of those tried on an H200."""
-OPTIONS: dict[str, Any] = {"num_warps": 4, "num_stages": 2}
+OPTIONS: dict[str, Any] = {"num_warps": 4, "num_stages": 3}
 
 STEP = 64
 """Coordinates of one product of tiles, and columns of a thin matrix that one program multiplies."""
