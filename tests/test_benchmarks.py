@@ -50,6 +50,7 @@ def test_no_program_is_left_out():
         "coverage",
         "dependence",
         "frem_rounding",
+        "gpu",
         "independence",
         "intervals",
         "power",
@@ -167,6 +168,14 @@ def test_dependence(program, capsys):
     assert "forward and backward together" in text
     for peer, module in (("hyppo", "hyppo"), ("causal-learn", "causallearn"), ("dcor", "dcor")):
         assert (f"{peer} is not installed" in text) == (importlib.util.find_spec(module) is None)
+
+
+def test_gpu(program, tmp_path, capsys):
+    out = tmp_path / "gpu.json"
+    start(program("gpu"), "--device cpu --least 8 --most 8 --epochs 1 --rows 64", "--out", str(out))
+    assert "grows as n **" in capsys.readouterr().out
+    found = json.loads(out.read_text())
+    assert found["hsic"][0]["error"] < 1e-6 < found["training"]["45 models, hsic"]
 
 
 def test_dependence_in_a_process_of_its_own(program, capsys):

@@ -340,7 +340,7 @@ def test_affine_maps_of_whitened_z_change_nothing_but_by_the_ridge(monkeypatch):
     )  # coordinate by coordinate, whatever the ridge
     assert penalty(scaled, s).item() == approx(penalty(z, s).item(), rel=1e-9)
     assert penalty(mixed, s).item() == approx(penalty(z, s).item(), rel=0.2)
-    monkeypatch.setattr("frhsic.penalties.scales.WHITENING_RIDGE", 1e-9)
+    monkeypatch.setattr("frhsic.penalties.whitening.RIDGE", 1e-9)
     assert penalty(mixed, s).item() == approx(penalty(z, s).item(), rel=1e-6)
 
 

@@ -368,6 +368,8 @@ def _floating(tensor: Tensor, name: str) -> Tensor:
 
 def _require_finite(tensor: Tensor, name: str, allow_missing: bool) -> None:
     values = tensor.detach()
+    if values.numel() and bool(torch.stack(values.aminmax()).isfinite().all()):
+        return  # in most cases, and without a temporary matrix
     bad = torch.isinf(values) if allow_missing else ~torch.isfinite(values)
     if not bool(bad.any()):
         return

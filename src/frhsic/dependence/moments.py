@@ -13,16 +13,21 @@ where :math:`a_i` are the row sums. All sums are in float64; counts are Python i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
+from frhsic.dependence import _gpu
 from frhsic.dependence._tiles import add_rows, entries, over_tiles, pairs
 from frhsic.dependence.grams import unbiased_from_sums
 from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.kernels import Kernel
+
+if TYPE_CHECKING:
+    from frhsic.dependence._gpu.matrices import One as OnGPU
 
 THIN = 64
 """Largest number of columns of a factor that replaces its Gram matrix."""
@@ -53,18 +58,21 @@ class Gram:
     factor
         A matrix G of at most :data:`THIN` columns with :math:`K = GG^\top` up to rounding, or None. It exists in one
         dimension, for linear kernels and for few distinct values; sums then take O(n) time.
+    single
+        Whether the rows were given in float32, so that a GPU may sum entries of that precision.
     """
 
     x: Tensor
     kernel: Kernel
     shifted: bool
     factor: Tensor | None
+    single: bool = False
 
     @classmethod
-    def of(cls, x: Tensor, kernel: Kernel) -> Gram:
+    def of(cls, x: Tensor, kernel: Kernel, *, single: bool = False) -> Gram:
         """Return the Gram matrix of the rows of x, which are in float64 and detached."""
         flat = entries(x, kernel) is not kernel
-        return cls(x, kernel, flat, None if flat or len(x) <= FEW_ROWS else _thin_factor(x, kernel))
+        return cls(x, kernel, flat, None if flat or len(x) <= FEW_ROWS else _thin_factor(x, kernel), single)
 
     @property
     def n(self) -> int:
@@ -154,6 +162,10 @@ def pair_sums(k: Gram, l: Gram) -> PairSums:
     if k.factor is not None and l.factor is not None:
         joint = (k.factor.mT @ l.factor).square().sum()
         return PairSums(joint, _sums_of_factor(k, k.factor), _sums_of_factor(l, l.factor))
+    on_gpu = _gpu.pair(k.x, l.x, k.kernel, l.kernel, torch.ones_like(k.x[:, 0])) if k.single and l.single else None
+    if on_gpu is not None:
+        joint, k_rows, l_rows, k_squares, l_squares = on_gpu.sums_with_squares((k.offset, l.offset))
+        return PairSums(joint, GramSums(k_rows, k.diagonal(), k_squares), GramSums(l_rows, l.diagonal(), l_squares))
     if l.factor is not None:
         joint, k_sums = _sums_beside_factor(k, l.factor)
         return PairSums(joint, k_sums, _sums_of_factor(l, l.factor))
@@ -215,6 +227,9 @@ def cubic_sums(k: Gram, sums: GramSums) -> CubicSums:
     one pass over the pairs.
     """
     d = sums.centered.diagonal
+    on_gpu = _gpu.one(k.x, k.kernel) if k.single else None
+    if on_gpu is not None:
+        return _cubic_sums_on_gpu(k, on_gpu, sums)
     cubes, weighted, quadratic = (k.x.new_zeros(()) for _ in range(3))
     for rows, columns in pairs(k.n, k.x.device):
         tile = k.centered_tile(sums.rows, rows, columns)
@@ -227,15 +242,32 @@ def cubic_sums(k: Gram, sums: GramSums) -> CubicSums:
     return CubicSums(_trace_of_cube(k, sums), cubes, (d * d) @ d, weighted, quadratic)
 
 
-def _trace_of_cube(k: Gram, sums: GramSums) -> Tensor:
+def _cubic_sums_on_gpu(k: Gram, on_gpu: OnGPU, sums: GramSums) -> CubicSums:
+    d = sums.centered.diagonal
+    a = sums.rows / k.n
+    cubes, weighted, quadratic = on_gpu.cubes(a - a.mean() / 2 + k.offset / 2, d)
+    if on_gpu.multiplies:
+        trace = _trace_of_cube(k, sums, lambda b: _centered(on_gpu.times(_centered(b))))
+    else:
+        trace = _trace_of_cube(k, sums)
+    cubed = (d * d) @ d  # of the diagonal: each sum above is over distinct rows
+    return CubicSums(trace, cubes + cubed, cubed, weighted + cubed, quadratic + cubed)
+
+
+def _centered(b: Tensor) -> Tensor:
+    return b - b.mean(dim=0)
+
+
+def _trace_of_cube(k: Gram, sums: GramSums, times: Callable[[Tensor], Tensor] | None = None) -> Tensor:
     if k.factor is not None:
-        centered = k.factor - k.factor.mean(dim=0)
+        centered = _centered(k.factor)
         small = centered.mT @ centered
         return _inner(small @ small, small)
     if k.n > CUBE_ROWS:
+        times = times or (lambda b: _centered_times(k, sums, b))
         signs = torch.randint(2, (k.n, VECTORS), generator=torch.Generator().manual_seed(0)).to(k.x) * 2 - 1
-        once = _centered_times(k, sums, signs)
-        return _inner(once, _centered_times(k, sums, once)) / VECTORS
+        once = times(signs)
+        return _inner(once, times(once)) / VECTORS
     trace = k.x.new_zeros(())
     panels = [slice(i, min(i + PANEL, k.n)) for i in range(0, k.n, PANEL)]
     for first, rows in enumerate(panels):

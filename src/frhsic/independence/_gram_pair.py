@@ -156,7 +156,7 @@ def gram_pair(
 
 def _gram(x: Tensor, kernel: Kernel | None, name: str) -> tuple[Gram, str]:
     kernel, rule = default_gaussian(x, name=name) if kernel is None else (kernel_or_median(kernel, x, name), "given")
-    return Gram.of(working_copy(x, kernel), kernel), rule
+    return Gram.of(working_copy(x, kernel), kernel, single=x.dtype == torch.float32), rule
 
 
 def _bandwidths(kernel: Kernel) -> tuple[float, ...]:

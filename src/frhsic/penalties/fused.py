@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from frhsic.dependence import _gpu
 from frhsic.kernels import Gaussian
 
 
@@ -34,28 +35,23 @@ class _GaussianInner(torch.autograd.Function):
     """Takes leading batch dimensions, so that vmap costs no more than one call on stacked tensors."""
 
     @staticmethod
-    def forward(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        centered = _centered(z)
-        w = _weighted(centered, g)
-        rows = w.sum(-1)
-        return rows.sum(-1), w, rows, centered
+    def forward(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+        return _gpu.gaussian_inner(_centered(z), g) or _value_and_slope(z, g)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, ...]) -> None:
-        ctx.mark_non_differentiable(*output[1:])
-        ctx.set_materialize_grads(False)  # else a matrix of zeros is made for W, only to be ignored
-        ctx.save_for_backward(*inputs, *output[1:])
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)  # else a matrix of zeros is made for the slope, only to be ignored
+        ctx.save_for_backward(*inputs, output[1])
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-        z, g, w, rows, centered = ctx.saved_tensors
+        z, g, slope = ctx.saved_tensors
         if upstream is None:
             return None, None
-        if torch.is_grad_enabled():  # for a second derivative W must be a function of z again
-            centered = _centered(z)
-            w = _weighted(centered, g)
-            rows = w.sum(-1)
-        slope = (w @ centered - rows[..., None] * centered) * (2 * upstream)[..., None, None]
+        if torch.is_grad_enabled():  # for a second derivative the slope must be a function of z again
+            _, slope = _value_and_slope(z, g)
+        slope = slope * (2 * upstream)[..., None, None]
         if not ctx.needs_input_grad[1]:
             return slope, None
         return slope, (upstream[..., None, None] * Gaussian(1.0)(z, z)).sum_to_size(g.shape)
@@ -67,7 +63,15 @@ class _GaussianInner(torch.autograd.Function):
         if in_dims[1] is not None:
             g = g.movedim(in_dims[1], 0)
             g = g[(slice(None), *[None] * (z.ndim - g.ndim))]
-        return _GaussianInner.apply(z, g), (0, 0, 0, 0)  # type: ignore[no-untyped-call]  # torch gives apply no types
+        return _GaussianInner.apply(z, g), (0, 0)  # type: ignore[no-untyped-call]  # torch gives apply no types
+
+
+def _value_and_slope(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the value and half its gradient."""
+    centered = _centered(z)
+    w = _weighted(centered, g)
+    rows = w.sum(-1)
+    return rows.sum(-1), w @ centered - rows[..., None] * centered
 
 
 def _centered(z: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from frhsic.kernels import Gaussian, Kernel, squared_distances
 from frhsic.penalties.base import Batch, Condition, Penalty, one_of, positive, whole
+from frhsic.penalties.whitening import whitened
 
 ScaleZ = Literal["normalized", "standardized", "whitened", "step", "published"]
 
@@ -22,9 +23,6 @@ SLACK = 1e-5
 
 SMALLEST = 1e-6
 """Least spread that a representation is divided by."""
-
-WHITENING_RIDGE = 0.1
-"""Added to the variance of each direction when z is whitened, in units of the variance of a coordinate."""
 
 
 class ScaledPenalty(Penalty):
@@ -111,7 +109,7 @@ class ScaledPenalty(Penalty):
         if self.scale_z == "standardized":
             return standardized(z, batch.shares) / math.sqrt(2 * z.shape[1])
         if self.scale_z == "whitened":
-            return whitened(z, batch.shares) / math.sqrt(2 * z.shape[1])
+            return whitened(z, batch.shares, smallest=SMALLEST) / math.sqrt(2 * z.shape[1])
         assert self.scale_z_now is not None
         return z / self.scale_z_now.to(z)
 
@@ -170,29 +168,3 @@ def standardized(z: Tensor, w: Tensor) -> Tensor:
     """
     centered = z - w @ z
     return centered / (w @ (centered * centered)).clamp_min(SMALLEST**2).sqrt()
-
-
-def whitened(z: Tensor, w: Tensor) -> Tensor:
-    r"""Columns of mean 0, uncorrelated and of variance 1 under the weights, up to the ridge.
-
-    :math:`u L^{-\top}` with u standardized and :math:`L L^\top = R + \varepsilon I`, R the correlation matrix. Kernels
-    of distances and inner products give the same for every root. A direction of variance v is left with variance
-    :math:`v / (v + \varepsilon)`, which limits the noise of directions that hardly vary.
-
-    Examples
-    --------
-    Two equal coordinates, with variance 2 along their mean, and a third.
-
-    >>> z = torch.tensor([[0.0, 0.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 9.0], [2.0, 2.0, 9.0]])
-    >>> white = whitened(z, torch.full((4,), 0.25))
-    >>> (white.mT @ white / 4).trace()  # 2 / 2.1 and 1 / 1.1
-    tensor(1.8615)
-    """
-    unit = standardized(z, w)
-    wide = unit.to(torch.promote_types(z.dtype, torch.float32))  # torch has no Cholesky in half precision
-    ridge = WHITENING_RIDGE * torch.eye(z.shape[1], dtype=wide.dtype, device=z.device)
-    factor, _ = torch.linalg.cholesky_ex(
-        (w[:, None].to(wide) * wide).mT @ wide + ridge
-    )  # cholesky would wait for the GPU
-    white: Tensor = torch.linalg.solve_triangular(factor, wide.mT, upper=False).mT
-    return white.to(z.dtype)

@@ -1,0 +1,222 @@
+"""Time, memory and error of exact HSIC on a GPU, and of training with the default penalty, in one run.
+
+    python benchmarks/gpu.py                        # every section, on the GPU
+    python benchmarks/gpu.py --only hsic --most 18  # up to 2 ** 18 rows
+
+Sections: `hsic` (this library's GPU kernels, its tiles in float64 and plain PyTorch in float32 side by side, for
+growing n, with the error relative to float64), `gradient`, `gamma` (the test of independence), `features`, `training`
+(45 models on random data of Adult's shape, and one model on two columns). Times are medians after a warm-up; memory is
+the highest above the inputs. The results go to a JSON file with the name of the GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from frhsic.dependence import _gpu, hsic, hsic_features
+from frhsic.fleet import Member, Recipe, TrainingData, grid, mlp_encoder, train
+from frhsic.independence import gamma_test
+from frhsic.kernels import Gaussian
+from frhsic.penalties import HSIC
+
+RESULTS = Path(__file__).parent / "results" / "gpu.json"
+KERNELS = Gaussian(10.0), Gaussian(1.4)
+COLUMNS = 50
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas")
+    parser.add_argument("--least", type=int, default=14, help="smallest power of two of rows")
+    parser.add_argument("--most", type=int, default=20, help="largest power of two of rows")
+    parser.add_argument("--epochs", type=int, default=200, help="epochs of the models on Adult")
+    parser.add_argument("--rows", type=int, default=26_048, help="rows of random data of Adult's shape")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args(argv)
+    device = torch.device(options.device)
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+    records: dict[str, Any] = {"device": name, "torch": torch.__version__, "columns": COLUMNS}
+    print(f"torch {torch.__version__} on {name}, d = {COLUMNS}")
+    for section in options.only.split(","):
+        records[section] = SECTIONS[section](options, device)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(records, indent=1) + "\n")
+
+
+def sample(n: int, device: torch.device, strength: float = 1.0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator(device=device).manual_seed(n)
+    z = torch.randn(n, COLUMNS, generator=generator, device=device)
+    return z, strength * z[:, :1] + torch.randn(n, 1, generator=generator, device=device)
+
+
+def plain_hsic(z: Tensor, s: Tensor) -> Tensor:
+    """HSIC in float32 by PyTorch alone, by panels of rows: what one would write without a library."""
+    n = len(z)
+    joint = torch.zeros((), device=z.device)
+    a, b = torch.empty(n, device=z.device), torch.empty(n, device=z.device)
+    step = max(1, (1 << 28) // n)
+    for i in range(0, n, step):
+        k = torch.exp(torch.cdist(z[i : i + step], z).square() * (-0.5 / KERNELS[0].bandwidth ** 2))
+        l = torch.exp((s[i : i + step] - s.mT).square() * (-0.5 / KERNELS[1].bandwidth ** 2))
+        a[i : i + step], b[i : i + step] = k.mean(1), l.mean(1)
+        joint += (k * l).sum() / n**2
+    return joint - 2 * (a * b).mean() + a.mean() * b.mean()
+
+
+@contextmanager
+def tiles() -> Iterator[None]:
+    """Leave the GPU kernels out: tiles in float64."""
+    usable = _gpu.usable
+    _gpu.usable = lambda x: False
+    try:
+        yield
+    finally:
+        _gpu.usable = usable
+
+
+def measured(call: Callable[[], object], device: torch.device, repeats: int = 3) -> dict[str, float]:
+    """Return the median of the seconds of a call, and its peak memory in MB above what is held before."""
+    call()
+    seconds, peak = [], 0.0
+    for _ in range(repeats):
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+            held = torch.cuda.memory_allocated()
+        start = time.perf_counter()
+        call()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+            peak = (torch.cuda.max_memory_allocated() - held) / 1e6
+        seconds.append(time.perf_counter() - start)
+    return {"seconds": sorted(seconds)[repeats // 2], "megabytes": peak}
+
+
+def growth(points: list[tuple[int, float]]) -> float:
+    """Return the slope of log time in log n over the upper half of the points."""
+    upper = points[len(points) // 2 :] if len(points) > 3 else points
+    if len(upper) < 2:
+        return math.nan
+    (n, first), (m, last) = upper[0], upper[-1]
+    return math.log(last / first) / math.log(m / n)
+
+
+def show_hsic(options: argparse.Namespace, device: torch.device) -> list[dict[str, float]]:
+    print(f"\n{'n':>9} {'kernels':>10} {'tiles':>10} {'plain':>10} {'ratio':>8} {'ratio':>8} {'MB':>6} {'error':>9}")
+    records = []
+    for power in range(options.least, options.most + 1, 1):
+        n = 1 << power
+        z, s = sample(n, device)
+        ours = measured(partial(hsic, z, s, *KERNELS), device, 1 if power >= 20 else 3)
+        record = {"n": n, **ours}
+        line = f"{n:>9} {1e3 * ours['seconds']:>8.2f}ms"
+        if power <= 18:
+            with tiles():
+                double = measured(lambda: hsic(z.double(), s.double(), *KERNELS), device, 1)  # noqa: B023
+                truth = float(hsic(z.double(), s.double(), *KERNELS))
+            plain = measured(partial(plain_hsic, z, s), device, 1)
+            record |= {"tiles": double["seconds"], "plain": plain["seconds"], "value": truth}
+            record |= {"error": abs(float(hsic(z, s, *KERNELS)) / truth - 1)}
+            record |= {"plain_error": abs(float(plain_hsic(z, s)) / truth - 1)}
+            line += f" {1e3 * double['seconds']:>8.1f}ms {1e3 * plain['seconds']:>8.1f}ms"
+            line += f" {double['seconds'] / ours['seconds']:>8.1f} {plain['seconds'] / ours['seconds']:>8.1f}"
+            line += f" {ours['megabytes']:>6.0f} {record['error']:>9.1e}"
+        else:
+            line += f" {'':43}{ours['megabytes']:>6.0f}"
+        print(line, flush=True)
+        records.append(record)
+    print(f"time grows as n ** {growth([(int(r['n']), r['seconds']) for r in records]):.2f}")
+    return records
+
+
+def show_gradient(options: argparse.Namespace, device: torch.device) -> list[dict[str, float]]:
+    records = []
+    for power in sorted({min(16, options.most), min(17, options.most)}):
+        z, s = sample(1 << power, device)
+
+        def both(z: Tensor = z, s: Tensor = s) -> Tensor:
+            rows = z.clone().requires_grad_()
+            hsic(rows, s, *KERNELS).backward()
+            assert rows.grad is not None
+            return rows.grad
+
+        record = {"n": 1 << power, **measured(both, device)}
+        if power <= 16:
+            with tiles():
+                truth = both(z.double(), s.double())
+            record["error"] = float((both() - truth).norm() / truth.norm())
+        print(f"\nvalue and gradient at n = {1 << power:,}: {record}")
+        records.append(record)
+    return records
+
+
+def show_gamma(options: argparse.Namespace, device: torch.device) -> list[dict[str, float]]:
+    records = []
+    for power in sorted({min(15, options.most), min(18, options.most)}):
+        z, s = sample(1 << power, device, 0.02)
+        record = {"n": 1 << power, **measured(partial(gamma_test, z, s), device, 1)}
+        record["pvalue"] = gamma_test(z, s).pvalue
+        if power <= 15:
+            with tiles():
+                record["pvalue_float64"] = gamma_test(z.double(), s.double()).pvalue
+        print(f"\ngamma test at n = {1 << power:,}: {record}")
+        records.append(record)
+    return records
+
+
+def show_features(options: argparse.Namespace, device: torch.device) -> list[dict[str, float]]:
+    records = []
+    for power in range(options.least, options.most + 1, 2):
+        z, s = sample(1 << power, device)
+        call = partial(hsic_features, z, s, *KERNELS, random_state=0)
+        records.append({"n": 1 << power, **measured(call, device, 1)})
+    slope = growth([(int(r["n"]), r["seconds"]) for r in records])
+    last = records[-1]
+    print(f"\nhsic_features: {1e3 * last['seconds']:.1f} ms at n = {last['n']:,}; grows as n ** {slope:.2f}")
+    return records
+
+
+def show_training(options: argparse.Namespace, device: torch.device) -> dict[str, float]:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(5, options.rows, 107, generator=generator)
+    s = torch.rand(5, options.rows, 1, generator=generator)
+    adult = TrainingData(x, (x[..., 0] + s[..., 0] > 1).float(), s)
+    members = grid([0.0, 0.1, 0.5, 1, 5, 10, 50, 100, 500], range(42, 47), range(5))
+    inputs = torch.rand(min(20_000, options.rows), 2, generator=generator)
+    one = TrainingData.of(inputs, (inputs[:, 1] > 0.5).float(), inputs[:, :1])
+    record: dict[str, float] = {}
+    for name, penalty in (("none", None), ("published", HSIC.published), ("hsic", HSIC)):
+        recipe = Recipe("binary", penalty, epochs=options.epochs)
+        record[f"45 models, {name}"] = train(adult, members, recipe, device=device).seconds
+        encoder = partial(mlp_encoder, 2, 50, 8)
+        recipes = [Recipe("binary", penalty, encoder, epochs=epochs) for epochs in (10, 10, 50)]
+        _, few, many = (train(one, [Member(1.0, 42)], recipe, device=device).seconds for recipe in recipes)
+        record[f"one epoch, {name}"] = (many - few) / 40  # without the start
+    print(f"\nseconds; 45 models × {options.epochs} epochs on data of Adult's shape, and one epoch of one model:")
+    for name, value in record.items():
+        print(f"  {name:24}{value:9.4f}")
+    return record
+
+
+SECTIONS: dict[str, Callable[[argparse.Namespace, torch.device], Any]] = {
+    "hsic": show_hsic,
+    "gradient": show_gradient,
+    "gamma": show_gamma,
+    "features": show_features,
+    "training": show_training,
+}
+
+if __name__ == "__main__":
+    main()

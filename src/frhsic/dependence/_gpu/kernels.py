@@ -1,0 +1,370 @@
+"""GPU kernels: sums over pairs of rows, and products of a Gram matrix with a thin matrix.
+
+Distances between many columns come from the matrix units. Each coordinate is the sum of two float16 numbers, which
+together hold 22 bits; of the four products all but the smallest are summed in float32. That is as exact as three tf32
+passes, at half their cost. Entries are float32. Sums over a tile are float32, of entries minus their mean; across tiles
+they are 64-bit integers, whose sum does not depend on the order, or float64 in a fixed order.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _exponential(m, FAST: tl.constexpr):
+    """2 to the power m. Denormal results are 0 in the fast version, which saves three instructions per pair."""
+    if FAST:
+        return tl.inline_asm_elementwise(
+            "ex2.approx.ftz.f32 $0, $1;", "=f,f", [m], dtype=tl.float32, is_pure=True, pack=1
+        )
+    return tl.exp2(m)
+
+
+@triton.jit
+def _factor(m, FAMILY: tl.constexpr, SHIFTED: tl.constexpr, FAST: tl.constexpr):
+    """Return a factor, minus 1 if it is shifted and radial."""
+    if FAMILY == 2:
+        return m
+    if FAMILY == 1:
+        r = tl.rsqrt(1 - m)
+        if SHIFTED:
+            return m * r * r / (r + 1)
+        return r
+    if SHIFTED:
+        u = m * 0.6931471805599453
+        series = 1 + u / 6 * (1 + u / 7 * (1 + u / 8))
+        series = u * (1 + u / 2 * (1 + u / 3 * (1 + u / 4 * (1 + u / 5 * series))))
+        return tl.where(tl.abs(u) < 0.5, series, _exponential(m, FAST) - 1)
+    return _exponential(m, FAST)
+
+
+@triton.jit
+def _metric(x, stride, i, j, METRIC: tl.constexpr, START: tl.constexpr, STOP: tl.constexpr):
+    """Minus a distance, or an inner product, from the coordinates of rows i and j."""
+    total = tl.zeros([i.shape[0], j.shape[0]], tl.float32)
+    for c in range(START, STOP):
+        a = tl.load(x + c * stride + i)[:, None]
+        b = tl.load(x + c * stride + j)[None, :]
+        if METRIC == 0:
+            total -= (a - b) * (a - b)
+        elif METRIC == 1:
+            total -= tl.abs(a - b)
+        else:
+            total += a * b
+    return total
+
+
+@triton.jit
+def _entries(
+    product, half_i, half_j, x, stride, numbers, i, j,
+    CODES: tl.constexpr, VIEWS: tl.constexpr, SHIFTED: tl.constexpr, MATRIX: tl.constexpr, FAST: tl.constexpr,
+):  # fmt: skip
+    """Entries of a kernel, minus its constant if not MATRIX; else `product` holds minus the squared distances."""
+    total = product
+    if not MATRIX:
+        total = product * 0.0 - tl.load(numbers)  # in the layout of the product, so that no tile changes its layout
+    value = total
+    metric = product
+    for f in tl.static_range(len(CODES)):
+        if not MATRIX:
+            if CODES[f] & 128:
+                metric = _metric(
+                    x, stride, i, j,
+                    VIEWS[3 * (CODES[f] >> 9)], VIEWS[3 * (CODES[f] >> 9) + 1], VIEWS[3 * (CODES[f] >> 9) + 2],
+                )  # fmt: skip
+            m = metric
+        elif CODES[f] & 3 == 2:
+            m = (product - half_i[:, None] - half_j[None, :]) * 0.5
+        else:
+            m = product
+        if CODES[f] & 4:
+            m = m * tl.load(numbers + 1 + 2 * f)
+        factor = _factor(m, CODES[f] & 3, SHIFTED, FAST)
+        if CODES[f] & 8:
+            value = factor
+        elif not SHIFTED:
+            value = value * factor
+        else:  # ab - αβ = (a-α)(b-β) + β(a-α) + α(b-β), with offsets α, β of 1 (radial) or 0
+            joined = value * factor
+            if CODES[f] & 3 != 2:
+                joined += value
+            if CODES[f] & 64:
+                joined += factor
+            value = joined
+        if CODES[f] & 16:
+            if CODES[f] & 32:
+                value = value * tl.load(numbers + 2 + 2 * f)
+            if MATRIX and CODES[f] & 256:
+                total = value
+            else:
+                total += value
+    return total
+
+
+@triton.jit
+def halve(
+    x, center, high, low, half, n, d, stride_row, stride_column, factor,
+    WIDTH: tl.constexpr, SPAN: tl.constexpr, BI: tl.constexpr,
+):  # fmt: skip
+    """Centre and scale rows, and write each coordinate as the sum of two float16 numbers."""
+    i = tl.program_id(0).to(tl.int64) * BI + tl.arange(0, BI)
+    c = tl.arange(0, SPAN)
+    there = (i[:, None] < n) & (c[None, :] < d)
+    rows = tl.load(x + i[:, None] * stride_row + c[None, :] * stride_column, mask=there, other=0.0).to(tl.float64)
+    rows = tl.where(there, (rows - tl.load(center + c, mask=c < d, other=0.0)[None, :]) * factor, 0.0)
+    upper = rows.to(tl.float32).to(tl.float16)
+    lower = (rows - upper.to(tl.float64)).to(tl.float32).to(tl.float16)
+    place = i[:, None] * WIDTH + c[None, :]
+    tl.store(high + place, upper, mask=c[None, :] < WIDTH)
+    tl.store(low + place, lower, mask=c[None, :] < WIDTH)
+    # of the product that the matrix units compute, so that equal rows are at distance 0
+    product = upper.to(tl.float64) * (upper.to(tl.float64) + 2 * lower.to(tl.float64))
+    tl.store(half + i, (-0.5 * tl.sum(product, 1)).to(tl.float32))
+
+
+@triton.jit
+def _minus_distances(high_i, low_i, high_j, low_j, half_i, half_j, r, c, WIDTH: tl.constexpr, STEP: tl.constexpr):
+    """Minus the squared distances between rows r and c, from coordinates in two halves."""
+    total = half_i[:, None] + half_j[None, :]
+    k = tl.arange(0, STEP)
+    for start in range(0, WIDTH, STEP):
+        left = r[:, None] * WIDTH + start + k[None, :]
+        right = c[None, :] * WIDTH + start + k[:, None]
+        upper_i, lower_i = tl.load(high_i + left), tl.load(low_i + left)
+        upper_j, lower_j = tl.load(high_j + right), tl.load(low_j + right)
+        total = tl.dot(lower_i, upper_j, total)
+        total = tl.dot(upper_i, lower_j, total)
+        total = tl.dot(upper_i, upper_j, total)
+    return total
+
+
+@triton.jit
+def pair_sums(
+    high_i, low_i, half_i, high_j, low_j, half_j, x, stride_x, numbers_k, y, stride_y, numbers_l, w,
+    rows_k, rows_l, partial, first_i, first_j, n, blocks_i, fixed_k, fixed_l,
+    K_CODES: tl.constexpr, K_VIEWS: tl.constexpr, K_SHIFTED: tl.constexpr,
+    L_CODES: tl.constexpr, L_VIEWS: tl.constexpr, L_SHIFTED: tl.constexpr,
+    MATRIX: tl.constexpr, WIDTH: tl.constexpr, STEP: tl.constexpr, WEIGHTED: tl.constexpr, SQUARES: tl.constexpr,
+    FAST: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr, SEGMENT: tl.constexpr,
+):  # fmt: skip
+    """Sums over the pairs i < j of a block of columns j and a segment of blocks of rows i."""
+    block = tl.program_id(0)
+    segment = tl.program_id(1)
+    start = segment * SEGMENT
+    stop = tl.minimum(start + SEGMENT, blocks_i)
+    if first_i == first_j:
+        stop = tl.minimum(stop, ((block + 1) * BJ + BI - 1) // BI)
+    if start >= stop:
+        return
+    c = block * BJ + tl.arange(0, BJ)
+    j = first_j + c
+    own_half_j = tl.zeros([BJ], tl.float32)
+    if MATRIX:
+        own_half_j = tl.load(half_j + c)
+    columns_k = tl.zeros([BI, BJ], tl.float32)
+    columns_l = tl.zeros([BI, BJ], tl.float32)
+    joint = tl.zeros([BI], tl.float64)
+    squares_k = tl.zeros([BI], tl.float64)
+    squares_l = tl.zeros([BI], tl.float64)
+    weight_j = tl.zeros([BJ], tl.float32)
+    if WEIGHTED:
+        weight_j = tl.load(w + j)
+    for b in tl.range(start, stop):
+        r = b * BI + tl.arange(0, BI)
+        i = first_i + r
+        own_half_i = tl.zeros([BI], tl.float32)
+        product = tl.zeros([BI, BJ], tl.float32)
+        if MATRIX:
+            own_half_i = tl.load(half_i + r)
+            product = _minus_distances(high_i, low_i, high_j, low_j, own_half_i, own_half_j, r, c, WIDTH, STEP)
+        k = _entries(
+            product, own_half_i, own_half_j, x, stride_x, numbers_k, i, j, K_CODES, K_VIEWS, K_SHIFTED, MATRIX, FAST
+        )
+        l = _entries(
+            product, own_half_i, own_half_j, y, stride_y, numbers_l, i, j, L_CODES, L_VIEWS, L_SHIFTED, False, FAST
+        )
+        if (first_i + b * BI + BI > first_j + block * BJ) | (first_j + block * BJ + BJ > n):
+            counts = (i[:, None] < j[None, :]) & (j[None, :] < n)
+            k = tl.where(counts, k, 0.0)
+            l = tl.where(counts, l, 0.0)
+        if WEIGHTED:
+            weight_i = tl.load(w + i)
+            columns_k += k * weight_i[:, None]
+            columns_l += l * weight_i[:, None]
+            of_rows_k = tl.sum(k * weight_j[None, :], 1)
+            of_rows_l = tl.sum(l * weight_j[None, :], 1)
+            joint += (tl.sum(k * l * weight_j[None, :], 1) * weight_i).to(tl.float64)
+        else:
+            columns_k += k
+            columns_l += l
+            of_rows_k = tl.sum(k, 1)
+            of_rows_l = tl.sum(l, 1)
+            joint += tl.sum(k * l, 1).to(tl.float64)
+        if SQUARES:
+            squares_k += tl.sum(k * k, 1).to(tl.float64)
+            squares_l += tl.sum(l * l, 1).to(tl.float64)
+        _add(rows_k + i, of_rows_k, fixed_k)
+        _add(rows_l + i, of_rows_l, fixed_l)
+    _add(rows_k + j, tl.sum(columns_k, 0), fixed_k)
+    _add(rows_l + j, tl.sum(columns_l, 0), fixed_l)
+    place = partial + 3 * (segment * tl.num_programs(0) + block)
+    tl.store(place, tl.sum(joint, 0))
+    if SQUARES:
+        tl.store(place + 1, tl.sum(squares_k, 0))
+        tl.store(place + 2, tl.sum(squares_l, 0))
+
+
+@triton.jit
+def _add(place, value, fixed):
+    """Add a value as a 64-bit integer: such sums are exact, and the same in every order."""
+    tl.atomic_add(place, (value.to(tl.float64) * fixed).to(tl.int64), sem="relaxed")
+
+
+@triton.jit
+def _slopes(product, half_i, half_j, numbers, CODES: tl.constexpr, FAST: tl.constexpr):
+    """Derivatives of a kernel with respect to minus the squared distance, and to the inner product."""
+    nothing = product * 0.0
+    by_distance = nothing
+    by_product = nothing
+    value = nothing
+    of_distance = nothing
+    of_product = nothing
+    for f in tl.static_range(len(CODES)):
+        scale = tl.load(numbers + 1 + 2 * f)
+        if CODES[f] & 3 == 2:
+            factor = (product - half_i[:, None] - half_j[None, :]) * (0.5 * scale)
+            change_distance = nothing
+            change_product = nothing + scale
+        else:
+            factor = _factor(product * scale, CODES[f] & 3, False, FAST)
+            if CODES[f] & 3 == 0:
+                change_distance = factor * (0.6931471805599453 * scale)
+            else:
+                change_distance = factor * factor * factor * (0.5 * scale)
+            change_product = nothing
+        if CODES[f] & 8:
+            value, of_distance, of_product = factor, change_distance, change_product
+        else:
+            of_distance = of_distance * factor + value * change_distance
+            of_product = of_product * factor + value * change_product
+            value = value * factor
+        if CODES[f] & 16:
+            coefficient = tl.load(numbers + 2 + 2 * f)
+            by_distance += of_distance * coefficient
+            by_product += of_product * coefficient
+    return by_distance, by_product
+
+
+@triton.jit
+def gram_products(
+    high_i, low_i, half_i, high_b, low_b, y, stride_y, numbers_k, numbers_l, shift, w, out, sums, n, blocks, boost,
+    K_CODES: tl.constexpr, K_SHIFTED: tl.constexpr,
+    L_CODES: tl.constexpr, L_VIEWS: tl.constexpr, L_SHIFTED: tl.constexpr,
+    GRADIENT: tl.constexpr, LINEAR: tl.constexpr, WEIGHTED: tl.constexpr,
+    WIDTH: tl.constexpr, STEP: tl.constexpr, THIN: tl.constexpr, GROUP: tl.constexpr,
+    FAST: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr,
+):  # fmt: skip
+    """Product of a matrix with a thin matrix b in halves, and its row sums.
+
+    The matrix is K, or for the gradient of Σ G ∘ K the matrix G times the slopes of K, with G = L + shift_i + shift_j.
+    """
+    r = tl.program_id(0) * BI + tl.arange(0, BI)
+    group = tl.program_id(1) * GROUP + tl.arange(0, GROUP)
+    own_half_i = tl.load(half_i + r)
+    total = tl.zeros([BI, GROUP], tl.float32)
+    of_rows = tl.zeros([BI], tl.float64)
+    shift_i = tl.zeros([BI], tl.float32)
+    if GRADIENT:
+        shift_i = tl.load(shift + r)
+    for b in tl.range(0, blocks):
+        c = b * BJ + tl.arange(0, BJ)
+        own_half_j = tl.load(half_i + c)
+        product = _minus_distances(high_i, low_i, high_i, low_i, own_half_i, own_half_j, r, c, WIDTH, STEP)
+        if GRADIENT:
+            g = _entries(
+                product, own_half_i, own_half_j, y, stride_y, numbers_l, r, c, L_CODES, L_VIEWS, L_SHIFTED, False, FAST
+            )
+            g = (g + shift_i[:, None] + tl.load(shift + c)[None, :]) * boost
+            by_distance, by_product = _slopes(product, own_half_i, own_half_j, numbers_k, K_CODES, FAST)
+            first = g * by_distance
+            matrix = first
+            if LINEAR:
+                matrix = first + g * by_product * 0.5
+        else:
+            first = _entries(
+                product, own_half_i, own_half_j, y, stride_y, numbers_k, r, c, K_CODES, L_VIEWS, K_SHIFTED, True, FAST
+            )
+            first = first * boost
+            matrix = first
+        if WEIGHTED:
+            weight = tl.load(w + c)[None, :]
+            first = first * weight
+            matrix = matrix * weight
+        if b == blocks - 1:
+            first = tl.where(c[None, :] < n, first, 0.0)
+            matrix = tl.where(c[None, :] < n, matrix, 0.0)
+        of_rows += tl.sum(first, 1).to(tl.float64)
+        upper = matrix.to(tl.float16)
+        lower = (matrix - upper.to(tl.float32)).to(tl.float16)
+        place = c[:, None] * THIN + group[None, :]
+        upper_b, lower_b = tl.load(high_b + place), tl.load(low_b + place)
+        # A new sum for each tile: the matrix units truncate, and over many tiles that would add up.
+        piece = tl.dot(lower, upper_b)
+        piece = tl.dot(upper, lower_b, piece)
+        piece = tl.dot(upper, upper_b, piece)
+        total += piece
+    tl.store(out + r[:, None] * THIN + group[None, :], total)
+    if tl.program_id(1) == 0:
+        tl.store(sums + r, of_rows)
+
+
+@triton.jit
+def pair_cubes(
+    high_i, low_i, half_i, high_j, low_j, half_j, x, stride_x, numbers, means, diagonal,
+    partial, first_i, first_j, n, blocks_i,
+    CODES: tl.constexpr, VIEWS: tl.constexpr, SHIFTED: tl.constexpr,
+    MATRIX: tl.constexpr, WIDTH: tl.constexpr, STEP: tl.constexpr,
+    FAST: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr, SEGMENT: tl.constexpr,
+):  # fmt: skip
+    """Sums over i < j of A³, A² (d_i + d_j) and A d_i d_j, where A is centred with half the grand mean in each mean."""
+    block = tl.program_id(0)
+    segment = tl.program_id(1)
+    start = segment * SEGMENT
+    stop = tl.minimum(start + SEGMENT, blocks_i)
+    if first_i == first_j:
+        stop = tl.minimum(stop, ((block + 1) * BJ + BI - 1) // BI)
+    if start >= stop:
+        return
+    c = block * BJ + tl.arange(0, BJ)
+    j = first_j + c
+    own_half_j = tl.zeros([BJ], tl.float32)
+    if MATRIX:
+        own_half_j = tl.load(half_j + c)
+    mean_j = tl.load(means + j)
+    diagonal_j = tl.load(diagonal + j)
+    cubes = tl.zeros([BI], tl.float64)
+    weighted = tl.zeros([BI], tl.float64)
+    quadratic = tl.zeros([BI], tl.float64)
+    for b in tl.range(start, stop):
+        r = b * BI + tl.arange(0, BI)
+        i = first_i + r
+        own_half_i = tl.zeros([BI], tl.float32)
+        product = tl.zeros([BI, BJ], tl.float32)
+        if MATRIX:
+            own_half_i = tl.load(half_i + r)
+            product = _minus_distances(high_i, low_i, high_j, low_j, own_half_i, own_half_j, r, c, WIDTH, STEP)
+        a = _entries(product, own_half_i, own_half_j, x, stride_x, numbers, i, j, CODES, VIEWS, SHIFTED, MATRIX, FAST)
+        a = a - tl.load(means + i)[:, None] - mean_j[None, :]
+        if (first_i + b * BI + BI > first_j + block * BJ) | (first_j + block * BJ + BJ > n):
+            a = tl.where((i[:, None] < j[None, :]) & (j[None, :] < n), a, 0.0)
+        diagonal_i = tl.load(diagonal + i)
+        squares = a * a
+        cubes += tl.sum(squares * a, 1).to(tl.float64)
+        weighted += (tl.sum(squares, 1) * diagonal_i + tl.sum(squares * diagonal_j[None, :], 1)).to(tl.float64)
+        quadratic += (tl.sum(a * diagonal_j[None, :], 1) * diagonal_i).to(tl.float64)
+    place = partial + 3 * (segment * tl.num_programs(0) + block)
+    tl.store(place, tl.sum(cubes, 0))
+    tl.store(place + 1, tl.sum(weighted, 0))
+    tl.store(place + 2, tl.sum(quadratic, 0))

@@ -1,0 +1,158 @@
+"""GPU kernels of HSIC, in Triton's interpreter where there is no GPU: values, gradients and moments against float64.
+
+The interpreter is chosen when Triton is imported, so these tests run in a process of their own:
+``TRITON_INTERPRET=1 pytest tests/test_hsic_gpu.py``.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+
+from frhsic.dependence import _gpu, hsic, hsic_unbiased, moments
+from frhsic.dependence.moments import Gram, cubic_sums, pair_sums
+from frhsic.kernels import (
+    Gaussian,
+    HalfDistance,
+    InverseMultiquadric,
+    Laplacian,
+    Linear,
+    PerColumn,
+    per_column_gaussians,
+)
+
+pytest.importorskip("triton")
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+needs_kernels = pytest.mark.skipif(
+    not (INTERPRETED or torch.cuda.is_available()), reason="needs a GPU, or TRITON_INTERPRET=1"
+)
+DEVICE = "cuda" if torch.cuda.is_available() and not INTERPRETED else "cpu"
+N = 100
+
+CASES = {
+    "gaussian": (20, 1, Gaussian(6.0), Gaussian(1.0)),
+    "far from zero": (20, 1, Gaussian(6.0), Gaussian(1.0)),
+    "wide": (100, 1, Gaussian(14.0), Laplacian(1.0)),
+    "few columns": (3, 2, Gaussian(2.0), PerColumn((Gaussian(1.0), Gaussian(2.0)))),
+    "laplacian": (6, 1, Laplacian(5.0), InverseMultiquadric(1.0)),
+    "narrow": (20, 1, Gaussian(0.5), Gaussian(1.0)),  # too narrow for matrix products
+    "nearly constant": (20, 1, Gaussian(600.0), Gaussian(300.0) * InverseMultiquadric(200.0)),
+    "default penalty": (20, 3, 10 * Linear() + 30 * Gaussian(6.0), Gaussian(2.0)),
+    "sums of products": (
+        12,
+        8,
+        Gaussian(5.0) * InverseMultiquadric(3.0) + 0.5 * Linear(),
+        Laplacian(9.0) * Gaussian(4.0) + Linear(),
+    ),
+    "linear times gaussian": (8, 1, Linear() * Gaussian(4.0), Linear()),
+    "discrete": (10, 1, Gaussian(2.0), Gaussian(0.7)),
+    "heavy tails": (10, 1, Gaussian(4.0), Gaussian(1.0)),
+}
+
+
+def rows(name):
+    d, q, *_ = CASES[name]
+    generator = torch.Generator().manual_seed(3)
+    z = torch.randn(N, d, generator=generator)
+    s = z[:, :1] + torch.randn(N, q, generator=generator)
+    if name == "far from zero":
+        z, s = z + 300, s - 70
+    if name == "discrete":
+        z, s = z.round() * 0.7, s.round() * 0.3
+    if name == "heavy tails":
+        z = z / torch.rand(N, 1, generator=generator)
+    return z.to(DEVICE), s.to(DEVICE)
+
+
+@pytest.fixture
+def on_and_off(monkeypatch):
+    """Return call(function): the results with the GPU kernels, in float32, and without, in float64."""
+
+    def call(function):
+        results = []
+        for dtype in (torch.float32, torch.float64):
+            monkeypatch.setattr(_gpu, "usable", lambda x, on=dtype == torch.float32: on)
+            results.append(function(dtype))
+        return results
+
+    return call
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", CASES)
+def test_value_and_gradient_are_those_of_float64(name, on_and_off, monkeypatch):
+    from frhsic.dependence._gpu import launch
+
+    monkeypatch.setattr(launch, "CHUNK", 64)  # several chunks
+    z, s = rows(name)
+
+    def function(dtype):
+        leaf = z.to(dtype, copy=True).requires_grad_()
+        value = hsic(leaf, s.to(dtype), *CASES[name][2:])
+        value.backward()
+        return value.detach().double(), leaf.grad.double()
+
+    (value, gradient), (truth, slope) = on_and_off(function)
+    assert abs(value / truth - 1) < 2e-6  # relative to HSIC itself, smaller than the sums it is made of
+    assert (gradient - slope).norm() < 5e-6 * slope.norm()
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", ["gaussian", "default penalty", "few columns"])
+def test_unbiased_and_weighted_values_are_those_of_float64(name, on_and_off):
+    z, s = rows(name)
+    weights = torch.linspace(0, 2, N).to(DEVICE)
+
+    def function(dtype):
+        leaf = z.to(dtype, copy=True).requires_grad_()
+        values = (
+            hsic_unbiased(leaf, s.to(dtype), *CASES[name][2:]),
+            hsic(leaf, s.to(dtype), *CASES[name][2:], weights=weights),
+        )
+        slopes = [torch.autograd.grad(value, leaf)[0].double() for value in values]
+        return torch.stack(values).detach().double(), torch.stack(slopes)
+
+    (values, slopes), (truth, exact) = on_and_off(function)
+    assert (values / truth - 1).abs().max() < 2e-6
+    assert (slopes - exact).norm() < 5e-6 * exact.norm()
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", ["gaussian", "default penalty", "laplacian", "nearly constant"])
+def test_moments_of_tests_are_those_of_float64(name, on_and_off, monkeypatch):
+    monkeypatch.setattr(moments, "CUBE_ROWS", 50)
+    z, s = (x.double() - x.double().median(dim=0).values for x in rows(name))
+
+    def function(dtype):
+        k, l = (Gram.of(x, kernel, single=True) for x, kernel in zip((z, s), CASES[name][2:]))
+        sums = pair_sums(k, l)
+        of_k, of_l = sums.k.centered, sums.l.centered
+        values = [sums.centered_joint, sums.unbiased, of_k.trace, of_k.squares, of_l.trace, of_l.squares]
+        return torch.stack(values), torch.stack([*cubic_sums(k, sums.k)]), of_k.squares**1.5
+
+    (values, cubes, _), (truth, exact, size) = on_and_off(function)
+    assert (values / truth - 1).abs().max() < 2e-6
+    assert (cubes - exact).abs().max() < 1e-6 * size
+
+
+@needs_kernels
+def test_sums_are_the_same_bit_for_bit_in_every_call(monkeypatch):
+    monkeypatch.setattr(_gpu, "usable", lambda x: True)
+    z, s = rows("gaussian")
+    assert len({float(hsic(z, s, Gaussian(6.0), Gaussian(1.0))) for _ in range(2)}) == 1
+
+
+@needs_kernels
+def test_other_kernels_and_float64_rows_take_the_tiles(monkeypatch):
+    monkeypatch.setattr(_gpu, "usable", lambda x: True)
+    z, s = rows("gaussian")
+    plain = hsic(z.double(), s.double(), HalfDistance(), Gaussian(1.0))
+    assert hsic(z, s, HalfDistance(), Gaussian(1.0)).double() == pytest.approx(float(plain), rel=1e-6)
+    assert hsic(z.double(), s.double(), Gaussian(6.0), per_column_gaussians(s)).dtype == torch.float64
+
+
+def test_rows_on_a_cpu_never_reach_the_kernels():
+    assert not _gpu.usable(torch.zeros(5000, 2))
+    assert _gpu.pair(*torch.zeros(2, 5000, 2), Gaussian(1.0), Gaussian(1.0), torch.ones(5000)) is None
