@@ -138,7 +138,7 @@ def cost(records: Sequence[Record]) -> str:
     text = f"{len(records):,} records"
     if models:
         fleets = {(r.get("dataset"), r.get("method")): float(r["seconds"]) for r in models}
-        devices = "/".join(sorted({r.get("hardware") or r["device"] for r in models}))
+        devices = "/".join(sorted({r.get("hardware") or r.get("device", "unknown") for r in models}))
         text += f", {len(models):,} models in {sum(fleets.values()):.0f} s ({devices})"
     return text
 
