@@ -45,8 +45,8 @@ def test_the_document_holds_every_claim_every_figure_and_no_empty_section(writte
         assert page.count(one.statement) == 2  # in the overview and in its section
         assert f'<a id="{one.name}"></a>' in page
         assert f"(#{one.name})" in page
-    for section in SECTIONS:
-        assert f"## {section.title}\n" in page
+    for section in SECTIONS:  # those of the page have made records
+        assert (f"## {section.title}\n" in page) == (section.name in PAGE), section.name
     links = re.findall(r"\]\((figures/[^)]+)\)", page)
     assert len(links) == len(set(links)) == sum(path.suffix == ".svg" for path in paths)
     for figure in links:

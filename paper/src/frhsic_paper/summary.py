@@ -134,11 +134,11 @@ def cost(records: Sequence[Record]) -> str:
     >>> cost([fleet | {"repeat": 0}, fleet | {"repeat": 1}, {"part": "sides"}])
     '3 records, 2 models in 3 s (cuda)'
     """
-    models = [r for r in records if r["part"] == "models" and r.get("seconds") is not None]
+    models = [r for r in records if r.get("part") == "models" and r.get("seconds") is not None]
     text = f"{len(records):,} records"
     if models:
         fleets = {(r.get("dataset"), r.get("method")): float(r["seconds"]) for r in models}
-        devices = "/".join(sorted({r.get("hardware") or r["device"] for r in models}))
+        devices = "/".join(sorted({r.get("hardware") or r.get("device", "unknown") for r in models}))
         text += f", {len(models):,} models in {sum(fleets.values()):.0f} s ({devices})"
     return text
 
