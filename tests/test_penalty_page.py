@@ -14,7 +14,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "penalty.md"
-FORMER = "default, kernel before"
 
 
 @pytest.fixture(scope="module")
@@ -66,47 +65,56 @@ def test_the_counts_on_the_page(report, records, prose):
             found.append(sum(behind <= error for _, behind, error in placed))
         return "{}, {} and {}".format(*found)
 
-    assert f"on {counts(report.FIVE, (FORMER,))} of the five datasets" in prose
-    assert f"with it the counts are {counts(report.FIVE, ())}." in prose
-    assert f"within one on {counts(('bank', 'credit'), (FORMER, report.TRANSPORT))} of the two" in prose
+    assert f"on {counts(report.FIVE, ())} of the five datasets" in prose
+    assert f"within one of the best on {counts(('bank', 'credit'), (report.TRANSPORT,))} of the two" in prose
 
 
 def test_the_claims_on_the_page(report, records):
-    """Level with LightGBM without penalty; never behind the default before by more than one standard error."""
+    """Level with LightGBM without penalty; behind the default before by more than one error on COMPAS alone."""
+    behind = set()
     for name in report.TITLES:
         dataset = report.Dataset(records, name)
         for other, levels in (("lightgbm", [None]), ("default before", report.LEVELS)):
             for level in levels:
                 default, rival = dataset.at("default", level), dataset.at(other, level)
-                behind = dataset.sign * float((rival.values - default.values).mean())
-                assert behind <= default.error(rival), (name, other, level)
+                if dataset.sign * float((rival.values - default.values).mean()) > default.error(rival):
+                    behind.add((name, other, level))
+    assert behind == {("compas", "default before", 0.5), ("compas", "default before", 0.25)}
 
 
 DIFFERENCES = [  # dataset, method, other method, level, column, digits, words of the page
-    ("adult", "default", "lightgbm", None, "performance", 4, "Adult ({d} ± {e})"),
-    ("bank", "default", "lightgbm", None, "performance", 4, "Bank (+{d} ± {e})"),
-    ("adult", "default", "default before", 0.5, "performance", 3, "ahead of that by {d} on Adult"),
-    ("acs_income", "default", "default before", 0.5, "performance", 3, "on Adult and {d} on ACS Income. On Bank"),
-    ("acs_income", FORMER, "default", 0.25, "performance", 4, "ACS Income (25 %: {a} ± {e})"),
+    ("adult", "default", "lightgbm", None, "performance", 4, "Adult (+{d} ± {e})"),
+    ("bank", "default", "lightgbm", None, "performance", 4, "Bank ({d} ± {e})"),
+    ("adult", "default", "default before", 0.5, "performance", 3, "default before by {d} on Adult"),
+    (
+        "acs_income",
+        "default",
+        "default before",
+        0.5,
+        "performance",
+        3,
+        "on Adult and {d} on ACS Income. **It is behind",
+    ),
+    ("compas", "default before", "default", 0.5, "performance", 3, "on COMPAS**, by {d} ± {e} at 50 %"),
+    ("compas", "default before", "default", 0.25, "performance", 3, "and {d} ± {e} at 25 %; elsewhere"),
     ("adult", "default", "default, no base", 0.5, "performance", 3, "is behind by {d} on Adult at 50 %"),
-    ("acs_income", "default", "default, no base", 0.5, "performance", 3, "by {d} on ACS Income, MEPS and COMPAS"),
-    ("meps", "default", "default, no base", 0.5, "performance", 3, "by {d} on ACS Income, MEPS and COMPAS"),
-    ("compas", "default", "default, no base", 0.5, "performance", 3, "by {d} on ACS Income, MEPS and COMPAS"),
+    ("acs_income", "default", "default, no base", 0.5, "performance", 3, "by {d} on ACS Income and"),
+    ("meps", "default", "default, no base", 0.5, "performance", 3, "and {d} on MEPS, and level"),
     ("adult", "default", "default, no base", 0.25, "performance", 3, "at 25 % by {d} on Adult"),
     ("acs_income", "default", "default, no base", 0.25, "performance", 3, "and {d} on ACS Income. Other changes"),
     ("adult", "default, no base", "default before", 0.5, "performance", 3, "Other changes give {d} on Adult"),
     ("acs_income", "default, no base", "default before", 0.5, "performance", 3, "and {d} on ACS Income at 50 %"),
-    ("bank", "default before", "default, no base", 0.5, "performance", 3, "cost {d} on Bank"),
+    ("compas", "default before", "default, no base", 0.5, "performance", 3, "cost {d} on COMPAS."),
     ("adult", "reg-gdp, base", "reg-gdp", 0.5, "performance", 3, "lift Reg-GDP by {d} on Adult"),
     ("acs_income", "reg-gdp, base", "reg-gdp", 0.5, "performance", 3, "{d} on ACS Income and"),
-    ("compas", "reg-gdp, base", "reg-gdp", 0.5, "performance", 3, "and {d} on COMPAS. On MEPS"),
-    ("meps", "reg-gdp", "reg-gdp, base", 0.5, "performance", 3, "On MEPS they cost it {d}:"),
+    ("meps", "reg-gdp, base", "reg-gdp", 0.5, "performance", 3, "and {d} on MEPS. On COMPAS"),
+    ("compas", "reg-gdp", "reg-gdp, base", 0.5, "performance", 3, "On COMPAS they cost it {d}."),
+    ("acs_income", "reg-gdp, base", "default", 0.5, "performance", 4, "at 50 % (by {d} ± {e})"),
+    ("acs_income", "reg-gdp, base", "default", 0.25, "performance", 4, "at 25 % (by {d} ± {e})"),
     ("adult", "default", "reg-gdp, base", 0.25, "performance", 4, "on Adult (by {d} ± {e})"),
-    ("meps", "reg-gdp, base", "default", None, "performance", 3, "without penalty they are at {a}."),
     ("adult", "boosting", "default", 0.25, "performance", 3, "is ahead**, {a} against {b}."),
     ("credit", "boosting", "default", 0.25, "performance", 3, "Credit too (by {d})"),
     ("adult", "boosting", "default", 0.25, "gdp_decisions", 3, "more than ours ({a} against {b})"),
-    ("crime", "default", "default before", 0.25, "linear", 3, "({a} against {b}, difference {d} ± {e})"),
     (
         "acs_income",
         "default",
@@ -116,9 +124,12 @@ DIFFERENCES = [  # dataset, method, other method, level, column, digits, words o
         3,
         "cosines {a} against {b} at 50 % (difference {d} ± {e})",
     ),
-    ("acs_income", "default", "default before", 0.5, "boosted", 3, "trees {a} against {b} ({d} ± {e})"),
+    ("acs_income", "default", "default before", 0.25, "cosines", 3, "{a} against {b} at 25 % ({d} ± {e})"),
+    ("acs_income", "default", "default before", 0.5, "boosted", 3, "trees {a} against {b} at 50 % ({d} ± {e})"),
     ("meps", "default", "default before", 0.5, "cosines", 3, "cosines {a} against {b} at 50 % ({d} ± {e})"),
-    ("crime", "default", "default before", 0.5, "boosted", 3, "trees {a} against {b} at 50 % ({d} ± {e})"),
+    ("crime", "default", "default before", 0.25, "linear", 3, "linear {a} against {b} ({d} ± {e})"),
+    ("crime", "default", "default before", 0.25, "boosted", 3, "trees {a} against {b} ({d} ± {e})"),
+    ("bank", "default", "default before", 0.5, "linear", 3, "linear {a} against {b} at 50 %"),
 ]
 
 
@@ -145,19 +156,16 @@ def test_where_z_leaks_more_than_before(report, records):
         ("acs_income", "cosines", 0.5),
         ("acs_income", "cosines", 0.25),
         ("acs_income", "boosted", 0.5),
-        ("acs_income", "boosted", 0.25),
         ("meps", "cosines", 0.5),
         ("crime", "linear", 0.25),
-        ("crime", "cosines", 0.25),
-        ("crime", "boosted", 0.5),
         ("crime", "boosted", 0.25),
-        ("adult", "boosted", 0.5),  # not at equal GDP, as the text says: trees were run from λ = 3 on
+        ("bank", "linear", 0.5),
     }
 
 
 def test_the_sentence_of_the_readme(report, records):
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert "at half of LightGBM's GDP it gives up at most .003 of accuracy on six of them" in text
+    assert "at half of LightGBM's GDP it gives up at most .004 of accuracy on six of them" in text
     assert "and a fifth more squared error on Crime" in text
     for name in report.TITLES:
         dataset = report.Dataset(records, name)
@@ -165,7 +173,7 @@ def test_the_sentence_of_the_readme(report, records):
         if name == "crime":
             assert default / reference == pytest.approx(1.2, abs=0.02)
         else:
-            assert default > reference - 0.003, name
+            assert default > reference - 0.004, name
 
 
 def test_the_page_has_two_pages():
