@@ -136,7 +136,7 @@ def tables(records: list[dict[str, Any]]) -> str:
 
 
 def cell_text(record: dict[str, Any] | None, confidence: float) -> str:
-    if record is None:
+    if record is None or record[str(confidence)] is None:
         return ""
     share = f"{record[str(confidence)]:.3f}".removeprefix("0")
     return share + (f" ({record['repeats']:,})" if confidence == CONFIDENCES[0] else "")

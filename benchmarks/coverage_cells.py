@@ -1,7 +1,6 @@
 """What `coverage.py` measures: samples whose truth is known, with the intervals and p-values computed from them.
 
-A cell is one law at one number of rows. `Cell.measure(number)` draws the sample of that number and returns, by the name
-of the measure, a p-value (`Test`) or an interval at each confidence (`Held`, `Ends`).
+A cell is one law at one number of rows; `Cell.measure` draws a sample and returns an outcome for each measure.
 """
 
 from __future__ import annotations

@@ -15,7 +15,9 @@ import pytest
 import torch
 
 from frhsic import ParityEncoder
+from frhsic.independence import hsic_interval
 from frhsic.kernels import Gaussian, Linear
+from frhsic.parity import gdp
 from frhsic.penalties import HSIC
 from real_data import real  # noqa: F401  # a fixture
 
@@ -48,11 +50,11 @@ def test_no_program_is_left_out():
         "base_model_report",
         "certificates",
         "coverage",
+        "coverage_cells",
         "dependence",
         "frem_rounding",
         "gpu",
         "independence",
-        "intervals",
         "power",
         "selection",
         "serving",
@@ -110,13 +112,6 @@ def test_roles_of_rows_in_the_comparison_of_base_models(program):
     assert development.isdisjoint(tested)
 
 
-def test_intervals(program, capsys):
-    start(program("intervals"), "--rows 20 --draws 2 --quick")
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2 + 4
-    assert all(line.count("|") == 8 for line in lines)
-
-
 def test_target_rule(program, capsys):
     module = program("target_rule")
     start(module, "--rows 100 --repeats 2")
@@ -125,19 +120,52 @@ def test_target_rule(program, capsys):
     assert all("target missed" in line for line in lines)
 
 
-def test_coverage(program, tmp_path, capsys):
-    out = tmp_path / "coverage.json"
-    start(
-        program("coverage"), "--rows 60 --repeats 2 --confidence 0.9 --resamples 9 --laws 0 5 8 10", "--out", str(out)
-    )
+def test_coverage(program, monkeypatch, tmp_path, capsys):
+    """A run that stopped goes on where it was, and the shares are counted over all draws."""
+    module = program("coverage")
+    cells = list(module.coverage_cells.cells([40], 4))
+    few = [cell for cell in cells if cell.law in ("independent, ties", "normal S, d = 1, ρ = 0.3")]
+    monkeypatch.setattr(module.coverage_cells, "cells", lambda rows, repeats: iter(few))
+    files = "--records", str(tmp_path / "records.json"), "--out", str(tmp_path / "coverage.json")
+    start(module, "--rows 40 --repeats 4 --seconds 0", *files)
+    assert json.loads((tmp_path / "coverage.json").read_text())["shares"] == []
+    start(module, "--rows 40 --repeats 4", *files)
     text = capsys.readouterr().out
-    assert "**`gdp`**: share of intervals that contain the truth" in text
-    assert "| law | 0.9, n = 60, 2 repeats |" in text
-    assert "| normal S, f = S + noise |" in text
-    found = json.loads(out.read_text())
-    assert found["repeats"] == 2
-    kinds = {(record["measure"], record["kind"]) for record in found["shares"]}
-    assert {("gdp", "interval"), ("gdp", "test"), ("correlation_ratio", "interval"), ("quantile_gap", "test")} <= kinds
+    assert "**`gdp`**: share of intervals that contain the truth (draws)" in text
+    assert "| law | 0.95, n = 40 | 0.99, n = 40 |" in text
+    shares = json.loads((tmp_path / "coverage.json").read_text())["shares"]
+    assert {share["repeats"] for share in shares} == {4}
+    kinds = {(share["measure"], share["kind"]) for share in shares}
+    assert {("gdp", "interval"), ("gdp (“moves”)", "test"), ("hsic_interval", "interval")} <= kinds
+    before = (tmp_path / "coverage.json").read_text()
+    start(module, "--rows 40 --repeats 4", *files)  # nothing is left to draw
+    assert (tmp_path / "coverage.json").read_text() == before
+
+
+def test_the_coverage_program_measures_what_the_public_functions_give(program):
+    cells = program("coverage").coverage_cells
+    f, s = cells.LAWS[9].draw(80, np.random.default_rng(0))
+    at, direct = cells.at_confidence(gdp(f, s, resamples=19), 0.99), gdp(f, s, resamples=19, confidence=0.99).interval
+    assert at == pytest.approx(direct, rel=1e-9)
+    value, *ends = cells.dependence("normal", 2, 0.5, 60, np.random.default_rng(0))["hsic_interval"]
+    z, s = cells.correlated("normal", 2, 0.5, 60, np.random.default_rng(0))
+    effects = [hsic_interval(z, s, *cells.gaussians("normal", 2), confidence=c) for c in cells.CONFIDENCES]
+    assert value == effects[0].value
+    assert ends == [end for effect in effects for end in (effect.interval.low, effect.interval.high)]
+
+
+def test_closed_form_of_hsic_of_the_coverage_program(program):
+    cells = program("coverage").coverage_cells
+    z, s = cells.correlated("normal", 1, 0.6, 3000, np.random.default_rng(0))
+    effect = hsic_interval(z, s, Gaussian(1.0), Gaussian(1.0), confidence=0.9999)
+    assert effect.interval.low < cells.normal_hsic(0.6) < effect.interval.high
+    assert cells.normal_hsic(0.0) == pytest.approx(0, abs=1e-15)
+
+
+def test_the_page_of_coverage_has_the_tables_of_the_recorded_shares(program):
+    module = program("coverage")
+    shares = json.loads(module.OUT.read_text())["shares"]
+    assert module.tables(shares).strip() in (FOLDER.parent / "docs" / "coverage.md").read_text()
 
 
 def test_training(program, monkeypatch, capsys):

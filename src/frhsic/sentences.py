@@ -255,11 +255,11 @@ def findings(attribute: AttributeAudit) -> list[str]:
             lines.append(f"The HSIC test finds no dependence between {z} and {s} in {rows} (p {by}).")
     given = numbers.get("separation")
     conditional = None if given is None else given.deciding_pvalue
-    if conditional is not None:
+    if given is not None and conditional is not None:
         depends = "depends" if conditional <= subject.level else "is not seen to depend"
         lines.append(
             f"Among rows with an equal {subject.target_name}, {score_phrase(subject)} {depends} on {s} "
-            f"(p {chance(conditional)})."
+            f"(p {chance(conditional)})." + (f" {given.settings['caution']}" if "caution" in given.settings else "")
         )
     probes = [numbers[key] for key in ("probe_linear", "probe_trees") if key in numbers]
     if probes:

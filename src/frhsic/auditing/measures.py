@@ -332,6 +332,8 @@ def separation(rows: Rows, target: np.ndarray, settings: Settings) -> Number:
         level=1 - settings.confidence,
     )
     details: dict[str, Setting] = {"test": test.method, "kernel on f": test.kernels[0], "kernel on s": test.kernels[1]}
+    if test.caution is not None:
+        details["caution"] = test.caution
     null = test.effect_size_null
     return Number("separation", test.effect_size, test.n, None, NO_INTERVAL, null, test.pvalue, details)
 
