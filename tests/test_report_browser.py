@@ -245,7 +245,9 @@ def chosen(page):
 
 def test_points_on_each_other_are_reached_by_clicking_again(visit):
     page = visit(crowded(), reduced_motion="reduce").page
-    box = page.locator("[data-figure=tradeoff] g.point[data-point='0'] .hit").bounding_box()
+    hit = page.locator("[data-figure=tradeoff] g.point[data-point='0'] .hit")
+    hit.scroll_into_view_if_needed()
+    box = hit.bounding_box()
     reached = set()
     for _ in range(3):
         page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)

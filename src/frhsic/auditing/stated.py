@@ -77,7 +77,7 @@ class Limit:
         return cls(key, round(value / 100, 15) if sign else value, bool(sign), among)
 
 
-def limit_name(key: str, among: Among) -> str:
+def limit_name(key: str, among: str) -> str:
     """Return the name of a limit as people write it, such as ``gdp``, ``eo`` or ``eo.hsic``."""
     if among == "all":
         return key

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 DEFAULT_REPORT = Path("frhsic-report.html")
 ADULT = "Adult census data"
 MADE = "the paper's synthetic task"
-STATED = {ADULT: {"people": "adults in the census", "period": "1994"}, MADE: {"people": "made-up cases"}}
+PEOPLE = {ADULT: ("adults in the census", "1994"), MADE: ("made-up cases", "")}
+"""About whom each table is, and from when."""
 ROWS, EPOCHS = 12_000, 20
 WEIGHTS = (0.0, 0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
 
@@ -58,6 +59,7 @@ def demo(
         with _terminal.progress() as watch:
             watch("getting the Adult census data")
             data = _data(rows or (None if full else ROWS), passes, seed)
+        people, period = PEOPLE[data.name]
         result = _training.sweep(
             data,
             _training.Recipe(epochs=passes, device=device, seed=seed),
@@ -66,7 +68,7 @@ def demo(
             validation=0.2,
             held_out=0.2,
             title="Adult: income above 50,000 dollars, and age" if data.name == ADULT else None,
-            page=_training.Page(_options.Stated(decision="nothing; this is an example", **STATED[data.name])),
+            page=_training.Page(_options.Stated(decision="nothing; an example", people=people, period=period)),
             settings=Settings(seed=seed) if full else Settings(max_rows=800, resamples=200, seed=seed),
         )
         _training.finish(result, {"report": out}, as_json=as_json, limits={}, printed=_print)
