@@ -22,9 +22,7 @@ def _inner(
     b = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     c = tl.arange(0, WIDTH)
-    own = tl.load(
-        z + b * m * d + i[:, None] * d + c[None, :], mask=(i[:, None] < m) & (c[None, :] < d), other=0.0
-    )
+    own = tl.load(z + b * m * d + i[:, None] * d + c[None, :], mask=(i[:, None] < m) & (c[None, :] < d), other=0.0)
     half = tl.sum(own * own, 1) * -0.5
     fixed = g + (b // together) * stride_group + (b % together) * stride_member
     of_rows = tl.zeros([BLOCK], tl.float32)
