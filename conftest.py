@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 import torch
 
@@ -14,3 +16,7 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-api", action="store_true", help="write tests/data/api.txt instead of comparing with it")
+
+
+# The modules of the GPU kernels import Triton, which is not everywhere.
+collect_ignore_glob = [] if find_spec("triton") else ["src/frhsic/dependence/_gpu/*.py"]

@@ -138,6 +138,25 @@ def test_moments_of_tests_are_those_of_float64(name, on_and_off, monkeypatch):
 
 
 @needs_kernels
+@pytest.mark.parametrize(
+    ("lead", "lead_g", "m", "d"), [((), (), 70, 8), ((3,), (3,), 64, 50), ((3,), (), 65, 5), ((2, 3), (2, 1), 40, 50)]
+)
+def test_inner_product_of_a_training_step_is_that_of_float64(lead, lead_g, m, d):
+    from frhsic.dependence._gpu.inner import gaussian_inner
+
+    generator = torch.Generator().manual_seed(0)
+    z = (torch.randn(*lead, m, d, generator=generator) / d**0.5).to(DEVICE)
+    g = torch.randn(*lead_g, m, m, generator=generator).to(DEVICE)
+    z, g = z - z.mean(-2, keepdim=True), g + g.mT
+    leaf = z.double().requires_grad_()
+    truth = (Gaussian(1.0)(leaf, leaf) * g).sum((-2, -1))
+    truth.sum().backward()
+    value, slope = gaussian_inner(z, g)
+    assert (value - truth).abs().max() < 1e-6 * g.abs().sum((-2, -1)).max()
+    assert (2 * slope - leaf.grad).norm() < 2e-6 * leaf.grad.norm()
+
+
+@needs_kernels
 def test_sums_are_the_same_bit_for_bit_in_every_call(monkeypatch):
     monkeypatch.setattr(_gpu, "usable", lambda x: True)
     z, s = rows("gaussian")

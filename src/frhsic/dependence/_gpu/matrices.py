@@ -11,6 +11,9 @@ from frhsic.dependence._gpu import launch
 from frhsic.dependence._gpu.plan import LINEAR, Plan, plan
 from frhsic.kernels import Kernel
 
+MOST_DISTINCT = 256
+"""Distinct rows of y up to which the row sums of L are computed from them."""
+
 Five = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
@@ -40,7 +43,7 @@ class Pair:
     def sums(self, *, skip_diagonal: bool) -> tuple[Tensor, Tensor, Tensor]:
         """Return Σ w_i w_j K_ij L_ij, Kw and Lw, where K and L are the matrices minus constants."""
         off = launch.pair_sums(self.x, self.y, self.k, self.l, self.u)
-        joint, k_rows, l_rows = off.joint, off.k_rows, off.l_rows
+        joint, k_rows, l_rows = off.joint, off.k_rows, self._tied_rows(off.l_rows)
         if not skip_diagonal:
             k, l = self.diagonals()
             u = torch.ones_like(k) if self.u is None else self.u
@@ -66,6 +69,23 @@ class Pair:
             k_squares + 2 * a * k_total + a * a * n * n,
             l_squares + 2 * b * l_total + b * b * n * n,
         )
+
+    def _tied_rows(self, l_rows: Tensor) -> Tensor:
+        """Return the off-diagonal row sums of L, in float64 throughout if y has few distinct rows.
+
+        Sums of few distinct float32 numbers round in the same direction again and again.
+        """
+        if len(torch.unique(self.y[: 16 * MOST_DISTINCT], dim=0)) > MOST_DISTINCT:
+            return l_rows
+        values, place = torch.unique(self.y, dim=0, return_inverse=True)
+        if len(values) > MOST_DISTINCT:
+            return l_rows
+        u = torch.ones_like(l_rows) if self.u is None else self.u
+        values = values.double() - self.l.center
+        kernel = self.kernels[1].shifted if self.l.shifted else self.kernels[1]
+        shares = torch.stack([u[place == index].sum() for index in range(len(values))])
+        rows = (kernel(values, values) - self.l.constant) @ shares
+        return rows[place] - u * diagonal(self.y, self.l, self.kernels[1])
 
     def diagonals(self) -> tuple[Tensor, Tensor]:
         """Return the diagonals of K and L minus their constants, in float64."""

@@ -69,8 +69,7 @@ class Plan:
     views
         Metric, first column and end of each view, one after the other.
     numbers
-        The constant that is subtracted from the kernel, 0 for matrix products; then scale and coefficient of each
-        factor. float32.
+        The constant that is subtracted from the kernel; then scale and coefficient of each factor. float32.
     shifted
         Whether the kernel minus its offset is evaluated, as it is nearly constant.
     unit
@@ -125,15 +124,13 @@ def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan
     terms = [(coefficient, _merged(factors)) for coefficient, factors in terms]
     center = x.new_zeros(d, dtype=torch.float64)
     if kernel.centering_safe and x.dtype != torch.float64:
-        center = x.mean(0, dtype=torch.float64)
+        center = sum((block.double().sum(0) for block in torch.split(x, 1 << 16)), center) / len(x)
     some = x[:: max(1, len(x) // SOME_ROWS)].double() - center
     shifted = _tiles.entries(some, kernel) is not kernel
     sample = (kernel.shifted if shifted else kernel)(some, some)
     constant, spread = float(sample.mean()), float(sample.std())
     square, largest = _square_norms(x, center, w)
     unit = _unit(terms, kernel, d, square) if products else 0.0
-    if unit:
-        constant = 0.0  # enough that the other matrix is centred
     keys: list[tuple[int, tuple[float, ...]]] = []
     units: list[float] = []
     codes, numbers = [], [constant]
