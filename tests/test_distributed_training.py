@@ -64,10 +64,10 @@ def test_fleets_as_tasks_give_the_models_of_one_fleet():
 
 @pytest.mark.slow
 def test_a_worker_that_dies_in_a_sweep_changes_nothing():
-    frame = table(1500)
+    frame = table(500)
     data = (frame[["skill", "seniority"]], frame["paid"])
     options = {"sensitive_features": frame["age"], "weights": [1, 10, 100], "rule": "gdp <= 0.5"}
-    estimator = ParityClassifier(base=None, epochs=100, random_state=0)
+    estimator = ParityClassifier(base=None, epochs=40, random_state=0)
     calm = select_weight(estimator, *data, **options)
     with distributed.cluster("local:2") as client:
         pids = client.run(os.getpid)
@@ -75,7 +75,7 @@ def test_a_worker_that_dies_in_a_sweep_changes_nothing():
         def kill():
             while not any(client.processing().values()):
                 time.sleep(0.02)
-            time.sleep(1.0)
+            time.sleep(0.5)
             os.kill(next(iter(pids.values())), signal.SIGKILL)
 
         thread = threading.Thread(target=kill, daemon=True)

@@ -289,15 +289,19 @@ def _fleets(
     rows = training_data(splits)
     workers = min(options.workers, len(names))
     yield from Parallel(n_jobs=workers, return_as="generator", pre_dispatch=workers)(
-        delayed(_trained_and_measured)(
-            grid,
-            grid.method(name),
-            data.task,
-            rows,
-            splits,
-            options.device,
-            Reporter(options.log, f"{data.name} {name}"),
-        )
+        # all is part of the task: arguments that joblib spreads over a Dask cluster are lost with a worker
+        delayed(
+            partial(
+                _trained_and_measured,
+                grid,
+                grid.method(name),
+                data.task,
+                rows,
+                splits,
+                options.device,
+                Reporter(options.log, f"{data.name} {name}"),
+            )
+        )()
         for name in names
     )
 

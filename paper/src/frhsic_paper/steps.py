@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -138,7 +139,7 @@ def each(measure: Callable[[Model, Split, Protocol], list[Record]]) -> Group:
     """Measure the models of a group one by one, in as many processes as there are workers."""
 
     def group(models: Sequence[Model], split: Split, protocol: Protocol, options: Options) -> Iterator[list[Record]]:
-        work = (delayed(measure)(model, split, protocol) for model in models)
+        work = (delayed(partial(measure, model, split, protocol))() for model in models)
         yield from Parallel(n_jobs=options.workers, return_as="generator")(work)
 
     return group

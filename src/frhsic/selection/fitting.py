@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -68,18 +69,17 @@ class Fitting:
         workers = min(effective_n_jobs(None), len(weights))
         tasks = "" if workers == 1 else f" in {workers} tasks"
         self.watch(f"training {len(weights)} weights at once {rows}{tasks}")
-        fleets = Parallel(n_jobs=workers)(
-            delayed(fit_path)(
-                self.estimator,
-                self.X,
-                self.y,
-                weights=weights[i::workers],
-                sensitive_features=self.s,
-                sample_weight=self.sample_weight,
-                sequential=self.sequential,
-            )
-            for i in range(workers)
+        # the rows are part of each task: arguments that joblib spreads over a Dask cluster are lost with a worker
+        fit = partial(
+            fit_path,
+            self.estimator,
+            self.X,
+            self.y,
+            sensitive_features=self.s,
+            sample_weight=self.sample_weight,
+            sequential=self.sequential,
         )
+        fleets = Parallel(n_jobs=workers)(delayed(partial(fit, weights=weights[i::workers]))() for i in range(workers))
         return [fleets[i % workers][i // workers] for i in range(len(weights))]
 
     def at(self, weight: float) -> Any:
