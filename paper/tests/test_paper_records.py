@@ -151,7 +151,6 @@ AWAITED = {
     ("mutual-information", "information", "corrected"),
     ("transfer", "models", "corrected"),
     ("transfer", "heads", "corrected"),
-    ("scaling", "times", "corrected"),
     ("evaluator-bandwidth", "models", "corrected"),
     ("evaluator-bandwidth", "bandwidths", "corrected"),
     *(("activation", part, "corrected") for part in ("none", "selu", "tanh")),

@@ -15,9 +15,7 @@ of "error": ``statistic`` ("hsic", "hsic-unbiased", "eipm"), ``n``, ``repeat``, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,8 +25,6 @@ import torch
 from torch import Tensor
 
 from frhsic.datasets import Dataset
-from frhsic.datasets.synthetic import gaussian_pair
-from frhsic.dependence import eipm, hsic, hsic_unbiased
 from frhsic.fleet import affine_head, mlp_encoder
 from frhsic.kernels import Gaussian
 from frhsic.penalties import EIPM, HSIC, Penalty
@@ -41,6 +37,7 @@ from frhsic_paper.records import Record, Unit
 from frhsic_paper.results import Results
 from frhsic_paper.steps import Computation
 from frhsic_paper.studies.convergence import STATISTICS
+from frhsic_paper.studies.high_dimensional_errors import ERRORS, NAMES, error_units, errors
 from frhsic_paper.studies.runtime import FREM, RUNTIME_COLORS, RUNTIME_NAMES, median_seconds
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Column, Listed, Table, mean_and_error, tables_of
@@ -59,8 +56,6 @@ PUBLISHED_POSITIONS = (0, 3, 4, 5)
 NAMED_COLUMNS = ("age", "capital-gain", "capital-loss", "hours-per-week")
 """The columns that the text names; a fifth is noise."""
 
-CORRELATION = 0.5
-
 FLAT = 1.25
 """Times up to which seconds are called insensitive to the number of columns."""
 
@@ -68,21 +63,6 @@ TIMES = {
     "published": Timing(("frhsic", "frem-loop"), plain_clock, epochs=30, averaged=30),
     "corrected": Timing(("frhsic", "frem-loop", "frem-32"), synchronized_clock, epochs=5, warm_up=1),
 }
-
-
-@dataclass(frozen=True)
-class Samples:
-    """Numbers of columns and rows of the Gaussian model, and how often each is drawn."""
-
-    dimensions: tuple[int, ...]
-    sizes: tuple[int, ...]
-    repeats: int
-
-
-ERRORS = {"corrected": Samples((1, 2, 3, 5, 10, 20), (250, 500, 1000, 2000), 20)}
-
-NAMES = {"hsic": "HSIC", "hsic-unbiased": "unbiased HSIC", "eipm": "EIPM"}
-"""The statistics, and their names in the claim about errors."""
 
 
 def time_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
@@ -157,65 +137,6 @@ def _with_noise(names: list[str], values: Tensor, d: int) -> tuple[list[str], Te
         noise = torch.randn(len(values), 1, generator=torch.Generator().manual_seed(FIRST_SEED))
         names, values = [*names, "noise"], torch.cat([values, noise], dim=1)
     return names, values
-
-
-def true_hsic(dim_s: int) -> float:
-    r"""HSIC of the Gaussian model, bandwidth 1 on Z and :math:`\sqrt q` on the q columns of S.
-
-    The first column has correlation 1/2 with Z, the others are noise: the isotropic kernel is a product, and each
-    column of noise brings the factor :math:`E\,k(S, S') = (\sigma^2/(\sigma^2 + 2))^{1/2}`,
-
-    .. math:: \mathrm{HSIC}_q = \mathrm{HSIC}_1(\sigma = \sqrt q)\; \bigl(q / (q + 2)\bigr)^{(q - 1)/2}.
-
-    Examples
-    --------
-    >>> round(true_hsic(1), 7)
-    0.0107633
-    """
-    first = gaussian_pair(2, correlation=CORRELATION, random_state=0).hsic(1.0, math.sqrt(dim_s))
-    return first * float((dim_s / (dim_s + 2)) ** ((dim_s - 1) / 2))
-
-
-def error_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return numbers of columns and rows."""
-    samples = ERRORS[protocol.name]
-    count = options.limited(samples.repeats) * len(NAMES)
-    return {(d, n): count for d in samples.dimensions for n in samples.sizes}
-
-
-def errors(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
-    r"""Yield errors of HSIC and EIPM on the Gaussian model for each number of columns and rows.
-
-    Given S only its first column tells about Z, so the true EIPM is the same for every number of columns. Bandwidths: 1
-    on Z; on S :math:`\sqrt q` for HSIC, and for EIPM Scott's rule :math:`n^{-1/(4 + q)}`.
-    """
-    repeats = options.limited(ERRORS[protocol.name].repeats)
-    for d, n in missing:
-        yield [record for repeat in range(repeats) for record in _estimates(d, n, repeat)]
-
-
-def _estimates(d: int, n: int, repeat: int) -> list[Record]:
-    pair = gaussian_pair(n, correlation=CORRELATION, random_state=repeat)
-    noise = torch.from_numpy(np.random.default_rng((repeat, d)).standard_normal((n, d - 1)))
-    s = torch.cat([pair.s[:, None], noise], dim=1)
-    kernel_z, kernel_s = Gaussian(1.0), Gaussian(math.sqrt(d))
-    truths = {"hsic": true_hsic(d), "hsic-unbiased": true_hsic(d), "eipm": pair.eipm()}
-    estimates = {
-        "hsic": float(hsic(pair.z, s, kernel_z, kernel_s)),
-        "hsic-unbiased": float(hsic_unbiased(pair.z, s, kernel_z, kernel_s)),
-        "eipm": float(eipm(pair.z, s, kernel_z)),
-    }
-    return [
-        {
-            "statistic": name,
-            "repeat": repeat,
-            "estimate": estimate,
-            "truth": truths[name],
-            "error": abs(estimate - truths[name]),
-            "relative_error": abs(estimate - truths[name]) / truths[name],
-        }
-        for name, estimate in estimates.items()
-    ]
 
 
 COLUMNS = {"published": _published_columns, "corrected": _named_columns}
