@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: demo test test-all docs lint types contract benchmark clean
+.PHONY: demo test test-all trust trust-page coverage verified docs lint types contract benchmark clean
 
 demo: $(STAMP)
 	$(BIN)/frhsic demo
@@ -16,10 +16,26 @@ test: $(STAMP)
 test-all: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q -m ''
 
+# The same packages, each file compared with its hash before it is installed (torch apart).
+verified: $(STAMP)
+	$(BIN)/python -m pip install -q --require-hashes --no-deps --force-reinstall -r hashes.txt
+
 # The site, in docs/_build/html; a warning is an error.
 docs: $(STAMP)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+# The long run of tests/trust. It adds to benchmarks/results/trust.json and goes on where it was cut off;
+# delete that file to count anew.
+trust: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q -m slow --counts tests/trust
+	$(MAKE) trust-page
+
+trust-page: $(STAMP)
+	$(BIN)/python tests/trust/counting.py
+
+coverage: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q --cov --cov-report=term tests src/frhsic
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -16,6 +16,7 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-api", action="store_true", help="write tests/data/api.txt instead of comparing with it")
+    parser.addoption("--counts", action="store_true", help="add what tests/trust tries to benchmarks/results")
 
 
 # The modules of the GPU kernels import Triton, which is not everywhere.

@@ -330,19 +330,20 @@ def _column(column: Any, name: str) -> np.ndarray:
 def _in_range(tensor: Tensor, name: str) -> Tensor:
     """Return a finite matrix, in float64 if float32 is too narrow for its products; raise if float64 is, too.
 
-    Columns that are constant, or hardly vary beside others, have no magnitude that matters.
+    Columns that are constant have no magnitude that matters.
     """
     low, high = (end.to(torch.float64) for end in torch.aminmax(tensor.detach(), dim=0))
     largest, spread = float(torch.maximum(-low, high).max()), float((high - low).max())
+    narrowest = float(torch.where(high > low, high - low, torch.inf).min())
     if largest > LARGEST:
         raise ValueError(
             f"{name} holds numbers as large as {largest:.3g}, whose products no float can hold; the limit is "
             f"{LARGEST:g}. Rescale it, or treat such numbers as missing."
         )
-    if 0 < spread < SMALLEST:
+    if narrowest < SMALLEST:
         raise ValueError(
-            f"the numbers of {name} differ by {spread:.3g} at most, and no float can hold the products of such "
-            f"differences; the limit is {SMALLEST:g}. Rescale it."
+            f"the numbers of a column of {name} differ by {narrowest:.3g} at most, and no float can hold the products "
+            f"of such differences; the limit is {SMALLEST:g}. Rescale it."
         )
     narrow = largest > WIDENED or 0 < spread < 1 / WIDENED
     return tensor.to(torch.float64) if narrow and tensor.dtype == torch.float32 else tensor

@@ -52,7 +52,7 @@ def require_writable(files: Mapping[str, Path], inputs: Mapping[str, Path] | Non
         except OSError as error:
             raise ValueError(f"the {kind} {str(path)!r} cannot be written: {error.strerror}.") from error
         finally:
-            trial.unlink(missing_ok=True)
+            _remove(trial)
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -73,7 +73,7 @@ def writing(path: Path) -> Iterator[TextIO]:
         os.replace(unfinished, target)
         _sync_folder(target.parent)
     finally:
-        unfinished.unlink(missing_ok=True)
+        _remove(unfinished)
 
 
 def write_together(contents: Mapping[Path, bytes]) -> None:
@@ -111,8 +111,7 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
                     target.unlink(missing_ok=True)
         raise
     finally:
-        for path in (*unfinished.values(), *previous.values()):
-            path.unlink(missing_ok=True)
+        _remove(*unfinished.values(), *previous.values())
 
 
 @contextlib.contextmanager
@@ -179,6 +178,17 @@ def _target(path: Path, kind: str) -> Path:
 
 def _beside(path: Path) -> Path:
     return path.with_name(f".{uuid.uuid4().hex}{UNFINISHED}")
+
+
+def _remove(*paths: Path) -> None:
+    """Remove files that may be there, also if a signal comes in the middle of it."""
+    try:
+        for path in paths:
+            path.unlink(missing_ok=True)
+    except BaseException:
+        for path in paths:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _copy(path: Path, to: Path) -> None:

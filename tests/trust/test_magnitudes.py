@@ -88,6 +88,14 @@ def test_a_bandwidth_that_no_float_can_square_is_refused(bandwidth: float):
         parity.smoothed_gdp(Z[:, 0], S, bandwidth=bandwidth)
 
 
+def test_a_column_that_is_too_narrow_is_refused_beside_a_wide_one():
+    """Statistics that scale each column divided by zero here, or passed NaN on."""
+    z = np.column_stack([Z[:, 0], 1e-200 * Z[:, 1]])
+    for statistic in (parity.standardized_gdp, dependence.mutual_information, dependence.hsic):
+        with pytest.raises(ValueError, match=r"a column of (z|scores)"):
+            statistic(z, S)
+
+
 @pytest.mark.parametrize("bandwidth", [1e-59, 1e-10, 1e10, 1e59])
 def test_a_bandwidth_far_from_the_data_gives_a_finite_number(bandwidth: float):
     for kernel in (Gaussian(bandwidth), Laplacian(bandwidth)):

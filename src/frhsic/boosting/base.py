@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -222,7 +223,7 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
     @property
     def _threads(self) -> int:
         """Number of threads as LightGBM takes it, where 0 is its own choice."""
-        return 0 if self.n_jobs is None or self.n_jobs < 1 else int(self.n_jobs)
+        return 0 if self.n_jobs is None or self.n_jobs < 1 else min(int(self.n_jobs), os.cpu_count() or 1)
 
     def _features(self, X: Any, *, first: bool) -> Array:
         """Return X as a float64 matrix after scikit-learn's checks of columns and their names."""
@@ -278,6 +279,8 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             _arrays.require_integer(getattr(self, name), name, least)
         if self.validation_fraction is not None:
             _arrays.require_fraction(self.validation_fraction, "validation_fraction")
+        if self.n_jobs is not None:
+            _arrays.require_integer(self.n_jobs, "n_jobs", -(2**31))
 
 
 def _seed(random_state: Any) -> int:

@@ -54,6 +54,7 @@ def tensors_of(model: BoostedParity) -> dict[str, Tensor]:
 def model_of(header: dict[str, Any], tensors: dict[str, Tensor]) -> BoostedParity:
     """Return the fitted model."""
     model = CLASSES[header["estimator"]](**header["parameters"])
+    model._check_parameters()
     learned = dict(header["learned"])
     columns = learned.pop("columns_")
     model.columns_ = TreeColumns(

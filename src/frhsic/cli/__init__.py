@@ -40,5 +40,5 @@ def root(
 
 def main() -> None:
     """Run the command line."""
-    _terminal.on_termination()
+    _terminal.on_signals()
     app()

@@ -31,6 +31,8 @@ LONGEST = 2000
 """Characters of an error message at most."""
 Watch = Callable[[str], None]
 
+_received: list[int] = []
+
 
 class Commands(TyperGroup):
     """The commands of the program. Errors of all of them, also of other packages' commands, become exit codes here."""
@@ -47,6 +49,8 @@ class Commands(TyperGroup):
             if os.environ.get("FRHSIC_TRACEBACK"):
                 traceback.print_exc()
             said, code = _line(error), BAD_INPUT
+            if _received:  # other libraries turn an interrupt into errors of their own
+                said, code = "interrupted.", 128 + _received[-1]
         command = " ".join(filter(None, ("frhsic", ctx.invoked_subcommand)))
         with contextlib.suppress(OSError):  # standard error may be closed as well
             echo(f"{command}: {said}", err=True)
@@ -60,13 +64,19 @@ def _line(error: Exception) -> str:
     return printable(text if expected and text else f"{type(error).__name__}: {text}", LONGEST)
 
 
-def on_termination() -> None:
-    """Let SIGTERM end the program as an error does, so that workers are stopped and unfinished files removed."""
+def on_signals() -> None:
+    """Let SIGTERM end the program as an error does, so that workers are stopped and unfinished files removed.
+
+    The signals that came are remembered, since an error that follows one is no error of the input.
+    """
 
     def end(number: int, frame: object) -> NoReturn:
-        raise SystemExit(TERMINATED)
+        _received.append(number)
+        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(TERMINATED)
 
     signal.signal(signal.SIGTERM, end)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else a shell has it ignored
+        signal.signal(signal.SIGINT, end)
 
 
 def echo(text: str, *, err: bool = False) -> None:

@@ -106,7 +106,12 @@ class FittedBase:
 
     def __call__(self, X: Any) -> np.ndarray:
         """Return the scaled scores of the deployed model, (n, width)."""
-        return scaled(raw_scores(self.model, X, self.classes).values, self.center, self.spread)
+        scores = raw_scores(self.model, X, self.classes).values
+        if scores.shape[1] != self.width:
+            raise ValueError(
+                f"the base gives {scores.shape[1]} columns of scores, and was fitted with {len(self.center)}."
+            )
+        return scaled(scores, self.center, self.spread)
 
     def again(self, X: Any, x: np.ndarray) -> np.ndarray:
         """Return the scaled scores of rows to train on: out of fold for rows of the first call, deployed for others."""

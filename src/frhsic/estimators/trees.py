@@ -58,6 +58,9 @@ class Trees:
             raise ValueError("the trees have no baseline, or too many leaves.")
         if inner and count and not 0 <= int(self.feature.min()) <= int(self.feature.max()) < columns:
             raise ValueError(f"the trees look at columns that the table of {columns} does not have.")
+        leaves = np.uint32((1 << (inner + 1)) - 1)
+        if not (np.bitwise_and.reduce(self.kept, axis=0, initial=ALL) & leaves).all():
+            raise ValueError("the trees have rows that end in no leaf.")
         if not (np.isfinite(self.value).all() and np.isfinite(self.baseline).all()):
             raise ValueError("the trees hold values that are not finite.")
 

@@ -1,0 +1,122 @@
+"""Counts of what the trust tests have tried, kept in one file that runs of any length add to.
+
+An entry is named by a section, a subject and a part, such as ("inputs", "hsic", "seed 3"), and holds how often each
+outcome came. Writing an entry again replaces it, so that a repeated run counts nothing twice. Run as a program, this
+file writes the table of docs/trust.md from the counts.
+"""
+
+from __future__ import annotations
+
+import datetime
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from frhsic._files import write_whole
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = ROOT / "benchmarks" / "results" / "trust.json"
+PAGE = ROOT / "docs" / "trust.md"
+BEGIN, END = "<!-- counts -->\n", "<!-- end of counts -->\n"
+
+Entries = dict[str, dict[str, dict[str, dict[str, Any]]]]
+"""By section, subject and part."""
+
+
+def read(path: Path = FILE) -> Entries:
+    """Return the entries of a file; none where there is no file."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+class Counts:
+    """The entries of one file; several processes may add to it."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+
+    def has(self, section: str, subject: str, part: str) -> bool:
+        """Return whether the file has an entry, so that its test need not run again."""
+        return self.path is not None and part in read(self.path).get(section, {}).get(subject, {})
+
+    def put(self, section: str, subject: str, part: str, outcomes: Mapping[str, int]) -> None:
+        """Write an entry, in place of an earlier one."""
+        if self.path is None:
+            return
+        day = datetime.datetime.now(datetime.UTC).date().isoformat()
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            entries = read(self.path)
+            entries.setdefault(section, {}).setdefault(subject, {})[part] = {**outcomes, "on": day}
+            write_whole(self.path, (json.dumps(entries, indent=1, sort_keys=True) + "\n").encode())
+        finally:
+            os.close(folder)
+
+
+def total(entries: Entries, section: str, subject: str) -> dict[str, int]:
+    """Return the outcomes of a subject, summed over its parts; a peak is the largest."""
+    sums: dict[str, int] = {}
+    for outcomes in entries[section][subject].values():
+        for outcome, count in outcomes.items():
+            if outcome.startswith("peak"):
+                sums[outcome] = max(sums.get(outcome, 0), count)
+            elif outcome != "on":
+                sums[outcome] = sums.get(outcome, 0) + count
+    return sums
+
+
+def table(entries: Entries) -> str:
+    """Return the counts in Markdown, by section."""
+    days = [part["on"] for subjects in entries.values() for parts in subjects.values() for part in parts.values()]
+    lines = [f"Counted on {' to '.join(sorted({min(days), max(days)}))}. No outcome was other than those named here.\n"]
+    inputs = {name: total(entries, "inputs", name) for name in entries.get("inputs", {})}
+    if inputs:
+        counted = sum(sum(outcomes.values()) for outcomes in inputs.values())
+        lines.append(f"**Inputs**: {counted:,} to {len(inputs)} functions and estimators.\n")
+        lines += ["| function | a finite number | an error that names the argument |", "|---|---|---|"]
+        lines += [f"| {name} | {got.get('number', 0):,} | {got.get('refused', 0):,} |" for name, got in inputs.items()]
+        lines.append("")
+    if "signals" in entries:
+        of = {name: total(entries, "signals", name) for name in entries["signals"]}
+        counted = sum(sum(outcomes.values()) for outcomes in of.values())
+        lines.append(
+            f"**Signals at random moments**: {counted:,}. After each, a second run equals an undisturbed one.\n"
+        )
+        lines += ["| command | stopped | had ended already |", "|---|---|---|"]
+        lines += [f"| {name} | {got['stopped']} | {got['had ended']} |" for name, got in of.items()]
+        lines.append("")
+    if "other faults" in entries:
+        kinds = sorted({kind for parts in entries["other faults"].values() for kind in parts})
+        lines += [
+            "**Other faults**, all survived.\n",
+            f"| command | {' | '.join(kinds)} |",
+            "|---" * (1 + len(kinds)) + "|",
+        ]
+        for name, parts in entries["other faults"].items():
+            cells = [str(parts.get(kind, {}).get("survived", "–")) for kind in kinds]
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+        lines.append("")
+    if "model files" in entries:
+        lines += [
+            "**Model files.**\n",
+            "| kind | refused by a `ValueError` | a usable model | peak memory |",
+            "|---|---|---|---|",
+        ]
+        for name in entries["model files"]:
+            got = total(entries, "model files", name)
+            lines.append(f"| {name} | {got['refused']:,} | {got['harmless']:,} | {got['peak MB']} MB |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def page(text: str, entries: Entries) -> str:
+    """Return the page with the counts in their place."""
+    before, rest = text.split(BEGIN)
+    return before + BEGIN + table(entries) + END + rest.split(END)[1]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), read()), encoding="utf-8")

@@ -1,0 +1,31 @@
+"""The page of promises shows the counts of the file, and the counts are kept well."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import counting
+
+
+def test_the_page_shows_the_counts_of_the_file():
+    text = counting.PAGE.read_text(encoding="utf-8")
+    assert text == counting.page(text, counting.read()), "run `make trust-page`"
+
+
+def test_an_entry_that_is_written_again_counts_once(tmp_path: Path):
+    counts = counting.Counts(tmp_path / "counts.json")
+    assert not counts.has("inputs", "hsic", "seed 0")
+    counts.put("inputs", "hsic", "seed 0", {"number": 3, "peak MB": 5})
+    counts.put("inputs", "hsic", "seed 1", {"number": 4, "peak MB": 2})
+    counts.put("inputs", "hsic", "seed 0", {"number": 2, "peak MB": 7})
+    assert counts.has("inputs", "hsic", "seed 0")
+    entries = json.loads((tmp_path / "counts.json").read_text())
+    assert counting.total(entries, "inputs", "hsic") == {"number": 6, "peak MB": 7}
+
+
+def test_without_a_file_nothing_is_written(tmp_path: Path):
+    counts = counting.Counts(None)
+    counts.put("inputs", "hsic", "seed 0", {"number": 3})
+    assert not counts.has("inputs", "hsic", "seed 0")
+    assert list(tmp_path.iterdir()) == []
