@@ -146,6 +146,8 @@ def test_files_of_several_processes_are_joined_and_nothing_comes_twice(tmp_path)
         join(tmp_path / "all.parquet", [*files, files[0]])
     with pytest.raises(ValueError, match="there is no file"):
         join(tmp_path / "all.parquet", [tmp_path / "c.parquet"])
+
+
 AWAITED = {
     ("mutual-information", "information", "published"),
     ("mutual-information", "information", "corrected"),
