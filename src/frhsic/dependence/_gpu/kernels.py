@@ -230,11 +230,9 @@ def _add(place, value, fixed):
 def _slopes(product, half_i, half_j, numbers, CODES: tl.constexpr, FAST: tl.constexpr):
     """Derivatives of a kernel with respect to minus the squared distance, and to the inner product."""
     nothing = product * 0.0
-    by_distance = nothing
-    by_product = nothing
+    by_distance, by_product = nothing, nothing
     value = nothing
-    of_distance = nothing
-    of_product = nothing
+    of_distance, of_product = nothing, nothing
     for f in tl.static_range(len(CODES)):
         scale = tl.load(numbers + 1 + 2 * f)
         if CODES[f] & 3 == 2:
