@@ -387,7 +387,9 @@ def gaussian_inner(
     total = tl.zeros([BLOCK, WIDTH], tl.float32)
     for start in tl.range(0, m, BLOCK):
         j = start + tl.arange(0, BLOCK)
-        other = tl.load(z + j[:, None] * d + c[None, :], mask=(j[:, None] < m) & (c[None, :] < d), other=0.0)
+        other = tl.load(
+            z + b * m * d + j[:, None] * d + c[None, :], mask=(j[:, None] < m) & (c[None, :] < d), other=0.0
+        )
         exponent = tl.dot(own, tl.trans(other), input_precision="tf32x3")
         exponent += half[:, None] + (tl.sum(other * other, 1) * -0.5)[None, :]
         there = (i[:, None] < m) & (j[None, :] < m)
