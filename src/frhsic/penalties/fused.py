@@ -50,7 +50,7 @@ class _GaussianInner(torch.autograd.Function):
         if upstream is None:
             return None, None
         if torch.is_grad_enabled():  # for a second derivative the slope must be a function of z again
-            _, slope = _value_and_slope(z, g)
+            slope = _value_and_slope(z, g)[1]
         slope = slope * (2 * upstream)[..., None, None]
         if not ctx.needs_input_grad[1]:
             return slope, None

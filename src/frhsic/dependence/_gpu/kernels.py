@@ -230,11 +230,8 @@ def _add(place, value, fixed):
 def _slopes(product, half_i, half_j, numbers, CODES: tl.constexpr, FAST: tl.constexpr):
     """Derivatives of a kernel with respect to minus the squared distance, and to the inner product."""
     nothing = product * 0.0
-    by_distance = nothing
-    by_product = nothing
-    value = nothing
-    of_distance = nothing
-    of_product = nothing
+    by_distance, by_product = nothing, nothing
+    value, of_distance, of_product = nothing, nothing, nothing
     for f in tl.static_range(len(CODES)):
         scale = tl.load(numbers + 1 + 2 * f)
         if CODES[f] & 3 == 2:
@@ -382,14 +379,15 @@ def gaussian_inner(
     b = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     c = tl.arange(0, WIDTH)
-    own = tl.load(z + b * m * d + i[:, None] * d + c[None, :], mask=(i[:, None] < m) & (c[None, :] < d), other=0.0)
+    batch = z + b * m * d
+    own = tl.load(batch + i[:, None] * d + c[None, :], mask=(i[:, None] < m) & (c[None, :] < d), other=0.0)
     half = tl.sum(own * own, 1) * -0.5
     fixed = g + (b // together) * stride_group + (b % together) * stride_member
     of_rows = tl.zeros([BLOCK], tl.float32)
     total = tl.zeros([BLOCK, WIDTH], tl.float32)
     for start in tl.range(0, m, BLOCK):
         j = start + tl.arange(0, BLOCK)
-        other = tl.load(z + j[:, None] * d + c[None, :], mask=(j[:, None] < m) & (c[None, :] < d), other=0.0)
+        other = tl.load(batch + j[:, None] * d + c[None, :], mask=(j[:, None] < m) & (c[None, :] < d), other=0.0)
         exponent = tl.dot(own, tl.trans(other), input_precision="tf32x3")
         exponent += half[:, None] + (tl.sum(other * other, 1) * -0.5)[None, :]
         there = (i[:, None] < m) & (j[None, :] < m)

@@ -99,7 +99,8 @@ def gradient(x: Tensor, y: Tensor, k: Plan, l: Plan, shift: Tensor, w: Tensor | 
         shift=_fitted(shift, padded), w=None if w is None else _fitted(w, padded),
     )  # fmt: skip
     own = halves.high[:n, :d].double() + halves.low[:n, :d]
-    return (product[:n, :d].double() - own * sums[:n, None]) * (4 * (k.unit / 2) ** 0.5 / boost)
+    slopes: Tensor = (product[:n, :d].double() - own * sums[:n, None]) * (4 * (k.unit / 2) ** 0.5 / boost)
+    return slopes
 
 
 def times(x: Tensor, k: Plan, b: Tensor) -> Tensor:

@@ -133,7 +133,8 @@ def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan
     unit = _unit(terms, kernel, d, square) if products else 0.0
     keys: list[tuple[int, tuple[float, ...]]] = []
     units: list[float] = []
-    codes, numbers = [], [constant]
+    codes: list[int] = []
+    numbers = [constant]
     bound = abs(constant)
     for coefficient, factors in terms:
         most, opening = coefficient, not codes  # whether this is the first term
@@ -156,7 +157,9 @@ def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan
             numbers += [scale, coefficient]
             most *= largest if factor.family == LINEAR else 1.0
         bound += most
-    columns, scales, views = [], [], []
+    columns: list[int] = []
+    scales: list[float] = []
+    views: list[int] = []
     for (metric, weights), own in zip(keys, units):
         used = [c for c in range(d) if weights[c] > 0]
         views += [metric, len(columns), len(columns) + len(used)]
