@@ -208,7 +208,7 @@ def draw_frontier(ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, tit
         base.performance, band_limit(base.performance, BAND, higher), color="#f1f1f1", label="1 % band", zorder=0
     )
     for index, method in enumerate(m for m in methods if m in frontier.methods and m != frontier.baseline):
-        look = {
+        look: dict[str, Any] = {
             "color": COLORS.get(method, SPARE[index % len(SPARE)]),
             "marker": MARKERS.get(method, SHAPES[index % 8]),
         }

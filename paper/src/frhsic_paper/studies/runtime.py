@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -156,7 +156,7 @@ def draw_seconds(ax: Axes, records: Sequence[Record], rows: str, seconds: str) -
         taken = [[r["seconds"] for r in records if r["method"] == method and r["n"] == n] for n in sizes]
         middle = np.array([np.median(values) for values in taken])
         ends = np.abs([[min(values) for values in taken] - middle, [max(values) for values in taken] - middle])
-        look = {"color": RUNTIME_COLORS[method], "marker": SHAPES[index % len(SHAPES)]}
+        look: dict[str, Any] = {"color": RUNTIME_COLORS[method], "marker": SHAPES[index % len(SHAPES)]}
         ax.errorbar(sizes, middle, yerr=ends, elinewidth=0.8, **look, label=RUNTIME_NAMES[method])
     ax.set(xscale="log", yscale="log", xlabel=rows, ylabel=f"{seconds}\n(median and range, lower is better)")
     ax.set_title(_hardware(records))

@@ -20,12 +20,12 @@ from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.options import Options
 from frhsic_paper.plot import figures_of, legend_below, panels, styled
 from frhsic_paper.protocol import Protocol
-from frhsic_paper.records import Record, Unit
+from frhsic_paper.records import Record, Unit, hardware
 from frhsic_paper.steps import Computation
 from frhsic_paper.studies.runtime import RUNTIME_NAMES, draw_seconds, median_seconds
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Column, Table, tables_of
-from frhsic_paper.timing import LoopedEIPM, devices, hardware, one_thread, synchronized_clock
+from frhsic_paper.timing import LoopedEIPM, devices, one_thread, synchronized_clock
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
