@@ -74,7 +74,7 @@ def main(n: int = 4000, epochs: int = 40, folder: str | Path = ".") -> dict[str,
             y[new],
             sensitive_features=age[new],
             weights=[1, 10, 100],
-            rule="gain >= 60%",
+            rule="gain >= 50%",
             random_state=0,
         )
     print(chosen)

@@ -55,7 +55,9 @@ def test_no_program_is_left_out():
         "frem_rounding",
         "gpu",
         "independence",
+        "mutants",  # by hand: it needs mutmut
         "power",
+        "scale",
         "selection",
         "serving",
         "target_rule",
@@ -204,6 +206,20 @@ def test_gpu(program, tmp_path, capsys):
     assert "grows as n **" in capsys.readouterr().out
     found = json.loads(out.read_text())
     assert found["hsic"][0]["error"] < 1e-6 < found["training"]["45 models, hsic"]
+
+
+@pytest.mark.slow
+def test_scale(program, tmp_path, capsys):
+    module = program("scale")
+    start(
+        module,
+        "--rows 2000 4000 --columns 4 --features 32",
+        "--folder",
+        str(tmp_path),
+        "--out",
+        str(tmp_path / "o.json"),
+    )
+    assert "two_workers_against_one" in capsys.readouterr().out
 
 
 def test_dependence_in_a_process_of_its_own(program, capsys):

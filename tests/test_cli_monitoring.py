@@ -42,7 +42,13 @@ def test_the_audit_says_what_it_read_and_for_whom(may):
     found = Audit.from_json((may / "may.json").read_text())
     assert found.context.data_sha256 == hashlib.sha256((may / "may.csv").read_bytes()).hexdigest()
     assert (found.context.people, found.limits[0].verdict) == ("applicants", "kept")
-    assert {one.key for one in found.quality} == {"accuracy", "auc", "calibration_error"}
+    assert {one.key for one in found.quality} == {
+        "accuracy",
+        "auc",
+        "calibration_error",
+        "true_positive_rate",
+        "false_positive_rate",
+    }
 
 
 def test_exit_codes_say_whether_the_gap_has_grown_and_the_limit_is_kept(may):

@@ -10,7 +10,7 @@ from frhsic_paper.page import figures, fingerprint, penalty_tables, reproduction
 from frhsic_paper.protocol import DATASETS, METHODS
 from frhsic_paper.records import write as write_records
 from frhsic_paper.results import Results
-from frhsic_paper.studies import PAGE, STUDIES
+from frhsic_paper.studies import STUDIES
 from paper_records import every_experiment, sweep
 
 CLAIMS = [claim for study in STUDIES for claim in study.claims]
@@ -45,8 +45,8 @@ def test_the_document_holds_every_claim_every_figure_and_no_empty_section(writte
         assert page.count(one.statement) == 2  # in the overview and in its section
         assert f'<a id="{one.name}"></a>' in page
         assert f"(#{one.name})" in page
-    for section in SECTIONS:  # those of the page have made records
-        assert (f"## {section.title}\n" in page) == (section.name in PAGE), section.name
+    absent = {section.name for section in SECTIONS if f"## {section.title}\n" not in page}
+    assert absent == {"activation", "tuned"}  # no made records, no claims
     links = re.findall(r"\]\((figures/[^)]+)\)", page)
     assert len(links) == len(set(links)) == sum(path.suffix == ".svg" for path in paths)
     for figure in links:

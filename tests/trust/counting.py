@@ -2,7 +2,7 @@
 
 An entry is named by a section, a subject and a part, such as ("inputs", "hsic", "seed 3"), and holds how often each
 outcome came. Writing an entry again replaces it, so that a repeated run counts nothing twice. Run as a program, this
-file writes the table of docs/trust.md from the counts.
+file writes the tables of docs/trust_counts.md from the counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from frhsic._files import write_whole
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "benchmarks" / "results" / "trust.json"
-PAGE = ROOT / "docs" / "trust.md"
+PAGE = ROOT / "docs" / "trust_counts.md"
 BEGIN, END = "<!-- counts -->\n", "<!-- end of counts -->\n"
 
 Entries = dict[str, dict[str, dict[str, dict[str, Any]]]]

@@ -181,7 +181,13 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
             label = f"λ selected in a split, {name} test"
             values = [float(r["weight"]) for r in selected]
             heights = [0.03 + 0.05 * number] * len(values)
-            look: dict[str, Any] = {"color": HUES[name], "marker": "|", "linestyle": "none", "markersize": 8, "markeredgewidth": 1.6}
+            look: dict[str, Any] = {
+                "color": HUES[name],
+                "marker": "|",
+                "linestyle": "none",
+                "markersize": 8,
+                "markeredgewidth": 1.6,
+            }
             ax.plot(values, heights, transform=places, **look, label=label)
         ax.set_title(dataset_name(dataset))
         ax.set_xlabel("λ")
