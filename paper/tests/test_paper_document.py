@@ -10,7 +10,7 @@ from frhsic_paper.page import figures, fingerprint, penalty_tables, reproduction
 from frhsic_paper.protocol import DATASETS, METHODS
 from frhsic_paper.records import write as write_records
 from frhsic_paper.results import Results
-from frhsic_paper.studies import STUDIES
+from frhsic_paper.studies import PAGE, STUDIES
 from paper_records import every_experiment, sweep
 
 CLAIMS = [claim for study in STUDIES for claim in study.claims]
@@ -87,7 +87,8 @@ def test_without_any_record_no_verdict_is_made_up(everything):
     assert "was not run" in penalty_tables(Results({}))
 
 
-def test_one_experiment_alone_gives_a_document(everything):
+def test_one_experiment_alone_gives_a_document(everything, monkeypatch):
+    monkeypatch.setattr("frhsic_paper.page.due", lambda *_: ())  # a second for each document
     for key, records in everything.files.items():
         if key[0] not in ("tradeoff", "leaky-scaling"):
             text = reproduction(Results({key: records}), {})
@@ -159,7 +160,8 @@ def test_binning_turns_with_the_number_of_datasets_that_a_binned_method_leads(ev
     assert judged(DATASETS[:4]).startswith("a binned method leads on 4 of 5")
 
 
-def test_pages_of_other_records_are_not_overwritten_silently(tmp_path, everything):
+def test_pages_of_other_records_are_not_overwritten_silently(tmp_path, everything, monkeypatch):
+    monkeypatch.setattr("frhsic_paper.page.due", lambda *_: ())
     files = {key: value for key, value in everything.files.items() if key[0] == "runtime"}
     for (experiment, protocol), records in files.items():
         write_records(tmp_path / f"{experiment}-{protocol}.parquet", records)
