@@ -25,7 +25,16 @@ from real_data import raw_folder  # noqa: E402
 
 ALL = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [path for path in ALL if "```python" in path.read_text(encoding="utf-8")]
-LONG = ("coverage", "penalty", "penalty_before", "penalty_tables", "reproduction")
+LONG = (
+    "certificates_evidence",
+    "coverage",
+    "penalty",
+    "penalty_before",
+    "penalty_tables",
+    "reproduction",
+    "tests_evidence",
+    "trust",
+)
 """Pages of evidence, which may be long."""
 WORDS = 1500
 
