@@ -23,7 +23,7 @@ from frhsic.parity import gdp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 
-from applicants import applicants  # noqa: E402
+from applicants import applicants
 
 GAP = 0.02
 
