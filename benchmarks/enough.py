@@ -1,6 +1,6 @@
 """How many rows an audit needs, and how many epochs and known attributes training needs: tables of docs/enough.md.
 
-    python benchmarks/enough.py                     # about five minutes of one core
+    python benchmarks/enough.py                     # three to four minutes of one core
     python benchmarks/enough.py --only audit
 
 Tables are made up, so that anybody can repeat them: the applicants of examples/applicants.py, and scores of which the

@@ -40,8 +40,15 @@ def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: 
     return True if ADDED_BY_SKLEARN.fullmatch(name) else None
 
 
+def describe_constant(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Replace the words of the built-in class, which a dictionary of constants would show, by its keys."""
+    if isinstance(value, dict):
+        lines[:] = ["Dictionary with the keys " + ", ".join(f"``{key!r}``" for key in value) + ".", ""]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", name_anchors)
     app.connect("missing-reference", resolve)
     app.connect("autodoc-skip-member", skip)
+    app.connect("autodoc-process-docstring", describe_constant)
     return {"parallel_read_safe": True}
