@@ -52,10 +52,12 @@ def test_no_program_is_left_out():
         "coverage",
         "coverage_cells",
         "dependence",
+        "enough",
         "frem_rounding",
         "gpu",
         "independence",
         "mutants",  # by hand: it needs mutmut
+        "performance",
         "power",
         "scale",
         "selection",
@@ -308,6 +310,21 @@ def test_serving(program, capsys):
         "40 rows, DataFrame",
         "`frhsic predict`, 40 rows of CSV",
     ]
+
+
+def test_enough(program, capsys):
+    start(program("enough"), "--rows 60 --draws 2 --train 120 --seeds 1 --epochs 1")
+    tables = capsys.readouterr().out.strip().split("\n\n")
+    assert [len(table.splitlines()) for table in tables] == [3, 4, 7]
+
+
+def test_performance(program, tmp_path):
+    module = program("performance")
+    module.main(["--out", str(tmp_path / "figure.svg")])
+    assert (tmp_path / "figure.svg").stat().st_size > 10_000
+    lines = module.drawn(json.loads(module.RECORDS.read_text())).axes[0].get_lines()
+    assert [len(line.get_xdata()) for line in lines] == [5, 5, 7, 4]
+    assert lines[2].get_ydata()[-1] > lines[3].get_ydata()[-1]  # random features win at a million rows
 
 
 def test_frem_rounding(program, monkeypatch, capsys, real):  # noqa: F811

@@ -25,7 +25,17 @@ from real_data import raw_folder  # noqa: E402
 
 ALL = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [path for path in ALL if "```python" in path.read_text(encoding="utf-8")]
-LONG = ("coverage", "penalty", "penalty_before", "penalty_tables", "reproduction", "summary", "trust_counts")
+LONG = (
+    "certificates_evidence",
+    "coverage",
+    "penalty",
+    "penalty_before",
+    "penalty_tables",
+    "reproduction",
+    "summary",
+    "tests_evidence",
+    "trust_counts",
+)
 """Pages of evidence, which may be long."""
 WORDS = 1500
 

@@ -1,7 +1,8 @@
 """Links that lead out of the site's pages.
 
 A file of the repository outside docs/ is shown as its path, since the site has no copy of it. An anchor that a page
-sets by itself, ``<a id="...">``, becomes a target. Methods that scikit-learn adds to every estimator are left out.
+sets by itself, ``<a id="...">``, becomes a target. Methods that scikit-learn adds to every estimator are left out, and
+docstrings that Sphinx would misread are mended.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from sphinx.util import logging
 
 log = logging.getLogger(__name__)
 ADDED_BY_SKLEARN = re.compile(r"set_\w+_request|get_metadata_routing")
+TOGETHER = re.compile(r"^:ivar [\w\\]+(?:, [\w\\]+)+(?=:)")
 ANCHOR = re.compile(r'^<a id="([\w-]+)"></a>$', re.MULTILINE)
 
 
@@ -40,8 +42,21 @@ def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: 
     return True if ADDED_BY_SKLEARN.fullmatch(name) else None
 
 
+def describe_constant(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Replace the words of the built-in class, which a dictionary of constants would show, by its keys."""
+    if what == "data" and isinstance(value, dict):
+        lines[:] = ["Dictionary with the keys " + ", ".join(f"``{key!r}``" for key in value) + ".", ""]
+
+
+def join_names(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Keep attributes that are described together in one entry: Sphinx takes a name before a blank for a type."""
+    lines[:] = [TOGETHER.sub(lambda match: match[0].replace(", ", ",\u200b"), line) for line in lines]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", name_anchors)
     app.connect("missing-reference", resolve)
     app.connect("autodoc-skip-member", skip)
+    app.connect("autodoc-process-docstring", describe_constant)
+    app.connect("autodoc-process-docstring", join_names)
     return {"parallel_read_safe": True}

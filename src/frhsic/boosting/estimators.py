@@ -119,8 +119,9 @@ class BoostedParityRegressor(RegressorMixin, BoostedParity):  # type: ignore[mis
 
     Parameters
     ----------
-    penalty_weight, n_estimators, learning_rate, num_leaves, min_child_samples, validation_fraction, \
-n_iter_no_change, n_jobs, random_state
+    penalty_weight, n_estimators, learning_rate, num_leaves, min_child_samples, validation_fraction
+        As in :class:`BoostedParityClassifier`.
+    n_iter_no_change, n_jobs, random_state
         As in :class:`BoostedParityClassifier`.
 
     Attributes

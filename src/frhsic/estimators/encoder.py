@@ -44,19 +44,22 @@ class ParityEncoder(ParityBase):
         What f reconstructs without y. ``"residuals"`` is r above; the conditional mean is a spline in the ranks of each
         attribute, fitted to the rows of each call. ``"columns"`` is the scaled x itself, as an autoencoder does: Z then
         has to carry S, and the penalty to take it out.
-    penalty, penalty_weight, base, encoder, hidden_layer_sizes, representation_size, activation, epochs, batch_size, \
-learning_rate, schedule, weight_decay, variance_floor, early_stopping, validation_fraction, n_iter_no_change, \
-ensemble, scaling, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
-        As in :class:`ParityClassifier`. Without y, the encoder uses no base model, "hsic" drops the term of the head,
-        and the weight decay is 0.
+    penalty, penalty_weight, base, encoder, hidden_layer_sizes, representation_size, activation, epochs, batch_size
+        As in :class:`ParityClassifier`. Without y there is no base model, and "hsic" drops the term of the head.
+    learning_rate, schedule, weight_decay, variance_floor, early_stopping, validation_fraction, n_iter_no_change
+        As in :class:`ParityClassifier`. Without y, the weight decay is 0.
+    ensemble, scaling, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
+        As in :class:`ParityClassifier`.
 
     Attributes
     ----------
     task_ : str
         "binary", "multiclass", "regression" or "reconstruction".
-    encoder_, head_, has_bottleneck_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_, \
-base_performance_, loss_curve_, penalty_curve_, validation_curve_, best_epochs_, n_features_in_, feature_names_in_, \
-sensitive_names_in_
+    encoder_, head_, has_bottleneck_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_
+        As in :class:`ParityClassifier`.
+    base_performance_, loss_curve_, penalty_curve_, validation_curve_, best_epochs_, n_features_in_, feature_names_in_
+        As in :class:`ParityClassifier`.
+    sensitive_names_in_
         As in :class:`ParityClassifier`.
 
     Examples

@@ -25,18 +25,22 @@ class ParityRegressor(RegressorMixin, ParityBase):  # type: ignore[misc]  # scik
 
     Parameters
     ----------
-    penalty, penalty_weight, base, encoder, hidden_layer_sizes, representation_size, activation, epochs, batch_size, \
-learning_rate, schedule, weight_decay, variance_floor, early_stopping, validation_fraction, n_iter_no_change, \
-ensemble, scaling, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
+    penalty, penalty_weight, base, encoder, hidden_layer_sizes, representation_size, activation, epochs, batch_size
+        As in :class:`ParityClassifier`.
+    learning_rate, schedule, weight_decay, variance_floor, early_stopping, validation_fraction, n_iter_no_change
+        As in :class:`ParityClassifier`.
+    ensemble, scaling, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
         As in :class:`ParityClassifier`.
 
     Attributes
     ----------
     target_mean_, target_scale_ : float
         Mean and standard deviation of y in the training rows.
-    encoder_, head_, has_bottleneck_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_, \
-base_performance_, loss_curve_, penalty_curve_, validation_curve_, best_epochs_, n_features_in_, feature_names_in_, \
-sensitive_names_in_
+    encoder_, head_, has_bottleneck_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_
+        As in :class:`ParityClassifier`.
+    base_performance_, loss_curve_, penalty_curve_, validation_curve_, best_epochs_, n_features_in_, feature_names_in_
+        As in :class:`ParityClassifier`.
+    sensitive_names_in_
         As in :class:`ParityClassifier`.
 
     Examples

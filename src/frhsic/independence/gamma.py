@@ -38,7 +38,7 @@ def gamma_test(
 
     with :math:`\mu, \nu` the mean and variance of the biased HSIC under independence; by default the gamma is shifted,
     so that its skewness is right too. Under :math:`H_0` the limit of :math:`n\,\mathrm{HSIC}` is a weighted sum of
-    chi-squares, which the gamma approximates well from n = 50 on (docs/tests.md has the measured levels). Use it by
+    chi-squares, which the gamma approximates well from n = 50 on (measured levels: docs/tests_evidence.md). Use it by
     default: it is fast and takes O(n) memory. Where the level must be exact use
     :func:`~frhsic.independence.permutation_test`.
 

@@ -1,0 +1,96 @@
+"""How many rows an audit needs, and how many epochs and known attributes training needs: tables of docs/enough.md.
+
+    python benchmarks/enough.py                     # three to four minutes of one core
+    python benchmarks/enough.py --only audit
+
+Tables are made up, so that anybody can repeat them: the applicants of examples/applicants.py, and scores of which the
+true gap is known. Models have a penalty weight of 10 and are measured on 5,000 rows that they have not seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from frhsic import ParityClassifier
+from frhsic.parity import gdp
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+
+from applicants import applicants
+
+GAP = 0.02
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas")
+    parser.add_argument("--rows", type=int, nargs="+", default=[200, 500, 1000, 2000, 5000, 20_000])
+    parser.add_argument("--draws", type=int, default=40)
+    parser.add_argument("--train", type=int, default=4000, help="rows to train on")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--epochs", type=int, nargs="+", default=[5, 20, 50, 100])
+    options = parser.parse_args(argv)
+    for section in options.only.split(","):
+        SECTIONS[section](options)
+
+
+def show_audit(options: argparse.Namespace) -> None:
+    print("\n| rows | half width, scores | half width, decisions | share of gaps found, scores | share, decisions |")
+    print("|---|---|---|---|---|")
+    for n in options.rows:
+        draws = [audited(n, seed) for seed in range(options.draws)]
+        widths = np.mean([[width for width, _ in draw] for draw in draws], 0)
+        found = np.mean([[pvalue <= 0.05 for _, pvalue in draw] for draw in draws], 0)
+        print(f"| {n:,} | {widths[0]:.4f} | {widths[1]:.4f} | {found[0]:.2f} | {found[1]:.2f} |")
+
+
+def audited(n: int, seed: int) -> list[tuple[float, float]]:
+    """Return half width and p-value of the gap of scores with a true gap of 0.02, and of decisions drawn from them."""
+    rng = np.random.default_rng(seed)
+    s = rng.uniform(size=n)
+    scores = 0.3 + 4 * GAP * (s - 0.5) + rng.uniform(-0.25, 0.25, size=n)
+    decisions = (rng.random(n) < scores).astype(float)
+    results = [gdp(values, s, resamples=199, random_state=seed) for values in (scores, decisions)]
+    return [((result.interval[1] - result.interval[0]) / 2, result.pvalue) for result in results]
+
+
+def show_epochs(options: argparse.Namespace) -> None:
+    print("\n| epochs | accuracy | GDP |\n|---|---|---|")
+    show_models([(f"{epochs}", {"epochs": epochs}, 1.0) for epochs in options.epochs], options)
+
+
+def show_known(options: argparse.Namespace) -> None:
+    print("\n| share of rows with a known attribute | accuracy | GDP |\n|---|---|---|")
+    show_models([(f"{known:.0%}", {"epochs": options.epochs[-1]}, known) for known in (1.0, 0.5, 0.2, 0.05)], options)
+
+
+def show_models(models: list[tuple[str, dict[str, Any], float]], options: argparse.Namespace) -> None:
+    none = {"penalty_weight": 0.0, "epochs": options.epochs[-1]}
+    for name, settings, known in [("no penalty", none, 1.0), *models]:
+        rows = np.array([trained(settings, known, seed, options.train) for seed in range(options.seeds)])
+        print("| " + " | ".join([name, *(f"{mean:.3f}" for mean in rows.mean(0))]) + " |")
+
+
+def trained(settings: dict[str, Any], known: float, seed: int, n: int) -> tuple[float, float]:
+    """Return accuracy and GDP on new rows."""
+    X, y, age = applicants(n, seed=2 * seed)
+    X_new, y_new, age_new = applicants(5000, seed=2 * seed + 1)
+    age = age.where(np.random.default_rng(seed).random(n) < known)
+    model = ParityClassifier(**{"penalty_weight": 10.0, "random_state": seed, **settings})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        scores = model.fit(X, y, sensitive_features=age).predict_proba(X_new)[:, 1]
+    return float(((scores > 0.5) == y_new).mean()), float(gdp(scores, age_new, resamples=0).value)
+
+
+SECTIONS = {"audit": show_audit, "epochs": show_epochs, "known": show_known}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Figure of docs/performance.md: seconds of HSIC on a GPU against the number of rows, from the records of `gpu.py`.
+
+python benchmarks/performance.py --out docs/figures/hsic-gpu.svg
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+RECORDS = Path(__file__).parent / "results" / "gpu.json"
+LINES = (
+    ("hsic", "plain", "exact, plain PyTorch in float32", "#9a9388", "s"),
+    ("hsic", "tiles", "exact, tiles in float64", "#7a2e6e", "^"),
+    ("hsic", "seconds", "exact, the library's kernels", "#0b5d66", "o"),
+    ("features", "seconds", "random features", "#c2571a", "D"),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=Path, default=RECORDS)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args(argv)
+    with mpl.rc_context({"font.size": 9, "svg.hashsalt": "frhsic"}):
+        figure = drawn(json.loads(options.records.read_text()))
+        figure.savefig(options.out, metadata={"Date": None} if options.out.suffix == ".svg" else None)
+
+
+def drawn(records: dict[str, Any]) -> Figure:
+    """Return the figure: a line for each way to compute HSIC, over the numbers of rows at which it was timed."""
+    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for section, key, label, color, marker in LINES:
+        points = [(record["n"], record[key]) for record in records[section] if key in record]
+        axes.loglog(*zip(*points, strict=True), marker=marker, ms=4, lw=1.5, color=color, label=label)
+    axes.set(xlabel="rows n", ylabel="seconds for one HSIC")
+    axes.set_title(f"{records['device']}, Z of {records['columns']} columns", fontsize=9, loc="left")
+    axes.grid(which="major", lw=0.4, color="#dddddd")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="upper left")
+    return figure
+
+
+if __name__ == "__main__":
+    main()
