@@ -98,7 +98,7 @@ def fairlearn_trials() -> list[tuple[str, str, Run]]:
         out = CorrelationRemover(sensitive_feature_ids=["age"]).fit_transform(table)
         line, hump = (abs(np.corrcoef(out[:, k], d.age)[0, 1]) for k in (1, 0))
         bend = abs(np.corrcoef(out[:, 0], (d.age - 49) ** 2)[0, 1])
-        return "yes, linear part", (
+        return "linear part", (
             f"correlation with age after it {max(line, hump):.2f}; "
             f"of the hump with the squared distance from the middle {bend:.2f}"
         )
@@ -108,7 +108,7 @@ def fairlearn_trials() -> list[tuple[str, str, Run]]:
             backend="torch", predictor_model=[8, "relu"], adversary_model=[3], epochs=2, batch_size=64, random_state=0
         )
         model.fit(d.X.to_numpy(), d.y.to_numpy(), sensitive_features=d.age.to_numpy())
-        return "yes, adversary", f"the adversary's loss is {model.backendEngine_.adversary_loss}"
+        return "yes", f"the adversary's loss is {model.backendEngine_.adversary_loss}"
 
     return [
         ("audit", "MetricFrame(sensitive_features=age)", groups),
@@ -164,8 +164,8 @@ def aif360_trials() -> list[tuple[str, str, Run]]:
         members = np.asarray(Auditor(dataset(d), "FP").audit(tuple(d.decision.astype(float)))[0], dtype=bool)
         inside, outside = d.age[members], d.age[~members]
         one_sided = inside.min() > outside.max() or inside.max() < outside.min()
-        found = f"the {members.sum()} rows on one side of an age" if one_sided else "no one-sided group"
-        return "yes, GerryFair", f"fitted; the subgroup that its auditor finds: {found}"
+        outcome = "groups on one side of an age" if one_sided else "other groups"
+        return outcome, f"fitted; the subgroup that its auditor finds has {members.sum()} rows"
 
     return [
         ("audit", "aif360.sklearn statistical_parity_difference(prot_attr='age')", parity),
@@ -194,7 +194,7 @@ def fairret_trials() -> list[tuple[str, str, Run]]:
         line = NormLoss(PositiveRate())(scores, share)
         line.backward()
         hump = float(NormLoss(PositiveRate())(logit(d.hump), share))
-        return "yes, linear part", f"loss {float(line.detach()):.3f} for the score, {hump:.3f} for the hump"
+        return "linear part", f"loss {float(line.detach()):.3f} for the score, {hump:.3f} for the hump"
 
     def standardized(d: Sample) -> tuple[str, str]:
         value = float(NormLoss(PositiveRate())(logit(d.score), column((d.age - d.age.mean()) / d.age.std())))
@@ -304,11 +304,16 @@ def attempt(task: str, call: str, run: Run, sample: Sample) -> Trial:
 
 
 def row(trials: Sequence[Trial]) -> dict[str, str]:
-    """Outcomes of a library by column, each once; a dash where it offers nothing that was found."""
+    """Outcomes of a library by column, with the tools where outcomes differ; a dash where there is no trial."""
     cells = {}
     for task, column in COLUMNS.items():
-        outcomes = dict.fromkeys(trial.outcome for trial in trials if trial.task == task)
-        cells[column] = "; ".join(outcomes) or "–"
+        tools: dict[str, list[str]] = {}
+        for trial in trials:
+            if trial.task == task:
+                tools.setdefault(trial.outcome, []).append(trial.call.partition("(")[0].split()[-1])
+        named = len({name for names in tools.values() for name in names}) > 1 and len(tools) > 1
+        parts = [f"{outcome} ({', '.join(names)})" if named else outcome for outcome, names in tools.items()]
+        cells[column] = "; ".join(parts) or "–"
     return cells
 
 
