@@ -93,6 +93,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of small tables, which the pages are not about
+@pytest.mark.filterwarnings("ignore:Setting an? :DeprecationWarning")  # fairlearn with new pandas
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_the_code_of_a_page_runs(page: Path, prepared: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch):
     folder, names = prepared

@@ -1,0 +1,77 @@
+"""
+An audit of somebody else's scores
+==================================
+
+A lender sends a table: a score for each applicant, whether the loan was repaid, and age. The model stays with the
+lender. An audit needs no more than these three columns.
+"""
+
+# %%
+# The scores that came. (We make them up; the audit does not know how.)
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import frhsic
+from frhsic.auditing import Settings
+
+rng = np.random.default_rng(3)
+n = 3000
+age = np.round(20 + 50 * rng.beta(1.6, 2.4, size=n))
+thrift = rng.normal(size=n)
+repaid = (rng.random(n) < 1 / (1 + np.exp(-(1.2 + thrift + 0.01 * (age - 40))))).astype(int)
+score = 1 / (1 + np.exp(-(1.2 + 0.8 * thrift - 1.1 * np.exp(-(((age - 22) / 9) ** 2)) + 0.2 * rng.normal(size=n))))
+table = pd.DataFrame({"score": score, "repaid": repaid, "age": age})
+
+# %%
+# We state a limit before we look: the mean score at an age may differ from the overall mean by 5 % of the share who
+# repay, on average over applicants. The settings keep this page quick; the defaults use more rows.
+
+audit = frhsic.audit(
+    table["score"],
+    table["age"],
+    table["repaid"],
+    at=[22, 60],
+    limit="gdp=5%",
+    settings=Settings(max_rows=600, probe_rows=1500, resamples=199, shuffles=2),
+)
+found = audit["age"]
+print(found.finding)
+check = audit.limits[0]
+print(f"Limit {check.limit:.3f}: {check.verdict}. GDP {check.value:.3f}, interval {check.low:.3f} to {check.high:.3f}.")
+for contrast in found.all_rows.contrasts:
+    low, high = contrast.interval.low, contrast.interval.high
+    print(
+        f"Mean score at age {contrast.at:g}: {contrast.value:+.3f} from the overall mean ({low:+.3f} to {high:+.3f})."
+    )
+for one in audit.quality:
+    if one.key in ("accuracy", "auc"):
+        print(f"{one.key}: {one.value:.3f}; a constant gets {one.constant:.3f}")
+
+# %%
+# Each measure stands beside its value on shuffled ages. Only what lies beyond that value tells something.
+
+for number in found.all_rows.numbers:
+    between = f"{number.interval.low:.4f} to {number.interval.high:.4f}" if number.interval else "no interval"
+    shuffled = "" if number.under_independence is None else f"   shuffled {number.under_independence:.4f}"
+    print(f"{number.label:55s} {number.value:8.4f}   {between:18s}{shuffled}")
+
+# %%
+# The curve says who is concerned. The band holds the means of all groups at once.
+
+curve = found.all_rows.curve
+fig, axes = plt.subplots(
+    2, 1, figsize=(6.5, 4.8), layout="constrained", sharex=True, gridspec_kw={"height_ratios": [3, 1]}
+)
+axes[0].fill_between(curve.grid, curve.low, curve.high, alpha=0.3, label="95 % band for the whole curve")
+axes[0].plot(curve.grid, curve.mean, marker="o", label="mean score in groups by age")
+axes[0].axhline(curve.overall, color="black", linestyle=":", label="overall mean")
+axes[0].set_ylabel("score (chance to repay)")
+axes[0].legend()
+axes[1].hist(table["age"], bins=np.arange(20, 72, 2), color="0.6")
+axes[1].set(xlabel="age (years)", ylabel="applicants")
+plt.show()
+
+# %%
+# ``frhsic.report.write(audit, "report.html")`` makes a page of it for those who decide.

@@ -1,0 +1,118 @@
+"""Every program of the gallery runs as it stands, draws a picture and prints what its text says."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[1] / "examples" / "gallery"
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch):
+    mpl.use("Agg")
+    pictures: list[Any] = []
+    monkeypatch.setattr(plt, "show", lambda: pictures.append(plt.gcf()))
+
+    def program(name: str) -> dict[str, Any]:
+        names = runpy.run_path(str(FOLDER / f"plot_{name}.py"))
+        assert pictures, "no picture was shown"
+        for picture in pictures:
+            axes = picture.get_axes()
+            assert axes[-1].get_xlabel()
+            assert axes[0].get_ylabel()
+        return names
+
+    yield program
+    plt.close("all")
+
+
+def test_no_program_is_left_out():
+    assert {path.stem.removeprefix("plot_") for path in FOLDER.glob("*.py")} == {
+        "audit_of_scores",
+        "certificate",
+        "fleet_and_frontier",
+        "monitoring",
+        "own_method",
+        "scale_fools_hsic",
+        "two_routes",
+        "what_binning_hides",
+    }
+
+
+def test_what_binning_hides(run):
+    names = run("what_binning_hides")
+    score, older = names["score"], names["older"]
+    assert abs(score[older].mean() - score[~older].mean()) < 0.01
+    assert names["gap"].interval[0] > 0.05
+
+
+def test_scale_fools_hsic_and_not_what_stands_beside_it(run):
+    names = run("scale_fools_hsic")
+    kept = {}
+    for name, values in (*names["shrunk"].items(), *names["hidden"].items()):
+        kept[name] = values[-1] / values[0]
+    assert kept["HSIC, bandwidth 3"] < 0.01
+    assert kept["HSIC, median bandwidth"] < 0.01
+    assert kept["GDP of the score"] == pytest.approx(0.01, rel=1e-6)
+    for name in ("standardised GDP", "R² of a linear probe", "HSIC of whitened Z"):
+        assert kept[name] == pytest.approx(1, abs=0.01), name
+
+
+def test_the_two_routes(run):
+    names = run("two_routes")
+    means = {name: values.mean(axis=1) for name, values in names["found"].items()}  # (sizes, worlds)
+    narrow, wide, eipm, hsic = (means[name] for name in names["measures"])
+    assert (narrow[:, 1] > 0.05).all()
+    assert (wide[:, 0] < 0.25).all()  # the definition gives 0.38
+    assert (eipm[:, 1] > 0.02).all()
+    spread = names["found"]["HSIC, unbiased"][:, :, 1].std(axis=1) / np.sqrt(names["repeats"])
+    assert (np.abs(hsic[:, 1]) < 4 * spread).all()
+
+
+def test_a_certificate_holds_for_every_head_and_the_worst_one_meets_it(run):
+    names = run("certificate")
+    bound = names["bound"]
+    assert max(names["gaps"]) < bound.value
+    assert bound.gap(bound.worst_scores) == pytest.approx(bound.value, rel=1e-6)
+    assert names["forms"]["published"][4] > bound.trivial > names["forms"]["tight"][-1]
+
+
+def test_a_method_of_one_s_own(run):
+    names = run("own_method")
+    assert len(names["fleet"]) == 21
+    assert names["gaps"].mean(0)[-1] < 0.1 * names["gaps"].mean(0)[0]  # of the default, which comes last
+    value = names["Waves"]()
+    value.prepare(names["torch"].linspace(0, 1, 50), names["torch"].Generator())
+    flat, along = names["torch"].ones(50, 1), names["torch"].linspace(0, 1, 50)[:, None]
+    assert float(value(flat, along, scores=flat)) == pytest.approx(0, abs=1e-8)
+    assert float(value(along, along, scores=along)) > 0.01
+
+
+def test_an_audit_of_somebody_else_s_scores(run):
+    names = run("audit_of_scores")
+    assert names["check"].verdict == "not kept"
+    assert names["found"].all_rows.contrasts[0].interval.high < 0
+
+
+@pytest.mark.slow
+def test_a_fleet_and_its_frontier(run):
+    frontier = run("fleet_and_frontier")["frontier"]
+    assert set(frontier.methods) == {"no penalty", "HSIC", "smoothed GDP (Reg-GDP)"}
+    hsic = frontier.of("HSIC")
+    assert hsic[-1].dependence < 0.05 * frontier.of("no penalty")[0].dependence
+    assert all(point.repeats == 3 for point in frontier.points)
+
+
+@pytest.mark.slow
+def test_monitoring(run):
+    names = run("monitoring")
+    assert names["CHANGE"] < names["alarm"] <= 30
+    assert names["alarms"] <= 4 < 25 < names["any_week"]  # of 40 streams
+    assert names["change"].verdict == "grown"
