@@ -328,7 +328,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args(argv)
-    logging.disable(logging.WARNING)
     sample, libraries = Sample(), {}
     table: dict[str, dict[str, str]] = {}
     for name, trials_of in LIBRARIES.items():
@@ -348,4 +347,5 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    logging.disable(logging.WARNING)  # AIF360 lists what else could be installed
     main()

@@ -53,8 +53,10 @@ def test_no_program_is_left_out():
         "coverage_cells",
         "dependence",
         "frem_rounding",
+        "front_page",
         "gpu",
         "independence",
+        "peers",
         "power",
         "selection",
         "serving",
@@ -366,3 +368,27 @@ def test_the_page_on_representations_shows_the_records(program):
         ("frhsic", 100.0): "(λ = 100) {0:.0f} at {2:.0f}",
     }.items():
         assert words.format(*means[key]) in " ".join(page.split()), key
+
+
+def test_peers(program, monkeypatch, tmp_path, capsys):
+    pytest.importorskip("fairlearn")
+    module = program("peers")
+    own = {"fairlearn": module.fairlearn_trials, "not-there": module.dcor_trials}
+    monkeypatch.setattr(module, "LIBRARIES", own)
+    start(module, "", "--out", str(tmp_path / "peers.json"))
+    assert "not-there: not run" in capsys.readouterr().out
+    record = json.loads((tmp_path / "peers.json").read_text(encoding="utf-8"))
+    kept = json.loads((FOLDER / "results" / "peers.json").read_text(encoding="utf-8"))
+    outcomes = [
+        {key: trial[key] for key in ("task", "call", "outcome")} for trial in kept["libraries"]["fairlearn"]["trials"]
+    ]
+    assert outcomes == [
+        {key: trial[key] for key in ("task", "call", "outcome")} for trial in record["libraries"]["fairlearn"]["trials"]
+    ]
+
+
+def test_the_frontier_of_the_front_page(program, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "base_model_report", program("base_model_report"))
+    program("front_page").frontier(tmp_path / "frontier.svg")
+    drawn = (tmp_path / "frontier.svg").read_text(encoding="utf-8")
+    assert drawn == (FOLDER.parent / "docs" / "figures" / "front-frontier.svg").read_text(encoding="utf-8")
