@@ -1,8 +1,7 @@
 """What other libraries do with a continuous sensitive attribute, found by running them.
 
-    python -P benchmarks/peers.py      # runs what is installed, says what is not, writes results/peers.json
+    python benchmarks/peers.py      # runs what is installed, says what is not, writes results/peers.json
 
-(-P: otherwise coverage.py in this folder hides the package of that name, which numba imports.)
 
 One table for all: 400 rows, an attribute (age) with 400 distinct values, a 0/1 target and a logistic regression whose
 score follows age. Where a library takes the attribute as it is, it also gets a score that is high in the middle of the
@@ -328,7 +327,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args(argv)
-    logging.disable(logging.WARNING)
     sample, libraries = Sample(), {}
     table: dict[str, dict[str, str]] = {}
     for name, trials_of in LIBRARIES.items():
@@ -348,4 +346,5 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    logging.disable(logging.WARNING)  # AIF360 lists what else could be installed
     main()

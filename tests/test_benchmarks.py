@@ -49,15 +49,17 @@ def test_no_program_is_left_out():
         "base_model",
         "base_model_report",
         "certificates",
-        "coverage",
         "coverage_cells",
         "dependence",
         "enough",
         "frem_rounding",
+        "front_page",
         "gpu",
         "independence",
+        "interval_coverage",
         "mutants",  # by hand: it needs mutmut
         "performance",
+        "peers",
         "power",
         "scale",
         "selection",
@@ -126,7 +128,7 @@ def test_target_rule(program, capsys):
 
 def test_coverage(program, monkeypatch, tmp_path, capsys):
     """A run that stopped goes on where it was, and the shares are counted over all draws."""
-    module = program("coverage")
+    module = program("interval_coverage")
     cells = list(module.coverage_cells.cells([40], 4))
     few = [cell for cell in cells if cell.law in ("independent, ties", "normal S, d = 1, ρ = 0.3")]
     monkeypatch.setattr(module.coverage_cells, "cells", lambda rows, repeats: iter(few))
@@ -147,7 +149,7 @@ def test_coverage(program, monkeypatch, tmp_path, capsys):
 
 
 def test_the_coverage_program_measures_what_the_public_functions_give(program):
-    cells = program("coverage").coverage_cells
+    cells = program("interval_coverage").coverage_cells
     f, s = cells.LAWS[9].draw(80, np.random.default_rng(0))
     at, direct = cells.at_confidence(gdp(f, s, resamples=19), 0.99), gdp(f, s, resamples=19, confidence=0.99).interval
     assert at == pytest.approx(direct, rel=1e-9)
@@ -159,7 +161,7 @@ def test_the_coverage_program_measures_what_the_public_functions_give(program):
 
 
 def test_closed_form_of_hsic_of_the_coverage_program(program):
-    cells = program("coverage").coverage_cells
+    cells = program("interval_coverage").coverage_cells
     z, s = cells.correlated("normal", 1, 0.6, 3000, np.random.default_rng(0))
     effect = hsic_interval(z, s, Gaussian(1.0), Gaussian(1.0), confidence=0.9999)
     assert effect.interval.low < cells.normal_hsic(0.6) < effect.interval.high
@@ -167,7 +169,7 @@ def test_closed_form_of_hsic_of_the_coverage_program(program):
 
 
 def test_the_page_of_coverage_has_the_tables_of_the_recorded_shares(program):
-    module = program("coverage")
+    module = program("interval_coverage")
     shares = json.loads(module.OUT.read_text())["shares"]
     assert module.tables(shares).strip() in (FOLDER.parent / "docs" / "coverage.md").read_text()
 
@@ -399,3 +401,27 @@ def test_the_page_on_representations_shows_the_records(program):
         ("frhsic", 100.0): "(λ = 100) {0:.0f} at {2:.0f}",
     }.items():
         assert words.format(*means[key]) in " ".join(page.split()), key
+
+
+def test_peers(program, monkeypatch, tmp_path, capsys):
+    pytest.importorskip("fairlearn")
+    module = program("peers")
+    own = {"fairlearn": module.fairlearn_trials, "not-there": module.dcor_trials}
+    monkeypatch.setattr(module, "LIBRARIES", own)
+    start(module, "", "--out", str(tmp_path / "peers.json"))
+    assert "not-there: not run" in capsys.readouterr().out
+    record = json.loads((tmp_path / "peers.json").read_text(encoding="utf-8"))
+    kept = json.loads((FOLDER / "results" / "peers.json").read_text(encoding="utf-8"))
+    outcomes = [
+        {key: trial[key] for key in ("task", "call", "outcome")} for trial in kept["libraries"]["fairlearn"]["trials"]
+    ]
+    assert outcomes == [
+        {key: trial[key] for key in ("task", "call", "outcome")} for trial in record["libraries"]["fairlearn"]["trials"]
+    ]
+
+
+def test_the_frontier_of_the_front_page(program, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "base_model_report", program("base_model_report"))
+    program("front_page").frontier(tmp_path / "frontier.svg")
+    drawn = (tmp_path / "frontier.svg").read_text(encoding="utf-8")
+    assert drawn == (FOLDER.parent / "docs" / "figures" / "front-frontier.svg").read_text(encoding="utf-8")

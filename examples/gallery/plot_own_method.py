@@ -87,5 +87,5 @@ ax.legend()
 plt.show()
 
 # %%
-# By this picture ours does as well. It shows the score only: ours does not look at Z, and the default does. An audit of
-# Z, with its probes, shows the difference.
+# By this picture ours is a little ahead. It shows the score only: ours does not look at Z, and the default does. An
+# audit of Z, with its probes, tells what a later head could still use.

@@ -50,7 +50,7 @@ for i, n in enumerate(sizes):
 # Bars hold 90 % of the twenty values. The independent world should lie at zero.
 #
 # - With a narrow width, GDP is large in both worlds: means over few rows differ by chance.
-# - With a wide width, chance is gone, and most of the dependence too: smoothing has averaged it away.
+# - With a wide width, chance does less, and more than half of the dependence is gone: smoothing has averaged it away.
 # - EIPM chooses its width by n. It is far from zero under independence, and comes down slowly.
 # - HSIC is zero on average under independence at every n. Its unit has no plain meaning, and that is its price.
 
