@@ -2,7 +2,6 @@
 
     python benchmarks/peers.py      # runs what is installed, says what is not, writes results/peers.json
 
-
 One table for all: 400 rows, an attribute (age) with 400 distinct values, a 0/1 target and a logistic regression whose
 score follows age. Where a library takes the attribute as it is, it also gets a score that is high in the middle of the
 range and low at both ends, which has no correlation with age. Each trial is one call as the library's user would
