@@ -1,7 +1,7 @@
 """Coverage of the intervals, and level of the tests, on samples whose truth is known.
 
     python benchmarks/interval_coverage.py --jobs 16 --seconds 280 --records records.json    # again to continue
-    python benchmarks/interval_coverage.py --page                                             # the tables of docs/coverage.md
+    python benchmarks/interval_coverage.py --page    # the tables of docs/coverage.md
 
 Cells (laws at a number of rows, `coverage_cells.py`) get draws in rounds, until the time is over or all have enough.
 The draws so far stand in `--records`, and a later run continues there. Shares of intervals that hold the truth and of
