@@ -169,7 +169,7 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             turned into numbers with a warning. Without them the model is trained without penalty, with a warning unless
             `penalty_weight` is 0. Rows with NaN in one of them train the task and skip the penalty, with a
             warning: batches hold such rows and others in even shares, and scales are those of the others. If many rows
-            lack them, raise `batch_size`: a penalty of few rows weighs more and costs accuracy.
+            lack them, raise `batch_size`: on few rows of a batch the same weight does not do the same.
         sample_weight : array of shape (n,), optional
             Weights of the rows in the task loss and for the base model; the penalty does not use them.
         groups : array of shape (n,), optional
