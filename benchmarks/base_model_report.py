@@ -18,8 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib import pyplot as plt
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "benchmarks" / "results" / "base_model.parquet"
@@ -246,14 +248,9 @@ def gains(dataset: Dataset, column: str) -> np.ndarray:
     return np.array(rows)
 
 
+@mpl.rc_context({"backend": "agg", "svg.hashsalt": "base_model", "font.size": 9, "axes.titlesize": 10})
 def figure(records: pd.DataFrame, path: Path) -> None:
     """Draw the gain over LightGBM without penalty and at each level of GDP, a panel for each dataset."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    plt.rcParams.update({"svg.hashsalt": "base_model", "font.size": 9, "axes.titlesize": 10})
     canvas, axes = plt.subplots(2, 4, figsize=(9.2, 5.4), layout="constrained")
     for axis, (name, title) in zip(axes.flat, titles(records).items()):
         dataset = Dataset(records, name)
