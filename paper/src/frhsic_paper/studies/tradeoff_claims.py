@@ -31,7 +31,7 @@ BINNED = ("mmd", "laftr")
 """The paper's baselines that cut the attribute into bins."""
 
 TESTABLE = 6
-"""Fewest splits at which a two-sided Wilcoxon test can reach p < .05."""
+"""Fewest splits over which methods are compared by a test."""
 
 
 def _areas(records: Sequence[Record], dataset: str, protocol: Protocol) -> dict[str, float]:
