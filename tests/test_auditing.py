@@ -175,6 +175,7 @@ def test_a_contrast_where_rows_are_few_has_no_interval():
     assert "fewer than 30" in one.no_interval
 
 
+@pytest.mark.slow
 def test_a_spread_that_follows_the_attribute_is_no_move_of_the_mean():
     random = np.random.default_rng(2)
     said = []

@@ -72,7 +72,7 @@ def test_intervals_grow_with_confidence_and_hold_the_value() -> None:
 # ---------------------------------------------------------------- coverage
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.1, 0.3, 0.5])
+@pytest.mark.parametrize("rho", [0.0, 0.3, *(pytest.param(rho, marks=pytest.mark.slow) for rho in (0.1, 0.5))])
 def test_the_interval_of_hsic_covers_the_closed_form(rho: float) -> None:
     """Jointly normal, bandwidths one. At zero nothing can lie below the interval, and half of the misses are gone."""
     draws, truth = 200, gaussian_pair(1, correlation=rho).hsic(1.0, 1.0) if rho else 0.0
@@ -110,7 +110,7 @@ def test_the_upper_bound_is_the_epsilon_at_which_the_test_just_rejects() -> None
     assert not equivalence_test(z, s, 0.99 * bound, ONE, ONE, level=0.1).equivalent
 
 
-@pytest.mark.parametrize("rho", [0.2, 0.4])
+@pytest.mark.parametrize("rho", [0.2, pytest.param(0.4, marks=pytest.mark.slow)])
 def test_equivalence_is_claimed_no_more_often_than_the_level_where_hsic_is_epsilon(rho: float) -> None:
     draws, epsilon = 400, gaussian_pair(1, correlation=rho).hsic(1.0, 1.0)
     claimed = sum(equivalence_test(*correlated(150, rho, seed), epsilon, ONE, ONE).equivalent for seed in range(draws))

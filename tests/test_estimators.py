@@ -320,6 +320,7 @@ def least_squares_r2(z: np.ndarray, s: np.ndarray) -> float:
     return float(1 - np.mean((s[half:] - a[half:] @ fitted) ** 2) / np.var(s[half:]))
 
 
+@pytest.mark.slow
 def test_what_no_direction_of_variance_holds_is_not_in_z_for_any_regression():
     X, y, s = biased(2000)
     settings = {**QUICK, "epochs": 60, "penalty_weight": 30.0}

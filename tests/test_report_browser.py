@@ -143,7 +143,9 @@ def report_of(name):
     return Report(audit(scores, s, y, at=[30], settings=QUICK, name="probability"), tradeoff=flattened(scores, s, y))
 
 
-@pytest.mark.parametrize("name", ["synthetic", "adult", "crime"])
+@pytest.mark.parametrize(
+    "name", ["synthetic", *(pytest.param(name, marks=pytest.mark.slow) for name in ("adult", "crime"))]
+)
 def test_reports_of_data_open_without_error_request_or_violation(visit, name):
     report = report_of(name)
     page = visit(report, reduced_motion="reduce").page

@@ -68,8 +68,8 @@ def scaled_attributes(estimator: ParityBase, values: Any, rows: int) -> np.ndarr
         missing, size = int((~known).sum()), int(estimator.batch_size)
         warnings.warn(
             f"sensitive_features are NaN in {missing:,} of {rows:,} rows. These rows train the task and skip the "
-            f"penalty. It sees about {size * known.mean():.0f} rows of a batch of {size}, on which the same weight "
-            "does not do the same: choose the weight on held-out rows, or consider "
+            f"penalty. It sees about {size * known.mean():.0f} rows of a batch of {size}; on few rows the same "
+            "weight does not do the same, so choose the weight on held-out rows, or consider "
             f"batch_size={size / known.mean():.0f}.",
             UnlabelledRowsWarning,
             stacklevel=6,
