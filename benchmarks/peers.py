@@ -302,7 +302,7 @@ def attempt(task: str, call: str, run: Run, sample: Sample) -> Trial:
 
 
 def row(trials: Sequence[Trial]) -> dict[str, str]:
-    """Outcomes of a library by column, with the tools where outcomes differ; a dash where there is no trial."""
+    """Return a cell for each column: what the calls did, by name if they differ, or a dash if none was tried."""
     cells = {}
     for task, column in COLUMNS.items():
         tools: dict[str, list[str]] = {}

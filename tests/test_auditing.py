@@ -179,11 +179,11 @@ def test_a_contrast_where_rows_are_few_has_no_interval():
 def test_a_spread_that_follows_the_attribute_is_no_move_of_the_mean():
     random = np.random.default_rng(2)
     said = []
-    for _ in range(8):
+    for _ in range(12):
         s = random.random(300)
         found = audit(random.standard_normal(300) * (0.05 + s**2), s, settings=replace(QUICK, resamples=99))
         said.append("is not seen to move" in found["s"].finding)
-    assert sum(said) >= 6  # at level 0.05, 3 of 8 or more are called moving once in 170
+    assert sum(said) >= 9  # at level 0.05, 3 of 12 or more are called moving once in 50
 
 
 def test_claims_about_many_attributes_are_adjusted():

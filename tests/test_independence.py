@@ -597,9 +597,9 @@ def test_the_standard_error_is_that_of_hsic_under_dependence() -> None:
 
 def test_the_epsilon_test_holds_its_level_where_hsic_is_epsilon() -> None:
     """Population HSIC equal to epsilon: rejected in at most the binomial 99.9 % band around 5 %."""
-    draws, epsilon = 200, population_hsic(0.5)
+    draws, epsilon = 300, population_hsic(0.5)
     rejected = sum(
-        gamma_test(*correlated(300, 0.5, seed), Gaussian(1.0), Gaussian(1.0), epsilon=epsilon).pvalue_epsilon <= 0.05
+        gamma_test(*correlated(400, 0.5, seed), Gaussian(1.0), Gaussian(1.0), epsilon=epsilon).pvalue_epsilon <= 0.05
         for seed in range(draws)
     )
     assert rejected <= stats.binom.ppf(0.999, draws, 0.05)

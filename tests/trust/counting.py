@@ -27,7 +27,7 @@ Entries = dict[str, dict[str, dict[str, dict[str, Any]]]]
 
 
 def read(path: Path = FILE) -> Entries:
-    """Return the entries of a file; none where there is no file."""
+    """Return the entries of a file, or no entries if it does not exist."""
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 

@@ -59,8 +59,8 @@ def over_partitions(
     ]
     while len(level) > 1:  # the same tree for the same partitions, whichever worker is first
         level = [dask.delayed(_joined, pure=False)(level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
-    (result,) = dask.compute(level[0])
-    return result  # type: ignore[no-any-return]
+    result: T = dask.compute(level[0])[0]
+    return result
 
 
 def added(first: Any, second: Any) -> Any:

@@ -45,7 +45,7 @@ class Block:
     key
         Hash of the number of each row in the whole frame, so that draws do not depend on the partitions.
     z, s
-        Of shapes (n, d) and (n, q).
+        Arrays with one row for each row of the block: (n, d) and (n, q).
     f
         Scores, or None.
     y, target

@@ -131,7 +131,7 @@ def audit(
     rows_of = [_rows(kept, i, sampled, threshold) for i in range(len(attributes))]
     plan = _plan(survey, everyone, favoured, rows_of, settings, features, threshold)
     tell(f"second pass over {starts[-1]:,} rows")
-    sums = Sums(*over_partitions(frame, roles, starts, sums_of, plan))  # type: ignore[arg-type]
+    sums = Sums(*over_partitions(frame, roles, starts, sums_of, plan))  # type: ignore[arg-type]  # added up as a plain tuple
     rated = survey.target or survey.scores
     subject = replace(sampled.subject, base_rate=None if rated is None else rated.total / everyone.rows)
     if survey.scores is not None:

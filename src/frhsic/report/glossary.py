@@ -20,7 +20,7 @@ GLOSSARY = (
     ("HSIC", "Hilbert–Schmidt independence criterion: distance of score and attribute from independence; zero only if "
      "they are independent."),
     ("Kernel", "A measure of how similar two rows are; its bandwidth says how near counts as similar."),
-    ("Penalty weight λ", "How much independence counts in training beside performance; 0 is no penalty."),
+    ("Penalty weight λ", "How strongly training avoids dependence on the attribute. At 0 it does not try."),
     ("p-value", "Share of samples in which chance alone shows as much or more."),
     ("Probe", "A model that tries to recover the attribute from the score or the representation."),
     ("Quantile", "Score below which a given share of the rows lies; half of them lie below the quantile 0.5."),

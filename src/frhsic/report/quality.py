@@ -78,7 +78,7 @@ def cost(report: Report) -> list[str]:
     """Return what the table compares, and what its words mean."""
     audit, quality = report.audit, {one.key: one for one in report.audit.quality}
     if not quality:
-        return ["What happened is not in the data, or there is no score, so how well it predicts cannot be told."]
+        return ["The data hold no outcome, or no score. So this page cannot say how well the score predicts."]
     names = " and ".join(attribute.name for attribute in audit.attributes)
     if report.before is not None:
         lines = [

@@ -132,8 +132,8 @@ STUDY = Study(
             printed="accuracy .619–.620, GDP .0001–.0091",
             rule=_comparable,
             reason="""
-                Two cases, at the least λ of the protocol: accuracies within .01 of each other, and GDP within a factor
-                of two. Most of the classifiers compared at λ = 5 are constant and cannot differ, which is no evidence.
+                The claim has two cases, both at the smallest λ: accuracies differ by at most .01, and GDP by at most a
+                factor of two. At λ = 5 most classifiers are constant. They cannot differ, so they prove nothing.
             """,
         ),
         Claim(

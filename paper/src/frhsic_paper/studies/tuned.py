@@ -86,8 +86,16 @@ class Bench:
         if method.inputs is None:
             return trees.fitted(method, self.source, self.role, self.splits, weights, jobs=self.jobs)
         bases = self.bases if method.inputs.base else [None] * self.splits
-        settings = {"device": self.device, "jobs": self.jobs, "epochs": self.options.epochs}
-        return fleets.trained(method, self.source, self.role, bases, weights, **settings)  # type: ignore[arg-type]
+        return fleets.trained(
+            method,
+            self.source,
+            self.role,
+            bases,
+            weights,
+            device=self.device,
+            jobs=self.jobs,
+            epochs=self.options.epochs,
+        )
 
 
 def grid_of(method: Method) -> tuple[float, ...]:

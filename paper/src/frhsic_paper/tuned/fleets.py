@@ -54,7 +54,7 @@ def trained(
     method: Method,
     source: Source,
     role: Role,
-    bases: Sequence[Base],
+    bases: Sequence[Base | None],
     weights: Mapping[int, Sequence[float]],
     *,
     device: str,
@@ -74,7 +74,7 @@ def trained(
 def encoded(source: Source, inputs: Inputs, role: Role, split: int, base: Base | None, stops: bool) -> Part:
     """Encode one split as the inputs say; a tenth of the training rows decides when to stop, if training stops."""
     rows, others = divided(len(source.y), role, split)
-    encoding = TableEncoding.fit(source.X.iloc[rows], scaling=inputs.scaling)  # type: ignore[arg-type]
+    encoding = TableEncoding.fit(source.X.iloc[rows], scaling=inputs.scaling)
     x, x_other = (encoding(source.X.iloc[part]) for part in (rows, others))
     if inputs.base:
         assert base is not None

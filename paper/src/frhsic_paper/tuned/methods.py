@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
+from frhsic.tables.scales import Scaling
 from frhsic_paper.tuned import penalties
 
 TRIALS = 12
@@ -79,7 +80,7 @@ class Inputs:
     """What a network sees and how it is built."""
 
     base: bool
-    scaling: str
+    scaling: Scaling
     hidden: tuple[int, ...]
     activation: str
     ranks: bool

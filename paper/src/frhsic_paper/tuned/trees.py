@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -25,11 +26,7 @@ HELD_OUT = 5
 
 def available() -> bool:
     """Return whether LightGBM can be imported."""
-    try:
-        import lightgbm  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return find_spec("lightgbm") is not None
 
 
 def fitted(
