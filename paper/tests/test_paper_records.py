@@ -137,6 +137,16 @@ def test_no_shipped_model_is_half_trained_or_half_of_its_grid(shipped):
             assert len(epochs) <= 1, (study, protocol, unit)
 
 
+def test_a_running_time_on_each_device_is_a_record_of_its_own(tmp_path):
+    path = tmp_path / "times.parquet"
+    one = {"part": "times", "method": "frhsic", "n": 500, "repeat": 0, "seconds": 0.1}
+    records.write(path, [one | {"device": device} for device in ("cpu", "cuda")])
+    assert len(records.read(path)) == 2
+    records.write(path, [one | {"device": "cpu", "seconds": seconds} for seconds in (0.1, 0.2)])
+    with pytest.raises(ValueError, match="twice"):
+        records.read(path)
+
+
 def test_files_of_several_processes_are_joined_and_nothing_comes_twice(tmp_path):
     for name in ("a", "b"):
         records.write(tmp_path / f"{name}.parquet", [{"part": "trials", "dataset": name, "gdp": 0.5}])

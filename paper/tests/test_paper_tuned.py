@@ -185,6 +185,32 @@ def test_a_run_that_is_out_of_time_goes_on_where_it_stopped(small, tmp_path):
     assert "look 1" in scores.table.columns[1].name
 
 
+def test_another_choice_makes_a_test_stale_and_another_method_nothing(tmp_path, monkeypatch):
+    options, weights = Options(tmp_path, "cpu", ("wages",)), [0.0, 1.0]
+    shared = {"part": "trials", "dataset": "wages"}
+
+    def written(best: int) -> None:
+        paths = [
+            shared
+            | {"method": "default", "trial": trial, "weights": weights, "path_gdp": [0.3, 0.05]}
+            | {"path_performance": [0.9, 0.9 if trial == best else 0.7]}
+            for trial in (0, 1)
+        ]
+        reference = shared | {"method": "reference", "gdp": 0.3, "constant": 0.5}
+        records.write(options.file("tuned", CORRECTED), [reference, *paths])
+
+    def hashes() -> tuple[str, str]:
+        trial, final = (step._depends_on(("wages", "default"), CORRECTED, options) for step in tuned.RUN.steps)
+        return trial, final
+
+    written(best=0)
+    before = hashes()
+    monkeypatch.setattr(tuned, "METHODS", {name: METHODS[name] for name in ("default", "frem")})
+    assert hashes() == before
+    written(best=1)
+    assert (hashes()[0] == before[0], hashes()[1] == before[1]) == (True, False)
+
+
 @pytest.mark.parametrize("name", ["boosting", "transport (needs S)"])
 def test_trees_lose_their_gap(small, name):
     pytest.importorskip("lightgbm")

@@ -45,7 +45,8 @@ def reproduce(
     epochs: Annotated[int | None, typer.Option(min=1, help="Fewer epochs, for a quick look.")] = None,
     repeats: Annotated[int | None, typer.Option(min=1, help="Fewer splits or seeds.")] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes on a CPU; by default one for each core.")
+        int | None,
+        typer.Option(min=1, help="Processes; on a GPU so many studies at a time. By default all cores, or one GPU."),
     ] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="Dask scheduler whose workers train and measure, such as tcp://10.0.0.1:8786.")
@@ -75,6 +76,7 @@ def reproduce(
     from frhsic.distributed import cluster
     from frhsic_paper.options import Options
     from frhsic_paper.protocol import PROTOCOLS
+    from frhsic_paper.side_by_side import train_side_by_side
     from frhsic_paper.studies import STUDIES
     from frhsic_paper.study import named, run
 
@@ -111,9 +113,10 @@ def reproduce(
         if scheduler is not None:  # each worker trains on a device of its own
             options = replace(options, workers=effective_n_jobs(None))
         remove_unfinished(options.out)
-        for one in PROTOCOLS.values():
-            if protocol not in (ProtocolName.both, ProtocolName(one.name)):
-                continue
+        protocols = [one for one in PROTOCOLS.values() if protocol in (ProtocolName.both, ProtocolName(one.name))]
+        if not on_cpu and (workers or 1) > 1 and phase is not PhaseName.measure:
+            train_side_by_side(chosen, protocols, options, workers or 1)
+        for one in protocols:
             for study in chosen:
                 at = time.perf_counter()
                 lines.clear()

@@ -29,7 +29,7 @@ class Options:
     epochs, repeats
         Epochs of trainings in place of a study's own, and a limit on the repeats, for a quick look.
     workers
-        Processes on a CPU; a GPU trains one fleet after another.
+        Processes on a CPU; a GPU trains one fleet of a study after another.
     watch
         Called with a line of text when a unit is done.
     log

@@ -47,8 +47,11 @@ UNKNOWN = "unknown"
 MODEL = frozenset({"part", "dataset", "method", "weight", "repeat"})
 """Columns that name a trained model; a file has one record of each."""
 
-RUN = frozenset({"seconds", "device", "hardware", "device_name", "frhsic", "torch", "depends_on"})
-"""Columns that say how a record came about. Two records that differ in nothing else are one record twice."""
+RUN = frozenset({"seconds", "hardware", "device_name", "frhsic", "torch", "depends_on"})
+"""Columns that say how a record came about. Two records that differ in nothing else are one record twice.
+
+The device is not among them: a study of running times has a record for each device.
+"""
 
 DIGITS = 7
 """Significant digits of a float in a record: those of the float32 that it came from."""
