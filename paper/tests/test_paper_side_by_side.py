@@ -6,15 +6,15 @@ from frhsic_paper import records
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import CORRECTED, PROTOCOLS
 from frhsic_paper.side_by_side import tasks, train_side_by_side
-from frhsic_paper.steps import Computation
+from frhsic_paper.steps import Training
 from frhsic_paper.studies import STUDIES
 from frhsic_paper.study import named, run
 
 
-def test_every_training_is_a_part_of_one_task_and_running_times_of_none():
+def test_every_grid_is_a_part_of_one_task_and_running_times_of_none():
     for protocol in PROTOCOLS.values():
         runs = [study for study in named(STUDIES, ["all"]) if study.published or not protocol.printed]
-        wanted = {id(step) for study in runs for step in study.train if not isinstance(step, Computation)}
+        wanted = {id(step) for study in runs for step in study.train if isinstance(step, Training)}
         by_name = {study.name: study for study in STUDIES}
         given = Counter(id(by_name[name].train[step]) for _, name, steps in tasks(runs, [protocol]) for step in steps)
         assert given == Counter(wanted)

@@ -102,16 +102,17 @@ def reproduce(
         tuple(entry(one).name for one in dataset) if dataset else None,
         epochs,
         repeats,
-        (workers or cpu_count()) if on_cpu else 1,
+        (workers if on_cpu else None) or cpu_count(),
         told,
         folder / "log" / "reproduce.log",
         math.inf if seconds is None else time.perf_counter() + seconds,
+        None if on_cpu else 1,
     )
     started = time.perf_counter()
     options.out.mkdir(parents=True, exist_ok=True)
     with locked(options.out), _workers_stopped(), cluster(scheduler) if scheduler else contextlib.nullcontext():
         if scheduler is not None:  # each worker trains on a device of its own
-            options = replace(options, workers=effective_n_jobs(None))
+            options = replace(options, workers=effective_n_jobs(None), trainers=None)
         remove_unfinished(options.out)
         protocols = [one for one in PROTOCOLS.values() if protocol in (ProtocolName.both, ProtocolName(one.name))]
         if not on_cpu and (workers or 1) > 1 and phase is not PhaseName.measure:

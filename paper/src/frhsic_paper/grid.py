@@ -287,7 +287,7 @@ def _fleets(
 ) -> Iterator[tuple[Fleet, list[dict[str, float]]]]:
     """Train the fleets of some methods on one dataset and measure them, in this order."""
     rows = training_data(splits)
-    workers = min(options.workers, len(names))
+    workers = min(options.trainers or options.workers, len(names))
     yield from Parallel(n_jobs=workers, return_as="generator", pre_dispatch=workers)(
         # all is part of the task: arguments that joblib spreads over a Dask cluster are lost with a worker
         delayed(

@@ -29,13 +29,15 @@ class Options:
     epochs, repeats
         Epochs of trainings in place of a study's own, and a limit on the repeats, for a quick look.
     workers
-        Processes on a CPU; a GPU trains one fleet of a study after another.
+        Processes that measure.
     watch
         Called with a line of text when a unit is done.
     log
         File that gets the same lines, and those of trainings that take long, each with the time; None writes none.
     until
         Value of :func:`time.perf_counter` after which a long study begins no new unit.
+    trainers
+        Processes that train the fleets of a study; a GPU trains one after another. None: as many as measure.
     """
 
     out: Path
@@ -47,6 +49,7 @@ class Options:
     watch: Callable[[str], None] | None = None
     log: Path | None = None
     until: float = math.inf
+    trainers: int | None = None
 
     @property
     def late(self) -> bool:

@@ -1,12 +1,11 @@
 """Train several studies at a time on one GPU.
 
 A fleet of small networks keeps one core of the processor busy and leaves most of a large GPU idle. Studies write files
-of their own, so they can be trained in as many processes. Running times are never measured here.
+of their own, so several can be trained in as many processes.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from joblib import Parallel, delayed
 
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import PROTOCOLS, Protocol, ProtocolName
-from frhsic_paper.steps import Computation, Training
+from frhsic_paper.steps import Training
 from frhsic_paper.study import Step, Study, run
 
 Task = tuple[ProtocolName, str, tuple[int, ...]]
@@ -24,18 +23,18 @@ Task = tuple[ProtocolName, str, tuple[int, ...]]
 def tasks(studies: Iterable[Study], protocols: Iterable[Protocol]) -> list[Task]:
     """Return what can be trained at the same time, the longest first.
 
-    A step that several studies share belongs to the first one. A computation among the steps of a training measures
-    running times and is left out.
+    A step that several studies share belongs to the first one. Only grids are trained here: other steps measure running
+    times, which need the machine for themselves, or search settings with all cores.
     """
-    found: dict[Task, float] = {}
+    found: dict[Task, int] = {}
     for protocol in protocols:
         seen: list[Step] = []
         for study in (study for study in studies if study.published or not protocol.printed):
-            own = [i for i, step in enumerate(study.train) if not isinstance(step, Computation) and step not in seen]
-            seen += study.train
+            own = {i: s for i, s in enumerate(study.train) if isinstance(s, Training) and s not in seen}
+            seen += own.values()
             if own:
-                sizes = [_models(study.train[i], protocol) for i in own]
-                found[protocol.name, study.name, tuple(own)] = sum(sizes)
+                models = sum(sum(step.expected(protocol).values()) for step in own.values())
+                found[protocol.name, study.name, tuple(own)] = models
     return sorted(found, key=lambda task: -found[task])
 
 
@@ -43,15 +42,10 @@ def train_side_by_side(
     studies: Sequence[Study], protocols: Sequence[Protocol], options: Options, processes: int
 ) -> None:
     """Train what is missing, so many studies at a time; their lines go to the log."""
-    silent = replace(options, watch=None)
+    silent = replace(options, watch=None, workers=1)
     work = (delayed(_train)(task, silent) for task in tasks(studies, protocols))
     for name in Parallel(n_jobs=processes, return_as="generator_unordered", pre_dispatch=processes)(work):
         options.say(f"{name}: trained")
-
-
-def _models(step: Step, protocol: Protocol) -> float:
-    """Return how many models a step trains; a search has no fixed number and counts as the longest."""
-    return sum(step.expected(protocol).values()) if isinstance(step, Training) else math.inf
 
 
 def _train(task: Task, options: Options) -> str:

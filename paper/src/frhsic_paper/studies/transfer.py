@@ -86,10 +86,10 @@ def published_heads(models: Sequence[Model], split: Split, protocol: Protocol, o
     epochs = HEAD_EPOCHS if options.epochs is None else min(options.epochs, HEAD_EPOCHS)
     z = [(model.encode(split.train.x), model.encode(split.test.x)) for model in models]
     outputs: dict[str, Sequence[Tensor]] = {
-        "linear": _torch_heads(z, split, task, epochs, None),
-        "mlp": _torch_heads(z, split, task, epochs, 64),
+        "linear": _torch_heads(z, split, task, epochs, None, options.device),
+        "mlp": _torch_heads(z, split, task, epochs, 64, options.device),
     }
-    for name, make, rows in _trees_and_machines(task):
+    for name, make, rows in _trees_and_machines(task, options.workers):
         outputs[name] = [_labels(make(), pair, split, rows) for pair in z]
     y, s = split.test.y.double(), split.test.s.double()
     points, weights = evaluation_points(s, PUBLISHED_BANDWIDTH, "uniform")
@@ -114,7 +114,7 @@ def _performance(scores: Tensor, y: Tensor, task: Task, head: str) -> float:
 
 
 def _torch_heads(
-    z: Sequence[tuple[Tensor, Tensor]], split: Split, task: Task, epochs: int, hidden: int | None
+    z: Sequence[tuple[Tensor, Tensor]], split: Split, task: Task, epochs: int, hidden: int | None, device: str
 ) -> list[Tensor]:
     """Train one head on each representation, all at once, and return its raw outputs on test rows."""
     y, s = split.train.y, split.train.s
@@ -126,18 +126,17 @@ def _torch_heads(
         head=partial(affine_head, width if hidden is None else hidden, 1),
         epochs=epochs,
     )
-    fleet = train(rows, [Member(0.0, HEAD_SEED, i) for i in range(len(z))], recipe, device="cpu")
-    return list(fleet.scores(torch.stack([pair[1] for pair in z]))[..., 0].double())
+    fleet = train(rows, [Member(0.0, HEAD_SEED, i) for i in range(len(z))], recipe, device=device)
+    return list(fleet.scores(torch.stack([pair[1] for pair in z]).to(fleet.device))[..., 0].double().cpu())
 
 
 def _hidden_layer(width: int, hidden: int) -> nn.Module:
     return nn.Sequential(nn.Linear(width, hidden), nn.ReLU())
 
 
-def _trees_and_machines(task: Task) -> list[tuple[str, Callable[[], Any], int | None]]:
-    if task == "regression":
-        return [("forest", partial(RandomForestRegressor, 100, random_state=HEAD_SEED), None), ("svm", SVR, SVM_ROWS)]
-    return [("forest", partial(RandomForestClassifier, 100, random_state=HEAD_SEED), None), ("svm", SVC, SVM_ROWS)]
+def _trees_and_machines(task: Task, jobs: int) -> list[tuple[str, Callable[[], Any], int | None]]:
+    forest, machine = (RandomForestRegressor, SVR) if task == "regression" else (RandomForestClassifier, SVC)
+    return [("forest", partial(forest, 100, random_state=HEAD_SEED, n_jobs=jobs), None), ("svm", machine, SVM_ROWS)]
 
 
 def _labels(head: Any, z: tuple[Tensor, Tensor], split: Split, rows: int | None) -> Tensor:

@@ -10,9 +10,8 @@ from itertools import groupby
 from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, cpu_count, delayed
+from joblib import Parallel, delayed
 
-from frhsic._arrays import resolve_device
 from frhsic_paper import records
 from frhsic_paper.options import Options
 from frhsic_paper.printed import dataset_name
@@ -59,7 +58,7 @@ class Bench:
         self.source, self.role, self.options = rows.Source.load(dataset), role, options
         self.splits = options.limited(rows.SPLITS[role])
         self.device = options.device
-        self.jobs = options.workers if resolve_device(options.device).type == "cpu" else cpu_count()
+        self.jobs = options.workers
         self._bases: list[rows.Base] | None = None
 
     @property
