@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -80,6 +81,15 @@ def test_the_fair_comparison_is_computed_again(recompute, tmp_path):
     assert "†" in page.split("| frem |")[1].splitlines()[0]
     assert recompute.tuned(page, tmp_path) == []
     assert recompute.tuned(page.replace("| default | **", "| default | **9"), tmp_path)
+
+
+def test_the_front_page_claims_what_the_confirmatory_comparison_found():
+    page = " ".join((ROOT / "docs" / "summary.md").read_text(encoding="utf-8").split())
+    counts = r"(\d+) comparisons on 3 datasets: the default is better in (\d+), worse in (\d+), and in (\d+) it"
+    of, better, worse, unclear = re.search("Confirmatory .first look.: " + counts, page).groups()
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert worse == "0"
+    assert f"better in {better} of {of} comparisons and worse in none; in {unclear} it cannot be told" in readme
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 10])
