@@ -71,9 +71,8 @@ class TreeColumns:
                 return np.full(len(column), np.nan)
             if kind == "category" or (kind == "date") != was_date:
                 held = "text or categories" if kind == "category" else f"{kind}s"
-                raise ValueError(
-                    f"{name} holds {held}; in the training rows it was {'a date' if was_date else 'numeric'}."
-                )
+                was = "a date" if was_date else "numeric"
+                raise ValueError(f"{name} holds {held}; in the training rows it was {was}.")
             return days(column, name)[0] if kind == "date" else numbers(column, name)
         codes = pd.Index(np.array(levels, dtype=object)).get_indexer(pd.Index(column.to_numpy(dtype=object)))
         return np.where(codes < 0, np.nan, codes)

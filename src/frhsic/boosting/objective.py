@@ -102,8 +102,8 @@ class ParityObjective:
         f, _, shares, _ = self._inputs(raw_scores, y, sample_weight)
         slope = self._slope(self._predictions(f))
         loss = slope if self.task == "binary" else 2.0
-        penalty = self.bound * self.learning_rate * np.where(self.known, slope, 0.0) ** 2 / len(f)
-        return np.asarray(shares * loss + self.weight * penalty)
+        reached = np.where(self.known, slope, 0.0)
+        return np.asarray(shares * loss + self.weight * self.bound * self.learning_rate * reached**2 / len(f))
 
     def base_score(self, y: Any, sample_weight: Any = None) -> float:
         """Return the best constant raw score: the log-odds of y, or its mean.
