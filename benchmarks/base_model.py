@@ -124,12 +124,12 @@ def load(name: str, data: str | None) -> Table:
     if data is not None:
         with np.load(Path(data) / f"{name}.npz") as arrays:
             X, y, s = pd.DataFrame(arrays["X"].astype(float)), arrays["y"], arrays["s"]
-        X.columns = [f"x{j}" for j in range(X.shape[1])]
     else:
         from frhsic import load_dataset
 
         loaded = load_dataset(name)
         X, y, s = loaded.X, loaded.y.to_numpy(float), loaded.s.to_numpy(float)
+    X.columns = [f"x{j}" for j in range(X.shape[1])]  # LightGBM refuses names with commas and the like
     return Table(X, y, s, "regression" if len(np.unique(y)) > 2 else "binary")
 
 
