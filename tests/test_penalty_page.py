@@ -127,7 +127,7 @@ DIFFERENCES = [  # dataset, method, other method, level, column, digits, words o
     ("adult", "boosting", "default", 0.25, "performance", 3, "is ahead**, {a} against {b}."),
     ("compas", "boosting", "default", 0.5, "performance", 3, "COMPAS too, by {d} ± {e} at 50 %"),
     ("compas", "boosting", "default", 0.25, "performance", 3, "at 50 % and {d} ± {e} at 25 % (LightGBM's"),
-    ("meps", "default", "boosting", 0.25, "performance", 3, "behind by {d} ± {e} at 25 %"),
+    ("meps", "default", "boosting", 0.25, "performance", 3, "At 25 % it is behind on MEPS, by {d} ± {e}"),
     ("adult", "boosting", "default", 0.25, "gdp_decisions", 3, "more than ours ({a} against {b})"),
     (
         "acs_income",
