@@ -214,7 +214,7 @@ def objective(s: Any, weight: float, task: Task = "binary", *, learning_rate: fl
         raise ValueError(f"weight={weight!r}; pass a number that is zero or more and finite.")
     _arrays.require_positive(learning_rate, "learning_rate")
     ranks = midranks(s)
-    known = ~np.isnan(ranks).any(axis=1)
+    known = np.asarray(~np.isnan(ranks).any(axis=1))
     ranks = ranks[known]
     values, row = np.unique(ranks, axis=0, return_inverse=True)
     factor, left_out = pivoted_cholesky(kernel_on_ranks(ranks), torch.from_numpy(values), max_rank=MAX_RANK)
