@@ -10,11 +10,11 @@ This is the second look at that half. After the first, in which Z leaked more th
 width of Z, floor and kernel were chosen anew in the development half, and this half was cut anew (`CUT`).
 
 Each method is trained at nine weights. GDP is :func:`frhsic.parity.gdp` on the test rows. The program
-`base_model_report.py` reads performance at equal GDP off these paths and makes the tables and the figure of the page.
+`base_model_report.py` reads performance at equal GDP off these paths, joins a run into the shipped records, and makes
+the tables and the figure of the page. A run that was cut off goes on where it stopped.
 
-    python benchmarks/base_model.py --device cuda --jobs 16 --out FOLDER     # trains and measures, appends to a file
-    python benchmarks/base_model.py --report FOLDER                          # every method of that run
-    python benchmarks/base_model.py --figure FILE.svg                        # the figure, from the shipped records
+    python benchmarks/base_model.py --device cuda --jobs 16 --out FOLDER
+    python benchmarks/base_model.py --group trees --out FOLDER               # no GPU needed: about 12 minutes of CPU
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ import torch
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from frhsic._files import write_whole
 from frhsic.boosting import BoostedParityClassifier, BoostedParityRegressor
 from frhsic.estimators.bases import BaseRows, fitted_base
 from frhsic.fleet import Member, Recipe, TrainingData, affine_head, mlp_encoder, train
@@ -123,12 +124,12 @@ def load(name: str, data: str | None) -> Table:
     if data is not None:
         with np.load(Path(data) / f"{name}.npz") as arrays:
             X, y, s = pd.DataFrame(arrays["X"].astype(float)), arrays["y"], arrays["s"]
-        X.columns = [f"x{j}" for j in range(X.shape[1])]
     else:
         from frhsic import load_dataset
 
         loaded = load_dataset(name)
         X, y, s = loaded.X, loaded.y.to_numpy(float), loaded.s.to_numpy(float)
+    X.columns = [f"x{j}" for j in range(X.shape[1])]  # LightGBM refuses names with commas and the like
     return Table(X, y, s, "regression" if len(np.unique(y)) > 2 else "binary")
 
 
@@ -330,52 +331,60 @@ def fleets(name: str, table: Table, method: Method, bases: list[Any], device: st
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train and measure; append one line per model to OUT/GROUP.jsonl."""
+    """Train and measure what FOLDER does not hold yet: a file for each tree model, or for each method of a dataset."""
     folder, started = Path(arguments.out), time.time()
     folder.mkdir(parents=True, exist_ok=True)
     names = arguments.datasets.split(",")
 
-    def write(name: str, records: list[dict[str, Any]]) -> None:
-        with (folder / f"{arguments.group}.jsonl").open("a") as file:
-            file.writelines(json.dumps({"dataset": name, **record}) + "\n" for record in records)
+    def path(*unit: str) -> Path:
+        return folder / ("-".join((arguments.group, *unit)).replace(", ", "_") + ".jsonl")
+
+    def write(file: Path, name: str, records: list[dict[str, Any]]) -> None:
+        lines = [json.dumps({"dataset": name, "cut": CUT, **record}) + "\n" for record in records]
+        write_whole(file, "".join(lines).encode())
 
     if arguments.group == "trees":
-        work = [(name, k, weight) for name in reversed(names) for weight in WEIGHTS for k in range(SPLITS)]
+        models = [(name, weight, k) for name in reversed(names) for weight in WEIGHTS for k in range(SPLITS)]
+        files = {path(name, f"{weight:g}", str(k)): (name, k, weight) for name, weight, k in models}
+        work = {file: unit for file, unit in files.items() if not file.exists()}
         out = Parallel(arguments.jobs, return_as="generator")(
-            delayed(trees)(name, k, arguments.data, weight) for name, k, weight in work
+            delayed(trees)(name, k, arguments.data, weight) for name, k, weight in work.values()
         )
-        for (name, _, _), records in zip(work, out):
-            write(name, records)
+        for (file, unit), records in zip(work.items(), out):
+            write(file, unit[0], records)
         return
-    pairs = [(name, k) for name in names for k in range(SPLITS)]
+    missing = {
+        name: [method for method in methods(arguments.group, name) if not path(name, method.name).exists()]
+        for name in names
+    }
+    pairs = [(name, k) for name in names if missing[name] for k in range(SPLITS)]
+    bases = dict.fromkeys(pairs, ((), (), math.nan, None))
     if arguments.group == "base":
         fitted = Parallel(arguments.jobs)(delayed(base_columns)(name, k, arguments.data) for name, k in pairs)
-    else:
-        fitted = [((), (), math.nan, None)] * len(pairs)
-    bases = dict(zip(pairs, fitted))
-    print(f"bases {time.time() - started:.0f} s", flush=True)
-    for name in names:
+        bases = dict(zip(pairs, fitted))
+        print(f"bases {time.time() - started:.0f} s", flush=True)
+    for name, wanted in missing.items():
         table = load(name, arguments.data)
-        if arguments.group == "base":
+        if arguments.group == "base" and wanted:
             records = []
             for k in range(SPLITS):
                 test = split_rows(len(table.y), k)[2]
                 numbers = measured(table.task, table.y[test], bases[name, k][3], table.s[test])
                 records.append({"method": "base alone", "weight": 0.0, "part": "test", "split": k, **numbers})
                 records[-1]["seconds"] = bases[name, k][2]
-            write(name, records)
-        for method in methods(arguments.group, name):
+            write(path(name, "base alone"), name, records)
+        for method in wanted:
             if time.time() - started > arguments.limit:
                 print(f"no time for {name} {method.name}", flush=True)
                 continue
-            began = time.time()
-            of_splits = [bases[name, k] for k in range(SPLITS)]
-            write(name, fleets(name, table, method, of_splits, arguments.device, arguments.jobs))
+            began, of_splits = time.time(), [bases[name, k] for k in range(SPLITS)]
+            records = fleets(name, table, method, of_splits, arguments.device, arguments.jobs)
+            write(path(name, method.name), name, records)
             print(f"{name} {method.name} {time.time() - began:.1f} s", flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Train and measure, or report on what was measured."""
+    """Train and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--group", choices=("paper", "base", "trees"), default="base")
     parser.add_argument("--datasets", default=",".join(DATASETS))
@@ -384,16 +393,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no new training starts")
     parser.add_argument("--out", default="base-model")
-    parser.add_argument("--report", metavar="FOLDER", help="print every method of a finished run")
-    parser.add_argument("--figure", metavar="FILE", help="draw the figure of the shipped records")
-    given = parser.parse_args(argv)
-    if given.report or given.figure:
-        import base_model_report
-
-        options = ["--figure", given.figure] if given.figure else ["--all"]
-        base_model_report.main(options + (["--records", given.report] if given.report else []))
-    else:
-        run(given)
+    run(parser.parse_args(argv))
 
 
 if __name__ == "__main__":

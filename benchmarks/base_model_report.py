@@ -7,6 +7,7 @@ between methods are paired: their standard error is that of the five differences
     python benchmarks/base_model_report.py                        # the tables of the page
     python benchmarks/base_model_report.py --figure FILE.svg      # the figure
     python benchmarks/base_model_report.py --all                  # every method, on every dataset
+    python benchmarks/base_model_report.py --join FOLDER          # puts a run into the shipped records
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ NAMES = {
 }
 FIVE = ("adult", "acs_income", "meps", "compas", "crime")
 LEVELS = (0.75, 0.5, 0.25)
+UNIT = ["dataset", "method"]
 TRANSPORT = "transport (needs S)"
 WITH_BASE, WITHOUT_BASE = "best rival with base", "best rival without base"
 
@@ -61,14 +63,24 @@ class Measured(NamedTuple):
         return float(difference.std(ddof=1) / math.sqrt(len(difference)))
 
 
+def stored(path: Path) -> pd.DataFrame:
+    """Return the records of a Parquet file, or of all .jsonl files of a folder."""
+    if not path.is_dir():
+        return pd.read_parquet(path)
+    lines = [line for file in sorted(path.glob("*.jsonl")) for line in file.read_text().splitlines()]
+    return pd.DataFrame([json.loads(line) for line in lines])
+
+
 def read(path: Path) -> pd.DataFrame:
-    """Return the records on test rows, of a Parquet file or of all .jsonl files of a folder."""
-    if path.is_dir():
-        lines = [line for file in sorted(path.glob("*.jsonl")) for line in file.read_text().splitlines()]
-        records = pd.DataFrame([json.loads(line) for line in lines])
-    else:
-        records = pd.read_parquet(path)
+    """Return the records on test rows."""
+    records = stored(path)
     return records[records.part == "test"]
+
+
+def joined(records: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """Return the records with those of a new run in place of the same methods on the same datasets."""
+    replaced = pd.MultiIndex.from_frame(records[UNIT]).isin(pd.MultiIndex.from_frame(new[UNIT]))
+    return pd.concat([records[~replaced], new]).sort_values([*UNIT, "weight", "part", "split"], ignore_index=True)
 
 
 def read_off(runs: pd.DataFrame, level: float, column: str) -> np.ndarray | None:
@@ -303,7 +315,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--records", type=Path, default=RECORDS, help="a Parquet file, or a folder of .jsonl files")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the figure into this file, .svg or .png")
     parser.add_argument("--all", action="store_true", help="print every method in place of the page's tables")
+    parser.add_argument("--join", type=Path, metavar="FOLDER", help="put the run of this folder into --records")
     given = parser.parse_args(argv)
+    if given.join:
+        joined(stored(given.records), stored(given.join)).to_parquet(given.records, index=False)
+        return
     records = read(given.records)
     if given.figure:
         figure(records, given.figure)

@@ -149,6 +149,9 @@ def test_a_rare_class_gets_fewer_folds_and_a_single_row_of_it_an_error_with_the_
         ParityClassifier(base=LogisticRegression(), **SHORT).fit(X, y, sensitive_features=s)
     with pytest.raises(ValueError, match="one group only"):
         ParityClassifier(base=LogisticRegression(), **SHORT).fit(X, s > 40, sensitive_features=s, groups=np.zeros(60))
+    early = ParityClassifier(**{**SHORT, "early_stopping": True})
+    with pytest.raises(ValueError, match="one group only, so none can be held out"):
+        early.fit(X, s > 40, sensitive_features=s, groups=np.zeros(60))
 
 
 # cross-fitting

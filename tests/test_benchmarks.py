@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -87,11 +88,25 @@ def test_base_model(program, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(module, "RIVALS", ("reg-gdp", "laftr"))
     monkeypatch.setattr(module.Style, "length", lambda style, rows: (2, None))
     out = tmp_path / "out"
-    for group in ("paper", "base", "trees"):
+
+    def run(group):
         options = f"--group {group} --datasets compas,crime --jobs 1 --device cpu"
         start(module, options, "--data", str(tmp_path), "--out", str(out))
+
+    for group in ("paper", "base", "trees"):
+        run(group)
+    whole = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
+    for missing in ("base-crime-default_no base.jsonl", "trees-compas-10-1.jsonl"):
+        (out / missing).unlink()
+    run("base")
+    run("trees")
+    again = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
+    assert again.keys() == whole.keys()
+    redone = {name for name in whole if again[name] > whole[name]}
+    assert redone == {"base-crime-default_no base.jsonl", "base-crime-base alone.jsonl", "trees-compas-10-1.jsonl"}
     capsys.readouterr()
-    start(module, "--report", str(out))
+    report = program("base_model_report")
+    start(report, "--all", "--records", str(out))
     text = capsys.readouterr().out
     assert "Crime (MSE): GDP of LightGBM" in text
     assert {"default", "reg-gdp, base", "laftr, base", "boosting", "transport"} <= {
@@ -100,8 +115,20 @@ def test_base_model(program, monkeypatch, tmp_path, capsys):
     records = [json.loads(line) for path in out.glob("*.jsonl") for line in path.read_text().splitlines()]
     rows = [(record["dataset"], record["method"], record["part"], record["split"]) for record in records]
     assert rows.count(("compas", "default", "test", 1)) == 2
-    start(module, "--figure", str(tmp_path / "figure.svg"), "--report", str(out))
+    start(report, "--figure", str(tmp_path / "figure.svg"), "--records", str(out))
     assert (tmp_path / "figure.svg").stat().st_size > 1000
+
+
+def test_a_new_run_takes_the_place_of_the_same_methods(program, tmp_path):
+    report = program("base_model_report")
+    columns = ["dataset", "method", "weight", "part", "split", "gdp"]
+    old = [("crime", "boosting", 0.0, "test", 0, 1.0), ("crime", "boosting", 9.0, "test", 0, 2.0)]
+    old += [("crime", "default", 0.0, "test", 0, 3.0), ("adult", "boosting", 0.0, "test", 0, 4.0)]
+    pd.DataFrame(old, columns=columns).to_parquet(tmp_path / "records.parquet")
+    new = dict(zip(columns, ("crime", "boosting", 0.0, "test", 0, 5.0)))
+    (tmp_path / "trees.jsonl").write_text(json.dumps(new) + "\n")
+    start(report, "--join", str(tmp_path), "--records", str(tmp_path / "records.parquet"))
+    assert report.stored(tmp_path / "records.parquet").gdp.tolist() == [4.0, 5.0, 3.0]
 
 
 def test_roles_of_rows_in_the_comparison_of_base_models(program):

@@ -90,6 +90,28 @@ def test_gradient_is_that_of_finite_differences(task: str):
     np.testing.assert_allclose(penalized.gradient(f, y), differences, rtol=1e-5, atol=1e-9)
 
 
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("task", TASKS)
+def test_rows_without_s_skip_the_penalty(task: str, columns: int):
+    """Value, gradient and curvature are those of the loss of all rows plus the penalty of the known ones."""
+    f, y, s = sample(90, task, columns)
+    known = np.random.default_rng(1).random(90) < 0.6
+    some = np.where(known[:, None], s, np.nan)
+    if columns == 2:
+        some[~known, 1] = 1.0  # one missing attribute is enough
+    penalized, loss, alone = objective(some, 70.0, task), objective(s, 0.0, task), objective(s[known], 70.0, task)
+    no_loss = objective(s[known], 0.0, task)
+    assert penalized.hsic(f) == approx(alone.hsic(f[known]), rel=1e-12)
+    assert penalized.value(f, y) == approx(loss.value(f, y) + 70.0 * alone.hsic(f[known]), rel=1e-12)
+    own = alone.value(f[known], y[known]) - alone.unbiased_value(f[known], y[known])
+    assert penalized.value(f, y) - penalized.unbiased_value(f, y) == approx(own, rel=1e-9)
+    for name in ("gradient", "curvature"):
+        of_known = getattr(alone, name)(f[known], y[known]) - getattr(no_loss, name)(f[known], y[known])
+        expected = getattr(loss, name)(f, y)
+        expected[known] += of_known
+        np.testing.assert_allclose(getattr(penalized, name)(f, y), expected, rtol=1e-9, atol=1e-12)
+
+
 def test_the_factor_is_the_centered_gram_matrix_to_rounding_and_thin():
     s = np.random.default_rng(0).gamma(1.0, size=3000)
     penalized = objective(s, 1.0)
@@ -222,7 +244,8 @@ def test_attributes_with_atoms_have_a_kernel(s: np.ndarray):
         ({"weight": math.inf}, "zero or more"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"s": [1.0, 1.0, 1.0]}, "in every row"),
-        ({"s": [1.0, math.nan, 1.0]}, "NaN"),
+        ({"s": [1.0, math.nan, 1.0]}, "in every row"),
+        ({"s": [math.nan, math.nan, math.nan]}, "NaN in each of its 3 rows"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str):

@@ -204,6 +204,10 @@ def test_bands_are_taken_at_their_mid_points(levels, points):
     assert "'age' holds bands" in read.notes[0]
     with pytest.raises(ValueError, match="1 values that are NaN"):
         read_sensitive(column)
+    for held in (np.array(levels), levels, [*levels, None]):
+        read = read_sensitive(held, allow_missing=True)
+        np.testing.assert_allclose(read.values.ravel()[: len(points)], points)
+        assert "'sensitive' holds bands" in read.notes[0]
 
 
 def test_intervals_and_ordered_levels_are_numbers():
@@ -220,6 +224,8 @@ def test_intervals_and_ordered_levels_are_numbers():
 def test_other_text_is_no_sensitive_attribute(values):
     with pytest.raises(TypeError, match="is not numeric: it holds"):
         read_sensitive(pd.Series(values, name="age"))
+    with pytest.raises(TypeError, match="holds text or categories"):
+        read_sensitive(np.array(values))
     unordered = pd.Series(pd.Categorical(values), name="age")
     with pytest.raises(TypeError, match="is not numeric: it holds"):
         read_sensitive(unordered)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
 
+from frhsic import load, save
 from frhsic.parity import gdp
-from frhsic.transport import ScoreTransport
+from frhsic.transport import LEVELS, ConditionalLaw, ScoreTransport
 
 
 def normal_scores(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -192,3 +195,47 @@ def test_bad_parameters_are_refused():
         ScoreTransport(resolution=2.0).fit(f, s)
     with pytest.raises(NotFittedError):
         ScoreTransport().transform(f, s)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_saved_transport_moves_scores_as_before(tied: bool, tmp_path: Path):
+    f, s = normal_scores(300)
+    f, s = (f.round(), s.round(1)) if tied else (f, s)
+    transport = ScoreTransport(0.7, resolution=0.2, random_state=np.random.default_rng(0)).fit(f, s)
+    save(transport, tmp_path / "transport.frhsic")
+    again = load(tmp_path / "transport.frhsic")
+    np.testing.assert_array_equal(again.transform(f, s), transport.transform(f, s))
+    assert (again.amount, again.resolution, again.n_rows_) == (0.7, 0.2, 300)
+    assert "needs sensitive_features to predict" in repr(again)
+    with pytest.raises(NotFittedError):
+        save(ScoreTransport(), tmp_path / "other.frhsic")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"nodes": [0.2, 0.1]}, "does not increase"),
+        ({"below": [[0.0, 0.9], [0.0, 0.1]], "up_to": [[0.5, 0.6], [0.2, 1.0]]}, "does not increase"),
+        ({"quantiles": [0.0]}, "do not fit each other"),
+        ({"thresholds": [0.0, math.inf]}, "not finite"),
+        ({"nodes": [0.1], "below": [[0.0, 0.5]], "up_to": [[0.5, 1.0]]}, "no grid"),
+        ({"s": []}, "no grid"),
+    ],
+)
+def test_a_forged_law_is_refused(changes: dict[str, Any], message: str, tmp_path: Path):
+    arrays = {
+        "s": np.array([1.0, 2.0]),
+        "nodes": np.array([0.25, 0.75]),
+        "thresholds": np.array([0.0, 1.0]),
+        "below": np.array([[0.0, 0.5], [0.0, 0.2]]),
+        "up_to": np.array([[0.5, 1.0], [0.2, 1.0]]),
+        "quantiles": np.zeros(LEVELS),
+    }
+    transport = ScoreTransport().fit(*normal_scores(60))
+    transport.law_ = ConditionalLaw(**arrays)
+    save(transport, tmp_path / "sound.frhsic")
+    assert load(tmp_path / "sound.frhsic").transform([0.5], [1.0]).shape == (1,)
+    transport.law_ = ConditionalLaw(**{**arrays, **{name: np.array(values) for name, values in changes.items()}})
+    save(transport, tmp_path / "forged.frhsic")
+    with pytest.raises(ValueError, match=message):
+        load(tmp_path / "forged.frhsic")

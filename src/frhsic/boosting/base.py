@@ -68,12 +68,13 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         ----------
         X : DataFrame or array of shape (n, d)
             Features. Missing values may stay, at predict too. Text and categories of a DataFrame are split as
-            categories; a level that no training row has counts as missing.
+            categories; a level that no training row has counts as missing. Dates count as days.
         y : array of shape (n,)
             Target: labels of two classes, or numbers.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
-            Numeric attributes. If they are left out, the model is trained without penalty, and a warning says so unless
-            `penalty_weight` is 0. Predicting does not need them.
+            Numeric attributes. Rows with NaN train the task and skip the penalty, and a warning counts them. If they
+            are left out, the model is trained without penalty, and a warning says so unless `penalty_weight` is 0.
+            Predicting does not need them.
         sample_weight : array of shape (n,), optional
             Weights of the rows in the loss; the penalty does not use them.
         """
@@ -133,7 +134,7 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             np.arange(len(x)), test_size=self.validation_fraction, random_state=seed, stratify=strata
         )
         for part in (kept, held):
-            constant = s is not None and bool((s[part] == s[part[:1]]).all(axis=0).any())
+            constant = s is not None and _some_constant(s[part])
             weightless = weights is not None and not weights[part].any()
             if constant or weightless or (self._task == "binary" and np.ptp(y[part]) == 0):
                 return few
@@ -199,7 +200,8 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
 
     def _objective(self, rows: np.ndarray, s: Array | None) -> ParityObjective:
         if s is None:
-            return ParityObjective(0.0, self._task, self.learning_rate, np.zeros((len(rows), 0)), 0.0, 0.0)
+            nothing, everyone = np.zeros((len(rows), 0)), np.ones(len(rows), dtype=bool)
+            return ParityObjective(0.0, self._task, self.learning_rate, nothing, 0.0, 0.0, everyone)
         return objective(s[rows], self.penalty_weight, self._task, learning_rate=self.learning_rate)
 
     def _target(self, y: Any) -> tuple[Array, float, float]:
@@ -260,13 +262,22 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         s = attributes.values
         if len(s) != rows:
             raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(s)}.")
-        missing = int(np.isnan(s).any(axis=1).sum())
-        if missing:
-            raise ValueError(f"sensitive_features holds NaN in {missing} rows; leave these rows out.")
         for note in attributes.notes:
             warnings.warn(note, BandedAttributeWarning, stacklevel=4)
         self.sensitive_names_in_ = np.array(attributes.names, dtype=object)
-        return s if self.penalty_weight > 0 else None
+        if self.penalty_weight == 0:
+            return None
+        missing = int(np.isnan(s).any(axis=1).sum())
+        if 0 < missing < rows:
+            from frhsic.estimators import UnlabelledRowsWarning  # a cycle at the top of the module
+
+            warnings.warn(
+                f"sensitive_features are NaN in {missing:,} of {rows:,} rows. These rows train the task and skip the "
+                "penalty.",
+                UnlabelledRowsWarning,
+                stacklevel=4,
+            )
+        return s
 
     def _check_parameters(self) -> None:
         weight = self.penalty_weight
@@ -281,6 +292,12 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             _arrays.require_fraction(self.validation_fraction, "validation_fraction")
         if self.n_jobs is not None:
             _arrays.require_integer(self.n_jobs, "n_jobs", -(2**31))
+
+
+def _some_constant(s: Array) -> bool:
+    """Return whether an attribute does not vary over the rows in which all are known."""
+    known = s[~np.isnan(s).any(axis=1)]
+    return bool((known == known[:1]).all(axis=0).any())
 
 
 def _seed(random_state: Any) -> int:

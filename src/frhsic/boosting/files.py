@@ -30,7 +30,9 @@ def header_of(model: BoostedParity) -> dict[str, Any]:
         parameters["random_state"] = model.random_seed_
     learned: dict[str, Any] = {name: int(getattr(model, name)) for name in NUMBERS}
     learned |= {name: [str(label) for label in getattr(model, name)] for name in NAMES if hasattr(model, name)}
-    learned["columns_"] = {"names": list(model.columns_.names), "levels": [_list(v) for v in model.columns_.levels]}
+    columns = model.columns_
+    learned["columns_"] = {"names": list(columns.names), "levels": [_list(v) for v in columns.levels]}
+    learned["columns_"]["dates"] = list(columns.dates)
     if isinstance(model, estimators.BoostedParityClassifier):
         labels = model.classes_.tolist()
         if not all(isinstance(label, (str, int, float, bool)) for label in labels):
@@ -58,7 +60,9 @@ def model_of(header: dict[str, Any], tensors: dict[str, Tensor]) -> BoostedParit
     learned = dict(header["learned"])
     columns = learned.pop("columns_")
     model.columns_ = TreeColumns(
-        tuple(columns["names"]), tuple(None if levels is None else tuple(levels) for levels in columns["levels"])
+        tuple(columns["names"]),
+        tuple(None if levels is None else tuple(levels) for levels in columns["levels"]),
+        tuple(columns.get("dates", ())),  # files of earlier versions have none
     )
     classes = learned.pop("classes_", None)
     if isinstance(model, estimators.BoostedParityClassifier) and classes is not None:

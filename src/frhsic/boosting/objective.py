@@ -40,11 +40,14 @@ class ParityObjective:
     learning_rate
         Learning rate of the booster; see :meth:`curvature`.
     factor
-        C of shape (n, r), with :math:`HLH = CC^\top` for the Gram matrix L of S and the centering matrix H.
+        C of shape (n, r), with :math:`HLH = CC^\top` for the Gram matrix L of S and the centering matrix H. If S is
+        known for m of the n rows, the others are zero, and C is that of the known rows times n/m.
     left_out
         Share of the trace of L that the factor leaves out: rounding, unless it would need more than 1,000 columns.
     bound
         σ, the largest eigenvalue of :math:`C^\top C / n`.
+    known
+        Rows whose S is known, (n,): the penalty is that of these rows.
     """
 
     weight: float
@@ -53,6 +56,7 @@ class ParityObjective:
     factor: Array
     left_out: float
     bound: float
+    known: NDArray[np.bool_]
 
     def hsic(self, raw_scores: Any) -> float:
         r"""Return HSIC of the predictions, :math:`q^\top H L H q / n^2 = \|C^\top q\|^2 / n^2`."""
@@ -71,7 +75,7 @@ class ParityObjective:
         early on held-out rows, with an objective made from their attributes.
         """
         q = self._predictions(self._rows(raw_scores))
-        own = ((self.factor**2).sum(axis=1) * (q - q.mean()) ** 2).sum() / len(q) ** 2
+        own = ((self.factor**2).sum(axis=1) * (q - q[self.known].mean()) ** 2).sum() / len(q) ** 2
         return self.value(raw_scores, y, sample_weight) - self.weight * float(own)
 
     def gradient(self, raw_scores: Any, y: Any, sample_weight: Any = None) -> Array:
@@ -98,7 +102,8 @@ class ParityObjective:
         f, _, shares, _ = self._inputs(raw_scores, y, sample_weight)
         slope = self._slope(self._predictions(f))
         loss = slope if self.task == "binary" else 2.0
-        return np.asarray(shares * loss + self.weight * self.bound * self.learning_rate * slope**2 / len(f))
+        reached = np.where(self.known, slope, 0.0)
+        return np.asarray(shares * loss + self.weight * self.bound * self.learning_rate * reached**2 / len(f))
 
     def base_score(self, y: Any, sample_weight: Any = None) -> float:
         """Return the best constant raw score: the log-odds of y, or its mean.
@@ -126,7 +131,7 @@ class ParityObjective:
         return total * gradient, total * self.curvature(raw_scores, y, sample_weight)
 
     def _moments(self, q: Array) -> Array:
-        return np.asarray(self.factor.T @ (q - q.mean()) / len(q))
+        return np.asarray(self.factor.T @ (q - q[self.known].mean()) / len(q))
 
     def _predictions(self, f: Array) -> Array:
         return np.asarray(expit(f)) if self.task == "binary" else f
@@ -178,8 +183,8 @@ def objective(s: Any, weight: float, task: Task = "binary", *, learning_rate: fl
     Parameters
     ----------
     s
-        Sensitive attributes of the training rows, (n,) or (n, q), in the order of the training data. Row subsampling
-        by the booster is fine.
+        Sensitive attributes of the training rows, (n,) or (n, q), in the order of the training data. Rows with NaN
+        have no part in the penalty. Row subsampling by the booster is fine.
     weight
         λ, zero or more. Try 1 to 1,000 for probabilities. For a regression the trade-off does not depend on the unit
         of y; try 1 to 100.
@@ -209,16 +214,22 @@ def objective(s: Any, weight: float, task: Task = "binary", *, learning_rate: fl
         raise ValueError(f"weight={weight!r}; pass a number that is zero or more and finite.")
     _arrays.require_positive(learning_rate, "learning_rate")
     ranks = midranks(s)
+    known = np.asarray(~np.isnan(ranks).any(axis=1))
+    ranks = ranks[known]
     values, row = np.unique(ranks, axis=0, return_inverse=True)
     factor, left_out = pivoted_cholesky(kernel_on_ranks(ranks), torch.from_numpy(values), max_rank=MAX_RANK)
     columns = _arrays.to_numpy(factor)[row.ravel()]
-    columns = columns - columns.mean(axis=0)
-    bound = float(np.linalg.eigvalsh(columns.T @ columns / len(columns))[-1])
-    return ParityObjective(float(weight), task, float(learning_rate), columns, left_out, bound)
+    columns = (columns - columns.mean(axis=0)) * (len(known) / known.sum())
+    whole = np.zeros((len(known), columns.shape[1]))
+    whole[known] = columns
+    bound = float(np.linalg.eigvalsh(whole.T @ whole / len(whole))[-1])
+    return ParityObjective(float(weight), task, float(learning_rate), whole, left_out, bound, known)
 
 
 def midranks(s: Any, name: str = "s") -> Array:
     """Return each column as mid-ranks divided by the number of rows: in (0, 1], ties share their mean rank.
+
+    Rows with NaN have no rank and do not count.
 
     Examples
     --------
@@ -226,12 +237,15 @@ def midranks(s: Any, name: str = "s") -> Array:
     [0.25, 0.625, 0.625, 1.0]
     """
     values = _arrays.to_numpy(_arrays.matrix(s, name, allow_missing=True))  # ranks take any magnitude
-    if np.isnan(values).any():
-        raise ValueError(f"{name} holds {int(np.isnan(values).sum())} values that are NaN; leave those rows out.")
-    for label, column in zip(_arrays.column_names(s, name, values.shape[1]), values.T):
+    known = ~np.isnan(values).any(axis=1)
+    if not known.any():
+        raise ValueError(f"{name} holds NaN in each of its {len(known)} rows; pass rows that have it.")
+    for label, column in zip(_arrays.column_names(s, name, values.shape[1]), values[known].T):
         if (column == column[0]).all():
             raise ValueError(f"{label!r} is {column[0]:g} in every row; nothing can depend on it. Leave it out.")
-    return np.asarray(rankdata(values, axis=0) / len(values), dtype=np.float64)
+    ranks = np.full(values.shape, np.nan)
+    ranks[known] = rankdata(values[known], axis=0) / known.sum()
+    return ranks
 
 
 def kernel_on_ranks(ranks: Array) -> Kernel:

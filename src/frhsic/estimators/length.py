@@ -93,6 +93,11 @@ def validation_rows(
     share, seed = float(estimator.validation_fraction), stream_seed(estimator.random_seed_, 0, Purpose.HELD_OUT, 1)
     held_out = np.zeros(n, dtype=bool)
     if groups is not None:
+        if len(set(np.asarray(groups).tolist())) < 2:
+            raise ValueError(
+                "groups has one group only, so none can be held out for early stopping. Pass other groups, or "
+                "early_stopping=False."
+            )
         ((_, rows),) = GroupShuffleSplit(1, test_size=share, random_state=seed % 2**32).split(known, groups=groups)
         held_out[rows] = True
     else:

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 from frhsic._files import write_whole
 from frhsic._version import __version__
+from frhsic.estimators import transport_files
 from frhsic.estimators.base_files import base_from_file, base_parameter, base_to_file
 from frhsic.estimators.ensemble import EncoderEnsemble, encoders_in
 from frhsic.estimators.header import InvalidHeaderError, check_header, check_tensors, reading
@@ -34,6 +35,7 @@ from frhsic.estimators.plain import from_json, is_custom, labels_from_json, labe
 from frhsic.fleet import Bottleneck, affine_head, mlp_encoder
 from frhsic.fleet.randomness import seeded
 from frhsic.penalties import NoPenalty, Penalty
+from frhsic.transport import ScoreTransport
 
 if TYPE_CHECKING:
     from frhsic.estimators.base import ParityBase
@@ -78,7 +80,8 @@ def save(model: Any, path: str | Path) -> None:
     The file holds the weights of a custom encoder or penalty, but not its code: pass the object again to :func:`load`.
     Boosted trees are written as arrays, a base of LightGBM or XGBoost in its own format, and any other scikit-learn
     estimator by skops (``pip install 'frhsic[skops]'``), if it consists of types of scikit-learn, NumPy and SciPy.
-    A `random_state` that is a generator is written as the seed drawn from it.
+    A `random_state` that is a generator is written as the seed drawn from it. A
+    :class:`~frhsic.transport.ScoreTransport` is written with the sorted values of S of the rows that it was fitted on.
 
     Examples
     --------
@@ -102,13 +105,17 @@ def file_bytes(model: Any) -> bytes:
         check_is_fitted(model)
         header, tensors = files.header_of(model), files.tensors_of(model)
         header["layout"], header["versions"]["frhsic"] = LAYOUT, __version__
+    elif type(model) is ScoreTransport:
+        check_is_fitted(model)
+        header, tensors = transport_files.header_of(model), transport_files.tensors_of(model)
+        header["layout"], header["versions"]["frhsic"] = LAYOUT, __version__
     elif type(model) in _classes().values():
         check_is_fitted(model)
         base, base_tensors = base_to_file(model.base_)
         header = {**_header(model), "base": base}
         tensors = _tensors(model) | {f"base.{name}": values for name, values in base_tensors.items()}
     else:
-        known = ", ".join([*ESTIMATORS, *files.CLASSES])
+        known = ", ".join([*ESTIMATORS, *files.CLASSES, "ScoreTransport"])
         raise TypeError(f"model is {type(model).__name__}; pass a fitted {known}.")
     header["checksum"] = _checksum(header, tensors)
     content: bytes = to_bytes(tensors, {KEY: json.dumps(header, allow_nan=False)})
@@ -143,6 +150,9 @@ def load(path: str | Path, *, encoder: Any = None, penalty: Any = None, base: An
     if str(header.get("estimator")) in files.CLASSES:
         with reading(name):
             return files.model_of(header, tensors)
+    if header.get("estimator") == "ScoreTransport":
+        with reading(name):
+            return transport_files.transport_of(header, tensors)
     with reading(name):
         check_header(header)
         check_tensors(header, tensors, CURVES)

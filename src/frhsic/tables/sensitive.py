@@ -51,7 +51,7 @@ def read_sensitive(
     Parameters
     ----------
     values : array, Series or frame of shape (n,) or (n, q)
-        Numbers; or in a Series or a frame, bands and ordered categories, see :func:`attribute`.
+        Numbers, or bands written as text; in a Series or a frame also ordered categories. See :func:`attribute`.
     name
         How messages call the argument.
     default
@@ -106,7 +106,13 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
 
 
 def _banded(values: Any, name: str, default: str) -> pd.DataFrame | None:
-    """Return a Series or a frame that is not all numeric as a frame, or None."""
+    """Return a Series or a frame that is not all numeric, or an array of bands, as a frame; or None."""
+    if isinstance(values, (list, np.ndarray)):
+        array = np.asarray(values, dtype=object) if isinstance(values, list) else values
+        if array.ndim != 1 or array.dtype.kind not in "UO" or pd.api.types.infer_dtype(array, skipna=True) != "string":
+            return None
+        text = pd.Series(array, name=default)
+        return text.to_frame() if all(map(_band, text.dropna().unique())) else None
     if type(values).__module__.partition(".")[0] not in ("pandas", "polars", "pyarrow"):
         return None
     if is_frame(values):
