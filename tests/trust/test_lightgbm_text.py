@@ -15,6 +15,7 @@ import pytest
 lightgbm = pytest.importorskip("lightgbm")
 pytest.importorskip("fcntl")
 
+from counting import Counts
 from test_model_files import Outcomes, apart
 
 from frhsic.boosting import booster_from_text, booster_to_text
@@ -176,6 +177,13 @@ def mutations(texts: list[str], count: int, seed: int) -> Outcomes:
             if booster.num_feature() == 3:
                 assert np.isfinite(booster.predict(rows)).all()
     return {"refused": refused, "harmless": count - refused}
+
+
+@pytest.mark.slow
+def test_three_thousand_mutated_texts_are_refused_or_harmless(counts: Counts):
+    texts = [text_of(kind) for kind in KINDS]
+    outcomes = apart(lambda: mutations(texts, 3000, 7))
+    counts.put("model files", "texts of LightGBM", "mutated", outcomes)
 
 
 def test_mutated_texts_are_refused_or_harmless():
