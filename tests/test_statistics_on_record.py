@@ -123,7 +123,8 @@ NUMBERS: Calls = {
 }  # fmt: skip
 
 PAIRS: dict[str, tuple[Any, Any]] = {
-    "lengths": (Z, S[:-1]), "NaN": (np.where(k == 7, np.nan, SCORES), S), "infinity": (SCORES, np.where(k == 7, np.inf, S)),
+    "lengths": (Z, S[:-1]), "NaN": (np.where(k == 7, np.nan, SCORES), S),
+    "infinity": (SCORES, np.where(k == 7, np.inf, S)),
     "text": (SCORES, ["a"] * 60), "empty": ([], []), "one row": ([1.0], [2.0]), "two rows": ([1.0, 2.0], [2.0, 1.0]),
     "constant": (np.ones(60), S), "constant s": (SCORES, np.ones(60)), "complex": (SCORES, S + 1j),
     "too large": (1e40 * SCORES, S), "three axes": (np.ones((4, 2, 2)), [1.0, 2.0, 3.0, 4.0]),

@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-
-lightgbm = pytest.importorskip("lightgbm")
-pytest.importorskip("fcntl")
-
 from counting import Counts
 from test_model_files import Outcomes, apart
 
 from frhsic.boosting import booster_from_text, booster_to_text
 from frhsic.boosting.model_text import checked_text
+
+lightgbm = pytest.importorskip("lightgbm")
 
 rng = np.random.default_rng(0)
 N = 120
@@ -131,10 +129,9 @@ FORGED: dict[str, Callable[[str], str]] = {
 
 def refusals(text: str) -> Outcomes:
     assert all(change(text) != text for change in FORGED.values())
-    for name, change in FORGED.items():
-        with pytest.raises(ValueError, match=r"LightGBM|JSON|Expecting|pandas"):
+    for change in FORGED.values():
+        with pytest.raises(ValueError, match=r"LightGBM|Expecting"):
             booster_from_text(change(text))
-            pytest.fail(name)
     return {"refused": len(FORGED)}
 
 
@@ -143,10 +140,12 @@ def test_forged_texts_are_refused():
 
 
 def test_parameters_of_training_that_lightgbm_cannot_parse_are_left_out():
-    text = text_of("numbers").replace("[boosting: gbdt]", "[boosting]\n[\n[x:\n[learning_rate: 0.5\"]")
+    text = text_of("numbers").replace("[boosting: gbdt]", '[boosting]\n[\n[x:\n[learning_rate: 0.5"]')
 
     def loaded() -> Outcomes:
-        np.testing.assert_array_equal(booster_from_text(text).predict(X), booster_from_text(text_of("numbers")).predict(X))
+        np.testing.assert_array_equal(
+            booster_from_text(text).predict(X), booster_from_text(text_of("numbers")).predict(X)
+        )
         return {"harmless": 1}
 
     assert apart(loaded)["harmless"] == 1
@@ -165,7 +164,9 @@ def mutations(texts: list[str], count: int, seed: int) -> Outcomes:
             else:
                 words = [found.span() for found in re.finditer(r"-?[\d.e+-]+", text[:end])]
                 start, stop = draw.choice(words)
-                new = draw.choice(["-1", "0", "1", "2", "7", "99", "2147483647", "-2147483648", "1e300", "nan", "", "3 4"])
+                new = draw.choice(
+                    ["-1", "0", "1", "2", "7", "99", "2147483647", "-2147483648", "1e300", "nan", "", "3 4"]
+                )
                 text = text[:start] + new + text[stop:]
         try:
             booster = booster_from_text(text)

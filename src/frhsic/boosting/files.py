@@ -13,7 +13,17 @@ from frhsic.boosting import estimators
 from frhsic.boosting.base import BoostedParity
 from frhsic.boosting.boosters import booster_from_text, booster_to_text, lightgbm
 from frhsic.boosting.columns import TreeColumns
-from frhsic.estimators.header import InvalidHeaderError, items, labels, mapping, of_type, one_of, optional, record, whole
+from frhsic.estimators.header import (
+    InvalidHeaderError,
+    items,
+    labels,
+    mapping,
+    of_type,
+    one_of,
+    optional,
+    record,
+    whole,
+)
 from frhsic.estimators.plain import labels_from_json, labels_to_json
 
 CLASSES: dict[str, type[BoostedParity]] = {

@@ -38,8 +38,8 @@ HEADER = {  # pattern of one item
 TREE = {
     "num_leaves": WHOLE, "num_cat": WHOLE, "split_feature": WHOLE, "split_gain": ANY, "threshold": FINITE,
     "decision_type": WHOLE, "left_child": WHOLE, "right_child": WHOLE, "leaf_value": FINITE, "leaf_weight": ANY,
-    "leaf_count": WHOLE, "internal_value": ANY, "internal_weight": ANY, "internal_count": WHOLE, "cat_boundaries": WHOLE,
-    "cat_threshold": WHOLE, "is_linear": "[01]", "leaf_const": FINITE, "num_features": WHOLE, "leaf_features": WHOLE,
+    "leaf_count": WHOLE, "internal_value": ANY, "internal_weight": ANY, "internal_count": WHOLE,
+    "cat_boundaries": WHOLE, "cat_threshold": WHOLE, "is_linear": "[01]", "leaf_const": FINITE, "num_features": WHOLE, "leaf_features": WHOLE,
     "leaf_coeff": FINITE, "shrinkage": FINITE,
 }  # fmt: skip
 PATTERNS = {name: re.compile(f"(?:{item})(?: +(?:{item}))*", re.ASCII) for name, item in (HEADER | TREE).items()}
@@ -76,9 +76,13 @@ def _entries(lines: Iterable[str], known: dict[str, str], where: str) -> Entries
     for line in lines:
         name, _, value = line.partition("=")
         if name not in known or name in entries:
-            raise ValueError(f"{where} of the LightGBM model has the line {line[:40]!r}, which is unknown or twice there.")
+            raise ValueError(
+                f"{where} of the LightGBM model has the line {line[:40]!r}, which is unknown or twice there."
+            )
         if value.strip(" ") and not PATTERNS[name].fullmatch(value.strip(" ")):
-            raise ValueError(f"{where} of the LightGBM model has {name}={value[:40]!r}, which is not what it should be.")
+            raise ValueError(
+                f"{where} of the LightGBM model has {name}={value[:40]!r}, which is not what it should be."
+            )
         entries[name] = value.split()
     return entries
 
