@@ -39,8 +39,8 @@ TREE = {
     "num_leaves": WHOLE, "num_cat": WHOLE, "split_feature": WHOLE, "split_gain": ANY, "threshold": FINITE,
     "decision_type": WHOLE, "left_child": WHOLE, "right_child": WHOLE, "leaf_value": FINITE, "leaf_weight": ANY,
     "leaf_count": WHOLE, "internal_value": ANY, "internal_weight": ANY, "internal_count": WHOLE,
-    "cat_boundaries": WHOLE, "cat_threshold": WHOLE, "is_linear": "[01]", "leaf_const": FINITE, "num_features": WHOLE, "leaf_features": WHOLE,
-    "leaf_coeff": FINITE, "shrinkage": FINITE,
+    "cat_boundaries": WHOLE, "cat_threshold": WHOLE, "is_linear": "[01]", "leaf_const": FINITE, "num_features": WHOLE,
+    "leaf_features": WHOLE, "leaf_coeff": FINITE, "shrinkage": FINITE,
 }  # fmt: skip
 PATTERNS = {name: re.compile(f"(?:{item})(?: +(?:{item}))*", re.ASCII) for name, item in (HEADER | TREE).items()}
 AT_SPLITS = ("split_gain", "internal_value", "internal_weight", "internal_count")
