@@ -34,8 +34,11 @@ trust: $(STAMP)
 trust-page: $(STAMP)
 	$(BIN)/python tests/trust/counting.py
 
+# Lines and branches that the tests reach; the share goes to docs/trust_counts.md.
 coverage: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q --cov --cov-report=term tests src/frhsic
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q --cov --cov-report=term \
+		--cov-report=json:$(VENV)/coverage.json tests src/frhsic
+	$(BIN)/python tests/trust/counting.py $(VENV)/coverage.json
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

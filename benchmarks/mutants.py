@@ -54,6 +54,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=200)
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--slowest", type=float, default=2.0)
+    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     if not hasattr(pytest.Item, "_nodeid"):  # which mutmut 3.8 reads, and pytest 9.2 has not
         pytest.Item._nodeid = property(lambda item: item.nodeid)
@@ -85,7 +86,7 @@ def main() -> None:
     mutmut._register_mutant_result = registered
     mutmut.estimated_worst_case_time = lambda name: 0  # keep the random order
     mutmut.tests_for_mutant_names = lambda names: ["tests/test_grams.py"]  # all tests have passed when they were timed
-    sys.argv = ["mutmut", "run", "--max-children", "1"]
+    sys.argv = ["mutmut", "run", "--max-children", str(options.jobs)]
     mutmut.cli()
 
 

@@ -2,7 +2,8 @@
 
 An entry is named by a section, a subject and a part, such as ("inputs", "hsic", "seed 3"), and holds how often each
 outcome came. Writing an entry again replaces it, so that a repeated run counts nothing twice. Run as a program, this
-file writes the tables of docs/trust_counts.md from the counts.
+file writes the tables of docs/trust_counts.md from the counts; with the JSON report of a run of coverage as its
+argument, it puts that into the counts first.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import datetime
 import fcntl
 import json
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,17 @@ class Counts:
             os.close(folder)
 
 
+def rooms(report: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Return lines and branches that the tests reach, by package or module of the library, of a report of coverage."""
+    sums: dict[str, dict[str, int]] = {}
+    for path, file in report["files"].items():
+        room = Path(path.split("src/frhsic/")[-1]).parts[0].removesuffix(".py")
+        summary, of = file["summary"], sums.setdefault(room, {"reached": 0, "missed": 0})
+        of["reached"] += summary["covered_lines"] + summary["covered_branches"]
+        of["missed"] += summary["missing_lines"] + summary["missing_branches"]
+    return sums
+
+
 def total(entries: Entries, section: str, subject: str) -> dict[str, int]:
     """Return the outcomes of a subject, summed over its parts; a peak is the largest."""
     sums: dict[str, int] = {}
@@ -99,6 +112,14 @@ def table(entries: Entries) -> str:
             cells = [str(parts.get(kind, {}).get("survived", "–")) for kind in kinds]
             lines.append(f"| {name} | {' | '.join(cells)} |")
         lines.append("")
+    if "coverage" in entries:
+        by_room = {name: total(entries, "coverage", name) for name in entries["coverage"]}
+        shares = {name: got["reached"] / max(sum(got.values()), 1) for name, got in by_room.items()}
+        reached = sum(got["reached"] for got in by_room.values())
+        share = reached / sum(sum(got.values()) for got in by_room.values())
+        below = [f"{name} {shares[name]:.1%}" for name in sorted(shares, key=shares.__getitem__) if shares[name] < 0.95]
+        lines.append(f"**Lines and branches** that `make test` reaches: {share:.1%}. Rooms below 95 %: ")
+        lines[-1] += (", ".join(below) or "none") + ".\n"
     if "model files" in entries:
         lines += [
             "**Model files.**\n",
@@ -119,4 +140,7 @@ def page(text: str, entries: Entries) -> str:
 
 
 if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        for name, counted in rooms(json.loads(Path(argument).read_text(encoding="utf-8"))).items():
+            Counts(FILE).put("coverage", name, "lines and branches", counted)
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), read()), encoding="utf-8")

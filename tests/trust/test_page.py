@@ -29,3 +29,21 @@ def test_without_a_file_nothing_is_written(tmp_path: Path):
     counts.put("inputs", "hsic", "seed 0", {"number": 3})
     assert not counts.has("inputs", "hsic", "seed 0")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_coverage_is_summed_by_room():
+    def file(*numbers: int) -> dict[str, dict[str, int]]:
+        names = ("covered_lines", "missing_lines", "covered_branches", "missing_branches")
+        return {"summary": dict(zip(names, numbers, strict=True))}
+
+    report = {
+        "files": {
+            "src/frhsic/kernels/a.py": file(8, 1, 2, 1),
+            "/x/src/frhsic/kernels/b.py": file(5, 0, 3, 0),
+            "src/frhsic/probes.py": file(40, 0, 0, 0),
+        }
+    }
+    by_room = counting.rooms(report)
+    assert by_room == {"kernels": {"reached": 18, "missed": 2}, "probes": {"reached": 40, "missed": 0}}
+    entries = {"coverage": {name: {"part": {**got, "on": "2026-01-01"}} for name, got in by_room.items()}}
+    assert "96.7%. Rooms below 95 %: kernels 90.0%.\n" in counting.table(entries)

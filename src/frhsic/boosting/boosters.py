@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from frhsic.boosting.model_text import checked_text
 from frhsic.boosting.objective import Task
 
 LINKS: dict[Task, str] = {"binary": "binary sigmoid:1", "regression": "regression"}
@@ -29,10 +30,11 @@ def booster_to_text(booster: Any) -> str:
 
 
 def booster_from_text(text: str) -> Any:
-    """Return the LightGBM booster of a text that :func:`booster_to_text` has returned."""
-    if not text.startswith("tree\n"):
-        raise ValueError(f"the text is not a LightGBM model: it begins with {text[:20]!r}.")
-    return lightgbm().Booster(model_str=text)
+    """Return the LightGBM booster of a text that :func:`booster_to_text` has returned.
+
+    The text may come from anyone: a ValueError says what is wrong before LightGBM reads it.
+    """
+    return lightgbm().Booster(model_str=checked_text(text))
 
 
 def complete(booster: Any, task: Task, base_score: float, scale: float = 1.0) -> Any:
@@ -51,4 +53,4 @@ def complete(booster: Any, task: Task, base_score: float, scale: float = 1.0) ->
     lines = [line for line in header.split("\n") if not line.startswith("objective=")]
     at = next(i for i, line in enumerate(lines) if line.startswith("feature_names="))
     lines.insert(at, f"objective={LINKS[task]}")
-    return booster_from_text("\n".join(lines) + first_tree + rest)
+    return lightgbm().Booster(model_str="\n".join(lines) + first_tree + rest)

@@ -13,6 +13,18 @@ from frhsic.boosting import estimators
 from frhsic.boosting.base import BoostedParity
 from frhsic.boosting.boosters import booster_from_text, booster_to_text, lightgbm
 from frhsic.boosting.columns import TreeColumns
+from frhsic.estimators.header import (
+    InvalidHeaderError,
+    items,
+    labels,
+    mapping,
+    of_type,
+    one_of,
+    optional,
+    record,
+    whole,
+)
+from frhsic.estimators.plain import labels_from_json, labels_to_json
 
 CLASSES: dict[str, type[BoostedParity]] = {
     "BoostedParityClassifier": estimators.BoostedParityClassifier,
@@ -21,6 +33,27 @@ CLASSES: dict[str, type[BoostedParity]] = {
 NUMBERS = ("n_features_in_", "n_trees_", "random_seed_")
 NAMES = ("feature_names_in_", "sensitive_names_in_")
 BOOSTER = "booster"
+HEADER = record(
+    {
+        "layout": whole(1),
+        "versions": mapping(of_type(str)),
+        "estimator": one_of(*CLASSES),
+        "parameters": mapping(of_type(int, float, bool, str, type(None))),
+        "learned": record(
+            {
+                **dict.fromkeys(NUMBERS, whole()),
+                "columns_": record(
+                    {
+                        "names": items(of_type(str, int, float), 1),
+                        "levels": items(optional(items(of_type(str, int, float, bool))), 1),
+                    }
+                ),
+            },
+            {**dict.fromkeys(NAMES, items(of_type(str), 1)), "classes_": labels},
+        ),
+        "checksum": of_type(str),
+    }
+)
 
 
 def header_of(model: BoostedParity) -> dict[str, Any]:
@@ -34,11 +67,7 @@ def header_of(model: BoostedParity) -> dict[str, Any]:
     learned["columns_"] = {"names": list(columns.names), "levels": [_list(v) for v in columns.levels]}
     learned["columns_"]["dates"] = list(columns.dates)
     if isinstance(model, estimators.BoostedParityClassifier):
-        labels = model.classes_.tolist()
-        if not all(isinstance(label, (str, int, float, bool)) for label in labels):
-            raise TypeError(f"class labels {labels!r} cannot be written as JSON; use text or numbers as labels.")
-        dtype = model.classes_.dtype
-        learned["classes_"] = {"dtype": "object" if dtype.kind == "O" else dtype.str, "values": labels}
+        learned["classes_"] = labels_to_json(model.classes_)
     return {
         "versions": {"lightgbm": lightgbm().__version__, "scikit-learn": sklearn.__version__},
         "estimator": type(model).__name__,
@@ -55,21 +84,33 @@ def tensors_of(model: BoostedParity) -> dict[str, Tensor]:
 
 def model_of(header: dict[str, Any], tensors: dict[str, Tensor]) -> BoostedParity:
     """Return the fitted model."""
+    HEADER(header, "")
     model = CLASSES[header["estimator"]](**header["parameters"])
     model._check_parameters()
     learned = dict(header["learned"])
     columns = learned.pop("columns_")
+    width = len(columns["names"])
+    if {len(columns["levels"]), learned["n_features_in_"], len(learned.get("feature_names_in_", columns["names"]))} != {
+        width
+    }:
+        raise InvalidHeaderError("the columns have different numbers in different places")
     model.columns_ = TreeColumns(
         tuple(columns["names"]),
         tuple(None if levels is None else tuple(levels) for levels in columns["levels"]),
         tuple(columns.get("dates", ())),  # files of earlier versions have none
     )
     classes = learned.pop("classes_", None)
-    if isinstance(model, estimators.BoostedParityClassifier) and classes is not None:
-        model.classes_ = np.array(classes["values"], dtype=classes["dtype"])
+    if isinstance(model, estimators.BoostedParityClassifier) != (classes is not None):
+        raise InvalidHeaderError("learned has classes_ without a classifier, or a classifier without classes_")
+    if isinstance(model, estimators.BoostedParityClassifier):
+        model.classes_ = labels_from_json(classes)
+        if len(model.classes_) != 2:
+            raise InvalidHeaderError(f"it has {len(model.classes_)} classes, not two")
     for name, value in learned.items():
         setattr(model, name, np.array(value, dtype=object) if name in NAMES else value)
     model.booster_ = booster_from_text(bytes(tensors[BOOSTER].numpy()).decode("utf-8"))
+    if (model.booster_.num_feature(), model.booster_.num_model_per_iteration()) != (width, 1):
+        raise InvalidHeaderError("the trees are not those of one output and these columns")
     return model
 
 

@@ -33,7 +33,12 @@ class LoadedBooster:
     """A LightGBM model read from a file. It predicts as the estimator did that it is of."""
 
     def __init__(self, text: str, classes: np.ndarray | None) -> None:
-        self.booster = _library("lightgbm").Booster(model_str=text)
+        from frhsic.boosting import booster_from_text  # boosting imports this package to save
+
+        self.booster = booster_from_text(text)
+        outputs = 1 if classes is None or len(classes) <= 2 else len(classes)
+        if self.booster.num_model_per_iteration() != outputs:
+            raise ValueError(f"the base has {self.booster.num_model_per_iteration()} outputs, not {outputs}.")
         if classes is not None:
             self.classes_ = classes
 

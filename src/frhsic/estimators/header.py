@@ -143,7 +143,8 @@ def _column(value: Any, where: str) -> None:
         raise InvalidHeaderError(f"{where} is not a column: {printable(str(error), LONGEST)}") from error
 
 
-def _labels(value: Any, where: str) -> None:
+def labels(value: Any, where: str) -> None:
+    """Check class labels: their type, their number and that each is there once."""
     record({"dtype": of_type(str), "values": items(of_type(str, int, float, bool), 1)})(value, where)
     values, text = value["values"], re.fullmatch(r"[<>|=]?(?:[bifu][1248]|U(\d{1,8})|(object))", value["dtype"])
     if text is None or 4 * int(text[1] or 2) * len(values) > LABEL_BYTES:
@@ -159,8 +160,8 @@ BASE = record(
         "kind": one_of("trees", "lightgbm", "xgboost", "skops", "custom"),
         "model": of_type(str),
         "frozen": of_type(bool),
-        "classes": optional(_labels),
-        "model_classes": optional(_labels),
+        "classes": optional(labels),
+        "model_classes": optional(labels),
         "performance": mapping(anything),
     },
     {
@@ -199,7 +200,7 @@ HEADER = record(
                 "task_": one_of("binary", "multiclass", "regression", "reconstruction"),
                 "feature_names_in_": items(of_type(str), 1),
                 "sensitive_names_in_": items(of_type(str), 1),
-                "classes_": _labels,
+                "classes_": labels,
                 "best_epochs_": optional(items(whole(-1), 1, MOST_LAYERS)),
             },
         ),
