@@ -162,6 +162,7 @@ def test_binning_turns_with_the_number_of_datasets_that_a_binned_method_leads(ev
 
 def test_pages_of_other_records_are_not_overwritten_silently(tmp_path, everything, monkeypatch):
     monkeypatch.setattr("frhsic_paper.page.due", lambda *_: ())
+    monkeypatch.setattr("frhsic_paper.page.figures", lambda *_: {})
     files = {key: value for key, value in everything.files.items() if key[0] == "runtime"}
     for (experiment, protocol), records in files.items():
         write_records(tmp_path / f"{experiment}-{protocol}.parquet", records)

@@ -103,6 +103,15 @@ def require_positive(value: float, name: str) -> None:
         raise ValueError(f"{name} is {value}; pass a positive, finite number.")
 
 
+def require_nonnegative(value: Any, name: str, below: float = math.inf) -> None:
+    """Raise unless value is a number that is zero or more, and below a limit."""
+    wanted = f"pass a number that is zero or more and {'finite' if below == math.inf else f'below {below:g}'}"
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"{name}={value!r}; {wanted}.")
+    if not 0 <= value < below:
+        raise ValueError(f"{name}={value!r}; {wanted}.")
+
+
 def require_scale(value: float, name: str) -> None:
     """Raise unless value is a positive number whose square a float can hold with ease."""
     require_positive(value, name)

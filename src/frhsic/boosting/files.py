@@ -13,6 +13,7 @@ from frhsic.boosting import estimators
 from frhsic.boosting.base import BoostedParity
 from frhsic.boosting.boosters import booster_from_text, booster_to_text, lightgbm
 from frhsic.boosting.columns import TreeColumns
+from frhsic.estimators.plain import labels_from_json, labels_to_json, to_json
 
 CLASSES: dict[str, type[BoostedParity]] = {
     "BoostedParityClassifier": estimators.BoostedParityClassifier,
@@ -25,18 +26,14 @@ BOOSTER = "booster"
 
 def header_of(model: BoostedParity) -> dict[str, Any]:
     """Return versions, parameters and what was learned apart from the trees, as JSON."""
-    parameters = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
+    parameters = {name: to_json(value) for name, value in model.get_params(deep=False).items()}
     if not isinstance(parameters["random_state"], (int, type(None))):
         parameters["random_state"] = model.random_seed_
     learned: dict[str, Any] = {name: int(getattr(model, name)) for name in NUMBERS}
     learned |= {name: [str(label) for label in getattr(model, name)] for name in NAMES if hasattr(model, name)}
-    learned["columns_"] = {"names": list(model.columns_.names), "levels": [_list(v) for v in model.columns_.levels]}
+    learned["columns_"] = {"names": to_json(model.columns_.names), "levels": to_json(model.columns_.levels)}
     if isinstance(model, estimators.BoostedParityClassifier):
-        labels = model.classes_.tolist()
-        if not all(isinstance(label, (str, int, float, bool)) for label in labels):
-            raise TypeError(f"class labels {labels!r} cannot be written as JSON; use text or numbers as labels.")
-        dtype = model.classes_.dtype
-        learned["classes_"] = {"dtype": "object" if dtype.kind == "O" else dtype.str, "values": labels}
+        learned["classes_"] = labels_to_json(model.classes_)
     return {
         "versions": {"lightgbm": lightgbm().__version__, "scikit-learn": sklearn.__version__},
         "estimator": type(model).__name__,
@@ -60,18 +57,10 @@ def model_of(header: dict[str, Any], tensors: dict[str, Tensor]) -> BoostedParit
     model.columns_ = TreeColumns(
         tuple(columns["names"]), tuple(None if levels is None else tuple(levels) for levels in columns["levels"])
     )
-    classes = learned.pop("classes_", None)
+    classes = labels_from_json(learned.pop("classes_", None))
     if isinstance(model, estimators.BoostedParityClassifier) and classes is not None:
-        model.classes_ = np.array(classes["values"], dtype=classes["dtype"])
+        model.classes_ = classes
     for name, value in learned.items():
         setattr(model, name, np.array(value, dtype=object) if name in NAMES else value)
     model.booster_ = booster_from_text(bytes(tensors[BOOSTER].numpy()).decode("utf-8"))
     return model
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _list(levels: tuple[Any, ...] | None) -> list[Any] | None:
-    return None if levels is None else list(levels)
