@@ -18,6 +18,8 @@ from frhsic.dependence import distance_correlation_unbiased
 from frhsic.parity import gdp
 from frhsic.tables import Derived, column_names, files, read_numbers
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 run = CliRunner().invoke
 
 

@@ -25,6 +25,8 @@ from frhsic.report import Report, trained_report
 from frhsic.selection import WEIGHTS, IndependenceRule, PerformanceRule, TargetRule, select_weight
 from frhsic.tables import ColumnRoles, TrainingTable, files, read_training_table
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 run = CliRunner().invoke
 QUICK = Settings(resamples=20, shuffles=1, max_rows=100, probe_rows=100)
 

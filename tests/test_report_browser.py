@@ -18,7 +18,7 @@ from frhsic.parity import gdp, gdp_curve
 from frhsic.report import Report, TradeOff, TradeOffPoint, write
 from frhsic.report.page import unbroken
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("few_trees")]
 
 FLAGS = [
     "--headless",
