@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from importlib.util import find_spec
 
@@ -21,6 +22,12 @@ def few_trees() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("frhsic.probes.TREES", 10)
         yield
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests, which stay until the end, out of all later garbage collections."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 
 from frhsic_paper.claim import VERDICTS, Cases, Finding, Outcome, verdict
 from frhsic_paper.page import figures, fingerprint, penalty_tables, reproduction, write
@@ -26,7 +27,7 @@ def save_in_place(figure, path):
     """Save a figure whose parts stay where they are; arranging them takes most of the time."""
     figure.set_layout_engine("none")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    FigureCanvasSVG(figure).print_svg(path)
     return path
 
 
