@@ -21,6 +21,8 @@ from frhsic.report import Report, render
 from frhsic.report.first_page import worst_group
 from frhsic.tables import ColumnRoles, files, read_frame, read_numbers, read_sensitive, read_training_table
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 QUICK = Settings(resamples=20, shuffles=1, max_rows=100, probe_rows=100)
 run = CliRunner().invoke
 

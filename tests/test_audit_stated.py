@@ -18,6 +18,8 @@ from frhsic.auditing import Audit, Context, Limit, LimitCheck, Settings, audit, 
 from frhsic.auditing.scores import qualities, score_quantiles
 from frhsic.parity import quantile_gap
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 QUICK = Settings(resamples=40, shuffles=1, max_rows=200, probe_rows=200)
 
 

@@ -29,6 +29,8 @@ from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean, quantil
 from frhsic.probes import cross_fitted_scores
 from frhsic.sentences import LABELS
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 QUICK = Settings(resamples=60, shuffles=2, max_rows=400, probe_rows=200)
 
 

@@ -44,9 +44,13 @@ BASES: dict[str, tuple[Any, str, str]] = {
     "boosted classes": (lambda: BoostedTreesClassifier(n_iter=4), "three labels", "trees"),
     "pipeline": (lambda: make_pipeline(StandardScaler(), LogisticRegression()), "labels", "skops"),
     "forest": (lambda: RandomForestRegressor(5), "numbers", "skops"),
-    "lightgbm": (lambda: estimator_of("lightgbm", "LGBMClassifier", n_estimators=5, verbose=-1), "labels", "lightgbm"),
+    "lightgbm": (
+        lambda: estimator_of("lightgbm", "LGBMClassifier", n_estimators=5, n_jobs=1, verbose=-1),
+        "labels",
+        "lightgbm",
+    ),
     "lightgbm numbers": (
-        lambda: estimator_of("lightgbm", "LGBMRegressor", n_estimators=5, verbose=-1),
+        lambda: estimator_of("lightgbm", "LGBMRegressor", n_estimators=5, n_jobs=1, verbose=-1),
         "numbers",
         "lightgbm",
     ),

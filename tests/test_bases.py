@@ -444,6 +444,7 @@ def test_tools_of_scikit_learn_take_an_estimator_with_a_base():
     assert make_pipeline(StandardScaler(), ParityClassifier(**settings)).fit(X, y).predict(X).shape == (150,)
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_choice_transfer_and_audit_take_a_table_with_categories_and_a_base():
     frame, y, age = people(300)
     chosen = select_weight(ParityClassifier(**SHORT), frame, y, sensitive_features=age, weights=[1.0])

@@ -276,6 +276,7 @@ def test_a_clone_takes_another_weight_and_a_grid_search_finds_it():
     assert search.best_params_ == {"boostedparityclassifier__penalty_weight": 0.0}
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_a_saved_model_is_audited_from_the_command_line(tmp_path: Path):
     X, y, s = classes(150)
     X, rows = X[["test", "owner"]], X.assign(age=s)

@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 from frhsic.auditing import Audit
 from frhsic.cli import app
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 
 def month(folder, name: str, slope: float, seed: int, n: int = 600):
     random = np.random.default_rng(seed)

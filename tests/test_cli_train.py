@@ -25,6 +25,8 @@ from frhsic.report import Report, trained_report
 from frhsic.selection import WEIGHTS, IndependenceRule, PerformanceRule, TargetRule, select_weight
 from frhsic.tables import ColumnRoles, TrainingTable, files, read_training_table
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 run = CliRunner().invoke
 QUICK = Settings(resamples=20, shuffles=1, max_rows=100, probe_rows=100)
 
@@ -526,18 +528,17 @@ def test_on_a_terminal_it_tells_the_finding_the_tradeoff_and_both_audits(monkeyp
     assert figure(numbers["probe_linear"].value) in text
 
 
-def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error(folder, tmp_path):
-    code = "from frhsic.cli import main; main()"
-    arguments = ["train", str(folder / "people.csv"), "-t", "approved", "-s", "age", *FEATURES, *FAST, "--weight", "0"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=240
-    )
-    assert done.returncode == 0
-    notes = [line.removeprefix("note: ") for line in done.stderr.splitlines()]
+def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error(folder, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        app(["train", str(folder / "people.csv"), "-t", "approved", "-s", "age", *FEATURES, *FAST, "--weight", "0"])
+    stdout, stderr = capfd.readouterr()
+    assert ended.value.code == 0
+    notes = [line.removeprefix("note: ") for line in stderr.splitlines()]
     page = (tmp_path / "frhsic-report.html").read_text(encoding="utf-8")
     assert "--positive was not given: scores are the probability of 'yes', the last in the alphabet." in notes
     assert all(html.escape(note).replace("&#x27;", "&#39;") in page.replace("\u00a0", " ") for note in notes)
-    assert done.stdout == "frhsic-model.safetensors\nfrhsic-report.html\n"
+    assert stdout == "frhsic-model.safetensors\nfrhsic-report.html\n"
     assert (tmp_path / "frhsic-report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert frhsic.load(tmp_path / "frhsic-model.safetensors").verbose is False
 

@@ -19,6 +19,8 @@ from frhsic.parity import gdp, gdp_curve, standardized_gdp
 from frhsic.parity.summed import Cells, curve_of_sums, gdp_of_sums
 from frhsic.probes import ProbeSums, linear_head, linear_probe_of_sums
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 

@@ -11,6 +11,8 @@ from typing import Any
 import matplotlib as mpl
 import pytest
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 FOLDER = Path(__file__).resolve().parents[1] / "examples"
 SMALL = {"n": 400, "epochs": 25}
 
@@ -93,7 +95,7 @@ def test_transport_of_scores():
 
 def test_the_credit_story_from_start_to_finish(tmp_path: Path):
     pytest.importorskip("lightgbm")
-    story = main_of("credit")(n=2000, epochs=25, folder=tmp_path)
+    story = main_of("credit")(n=1500, epochs=10, folder=tmp_path)
     before, chosen, report = story["before"], story["chosen"], story["report"]
     assert (before.limits[0].verdict, report.audit.limits[0].verdict) == ("not kept", "kept")
     assert 0.04 < before.subject.base_rate < 0.08

@@ -22,6 +22,8 @@ from frhsic.report.page import disagreement
 from frhsic.report.quality import QUALITY, quality_rows
 from frhsic.sentences import findings, left_out, score_phrase, subject_phrase, warnings
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 QUICK = Settings(resamples=40, shuffles=1, max_rows=200, probe_rows=200)
 CONTEXT = Context("whether a loan is granted", "applicants", "May 2025", "Ann Lee", "2025-06-01 10:00, universal time")
 

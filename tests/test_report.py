@@ -14,6 +14,8 @@ from frhsic.report import Report, TradeOff, TradeOffPoint, render, write
 from frhsic.report.page import unbroken
 from frhsic.sentences import sentence
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 
 def embedded(page: str) -> dict:
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL).group(1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import re
 import shutil
@@ -18,7 +19,7 @@ from frhsic.parity import gdp, gdp_curve
 from frhsic.report import Report, TradeOff, TradeOffPoint, write
 from frhsic.report.page import unbroken
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("few_trees")]
 
 FLAGS = [
     "--headless",
@@ -129,6 +130,7 @@ def flattened(scores, s, y):
     return TradeOff(s.name, "Accuracy", True, tuple(points))
 
 
+@functools.cache
 def report_of(name):
     if name == "synthetic":
         random = np.random.default_rng(0)

@@ -18,6 +18,8 @@ from frhsic.parity import gdp
 from frhsic.report import Driver, Drivers, Report, Shift, drivers, render, shifts, trained_report
 from frhsic.report.driving import driver_sentence, shift_sentence
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 QUICK = Settings(resamples=30, shuffles=1, max_rows=150, probe_rows=150)
 
 

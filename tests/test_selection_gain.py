@@ -33,6 +33,8 @@ from frhsic.selection.fitting import refined_weights
 from frhsic.selection.written import rule_of
 from selection_samples import Mixed, MixedRegressor, credit
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 
 class Strongest:
     """A rule of a user, without `least_gain`: always the largest weight."""

@@ -17,6 +17,8 @@ from frhsic.report import Report
 from frhsic.splits import by_group, in_order
 from frhsic.tables import ColumnRoles, TrainingTable, read_training_table
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 SHARES = [[0.2], [0.2, 0.3]]
 
 

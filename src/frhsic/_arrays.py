@@ -58,9 +58,9 @@ def matrix(x: Any, name: str, *, device: torch.device | str | None = None, allow
     return tensor if device is None else tensor.to(resolve_device(device))
 
 
-def vector(x: Any, name: str, *, device: torch.device | str | None = None) -> Tensor:
+def vector(x: Any, name: str) -> Tensor:
     """Return `x` as a finite floating-point tensor of shape (n,); a single column is flattened."""
-    tensor = matrix(x, name, device=device)
+    tensor = matrix(x, name)
     if tensor.shape[1] != 1:
         raise ValueError(f"{name} has {tensor.shape[1]} columns; pass one column.")
     return tensor[:, 0]
@@ -103,6 +103,15 @@ def require_positive(value: float, name: str) -> None:
         raise ValueError(f"{name} is {value}; pass a positive, finite number.")
 
 
+def require_nonnegative(value: Any, name: str, below: float = math.inf) -> None:
+    """Raise unless value is a number that is zero or more, and below a limit."""
+    wanted = f"pass a number that is zero or more and {'finite' if below == math.inf else f'below {below:g}'}"
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"{name}={value!r}; {wanted}.")
+    if not 0 <= value < below:
+        raise ValueError(f"{name}={value!r}; {wanted}.")
+
+
 def require_scale(value: float, name: str) -> None:
     """Raise unless value is a positive number whose square a float can hold with ease."""
     require_positive(value, name)
@@ -126,13 +135,13 @@ def require_varying(x: Tensor, name: str) -> None:
         )
 
 
-def subset_mask(where: Any, n: int, name: str = "where") -> Tensor:
+def subset_mask(where: Any, n: int) -> Tensor:
     """Return a boolean mask of length n from booleans or from a 0/1 target (rows with 1 are kept)."""
-    values = vector(where, name)
+    values = vector(where, "where")
     if values.shape[0] != n:
-        raise ValueError(f"lengths differ: {name} has {values.shape[0]} rows, the data have {n}.")
+        raise ValueError(f"lengths differ: where has {values.shape[0]} rows, the data have {n}.")
     if not bool(((values == 0) | (values == 1)).all()):
-        raise ValueError(f"{name} must be boolean or 0/1; other values came. Pass a mask such as `y == 1`.")
+        raise ValueError("where must be boolean or 0/1; other values came. Pass a mask such as `y == 1`.")
     return values == 1
 
 

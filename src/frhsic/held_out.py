@@ -14,14 +14,14 @@ __all__ = ["rows_held_out", "rows_of", "scores_of", "split"]
 
 
 def split(
-    X: Any, y: Any, s: Any, sample_weight: Any = None, *, held_out: float | tuple[Any, Any, Any], name: str, seed: int
-) -> tuple[tuple[Any, Any, Any, Any], tuple[Any, Any, Any]]:
+    X: Any, y: Any, s: Any, *, held_out: float | tuple[Any, Any, Any], name: str, seed: int
+) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
     """Split rows into a part to fit on and a part to measure on.
 
     Parameters
     ----------
-    X, y, s, sample_weight
-        Rows; `sample_weight` may be None.
+    X, y, s
+        Rows.
     held_out
         Share of the rows to hold out, drawn at random; or such rows themselves as (X, y, s), and all others are fitted
         on.
@@ -33,16 +33,12 @@ def split(
     Returns
     -------
     tuple
-        (X, y, s, sample_weight) of the rows to fit on, and (X, y, s) of those held out.
+        (X, y, s) of the rows to fit on, and of those held out.
     """
     if not isinstance(held_out, (int, float)):
-        return (X, y, s, sample_weight), held_out
+        return (X, y, s), held_out
     fit, held = rows_held_out(len(y), held_out, name=name, seed=seed)
-    weights = None if sample_weight is None else rows_of(sample_weight, fit)
-    return (
-        (rows_of(X, fit), rows_of(y, fit), rows_of(s, fit), weights),
-        (rows_of(X, held), rows_of(y, held), rows_of(s, held)),
-    )
+    return (rows_of(X, fit), rows_of(y, fit), rows_of(s, fit)), (rows_of(X, held), rows_of(y, held), rows_of(s, held))
 
 
 def rows_held_out(

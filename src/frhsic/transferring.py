@@ -197,7 +197,7 @@ def transfer(
     """
     seed = _arrays.seed_of(random_state)
     parts = split(X, y, sensitive_features, held_out=test, name="test", seed=seed)
-    (X, y, s, _), (X_test, y_test, s_test) = parts
+    (X, y, s), (X_test, y_test, s_test) = parts
     s, s_test = _attributes(s), _attributes(s_test)
     names = _arrays.column_names(sensitive_features, "sensitive", s.shape[1])
     if s.shape[1] != s_test.shape[1]:

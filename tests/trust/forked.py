@@ -198,19 +198,34 @@ def forked(children: list[Child]) -> list[Ended]:
     return [ended[number] for number in running]
 
 
-def serve() -> None:
-    """Import everything, then answer requests until the input ends."""
+def import_all(*names: str) -> None:
+    """Import modules, as far as they are here, so that children have them already."""
+    for name in names:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    gc.freeze()
+
+
+def import_commands() -> None:
+    """Import all that a command may need."""
     for package in ("frhsic", "frhsic_paper"):
         with contextlib.suppress(ImportError):
             for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
                 if not module.name.endswith("__main__"):
                     importlib.import_module(module.name)
-    for name in ("sklearn.ensemble", "skops.io", "pooch", "requests", "torch.func", "torch._dynamo"):
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    gc.freeze()
+    import_all("sklearn.ensemble", "skops.io", "torch.func", "torch._dynamo")
+
+
+def serve() -> None:
+    """Answer requests until the input ends. The commands are imported before the first of them is run."""
+    import_all("frhsic.estimators", "frhsic.boosting.files", "frhsic.datasets.sources", "pooch", "requests")
+    commands = False
     for line in sys.stdin:
-        answers = forked([Child(**{**child, "arguments": tuple(child["arguments"])}) for child in json.loads(line)])
+        children = [Child(**{**child, "arguments": tuple(child["arguments"])}) for child in json.loads(line)]
+        if not commands and any(child.arguments[0] not in ACTIONS for child in children):
+            import_commands()
+            commands = True
+        answers = forked(children)
         sys.stdout.write(json.dumps([asdict(answer) for answer in answers]) + "\n")
         sys.stdout.flush()
 

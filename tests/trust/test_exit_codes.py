@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 from frhsic.cli import app
 from trust_samples import ASKED, ESCAPES, one_line_and_2, table
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 
 def cut(data: bytes) -> bytes:
     return data[: len(data) * 2 // 3]

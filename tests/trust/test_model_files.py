@@ -71,7 +71,7 @@ def with_bases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("models")
     pytest.importorskip("skops")
     lightgbm, xgboost = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
-    small = {"n_estimators": 3, "max_depth": 2}
+    small = {"n_estimators": 3, "max_depth": 2, "n_jobs": 1}
     bases: dict[str, Any] = {
         "trees": BoostedTreesClassifier(n_iter=3, max_leaf_nodes=4, random_state=0),
         "skops": LogisticRegression(),

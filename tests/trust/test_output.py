@@ -15,6 +15,8 @@ from frhsic._files import locked, new_folder, remove_unfinished, require_writabl
 from frhsic.cli import app
 from trust_samples import ASKED, one_line_and_2, table
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 
 @pytest.fixture
 def csv(tmp_path: Path) -> Path:

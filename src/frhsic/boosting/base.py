@@ -11,13 +11,15 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import train_test_split
-from sklearn.utils import Tags, assert_all_finite
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils import Tags
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from frhsic import _arrays
 from frhsic.boosting.boosters import complete, lightgbm
 from frhsic.boosting.columns import TreeColumns
 from frhsic.boosting.objective import Array, ParityObjective, Task, objective
+from frhsic.estimators import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning, save
+from frhsic.estimators.checks import restored_on_failure, seed_of
 from frhsic.tables import BandedAttributeWarning, is_frame, read_sensitive
 
 FEWEST_HELD_OUT = 20
@@ -78,21 +80,14 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         sample_weight : array of shape (n,), optional
             Weights of the rows in the loss; the penalty does not use them.
         """
-        before = dict(vars(self))
-        try:
+        with restored_on_failure(self):
             return self._fit(X, y, sensitive_features, sample_weight)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file; :func:`frhsic.load` reads it.
 
         ``booster_.save_model(path)`` writes the trees alone, as a plain LightGBM model with base score and link.
         """
-        from frhsic.estimators import save  # imported here because it knows these estimators
-
         save(self, path)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -114,7 +109,7 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target)}.")
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
         s = self._sensitive(sensitive_features, len(x))
-        self.random_seed_ = seed = _seed(self.random_state)
+        self.random_seed_ = seed = seed_of(self.random_state) % 2**31  # as LightGBM takes it
         rows = np.arange(len(x))
         trees = self._best_number_of_trees(x, target, s, weights, seed)
         booster, base = self._trained(rows, x, target, s, weights, trees, seed)
@@ -208,15 +203,6 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         """Return y as training takes it, and center and scale of raw scores in the user's unit."""
         raise TypeError(f"{type(self).__name__} has no target.")
 
-    def _target_column(self, y: Any) -> np.ndarray:
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        values = column_or_1d(y, warn=True)
-        assert_all_finite(values, input_name="y", estimator_name=type(self).__name__)
-        if np.iscomplexobj(values):
-            raise ValueError("Complex data not supported: y is complex; pass its real part.")
-        return np.asarray(values)
-
     def _predicted(self, X: Any, *, raw_score: bool) -> Array:
         check_is_fitted(self)
         x = self._features(X, first=False)
@@ -249,8 +235,6 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         """Return the sensitive attributes, (n, q). Return None to train without penalty."""
         if values is None:
             if self.penalty_weight > 0:
-                from frhsic.estimators import MissingSensitiveFeaturesWarning  # a cycle at the top of the module
-
                 warnings.warn(
                     f"{type(self).__name__} was given no sensitive_features, so it is trained without penalty although "
                     f"penalty_weight={self.penalty_weight:g}. Pass sensitive_features=..., or penalty_weight=0.",
@@ -269,8 +253,6 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             return None
         missing = int(np.isnan(s).any(axis=1).sum())
         if 0 < missing < rows:
-            from frhsic.estimators import UnlabelledRowsWarning  # a cycle at the top of the module
-
             warnings.warn(
                 f"sensitive_features are NaN in {missing:,} of {rows:,} rows. These rows train the task and skip the "
                 "penalty.",
@@ -280,11 +262,7 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         return s
 
     def _check_parameters(self) -> None:
-        weight = self.penalty_weight
-        if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)):
-            raise TypeError(f"penalty_weight={weight!r}; pass a number that is zero or more and finite.")
-        if not 0 <= weight < np.inf:
-            raise ValueError(f"penalty_weight={weight!r}; pass a number that is zero or more and finite.")
+        _arrays.require_nonnegative(self.penalty_weight, "penalty_weight")
         _arrays.require_positive(self.learning_rate, "learning_rate")
         for name, least in (("n_estimators", 1), ("num_leaves", 2), ("min_child_samples", 1), ("n_iter_no_change", 1)):
             _arrays.require_integer(getattr(self, name), name, least)
@@ -298,10 +276,3 @@ def _some_constant(s: Array) -> bool:
     """Return whether an attribute does not vary over the rows in which all are known."""
     known = s[~np.isnan(s).any(axis=1)]
     return bool((known == known[:1]).all(axis=0).any())
-
-
-def _seed(random_state: Any) -> int:
-    """Return a seed below 2**31, which LightGBM takes, for a random state of any kind."""
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    return _arrays.seed_of(random_state) % 2**31

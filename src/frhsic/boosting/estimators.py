@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from frhsic.boosting.base import BoostedParity
 from frhsic.boosting.objective import Array, Task
+from frhsic.estimators.targets import target_column
 
 
 class BoostedParityClassifier(ClassifierMixin, BoostedParity):  # type: ignore[misc]  # scikit-learn is untyped
@@ -96,7 +97,7 @@ class BoostedParityClassifier(ClassifierMixin, BoostedParity):  # type: ignore[m
         return tags
 
     def _target(self, y: Any) -> tuple[Array, float, float]:
-        labels = self._target_column(y)
+        labels = target_column(self, y)
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) != 2:
@@ -147,6 +148,6 @@ class BoostedParityRegressor(RegressorMixin, BoostedParity):  # type: ignore[mis
         return self._predicted(X, raw_score=False)
 
     def _target(self, y: Any) -> tuple[Array, float, float]:
-        values = self._target_column(y).astype(np.float64)
+        values = target_column(self, y).astype(np.float64)
         center, scale = float(values.mean()), float(values.std()) or 1.0
         return (values - center) / scale, center, scale

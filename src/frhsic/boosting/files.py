@@ -24,7 +24,7 @@ from frhsic.estimators.header import (
     record,
     whole,
 )
-from frhsic.estimators.plain import labels_from_json, labels_to_json
+from frhsic.estimators.plain import labels_from_json, labels_to_json, to_json
 
 CLASSES: dict[str, type[BoostedParity]] = {
     "BoostedParityClassifier": estimators.BoostedParityClassifier,
@@ -46,7 +46,8 @@ HEADER = record(
                     {
                         "names": items(of_type(str, int, float), 1),
                         "levels": items(optional(items(of_type(str, int, float, bool))), 1),
-                    }
+                    },
+                    {"dates": items(of_type(str))},
                 ),
             },
             {**dict.fromkeys(NAMES, items(of_type(str), 1)), "classes_": labels},
@@ -58,14 +59,13 @@ HEADER = record(
 
 def header_of(model: BoostedParity) -> dict[str, Any]:
     """Return versions, parameters and what was learned apart from the trees, as JSON."""
-    parameters = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
+    parameters = {name: to_json(value) for name, value in model.get_params(deep=False).items()}
     if not isinstance(parameters["random_state"], (int, type(None))):
         parameters["random_state"] = model.random_seed_
     learned: dict[str, Any] = {name: int(getattr(model, name)) for name in NUMBERS}
     learned |= {name: [str(label) for label in getattr(model, name)] for name in NAMES if hasattr(model, name)}
     columns = model.columns_
-    learned["columns_"] = {"names": list(columns.names), "levels": [_list(v) for v in columns.levels]}
-    learned["columns_"]["dates"] = list(columns.dates)
+    learned["columns_"] = {name: to_json(getattr(columns, name)) for name in ("names", "levels", "dates")}
     if isinstance(model, estimators.BoostedParityClassifier):
         learned["classes_"] = labels_to_json(model.classes_)
     return {
@@ -112,11 +112,3 @@ def model_of(header: dict[str, Any], tensors: dict[str, Tensor]) -> BoostedParit
     if (model.booster_.num_feature(), model.booster_.num_model_per_iteration()) != (width, 1):
         raise InvalidHeaderError("the trees are not those of one output and these columns")
     return model
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _list(levels: tuple[Any, ...] | None) -> list[Any] | None:
-    return None if levels is None else list(levels)

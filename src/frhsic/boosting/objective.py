@@ -208,10 +208,7 @@ def objective(s: Any, weight: float, task: Task = "binary", *, learning_rate: fl
     """
     if task not in get_args(Task):
         raise ValueError(f"task={task!r}; pass 'binary' or 'regression'. Several classes are not supported.")
-    if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)):
-        raise TypeError(f"weight={weight!r}; pass a number that is zero or more and finite.")
-    if not 0 <= weight < math.inf:
-        raise ValueError(f"weight={weight!r}; pass a number that is zero or more and finite.")
+    _arrays.require_nonnegative(weight, "weight")
     _arrays.require_positive(learning_rate, "learning_rate")
     ranks = midranks(s)
     known = np.asarray(~np.isnan(ranks).any(axis=1))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def audit(options: _Options, stated: _options.Stated, at: dict[str, list[float]] | list[float], watch: Watch) -> Audit:
     """Audit all rows of the files that the table stands for; workers have to see them under the same paths."""
     from frhsic import distributed, tables
-    from frhsic.auditing import Context, Settings
+    from frhsic.auditing import Settings
     from frhsic.distributed.files import file_columns, read_files, table_files
 
     if options.model is not None:
@@ -48,8 +48,6 @@ def audit(options: _Options, stated: _options.Stated, at: dict[str, list[float]]
             source=str(options.table),
             limit=stated.limit or (),
             threshold=stated.threshold,
-            context=Context.now(
-                decision=stated.decision, people=stated.people, period=stated.period, author=stated.author
-            ),
+            context=stated.context(None),
             watch=watch,
         )

@@ -13,6 +13,8 @@ from pathlib import Path
 
 CONNECT_SECONDS, READ_SECONDS = 3, 30
 PIP_SECONDS = 300
+LONGEST = 300
+"""Characters of an error's message at most."""
 
 Watch = Callable[[str, int, int], None]
 """Called as watch(what, bytes_done, bytes_in_all); 0 in all when that is not known."""
@@ -131,9 +133,9 @@ def describe(data: bytes) -> str:
     return f"a file of {len(data)} bytes" if data else "an empty file"
 
 
-def shortened(error: BaseException, longest: int = 300) -> str:
+def shortened(error: BaseException) -> str:
     """Return an error's message on one line of bounded length."""
     if type(error).__name__ in ("ConnectionError", "ConnectTimeout"):  # requests' own, pages long
         return "it cannot be reached from here"
     text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= longest else text[: longest - 3] + "..."
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."

@@ -22,6 +22,7 @@ from frhsic.estimators.checks import (
     check_continues,
     check_parameters,
     later_seed,
+    restored_on_failure,
     seed_of,
     warn_shared_columns,
     width_of,
@@ -221,15 +222,10 @@ class ParityBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _train(self, set_up: Callable[[FitCall], Problem], call: FitCall) -> Self:
         """Set up a problem and train on it; on failure the estimator is left as it was."""
-        before = dict(vars(self))
-        try:
+        with restored_on_failure(self):
             problem = set_up(call)
             weight = 0.0 if isinstance(problem.penalty, NoPenalty) else float(self.penalty_weight)
             self._adopt(self._trained(problem, [weight], call.epochs), 0, through_bottleneck=problem.through_bottleneck)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
         self.n_fits_ += 1
         return self
 

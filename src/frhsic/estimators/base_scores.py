@@ -67,10 +67,6 @@ class Scores:
             values[rows] = part.values
         return replace(self, values=values)
 
-    def losses(self, rows: BaseRows) -> np.ndarray | None:
-        """Return the loss of each row; see :func:`row_losses`."""
-        return row_losses(self, rows)
-
     def performance(self, rows: BaseRows, model: str, folds: int) -> BasePerformance:
         """Return what the scores reach on their rows, weighted as these are."""
         losses, hits = row_losses(self, rows), _hits(self, rows)

@@ -141,7 +141,7 @@ def fitted_base(base: Any, rows: BaseRows, seed: int) -> tuple[FittedBase | None
         model, scores = base, raw_scores(base, rows.X, rows.classes)
         folds = 0
         if isinstance(base, FrozenEstimator):
-            _warn_if_leaking(base, scores.losses(rows), rows, seed)
+            _warn_if_leaking(base, row_losses(scores, rows), rows, seed)
     else:
         model, scores, folds = _cross_fitted(base, rows, seed)
     center, spread = _scale(scores.values)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,15 +28,11 @@ if TYPE_CHECKING:
 
 def check_parameters(estimator: ParityBase) -> None:
     """Raise if a parameter has a value that cannot be used."""
-    for name, below in (("penalty_weight", np.inf), ("weight_decay", np.inf), ("variance_floor", 1.0)):
-        value = getattr(estimator, name)
-        if value is None and name != "penalty_weight":
-            continue
-        wanted = f"pass a number that is zero or more and {'finite' if below == np.inf else f'below {below:g}'}"
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-            raise TypeError(f"{name}={value!r}; {wanted}.")
-        if not 0 <= value < below:
-            raise ValueError(f"{name}={value!r}; {wanted}.")
+    _arrays.require_nonnegative(estimator.penalty_weight, "penalty_weight")
+    if estimator.weight_decay is not None:
+        _arrays.require_nonnegative(estimator.weight_decay, "weight_decay")
+    if estimator.variance_floor is not None:
+        _arrays.require_nonnegative(estimator.variance_floor, "variance_floor", below=1.0)
     if isinstance(estimator.epochs, str) and estimator.epochs != "auto":
         raise ValueError(f"epochs={estimator.epochs!r}; pass a number or 'auto'.")
     if estimator.early_stopping not in (False, True, "auto"):
@@ -63,6 +60,18 @@ def check_parameters(estimator: ParityBase) -> None:
         if not isinstance(value, kind):
             raise TypeError(f"{name} is {type(value).__name__}; pass {pass_instead}.")
     _arrays.resolve_device(estimator.device)
+
+
+@contextmanager
+def restored_on_failure(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was before, if what is done here fails."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 def check_continues(estimator: ParityBase) -> None:

@@ -29,7 +29,7 @@ class Target:
     given: np.ndarray | None = None
 
 
-def target_column(estimator: ParityBase, y: Any) -> np.ndarray:
+def target_column(estimator: Any, y: Any) -> np.ndarray:
     """Return y as one column without missing values, after scikit-learn's checks."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
