@@ -4,7 +4,8 @@ Writes Parquet files of 50 columns (a representation of 48, a score, an attribut
 `frhsic.distributed.audit` on clusters of one and two processes, alternately. Memory is the peak of the largest worker,
 which imports the library first; seconds are those of the two passes, since the audit of the sample does not grow with
 the rows. Other programs disturb the clock more than processor time, so both are given: with cores of their own, two
-workers need the processor seconds of the busier one. Writes benchmarks/results/scale.json as the runs end.
+workers need the processor seconds of the busier one. Writes benchmarks/results/scale.json after each run; the
+same command continues where it stopped.
 
     python benchmarks/scale.py --rows 2_000_000 20_000_000 --folder /tmp/frhsic-scale
 """
@@ -18,6 +19,7 @@ import os
 import resource
 import shutil
 import time
+from collections import Counter
 from pathlib import Path
 from statistics import median
 
@@ -141,18 +143,19 @@ def main() -> None:
     embedding = [f"z_{i}" for i in range(options.columns - 2)]
     sizes = sorted(options.rows)
     jobs = [(sizes[0], [], 1)]  # the score alone, for its cost
-    jobs += [(rows, embedding, workers) for rows in sizes for workers in (1, 2)]
-    jobs += [(sizes[0], embedding, workers) for _ in range(options.repeats - 1) for workers in (1, 2)]
-    runs: list[dict[str, float]] = []
+    jobs += [(rows, embedding, workers) for rows in sizes for workers in (2, 1)]
+    jobs += [(sizes[0], embedding, workers) for _ in range(options.repeats - 1) for workers in (2, 1)]
+    runs: list[dict[str, float]] = json.loads(options.out.read_text())["runs"] if options.out.exists() else []
+    done = Counter((run["rows"], run["columns"], run["workers"]) for run in runs)
     for rows, z, workers in jobs:
+        if done[rows, 2 + len(z), workers]:
+            done[rows, 2 + len(z), workers] -= 1
+            continue
         run = measured(write(options.folder, rows, options.columns), rows, z, workers, options.features)
         runs.append(run)
         print({key: round(value, 4) for key, value in run.items()}, flush=True)
-        done = {"cores": os.cpu_count(), "runs": runs}
-        if len(runs) == len(jobs):
-            done["ratios"] = ratios(runs)
-            print(done["ratios"])
-        options.out.write_text(json.dumps(done, indent=1) + "\n")
+        options.out.write_text(json.dumps({"cores": os.cpu_count(), "runs": runs}, indent=1) + "\n")
+    print(ratios(runs))
 
 
 if __name__ == "__main__":

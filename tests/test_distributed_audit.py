@@ -9,10 +9,11 @@ import pytest
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
 from frhsic import distributed, probes
-from frhsic.auditing import Settings
+from frhsic.auditing import Number, Population, Settings
 from frhsic.dependence import draw_feature_maps, hsic_features
+from frhsic.distributed.numbers import hsic_number
 from frhsic.distributed.rows import hashed
-from frhsic.independence import gamma_test
+from frhsic.independence import gamma_test, hsic_interval
 from frhsic.independence.featured import feature_moments, feature_test
 from frhsic.kernels import Linear
 from frhsic.parity import gdp, gdp_curve, standardized_gdp
@@ -52,7 +53,7 @@ def differences(a, b, path=""):
         for i, (one, other) in enumerate(zip(a, b)):
             yield from differences(one, other, f"{path}/{i}")
     elif isinstance(a, float) and isinstance(b, float):
-        if not math.isclose(a, b, rel_tol=1e-10, abs_tol=1e-12):
+        if not math.isclose(a, b, rel_tol=1e-12, abs_tol=1e-15):
             yield f"{path}: {a} {b}"
     elif a != b:
         yield f"{path}: {a} {b}"
@@ -173,6 +174,30 @@ def test_the_test_by_features_has_its_level_with_ties_and_few_features():
         moments = feature_moments(maps, torch.from_numpy(z), torch.from_numpy(s))
         rejected += feature_test(maps, moments).pvalue < 0.05
     assert 3 <= rejected <= 29  # the binomial 99.9 % band of 300 draws
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.1, 0.8])
+def test_the_interval_of_hsic_by_features_holds_the_population_value(strength):
+    import torch
+
+    from frhsic.kernels import Gaussian
+
+    z, s = np.arange(4.0), np.array([0.0, 0.0, 1.0, 5.0])  # tied and skewed, with half of the rows at 0
+    joint = (1 - strength) * np.full((4, 4), 1 / 16) + strength * np.eye(4) / 4
+    k, l = (np.exp(-((x[:, None] - x) ** 2) / 2) for x in (z, s))
+    signed = joint - 1 / 16  # both margins are uniform
+    truth = np.einsum("ij,kl,ik,jl->", signed, signed, k, l)
+    rng, held, draws = np.random.default_rng(5), 0, 150
+    for draw in range(draws):
+        cell = rng.choice(16, size=1500, p=joint.ravel())
+        rows = [torch.from_numpy(x[i][:, None]) for x, i in ((z, cell // 4), (s, cell % 4))]
+        maps = draw_feature_maps(Gaussian(1.0), Gaussian(1.0), 1, 1, features=64, random_state=draw)
+        effect = hsic_interval(rows[0][:150], rows[1][:150], Gaussian(1.0), Gaussian(1.0))
+        sample = Population("all", 150, (Number("hsic", effect.value, 150, effect.interval),))
+        (number,) = hsic_number(sample, maps, feature_moments(maps, *rows), QUICK)
+        held += number.interval.low <= truth <= number.interval.high
+        assert number.interval.high - number.interval.low < 8 * number.standard_error
+    assert held >= 134  # 95 % of 150 less three standard errors
 
 
 def test_hashes_are_uniform_and_do_not_repeat():
