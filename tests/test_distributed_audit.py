@@ -12,7 +12,7 @@ from frhsic import distributed, probes
 from frhsic.auditing import Number, Population, Settings
 from frhsic.dependence import draw_feature_maps, hsic_features
 from frhsic.distributed.numbers import hsic_number
-from frhsic.distributed.rows import hashed
+from frhsic.distributed.rows import Roles, block_of, hashed
 from frhsic.independence import gamma_test, hsic_interval
 from frhsic.independence.featured import feature_moments, feature_test
 from frhsic.kernels import Linear
@@ -205,6 +205,20 @@ def test_hashes_are_uniform_and_do_not_repeat():
     assert len(np.unique(keys)) == len(keys)
     counts = np.bincount((keys % np.uint64(5)).astype(int))
     assert np.abs(counts - 20_000).max() < 5 * math.sqrt(20_000 * 0.8)
+
+
+def test_columns_of_one_float_type_are_read_at_once_with_the_same_checks():
+    roles = Roles(("x", "score"), ("age",), "score")
+    for dtype in (np.float32, np.float64):
+        part = people(200).astype({"x": dtype, "score": dtype})
+        part.loc[:9, "x"] = np.finfo(dtype).max  # a sum that overflows is no infinite value
+        part.loc[13, "x"] = np.nan
+        given, block = block_of(part, roles, 0, 0)
+        assert (given, block.z.dtype) == (200, dtype)
+        np.testing.assert_array_equal(block.z, part[["x", "score"]].drop(13))
+        part.loc[[14, 15], "x"] = [np.inf, -np.inf]
+        with pytest.raises(ValueError, match="infinite values came in column 'x' of partition 0"):
+            block_of(part, roles, 0, 0)
 
 
 def test_rare_favourable_rows_have_a_sample_of_their_own():

@@ -92,6 +92,17 @@ def test_a_scheduler_that_does_not_answer_is_told():
         pass
 
 
+@pytest.mark.parametrize("command", [["audit"], ["sweep", "-t", "p"]])
+def test_the_commands_tell_that_no_scheduler_answers(command, tmp_path, monkeypatch):
+    monkeypatch.setitem(distributed.cluster.__wrapped__.__kwdefaults__, "timeout", 0.5)
+    table(100).to_parquet(tmp_path / "a.parquet")
+    words = [str(tmp_path / "a.parquet"), "-s", "age", "--scheduler", "tcp://127.0.0.1:1"]
+    words += ["--score", "p"] if command == ["audit"] else []
+    result = CliRunner().invoke(app, [*command, *words, "-o", str(tmp_path / "out")])
+    assert (result.exit_code, (tmp_path / "out").exists()) == (2, False)
+    assert "no scheduler answers at tcp://127.0.0.1:1" in " ".join(result.output.split())
+
+
 @pytest.mark.parametrize("address", ["local:x", "somewhere", "local:0", ""])
 def test_a_faulty_address_is_told(address):
     with pytest.raises(ValueError, match="pass an address such as"), distributed.cluster(address):
