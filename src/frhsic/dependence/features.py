@@ -326,9 +326,9 @@ class _Term:
     def __call__(self, x: Tensor) -> Tensor:
         features = x.new_ones(len(x), 1, 1)
         if self.frequencies is not None:
-            blocks, columns, count = self.frequencies.shape
+            blocks, width, count = self.frequencies.shape
             # blocks are the last axis in memory, since a row has few frequencies in each
-            phases = x @ self.frequencies.to(x.device).permute(1, 2, 0).reshape(columns, -1)
+            phases = x @ self.frequencies.to(x.device).permute(1, 2, 0).reshape(width, -1)
             features = torch.cat([phases.cos(), phases.sin_()], dim=1).div_(math.sqrt(count))
             features = features.view(len(x), 2 * count, blocks).mT
         for columns in self.linear:
