@@ -9,10 +9,11 @@ import pytest
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
 from frhsic import distributed, probes
-from frhsic.auditing import Settings
+from frhsic.auditing import Number, Population, Settings
 from frhsic.dependence import draw_feature_maps, hsic_features
-from frhsic.distributed.rows import hashed
-from frhsic.independence import gamma_test
+from frhsic.distributed.numbers import hsic_number
+from frhsic.distributed.rows import Roles, block_of, hashed
+from frhsic.independence import gamma_test, hsic_interval
 from frhsic.independence.featured import feature_moments, feature_test
 from frhsic.kernels import Linear
 from frhsic.parity import gdp, gdp_curve, standardized_gdp
@@ -54,7 +55,7 @@ def differences(a, b, path=""):
         for i, (one, other) in enumerate(zip(a, b)):
             yield from differences(one, other, f"{path}/{i}")
     elif isinstance(a, float) and isinstance(b, float):
-        if not math.isclose(a, b, rel_tol=1e-10, abs_tol=1e-12):
+        if not math.isclose(a, b, rel_tol=1e-12, abs_tol=1e-15):
             yield f"{path}: {a} {b}"
     elif a != b:
         yield f"{path}: {a} {b}"
@@ -177,11 +178,49 @@ def test_the_test_by_features_has_its_level_with_ties_and_few_features():
     assert 3 <= rejected <= 29  # the binomial 99.9 % band of 300 draws
 
 
+@pytest.mark.parametrize("strength", [0.0, 0.1, 0.8])
+def test_the_interval_of_hsic_by_features_holds_the_population_value(strength):
+    import torch
+
+    from frhsic.kernels import Gaussian
+
+    z, s = np.arange(4.0), np.array([0.0, 0.0, 1.0, 5.0])  # tied and skewed, with half of the rows at 0
+    joint = (1 - strength) * np.full((4, 4), 1 / 16) + strength * np.eye(4) / 4
+    k, l = (np.exp(-((x[:, None] - x) ** 2) / 2) for x in (z, s))
+    signed = joint - 1 / 16  # both margins are uniform
+    truth = np.einsum("ij,kl,ik,jl->", signed, signed, k, l)
+    rng, held, draws = np.random.default_rng(5), 0, 150
+    for draw in range(draws):
+        cell = rng.choice(16, size=1500, p=joint.ravel())
+        rows = [torch.from_numpy(x[i][:, None]) for x, i in ((z, cell // 4), (s, cell % 4))]
+        maps = draw_feature_maps(Gaussian(1.0), Gaussian(1.0), 1, 1, features=64, random_state=draw)
+        effect = hsic_interval(rows[0][:150], rows[1][:150], Gaussian(1.0), Gaussian(1.0))
+        sample = Population("all", 150, (Number("hsic", effect.value, 150, effect.interval),))
+        (number,) = hsic_number(sample, maps, feature_moments(maps, *rows), QUICK)
+        held += number.interval.low <= truth <= number.interval.high
+        assert number.interval.high - number.interval.low < 8 * number.standard_error
+    assert held >= 134  # 95 % of 150 less three standard errors
+
+
 def test_hashes_are_uniform_and_do_not_repeat():
     keys = hashed(np.arange(100_000, dtype=np.uint64), 7)
     assert len(np.unique(keys)) == len(keys)
     counts = np.bincount((keys % np.uint64(5)).astype(int))
     assert np.abs(counts - 20_000).max() < 5 * math.sqrt(20_000 * 0.8)
+
+
+def test_columns_of_one_float_type_are_read_at_once_with_the_same_checks():
+    roles = Roles(("x", "score"), ("age",), "score")
+    for dtype in (np.float32, np.float64):
+        part = people(200).astype({"x": dtype, "score": dtype})
+        part.loc[:9, "x"] = np.finfo(dtype).max  # a sum that overflows is no infinite value
+        part.loc[13, "x"] = np.nan
+        given, block = block_of(part, roles, 0, 0)
+        assert (given, block.z.dtype) == (200, dtype)
+        np.testing.assert_array_equal(block.z, part[["x", "score"]].drop(13))
+        part.loc[[14, 15], "x"] = [np.inf, -np.inf]
+        with pytest.raises(ValueError, match="infinite values came in column 'x' of partition 0"):
+            block_of(part, roles, 0, 0)
 
 
 def test_rare_favourable_rows_have_a_sample_of_their_own():

@@ -1,9 +1,6 @@
 """A cluster of two processes: files from the command line, a worker that dies, a scheduler that does not answer."""
 
 import json
-import os
-import signal
-import threading
 import time
 
 import numpy as np
@@ -16,6 +13,7 @@ from frhsic.auditing import Settings
 from frhsic.cli import app
 from frhsic.distributed.files import read_files, table_files
 from frhsic.parity import gdp
+from workers_that_die import dying_worker
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -40,31 +38,36 @@ def table(n=4000):
     return pd.DataFrame({"age": age, "p": 1 / (1 + np.exp(-(age - 45) / 20 + rng.normal(size=n)))})
 
 
-def killed_worker(client, started):
-    """Kill one worker as soon as some task of the audit has run; its nanny starts another."""
-    pids = client.run(os.getpid)
-    while not started.exists():
-        time.sleep(0.01)
-    os.kill(next(iter(pids.values())), signal.SIGKILL)
+@pytest.mark.slow
+def test_a_sweep_from_the_command_line_survives_a_worker(tmp_path):
+    frame = table(600).assign(skill=np.random.default_rng(1).normal(size=600))
+    frame["paid"] = np.where(frame["p"] + 0.3 * frame["skill"] > 0.5, "yes", "no")
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    words = ["sweep", str(tmp_path / "people.csv"), "-t", "paid", "-s", "age", "--weights", "1,10", "--base", "none"]
+    words += ["--epochs", "20", "--max-rows", "100", "--device", "cpu", "--positive", "yes", "--target-gdp", "0.5"]
+    frontiers = {}
+    with dying_worker() as address:
+        for name, more in (("here", []), ("there", ["--scheduler", address])):
+            result = CliRunner().invoke(app, [*words, *more, "--out", str(tmp_path / name)])
+            assert result.exit_code == 0, result.output
+            frontiers[name] = pd.read_csv(tmp_path / name / "frontier.csv")
+    pd.testing.assert_frame_equal(frontiers["here"], frontiers["there"], rtol=1e-3)
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_in_an_audit_changes_nothing(tmp_path):
-    frame, started = table(), tmp_path / "started"
+def test_a_worker_that_dies_in_an_audit_changes_nothing():
+    frame = table()
     parts = dd.from_pandas(frame, npartitions=8)
 
     def slow(part, partition_info=None):
         time.sleep(0.1)
-        started.touch()
         return part
 
     options = {"sensitive": "age", "score": "p", "settings": QUICK, "features": 32}
     with dask.config.set(scheduler="sync"):
         calm = distributed.audit(parts, **options)
-    with distributed.cluster("local:2") as client:
-        threading.Thread(target=killed_worker, args=(client, started), daemon=True).start()
+    with dying_worker() as address, distributed.cluster(address):
         stormy = distributed.audit(parts.map_partitions(slow, meta=frame.iloc[:0]), **options)
-    assert started.exists()
     assert json.loads(stormy.to_json())["attributes"] == json.loads(calm.to_json())["attributes"]
 
 
@@ -87,6 +90,17 @@ def test_a_scheduler_that_does_not_answer_is_told():
     message = r"no scheduler answers at tcp://127\.0\.0\.1:1 within 0\.5 s"
     with pytest.raises(ConnectionError, match=message), distributed.cluster("tcp://127.0.0.1:1", timeout=0.5):
         pass
+
+
+@pytest.mark.parametrize("command", [["audit"], ["sweep", "-t", "p"]])
+def test_the_commands_tell_that_no_scheduler_answers(command, tmp_path, monkeypatch):
+    monkeypatch.setitem(distributed.cluster.__wrapped__.__kwdefaults__, "timeout", 0.5)
+    table(100).to_parquet(tmp_path / "a.parquet")
+    words = [str(tmp_path / "a.parquet"), "-s", "age", "--scheduler", "tcp://127.0.0.1:1"]
+    words += ["--score", "p"] if command == ["audit"] else []
+    result = CliRunner().invoke(app, [*command, *words, "-o", str(tmp_path / "out")])
+    assert (result.exit_code, (tmp_path / "out").exists()) == (2, False)
+    assert "no scheduler answers at tcp://127.0.0.1:1" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("address", ["local:x", "somewhere", "local:0", ""])

@@ -1,17 +1,12 @@
 """Training on partitions, and sweeps whose fleets are tasks."""
 
-import os
-import signal
-import threading
-import time
-
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from frhsic import ParityClassifier, distributed, select_weight
+from frhsic import ParityClassifier, distributed
 from frhsic.selection.fitting import Fitting
 
 dask = pytest.importorskip("dask")
@@ -60,28 +55,3 @@ def test_fleets_as_tasks_give_the_models_of_one_fleet():
     for one, other in zip(whole, tasks):
         assert one.penalty_weight == other.penalty_weight
         np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), rtol=1e-4)
-
-
-@pytest.mark.slow
-def test_a_worker_that_dies_in_a_sweep_changes_nothing():
-    frame = table(500)
-    data = (frame[["skill", "seniority"]], frame["paid"])
-    options = {"sensitive_features": frame["age"], "weights": [1, 10, 100], "rule": "gdp <= 0.5"}
-    estimator = ParityClassifier(base=None, epochs=40, random_state=0)
-    calm = select_weight(estimator, *data, **options)
-    with distributed.cluster("local:2") as client:
-        pids = client.run(os.getpid)
-
-        def kill():
-            while not any(client.processing().values()):
-                time.sleep(0.02)
-            time.sleep(0.5)
-            os.kill(next(iter(pids.values())), signal.SIGKILL)
-
-        thread = threading.Thread(target=kill, daemon=True)
-        thread.start()
-        stormy = select_weight(estimator, *data, **options)
-        thread.join()
-        assert client.run(os.getpid) != pids
-    assert [c.weight for c in stormy.candidates] == [c.weight for c in calm.candidates]
-    assert [c.gdp for c in stormy.candidates] == pytest.approx([c.gdp for c in calm.candidates], rel=1e-3)

@@ -26,6 +26,7 @@ from frhsic_paper.study import named
 from frhsic_paper.study import run as run_study
 from frhsic_paper.sweep import measure_information
 from paper_samples import toy_dataset
+from workers_that_die import dying_worker
 
 
 @pytest.fixture(autouse=True)
@@ -380,6 +381,39 @@ def test_the_command_runs_a_study_once_and_then_finds_it_done(tmp_path, monkeypa
     second = CliRunner().invoke(app, command)
     assert second.exit_code == 0
     assert "models" not in second.output
+
+
+@pytest.mark.slow
+def test_the_command_gives_the_same_records_on_a_cluster_that_loses_a_worker(tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("frhsic_paper.studies.STUDIES", (with_one_method("bound"),))
+    command = [
+        "reproduce",
+        "bound",
+        "--dataset",
+        "crime",
+        "--epochs",
+        "2",
+        "--device",
+        "cpu",
+        "--protocol",
+        "corrected",
+    ]
+    found = {}
+    with dying_worker() as address:
+        for name, more in (("here", ["--workers", "1"]), ("there", ["--scheduler", address])):
+            shown = CliRunner().invoke(app, [*command, *more, "--out", str(tmp_path / name)])
+            assert shown.exit_code == 0, shown.output
+            files = sorted((tmp_path / name / "quick").glob("*.parquet"))
+            found[name] = {file.name: records.read(file) for file in files}
+    assert found["here"].keys() == found["there"].keys()
+    for name, own in found["here"].items():
+        for one, other in zip(own, found["there"][name], strict=True):
+            assert all(
+                one[key] == (approx(other[key], rel=1e-4) if isinstance(one[key], float) else other[key])
+                for key in one
+                if "seconds" not in key
+            ), name
 
 
 def test_the_command_is_found_without_importing_anything_heavy():

@@ -113,6 +113,25 @@ class FeatureSums:
 
 
 @dataclass(frozen=True, eq=False)
+class CenteredFeatures:
+    """Sums of features over some rows, of shape (blocks, features per block), and features minus their means.
+
+    `rows` has shape (rows, features of all blocks): the first feature of each block, then the second.
+    """
+
+    total: Tensor
+    rows: Tensor
+
+    @classmethod
+    def of(cls, features: Tensor) -> CenteredFeatures:
+        """Return features of shape (rows, blocks, features per block) in this form; they are overwritten."""
+        rows = features.mT.flatten(1)
+        total = rows.sum(0)
+        rows -= total / len(rows)
+        return cls(total.view(features.mT.shape[1:]).mT, rows)
+
+
+@dataclass(frozen=True, eq=False)
 class FeatureMaps:
     """Random features for both variables, drawn by :func:`draw_feature_maps`."""
 
@@ -128,18 +147,21 @@ class FeatureMaps:
         """Return the sums of features over the rows of z, of shape (n, d), and s, of shape (n, q)."""
         total: FeatureSums | None = None
         for start in range(0, len(z), CHUNK):
-            f = self.map_z(z[start : start + CHUNK].detach().to(torch.float64))  # (rows, blocks, features)
-            g = self.map_s(s[start : start + CHUNK].detach().to(torch.float64))
-            part = self.sums_of_features(f, g)
+            part = self.sums_of_features(*self.centered(z[start : start + CHUNK], s[start : start + CHUNK]))
             total = part if total is None else total + part
         if total is None:
             raise ValueError("z has no rows; pass at least one.")
         return total
 
-    def sums_of_features(self, f: Tensor, g: Tensor) -> FeatureSums:
-        """Return the sums over some rows of their features, of shapes (rows, blocks, features)."""
-        cross = (f - f.mean(0)).flatten(1).mT @ (g - g.mean(0)).flatten(1)
-        return FeatureSums(len(f), f.sum(0), g.sum(0), cross.view(*f.shape[1:], *g.shape[1:]), self.draw)
+    def centered(self, z: Tensor, s: Tensor) -> tuple[CenteredFeatures, CenteredFeatures]:
+        """Return the features of some rows of both variables, minus their means."""
+        f, g = self.map_z(z.detach().to(torch.float64)), self.map_s(s.detach().to(torch.float64))
+        return CenteredFeatures.of(f), CenteredFeatures.of(g)
+
+    def sums_of_features(self, f: CenteredFeatures, g: CenteredFeatures) -> FeatureSums:
+        """Return the sums over some rows of their features."""
+        cross = (f.rows.mT @ g.rows).view(*f.total.mT.shape, *g.total.mT.shape).permute(1, 0, 3, 2)
+        return FeatureSums(len(f.rows), f.total, g.total, cross, self.draw)
 
     def estimate(self, sums: FeatureSums) -> Estimate:
         r"""Return HSIC and its standard error from sums over all rows.
@@ -304,8 +326,11 @@ class _Term:
     def __call__(self, x: Tensor) -> Tensor:
         features = x.new_ones(len(x), 1, 1)
         if self.frequencies is not None:
-            phases = torch.einsum("nd,bdm->nbm", x, self.frequencies.to(x.device))
-            features = torch.cat([phases.cos(), phases.sin()], dim=-1) / math.sqrt(self.frequencies.shape[-1])
+            blocks, width, count = self.frequencies.shape
+            # blocks are the last axis in memory, since a row has few frequencies in each
+            phases = x @ self.frequencies.to(x.device).permute(1, 2, 0).reshape(width, -1)
+            features = torch.cat([phases.cos(), phases.sin_()], dim=1).div_(math.sqrt(count))
+            features = features.view(len(x), 2 * count, blocks).mT
         for columns in self.linear:
             features = (features[..., :, None] * x[:, None, None, columns]).flatten(2)
         return features if self.factor == 1 else math.sqrt(self.factor) * features
@@ -319,6 +344,8 @@ class _FeatureMap:
 
     def __call__(self, x: Tensor) -> Tensor:
         parts = [term(x) for term in self.terms]
+        if len(parts) == 1:
+            return parts[0]
         blocks = max(part.shape[1] for part in parts)
         return torch.cat([part.expand(-1, blocks, -1) for part in parts], dim=-1)
 

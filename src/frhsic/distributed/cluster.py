@@ -47,7 +47,7 @@ def cluster(address: str, *, timeout: float = TIMEOUT) -> Iterator[Any]:
         if local is not None:
             workers = int(local[1]) if local[1] else None
             place: Any = stack.enter_context(
-                distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+                distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
             )
         else:
             place = address

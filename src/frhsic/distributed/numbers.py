@@ -70,7 +70,8 @@ def hsic_number(sampled: Population, maps: FeatureMaps, moments: FeatureMoments,
     (before,) = own
     quantile = float(stats.norm.ppf((1 + settings.confidence) / 2))
     assert before.interval is not None
-    rows = (before.interval.high - before.interval.low) / (2 * quantile) * math.sqrt(before.rows / test.n)
+    # the lower half is cut off at 0 where the sample shows little dependence
+    rows = (before.interval.high - before.value) / quantile * math.sqrt(before.rows / test.n)
     error = math.hypot(estimate.standard_error, rows)
     value = estimate.value - test.null_mean
     interval = Interval(

@@ -16,6 +16,9 @@ from frhsic.tables.targets import is_positive
 
 Keys = NDArray[np.uint64]
 
+FLOATS = ({np.dtype(np.float32)}, {np.dtype(np.float64)})
+"""Types of columns that are one array when they are read."""
+
 
 @dataclass(frozen=True)
 class Roles:
@@ -45,7 +48,7 @@ class Block:
     key
         Hash of the number of each row in the whole frame, so that draws do not depend on the partitions.
     z, s
-        Arrays with one row for each row of the block: (n, d) and (n, q).
+        Arrays with one row for each row of the block: (n, d) and (n, q); float64, or z as it was read.
     f
         Scores, or None.
     y, target
@@ -138,10 +141,16 @@ def block_of(part: pd.DataFrame, roles: Roles, number: int, first_row: int) -> t
         remedy = "Pass positive=VALUE to say which value counts as 1." if name == roles.target else ""
         return numbers(part[name], f"column {name!r} of partition {number}", remedy=remedy)
 
-    z, s = (np.column_stack([column(name) for name in names]) for names in (roles.z, roles.s))
+    s = np.column_stack([column(name) for name in roles.s])
+    z = part[list(roles.z)].to_numpy() if set(part.dtypes[list(roles.z)]) in FLOATS else None
+    with np.errstate(over="ignore", invalid="ignore"):
+        sound = z is not None and np.isfinite(z.sum())
+    if z is None or (not sound and np.isinf(z).any()):  # columns one by one, which tell what is wrong
+        z = np.column_stack([column(name) for name in roles.z])
     f = None if roles.score is None else column(roles.score)
     y = target = favoured = None
-    known = ~(np.isnan(z).any(axis=1) | np.isnan(s).any(axis=1))
+    known = ~np.isnan(s).any(axis=1)
+    known &= True if sound else ~np.isnan(z).any(axis=1)
     known &= True if f is None else ~np.isnan(f)
     if roles.target is not None:
         target = part[roles.target]

@@ -9,10 +9,14 @@ import numpy as np
 import torch
 
 from frhsic.dependence import FeatureMaps
+from frhsic.distributed.reduction import added
 from frhsic.distributed.rows import Block
 from frhsic.independence.featured import FeatureMoments, feature_moments
 from frhsic.parity.summed import Cells, ScoreSums
 from frhsic.probes import ProbeSums
+
+SLICE = 4096
+"""Rows of Z that are float64 at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,10 +112,12 @@ def sums_of(_: int, block: Block, plan: Plan) -> tuple[object, ...]:
             everyone = plan.everyone.sums(block.f, block.s)
         if plan.favoured is not None and block.f is not None and block.favoured is not None:
             favoured = plan.favoured.sums(block.f[block.favoured], block.s[block.favoured])
-        for i, one in enumerate(plan.dependence):
-            if one is not None:
-                z, s = torch.from_numpy(one.z(block.z)), torch.from_numpy(one.s(block.s[:, [i]]))
-                moments[i] = feature_moments(one.maps, z, s)
-        probe = ProbeSums.of(plan.z(block.z), np.column_stack([plan.s(block.s), block.noise]), block.fold)
+        fold, targets = block.fold, np.column_stack([plan.s(block.s), block.noise])
+        for rows in (slice(start, start + SLICE) for start in range(0, len(block), SLICE)):
+            for i, one in enumerate(plan.dependence):
+                if one is not None:
+                    z, s = one.z(block.z[rows]), one.s(block.s[rows, i : i + 1])
+                    moments[i] = added(moments[i], feature_moments(one.maps, torch.from_numpy(z), torch.from_numpy(s)))
+            probe = added(probe, ProbeSums.of(plan.z(block.z[rows]), targets[rows], fold[rows]))
     histograms = tuple(np.histogram(column, bins=edges)[0] for column, edges in zip(block.s.T, plan.edges))
     return everyone, favoured, tuple(moments), probe, histograms

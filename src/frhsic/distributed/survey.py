@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,8 @@ class Draw:
         share = CANDIDATES * self.most / max(self.rows, 1)
         if share < 1:
             block = block.take(block.key < np.uint64(int(share * 2**64)))
-        return block.first(self.most)
+        block = block.first(self.most)
+        return replace(block, z=block.z.astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,15 +15,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence import FeatureMaps, FeatureSums
+from frhsic.dependence.features import CHUNK
 from frhsic.independence.gamma import pearson_tail
 from frhsic.independence.null_moments import permutation_mean_variance
-
-CHUNK = 4096  # rows whose features are held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +53,7 @@ def feature_moments(maps: FeatureMaps, z: Tensor, s: Tensor) -> FeatureMoments:
     """Return the products of features over the rows of z, of shape (n, d), and s, of shape (n, q)."""
     total: FeatureMoments | None = None
     for start in range(0, len(z), CHUNK):
-        f = maps.map_z(z[start : start + CHUNK].detach().to(torch.float64))
-        g = maps.map_s(s[start : start + CHUNK].detach().to(torch.float64))
+        f, g = maps.centered(z[start : start + CHUNK], s[start : start + CHUNK])
         part = FeatureMoments(*(maps.sums_of_features(a, b) for a, b in ((f, g), (f, f), (g, g))))
         total = part if total is None else total + part
     if total is None:
@@ -73,6 +70,7 @@ def feature_test(maps: FeatureMaps, moments: FeatureMoments) -> FeatureTest:
 
     Examples
     --------
+    >>> import torch
     >>> from frhsic.dependence import draw_feature_maps
     >>> from frhsic.kernels import Gaussian
     >>> x = torch.linspace(-1, 1, 200, dtype=torch.float64)[:, None]
