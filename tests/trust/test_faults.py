@@ -154,14 +154,14 @@ def commands(server: Server, inputs: Path, address: str, tmp_path_factory: pytes
 
 
 def state(folder: Path) -> dict[str, Any]:
-    """Return what the files of a folder hold, without dates and durations."""
+    """Return what the files of a folder hold, without dates and durations; logs hold little else."""
     contents: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
         if path.suffix == ".parquet":
             contents[str(path.relative_to(folder))] = [
                 {name: value for name, value in record.items() if name != "seconds"} for record in records.read(path)
             ]
-        elif path.is_file():
+        elif path.is_file() and path.suffix != ".log":
             data = path.read_bytes()
             if path.suffix == ".html":
                 data = DATES.sub("", data.decode()).encode()
