@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import PROTOCOLS, Protocol, ProtocolName
 from frhsic_paper.steps import Training
+from frhsic_paper.studies import STUDIES
 from frhsic_paper.study import Step, Study, run
 
 Task = tuple[ProtocolName, str, tuple[int, ...]]
@@ -49,8 +50,6 @@ def train_side_by_side(
 
 
 def _train(task: Task, options: Options) -> str:
-    from frhsic_paper.studies import STUDIES
-
     protocol, name, steps = task
     study = next(study for study in STUDIES if study.name == name)
     run(replace(study, train=tuple(study.train[i] for i in steps)), PROTOCOLS[protocol], options, "train")
