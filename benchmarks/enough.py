@@ -1,6 +1,8 @@
 """How many rows an audit needs, how many epochs and known attributes training needs, and what rare outcomes do.
 
-    python benchmarks/enough.py                     # five minutes of one core; the tables of docs/enough.md, docs/imbalance.md
+The tables of docs/enough.md and docs/imbalance.md.
+
+    python benchmarks/enough.py                     # five minutes of one core
     python benchmarks/enough.py --only audit
 
 Tables are made up, so that anybody can repeat them: the applicants of examples/applicants.py, the credit table of
@@ -94,8 +96,9 @@ def trained(settings: dict[str, Any], known: float, seed: int, n: int) -> tuple[
 
 
 def show_rare(options: argparse.Namespace) -> None:
-    print("\n| penalty weight | accuracy | AUC | share of the gain kept | GDP | GDP by base rate |\n|---|---|---|---|---|---|")
-    rows = np.array([[rare(weight, seed, options) for weight in (0.0, 1.0, 10.0, 30.0)] for seed in range(options.seeds)])
+    print("\n| penalty weight | accuracy | AUC | gain kept | GDP | GDP by base rate |\n|---|---|---|---|---|---|")
+    weights, seeds = (0.0, 1.0, 10.0, 30.0), range(options.seeds)
+    rows = np.array([[rare(weight, seed, options) for weight in weights] for seed in seeds])
     accuracy, auc, gain, gap, rate = rows.mean(0).T
     print(f"| a constant | {1 - rate[0]:.3f} | .500 | 0 % | 0 | 0 % |")
     for i, name in enumerate(("none", "1", "10", "30")):

@@ -35,9 +35,9 @@ fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 ax.fill_between(curve.at, curve.lower, curve.upper, alpha=0.3, label="95 % band for the whole curve")
 ax.plot(curve.at, curve.mean, marker="o", label="mean score in groups by age")
 ax.axhline(curve.overall, color="black", linestyle=":", label="overall mean")
-for half in (~older, older):
-    mean = score[half].mean()
-    ax.plot([age[half].min(), age[half].max()], [mean, mean], color="C3", label=None if half is older else "mean of a half")
+middle = np.median(age)
+means = [score[~older].mean(), score[older].mean()]
+ax.hlines(means, [age.min(), middle], [middle, age.max()], color="C3", label="means of the two halves")
 ax.set(xlabel="age (years)", ylabel="mean score (from 0 to 1)")
 ax.legend(loc="lower center", fontsize=8)
 plt.show()
