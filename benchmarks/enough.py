@@ -1,10 +1,13 @@
-"""How many rows an audit needs, and how many epochs and known attributes training needs: tables of docs/enough.md.
+"""How many rows an audit needs, how many epochs and known attributes training needs, and what rare outcomes do.
 
-    python benchmarks/enough.py                     # three to four minutes of one core
+The tables of docs/enough.md and docs/imbalance.md.
+
+    python benchmarks/enough.py                     # five minutes of one core
     python benchmarks/enough.py --only audit
 
-Tables are made up, so that anybody can repeat them: the applicants of examples/applicants.py, and scores of which the
-true gap is known. Models have a penalty weight of 10 and are measured on 5,000 rows that they have not seen.
+Tables are made up, so that anybody can repeat them: the applicants of examples/applicants.py, the credit table of
+examples/credit.py, and scores of which the true gap is known. Models have a penalty weight of 10 unless a row says
+otherwise, and are measured on rows that they have not seen: 5,000 applicants, 20,000 of the credit table.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import log_loss, roc_auc_score
 
 from frhsic import ParityClassifier
 from frhsic.parity import gdp
@@ -24,6 +28,7 @@ from frhsic.parity import gdp
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 
 from applicants import applicants
+from credit import credit
 
 GAP = 0.02
 
@@ -90,7 +95,29 @@ def trained(settings: dict[str, Any], known: float, seed: int, n: int) -> tuple[
     return float(((scores > 0.5) == y_new).mean()), float(gdp(scores, age_new, resamples=0).value)
 
 
-SECTIONS = {"audit": show_audit, "epochs": show_epochs, "known": show_known}
+def show_rare(options: argparse.Namespace) -> None:
+    print("\n| penalty weight | accuracy | AUC | gain kept | GDP | GDP by base rate |\n|---|---|---|---|---|---|")
+    weights, seeds = (0.0, 1.0, 10.0, 30.0), range(options.seeds)
+    rows = np.array([[rare(weight, seed, options) for weight in weights] for seed in seeds])
+    accuracy, auc, gain, gap, rate = rows.mean(0).T
+    print(f"| a constant | {1 - rate[0]:.3f} | .500 | 0 % | 0 | 0 % |")
+    for i, name in enumerate(("none", "1", "10", "30")):
+        kept, share = gain[i] / gain[0], gap[i] / rate[i]
+        print(f"| {name} | {accuracy[i]:.3f} | {auc[i]:.3f} | {kept:.0%} | {gap[i]:.4f} | {share:.0%} |")
+
+
+def rare(weight: float, seed: int, options: argparse.Namespace) -> tuple[float, float, float, float, float]:
+    """Return accuracy, AUC, gain in log loss over a constant, GDP and base rate of a model of rare defaults."""
+    X, y, age = credit(options.train, seed=2 * seed)
+    X_new, y_new, age_new = credit(20_000, seed=2 * seed + 1)
+    model = ParityClassifier(penalty_weight=weight, epochs=options.epochs[-1], random_state=seed)
+    scores = model.fit(X, y, sensitive_features=age).predict_proba(X_new)[:, 1]
+    gain = log_loss(y_new, np.full(len(y_new), y.mean())) - log_loss(y_new, scores)
+    gap = gdp(scores, age_new, resamples=0).value
+    return ((scores > 0.5) == y_new).mean(), roc_auc_score(y_new, scores), gain, gap, y_new.mean()
+
+
+SECTIONS = {"audit": show_audit, "epochs": show_epochs, "known": show_known, "rare": show_rare}
 
 if __name__ == "__main__":
     main()

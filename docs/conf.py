@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from sphinx_gallery.sorting import ExplicitOrder
+
 from frhsic import __version__
 
 HERE = Path(__file__).parent
@@ -45,18 +47,29 @@ napoleon_use_param = False  # one entry for parameters that are described togeth
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 
-# Gallery: every script is run when the site is built
+# Gallery: every script is run when the site is built, and shown in the order in which it teaches
+GALLERY = (
+    "what_binning_hides",
+    "audit_of_scores",
+    "fleet_and_frontier",
+    "scale_fools_hsic",
+    "two_routes",
+    "certificate",
+    "monitoring",
+    "own_method",
+)
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples" / "gallery"),
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": ExplicitOrder([f"plot_{name}.py" for name in GALLERY]),
     "download_all_examples": False,
     "show_memory": False,
     "min_reported_time": 1,
     "abort_on_example_error": True,
     "remove_config_comments": True,
     "show_signature": False,
+    "write_computation_times": False,
     "matplotlib_animations": False,
 }
 

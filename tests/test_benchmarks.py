@@ -344,7 +344,7 @@ def test_serving(program, capsys):
 def test_enough(program, capsys):
     start(program("enough"), "--rows 60 --draws 2 --train 120 --seeds 1 --epochs 1")
     tables = capsys.readouterr().out.strip().split("\n\n")
-    assert [len(table.splitlines()) for table in tables] == [3, 4, 7]
+    assert [len(table.splitlines()) for table in tables] == [3, 4, 7, 7]
 
 
 def test_performance(program, tmp_path):

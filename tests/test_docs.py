@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,19 @@ import frhsic  # noqa: E402
 from real_data import raw_folder  # noqa: E402
 
 ALL = sorted((ROOT / "docs").glob("*.md"))
-PAGES = [path for path in ALL if "```python" in path.read_text(encoding="utf-8")]
+BLOCK = re.compile(r"(?:<!-- needs (\w+) -->\n)?```(python|py|pycon)\n(.*?)```", re.DOTALL)
+"""A Python block, and the package that it needs beyond those of the tests, if its page says so."""
+SCHEDULER = "tcp://10.0.0.1:8786"
+"""The address that the pages use for a cluster of the reader's. Here a cluster in this process takes its place."""
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Return the Python blocks of a page in order, each with the package that it needs, or an empty text."""
+    return [(needs, code) for needs, _, code in BLOCK.findall(page.read_text(encoding="utf-8"))]
+
+
+PAGES = [path for path in ALL if blocks(path)]
+NEEDED = [(path, needs) for path in PAGES for needs in sorted({needs for needs, _ in blocks(path) if needs})]
 LONG = (
     "certificates_evidence",
     "coverage",
@@ -92,31 +106,64 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
     return folder, world(folder)
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # of small tables, which the pages are not about
-@pytest.mark.filterwarnings("ignore:Setting an? :DeprecationWarning")  # fairlearn with new pandas
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_the_code_of_a_page_runs(page: Path, prepared: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    """The address of a cluster whose worker is a thread of this process."""
+    from distributed import LocalCluster
+
+    options = {"processes": False, "protocol": "tcp", "dashboard_address": None}
+    with LocalCluster(n_workers=1, threads_per_worker=1, **options) as cluster:
+        yield cluster.scheduler_address
+
+
+def run(page: Path, packages: set[str], names: dict[str, Any], scheduler: str) -> None:
+    """Run the blocks of a page that need one of these packages, or none of their own, which is the empty text."""
+    for number, (needs, code) in enumerate(blocks(page)):
+        if needs not in packages:
+            continue
+        code = code.replace(SCHEDULER, scheduler)
+        if ">>>" in code:
+            example = doctest.DocTestParser().get_doctest(code, names, f"{page.name}, block {number}", None, 0)
+            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            said: list[str] = []
+            failed = doctest.DocTestRunner(optionflags=flags).run(example, out=said.append, clear_globs=False)
+            assert not failed.failed, "".join(said)
+            names.update(example.globs)
+        else:
+            exec(compile(code, f"{page.name}, block {number}", "exec"), names)
+
+
+@pytest.fixture
+def at_work(prepared: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """The names of the pages, in their folder, with short training on one thread."""
     folder, names = prepared
     monkeypatch.chdir(folder)
     monkeypatch.setattr("frhsic.estimators.length.AUTO_EPOCHS", (2, 2))
     monkeypatch.setattr("frhsic.selection.select.WEIGHTS", (0.0, 1.0, 100.0))
-    if "load_dataset" in page.read_text(encoding="utf-8") and "FRHSIC_DATA" not in os.environ:
+    with threadpool_limits(1), mpl.rc_context({"backend": "agg"}):
+        yield dict(names)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of small tables, which the pages are not about
+@pytest.mark.filterwarnings("ignore:Setting an? :DeprecationWarning")  # fairlearn with new pandas
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_the_code_of_a_page_runs(
+    page: Path, at_work: dict[str, Any], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+):
+    text = page.read_text(encoding="utf-8")
+    if "load_dataset" in text and "FRHSIC_DATA" not in os.environ:
         if raw_folder() is None:
             pytest.skip("the raw data are not here")
         monkeypatch.setenv("FRHSIC_DATA", str(raw_folder()))
-    names = dict(names)
-    text = page.read_text(encoding="utf-8")
-    with threadpool_limits(1), mpl.rc_context({"backend": "agg"}):
-        for number, block in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL)):
-            if ">>>" in block:
-                example = doctest.DocTestParser().get_doctest(block, names, f"{page.name}, block {number}", None, 0)
-                flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-                said: list[str] = []
-                failed = doctest.DocTestRunner(optionflags=flags).run(example, out=said.append, clear_globs=False)
-                assert not failed.failed, "".join(said)
-                names.update(example.globs)
-            else:
-                exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+    run(page, {""}, at_work, request.getfixturevalue("scheduler") if SCHEDULER in text else "")
+
+
+@pytest.mark.filterwarnings("ignore")  # of other libraries
+@pytest.mark.parametrize(("page", "package"), NEEDED, ids=lambda value: getattr(value, "stem", value))
+def test_code_for_another_library_runs_where_it_is_installed(page: Path, package: str, at_work: dict[str, Any]):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed; pip install {package} to run these lines of {page.name}")
+    run(page, {"", package}, at_work, "")
 
 
 @pytest.mark.parametrize("page", ALL, ids=lambda path: path.stem)

@@ -44,9 +44,9 @@ print(f"largest gap of 300 random heads {max(gaps):.4f}, of the worst head {boun
 print(f"bound {bound.value:.4f}; without any certificate it could be {bound.trivial:.4f}")
 
 # %%
-# Left: the random heads stay below the bound. Middle: the scores of the worst head. Right: three forms of the bound.
-# The published one divides HSIC by the smallest eigenvalue in use. With more than a few directions of S it exceeds what
-# holds anyway (grey), and says nothing.
+# Top left: the random heads stay below the bound. Top right: the scores of the worst head. Below: three forms of the
+# bound. The published one divides HSIC by the smallest eigenvalue in use. With more than a few directions of S it
+# exceeds what holds anyway (grey), and says nothing.
 
 forms = {"published": [], "trace": [], "tight": []}
 directions = range(1, 9)
@@ -55,7 +55,8 @@ for m in directions:
     for form, values in forms.items():
         values.append(one.details[form])
 
-fig, axes = plt.subplots(1, 3, figsize=(10.5, 3.5), layout="constrained")
+fig, panels = plt.subplot_mosaic([["heads", "worst"], ["forms", "forms"]], figsize=(7, 6.2), layout="constrained")
+axes = list(panels.values())
 axes[0].hist(gaps, bins=25, color="C0")
 axes[0].axvline(bound.value, color="C3", label="certificate")
 axes[0].set(xlabel="gap (squared units of the score)", ylabel="random heads")

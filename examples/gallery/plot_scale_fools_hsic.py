@@ -68,17 +68,17 @@ for name, values in (shrunk | hidden).items():
 # %%
 # The picture divides each number by its first value. A number that sees the dependence stays at 1.
 
-fig, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained", sharey=True)
+fig, axes = plt.subplots(2, 1, figsize=(6.5, 7), layout="constrained")
 for ax, at, numbers in ((axes[0], factors, shrunk), (axes[1], growth, hidden)):
     for (name, values), marker, size in zip(numbers.items(), "ovsx", (5, 6, 10, 5)):
         face = "none" if marker == "s" else None  # lines that coincide stay visible
         ax.plot(at, np.array(values) / values[0], marker=marker, markersize=size, markerfacecolor=face, label=name)
 axes[0].invert_xaxis()
 axes[0].set(xlabel="factor of all columns of Z", ylabel="value ÷ first value", title="Shrink everything")
-axes[1].set(xlabel="factor of one column of noise", title="Hide behind a large column")
+axes[1].set(xlabel="factor of one column of noise", ylabel="value ÷ first value", title="Hide behind a large column")
 for ax in axes:
     ax.set(xscale="log", yscale="log", ylim=(1e-5, 4))
-    ax.legend(loc="lower left", fontsize=8)
+    ax.legend(loc="lower left")
 plt.show()
 
 # %%

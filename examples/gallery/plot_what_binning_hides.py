@@ -28,13 +28,16 @@ gap = gdp(score, age)
 print(f"GDP {gap.value:.3f}, 95 % interval {gap.interval[0]:.3f} to {gap.interval[1]:.3f}")
 
 # %%
-# The curve shows where the gap is.
+# The curve shows where the gap is. The two red lines are what a comparison of two halves sees.
 
 curve = gdp_curve(score, age)
-fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
+fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 ax.fill_between(curve.at, curve.lower, curve.upper, alpha=0.3, label="95 % band for the whole curve")
 ax.plot(curve.at, curve.mean, marker="o", label="mean score in groups by age")
 ax.axhline(curve.overall, color="black", linestyle=":", label="overall mean")
-ax.set(xlabel="age (years)", ylabel="score")
-ax.legend()
+middle = np.median(age)
+means = [score[~older].mean(), score[older].mean()]
+ax.hlines(means, [age.min(), middle], [middle, age.max()], color="C3", label="means of the two halves")
+ax.set(xlabel="age (years)", ylabel="mean score (from 0 to 1)")
+ax.legend(loc="lower center", fontsize=8)
 plt.show()
