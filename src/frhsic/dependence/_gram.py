@@ -86,7 +86,7 @@ class Gram:
         if self.exponents is None:
             return (self.kernel.shifted if self.shifted else self.kernel)(self.x[rows], self.x[columns])
         left, right = self.exponents
-        exponents = (left[rows] @ right[columns].mT).clamp_(max=0)
+        exponents = left[rows] @ right[columns].mT
         return exponents.expm1_() if self.shifted else exponents.exp_()
 
     def centered_tile(self, centers: Tensor, rows: slice, columns: slice) -> Tensor:
