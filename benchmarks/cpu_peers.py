@@ -62,6 +62,7 @@ class Comparison:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="hsic,distance,gamma,audit", help="sections, separated by commas")
+    parser.add_argument("--columns", type=int, nargs="+", default=[1, 50], help="columns of Z")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies all numbers of rows")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -72,18 +73,19 @@ def main(argv: Sequence[str] | None = None) -> None:
         if find_spec(module) is None:
             print(f"{peer} is not installed and is left out; `make benchmark` brings it.")
     old = json.loads(options.out.read_text())["records"] if options.out.exists() else []
-    records = [record for record in old if record["section"] not in sections]
+    again = {(section, columns) for section in sections for columns in options.columns}
+    records = [record for record in old if (record["section"], record["columns"]) not in again]
     heads = f"{'ours s':>8}{'peer s':>8}{'ratio':>8}{'MB':>6}{'MB':>7}"
     print(f"{'task':<44}{'n':>7}{'d':>4}  {'peer':<13}{heads}  difference")
-    for comparison in comparisons(options.scale):
-        if comparison.section in sections and find_spec(PEERS[comparison.peer]) is not None:
-            record = measured(comparison, options.repeats)
-            print(line(record), flush=True)
-            records.append(record)
     names = [name for name, module in PEERS.items() if find_spec(module) is not None]
     versions = {name: version("pykeops" if name == "KeOps" else name) for name in names}
     content = {"threads": torch.get_num_threads(), "torch": torch.__version__, "machine": processor()}
-    options.out.write_text(json.dumps({**content, "peers": versions, "records": records}, indent=1) + "\n")
+    for comparison in comparisons(options.scale):
+        chosen = comparison.section in sections and comparison.columns in options.columns
+        if chosen and comparison.peer in names:
+            records.append(measured(comparison, options.repeats))
+            print(line(records[-1]), flush=True)
+            options.out.write_text(json.dumps({**content, "peers": versions, "records": records}, indent=1) + "\n")
 
 
 def sample(n: int, columns: int, strength: float = 0.05) -> tuple[Rows, Rows]:
@@ -263,6 +265,18 @@ def line(record: dict[str, Any]) -> str:
         f"{seconds['peer']:>8.2f}{record['ratio']:>7.1f}x{memory['ours']:>6.0f}{memory['peer']:>7.0f}  {difference}"
         f"{'; ' + record['note'] if record['note'] else ''}"
     )
+
+
+def table(records: Sequence[dict[str, Any]]) -> str:
+    """Return the table of docs/performance.md."""
+    lines = ["| what | n | columns of Z | peer | ours, s | peer, s | ratio | difference |", "|" + "---|" * 8]
+    for r in records:
+        note = "another number: " + r["note"] if r["difference"] is None else f"{r['difference']:.0e}"
+        seconds = " | ".join(f"{r['seconds'][side]:.3g}" for side in ("ours", "peer"))
+        lines.append(
+            f"| {r['task']} | {r['n']:,} | {r['columns']} | {r['peer']} | {seconds} | {r['ratio']:.3g} | {note} |"
+        )
+    return "\n".join(lines)
 
 
 def resident(field: str) -> float:

@@ -201,7 +201,7 @@ def test_cpu_peers(program, monkeypatch, tmp_path, capsys):
 
     def twice(section, same):
         ours, theirs = (lambda z, s: 1.0), (lambda: lambda z, s: 1.5)
-        return module.Comparison(section, f"task of {section}", "dcor", 70, 2, ours, theirs, same=same)
+        return module.Comparison(section, f"task of {section}", "dcor", 70, 1, ours, theirs, same=same)
 
     monkeypatch.setattr(module, "comparisons", lambda scale: iter([twice("hsic", True), twice("audit", False)]))
     monkeypatch.setattr(module, "PEERS", {"dcor": "json"})
@@ -219,6 +219,12 @@ def test_cpu_peers(program, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(module, "PEERS", {"dcor": "no_such_module"})
     start(module, "--only hsic", "--out", str(tmp_path / "o.json"))
     assert "dcor is not installed" in capsys.readouterr().out
+
+
+def test_the_page_on_performance_has_the_table_of_the_recorded_ratios(program):
+    module = program("cpu_peers")
+    records = json.loads(module.RESULTS.read_text())["records"]
+    assert module.table(records) in (FOLDER.parent / "docs" / "performance.md").read_text()
 
 
 def test_own_side_of_cpu_peers(program):
