@@ -230,7 +230,7 @@ def test_the_page_on_performance_has_the_table_of_the_recorded_ratios(program):
 def test_own_side_of_cpu_peers(program):
     module = program("cpu_peers")
     z, s = module.sample(80, 3, 0.5)
-    assert len(list(module.comparisons(0.01))) == 13
+    assert len(list(module.comparisons(0.01))) == 15
     assert module.ours_hsic(2.0)(z, s) == pytest.approx(float(hsic(z, s, Gaussian(2.0), Gaussian(1.0))))
     for call in (module.ours_effect(2.0), module.ours_distance, module.ours_gamma(2.0, "pearson")):
         assert 0 < call(z, s) < 1
