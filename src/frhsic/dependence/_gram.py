@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from frhsic.dependence._tiles import nearly_constant
 from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.kernels import Gaussian, Kernel
 
@@ -55,14 +56,8 @@ class Gram:
 
     @classmethod
     def without_factor(cls, x: Tensor, kernel: Kernel, *, single: bool = False) -> Gram:
-        """Return the Gram matrix with tiles alone.
-
-        ``expm1`` costs more than ``exp``. It keeps more digits only where the values differ by less than a thousandth
-        of the offset.
-        """
-        some = x[:: max(1, len(x) // 128)]
-        flat = bool(kernel.shifted(some, some).std() < 1e-3 * kernel.offset)
-        return cls(x, kernel, flat, None, single)
+        """Return the Gram matrix with tiles alone."""
+        return cls(x, kernel, nearly_constant(x, kernel), None, single)
 
     @property
     def n(self) -> int:

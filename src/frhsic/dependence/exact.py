@@ -295,7 +295,7 @@ def _tile_sums(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return Σ w_i w_j K_ij L_ij, Kw and Lw, up to constants that are added to the kernels and that HSIC ignores."""
     if bool((w != w[0]).any()):
-        return weighted_sums(*(_gram(x, kernel) for x, kernel in zip((z, s), kernels)), w)
+        return weighted_sums(_gram(z, kernels[0]), _gram(s, kernels[1]), w)
     k, l = (Gram.of(working_copy(x, kernel), kernel) for x, kernel in zip((z, s), kernels))
     sums = pair_sums(k, l)
     joint, a, b = sums.joint, sums.k.rows, sums.l.rows

@@ -261,7 +261,7 @@ def _cubic_sums_of_factor(f: Tensor, d: Tensor) -> CubicSums:
     r"""Return the sums for :math:`A = FF^\top`; :math:`\sum A_{ij}^3 = \sum_{abc} (\sum_i f_{ia} f_{ib} f_{ic})^2`."""
     small = f.mT @ f
     triples = f.new_zeros(f.shape[1] ** 2, f.shape[1])
-    for part in f.split(max(1, PANEL * THIN // max(1, f.shape[1]))):
+    for part in torch.split(f, max(1, PANEL * THIN // max(1, f.shape[1]))):
         triples += (part[:, :, None] * part[:, None, :]).flatten(1).mT @ part
     trace, cubes = _inner(small @ small, small), _inner(triples, triples)
     return CubicSums(trace, cubes, (d * d) @ d, d @ ((f @ small) * f).sum(1), (f.mT @ d).square().sum())
