@@ -1,13 +1,11 @@
-"""The gamma test beside causal-learn's KCI_UInd: agreement, time and memory.
+"""Agreement of the gamma test with causal-learn's KCI_UInd: p-values on the same kernels, n = 1,000 and 2,000.
 
-    python benchmarks/independence.py              # both parts; needs 5 GB for the peer at n = 10,000
-    python benchmarks/independence.py agreement    # p-values on the same kernels, n = 1,000 and 2,000
-    python benchmarks/independence.py speed        # n = 10,000, each test in a process of its own
+    python benchmarks/independence.py
 
-Both sides use one thread and Gaussian kernels of the same given bandwidths on the same standardised columns. The peer
-matches a gamma to the limit of n HSIC (mean tr K̃ tr L̃ / n, variance 2 tr K̃² tr L̃² / n²); `gamma_test` to the exact
-moments over permutations. The two agree as n grows; in many dimensions the peer's moments are too large at small n, so
-that it rejects too rarely.
+Both sides use Gaussian kernels of the same given bandwidths on the same standardised columns. The peer matches a gamma
+to the limit of n HSIC (mean tr K̃ tr L̃ / n, variance 2 tr K̃² tr L̃² / n²); `gamma_test` to the exact moments over
+permutations. The two agree as n grows; in many dimensions the peer's moments are too large at small n, so that it
+rejects too rarely. `cpu_peers.py` compares their times.
 
 Needs the extra `benchmark` (causal-learn).
 """
@@ -16,10 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
-import subprocess
-import sys
-import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 
@@ -74,56 +68,15 @@ def agreement(rows: list[int], draws: int) -> None:
             print(json.dumps(record), flush=True)
 
 
-def one(name: str, n: int, d: int) -> None:
-    """Time one test in this process, and measure its memory above that of the imports."""
-    z, s = data(n, d, 0)
-    small = data(300, d, 0)
-    width = float(np.sqrt(d))
-
-    def run(z: np.ndarray, s: np.ndarray) -> float:
-        return peer(z, s, width) if name == "causal-learn" else gamma_test(z, s, Gaussian(width), Gaussian(1.0)).pvalue
-
-    run(*small)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    cpu, wall = time.process_time(), time.perf_counter()
-    pvalue = run(z, s)
-    record = {
-        "test": name,
-        "d": d,
-        "cpu seconds": round(time.process_time() - cpu, 3),
-        "wall seconds": round(time.perf_counter() - wall, 3),
-        "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024,
-        "pvalue": round(pvalue, 4),
-    }
-    print(json.dumps(record), flush=True)
-
-
-def speed(n: int) -> None:
-    for d in (1, 50):
-        for name in ("causal-learn", "frhsic") if find_spec(PEER) is not None else ("frhsic",):
-            command = [sys.executable, __file__, "one", "--test", name, "--columns", str(d), "--large", str(n)]
-            print(subprocess.run(command, check=True, capture_output=True, text=True).stdout, end="", flush=True)
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", nargs="?", choices=["all", "agreement", "speed", "one"], default="all")
-    parser.add_argument("--test", choices=["causal-learn", "frhsic"], default="frhsic")
-    parser.add_argument("--columns", type=int, default=1)
-    parser.add_argument("--rows", type=int, nargs="+", default=[1000, 2000], help="rows (agreement)")
-    parser.add_argument("--draws", type=int, default=40, help="samples (agreement)")
-    parser.add_argument("--large", type=int, default=10_000, help="rows (speed)")
+    parser.add_argument("--rows", type=int, nargs="+", default=[1000, 2000])
+    parser.add_argument("--draws", type=int, default=40, help="samples")
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
-    if options.part == "one":
-        one(options.test, options.large, options.columns)
-        return
     if find_spec(PEER) is None:
         print("causal-learn is not installed and is left out; `pip install frhsic[benchmark]` brings it.")
-    if options.part in ("all", "agreement"):
-        agreement(options.rows, options.draws)
-    if options.part in ("all", "speed"):
-        speed(options.large)
+    agreement(options.rows, options.draws)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Figure of docs/performance.md: seconds of HSIC on a GPU against the number of rows, from the records of `gpu.py`.
+"""Figures of docs/performance.md from records: `gpu.py`, HSIC on a GPU; `cpu_peers.py`, other libraries on a CPU.
 
 python benchmarks/performance.py --out docs/figures/hsic-gpu.svg
+python benchmarks/performance.py --records benchmarks/results/cpu_peers.json --out docs/figures/cpu-peers.svg
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     with mpl.rc_context({"font.size": 9, "svg.hashsalt": "frhsic"}):
-        figure = drawn(json.loads(options.records.read_text()))
+        records = json.loads(options.records.read_text())
+        figure = ratios(records) if "records" in records else drawn(records)
         figure.savefig(options.out, metadata={"Date": None} if options.out.suffix == ".svg" else None)
 
 
@@ -45,6 +47,21 @@ def drawn(records: dict[str, Any]) -> Figure:
     axes.grid(which="major", lw=0.4, color="#dddddd")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="upper left")
+    return figure
+
+
+def ratios(content: dict[str, Any]) -> Figure:
+    """Return the figure: a bar for each comparison on a CPU, its length how many times as long the peer takes."""
+    records = sorted(content["records"], key=lambda record: record["ratio"])
+    figure = Figure(figsize=(6, 0.8 + 0.3 * len(records)), layout="constrained")
+    axes = figure.subplots()
+    names = [f"{r['task']}, n = {r['n']:,}, d = {r['columns']}: {r['peer']}" for r in records]
+    bars = axes.barh(names, [record["ratio"] for record in records], color="#0b5d66", height=0.6)
+    axes.bar_label(bars, fmt="%.3g ×", padding=3)
+    axes.axvline(1, color="#9a9388", lw=1)
+    axes.set(xscale="log", xlabel="CPU time of the other library ÷ that of frhsic")
+    axes.margins(x=0.2)
+    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from frhsic import ParityEncoder
+from frhsic.dependence import hsic
 from frhsic.independence import hsic_interval
 from frhsic.kernels import Gaussian, Linear
 from frhsic.parity import gdp
@@ -51,7 +52,7 @@ def test_no_program_is_left_out():
         "base_model_report",
         "certificates",
         "coverage_cells",
-        "dependence",
+        "cpu_peers",
         "enough",
         "frem_rounding",
         "front_page",
@@ -221,14 +222,45 @@ def unavailable(*asked, **named):
     raise OSError
 
 
-def test_dependence(program, capsys):
-    start(program("dependence"), "--sizes 60 --columns 2 --repeats 1 --large 70 80 90 --here")
+def test_cpu_peers(program, monkeypatch, tmp_path, capsys):
+    """Both sides are timed and their difference is kept; a peer that is missing is named."""
+    module = program("cpu_peers")
+
+    def twice(section, same):
+        ours, theirs = (lambda z, s: 1.0), (lambda: lambda z, s: 1.5)
+        return module.Comparison(section, f"task of {section}", "dcor", 70, 1, ours, theirs, same=same)
+
+    monkeypatch.setattr(module, "comparisons", lambda scale: iter([twice("hsic", True), twice("audit", False)]))
+    monkeypatch.setattr(module, "PEERS", {"dcor": "json"})
+    monkeypatch.setattr(module, "version", lambda name: "1")
+    for section in ("hsic", "audit"):  # the second run keeps the records of the first
+        start(module, f"--only {section} --repeats 1", "--out", str(tmp_path / "o.json"))
     text = capsys.readouterr().out
-    assert "60  frhsic hsic" in text
-    assert "90  hsic_features" in text
-    assert "forward and backward together" in text
-    for peer, module in (("hyppo", "hyppo"), ("causal-learn", "causallearn"), ("dcor", "dcor")):
-        assert (f"{peer} is not installed" in text) == (importlib.util.find_spec(module) is None)
+    assert "5.0e-01" in text
+    assert "another number" in text
+    records = json.loads((tmp_path / "o.json").read_text())["records"]
+    assert [(record["task"], record["difference"]) for record in records] == [
+        ("task of hsic", 0.5),
+        ("task of audit", None),
+    ]
+    monkeypatch.setattr(module, "PEERS", {"dcor": "no_such_module"})
+    start(module, "--only hsic", "--out", str(tmp_path / "o.json"))
+    assert "dcor is not installed" in capsys.readouterr().out
+
+
+def test_the_page_on_performance_has_the_table_of_the_recorded_ratios(program):
+    module = program("cpu_peers")
+    records = json.loads(module.RESULTS.read_text())["records"]
+    assert module.table(records) in (FOLDER.parent / "docs" / "performance.md").read_text()
+
+
+def test_own_side_of_cpu_peers(program):
+    module = program("cpu_peers")
+    z, s = module.sample(80, 3, 0.5)
+    assert len(list(module.comparisons(0.01))) == 15
+    assert module.ours_hsic(2.0)(z, s) == pytest.approx(float(hsic(z, s, Gaussian(2.0), Gaussian(1.0))))
+    for call in (module.ours_effect(2.0), module.ours_distance, module.ours_gamma(2.0, "pearson")):
+        assert 0 < call(z, s) < 1
 
 
 def test_gpu(program, tmp_path, capsys):
@@ -253,28 +285,10 @@ def test_scale(program, tmp_path, capsys):
     assert "two_workers_against_one" in capsys.readouterr().out
 
 
-def test_dependence_in_a_process_of_its_own(program, capsys):
-    dependence = program("dependence")
-    start(dependence, "--columns 2 --repeats 1", "--measure", "frhsic hsic", "60")
-    assert set(json.loads(capsys.readouterr().out)) == {"seconds", "cpu", "mebibytes"}
-
-
 def test_independence(program, capsys):
-    independence = program("independence")
-    start(independence, "agreement --rows 60 --draws 1")
-    start(independence, "one --large 60 --columns 2")
-    *_, first, second, last = capsys.readouterr().out.splitlines()
+    start(program("independence"), "--rows 60 --draws 1")
+    *_, first, second = capsys.readouterr().out.splitlines()
     assert [json.loads(line)["d"] for line in (first, second)] == [1, 50]
-    assert json.loads(last)["test"] == "frhsic"
-
-
-def test_independence_in_processes_of_their_own(program, capsys, monkeypatch):
-    independence = program("independence")
-    monkeypatch.setattr(independence, "find_spec", lambda name: None)
-    start(independence, "speed --large 60")
-    note, *lines = capsys.readouterr().out.splitlines()
-    assert note.startswith("causal-learn is not installed")
-    assert [json.loads(line)["d"] for line in lines] == [1, 50]
 
 
 def test_power(program, tmp_path, capsys):

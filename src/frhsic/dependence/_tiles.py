@@ -1,10 +1,5 @@
-r"""Sums over all pairs of rows, computed tile by tile in O(n) memory; each tile of a symmetric matrix once.
+"""Sums over all pairs of rows, computed tile by tile in O(n) memory; each tile of a symmetric matrix once.
 
-For weights w and kernels k, l, :func:`sums` computes
-
-.. math:: J = \sum_{ij} w_i w_j K_{ij} L_{ij}, \qquad a = Kw, \qquad b = Lw,
-
-from which HSIC follows, and :func:`pull_back` turns a gradient with respect to K into one with respect to the rows.
 All arithmetic is in float64: the terms of HSIC nearly cancel, and float32 sums of a million of them would keep fewer
 than five digits.
 """
@@ -13,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,31 +16,19 @@ from torch.autograd.function import once_differentiable
 
 from frhsic.kernels import Kernel
 
-Entries = Callable[[Tensor, Tensor], Tensor]
-"""A kernel as a function of two blocks of rows, up to an additive constant, which HSIC ignores."""
-
 CPU_TILE = 256
 """Rows of a tile for one thread. A tile of 256 and its temporaries fit a core's cache; 512 was slower."""
 CUDA_TILE = 4096
 
 
-class Sums(NamedTuple):
-    """The joint sum J (0-d) and the weighted row sums a and b, each of shape (n,)."""
+def nearly_constant(x: Tensor, kernel: Kernel) -> bool:
+    """Return whether to sum the kernel minus its offset, by ``expm1``, on the rows x.
 
-    joint: Tensor
-    k_rows: Tensor
-    l_rows: Tensor
-
-
-def entries(x: Tensor, kernel: Kernel) -> Entries:
-    """Return the kernel, or the kernel minus its offset if it is nearly constant on the rows x.
-
-    ``expm1`` costs three times as much as ``exp``. It keeps more digits only where the values differ by less than a
-    thousandth of the offset.
+    ``expm1`` costs more than ``exp``. It keeps more digits only where the values differ by less than a thousandth of
+    the offset.
     """
     some = x[:: max(1, len(x) // 128)]
-    flat = bool(kernel.shifted(some, some).std() < 1e-3 * kernel.offset)
-    return kernel.shifted if flat else kernel
+    return bool(kernel.shifted(some, some).std() < 1e-3 * kernel.offset)
 
 
 def pairs(n: int, device: torch.device) -> Iterator[tuple[slice, slice]]:
@@ -91,47 +74,13 @@ def over_tiles(
     return tuple(torch.stack(total).sum(0) for total in zip(*parts))
 
 
-def sums(x: Tensor, y: Tensor, k: Entries, l: Entries, w: Tensor, *, skip_diagonal: bool) -> Sums:
-    """Return J, a and b for the rows of x under k and the rows of y under l.
-
-    Parameters
-    ----------
-    x, y
-        Working copies, of shapes (n, d) and (n, q).
-    k, l
-        What :func:`entries` gives for them.
-    w
-        Weights of shape (n,).
-    skip_diagonal
-        Leave out the pairs (i, i), as U-statistics do.
-    """
-
-    def start() -> tuple[Tensor, ...]:
-        return w.new_zeros(()), torch.zeros_like(w), torch.zeros_like(w)
-
-    def add(rows: slice, columns: slice, joint: Tensor, k_rows: Tensor, l_rows: Tensor) -> None:
-        k_tile, l_tile = k(x[rows], x[columns]), l(y[rows], y[columns])
-        if rows == columns:
-            if skip_diagonal:
-                k_tile.fill_diagonal_(0)
-                l_tile.fill_diagonal_(0)
-        else:
-            k_rows[columns] += k_tile.mT @ w[rows]
-            l_rows[columns] += l_tile.mT @ w[rows]
-        k_rows[rows] += k_tile @ w[columns]
-        l_rows[rows] += l_tile @ w[columns]
-        once = w[rows] @ ((k_tile * l_tile) @ w[columns])
-        joint += once if rows == columns else 2 * once
-
-    return Sums(*over_tiles(len(w), w.device, start, add))
-
-
 def add_rows(total: Tensor, tile: Tensor, rows: slice, columns: slice) -> int:
     """Add the row sums of a tile and of its mirror image to the total; return how often the tile counts."""
-    total[rows] += tile.sum(1)
+    ones = tile.new_ones(max(tile.shape))  # products with it are quicker than sums
+    total[rows] += tile @ ones[: tile.shape[1]]
     if rows == columns:
         return 1
-    total[columns] += tile.sum(0)
+    total[columns] += ones[: tile.shape[0]] @ tile
     return 2
 
 
@@ -142,26 +91,6 @@ def row_sums(x: Tensor, tile: Callable[[slice, slice], Tensor]) -> Tensor:
         add_rows(total, tile(rows, columns), rows, columns)
 
     return over_tiles(len(x), x.device, lambda: (x.new_zeros(len(x)),), add)[0]
-
-
-def pull_back(x: Tensor, k: Entries, cotangent: Callable[[slice, slice], Tensor]) -> Tensor:
-    """Return the gradient with respect to x of a symmetric function of its Gram matrix K under k.
-
-    `cotangent(rows, columns)` gives a tile of the function's gradient with respect to K. Each tile of K is computed
-    again and differentiated by itself, so memory is O(n) plus one tile.
-    """
-
-    def add(rows: slice, columns: slice, gradient: Tensor) -> None:
-        outer = cotangent(rows, columns)
-        with torch.enable_grad():
-            left, right = x[rows].requires_grad_(), x[columns].requires_grad_()
-            tile = k(left, right)
-        to_left, to_right = torch.autograd.grad(tile, (left, right), outer)
-        factor = 1 if rows == columns else 2  # the tile and its mirror image
-        gradient[rows] += factor * to_left
-        gradient[columns] += factor * to_right
-
-    return over_tiles(len(x), x.device, lambda: (torch.zeros_like(x),), add)[0]
 
 
 def summed_over_columns(function: Callable[..., Tensor], n: int, step: int, *inputs: Tensor) -> Tensor:

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence import _tiles
+from frhsic.dependence._gram import exponents_of
 from frhsic.dependence._inputs import paired_rows, safe_sqrt
 from frhsic.kernels import squared_distances
 
@@ -201,8 +202,36 @@ def _inner_products(
     _arrays.require_varying(s, "s")
     dtype = z.dtype
     z, s = z.to(torch.float64), s.to(torch.float64)
+    of_z, of_s = _distance_tiles(z.detach()), _distance_tiles(s.detach())
+    r_z, r_s = (centering.offsets(_tiles.row_sums(x.detach(), tile)) for x, tile in ((z, of_z), (s, of_s)))
+    if torch.is_grad_enabled() and (z.requires_grad or s.requires_grad):
+        total = _differentiable_products(z, s, r_z, r_s)
+    else:
+        total = _products(of_z, of_s, r_z, r_s)
+    on_diagonal = 4 * torch.stack([(r_z * r_s).sum(), (r_z * r_z).sum(), (r_s * r_s).sum()])
+    total = (total - (1 - centering.diagonal) * on_diagonal) / centering.divisor(z.shape[0])
+    zs, zz, ss = total
+    return _InnerProducts(zs, zz, ss, dtype)
+
+
+_Tile = Callable[[slice, slice], Tensor]
+"""A block of a matrix of distances, given its rows and columns."""
+
+
+def _products(of_z: _Tile, of_s: _Tile, r_z: Tensor, r_s: Tensor) -> Tensor:
+    """Sum the products of centred distances over all pairs: z with s, z with itself, s with itself."""
+
+    def add(rows: slice, columns: slice, total: Tensor) -> None:
+        a = of_z(rows, columns).sub_(r_z[rows, None]).sub_(r_z[columns]).flatten()
+        b = of_s(rows, columns).sub_(r_s[rows, None]).sub_(r_s[columns]).flatten()
+        total += (1 if rows == columns else 2) * torch.stack([a @ b, a @ a, b @ b])
+
+    return _tiles.over_tiles(len(r_z), r_z.device, lambda: (r_z.new_zeros(3),), add)[0]
+
+
+def _differentiable_products(z: Tensor, s: Tensor, r_z: Tensor, r_s: Tensor) -> Tensor:
+    """Return what :func:`_products` does, tiles being computed again for the gradient instead of kept."""
     n = z.shape[0]
-    r_z, r_s = (centering.offsets(_row_sums(x.detach())) for x in (z, s))
     # one split instead of many slices: the gradient of a slice is as long as z, that of a split as long as a part
     starts = sorted({i.start for i, _ in _tiles.pairs(n, z.device)})
     lengths = [stop - start for start, stop in pairwise([*starts, n])]
@@ -212,10 +241,7 @@ def _inner_products(
         rows = (z_part[i.start], z_part[j.start], s_part[i.start], s_part[j.start])
         tile = _tiles.recomputed(partial(_tile, same=i == j), *rows, r_z[i], r_z[j], r_s[i], r_s[j])
         total = total + (tile if i == j else 2 * tile)
-    on_diagonal = 4 * torch.stack([(r_z * r_s).sum(), (r_z * r_z).sum(), (r_s * r_s).sum()])
-    total = (total - (1 - centering.diagonal) * on_diagonal) / centering.divisor(n)
-    zs, zz, ss = total
-    return _InnerProducts(zs, zz, ss, dtype)
+    return total
 
 
 def _tile(*parts: Tensor, same: bool) -> Tensor:
@@ -226,16 +252,25 @@ def _tile(*parts: Tensor, same: bool) -> Tensor:
     return torch.stack([a @ b, a @ a, b @ b])
 
 
-def _row_sums(x: Tensor) -> Tensor:
-    return _tiles.row_sums(x, lambda rows, columns: _distances(x[rows], x[columns], same=rows == columns))
+def _distance_tiles(x: Tensor) -> _Tile:
+    """Return a function of rows and columns that gives that block of the matrix of distances."""
+    if x.shape[1] == 1:
+        return lambda rows, columns: (x[rows] - x[columns].mT).abs_()
+    scale = (x - x.median(dim=0).values).square().sum(1).median().sqrt()
+    factors = exponents_of(x, scale) if bool(scale > 0) else None
+
+    def tile(rows: slice, columns: slice) -> Tensor:
+        if factors is None:
+            return _distances(x[rows], x[columns], same=rows == columns)
+        product = (factors[0][rows] @ factors[1][columns].mT).clamp_(max=0).mul_(-2 * scale * scale).sqrt_()
+        return product.fill_diagonal_(0) if rows == columns else product
+
+    return tile
 
 
 def _distances(x: Tensor, y: Tensor, *, same: bool) -> Tensor:
     """Distances between two blocks of rows; `same` on the diagonal, where both are the same rows."""
-    if same:
-        return euclidean_distances(x)
-    squares = squared_distances(x, y)
-    return safe_sqrt(squares) if squares.requires_grad else squares.sqrt_()
+    return euclidean_distances(x) if same else safe_sqrt(squared_distances(x, y))
 
 
 def _root(square: Tensor) -> Tensor:

@@ -20,8 +20,10 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence import _gpu, _tiles
+from frhsic.dependence._gram import Gram
 from frhsic.dependence._inputs import kernel_or_median, paired_rows, working_copy
 from frhsic.dependence.grams import unbiased_from_sums
+from frhsic.dependence.moments import pair_sums, pull_back, weighted_sums
 from frhsic.kernels import Column, Gaussian, Kernel, Sum
 
 
@@ -272,41 +274,48 @@ class _TiledHSIC(torch.autograd.Function):
             if on_gpu is not None:
                 to_z = upstream * on_gpu.gradient(b, joint, cross, k_total).to(z.dtype)
             else:
-                (x, k), (y, l) = (_rows_and_entries(rows, kernel) for rows, kernel in zip((z, s), ctx.kernels))
+                k, l = (_gram(x, kernel) for x, kernel in zip((z, s), ctx.kernels))
                 if ctx.needs_input_grad[0]:
-                    tile = _cotangent(y, l, b, w, (joint, cross, k_total), ctx.skip_diagonal)
-                    to_z = upstream * _tiles.pull_back(x, k, tile).to(z.dtype)
+                    tile = _cotangent(l, b, w, (joint, cross, k_total), ctx.skip_diagonal)
+                    to_z = upstream * pull_back(k, tile).to(z.dtype)
                 if ctx.needs_input_grad[1]:
-                    tile = _cotangent(x, k, a, w, (joint, cross, l_total), ctx.skip_diagonal)
-                    to_s = upstream * _tiles.pull_back(y, l, tile).to(s.dtype)
+                    tile = _cotangent(k, a, w, (joint, cross, l_total), ctx.skip_diagonal)
+                    to_s = upstream * pull_back(l, tile).to(s.dtype)
         if torch.is_grad_enabled():  # with create_graph=True, a second derivative must raise instead of being wrong
             to_z, to_s = (_ends_here(gradient, z, s, upstream) for gradient in (to_z, to_s))
         return to_z, to_s, None, None, None, None
 
 
-def _tile_sums(z: Tensor, s: Tensor, kernels: tuple[Kernel, Kernel], w: Tensor, skip_diagonal: bool) -> _tiles.Sums:
-    (x, k), (y, l) = (_rows_and_entries(rows, kernel) for rows, kernel in zip((z, s), kernels))
-    return _tiles.sums(x, y, k, l, w, skip_diagonal=skip_diagonal)
+def _gram(x: Tensor, kernel: Kernel) -> Gram:
+    return Gram.without_factor(working_copy(x, kernel), kernel)
 
 
-def _rows_and_entries(x: Tensor, kernel: Kernel) -> tuple[Tensor, _tiles.Entries]:
-    x = working_copy(x, kernel)
-    return x, _tiles.entries(x, kernel)
+def _tile_sums(
+    z: Tensor, s: Tensor, kernels: tuple[Kernel, Kernel], w: Tensor, skip_diagonal: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return Σ w_i w_j K_ij L_ij, Kw and Lw, up to constants that are added to the kernels and that HSIC ignores."""
+    if bool((w != w[0]).any()):
+        return weighted_sums(_gram(z, kernels[0]), _gram(s, kernels[1]), w)
+    k, l = (Gram.of(working_copy(x, kernel), kernel) for x, kernel in zip((z, s), kernels))
+    sums = pair_sums(k, l)
+    joint, a, b = sums.joint, sums.k.rows, sums.l.rows
+    if skip_diagonal:
+        joint, a, b = joint - sums.k.diagonal @ sums.l.diagonal, sums.k.off_diagonal_rows, sums.l.off_diagonal_rows
+    return joint * w[0] ** 2, a * w[0], b * w[0]
 
 
 def _cotangent(
-    y: Tensor, l: _tiles.Entries, b: Tensor, w: Tensor, partials: tuple[Tensor, Tensor, Tensor], skip_diagonal: bool
+    l: Gram, b: Tensor, w: Tensor, partials: tuple[Tensor, Tensor, Tensor], skip_diagonal: bool
 ) -> Callable[[slice, slice], Tensor]:
-    """Return tiles of the gradient with respect to K, given the rows y, the kernel l and the row sums b of L.
+    """Return tiles of the gradient with respect to K, given the matrix L and its row sums b.
 
     `partials` are the derivatives of the statistic with respect to the joint sum, the cross sum and the total of K.
     """
     joint, cross, total = partials
-    shift = cross / 2 * b  # half for either row of a pair
+    shift = cross / 2 * b + total / 2  # half for either row of a pair
 
     def tile(rows: slice, columns: slice) -> Tensor:
-        outer = joint * l(y[rows], y[columns])
-        outer = outer.add_(shift[rows, None]).add_(shift[columns] + total)
+        outer = l.tile(rows, columns).mul_(joint).add_(shift[rows, None]).add_(shift[columns])
         outer = outer.mul_(w[rows, None]).mul_(w[columns])
         return outer.fill_diagonal_(0) if skip_diagonal and rows == columns else outer
 

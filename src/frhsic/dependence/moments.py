@@ -14,88 +14,26 @@ where :math:`a_i` are the row sums. All sums are in float64; counts are Python i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
 from frhsic.dependence import _gpu
-from frhsic.dependence._tiles import add_rows, entries, over_tiles, pairs
+from frhsic.dependence._gram import THIN, Gram
+from frhsic.dependence._tiles import add_rows, over_tiles
 from frhsic.dependence.grams import unbiased_from_sums
-from frhsic.dependence.operators import pivoted_cholesky
-from frhsic.kernels import Kernel
+from frhsic.kernels import Gaussian
 
 if TYPE_CHECKING:
     from frhsic.dependence._gpu.matrices import One as OnGPU
-
-THIN = 64
-"""Largest number of columns of a factor that replaces its Gram matrix."""
-
-FEW_ROWS = 512
-"""Up to this many rows a pass over the pairs is quicker than a search for a factor."""
 
 CUBE_ROWS, VECTORS = 2048, 64
 """Rows above which the trace of a cube is estimated, and the number of random vectors for it."""
 
 PANEL = 1024
 """Rows of a Gram matrix that :func:`cubic_sums` multiplies at once."""
-
-
-@dataclass(frozen=True)
-class Gram:
-    r"""A Gram matrix of which only tiles are computed.
-
-    Attributes
-    ----------
-    x
-        Rows in float64, detached, of shape (n, d).
-    kernel
-        The kernel.
-    shifted
-        Whether k − 1 is summed in place of k; centring removes the constant. This keeps digits where the kernel is
-        nearly constant, and only takes longer elsewhere (``expm1``, not ``exp``).
-    factor
-        A matrix G of at most :data:`THIN` columns with :math:`K = GG^\top` up to rounding, or None. It exists in one
-        dimension, for linear kernels and for few distinct values; sums then take O(n) time.
-    single
-        Whether the rows were given in float32, so that a GPU may sum entries of that precision.
-    """
-
-    x: Tensor
-    kernel: Kernel
-    shifted: bool
-    factor: Tensor | None
-    single: bool = False
-
-    @classmethod
-    def of(cls, x: Tensor, kernel: Kernel, *, single: bool = False) -> Gram:
-        """Return the Gram matrix of the rows of x, which are in float64 and detached."""
-        flat = entries(x, kernel) is not kernel
-        return cls(x, kernel, flat, None if flat or len(x) <= FEW_ROWS else _thin_factor(x, kernel), single)
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.x)
-
-    @property
-    def offset(self) -> float:
-        """The constant that :meth:`tile` and :meth:`diagonal` subtract."""
-        return self.kernel.offset if self.shifted else 0.0
-
-    def tile(self, rows: slice, columns: slice) -> Tensor:
-        """Return a block of the matrix minus the offset."""
-        return (self.kernel.shifted if self.shifted else self.kernel)(self.x[rows], self.x[columns])
-
-    def centered_tile(self, row_sums: Tensor, rows: slice, columns: slice) -> Tensor:
-        r"""Return a block of :math:`HKH`, given the row sums of the matrix minus its offset."""
-        means = row_sums / self.n
-        return self.tile(rows, columns) - means[rows][:, None] - (means[columns] - means.mean())
-
-    def diagonal(self) -> Tensor:
-        """Return the diagonal minus the offset."""
-        return self.kernel.diagonal(self.x) - self.offset
 
 
 class GramSums(NamedTuple):
@@ -109,6 +47,12 @@ class GramSums(NamedTuple):
     def off_diagonal_rows(self) -> Tensor:
         """Row sums without the diagonal, of shape (n,)."""
         return self.rows - self.diagonal
+
+    @property
+    def centers(self) -> Tensor:
+        r"""The :math:`c_i` of :math:`\tilde K_{ij} = K_{ij} - c_i - c_j`, of shape (n,)."""
+        means = self.rows / len(self.rows)
+        return means - means.mean() / 2
 
     @property
     def centered(self) -> CenteredGram:
@@ -187,22 +131,85 @@ def pair_sums(k: Gram, l: Gram) -> PairSums:
     return PairSums(joint, GramSums(k_rows, k.diagonal(), k_squares), GramSums(l_rows, l.diagonal(), l_squares))
 
 
-def centered_products(k: Gram, l: Gram, sums: PairSums) -> tuple[Tensor, Tensor]:
-    r"""Return :math:`\sum_j \tilde K_{ij} \tilde L_{ij}` and :math:`\sum_{i \ne j} \tilde K_{ij}^2 \tilde L_{ij}^2`.
+def weighted_sums(k: Gram, l: Gram, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Return :math:`\sum_{ij} w_i w_j K_{ij} L_{ij}`, :math:`Kw` and :math:`Lw` in one pass over the pairs."""
 
-    The first has shape (n,), the second is 0-d. This takes a second pass over the pairs, which centres both matrices
-    tile by tile with the row sums of the first pass.
+    def start() -> tuple[Tensor, ...]:
+        return w.new_zeros(()), torch.zeros_like(w), torch.zeros_like(w)
+
+    def add(rows: slice, columns: slice, joint: Tensor, k_rows: Tensor, l_rows: Tensor) -> None:
+        k_tile, l_tile = k.tile(rows, columns), l.tile(rows, columns)
+        _add_product(k_rows, k_tile, w, rows, columns)
+        _add_product(l_rows, l_tile, w, rows, columns)
+        joint += (1 if rows == columns else 2) * (w[rows] @ (k_tile.mul_(l_tile) @ w[columns]))
+
+    joint, k_rows, l_rows = over_tiles(k.n, k.x.device, start, add)
+    return joint, k_rows, l_rows
+
+
+def pull_back(k: Gram, cotangent: Callable[[slice, slice], Tensor]) -> Tensor:
+    r"""Return the gradient with respect to the rows of a symmetric function of their Gram matrix.
+
+    `cotangent(rows, columns)` gives a tile of the function's gradient C with respect to K. Each tile of K is computed
+    again, so memory is O(n) plus one tile. The gradient of a Gaussian is :math:`\sum_j C_{ij} K_{ij} (x_j - x_i) /
+    \sigma^2`, twice. Other tiles are differentiated by themselves.
     """
+    x = k.x
 
-    def add(rows: slice, columns: slice, of_rows: Tensor, squares: Tensor) -> None:
-        product = k.centered_tile(sums.k.rows, rows, columns) * l.centered_tile(sums.l.rows, rows, columns)
-        times = add_rows(of_rows, product, rows, columns)
-        squares += times * _inner(product, product)
+    def add(rows: slice, columns: slice, gradient: Tensor) -> None:
+        outer = cotangent(rows, columns)
+        with torch.enable_grad():
+            left, right = x[rows].requires_grad_(), x[columns].requires_grad_()
+            tile = k.kernel(left, right)
+        to_left, to_right = torch.autograd.grad(tile, (left, right), outer)
+        times = 1 if rows == columns else 2  # the tile and its mirror image
+        gradient[rows] += times * to_left
+        gradient[columns] += times * to_right
+
+    def add_gaussian(rows: slice, columns: slice, gradient: Tensor, total: Tensor) -> None:
+        outer = cotangent(rows, columns).mul_(k.tile(rows, columns).add_(k.offset))
+        add_rows(total, outer, rows, columns)
+        _add_product(gradient, outer, x, rows, columns)
+
+    if not isinstance(k.kernel, Gaussian) or k.exponents is None:
+        return over_tiles(k.n, x.device, lambda: (torch.zeros_like(x),), add)[0]
+    gradient, total = over_tiles(k.n, x.device, lambda: (torch.zeros_like(x), x.new_zeros(k.n)), add_gaussian)
+    return (gradient - total[:, None] * x) * (2 / k.kernel.bandwidth**2)
+
+
+def product_rows(k: Gram, l: Gram, sums: PairSums) -> Tensor:
+    r"""Return :math:`\sum_j \tilde K_{ij} \tilde L_{ij}`, of shape (n,).
+
+    With a thin factor G of one matrix this is the diagonal of :math:`\tilde K \tilde G \tilde G^\top`. Otherwise it
+    takes a second pass over the pairs, which centres both matrices tile by tile.
+    """
+    thin, other = (k, l) if l.factor is None else (l, k)
+    if thin.factor is not None:
+        factor = _centered(thin.factor)
+        return (_centered(_times(other, factor)) * factor).sum(1)
+    return _over_products(k, l, sums, k.x.new_zeros(k.n), add_rows)
+
+
+def squared_products(k: Gram, l: Gram, sums: PairSums) -> Tensor:
+    r"""Return :math:`\sum_{i \ne j} \tilde K_{ij}^2 \tilde L_{ij}^2`, 0-d, by a second pass over the pairs."""
+
+    def add(total: Tensor, product: Tensor, rows: slice, columns: slice) -> None:
+        total += (1 if rows == columns else 2) * _inner(product, product)
         if rows == columns:
-            squares -= product.diagonal().square().sum()
+            total -= product.diagonal().square().sum()
 
-    of_rows, squares = over_tiles(k.n, k.x.device, lambda: (k.x.new_zeros(k.n), k.x.new_zeros(())), add)
-    return of_rows, squares
+    return _over_products(k, l, sums, k.x.new_zeros(()), add)
+
+
+def _over_products(k: Gram, l: Gram, sums: PairSums, total: Tensor, add: Callable[..., object]) -> Tensor:
+    """Return `total` after `add(total, tile, rows, columns)` for every tile of the product of both centred matrices."""
+    of_k, of_l = sums.k.centers, sums.l.centers
+
+    def add_tile(rows: slice, columns: slice, total: Tensor) -> None:
+        product = k.centered_tile(of_k, rows, columns).mul_(l.centered_tile(of_l, rows, columns))
+        add(total, product, rows, columns)
+
+    return over_tiles(k.n, k.x.device, lambda: (torch.zeros_like(total),), add_tile)[0]
 
 
 class CubicSums(NamedTuple):
@@ -222,34 +229,55 @@ class CubicSums(NamedTuple):
 def cubic_sums(k: Gram, sums: GramSums) -> CubicSums:
     r"""Return the sums of degree three of :math:`\tilde K`, in O(n) memory.
 
-    The trace of the cube takes O(n) time with a thin factor. Up to :data:`CUBE_ROWS` rows it multiplies panels of rows,
-    O(n³); above, it is the mean of :math:`g^\top A^3 g` over random signs g of a fixed seed, O(n²). The other sums take
-    one pass over the pairs.
+    With a thin factor of r columns they take O(n r³) time. Otherwise the trace of the cube multiplies panels of rows up
+    to :data:`CUBE_ROWS` rows, O(n³); above, it is the mean of :math:`g^\top A^3 g` over random signs g of a fixed seed,
+    O(n²). The other sums take one pass over the pairs.
     """
-    d = sums.centered.diagonal
     on_gpu = _gpu.one(k.x, k.kernel) if k.single else None
     if on_gpu is not None:
         return _cubic_sums_on_gpu(k, on_gpu, sums)
-    cubes, weighted, quadratic = (k.x.new_zeros(()) for _ in range(3))
-    for rows, columns in pairs(k.n, k.x.device):
-        tile = k.centered_tile(sums.rows, rows, columns)
-        squares, times = tile * tile, 1 if rows == columns else 2
-        cubes += times * _inner(squares, tile)
-        weighted += d[rows] @ squares.sum(1)
-        if rows != columns:
-            weighted += squares.sum(0) @ d[columns]
-        quadratic += times * (d[rows] @ (tile @ d[columns]))
-    return CubicSums(_trace_of_cube(k, sums), cubes, (d * d) @ d, weighted, quadratic)
+    if k.factor is not None:
+        return _cubic_sums_of_factor(_centered(k.factor), sums.centered.diagonal)
+    d, centers = sums.centered.diagonal, sums.centers
+    signs = _signs(k) if k.n > CUBE_ROWS else k.x.new_zeros(k.n, 0)
+
+    def start() -> tuple[Tensor, ...]:
+        return k.x.new_zeros(2), k.x.new_zeros(k.n), torch.zeros_like(signs)
+
+    def add(rows: slice, columns: slice, totals: Tensor, of_squares: Tensor, product: Tensor) -> None:
+        tile = k.centered_tile(centers, rows, columns)
+        squares = tile * tile
+        times = add_rows(of_squares, squares, rows, columns)
+        totals[0] += times * _inner(squares, tile)
+        totals[1] += times * (d[rows] @ (tile @ d[columns]))
+        _add_product(product, tile, signs, rows, columns)
+
+    (cubes, quadratic), of_squares, product = over_tiles(k.n, k.x.device, start, add)
+    trace = _quadratic_form(k, _centered(product)) / VECTORS if k.n > CUBE_ROWS else _trace_of_cube(k, centers)
+    return CubicSums(trace, cubes, (d * d) @ d, d @ of_squares, quadratic)
+
+
+def _cubic_sums_of_factor(f: Tensor, d: Tensor) -> CubicSums:
+    r"""Return the sums for :math:`A = FF^\top`; :math:`\sum A_{ij}^3 = \sum_{abc} (\sum_i f_{ia} f_{ib} f_{ic})^2`."""
+    small = f.mT @ f
+    triples = f.new_zeros(f.shape[1] ** 2, f.shape[1])
+    for part in torch.split(f, max(1, PANEL * THIN // max(1, f.shape[1]))):
+        triples += (part[:, :, None] * part[:, None, :]).flatten(1).mT @ part
+    trace, cubes = _inner(small @ small, small), _inner(triples, triples)
+    return CubicSums(trace, cubes, (d * d) @ d, d @ ((f @ small) * f).sum(1), (f.mT @ d).square().sum())
 
 
 def _cubic_sums_on_gpu(k: Gram, on_gpu: OnGPU, sums: GramSums) -> CubicSums:
     d = sums.centered.diagonal
-    a = sums.rows / k.n
-    cubes, weighted, quadratic = on_gpu.cubes(a - a.mean() / 2 + k.offset / 2, d)
-    if on_gpu.multiplies:
-        trace = _trace_of_cube(k, sums, lambda b: _centered(on_gpu.times(_centered(b))))
+    cubes, weighted, quadratic = on_gpu.cubes(sums.centers + k.offset / 2, d)
+    if k.factor is not None:
+        trace = _cubic_sums_of_factor(_centered(k.factor), d).trace
+    elif k.n <= CUBE_ROWS:
+        trace = _trace_of_cube(k, sums.centers)
     else:
-        trace = _trace_of_cube(k, sums)
+        times = on_gpu.times if on_gpu.multiplies else partial(_times, k)
+        once = _centered(times(_centered(_signs(k))))
+        trace = _inner(once, times(once)) / VECTORS
     cubed = (d * d) @ d  # of the diagonal: each sum above is over distinct rows
     return CubicSums(trace, cubes + cubed, cubed, weighted + cubed, quadratic + cubed)
 
@@ -258,44 +286,48 @@ def _centered(b: Tensor) -> Tensor:
     return b - b.mean(dim=0)
 
 
-def _trace_of_cube(k: Gram, sums: GramSums, times: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-    if k.factor is not None:
-        centered = _centered(k.factor)
-        small = centered.mT @ centered
-        return _inner(small @ small, small)
-    if k.n > CUBE_ROWS:
-        times = times or (lambda b: _centered_times(k, sums, b))
-        signs = torch.randint(2, (k.n, VECTORS), generator=torch.Generator().manual_seed(0)).to(k.x) * 2 - 1
-        once = times(signs)
-        return _inner(once, times(once)) / VECTORS
+def _trace_of_cube(k: Gram, centers: Tensor) -> Tensor:
     trace = k.x.new_zeros(())
     panels = [slice(i, min(i + PANEL, k.n)) for i in range(0, k.n, PANEL)]
     for first, rows in enumerate(panels):
-        left = k.centered_tile(sums.rows, rows, slice(0, k.n))
+        left = k.centered_tile(centers, rows, slice(0, k.n))
         for columns in panels[first:]:
-            right = left if columns == rows else k.centered_tile(sums.rows, columns, slice(0, k.n))
+            right = left if columns == rows else k.centered_tile(centers, columns, slice(0, k.n))
             trace += (1 if columns == rows else 2) * _inner(left @ right.mT, left[:, columns])
     return trace
 
 
-def _centered_times(k: Gram, sums: GramSums, b: Tensor) -> Tensor:
-    product = torch.zeros_like(b)
-    for rows, columns in pairs(k.n, k.x.device):
-        tile = k.centered_tile(sums.rows, rows, columns)
-        product[rows] += tile @ b[columns]
-        if rows != columns:
-            product[columns] += tile.mT @ b[rows]
-    return product
+def _signs(k: Gram) -> Tensor:
+    """Return random signs of a fixed seed, of shape (n, :data:`VECTORS`)."""
+    return torch.randint(2, (k.n, VECTORS), generator=torch.Generator().manual_seed(0)).to(k.x) * 2 - 1
 
 
-def _thin_factor(x: Tensor, kernel: Kernel) -> Tensor | None:
-    """Return a factor of the Gram matrix, complete up to rounding, if it has few columns."""
-    some = x[:: max(1, len(x) // FEW_ROWS)]
-    _, left = pivoted_cholesky(kernel, some, tolerance=1e-15, max_rank=16)
-    if left > 1e-3:  # many columns are missing
-        return None
-    factor, _ = pivoted_cholesky(kernel, x, tolerance=1e-15, max_rank=THIN)
-    return factor if factor.shape[1] < THIN else None
+def _add_product(product: Tensor, tile: Tensor, b: Tensor, rows: slice, columns: slice) -> None:
+    """Add to the rows of a product with b what a tile and its mirror image give."""
+    product[rows] += tile @ b[columns]
+    if rows != columns:
+        product[columns] += tile.mT @ b[rows]
+
+
+def _times(k: Gram, b: Tensor) -> Tensor:
+    """Return the Gram matrix minus its offset, times b."""
+    if k.factor is not None:
+        return k.factor @ (k.factor.mT @ b)
+
+    def add(rows: slice, columns: slice, product: Tensor) -> None:
+        _add_product(product, k.tile(rows, columns), b, rows, columns)
+
+    return over_tiles(k.n, k.x.device, lambda: (torch.zeros_like(b),), add)[0]
+
+
+def _quadratic_form(k: Gram, b: Tensor) -> Tensor:
+    r"""Return :math:`\operatorname{tr}(b^\top K b)`."""
+
+    def add(rows: slice, columns: slice, total: Tensor) -> None:
+        times = 1 if rows == columns else 2
+        total += times * _inner(k.tile(rows, columns) @ b[columns], b[rows])
+
+    return over_tiles(k.n, k.x.device, lambda: (b.new_zeros(()),), add)[0]
 
 
 def _sums_of_factor(gram: Gram, factor: Tensor) -> GramSums:

@@ -11,8 +11,9 @@ import torch
 from scipy.special import ndtr
 from torch import Tensor
 
+from frhsic.dependence._gram import Gram
 from frhsic.dependence._inputs import kernel_or_median, paired_rows, working_copy
-from frhsic.dependence.moments import CubicSums, Gram, PairSums, centered_products, cubic_sums, pair_sums
+from frhsic.dependence.moments import CubicSums, PairSums, cubic_sums, pair_sums, product_rows
 from frhsic.independence.null_moments import permutation_mean_variance, permutation_third_moment
 from frhsic.independence.result import IndependenceResult
 from frhsic.kernels import Kernel, default_gaussian
@@ -129,7 +130,7 @@ class GramPair:
         """
         if epsilon is None:
             return None, None
-        rows, _ = centered_products(self.k, self.l, self.sums)
+        rows = product_rows(self.k, self.l, self.sums)
         error = float(2 * (rows / self.n).std()) / math.sqrt(self.n)
         excess = float(self.sums.unbiased) - epsilon
         if error == 0:

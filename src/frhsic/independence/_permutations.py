@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from frhsic.dependence._gram import Gram
 from frhsic.dependence._tiles import pairs
-from frhsic.dependence.moments import Gram, GramSums
+from frhsic.dependence.moments import GramSums
 from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.independence._gram_pair import GramPair
 
@@ -79,10 +80,10 @@ def tie_slack(pair: GramPair, algorithm: Algorithm) -> float:
 
 @dataclass(frozen=True)
 class _Side:
-    """One variable: its Gram matrix, row sums, norm of the centred matrix, and its thin factor, if it has one."""
+    """One variable: its Gram matrix, centres, norm of the centred matrix, and its thin factor, if it has one."""
 
     gram: Gram
-    row_sums: Tensor
+    centers: Tensor
     norm: float
     factor: Tensor | None
     left_out: float  # trace of the centred Gram matrix minus that of the factor
@@ -138,21 +139,21 @@ def _side(gram: Gram, sums: GramSums) -> _Side:
     norm, trace = math.sqrt(float(centered.squares)), float(centered.trace)
     whole = float(kernel.diagonal(x).sum())
     if trace <= 0 or whole <= 0:  # constant: the centred matrix is zero
-        return _Side(gram, sums.rows, norm, x.new_zeros((n, 0)), 0.0)
+        return _Side(gram, sums.centers, norm, x.new_zeros((n, 0)), 0.0)
     factor, left_out = gram.factor, 0.0
     if factor is None:
         most = min(max(n // 8, 64), 512)
         factor, share = pivoted_cholesky(kernel, x, tolerance=TOLERANCE * trace / whole, max_rank=most)
         left_out = share * whole
         if left_out > 2 * TOLERANCE * trace:
-            return _Side(gram, sums.rows, norm, None, 0.0)
+            return _Side(gram, sums.centers, norm, None, 0.0)
     factor = factor - factor.mean(dim=0)
     # the same matrix in fewer columns: rotate to principal axes, and drop the last ones up to the tolerance
     values, axes = torch.linalg.eigh(factor.mT @ factor)
     dropped = values.clamp_min(0).cumsum(0)
     kept = dropped > TOLERANCE * trace
     left_out += float(torch.where(kept, 0, dropped).max())
-    return _Side(gram, sums.rows, norm, factor @ axes[:, kept], left_out)
+    return _Side(gram, sums.centers, norm, factor @ axes[:, kept], left_out)
 
 
 def _by_factors(a: Tensor, b: Tensor, error: float) -> Algorithm:
@@ -213,6 +214,6 @@ class _Tiles:
         gram = self.side.gram
         for rows, columns in pairs(gram.n, gram.x.device):
             if self.centered:
-                yield rows, columns, gram.centered_tile(self.side.row_sums, rows, columns)
+                yield rows, columns, gram.centered_tile(self.side.centers, rows, columns)
             else:
                 yield rows, columns, gram.tile(rows, columns)

@@ -25,7 +25,8 @@ from scipy.special import gammainc, gammaincc, gammaincinv
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence.moments import Gram, GramSums, PairSums, centered_products
+from frhsic.dependence._gram import Gram
+from frhsic.dependence.moments import GramSums, PairSums, product_rows
 from frhsic.independence._gram_pair import GramPair, gram_pair
 from frhsic.independence.null_moments import pearson_parameters
 from frhsic.intervals import Interval
@@ -306,7 +307,7 @@ def _own(gram: Gram, sums: GramSums) -> tuple[float, Tensor]:
 
 def _influence(k: Gram, l: Gram, sums: PairSums) -> Tensor:
     r"""Return the influence of each row up to a constant, :math:`\frac2n \sum_j \tilde K_{ij} \tilde L_{ij}`."""
-    rows, _ = centered_products(k, l, sums)
+    rows = product_rows(k, l, sums)
     return 2 * rows / k.n
 
 

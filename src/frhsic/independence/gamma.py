@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from scipy.special import gammaincc, gammainccinv
 
-from frhsic.dependence.moments import centered_products
+from frhsic.dependence.moments import squared_products
 from frhsic.independence._gram_pair import GramPair, gram_pair
 from frhsic.independence.null_moments import gretton_moments, pearson_parameters
 from frhsic.independence.result import IndependenceResult, require_level
@@ -109,7 +109,7 @@ def _gretton(pair: GramPair) -> tuple[float, float]:
         gram.offset + float(sums.off_diagonal_rows.sum()) / (n * (n - 1))
         for gram, sums in ((pair.k, pair.sums.k), (pair.l, pair.sums.l))
     ]
-    _, squares = centered_products(pair.k, pair.l, pair.sums)
+    squares = squared_products(pair.k, pair.l, pair.sums)
     return gretton_moments(means[0], means[1], float(squares), n)
 
 

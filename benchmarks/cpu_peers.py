@@ -1,0 +1,304 @@
+"""HSIC, distance correlation, the gamma test and an audit on a CPU beside hyppo, dcor, causal-learn and KeOps.
+
+    python benchmarks/cpu_peers.py                     # every comparison; writes results/cpu_peers.json
+    python benchmarks/cpu_peers.py --only hsic,gamma   # some of them; the records of the others stay
+
+Both sides run in this process, in turns, on the same rows. After one small call each (for just-in-time compilers), each
+side is timed `--repeats` times, and the smallest CPU time counts: other work on the machine disturbs it less than the
+time on the clock. Memory is the highest resident memory above what was resident before the call (Linux). The program
+prints by how much the two numbers differ, and says where a peer computes another number. It names peers that are not
+installed and leaves them out; `make benchmark` brings them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+THREADS = "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"
+if __name__ == "__main__":  # before the libraries read them
+    os.environ.update(dict.fromkeys(THREADS, os.environ.get("OMP_NUM_THREADS", "1")))
+
+import numpy as np  # noqa: E402  # after the numbers of threads
+import torch  # noqa: E402
+
+from frhsic import audit  # noqa: E402
+from frhsic.dependence import distance_correlation, hsic  # noqa: E402
+from frhsic.independence import gamma_test  # noqa: E402
+from frhsic.kernels import Gaussian  # noqa: E402
+
+RESULTS = Path(__file__).parent / "results" / "cpu_peers.json"
+PEERS = {"hyppo": "hyppo", "dcor": "dcor", "causal-learn": "causallearn", "KeOps": "pykeops"}
+Rows = np.ndarray
+Call = Callable[[Rows, Rows], float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One call of ours beside one of a peer: the size, and what to know about the peer's number."""
+
+    section: str
+    task: str
+    peer: str
+    n: int
+    columns: int
+    ours: Call
+    theirs: Callable[[], Call]
+    note: str = ""
+    same: bool = True
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="hsic,distance,gamma,audit", help="sections, separated by commas")
+    parser.add_argument("--columns", type=int, nargs="+", default=[1, 50], help="columns of Z")
+    parser.add_argument("--scale", type=float, default=1.0, help="multiplies all numbers of rows")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args(argv)
+    sections = options.only.split(",")
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    for peer, module in PEERS.items():
+        if find_spec(module) is None:
+            print(f"{peer} is not installed and is left out; `make benchmark` brings it.")
+    old = json.loads(options.out.read_text())["records"] if options.out.exists() else []
+    again = {(section, columns) for section in sections for columns in options.columns}
+    records = [record for record in old if (record["section"], record["columns"]) not in again]
+    heads = f"{'ours s':>8}{'peer s':>8}{'ratio':>8}{'MB':>6}{'MB':>7}"
+    print(f"{'task':<44}{'n':>7}{'d':>4}  {'peer':<13}{heads}  difference")
+    names = [name for name, module in PEERS.items() if find_spec(module) is not None]
+    versions = {name: version("pykeops" if name == "KeOps" else name) for name in names}
+    content = {"threads": torch.get_num_threads(), "torch": torch.__version__, "machine": processor()}
+    for comparison in comparisons(options.scale):
+        chosen = comparison.section in sections and comparison.columns in options.columns
+        if chosen and comparison.peer in names:
+            records.append(measured(comparison, options.repeats))
+            print(line(records[-1]), flush=True)
+            options.out.write_text(json.dumps({**content, "peers": versions, "records": records}, indent=1) + "\n")
+
+
+def sample(n: int, columns: int, strength: float = 0.05) -> tuple[Rows, Rows]:
+    """Standardised columns, as causal-learn makes them; s depends weakly on the first of z."""
+    rng = np.random.default_rng(n + columns)
+    z = rng.standard_normal((n, columns))
+    s = strength * z[:, :1] + rng.standard_normal((n, 1))
+    return tuple((x - x.mean(0)) / x.std(0, ddof=1) for x in (z, s))  # type: ignore[return-value]  # two of them
+
+
+def comparisons(scale: float) -> Iterator[Comparison]:
+    def rows(n: int) -> int:
+        return max(60, int(scale * n))
+
+    for d in (1, 50):
+        n, w = rows(5000), math.sqrt(d)
+        habit = "divided by the norms, without bias; the bandwidth of Z is used for S"
+        yield Comparison("hsic", "HSIC, default bandwidths", "hyppo", n, d, ours_hsic(), hyppo_hsic, habit, same=False)
+        yield Comparison(
+            "hsic", "HSIC divided by its norms", "hyppo", n, d, ours_effect(w), lambda w=w: hyppo_given(w), "its root"
+        )
+        yield Comparison(
+            "hsic", "HSIC", "causal-learn", n, d, ours_hsic(w), lambda w=w: causal_learn_hsic(w), "times n²"
+        )
+        yield Comparison("hsic", "HSIC", "KeOps", n, d, ours_hsic(w), lambda w=w: keops_hsic(w))
+    memory = "holds n² d numbers, hence the smaller n"
+    yield Comparison(
+        "distance", "distance correlation", "dcor", rows(5000), 1, ours_distance, dcor_distance, "O(n log n)"
+    )
+    yield Comparison("distance", "distance correlation", "dcor", rows(2000), 50, ours_distance, dcor_distance, memory)
+    for d in (1, 50):
+        n, w = rows(10_000), math.sqrt(d)
+        two, three = ours_gamma(w, "permutation"), ours_gamma(w, "pearson")
+        peer = "p-value of a gamma with the moments of the limit"
+        yield Comparison(
+            "gamma", "gamma test, two moments", "causal-learn", n, d, two, lambda w=w: causal_learn_test(w), peer
+        )
+        yield Comparison(
+            "gamma", "gamma test (default)", "causal-learn", n, d, three, lambda w=w: causal_learn_test(w), peer
+        )
+    part = "p-value and distance correlation alone"
+    yield Comparison(
+        "audit", "audit of a score", "hyppo", rows(5000), 1, ours_audit, hyppo_dcor_audit, part, same=False
+    )
+
+
+# --- ours -----------------------------------------------------------------------------------------------------------
+
+
+def ours_hsic(width: float | None = None) -> Call:
+    kernels = (None, None) if width is None else (Gaussian(width), Gaussian(1.0))
+    return lambda z, s: float(hsic(z, s, *kernels))
+
+
+def ours_effect(width: float) -> Call:
+    return lambda z, s: gamma_test(z, s, Gaussian(width), Gaussian(width), moments="permutation").effect_size
+
+
+def ours_distance(z: Rows, s: Rows) -> float:
+    return float(distance_correlation(z, s))
+
+
+def ours_gamma(width: float, moments: Any) -> Call:
+    return lambda z, s: gamma_test(z, s, Gaussian(width), Gaussian(1.0), moments=moments).pvalue
+
+
+def ours_audit(z: Rows, s: Rows) -> float:
+    return float(len(audit(1 / (1 + np.exp(-z[:, 0])), s[:, 0]).attributes))
+
+
+# --- the peers ------------------------------------------------------------------------------------------------------
+
+
+def hyppo_hsic() -> Call:
+    from hyppo.independence import Hsic
+
+    return lambda z, s: float(Hsic().statistic(z, s))
+
+
+def hyppo_given(width: float) -> Call:
+    from hyppo.independence import Hsic
+
+    return lambda z, s: float(Hsic(bias=True, gamma=1 / (2 * width**2)).statistic(z, s)) ** 2  # it gives the root
+
+
+def causal_learn_hsic(width: float) -> Call:
+    from causallearn.utils.KCI.KCI import KCI_UInd
+
+    def call(z: Rows, s: Rows) -> float:
+        test = KCI_UInd(est_width="manual", kwidthx=width, kwidthy=1.0)
+        return float(test.HSIC_V_statistic(*test.kernel_matrix(z, s))[0]) / len(z) ** 2
+
+    return call
+
+
+def causal_learn_test(width: float) -> Call:
+    from causallearn.utils.KCI.KCI import KCI_UInd
+
+    return lambda z, s: float(KCI_UInd(est_width="manual", kwidthx=width, kwidthy=1.0).compute_pvalue(z, s)[0])
+
+
+def keops_value(z: torch.Tensor, s: torch.Tensor, width: float) -> torch.Tensor:
+    from pykeops.torch import LazyTensor
+
+    n = len(z)
+
+    def gram(x: torch.Tensor, bandwidth: float) -> Any:
+        return (-((LazyTensor(x[:, None]) - LazyTensor(x[None])) ** 2).sum(-1) / (2 * bandwidth**2)).exp()
+
+    k, l = gram(z, width), gram(s, 1.0)
+    a, b = k.sum(1) / n, l.sum(1) / n
+    return (k * l).sum(1).sum() / n**2 - 2 * (a * b).mean() + a.mean() * b.mean()
+
+
+def keops_hsic(width: float) -> Call:
+    return lambda z, s: float(keops_value(torch.tensor(z), torch.tensor(s), width))
+
+
+def dcor_distance() -> Call:
+    from dcor import distance_correlation as peer
+
+    return lambda z, s: float(peer(z, s))
+
+
+def hyppo_dcor_audit() -> Call:
+    from dcor import distance_correlation as peer
+    from hyppo.independence import Hsic
+
+    def call(z: Rows, s: Rows) -> float:
+        peer(z, s)
+        return float(Hsic().test(z, s, auto=True).pvalue)
+
+    return call
+
+
+# --- measuring ------------------------------------------------------------------------------------------------------
+
+
+def measured(comparison: Comparison, repeats: int) -> dict[str, Any]:
+    """Return the record of a comparison: CPU seconds and memory of both sides, their values and the ratio."""
+    calls = {"ours": comparison.ours, "peer": comparison.theirs()}
+    for call in calls.values():
+        quietly(call, *sample(min(300, comparison.n), comparison.columns))
+    z, s = sample(comparison.n, comparison.columns)
+    seconds: dict[str, list[float]] = {side: [] for side in calls}
+    values, memory = {}, dict.fromkeys(calls, 0.0)
+    for _ in range(repeats):
+        for side, call in calls.items():
+            before = reset_peak()
+            start = time.process_time()
+            values[side] = quietly(call, z, s)
+            seconds[side].append(time.process_time() - start)
+            memory[side] = max(memory[side], resident("VmHWM") - before)
+    best = {side: min(times) for side, times in seconds.items()}
+    described = {k: v for k, v in asdict(comparison).items() if k not in ("ours", "theirs")}
+    return {
+        **described,
+        "seconds": best,
+        "ratio": best["peer"] / max(best["ours"], 1e-6),
+        "megabytes": memory,
+        "values": values,
+        "difference": abs(values["ours"] - values["peer"]) if comparison.same else None,
+    }
+
+
+def quietly(call: Call, z: Rows, s: Rows) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the peers' own deprecations
+        return call(z, s)
+
+
+def line(record: dict[str, Any]) -> str:
+    seconds, memory = record["seconds"], record["megabytes"]
+    difference = "another number" if record["difference"] is None else f"{record['difference']:.1e}"
+    return (
+        f"{record['task']:<44}{record['n']:>7}{record['columns']:>4}  {record['peer']:<13}{seconds['ours']:>8.3f}"
+        f"{seconds['peer']:>8.2f}{record['ratio']:>7.1f}x{memory['ours']:>6.0f}{memory['peer']:>7.0f}  {difference}"
+        f"{'; ' + record['note'] if record['note'] else ''}"
+    )
+
+
+def table(records: Sequence[dict[str, Any]]) -> str:
+    """Return the table of docs/performance.md."""
+    lines = ["| what | n | columns of Z | peer | ours, s | peer, s | ratio | difference |", "|" + "---|" * 8]
+    for r in records:
+        note = "another number: " + r["note"] if r["difference"] is None else f"{r['difference']:.0e}"
+        seconds = " | ".join(f"{r['seconds'][side]:.3g}" for side in ("ours", "peer"))
+        lines.append(
+            f"| {r['task']} | {r['n']:,} | {r['columns']} | {r['peer']} | {seconds} | {r['ratio']:.3g} | {note} |"
+        )
+    return "\n".join(lines)
+
+
+def resident(field: str) -> float:
+    """MB of resident memory, now (VmRSS) or at its highest (VmHWM); 0 where the system does not say."""
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(text.split()[1]) / 1000 for text in lines if text.startswith(field)), 0.0)
+
+
+def reset_peak() -> float:
+    marks = Path("/proc/self/clear_refs")
+    if marks.exists():
+        marks.write_text("5")  # VmHWM starts again from what is resident now
+    return resident("VmRSS")
+
+
+def processor() -> str:
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text().splitlines() if information.exists() else []
+    named = (text.split(":", 1)[1].strip() for text in lines if text.startswith("model name"))
+    return next(named, platform.processor())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Gram matrices of which only tiles are computed, or which a thin factor replaces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from frhsic.dependence._tiles import nearly_constant
+from frhsic.dependence.operators import pivoted_cholesky
+from frhsic.kernels import Gaussian, Kernel
+
+THIN = 64
+"""Largest number of columns of a factor that replaces its Gram matrix."""
+
+FEW_ROWS = 512
+"""Up to this many rows a pass over the pairs is quicker than a search for a factor."""
+
+FAR = 500.0
+r"""Up to this :math:`\|x\|^2 / 2\sigma^2` one matrix product gives the exponents of a Gaussian to 12 digits or more."""
+
+
+@dataclass(frozen=True)
+class Gram:
+    r"""A Gram matrix of which only tiles are computed.
+
+    Attributes
+    ----------
+    x
+        Rows in float64, detached, of shape (n, d).
+    kernel
+        The kernel.
+    shifted
+        Whether k − 1 is summed in place of k; centring removes the constant. This keeps digits where the kernel is
+        nearly constant, and only takes longer elsewhere (``expm1``, not ``exp``).
+    factor
+        A matrix G of at most :data:`THIN` columns with :math:`K = GG^\top` up to rounding, or None. It exists in one
+        dimension, for linear kernels and for few distinct values; sums then take O(n) time.
+    single
+        Whether the rows were given in float32, so that a GPU may sum entries of that precision.
+    """
+
+    x: Tensor
+    kernel: Kernel
+    shifted: bool
+    factor: Tensor | None
+    single: bool = False
+
+    @classmethod
+    def of(cls, x: Tensor, kernel: Kernel, *, single: bool = False) -> Gram:
+        """Return the Gram matrix of the rows of x, which are in float64 and detached."""
+        gram = cls.without_factor(x, kernel, single=single)
+        return gram if gram.shifted or len(x) <= FEW_ROWS else replace(gram, factor=_thin_factor(x, kernel))
+
+    @classmethod
+    def without_factor(cls, x: Tensor, kernel: Kernel, *, single: bool = False) -> Gram:
+        """Return the Gram matrix with tiles alone."""
+        return cls(x, kernel, nearly_constant(x, kernel), None, single)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.x)
+
+    @property
+    def offset(self) -> float:
+        """The constant that :meth:`tile` and :meth:`diagonal` subtract."""
+        return self.kernel.offset if self.shifted else 0.0
+
+    @cached_property
+    def exponents(self) -> tuple[Tensor, Tensor] | None:
+        """The two factors of the exponents of a Gaussian of several columns (:func:`exponents_of`), or None."""
+        if not isinstance(self.kernel, Gaussian) or self.x.shape[1] == 1:
+            return None
+        return exponents_of(self.x, self.kernel.bandwidth)
+
+    def tile(self, rows: slice, columns: slice) -> Tensor:
+        """Return a block of the matrix minus the offset."""
+        if self.exponents is None:
+            return (self.kernel.shifted if self.shifted else self.kernel)(self.x[rows], self.x[columns])
+        left, right = self.exponents
+        exponents = left[rows] @ right[columns].mT
+        return exponents.expm1_() if self.shifted else exponents.exp_()
+
+    def centered_tile(self, centers: Tensor, rows: slice, columns: slice) -> Tensor:
+        r"""Return a block of :math:`HKH`, given :attr:`GramSums.centers`."""
+        return self.tile(rows, columns).sub_(centers[rows, None]).sub_(centers[columns])
+
+    def diagonal(self) -> Tensor:
+        """Return the diagonal minus the offset."""
+        return self.kernel.diagonal(self.x) - self.offset
+
+
+def exponents_of(x: Tensor, scale: float | Tensor) -> tuple[Tensor, Tensor] | None:
+    r"""Return A and B with :math:`(AB^\top)_{ij} = -\|x_i - x_j\|^2 / 2\sigma^2` for the scale :math:`\sigma`.
+
+    They save what every tile would prepare anew. None if a row is :data:`FAR` from the median of the rows: a product
+    would then lose too many digits.
+    """
+    scaled = (x - x.median(dim=0).values) / scale
+    halves, ones = scaled.square().sum(1, keepdim=True) / 2, torch.ones_like(scaled[:, :1])
+    if not bool(halves.max() <= FAR):
+        return None
+    return torch.cat([scaled, -halves, ones], dim=1), torch.cat([scaled, ones, -halves], dim=1)
+
+
+def _thin_factor(x: Tensor, kernel: Kernel) -> Tensor | None:
+    """Return a factor of the Gram matrix, complete up to rounding, if it has few columns."""
+    some = x[:: max(1, len(x) // FEW_ROWS)]
+    _, left = pivoted_cholesky(kernel, some, tolerance=1e-15, max_rank=16)
+    if left > 1e-3:  # many columns are missing
+        return None
+    factor, _ = pivoted_cholesky(kernel, x, tolerance=1e-15, max_rank=THIN)
+    return factor if factor.shape[1] < THIN else None
