@@ -16,7 +16,7 @@ from torch import Tensor
 
 from frhsic.dependence import hsic
 from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased
-from frhsic.dependence.moments import Gram, centered_products, cubic_sums, pair_sums
+from frhsic.dependence.moments import Gram, cubic_sums, pair_sums, product_rows, squared_products
 from frhsic.independence import (
     IndependenceResult,
     _permutations,
@@ -89,7 +89,7 @@ def test_the_sums_of_one_pass_are_those_of_the_centred_gram_matrices(k: Kernel, 
         assert float(found.diagonal.square().sum()) == approx(float(gram.diagonal().square().sum()), **close)
     assert float(sums.centered_joint) == approx(float((a * b).sum()), **close)
     product = a * b
-    of_rows, squares = centered_products(of_z, of_s, sums)
+    of_rows, squares = product_rows(of_z, of_s, sums), squared_products(of_z, of_s, sums)
     torch.testing.assert_close(of_rows, product.sum(1), rtol=1e-8, atol=1e-22)
     assert float(squares) == approx(float(product.square().sum() - product.diagonal().square().sum()), rel=1e-9)
     k_gram, l_gram = grams(z, s, k, l)

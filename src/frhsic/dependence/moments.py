@@ -13,8 +13,8 @@ where :math:`a_i` are the row sums. All sums are in float64; counts are Python i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -35,11 +35,14 @@ THIN = 64
 FEW_ROWS = 512
 """Up to this many rows a pass over the pairs is quicker than a search for a factor."""
 
+HELD_ROWS = 2048
+"""Up to this many rows a Gram matrix is computed once and held whole (32 MiB); above it memory is O(n)."""
+
 CUBE_ROWS, VECTORS = 2048, 64
 """Rows above which the trace of a cube is estimated, and the number of random vectors for it."""
 
-PANEL = 1024
-"""Rows of a Gram matrix that :func:`cubic_sums` multiplies at once."""
+PANEL = 256
+"""Rows of a Gram matrix that :func:`cubic_sums` multiplies at once; of two panels' products one is needed."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,30 @@ class Gram:
         """The constant that :meth:`tile` and :meth:`diagonal` subtract."""
         return self.kernel.offset if self.shifted else 0.0
 
+    @cached_property
+    def held(self) -> Tensor | None:
+        """The whole matrix minus the offset, up to :data:`HELD_ROWS` rows."""
+        return self._entries(slice(None), slice(None)) if self.n <= HELD_ROWS else None
+
     def tile(self, rows: slice, columns: slice) -> Tensor:
-        """Return a block of the matrix minus the offset."""
+        """Return a block of the matrix minus the offset, not to be written to."""
+        return self._entries(rows, columns) if self.held is None else self.held[rows, columns]
+
+    def _entries(self, rows: slice, columns: slice) -> Tensor:
         return (self.kernel.shifted if self.shifted else self.kernel)(self.x[rows], self.x[columns])
+
+    def times(self, b: Tensor) -> Tensor:
+        r"""Return :math:`\tilde K b`, of shape (n, columns)."""
+        b = _centered(b)
+        if self.held is not None:
+            return _centered(self.held @ b)
+        product = torch.zeros_like(b)
+        for rows, columns in pairs(self.n, self.x.device):
+            tile = self.tile(rows, columns)
+            product[rows] += tile @ b[columns]
+            if rows != columns:
+                product[columns] += tile.mT @ b[rows]
+        return _centered(product)
 
     def centered_tile(self, row_sums: Tensor, rows: slice, columns: slice) -> Tensor:
         r"""Return a block of :math:`HKH`, given the row sums of the matrix minus its offset."""
@@ -173,6 +197,8 @@ def pair_sums(k: Gram, l: Gram) -> PairSums:
         joint, l_sums = _sums_beside_factor(l, k.factor)
         return PairSums(joint, _sums_of_factor(k, k.factor), l_sums)
 
+    _ = k.held, l.held  # before threads ask for them
+
     def start() -> tuple[Tensor, ...]:
         return k.x.new_zeros(3), k.x.new_zeros(k.n), k.x.new_zeros(k.n)
 
@@ -187,22 +213,37 @@ def pair_sums(k: Gram, l: Gram) -> PairSums:
     return PairSums(joint, GramSums(k_rows, k.diagonal(), k_squares), GramSums(l_rows, l.diagonal(), l_squares))
 
 
-def centered_products(k: Gram, l: Gram, sums: PairSums) -> tuple[Tensor, Tensor]:
-    r"""Return :math:`\sum_j \tilde K_{ij} \tilde L_{ij}` and :math:`\sum_{i \ne j} \tilde K_{ij}^2 \tilde L_{ij}^2`.
+def product_rows(k: Gram, l: Gram, sums: PairSums) -> Tensor:
+    r"""Return :math:`\sum_j \tilde K_{ij} \tilde L_{ij}`, of shape (n,).
 
-    The first has shape (n,), the second is 0-d. This takes a second pass over the pairs, which centres both matrices
-    tile by tile with the row sums of the first pass.
+    It takes O(n) time if both matrices have a thin factor; otherwise a second pass over the pairs, which centres both
+    matrices with the row sums of the first pass.
     """
+    thin, other = (l, k) if l.factor is not None else (k, l)
+    if thin.factor is not None:
+        factor = _centered(thin.factor)
+        if other.factor is None:
+            return (factor * other.times(factor)).sum(1)
+        wide = _centered(other.factor)
+        return (wide @ (wide.mT @ factor) * factor).sum(1)
 
-    def add(rows: slice, columns: slice, of_rows: Tensor, squares: Tensor) -> None:
+    def add(rows: slice, columns: slice, of_rows: Tensor) -> None:
+        tiles = k.centered_tile(sums.k.rows, rows, columns), l.centered_tile(sums.l.rows, rows, columns)
+        add_rows(of_rows, tiles[0] * tiles[1], rows, columns)
+
+    return over_tiles(k.n, k.x.device, lambda: (k.x.new_zeros(k.n),), add)[0]
+
+
+def squared_products(k: Gram, l: Gram, sums: PairSums) -> Tensor:
+    r"""Return :math:`\sum_{i \ne j} \tilde K_{ij}^2 \tilde L_{ij}^2` (0-d), in a second pass over the pairs."""
+
+    def add(rows: slice, columns: slice, squares: Tensor) -> None:
         product = k.centered_tile(sums.k.rows, rows, columns) * l.centered_tile(sums.l.rows, rows, columns)
-        times = add_rows(of_rows, product, rows, columns)
-        squares += times * _inner(product, product)
+        squares += (1 if rows == columns else 2) * _inner(product, product)
         if rows == columns:
             squares -= product.diagonal().square().sum()
 
-    of_rows, squares = over_tiles(k.n, k.x.device, lambda: (k.x.new_zeros(k.n), k.x.new_zeros(())), add)
-    return of_rows, squares
+    return over_tiles(k.n, k.x.device, lambda: (k.x.new_zeros(()),), add)[0]
 
 
 class CubicSums(NamedTuple):
@@ -220,7 +261,22 @@ class CubicSums(NamedTuple):
 
 
 def cubic_sums(k: Gram, sums: GramSums) -> CubicSums:
-    r"""Return the sums of degree three of :math:`\tilde K`, in O(n) memory.
+    """Return the sums of degree three of the centred matrix; see :func:`own_sums`."""
+    return own_sums(k, sums).cubes
+
+
+class OwnSums(NamedTuple):
+    r"""Sums over one centred matrix: its :class:`CubicSums`, and :math:`\sum_j \tilde K_{ij}^2` of shape (n,).
+
+    The second is None where the GPU has summed, without the pass over the pairs that gives it.
+    """
+
+    cubes: CubicSums
+    square_rows: Tensor | None
+
+
+def own_sums(k: Gram, sums: GramSums) -> OwnSums:
+    r"""Return sums over one centred matrix :math:`\tilde K`, in O(n) memory.
 
     The trace of the cube takes O(n) time with a thin factor. Up to :data:`CUBE_ROWS` rows it multiplies panels of rows,
     O(n³); above, it is the mean of :math:`g^\top A^3 g` over random signs g of a fixed seed, O(n²). The other sums take
@@ -229,25 +285,30 @@ def cubic_sums(k: Gram, sums: GramSums) -> CubicSums:
     d = sums.centered.diagonal
     on_gpu = _gpu.one(k.x, k.kernel) if k.single else None
     if on_gpu is not None:
-        return _cubic_sums_on_gpu(k, on_gpu, sums)
-    cubes, weighted, quadratic = (k.x.new_zeros(()) for _ in range(3))
+        return OwnSums(_cubic_sums_on_gpu(k, on_gpu, sums), None)
+    estimated = k.factor is None and k.n > CUBE_ROWS
+    drawn = k.times(_random_signs(k)) if estimated else None
+    of_rows, cubes, quadratic, trace = k.x.new_zeros(k.n), *(k.x.new_zeros(()) for _ in range(3))
     for rows, columns in pairs(k.n, k.x.device):
         tile = k.centered_tile(sums.rows, rows, columns)
-        squares, times = tile * tile, 1 if rows == columns else 2
+        squares = tile * tile
+        times = add_rows(of_rows, squares, rows, columns)
         cubes += times * _inner(squares, tile)
-        weighted += d[rows] @ squares.sum(1)
-        if rows != columns:
-            weighted += squares.sum(0) @ d[columns]
         quadratic += times * (d[rows] @ (tile @ d[columns]))
-    return CubicSums(_trace_of_cube(k, sums), cubes, (d * d) @ d, weighted, quadratic)
+        if drawn is not None:
+            trace += times * _inner(drawn[rows], tile @ drawn[columns])
+    trace = trace / VECTORS if estimated else _trace_of_cube(k, sums)
+    return OwnSums(CubicSums(trace, cubes, (d * d) @ d, d @ of_rows, quadratic), of_rows)
 
 
 def _cubic_sums_on_gpu(k: Gram, on_gpu: OnGPU, sums: GramSums) -> CubicSums:
     d = sums.centered.diagonal
     a = sums.rows / k.n
     cubes, weighted, quadratic = on_gpu.cubes(a - a.mean() / 2 + k.offset / 2, d)
-    if on_gpu.multiplies:
-        trace = _trace_of_cube(k, sums, lambda b: _centered(on_gpu.times(_centered(b))))
+    if k.factor is None and k.n > CUBE_ROWS:
+        times = (lambda b: _centered(on_gpu.times(_centered(b)))) if on_gpu.multiplies else k.times
+        once = times(_random_signs(k))
+        trace = _inner(once, times(once)) / VECTORS
     else:
         trace = _trace_of_cube(k, sums)
     cubed = (d * d) @ d  # of the diagonal: each sum above is over distinct rows
@@ -258,16 +319,15 @@ def _centered(b: Tensor) -> Tensor:
     return b - b.mean(dim=0)
 
 
-def _trace_of_cube(k: Gram, sums: GramSums, times: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+def _random_signs(k: Gram) -> Tensor:
+    return torch.randint(2, (k.n, VECTORS), generator=torch.Generator().manual_seed(0)).to(k.x) * 2 - 1
+
+
+def _trace_of_cube(k: Gram, sums: GramSums) -> Tensor:
     if k.factor is not None:
         centered = _centered(k.factor)
         small = centered.mT @ centered
         return _inner(small @ small, small)
-    if k.n > CUBE_ROWS:
-        times = times or (lambda b: _centered_times(k, sums, b))
-        signs = torch.randint(2, (k.n, VECTORS), generator=torch.Generator().manual_seed(0)).to(k.x) * 2 - 1
-        once = times(signs)
-        return _inner(once, times(once)) / VECTORS
     trace = k.x.new_zeros(())
     panels = [slice(i, min(i + PANEL, k.n)) for i in range(0, k.n, PANEL)]
     for first, rows in enumerate(panels):
@@ -276,16 +336,6 @@ def _trace_of_cube(k: Gram, sums: GramSums, times: Callable[[Tensor], Tensor] | 
             right = left if columns == rows else k.centered_tile(sums.rows, columns, slice(0, k.n))
             trace += (1 if columns == rows else 2) * _inner(left @ right.mT, left[:, columns])
     return trace
-
-
-def _centered_times(k: Gram, sums: GramSums, b: Tensor) -> Tensor:
-    product = torch.zeros_like(b)
-    for rows, columns in pairs(k.n, k.x.device):
-        tile = k.centered_tile(sums.rows, rows, columns)
-        product[rows] += tile @ b[columns]
-        if rows != columns:
-            product[columns] += tile.mT @ b[rows]
-    return product
 
 
 def _thin_factor(x: Tensor, kernel: Kernel) -> Tensor | None:
