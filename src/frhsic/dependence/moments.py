@@ -114,8 +114,16 @@ class Gram:
 
     def centered_tile(self, row_sums: Tensor, rows: slice, columns: slice) -> Tensor:
         r"""Return a block of :math:`HKH`, given the row sums of the matrix minus its offset."""
+        if self.held is not None:
+            return self._held_centered[rows, columns]
         means = row_sums / self.n
         return self.tile(rows, columns) - means[rows][:, None] - (means[columns] - means.mean())
+
+    @cached_property
+    def _held_centered(self) -> Tensor:
+        assert self.held is not None
+        means = self.held.mean(0)
+        return (self.held - means[:, None]).sub_(means - means.mean())
 
     def diagonal(self) -> Tensor:
         """Return the diagonal minus the offset."""
