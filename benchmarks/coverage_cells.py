@@ -58,6 +58,10 @@ def cells(rows: list[int], repeats: int) -> Iterator[Cell]:
         share = 1.0 if n <= 200 else 0.5 if n <= 1000 else 0.06
         for kind, d, rho in _dependent(n):
             yield cell(f"{kind} S, d = {d}, ρ = {rho:g}", n, share, samples.dependence, kind, d, rho)
+        share = 1.0 if n <= 1000 else 0.2
+        for d in (1, 10, 50):
+            for kind in samples.ATTRIBUTES:
+                yield cell(f"independent, {kind} S, d = {d}", n, share, samples.independent, kind, d)
         if n > 1000:
             continue
         share = 1.0 if n <= 200 else 0.5

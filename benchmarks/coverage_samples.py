@@ -26,7 +26,6 @@ from frhsic.independence import (
 )
 from frhsic.independence._gram_pair import gram_pair
 from frhsic.independence.effects import LEAST_ROWS, Effect, hsic_effect, normalized_effect
-from frhsic.independence.gamma import gamma_test_of
 from frhsic.intervals import holm
 from frhsic.kernels import Gaussian, HalfDistance, default_gaussian
 from frhsic.parity import (
@@ -186,23 +185,16 @@ def gaussians(kind: str, d: int) -> tuple[Gaussian, Gaussian]:
 
 
 def dependence(kind: str, d: int, rho: float, n: int, random: np.random.Generator) -> dict[str, Outcome]:
-    """Intervals of HSIC, normalized HSIC and squared distance correlation, and the test of independence.
-
-    Without dependence the truth is 0 under any kernels, and they are those of an audit: at the median of these rows.
-    """
+    """Intervals of HSIC, normalized HSIC and squared distance correlation."""
     z, s = correlated(kind, d, rho, n, random)
-    kernels = gaussians(kind, d) if rho else (default_gaussian(z)[0], default_gaussian(s)[0])
-    half = HalfDistance()
     outcome: dict[str, Outcome] = {}
-    for pair, measures in (
-        (kernels, ((hsic_effect, "hsic_interval"), (normalized_effect, "normalized_hsic_interval"))),
-        ((half, half), ((normalized_effect, "normalized_hsic_interval, half-distances (dCor²)"),)),
+    for kernels, measures in (
+        (gaussians(kind, d), ((hsic_effect, "hsic_interval"), (normalized_effect, "normalized_hsic_interval"))),
+        ((HalfDistance(),) * 2, ((normalized_effect, "normalized_hsic_interval, half-distances (dCor²)"),)),
     ):
-        grams = gram_pair(z, s, *pair, least=LEAST_ROWS, what="a test")  # once for all that is measured
+        pair = gram_pair(z, s, *kernels, least=LEAST_ROWS, what="an interval")  # once for all that is measured
         for effect, name in measures:
-            outcome[name] = interval_outcome([effect(grams, confidence) for confidence in CONFIDENCES], rho)
-        if not rho and pair is kernels:
-            outcome["gamma_test (“dependent”)"] = gamma_test_of(grams, "pearson", 0.05).pvalue
+            outcome[name] = interval_outcome([effect(pair, confidence) for confidence in CONFIDENCES], rho)
     return outcome
 
 
@@ -221,6 +213,11 @@ def normal_hsic(rho: float) -> float:
     """
     terms = [1 / math.sqrt(9 - c**2) for c in (2 * rho, rho, 0)]
     return terms[0] - 2 * terms[1] + terms[2]
+
+
+def independent(kind: str, d: int, n: int, random: np.random.Generator) -> dict[str, Outcome]:
+    """The test of independence of an audit."""
+    return {"gamma_test (“dependent”)": gamma_test(*correlated(kind, d, 0.0, n, random)).pvalue}
 
 
 def permuted(kind: str, d: int, n: int, random: np.random.Generator) -> dict[str, Outcome]:

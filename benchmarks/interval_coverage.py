@@ -15,6 +15,7 @@ over all draws.
 from __future__ import annotations
 
 import argparse
+import gzip
 import heapq
 import json
 import sys
@@ -68,13 +69,19 @@ def count(line: Block, name: str, numbers: list[int]) -> None:
     line["counts"][name] = [a + b for a, b in zip(counts, numbers)]
 
 
+def lines_of(path: Path) -> Iterator[Block]:
+    """Yield the lines of a file of records, which may be compressed and need not exist."""
+    if path.exists():
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+            yield from map(json.loads, file)
+
+
 def joined(files: list[Path]) -> dict[str, Block]:
     """Return the draws of all files by cell; a block that stands in several files counts once."""
     seen: set[tuple[str, int, int]] = set()
     records: dict[str, Block] = {}
     for path in files:
-        for text in path.read_text().splitlines() if path.exists() else []:
-            line = json.loads(text)
+        for line in lines_of(path):
             if (which := (line["cell"], line["seed"], line["first"])) in seen:
                 continue
             seen.add(which)
@@ -137,7 +144,8 @@ def shares(every: list[Cell], records: dict[str, Block]) -> Iterator[dict[str, A
             values = np.asarray(ends)
             truth = values[:, 0].mean()
             held = [((low <= truth) & (truth <= high)).sum() for low, high in (values[:, 1:3].T, values[:, 3:5].T)]
-            tallies["interval", name] = [len(values), *map(int, held)]
+            known = tallies.get(("interval", name), [0, 0, 0])  # draws of which only the counts were kept
+            tallies["interval", name] = [a + b for a, b in zip(known, (len(values), *map(int, held)))]
         for (kind, name), (repeats, *hits) in tallies.items():
             found = {str(c): round(hit / repeats, 4) for c, hit in zip(CONFIDENCES, hits)}
             yield {"measure": name, "kind": kind, "law": cell.law, "rows": cell.rows, "repeats": repeats, **found}
