@@ -35,8 +35,9 @@ from frhsic.parity import (
     gdp_curve,
     local_mean,
     quantile_gap,
-    standardized_gdp,
 )
+from frhsic.parity._rows import rows_of
+from frhsic.parity.gap import gap_and_standardized
 from frhsic.probes import probe
 
 Array = np.ndarray
@@ -139,10 +140,10 @@ def parity(law: Law, n: int, random: np.random.Generator) -> dict[str, Outcome]:
     """Intervals of GDP, standardized GDP, correlation ratio, curve and local mean; tests of GDP and the whole law."""
     f, s = law.draw(n, random)
     varies, share, scale = np.ptp(f) > 0, float(law.grid[1].var()) / law.variance, math.sqrt(law.variance)
-    gap = gdp(f, s, resamples=RESAMPLES)
+    gap, standardized = gap_and_standardized(rows_of(f, s), CONFIDENCES[0], RESAMPLES, 0)  # as in an audit
     outcome: dict[str, Outcome] = {"gdp": [inside(at_confidence(gap, c), law.gdp) for c in CONFIDENCES]}
-    standardized = standardized_gdp(f, s, resamples=RESAMPLES) if varies else gap
-    outcome["standardized_gdp"] = [inside(at_confidence(standardized, c), law.gdp / scale) for c in CONFIDENCES]
+    if standardized is not None:
+        outcome["standardized_gdp"] = [inside(at_confidence(standardized, c), law.gdp / scale) for c in CONFIDENCES]
     curves = [gdp_curve(f, s, confidence=c) for c in CONFIDENCES]
     truths = np.array([law.mean_between(a, b) for a, b in zip(curves[0].start, curves[0].end)])
     outcome["gdp_curve, all groups"] = [bool(((c.lower <= truths) & (truths <= c.upper)).all()) for c in curves]

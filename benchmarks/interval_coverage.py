@@ -5,11 +5,12 @@
     python benchmarks/interval_coverage.py --page    # the tables of docs/coverage.md
 
 Cells (laws at a number of rows, `coverage_cells.py`) get draws in blocks, those that have the smallest share of what
-is enough first, until the time is over. Each block is a line that is appended to the first file of `--records`; the
-lines of all files are counted, none twice. Runs that are to be joined need different seeds. Shares of intervals that
-hold the truth and of tests that reject are written to benchmarks/results/coverage.json with the number of draws. Where a
-truth has no closed form (HSIC and distance correlation of dependent samples) it is the mean of the unbiased estimates
-over all draws.
+is enough first, until the time is over. Each block is a line that is appended to the first file of `--records`. The
+lines of all files are counted, none twice. Runs that are to be joined need different seeds.
+
+Shares of intervals that hold the truth and of tests that reject are written to benchmarks/results/coverage.json with
+the number of draws. Where a truth has no closed form (HSIC and distance correlation of dependent samples) it is the mean
+of the unbiased estimates over all draws.
 """
 
 from __future__ import annotations
