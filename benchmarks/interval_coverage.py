@@ -9,8 +9,8 @@ is enough first, until the time is over. Each block is a line that is appended t
 lines of all files are counted, none twice. Runs that are to be joined need different seeds.
 
 Shares of intervals that hold the truth and of tests that reject are written to benchmarks/results/coverage.json with
-the number of draws. Where a truth has no closed form (HSIC and distance correlation of dependent samples) it is the mean
-of the unbiased estimates over all draws.
+the number of draws. Where a truth has no closed form (HSIC and distance correlation of dependent samples) it is the
+mean of the unbiased estimates over all draws.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
 import numpy as np
 import torch
@@ -35,6 +35,8 @@ from coverage_cells import Cell
 from coverage_samples import CONFIDENCES, RESAMPLES, Outcome
 
 OUT = Path(__file__).parent / "results" / "coverage.json"
+FEWEST = 25
+"""Draws below which a share does not go into the tables."""
 Block = dict[str, Any]
 """A line of records: cell, seed and first number, draws, and by measure counts [draws, hits] or rows of ends."""
 
@@ -73,8 +75,12 @@ def count(line: Block, name: str, numbers: list[int]) -> None:
 def lines_of(path: Path) -> Iterator[Block]:
     """Yield the lines of a file of records, which may be compressed and need not exist."""
     if path.exists():
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+        with opened(path, "rt") as file:
             yield from map(json.loads, file)
+
+
+def opened(path: Path, mode: str) -> IO[str]:
+    return gzip.open(path, mode) if path.suffix == ".gz" else path.open(mode)  # type: ignore[return-value]  # text modes
 
 
 def joined(files: list[Path]) -> dict[str, Block]:
@@ -115,11 +121,11 @@ def measure(every: list[Cell], options: argparse.Namespace) -> None:
             yield i, following[i], draws
             following[i] += draws
 
-    def write(file: TextIO, line: Block) -> None:
+    def write(file: IO[str], line: Block) -> None:
         file.write(json.dumps(line, ensure_ascii=False) + "\n")
         file.flush()  # a run that is cut off loses what is under way
 
-    with options.records[0].open("a") as file:
+    with opened(options.records[0], "at") as file:
         if options.jobs == 1:
             for job in jobs():
                 write(file, block(given, *job))
@@ -155,6 +161,7 @@ def shares(every: list[Cell], records: dict[str, Block]) -> Iterator[dict[str, A
 def tables(records: list[dict[str, Any]]) -> str:
     """Return one Markdown table for each kind and measure: laws by rows and confidence."""
     lines = []
+    records = [record for record in records if record["repeats"] >= FEWEST]
     for kind, measure in dict.fromkeys((r["kind"], r["measure"]) for r in records):
         chosen = [r for r in records if (r["kind"], r["measure"]) == (kind, measure)]
         columns = [(c, n) for c in CONFIDENCES for n in sorted({r["rows"] for r in chosen})]
