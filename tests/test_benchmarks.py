@@ -151,14 +151,8 @@ def test_coverage(program, monkeypatch, tmp_path, capsys):
     assert (tmp_path / "coverage.json").read_text() == before
 
     lines = (tmp_path / "a.jsonl").read_text()
-    both = (
-        "--records",
-        str(tmp_path / "b.jsonl.gz"),
-        str(tmp_path / "a.jsonl"),
-        "--out",
-        str(tmp_path / "coverage.json"),
-    )
-    start(module, "--rows 40 --repeats 6 --seed 1", *both)
+    two = [str(tmp_path / name) for name in ("b.jsonl.gz", "a.jsonl")]
+    start(module, "--rows 40 --repeats 6 --seed 1 --records", *two, "--out", str(tmp_path / "coverage.json"))
     shares = json.loads((tmp_path / "coverage.json").read_text())["shares"]
     assert {share["repeats"] for share in shares} == {6}
     assert (tmp_path / "a.jsonl").read_text() == lines  # new draws go to the first file
@@ -166,13 +160,17 @@ def test_coverage(program, monkeypatch, tmp_path, capsys):
     assert {record["draws"] for record in joined.values()} == {6}  # none is counted twice
 
 
-def test_cells_of_the_coverage_program_advance_evenly(program, tmp_path):
+def test_cells_of_the_coverage_program_advance_evenly(program, monkeypatch, tmp_path):
     module = program("interval_coverage")
     quick = [module.Cell(f"law {i}", 10, 1, enough, lambda random: {"p": 0.5}) for i, enough in enumerate((50, 200))]
-    module.coverage_cells.cells = lambda rows, repeats: iter(quick)
-    begun = []
-    real = module.block
-    module.block = lambda given, index, first, draws: begun.append((index, draws)) or real(given, index, first, draws)
+    monkeypatch.setattr(module.coverage_cells, "cells", lambda rows, repeats: iter(quick))
+    begun, block = [], module.block
+
+    def watched(given, index, first, draws):
+        begun.append((index, draws))
+        return block(given, index, first, draws)
+
+    monkeypatch.setattr(module, "block", watched)
     start(module, "", "--records", str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "coverage.json"))
     shares = np.cumsum([[draws / quick[i].enough if i == cell else 0 for i in (0, 1)] for cell, draws in begun], axis=0)
     assert np.abs(np.diff(shares, axis=1)).max() <= 1 / 50 + 1e-12
@@ -202,9 +200,8 @@ def test_closed_form_of_hsic_of_the_coverage_program(program):
 def test_the_recorded_shares_are_those_of_the_recorded_draws(program, tmp_path):
     module = program("interval_coverage")
     records = module.OUT.with_name("coverage.jsonl.gz")
-    start(
-        module, "--seconds 0", "--records", str(tmp_path / "new.jsonl"), str(records), "--out", str(tmp_path / "c.json")
-    )
+    files = str(tmp_path / "new.jsonl"), str(records), "--out", str(tmp_path / "c.json")
+    start(module, "--seconds 0 --records", *files)
     assert json.loads((tmp_path / "c.json").read_text()) == json.loads(module.OUT.read_text())
 
 
