@@ -68,8 +68,9 @@ def add(line: Block, outcomes: dict[str, Outcome]) -> None:
 
 
 def count(line: Block, name: str, numbers: list[int]) -> None:
+    """Add draws and hits; hits that an earlier run did not count are None."""
     counts = line["counts"].setdefault(name, [0] * len(numbers))
-    line["counts"][name] = [a + b for a, b in zip(counts, numbers)]
+    line["counts"][name] = [None if a is None or b is None else a + b for a, b in zip(counts, numbers)]
 
 
 def lines_of(path: Path) -> Iterator[Block]:
@@ -154,7 +155,7 @@ def shares(every: list[Cell], records: dict[str, Block]) -> Iterator[dict[str, A
             known = tallies.get(("interval", name), [0, 0, 0])  # draws of which only the counts were kept
             tallies["interval", name] = [a + b for a, b in zip(known, (len(values), *map(int, held)))]
         for (kind, name), (repeats, *hits) in tallies.items():
-            found = {str(c): round(hit / repeats, 4) for c, hit in zip(CONFIDENCES, hits)}
+            found = {str(c): None if hit is None else round(hit / repeats, 4) for c, hit in zip(CONFIDENCES, hits)}
             yield {"measure": name, "kind": kind, "law": cell.law, "rows": cell.rows, "repeats": repeats, **found}
 
 
