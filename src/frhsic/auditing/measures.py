@@ -218,6 +218,7 @@ def _kernel_statistics(z: Tensor, s: Tensor, kernels: Kernels, settings: Setting
     effect = hsic_effect(pair, settings.confidence)
     yield Number("hsic", effect.value, test.n, effect.interval, None, 0.0, test.pvalue, details)
     effect = normalized_effect(pair, settings.confidence)
+    del pair  # and the matrices that it holds
     details = details | {"biased": test.effect_size}
     yield Number("hsic_effect", effect.value, test.n, effect.interval, None, 0.0, None, details)
     watch("kernel maximal correlation")
