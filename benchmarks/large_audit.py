@@ -67,7 +67,8 @@ def run(command: list[str], cores: int) -> dict[str, float]:
     process = subprocess.Popen(command, env=os.environ | threads, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     os.sched_setaffinity(process.pid, some)
     assert process.stderr is not None
-    said = process.stderr.read().decode()
+    with process.stderr:
+        said = process.stderr.read().decode()
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
