@@ -52,6 +52,7 @@ def test_no_program_is_left_out():
         "base_model_report",
         "certificates",
         "coverage_cells",
+        "coverage_samples",
         "cpu_peers",
         "enough",
         "frem_rounding",
@@ -59,6 +60,7 @@ def test_no_program_is_left_out():
         "gpu",
         "independence",
         "interval_coverage",
+        "large_audit",
         "mutants",  # by hand: it needs mutmut
         "performance",
         "peers",
@@ -159,8 +161,11 @@ def test_coverage(program, monkeypatch, tmp_path, capsys):
     module = program("interval_coverage")
     cells = list(module.coverage_cells.cells([40], 4))
     few = [cell for cell in cells if cell.law in ("independent, ties", "normal S, d = 1, ρ = 0.3")]
-    monkeypatch.setattr(module.coverage_cells, "cells", lambda rows, repeats: iter(few))
-    files = "--records", str(tmp_path / "records.json"), "--out", str(tmp_path / "coverage.json")
+    monkeypatch.setattr(
+        module.coverage_cells, "cells", lambda rows, repeats: (replace(cell, enough=repeats) for cell in few)
+    )
+    monkeypatch.setattr(module, "FEWEST", 1)
+    files = "--records", str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "coverage.json")
     start(module, "--rows 40 --repeats 4 --seconds 0", *files)
     assert json.loads((tmp_path / "coverage.json").read_text())["shares"] == []
     start(module, "--rows 40 --repeats 4", *files)
@@ -175,9 +180,35 @@ def test_coverage(program, monkeypatch, tmp_path, capsys):
     start(module, "--rows 40 --repeats 4", *files)  # nothing is left to draw
     assert (tmp_path / "coverage.json").read_text() == before
 
+    lines = (tmp_path / "a.jsonl").read_text()
+    two = [str(tmp_path / name) for name in ("b.jsonl.gz", "a.jsonl")]
+    start(module, "--rows 40 --repeats 6 --seed 1 --records", *two, "--out", str(tmp_path / "coverage.json"))
+    shares = json.loads((tmp_path / "coverage.json").read_text())["shares"]
+    assert {share["repeats"] for share in shares} == {6}
+    assert (tmp_path / "a.jsonl").read_text() == lines  # new draws go to the first file
+    joined = module.joined([tmp_path / name for name in ("b.jsonl.gz", "a.jsonl", "a.jsonl")])
+    assert {record["draws"] for record in joined.values()} == {6}  # none is counted twice
+
+
+def test_cells_of_the_coverage_program_advance_evenly(program, monkeypatch, tmp_path):
+    module = program("interval_coverage")
+    quick = [module.Cell(f"law {i}", 10, 1, enough, lambda random: {"p": 0.5}) for i, enough in enumerate((50, 200))]
+    monkeypatch.setattr(module.coverage_cells, "cells", lambda rows, repeats: iter(quick))
+    begun, block = [], module.block
+
+    def watched(given, index, first, draws):
+        begun.append((index, draws))
+        return block(given, index, first, draws)
+
+    monkeypatch.setattr(module, "block", watched)
+    start(module, "", "--records", str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "coverage.json"))
+    shares = np.cumsum([[draws / quick[i].enough if i == cell else 0 for i in (0, 1)] for cell, draws in begun], axis=0)
+    assert np.abs(np.diff(shares, axis=1)).max() <= 1 / 50 + 1e-12
+    assert shares[-1] == pytest.approx([1, 1])
+
 
 def test_the_coverage_program_measures_what_the_public_functions_give(program):
-    cells = program("interval_coverage").coverage_cells
+    cells = program("interval_coverage").coverage_cells.samples
     f, s = cells.LAWS[9].draw(80, np.random.default_rng(0))
     at, direct = cells.at_confidence(gdp(f, s, resamples=19), 0.99), gdp(f, s, resamples=19, confidence=0.99).interval
     assert at == pytest.approx(direct, rel=1e-9)
@@ -189,17 +220,38 @@ def test_the_coverage_program_measures_what_the_public_functions_give(program):
 
 
 def test_closed_form_of_hsic_of_the_coverage_program(program):
-    cells = program("interval_coverage").coverage_cells
+    cells = program("interval_coverage").coverage_cells.samples
     z, s = cells.correlated("normal", 1, 0.6, 3000, np.random.default_rng(0))
     effect = hsic_interval(z, s, Gaussian(1.0), Gaussian(1.0), confidence=0.9999)
     assert effect.interval.low < cells.normal_hsic(0.6) < effect.interval.high
     assert cells.normal_hsic(0.0) == pytest.approx(0, abs=1e-15)
 
 
+def test_the_recorded_shares_are_those_of_the_recorded_draws(program, tmp_path):
+    module = program("interval_coverage")
+    records = module.OUT.with_name("coverage.jsonl.gz")
+    files = str(tmp_path / "new.jsonl"), str(records), "--out", str(tmp_path / "c.json")
+    start(module, "--seconds 0 --records", *files)
+    assert json.loads((tmp_path / "c.json").read_text()) == json.loads(module.OUT.read_text())
+
+
 def test_the_page_of_coverage_has_the_tables_of_the_recorded_shares(program):
     module = program("interval_coverage")
     shares = json.loads(module.OUT.read_text())["shares"]
     assert module.tables(shares).strip() in (FOLDER.parent / "docs" / "coverage.md").read_text()
+
+
+def test_large_audit(program, monkeypatch, tmp_path, capsys):
+    module = program("large_audit")
+    every = module.ways(tmp_path)
+    assert [command[-1].rpartition(".")[2] for command in every.values()] == ["npz", "html", "html"]
+    one = "frhsic audit, CSV"
+    monkeypatch.setattr(module, "ways", lambda folder, ways=module.ways: {one: ways(folder)[one]})
+    start(module, "--rows 300 --cores 1", "--out", str(tmp_path / "large.json"))
+    results = json.loads((tmp_path / "large.json").read_text())
+    assert results["rows"] == 300
+    assert results["ways"][one]["megabytes"] > 50
+    assert one in capsys.readouterr().out
 
 
 def test_training(program, monkeypatch, capsys):

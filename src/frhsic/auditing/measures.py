@@ -16,19 +16,18 @@ from frhsic.auditing.scores import ScoreQuantiles, score_quantiles
 from frhsic.dependence import eipm, kernel_hgr, mutual_information
 from frhsic.dependence._inputs import column_scales
 from frhsic.formatting import stated
-from frhsic.independence import conditional_test, gamma_test, hsic_interval, normalized_hsic_interval
+from frhsic.independence import conditional_test, normalized_hsic_interval
+from frhsic.independence._gram_pair import gram_pair
+from frhsic.independence.effects import hsic_effect, normalized_effect
+from frhsic.independence.gamma import LEAST_ROWS, gamma_test_of
 from frhsic.intervals import Interval, Statistic, shuffled_mean, subsample
 from frhsic.kernels import HalfDistance, Kernel, PerColumn, default_gaussian
-from frhsic.parity import (
-    ParityCurve,
-    ParityResult,
-    correlation_ratio,
-    gdp,
-    gdp_curve,
-    local_mean,
-    quantile_gap,
-    standardized_gdp,
-)
+from frhsic.parity import ParityCurve, ParityResult, gdp_curve, local_mean
+from frhsic.parity._rows import Rows as SortedRows
+from frhsic.parity._rows import rows_of
+from frhsic.parity.curve import curve_of
+from frhsic.parity.gap import gap_and_standardized, gap_value
+from frhsic.parity.law import PERMUTATIONS, correlation_ratio_of, quantile_gap_of
 from frhsic.probes import ProbeKind, probe
 
 Watch = Callable[[str], None]
@@ -141,13 +140,14 @@ def measure(rows: Rows, name: str, at: tuple[float, ...], settings: Settings, wa
         omitted += [Omitted(key, reason) for key in ("gdp", "standardized_gdp", "correlation_ratio", "quantile_gap")]
     else:
         watch("parity")
-        curve = score_curve(rows.scores, rows.s, settings, **rows.design)
-        numbers += _parity(rows, settings, omitted)
+        together = rows_of(rows.scores, rows.s, **rows.design)  # sorted once for all measures of parity
+        curve = _shown(together, settings)
+        numbers += _parity(rows, together, settings, omitted)
         contrasts = tuple(_contrast(rows, value, settings) for value in at)
         quantiles = score_quantiles(rows.scores, rows.s)
         if rows.threshold is not None:
-            decided = (rows.scores >= rows.threshold).astype(np.float64)
-            decisions = score_curve(decided, rows.s, settings, **rows.design)
+            decided = (together.scores >= rows.threshold).astype(np.float64)
+            decisions = _shown(replace(together, scores=decided), settings)
     numbers += dependence(rows, settings, omitted, watch)
     return Population(name, rows.count, tuple(numbers), curve, contrasts, tuple(omitted), quantiles, decisions)
 
@@ -202,9 +202,9 @@ def audit_kernels(z: Tensor, s: Tensor, rows: Rows, settings: Settings) -> Kerne
 
 
 def _kernel_statistics(z: Tensor, s: Tensor, kernels: Kernels, settings: Settings, watch: Watch) -> Iterator[Number]:
-    pair = kernels.z, kernels.s
     watch("HSIC and its test")
-    test = gamma_test(z, s, *pair, level=1 - settings.confidence)
+    pair = gram_pair(z, s, kernels.z, kernels.s, least=LEAST_ROWS, what="the gamma test")
+    test = gamma_test_of(pair, "pearson", 1 - settings.confidence)
     details: dict[str, Setting] = {
         "test": test.method,
         "kernel on z": test.kernels[0],
@@ -215,13 +215,14 @@ def _kernel_statistics(z: Tensor, s: Tensor, kernels: Kernels, settings: Setting
     }
     if test.null_standard_deviation == 0:  # z is constant under its kernel
         return
-    effect = hsic_interval(z, s, *pair, confidence=settings.confidence)
+    effect = hsic_effect(pair, settings.confidence)
     yield Number("hsic", effect.value, test.n, effect.interval, None, 0.0, test.pvalue, details)
-    effect = normalized_hsic_interval(z, s, *pair, confidence=settings.confidence)
+    effect = normalized_effect(pair, settings.confidence)
+    del pair  # and the matrices that it holds
     details = details | {"biased": test.effect_size}
     yield Number("hsic_effect", effect.value, test.n, effect.interval, None, 0.0, None, details)
     watch("kernel maximal correlation")
-    yield _shuffled("kernel_hgr", lambda a, b: float(kernel_hgr(a, b, *pair)), z, s, settings)
+    yield _shuffled("kernel_hgr", lambda a, b: float(kernel_hgr(a, b, kernels.z, kernels.s)), z, s, settings)
     watch("expected conditional MMD")
     fewer = torch.from_numpy(subsample(len(z), CUBIC_ROWS, settings.generator(5)))
     yield _shuffled("eipm", lambda a, b: float(eipm(a, b, kernels.z)), z[fewer], s[fewer], settings)
@@ -241,6 +242,11 @@ def score_curve(f: np.ndarray, s: np.ndarray, settings: Settings, **rows: Any) -
     """Return the mean scores of groups of rows along one attribute, with their simultaneous band."""
     curve = gdp_curve(f, s, confidence=settings.confidence, **rows)
     return shown_curve(curve, float(f.min()), float(f.max()), settings)
+
+
+def _shown(rows: SortedRows, settings: Settings) -> Curve:
+    curve = curve_of(rows, settings.confidence)
+    return shown_curve(curve, float(rows.scores.min()), float(rows.scores.max()), settings)
 
 
 def shown_curve(curve: ParityCurve, least: float, most: float, settings: Settings) -> Curve:
@@ -264,17 +270,11 @@ def gap_interval(gap: ParityResult) -> Interval:
     return Interval(*gap.interval, gap.confidence, f"influence function and wild bootstrap, {gap.resamples} resamples")
 
 
-def _parity(rows: Rows, settings: Settings, omitted: list[Omitted]) -> Iterator[Number]:
+def _parity(rows: Rows, together: SortedRows, settings: Settings, omitted: list[Omitted]) -> Iterator[Number]:
     """Yield GDP, in units of the score and in standard deviations, and what GDP cannot see."""
-    f, s = rows.scores, rows.s
-    assert f is not None
-    options: dict[str, Any] = {
-        "confidence": settings.confidence,
-        "resamples": settings.resamples,
-        "random_state": settings.seed,
-    }
-    gap = gdp(f, s, **rows.design, **options)
-    values = [float(gdp(f, s, **rows.design, resolution=gap.resolution * k, resamples=0)) for k in (0.5, 2)]
+    options = settings.confidence, settings.resamples, settings.seed
+    gap, standardized = gap_and_standardized(together, *options)
+    values = [gap_value(together, gap.resolution * k) for k in (0.5, 2)]
     details: dict[str, Setting] = {
         "resolution": gap.resolution,
         "value at half the resolution": values[0],
@@ -282,20 +282,21 @@ def _parity(rows: Rows, settings: Settings, omitted: list[Omitted]) -> Iterator[
         "seed": gap.seed,
     }
     yield gap_number("gdp", gap, details)
-    if float(np.ptp(f)) == 0:
+    if standardized is None:
         keys = ("standardized_gdp", "correlation_ratio", "quantile_gap")
         omitted += [Omitted(key, "the scores are constant.") for key in keys]
         return
     details = {"resolution": gap.resolution, "seed": gap.seed}
-    yield gap_number("standardized_gdp", standardized_gdp(f, s, **rows.design, **options), details)
-    share = correlation_ratio(f, s, sample_weight=rows.weights, confidence=settings.confidence)
+    yield gap_number("standardized_gdp", standardized, details)
+    share = correlation_ratio_of(replace(together, clusters=None), settings.confidence)
     if rows.clusters is None:
         interval = Interval(*share.interval, share.confidence, "normal approximation")
         reason = None
     else:
         interval, reason = None, "rows are clustered, which the interval of this estimate does not allow for"
     yield Number("correlation_ratio", share.value, share.n, interval, reason, 0.0)
-    spread = quantile_gap(f, s, random_state=settings.seed)
+    plain = together if rows.weights is None else rows_of(rows.scores, rows.s)
+    spread = quantile_gap_of(plain, PERMUTATIONS, settings.seed)
     yield Number(
         "quantile_gap",
         spread.value,

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 CUBE_ROWS, VECTORS = 2048, 64
 """Rows above which the trace of a cube is estimated, and the number of random vectors for it."""
 
-PANEL = 1024
-"""Rows of a Gram matrix that :func:`cubic_sums` multiplies at once."""
+PANEL = 256
+"""Rows of a Gram matrix that are multiplied at once for a trace; of two panels' products one is needed."""
 
 
 class GramSums(NamedTuple):
@@ -226,8 +226,18 @@ class CubicSums(NamedTuple):
     quadratic: Tensor
 
 
-def cubic_sums(k: Gram, sums: GramSums) -> CubicSums:
-    r"""Return the sums of degree three of :math:`\tilde K`, in O(n) memory.
+class OwnSums(NamedTuple):
+    r"""Sums over one centred matrix: its :class:`CubicSums`, and :math:`\sum_j \tilde K_{ij}^2` of shape (n,).
+
+    The second is None where the GPU has summed, without the pass over the pairs that gives it.
+    """
+
+    cubes: CubicSums
+    square_rows: Tensor | None
+
+
+def own_sums(k: Gram, sums: GramSums) -> OwnSums:
+    r"""Return sums over one centred matrix :math:`\tilde K`, in O(n) memory.
 
     With a thin factor of r columns they take O(n r³) time. Otherwise the trace of the cube multiplies panels of rows up
     to :data:`CUBE_ROWS` rows, O(n³); above, it is the mean of :math:`g^\top A^3 g` over random signs g of a fixed seed,
@@ -235,9 +245,9 @@ def cubic_sums(k: Gram, sums: GramSums) -> CubicSums:
     """
     on_gpu = _gpu.one(k.x, k.kernel) if k.single else None
     if on_gpu is not None:
-        return _cubic_sums_on_gpu(k, on_gpu, sums)
+        return OwnSums(_cubic_sums_on_gpu(k, on_gpu, sums), None)
     if k.factor is not None:
-        return _cubic_sums_of_factor(_centered(k.factor), sums.centered.diagonal)
+        return _own_sums_of_factor(_centered(k.factor), sums.centered.diagonal)
     d, centers = sums.centered.diagonal, sums.centers
     signs = _signs(k) if k.n > CUBE_ROWS else k.x.new_zeros(k.n, 0)
 
@@ -254,24 +264,24 @@ def cubic_sums(k: Gram, sums: GramSums) -> CubicSums:
 
     (cubes, quadratic), of_squares, product = over_tiles(k.n, k.x.device, start, add)
     trace = _quadratic_form(k, _centered(product)) / VECTORS if k.n > CUBE_ROWS else _trace_of_cube(k, centers)
-    return CubicSums(trace, cubes, (d * d) @ d, d @ of_squares, quadratic)
+    return OwnSums(CubicSums(trace, cubes, (d * d) @ d, d @ of_squares, quadratic), of_squares)
 
 
-def _cubic_sums_of_factor(f: Tensor, d: Tensor) -> CubicSums:
+def _own_sums_of_factor(f: Tensor, d: Tensor) -> OwnSums:
     r"""Return the sums for :math:`A = FF^\top`; :math:`\sum A_{ij}^3 = \sum_{abc} (\sum_i f_{ia} f_{ib} f_{ic})^2`."""
     small = f.mT @ f
     triples = f.new_zeros(f.shape[1] ** 2, f.shape[1])
     for part in torch.split(f, max(1, PANEL * THIN // max(1, f.shape[1]))):
         triples += (part[:, :, None] * part[:, None, :]).flatten(1).mT @ part
-    trace, cubes = _inner(small @ small, small), _inner(triples, triples)
-    return CubicSums(trace, cubes, (d * d) @ d, d @ ((f @ small) * f).sum(1), (f.mT @ d).square().sum())
+    trace, cubes, of_squares = _inner(small @ small, small), _inner(triples, triples), ((f @ small) * f).sum(1)
+    return OwnSums(CubicSums(trace, cubes, (d * d) @ d, d @ of_squares, (f.mT @ d).square().sum()), of_squares)
 
 
 def _cubic_sums_on_gpu(k: Gram, on_gpu: OnGPU, sums: GramSums) -> CubicSums:
     d = sums.centered.diagonal
     cubes, weighted, quadratic = on_gpu.cubes(sums.centers + k.offset / 2, d)
     if k.factor is not None:
-        trace = _cubic_sums_of_factor(_centered(k.factor), d).trace
+        trace = _own_sums_of_factor(_centered(k.factor), d).cubes.trace
     elif k.n <= CUBE_ROWS:
         trace = _trace_of_cube(k, sums.centers)
     else:

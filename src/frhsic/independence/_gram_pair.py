@@ -13,7 +13,7 @@ from torch import Tensor
 
 from frhsic.dependence._gram import Gram
 from frhsic.dependence._inputs import kernel_or_median, paired_rows, working_copy
-from frhsic.dependence.moments import CubicSums, PairSums, cubic_sums, pair_sums, product_rows
+from frhsic.dependence.moments import OwnSums, PairSums, own_sums, pair_sums, product_rows
 from frhsic.independence.null_moments import permutation_mean_variance, permutation_third_moment
 from frhsic.independence.result import IndependenceResult
 from frhsic.kernels import Kernel, default_gaussian
@@ -62,16 +62,21 @@ class GramPair:
         return mean / self.n**2, variance / self.n**4
 
     @cached_property
-    def cubes(self) -> tuple[CubicSums, CubicSums]:
-        """Sums of degree three of either centred Gram matrix."""
-        return cubic_sums(self.k, self.sums.k), cubic_sums(self.l, self.sums.l)
+    def own(self) -> tuple[OwnSums, OwnSums]:
+        """Sums over either centred Gram matrix alone."""
+        return own_sums(self.k, self.sums.k), own_sums(self.l, self.sums.l)
+
+    @cached_property
+    def product_rows(self) -> Tensor:
+        r"""The sums :math:`\sum_j \tilde K_{ij} \tilde L_{ij}`, of shape (n,)."""
+        return product_rows(self.k, self.l, self.sums)
 
     def permutation_third_cumulant(self) -> float:
         """Return the third central moment of HSIC over all permutations of s."""
         mean, variance = self.permutation_mean_variance()
         lists = [
-            [t**3, t * t2, t * s2, *(float(value) for value in cubes)]
-            for cubes, (t, t2, s2) in zip(self.cubes, self.invariants)
+            [t**3, t * t2, t * s2, *(float(value) for value in own.cubes)]
+            for own, (t, t2, s2) in zip(self.own, self.invariants)
         ]
         return permutation_third_moment(lists[0], lists[1], self.n) / self.n**6 - 3 * mean * variance - mean**3
 
@@ -130,8 +135,7 @@ class GramPair:
         """
         if epsilon is None:
             return None, None
-        rows = product_rows(self.k, self.l, self.sums)
-        error = float(2 * (rows / self.n).std()) / math.sqrt(self.n)
+        error = float(2 * (self.product_rows / self.n).std()) / math.sqrt(self.n)
         excess = float(self.sums.unbiased) - epsilon
         if error == 0:
             return (pvalue if excess > 0 else 1.0), error

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence._gram import Gram
-from frhsic.dependence.moments import GramSums, PairSums, product_rows
+from frhsic.dependence.moments import GramSums, OwnSums, PairSums, product_rows
 from frhsic.independence._gram_pair import GramPair, gram_pair
 from frhsic.independence.null_moments import pearson_parameters
 from frhsic.intervals import Interval
@@ -136,7 +136,7 @@ def hsic_interval(
     True
     """
     pair = _pair(z, s, kernel_z, kernel_s, confidence, where, device)
-    return _effect(pair, *_hsic_law(pair), confidence, math.inf)
+    return hsic_effect(pair, confidence)
 
 
 def normalized_hsic_interval(
@@ -175,7 +175,7 @@ def normalized_hsic_interval(
     1.0
     """
     pair = _pair(z, s, kernel_z, kernel_s, confidence, where, device)
-    return _effect(pair, *_normalized_law(pair), confidence, 1.0)
+    return normalized_effect(pair, confidence)
 
 
 def equivalence_test(
@@ -281,34 +281,44 @@ def _pair(
     return gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=LEAST_ROWS, what="an interval of HSIC")
 
 
+def hsic_effect(pair: GramPair, confidence: float) -> Effect:
+    """:func:`hsic_interval` of Gram matrices that other statistics use as well."""
+    return _effect(pair, *_hsic_law(pair), confidence, math.inf)
+
+
+def normalized_effect(pair: GramPair, confidence: float) -> Effect:
+    """:func:`normalized_hsic_interval` of Gram matrices that other statistics use as well."""
+    return _effect(pair, *_normalized_law(pair), confidence, 1.0)
+
+
 def _hsic_law(pair: GramPair) -> tuple[float, _Law]:
     """Return the unbiased HSIC and its law."""
     value = float(pair.sums.unbiased)
-    return value, _law(pair, value, _influence(pair.k, pair.l, pair.sums), 1.0)
+    return value, _law(pair, value, _influence(pair.product_rows), 1.0)
 
 
 def _normalized_law(pair: GramPair) -> tuple[float, _Law]:
     """Return the ratio of unbiased estimates and its law."""
-    own = [_own(gram, sums) for gram, sums in ((pair.k, pair.sums.k), (pair.l, pair.sums.l))]
-    (zz, influence_z), (ss, influence_s) = own
+    zz, influence_z = _with_itself(pair.k, pair.sums.k, pair.own[0])
+    ss, influence_s = _with_itself(pair.l, pair.sums.l, pair.own[1])
     scale = math.sqrt(max(zz, 0.0)) * math.sqrt(max(ss, 0.0))
     if scale == 0:
         raise ValueError("z or s has no variance under its kernel, so the ratio is not defined. Pass other kernels.")
     value = float(pair.sums.unbiased) / scale
-    influence = _influence(pair.k, pair.l, pair.sums) / scale - value / 2 * (influence_z / zz + influence_s / ss)
+    influence = _influence(pair.product_rows) / scale - value / 2 * (influence_z / zz + influence_s / ss)
     return value, _law(pair, value, influence, scale)
 
 
-def _own(gram: Gram, sums: GramSums) -> tuple[float, Tensor]:
+def _with_itself(gram: Gram, sums: GramSums, own: OwnSums) -> tuple[float, Tensor]:
     """Return the unbiased HSIC of one variable with itself, and the influence of its rows."""
     twice = PairSums(sums.squares, sums, sums)
-    return float(twice.unbiased), _influence(gram, gram, twice)
+    rows = product_rows(gram, gram, twice) if own.square_rows is None else own.square_rows
+    return float(twice.unbiased), _influence(rows)
 
 
-def _influence(k: Gram, l: Gram, sums: PairSums) -> Tensor:
+def _influence(products: Tensor) -> Tensor:
     r"""Return the influence of each row up to a constant, :math:`\frac2n \sum_j \tilde K_{ij} \tilde L_{ij}`."""
-    rows = product_rows(k, l, sums)
-    return 2 * rows / k.n
+    return 2 * products / len(products)
 
 
 def _law(pair: GramPair, value: float, influence: Tensor, scale: float) -> _Law:
@@ -318,7 +328,8 @@ def _law(pair: GramPair, value: float, influence: Tensor, scale: float) -> _Law:
     variance, third = variance / scale**2, pair.permutation_third_cumulant() / scale**3
     if variance <= 0:
         raise ValueError("every permutation of s gives the same HSIC: z or s is constant under its kernel.")
-    typical = [float(c.trace / g.centered.squares) / n for c, g in zip(pair.cubes, (pair.sums.k, pair.sums.l))]
+    both = zip(pair.own, (pair.sums.k, pair.sums.l))
+    typical = [float(own.cubes.trace / sums.centered.squares) / n for own, sums in both]
     weak = 4 * typical[0] * typical[1] / n / scale
     # the variance by influence contains twice the null variance; the slope of weak dependence holds up to 2 deviations
     excess = max(float(influence.var()) / n - 2 * variance, 0.0)

@@ -87,6 +87,11 @@ def gamma_test(
         raise ValueError(f"moments is {moments!r}; pass 'pearson', 'permutation' or 'gretton'.")
     require_level(level, epsilon)
     pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=LEAST_ROWS, what="the gamma test")
+    return gamma_test_of(pair, moments, level, epsilon)
+
+
+def gamma_test_of(pair: GramPair, moments: Moments, level: float, epsilon: float | None = None) -> IndependenceResult:
+    """:func:`gamma_test` of Gram matrices that other statistics use as well."""
     skewness = None
     if moments == "gretton":
         mean, variance = _gretton(pair)
@@ -109,8 +114,8 @@ def _gretton(pair: GramPair) -> tuple[float, float]:
         gram.offset + float(sums.off_diagonal_rows.sum()) / (n * (n - 1))
         for gram, sums in ((pair.k, pair.sums.k), (pair.l, pair.sums.l))
     ]
-    squares = squared_products(pair.k, pair.l, pair.sums)
-    return gretton_moments(means[0], means[1], float(squares), n)
+    squares = float(squared_products(pair.k, pair.l, pair.sums))
+    return gretton_moments(means[0], means[1], squares, n)
 
 
 def _degenerate(mean: float, variance: float) -> bool:

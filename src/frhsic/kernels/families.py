@@ -150,7 +150,8 @@ class HalfDistance(Kernel):
     centering_safe = characteristic = True
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        return (self.diagonal(x)[..., :, None] + self.diagonal(y)[..., None, :] - _distances(x, y)) / 2
+        half = self.diagonal(x)[..., :, None] / 2 + self.diagonal(y)[..., None, :] / 2
+        return torch.sub(half, _distances(x, y), alpha=0.5)
 
     def shifted(self, x: Tensor, y: Tensor) -> Tensor:
         return self(x, y)
@@ -162,6 +163,8 @@ class HalfDistance(Kernel):
 
 def _distances(x: Tensor, y: Tensor) -> Tensor:
     """Euclidean distances, subtracted before they are squared, so that rows which coincide are at distance 0."""
+    if x.shape[-1] == 1:
+        return (x - y.mT).abs()
     distances: Tensor = torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
     return distances
 

@@ -94,8 +94,13 @@ def gdp_curve(
     >>> curve.at, curve.mean.round(3), curve.rows
     (array([1., 9.]), array([0.1, 0.9]), array([30., 30.]))
     """
+    return curve_of(rows_of(scores, s, where, sample_weight, clusters), confidence, groups)
+
+
+def curve_of(rows: Rows, confidence: float, groups: int | None = None) -> ParityCurve:
+    """:func:`gdp_curve` of rows that other measures use as well."""
     _arrays.require_fraction(confidence, "confidence")
-    rows = _one_column(rows_of(scores, s, where, sample_weight, clusters))
+    rows = _one_column(rows)
     n = len(rows.s)
     if groups is None:
         groups = groups_for(n)

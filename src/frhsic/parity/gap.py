@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -216,17 +217,9 @@ def gdp_by_attribute(
     if len(set(names)) < len(names):
         raise ValueError(f"the columns of s are named {names}; give each its own name.")
     seed = _arrays.seed_of(random_state)
-    return {
-        name: _measured(
-            rows_of(scores, columns[:, i], where, sample_weight, clusters),
-            resolution,
-            confidence,
-            resamples,
-            seed,
-            standardize=False,
-        )
-        for i, name in enumerate(names)
-    }
+    each = (rows_of(scores, column, where, sample_weight, clusters) for column in columns.T)
+    options = resolution, confidence, resamples, seed
+    return {name: _measured(rows, *options, standardize=False) for name, rows in zip(names, each)}
 
 
 def _measured(
@@ -239,14 +232,39 @@ def _measured(
     standardize: bool,
 ) -> ParityResult:
     """Return the largest gap over the columns of scores, with its interval and its test."""
+    columns = _columns(rows, resolution)
+    options = GapOptions(columns[0].signs.resolution, confidence, resamples, _arrays.seed_of(random_state), standardize)
+    if standardize:
+        columns = [column.standardized() for column in columns]
+    return largest_gap(columns, len(rows.s), rows.effective, options)
+
+
+def gap_and_standardized(
+    rows: Rows, confidence: float, resamples: int, random_state: _arrays.RandomState
+) -> tuple[ParityResult, ParityResult | None]:
+    """:func:`gdp` and :func:`standardized_gdp`, which share their resamples; no second if scores are constant."""
+    columns = _columns(rows, None)
+    options = GapOptions(columns[0].signs.resolution, confidence, resamples, _arrays.seed_of(random_state), False)
+    n, effective = len(rows.s), rows.effective
+    gap = largest_gap(columns, n, effective, options)
+    if any(column.variance == 0 for column in columns):
+        return gap, None
+    scaled = [column.standardized() for column in columns]
+    return gap, largest_gap(scaled, n, effective, replace(options, standardize=True))
+
+
+def gap_value(rows: Rows, resolution: float) -> float:
+    """Return the value of :func:`gdp` at a resolution."""
+    return max(0.0, *(column.value for column in _columns(rows, resolution)))
+
+
+def _columns(rows: Rows, resolution: float | None) -> list[_Column]:
     if resolution is not None:
         _arrays.require_fraction(resolution, "resolution")
     signs = Signs(rows, resolution)
     varies = (rows.scores != rows.scores[0]).any(axis=0)
     f = np.where(varies, rows.scores - weighted_mean(rows.weights, rows.scores), 0.0)
-    columns = [_Column(signs, column, standardize) for column in f.T]
-    options = GapOptions(signs.resolution, confidence, resamples, _arrays.seed_of(random_state), standardize)
-    return largest_gap(columns, len(f), rows.effective, options)
+    return [_Column(signs, column) for column in f.T]
 
 
 @dataclass(frozen=True)
@@ -318,7 +336,7 @@ def largest_gap(columns: Sequence[GapColumn], n: int, effective: float, options:
 class _Column:
     """The gap of one column of centred scores."""
 
-    def __init__(self, signs: Signs, f: Array, standardize: bool) -> None:
+    def __init__(self, signs: Signs, f: Array) -> None:
         self.signs, self.f, self.weights = signs, f, signs.weights
         soft, mean, error = signs.signs(f[:, None])
         if signs.rows.clusters is not None:
@@ -329,34 +347,51 @@ class _Column:
         self.soft, self.mean, self.error = soft[:, 0], mean[:, 0], error[:, 0]
         self.gap = float(weighted_mean(self.weights, self.soft * f))
         self.variance = float(weighted_mean(self.weights, f**2))
-        self.scale = math.sqrt(self.variance) if standardize else 1.0
-        self.standardize = standardize
-        self.value = self.gap / self.scale
-        self.magnitude = float(np.abs(f).max()) / self.scale
+        self.standardize, self.scale = False, 1.0
+        self.value, self.magnitude = self.gap, float(np.abs(f).max())
+        self.unscaled_null: Array | None = None
+        self.unscaled_extra: tuple[float, float] | None = None
+
+    def standardized(self) -> _Column:
+        """Return the gap in standard deviations of the scores; resamples that were drawn are used again."""
+        scaled = copy(self)
+        scaled.standardize, scaled.scale = True, math.sqrt(self.variance)
+        scaled.value, scaled.magnitude = self.value / scaled.scale, self.magnitude / scaled.scale
+        return scaled
 
     def null(self, resamples: int, rng: np.random.Generator) -> Array:
         """Return values of resamples whose mean does not depend on s."""
-        self.signs.inflation = self.inflation
-        flat = np.zeros(len(self.mean))
-        noise = self.f - self.signs.precise_mean(self.f)
-        return self.signs.resampled(flat, noise, resamples, rng) / self.scale
+        if self.unscaled_null is None:
+            self.signs.inflation = self.inflation
+            flat = np.zeros(len(self.mean))
+            noise = self.f - self.signs.precise_mean(self.f)
+            self.unscaled_null = self.signs.resampled(flat, noise, resamples, rng)
+        return self.unscaled_null / self.scale
 
     def uncertainty(self, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
         """Return the standard error, and a bound on what uncertain signs take away from the value."""
-        signs, weights, rows = self.signs, self.weights, self.signs.rows
-        signs.inflation = self.inflation
+        weights, rows = self.weights, self.signs.rows
         n = weights.sum()
         influence = (self.soft - weighted_mean(weights, self.soft)) * self.f - self.gap
         if self.standardize:
             influence -= self.gap * (self.f**2 / self.variance - 1) / 2
         factor = rows.effective / max(rows.effective - 1, 1)
         variance = factor * rows.square_of_sums(weights * influence) / n**2
+        if self.unscaled_extra is None:
+            self.unscaled_extra = self._uncertain_signs(resamples, rng)
+        extra, lost = self.unscaled_extra
+        return math.sqrt(variance + extra) / self.scale, lost / self.scale
+
+    def _uncertain_signs(self, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
+        """Return what uncertain signs add to the variance of the gap, and a bound on what they take away from it."""
+        signs, weights, rows = self.signs, self.weights, self.signs.rows
+        signs.inflation = self.inflation
         leverage = signs.own.weight / signs.total[signs.node]
         residual = (self.f - self.mean[signs.node]) / np.sqrt(np.maximum(1 - leverage, 0.1))
         near = np.abs(self.mean) <= NEAR * self.error
         resampled = signs.resampled(np.where(near, 0, self.mean), residual, resamples, rng)
         fixed = np.where(near[signs.node], self.soft, np.sign(self.mean)[signs.node])
-        linear = rows.square_of_sums(weights * (fixed - weighted_mean(weights, fixed)) * residual) / n**2
-        variance += max(float(resampled.var(ddof=1)) - linear, 0) if resamples > 1 else 0.0
-        lost = lost_to_wrong_signs(signs.counts, self.mean, self.error)
-        return math.sqrt(variance) / self.scale, lost / self.scale
+        noise = weights * (fixed - weighted_mean(weights, fixed)) * residual
+        linear = rows.square_of_sums(noise) / weights.sum() ** 2
+        extra = max(float(resampled.var(ddof=1)) - linear, 0) if resamples > 1 else 0.0
+        return extra, lost_to_wrong_signs(signs.counts, self.mean, self.error)

@@ -16,6 +16,8 @@ from frhsic.parity._rows import Array, Integers, Rows, levels, rows_of, weighted
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 ROWS_PER_GROUP = 100
 MOST_GROUPS = 10
+LEAST_ROWS = 8
+PERMUTATIONS = 199
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,13 @@ def correlation_ratio(
     >>> round(float(correlation_ratio(np.cos(80 * np.pi * s), s)), 2)
     0.99
     """
+    return correlation_ratio_of(rows_of(scores, s, where, sample_weight), confidence)
+
+
+def correlation_ratio_of(rows: Rows, confidence: float) -> CorrelationRatio:
+    """:func:`correlation_ratio` of rows that other measures use as well."""
     _arrays.require_fraction(confidence, "confidence")
-    rows = rows_of(scores, s, where, sample_weight, least=8)
+    _arrays.require_rows(len(rows.s), LEAST_ROWS, "a gap in mean scores")
     if rows.scores.shape[1] > 1:
         raise ValueError(f"scores has {rows.scores.shape[1]} columns; pass one class at a time.")
     weights = rows.weights
@@ -187,7 +194,7 @@ class QuantileGap:
 
 
 def quantile_gap(
-    scores: Any, s: Any, *, where: Any = None, permutations: int = 199, random_state: _arrays.RandomState = 0
+    scores: Any, s: Any, *, where: Any = None, permutations: int = PERMUTATIONS, random_state: _arrays.RandomState = 0
 ) -> QuantileGap:
     r"""Largest spread of a conditional quantile of the scores along s.
 
@@ -217,8 +224,12 @@ def quantile_gap(
     >>> round(result.value, 3), result.pvalue < 0.05
     (0.8, True)
     """
+    return quantile_gap_of(rows_of(scores, s, where), permutations, random_state)
+
+
+def quantile_gap_of(rows: Rows, permutations: int, random_state: _arrays.RandomState) -> QuantileGap:
+    """:func:`quantile_gap` of rows that other measures use as well; their weights and clusters are not used."""
     _arrays.require_integer(permutations, "permutations", 0)
-    rows = rows_of(scores, s, where)
     if rows.scores.shape[1] > 1:
         raise ValueError(f"scores has {rows.scores.shape[1]} columns; pass one class at a time.")
     n, seed = len(rows.s), _arrays.seed_of(random_state)
@@ -228,11 +239,13 @@ def quantile_gap(
     f = rows.scores[order, 0]
     labels = np.repeat(np.arange(len(starts), dtype=np.uint8), sizes)[order]
 
+    at = np.asarray(QUANTILES)[:, None] * (sizes - 1)
+    low = np.floor(at).astype(np.int64)
+    places = starts + low, starts + np.minimum(low + 1, sizes - 1)
+
     def spreads(labels: Any) -> Array:
-        by_group = f[np.argsort(labels, kind="stable")]
-        at = np.asarray(QUANTILES)[:, None] * (sizes - 1)
-        low = np.floor(at).astype(np.int64)
-        ends = by_group[starts + low], by_group[starts + np.minimum(low + 1, sizes - 1)]
+        by_group = np.argsort(labels, kind="stable")  # rows of a group in the order of their scores
+        ends = f[by_group[places[0]]], f[by_group[places[1]]]
         return np.asarray(np.ptp(ends[0] + (at - low) * (ends[1] - ends[0]), axis=1))
 
     observed = spreads(labels)
