@@ -43,7 +43,9 @@ def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: 
 
 
 def describe_constant(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """Replace the words of the built-in class, which a dictionary of constants would show, by its keys."""
+    """Replace the words of the built-in class, which a constant would show, by the constant or its keys."""
+    if what == "data" and isinstance(value, tuple | int | float):
+        lines[:] = [f"Constant, ``{value!r}``.", ""]
     if what == "data" and isinstance(value, dict):
         lines[:] = ["Dictionary with the keys " + ", ".join(f"``{key!r}``" for key in value) + ".", ""]
 

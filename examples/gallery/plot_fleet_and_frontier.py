@@ -63,7 +63,7 @@ for method, penalty in {"HSIC": HSIC(), "smoothed GDP (Reg-GDP)": GDP()}.items()
         )
 
 # %%
-# ``Frontier`` averages over seeds and marks the points that no other point beats in both respects.
+# ``Frontier`` averages over seeds. It marks the points that no other point of the same method beats in both respects.
 
 frontier = Frontier.from_records(records, performance="accuracy", baseline="no penalty")
 print(frontier.to_frame().round(3).to_string(index=False))

@@ -144,8 +144,8 @@ def held_out_bound(
     z, s
         Representation and attribute of rows that were not used to choose the encoder or the kernels.
     kernel_z, kernel_s
-        Kernels with unit diagonal that are never negative, as all of this library's are. Their bandwidths must come
-        from other rows (the training rows), so None raises an error.
+        Kernels with unit diagonal that are never negative, such as Gaussians; others, such as `Linear`, raise an error.
+        Their bandwidths must come from other rows (the training rows), so None raises an error.
     delta
         Probability δ of error.
     device
