@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 __all__ = [
     "Probe",
@@ -83,10 +85,11 @@ def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Pr
     folds = min(FOLDS, len(s) // 2)
     split = KFold(folds, shuffle=True, random_state=seed)
     target = (s - s.mean()) / s.std()
-    r2, shuffled = (
-        float(1 - np.mean((t - cross_val_predict(_model(kind, seed), z, t, cv=split)) ** 2))
-        for t in (target, np.random.default_rng(seed).permutation(target))
-    )
+    targets = target, np.random.default_rng(seed).permutation(target)
+    # trees of few rows: more threads gain little, and wait for each other without end where cores are busy
+    with threadpool_limits(1, user_api="openmp") if kind == "trees" else nullcontext():
+        fits = [cross_val_predict(_model(kind, seed), z, t, cv=split) for t in targets]
+    r2, shuffled = (float(1 - np.mean((t - fit) ** 2)) for t, fit in zip(targets, fits))
     return Probe(r2, shuffled, len(s), folds)
 
 
