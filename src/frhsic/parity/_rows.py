@@ -49,7 +49,9 @@ class Rows:
         return float((sums**2).sum())
 
 
-def rows_of(scores: Any, s: Any, where: Any = None, sample_weight: Any = None, clusters: Any = None) -> Rows:
+def rows_of(
+    scores: Any, s: Any, where: Any = None, sample_weight: Any = None, clusters: Any = None, least: int = 2
+) -> Rows:
     """Check the inputs and keep the rows of `where` that have a positive weight."""
     f, values = (_arrays.to_numpy(x.to(torch.float64)) for x in _arrays.paired((scores, "scores"), (s, "s")))
     n = len(f)
@@ -62,7 +64,7 @@ def rows_of(scores: Any, s: Any, where: Any = None, sample_weight: Any = None, c
     labels = None if clusters is None else _labels(clusters, n)
     kept = kept & (weights > 0)
     f, values, weights = f[kept], values[kept, 0], weights[kept]
-    _arrays.require_rows(len(f), 2, "a gap in mean scores")
+    _arrays.require_rows(len(f), least, "a gap in mean scores")
     _arrays.require_varying(torch.from_numpy(values), "s")
     order = np.lexsort((weights, *f.T, values))
     if labels is not None:

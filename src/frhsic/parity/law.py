@@ -82,7 +82,7 @@ def correlation_ratio(
     >>> round(float(correlation_ratio(np.cos(80 * np.pi * s), s)), 2)
     0.99
     """
-    return correlation_ratio_of(rows_of(scores, s, where, sample_weight), confidence)
+    return correlation_ratio_of(rows_of(scores, s, where, sample_weight, least=LEAST_ROWS), confidence)
 
 
 def correlation_ratio_of(rows: Rows, confidence: float) -> CorrelationRatio:
