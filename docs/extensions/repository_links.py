@@ -39,7 +39,8 @@ def name_anchors(app: Sphinx, page: str, source: list[str]) -> None:
 
 def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:
     """Return whether a member is left out of the reference; None leaves it to others."""
-    return True if ADDED_BY_SKLEARN.fullmatch(name) else None
+    foreign = (getattr(value, "__module__", None) or "").startswith("sklearn.")
+    return True if foreign or ADDED_BY_SKLEARN.fullmatch(name) else None
 
 
 def describe_constant(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
