@@ -490,8 +490,8 @@ def test_the_page_on_representations_shows_the_records(program):
     for key, words in {
         ("residuals", 3.0): "residuals leak {0:.0f} % of what the raw columns do at {2:.0f} % of the recovery",
         ("frhsic", 10.0): "FRHSIC {0:.0f} % at {2:.0f} %",
-        ("residuals", 10.0): "(λ = 10) {0:.0f} at {2:.0f}",
-        ("frhsic", 100.0): "(λ = 100) {0:.0f} at {2:.0f}",
+        ("residuals", 10.0): "residuals (10) leak {0:.0f} at {2:.0f}",
+        ("frhsic", 100.0): "FRHSIC (100) {0:.0f} at {2:.0f}",
     }.items():
         assert words.format(*means[key]) in " ".join(page.split()), key
 
