@@ -76,6 +76,7 @@ def test_no_program_is_left_out():
     assert {path.stem for path in FOLDER.glob("*.py")} == tested
 
 
+@pytest.mark.slow
 def test_base_model(program, monkeypatch, tmp_path, capsys):
     pytest.importorskip("lightgbm")
     monkeypatch.syspath_prepend(FOLDER)
@@ -241,6 +242,7 @@ def test_the_page_of_coverage_has_the_tables_of_the_recorded_shares(program):
     assert module.tables(shares).strip() in (FOLDER.parent / "docs" / "coverage.md").read_text()
 
 
+@pytest.mark.slow
 def test_large_audit(program, monkeypatch, tmp_path, capsys):
     module = program("large_audit")
     every = module.ways(tmp_path)
@@ -430,6 +432,7 @@ def test_frem_rounding(program, monkeypatch, capsys, real):  # noqa: F811
     assert [line.split()[4:6] for line in capsys.readouterr().out.splitlines()] == [["one", "form"], ["three", "sums"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["screen", "final"])
 def test_unsupervised(program, monkeypatch, tmp_path, real, capsys, stage):  # noqa: F811
     monkeypatch.syspath_prepend(FOLDER)
@@ -496,6 +499,7 @@ def test_the_page_on_representations_shows_the_records(program):
         assert words.format(*means[key]) in " ".join(page.split()), key
 
 
+@pytest.mark.slow
 def test_peers(program, monkeypatch, tmp_path, capsys):
     pytest.importorskip("fairlearn")
     module = program("peers")
