@@ -256,6 +256,7 @@ def test_large_audit(program, monkeypatch, tmp_path, capsys):
     assert one in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_training(program, monkeypatch, capsys):
     training = program("training")
     monkeypatch.setattr("frhsic.datasets.load_dataset", unavailable)
@@ -385,6 +386,7 @@ def quick_heads(task, seed):
     return {"affine": LinearRegression()}
 
 
+@pytest.mark.slow
 def test_selection(program, monkeypatch, capsys, real):  # noqa: F811
     selection = program("selection")
     fit_path = selection.fitting.fit_path
@@ -409,6 +411,7 @@ def test_serving(program, capsys):
     ]
 
 
+@pytest.mark.slow
 def test_enough(program, capsys):
     start(program("enough"), "--rows 60 --draws 2 --train 120 --seeds 1 --epochs 1")
     tables = capsys.readouterr().out.strip().split("\n\n")

@@ -11,6 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("few_trees")  # no program shows a number of the tree probe
+
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "gallery"
 
 

@@ -16,6 +16,7 @@ from real_data import raw_folder, real  # noqa: F401  # a fixture
 README = Path(__file__).resolve().parents[1] / "README.md"
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_the_quickstart_runs_on_real_data(
     real: Callable[..., Dataset],  # noqa: F811  # pytest passes it
     tmp_path: Path,

@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+from joblib import parallel_config
+
 from frhsic_paper import records
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import CORRECTED, PROTOCOLS
@@ -26,7 +28,8 @@ def test_studies_trained_at_a_time_have_the_records_of_those_trained_in_turn(tmp
     together, in_turn = (
         Options(tmp_path / name, "cpu", ("crime",), epochs=1, repeats=1) for name in ("together", "turn")
     )
-    train_side_by_side(studies, [CORRECTED], together, processes=2)
+    with parallel_config("threading"):  # processes take seconds to start
+        train_side_by_side(studies, [CORRECTED], together, processes=2)
     for study in studies:
         run(study, CORRECTED, in_turn, "train")
     for study in studies:
