@@ -55,6 +55,18 @@ def test_scores_are_those_of_the_model_in_the_order_of_the_rows(place, tmp_path,
     assert [path.name for path in tmp_path.iterdir()] == ["scores.csv"]
 
 
+def test_dates_of_a_text_file_are_dates_as_they_were_in_training(tmp_path):
+    X, paid, age = people()
+    X = X[["hours"]].assign(since=pd.date_range("2020-01-01", periods=len(X), freq="7h"))
+    model = ParityClassifier(**FAST).fit(X, paid, sensitive_features=age)
+    save(model, tmp_path / "model")
+    X.to_csv(tmp_path / "new.csv", index=False)
+    out = tmp_path / "scores.csv"
+    result = run(app, ["predict", str(tmp_path / "model"), str(tmp_path / "new.csv"), "-o", str(out)])
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert np.allclose(pd.read_csv(out)["score"], model.predict_proba(X)[:, 1], atol=1e-6)
+
+
 def test_numbers_several_classes_and_representations_are_written_too(place, tmp_path):
     frames = {}
     for name in ("numbers", "jobs", "encoder"):

@@ -34,6 +34,11 @@ def with_columns(path: Path) -> tuple[Any, list[str], list[str]]:
     return model, [str(name) for name in features], numeric
 
 
+def with_dates(rows: pd.DataFrame, numeric: Sequence[str]) -> pd.DataFrame:
+    """Return rows of a file in which numeric columns that hold dates as text are dates, as they were in training."""
+    return rows.assign(**{str(name): column for name, column in typed(rows[list(numeric)]).items()})
+
+
 def applied(path: Path) -> tuple[Derived, bool]:
     """Load a model that knows its columns; return the numbers it makes of rows, and whether the last is a score.
 
@@ -50,9 +55,7 @@ def applied(path: Path) -> tuple[Derived, bool]:
     encodes = hasattr(model, "transform")  # boosted trees have no Z
 
     def make(rows: pd.DataFrame) -> np.ndarray:
-        rows = rows.assign(
-            **{str(name): column for name, column in typed(rows[list(numeric)]).items()}
-        )  # dates in text
+        rows = with_dates(rows, numeric)
         parts = [model.transform(rows)] if encodes else []
         return np.column_stack([*parts, *([scores_of(model, rows)] if head else [])])
 

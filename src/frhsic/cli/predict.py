@@ -84,6 +84,7 @@ def _write(
     """Write scores piece by piece, so that memory stays bounded; return how many rows there are and lack a score."""
     from sklearn.utils import get_tags
 
+    from frhsic.cli import _models
     from frhsic.tables.files import pieces
 
     takes_missing = bool(get_tags(model).input_tags.allow_nan)
@@ -92,7 +93,7 @@ def _write(
         count = _terminal.row_counter(table, watch)
         for frame in pieces(table, list(dict.fromkeys([*needed, *keep])), numeric):
             complete = frame[needed].notna().all(axis=1) | takes_missing
-            scores = scored(model, frame.loc[complete, needed]).reindex(frame.index)
+            scores = scored(model, _models.with_dates(frame.loc[complete, needed], numeric)).reindex(frame.index)
             frame[keep].join(scores).to_csv(file, index=False, header=rows == 0)
             rows, empty = rows + len(frame), empty + int((~complete).sum())
             count(rows)
