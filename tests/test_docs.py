@@ -34,11 +34,11 @@ SCHEDULER = "tcp://10.0.0.1:8786"
 
 def blocks(page: Path) -> list[tuple[str, str]]:
     """Return the Python blocks of a page in order, each with the package that it needs, or an empty text."""
-    return [(needs, code) for needs, _, code in BLOCK.findall(page.read_text(encoding="utf-8"))]
+    return [(package, code) for package, _, code in BLOCK.findall(page.read_text(encoding="utf-8"))]
 
 
 PAGES = [path for path in ALL if blocks(path)]
-NEEDED = [(path, needs) for path in PAGES for needs in sorted({needs for needs, _ in blocks(path) if needs})]
+NEEDED = [(path, name) for path in PAGES for name in sorted({package for package, _ in blocks(path) if package})]
 LONG = (
     "certificates_evidence",
     "coverage",
@@ -118,8 +118,8 @@ def scheduler() -> Iterator[str]:
 
 def run(page: Path, packages: set[str], names: dict[str, Any], scheduler: str) -> None:
     """Run the blocks of a page that need one of these packages, or none of their own, which is the empty text."""
-    for number, (needs, code) in enumerate(blocks(page)):
-        if needs not in packages:
+    for number, (package, code) in enumerate(blocks(page)):
+        if package not in packages:
             continue
         code = code.replace(SCHEDULER, scheduler)
         if ">>>" in code:
