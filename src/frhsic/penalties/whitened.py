@@ -1,7 +1,7 @@
 r"""HSIC of a whitened batch under linear and Gaussian kernels, with its gradient in closed form, on a GPU.
 
 A training step of the default penalty is many small operations, and on a GPU their number is what it costs. Here they
-are four kernels. :func:`_composed` is the definition, by the operations that a CPU takes.
+are four kernels. :func:`composed` is the definition, by the operations that a CPU takes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _WhitenedHSIC(torch.autograd.Function):
         if upstream is None:
             return None, None, None, None
         if torch.is_grad_enabled() or ctx.needs_input_grad[2]:  # second derivatives, and those in s
-            _, pull_back = torch.func.vjp(lambda *rows: _composed(*rows, ctx.weights), z, scores, s)
+            _, pull_back = torch.func.vjp(lambda *rows: composed(*rows, ctx.weights), z, scores, s)
             return *pull_back(upstream), None
         gradients = _gpu.whitened_gradient(z, scores, ctx.weights, parts, upstream)
         return *gradients, None, None
@@ -71,7 +71,8 @@ class _WhitenedHSIC(torch.autograd.Function):
         return outputs, (0,) * len(outputs)
 
 
-def _composed(z: Tensor, scores: Tensor, s: Tensor, weights: Weights) -> Tensor:
+def composed(z: Tensor, scores: Tensor, s: Tensor, weights: Weights) -> Tensor:
+    """Return the same by PyTorch's operations, for leading batch dimensions too."""
     m, d = z.shape[-2:]
     l = centered(Gaussian(1.0)(s, s))
     shares = torch.full((m,), 1 / m, dtype=z.dtype, device=z.device)

@@ -1,10 +1,11 @@
 r"""HSIC of many whitened batches with a Gaussian attribute, and its gradient, in four GPU kernels.
 
-Whitened rows enter linear and Gaussian kernels through their inner products alone,
-:math:`G = u (R + \varepsilon I)^{-1} u^\top` with standardized rows u of correlation R. So one inverse replaces a root,
-and with :math:`M = \partial \mathrm{HSIC} / \partial G`, whose rows sum to 0, the gradient in u is
-:math:`2 M u (R + \varepsilon I)^{-1}` minus what changes R. No m × m matrix is written to memory. Products take three
-passes of the matrix units in tf32, so that results are those of PyTorch in float32 up to rounding.
+Rows v are whitened by the inverse Cholesky factor of their correlation matrix R plus a ridge,
+:math:`v = u L^{-\top}` with standardized rows u. They enter linear and Gaussian kernels through their inner products
+alone. With the derivatives M of HSIC with respect to those, whose rows sum to 0, the gradient in u is
+:math:`2 (M v - v v^\top M v / m) L^{-1}`, and the standard deviations add a multiple of u to it, as the ridge is one of
+their squares. No m × m matrix is written to memory. Products take three passes of the matrix units in tf32, so that
+results are those of PyTorch in float32 up to rounding.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ WARPS = 4
 class Parts(NamedTuple):
     """What the gradient needs, for B batches of m rows, padded to blocks of rows and to a power of two of columns."""
 
-    rows: Tensor  # (B, M, W) standardized
-    inverse: Tensor  # (B, W, W) of the correlation matrix plus ridge
+    white: Tensor  # (B, M, W)
+    factor: Tensor  # (B, W, W) inverse Cholesky factor of the correlation matrix plus ridge
+    mean: Tensor  # (B, W)
     scale: Tensor  # (B, W) 1 / standard deviation
-    slope: Tensor  # (B, M, W) M u
-    shares: Tensor  # (B, blocks, W, W) uᵀ M u, by blocks of rows
+    slope: Tensor  # (B, M, W) M v
+    shares: Tensor  # (B, blocks, W, W) vᵀ M v, by blocks of rows
     head: Tensor  # (B, M, 16) centred L times scores
 
 
@@ -50,24 +52,24 @@ def value(z: Tensor, scores: Tensor, s: Tensor, weights: Weights) -> tuple[Tenso
     group, member = ((0, 0, *strides))[-2:]
     batches, blocks, width = z.shape[:-2].numel(), -(-m // BLOCK), max(16, triton.next_power_of_2(d))
     padded = blocks * BLOCK
-    rows, mapped, slope = (z.new_empty(batches, padded, width) for _ in range(3))
-    inverse, shares = z.new_empty(batches, width, width), z.new_empty(batches, blocks, width, width)
+    white, slope = (z.new_empty(batches, padded, width) for _ in range(2))
+    factor, shares = z.new_empty(batches, width, width), z.new_empty(batches, blocks, width, width)
     mean, scale = z.new_empty(2, batches, width)
     half, of_s = z.new_empty(2, batches, padded)
     centered, head = z.new_empty(2, batches, padded, HEAD) if c else z.new_empty(2, batches, 0, HEAD)
     partial = z.new_empty(batches, blocks)
     sizes = {"WIDTH": width, "BLOCK": BLOCK, "num_warps": WARPS, "num_stages": 1}
-    _invert[(batches,)](z, mean, scale, inverse, m, d, weights.ridge, weights.least, **sizes)
-    _map[(blocks, batches)](
-        z, mean, scale, inverse, scores, s, rows, mapped, half, of_s, centered,
+    _factor[(batches,)](z, mean, scale, factor, m, d, weights.ridge, weights.least, **sizes)
+    _whiten[(blocks, batches)](
+        z, mean, scale, factor, scores, s, white, half, of_s, centered,
         m, d, c, q, together, group, member, HEAD=HEAD, SCORED=c > 0, **sizes,
     )  # fmt: skip
     _pairs[(blocks, batches)](
-        rows, mapped, half, of_s, centered, s, slope, shares, head, partial,
-        m, q, together, group, member,
-        weights.linear / (2 * d), weights.gaussian, weights.rate / (2 * d), weights.head, HEAD=HEAD, SCORED=c > 0, **sizes,
+        white, half, of_s, centered, s, slope, shares, head, partial, m, q, together, group, member,
+        weights.linear / (2 * d), weights.gaussian, weights.rate / (2 * d), weights.head,
+        HEAD=HEAD, SCORED=c > 0, **sizes,
     )  # fmt: skip
-    return partial.sum(-1).view(z.shape[:-2]), Parts(rows, inverse, scale, slope, shares, head)
+    return partial.sum(-1).view(z.shape[:-2]), Parts(white, factor, mean, scale, slope, shares, head)
 
 
 def gradient(
@@ -79,7 +81,7 @@ def gradient(
     batches = z.shape[:-2].numel()
     to_z, to_scores = z.new_empty(z.shape), z.new_empty(scores.shape)
     _pull_back[(blocks, batches)](
-        *parts, upstream.contiguous(), to_z, to_scores, m, d, scores.shape[-1], blocks,
+        z.contiguous(), *parts, upstream.contiguous(), to_z, to_scores, m, d, scores.shape[-1], blocks,
         weights.ridge, weights.least, weights.head,
         HEAD=HEAD, SCORED=scores.shape[-1] > 0, WIDTH=width, BLOCK=BLOCK, num_warps=WARPS, num_stages=1,
     )  # fmt: skip
@@ -116,8 +118,8 @@ def _attribute(s, i, j, m, q):
 
 
 @triton.jit
-def _invert(z, mean, scale, inverse, m, d, ridge, least, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
-    """Mean and 1 / standard deviation of the columns, and the inverse of their correlation matrix plus ridge."""
+def _factor(z, mean, scale, factor, m, d, ridge, least, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
+    """Mean and 1 / standard deviation of the columns, and the inverse Cholesky factor of their correlations."""
     b = tl.program_id(0).to(tl.int64)
     c = tl.arange(0, WIDTH)
     batch = z + b * m * d
@@ -140,41 +142,45 @@ def _invert(z, mean, scale, inverse, m, d, ridge, least, WIDTH: tl.constexpr, BL
     of_columns = tl.rsqrt(tl.maximum(tl.sum(tl.where(diagonal, matrix, 0.0), 0), least))
     of_rows = tl.rsqrt(tl.maximum(tl.sum(tl.where(diagonal, matrix, 0.0), 1), least))
     matrix = matrix * of_rows[:, None] * of_columns[None, :] + tl.where(diagonal, ridge, 0.0)
-    # Sweep every column (Goodnight 1979), after which the matrix is minus its inverse. All pivots are at least `ridge`.
+    # Eliminate below the pivots. Where a column becomes 0, the inverse of the unit lower factor takes its place.
     for k in tl.range(0, d):
         row = tl.sum(tl.where(r[:, None] == k, matrix, 0.0), 0)
         column = tl.sum(tl.where(c[None, :] == k, matrix, 0.0), 1)
-        pivot = 1 / tl.sum(tl.where(r == k, column, 0.0), 0)
-        scaled = column * pivot
-        swept = matrix - scaled[:, None] * row[None, :]
-        swept = tl.where(c[None, :] == k, scaled[:, None], swept)
-        swept = tl.where(r[:, None] == k, row[None, :] * pivot, swept)
-        matrix = tl.where((r[:, None] == k) & (c[None, :] == k), -pivot, swept)
-    matrix = tl.where((r[:, None] < d) & (c[None, :] < d), -matrix, 0.0)
-    tl.store(_square(inverse, b, WIDTH), matrix)
+        pivot = tl.sum(tl.where(r == k, column, 0.0), 0)
+        times = tl.where(r > k, column / pivot, 0.0)
+        below = (r[:, None] > k) & (c[None, :] == k)
+        matrix = tl.where(below, -times[:, None], matrix - times[:, None] * row[None, :])
+    pivots = tl.sum(tl.where(diagonal, matrix, 0.0), 1)
+    matrix = tl.where(diagonal, 1.0, tl.where(r[:, None] > c[None, :], matrix, 0.0)) * tl.rsqrt(pivots)[:, None]
+    matrix = tl.where((r[:, None] < d) & (c[None, :] < d), matrix, 0.0)
+    tl.store(_square(factor, b, WIDTH), matrix)
     tl.store(mean + b * WIDTH + c, center)
     tl.store(scale + b * WIDTH + c, of_columns)
 
 
 @triton.jit
-def _map(
-    z, mean, scale, inverse, scores, s, rows, mapped, half, of_s, centered,
+def _standardized(z, mean, scale, b, i, m, d, WIDTH: tl.constexpr):
+    c = tl.arange(0, WIDTH)
+    there = (i[:, None] < m) & (c[None, :] < d)
+    rows = tl.load(z + b * m * d + i[:, None] * d + c[None, :], mask=there, other=0.0)
+    rows = (rows - tl.load(mean + b * WIDTH + c)[None, :]) * tl.load(scale + b * WIDTH + c)[None, :]
+    return tl.where(there, rows, 0.0)
+
+
+@triton.jit
+def _whiten(
+    z, mean, scale, factor, scores, s, white, half, of_s, centered,
     m, d, columns, q, together, stride_group, stride_member,
     HEAD: tl.constexpr, SCORED: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Standardized rows, their product with the inverse, half their norms, row means of L, and centred scores."""
+    """Whitened rows, half their squared norms, row means of L, and centred scores."""
     b = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    c = tl.arange(0, WIDTH)
     padded = tl.num_programs(0) * BLOCK
-    there = (i[:, None] < m) & (c[None, :] < d)
-    own = tl.load(z + b * m * d + i[:, None] * d + c[None, :], mask=there, other=0.0)
-    own = (own - tl.load(mean + b * WIDTH + c)[None, :]) * tl.load(scale + b * WIDTH + c)[None, :]
-    own = tl.where(there, own, 0.0)
-    image = _product(own, tl.load(_square(inverse, b, WIDTH)))
-    tl.store(_tile(rows + b * padded * WIDTH, i, WIDTH), own)
-    tl.store(_tile(mapped + b * padded * WIDTH, i, WIDTH), image)
-    tl.store(half + b * padded + i, 0.5 * tl.sum(own * image, 1))
+    own = _standardized(z, mean, scale, b, i, m, d, WIDTH)
+    own = _product(own, tl.trans(tl.load(_square(factor, b, WIDTH))))
+    tl.store(_tile(white + b * padded * WIDTH, i, WIDTH), own)
+    tl.store(half + b * padded + i, 0.5 * tl.sum(own * own, 1))
     attribute = s + (b // together) * stride_group + (b % together) * stride_member
     total = tl.zeros([BLOCK], tl.float32)
     for start in tl.range(0, m, BLOCK):
@@ -197,7 +203,7 @@ def _map(
 
 @triton.jit
 def _pairs(
-    rows, mapped, half, of_s, centered, s, slope, shares, head, partial,
+    white, half, of_s, centered, s, slope, shares, head, partial,
     m, q, together, stride_group, stride_member, linear, gaussian, rate, weight,
     HEAD: tl.constexpr, SCORED: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -205,7 +211,7 @@ def _pairs(
     b = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     padded = tl.num_programs(0) * BLOCK
-    rows += b * padded * WIDTH
+    white += b * padded * WIDTH
     centered += b * padded * HEAD
     half += b * padded
     of_s += b * padded
@@ -215,7 +221,7 @@ def _pairs(
         total += tl.load(of_s + start + tl.arange(0, BLOCK))
     mean_i = tl.load(of_s + i) - tl.sum(total, 0) / m
     half_i = tl.load(half + i)
-    image = tl.load(_tile(mapped + b * padded * WIDTH, i, WIDTH))
+    own = tl.load(_tile(white, i, WIDTH))
     value = tl.zeros([BLOCK], tl.float32)
     sums = tl.zeros([BLOCK], tl.float32)
     product = tl.zeros([BLOCK, WIDTH], tl.float32)
@@ -224,8 +230,8 @@ def _pairs(
         j = start + tl.arange(0, BLOCK)
         l = _attribute(attribute, i, j, m, q) - mean_i[:, None] - tl.load(of_s + j)[None, :]
         l = tl.where((i[:, None] < m) & (j[None, :] < m), l, 0.0)
-        other = tl.load(_tile(rows, j, WIDTH))
-        inner = _product(image, tl.trans(other))
+        other = tl.load(_tile(white, j, WIDTH))
+        inner = _product(own, tl.trans(other))
         w = l * tl.exp((inner - half_i[:, None] - tl.load(half + j)[None, :]) * rate) * gaussian
         of_rows = tl.sum(w, 1)
         value += tl.sum(l * inner, 1) * linear + of_rows
@@ -233,7 +239,6 @@ def _pairs(
         product += _product(l * linear + w * rate, other)
         if SCORED:
             of_head += _product(l, tl.load(_tile(centered, j, HEAD)))
-    own = tl.load(_tile(rows, i, WIDTH))
     product -= (sums * rate)[:, None] * own
     tl.store(_tile(slope + b * padded * WIDTH, i, WIDTH), product)
     place = b * tl.num_programs(0) + tl.program_id(0)
@@ -246,7 +251,7 @@ def _pairs(
 
 @triton.jit
 def _pull_back(
-    rows, inverse, scale, slope, shares, head, upstream, to_z, to_scores,
+    z, white, factor, mean, scale, slope, shares, head, upstream, to_z, to_scores,
     m, d, columns, blocks, ridge, least, weight,
     HEAD: tl.constexpr, SCORED: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -255,22 +260,23 @@ def _pull_back(
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     c = tl.arange(0, WIDTH)
     padded = tl.num_programs(0) * BLOCK
-    factor = tl.load(upstream + b) * 2 / m / m
+    times = tl.load(upstream + b) * 2 / m / m
     spread = tl.load(scale + b * WIDTH + c)
-    matrix = tl.load(_square(inverse, b, WIDTH))
+    matrix = tl.load(_square(factor, b, WIDTH))
     share = tl.zeros([WIDTH, WIDTH], tl.float32)
     for block in tl.range(0, blocks):
         share += tl.load(_square(shares, b * blocks + block, WIDTH))
-    change = _product(_product(matrix, share), matrix)
-    # The ridge is a multiple of the variances, so they change with z too, except where they count as `least`.
-    varies = (c[:, None] == c[None, :]) & (spread < tl.rsqrt(least + spread * 0.0))[None, :]
-    change += tl.where(varies, ridge * change, 0.0)
-    own = tl.load(_tile(rows + b * padded * WIDTH, i, WIDTH))
-    product = _product(tl.load(_tile(slope + b * padded * WIDTH, i, WIDTH)), matrix) - _product(own, change) / m
+    product = tl.load(_tile(slope + b * padded * WIDTH, i, WIDTH))
+    product -= _product(tl.load(_tile(white + b * padded * WIDTH, i, WIDTH)), share) / m
+    product = _product(product, matrix)
+    # Variances that count as `least` do not change.
+    of_ridge = ridge * tl.sum(matrix * _product(share, matrix), 0)
+    of_ridge = tl.where(spread < tl.rsqrt(least + spread * 0.0), of_ridge / m, 0.0)
+    product -= _standardized(z, mean, scale, b, i, m, d, WIDTH) * of_ridge[None, :]
     place = to_z + b * m * d + i[:, None] * d + c[None, :]
-    tl.store(place, product * spread[None, :] * factor, mask=(i[:, None] < m) & (c[None, :] < d))
+    tl.store(place, product * spread[None, :] * times, mask=(i[:, None] < m) & (c[None, :] < d))
     if SCORED:
         k = tl.arange(0, HEAD)
         place = to_scores + b * m * columns + i[:, None] * columns + k[None, :]
         of_head = tl.load(_tile(head + b * padded * HEAD, i, HEAD))
-        tl.store(place, of_head * (factor * weight), mask=(i[:, None] < m) & (k[None, :] < columns))
+        tl.store(place, of_head * (times * weight), mask=(i[:, None] < m) & (k[None, :] < columns))
