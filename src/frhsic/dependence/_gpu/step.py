@@ -23,6 +23,9 @@ BLOCK = 64
 HEAD = 16
 """Columns of scores, padded with zeros."""
 
+PIECE = 32
+"""Columns of a tile of pairs: more do not fit the registers."""
+
 WARPS = 4
 
 
@@ -67,7 +70,7 @@ def value(z: Tensor, scores: Tensor, s: Tensor, weights: Weights) -> tuple[Tenso
     _pairs[(blocks, batches)](
         white, half, of_s, centered, s, slope, shares, head, partial, m, q, together, group, member,
         weights.linear / (2 * d), weights.gaussian, weights.rate / (2 * d), weights.head,
-        HEAD=HEAD, SCORED=c > 0, **sizes,
+        HEAD=HEAD, SCORED=c > 0, PIECE=PIECE, **sizes,
     )  # fmt: skip
     return partial.sum(-1).view(z.shape[:-2]), Parts(white, factor, mean, scale, slope, shares, head)
 
@@ -205,7 +208,7 @@ def _whiten(
 def _pairs(
     white, half, of_s, centered, s, slope, shares, head, partial,
     m, q, together, stride_group, stride_member, linear, gaussian, rate, weight,
-    HEAD: tl.constexpr, SCORED: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
+    HEAD: tl.constexpr, SCORED: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr, PIECE: tl.constexpr,
 ):  # fmt: skip
     """HSIC of a block of rows with all rows, and what its gradient needs."""
     b = tl.program_id(1).to(tl.int64)
@@ -226,8 +229,8 @@ def _pairs(
     sums = tl.zeros([BLOCK], tl.float32)
     product = tl.zeros([BLOCK, WIDTH], tl.float32)
     of_head = tl.zeros([BLOCK, HEAD], tl.float32)
-    for start in tl.range(0, m, BLOCK):
-        j = start + tl.arange(0, BLOCK)
+    for start in tl.range(0, m, PIECE):
+        j = start + tl.arange(0, PIECE)
         l = _attribute(attribute, i, j, m, q) - mean_i[:, None] - tl.load(of_s + j)[None, :]
         l = tl.where((i[:, None] < m) & (j[None, :] < m), l, 0.0)
         other = tl.load(_tile(white, j, WIDTH))
