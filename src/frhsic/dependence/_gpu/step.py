@@ -38,7 +38,7 @@ class Parts(NamedTuple):
     scale: Tensor  # (B, W) 1 / standard deviation
     slope: Tensor  # (B, M, W) M v
     shares: Tensor  # (B, blocks, W, W) vᵀ M v, by blocks of rows
-    head: Tensor  # (B, M, 16) centred L times scores
+    head: Tensor  # (B, M, 16) L times centred scores
 
 
 def value(z: Tensor, scores: Tensor, s: Tensor, weights: Weights) -> tuple[Tensor, Parts]:
@@ -58,19 +58,19 @@ def value(z: Tensor, scores: Tensor, s: Tensor, weights: Weights) -> tuple[Tenso
     white, slope = (z.new_empty(batches, padded, width) for _ in range(2))
     factor, shares = z.new_empty(batches, width, width), z.new_empty(batches, blocks, width, width)
     mean, scale = z.new_empty(2, batches, width)
-    half, of_s = z.new_empty(2, batches, padded)
-    centered, head = z.new_empty(2, batches, padded, HEAD) if c else z.new_empty(2, batches, 0, HEAD)
+    half, of_s, of_scores = z.new_empty(3, batches, padded)
+    head = z.new_empty(batches, padded if c else 0, HEAD)
     partial = z.new_empty(batches, blocks)
     sizes = {"WIDTH": width, "BLOCK": BLOCK, "num_warps": WARPS, "num_stages": 1}
     _factor[(batches,)](z, mean, scale, factor, m, d, weights.ridge, weights.least, **sizes)
     _whiten[(blocks, batches)](
-        z, mean, scale, factor, scores, s, white, half, of_s, centered,
+        z, mean, scale, factor, scores, s, white, half, of_s, head, of_scores,
         m, d, c, q, together, group, member, HEAD=HEAD, SCORED=c > 0, **sizes,
     )  # fmt: skip
     _pairs[(blocks, batches)](
-        white, half, of_s, centered, s, slope, shares, head, partial, m, q, together, group, member,
+        white, half, of_s, of_scores, s, slope, shares, partial, m, q, together, group, member,
         weights.linear / (2 * d), weights.gaussian, weights.rate / (2 * d), weights.head,
-        HEAD=HEAD, SCORED=c > 0, PIECE=PIECE, **sizes,
+        SCORED=c > 0, PIECE=PIECE, **sizes,
     )  # fmt: skip
     return partial.sum(-1).view(z.shape[:-2]), Parts(white, factor, mean, scale, slope, shares, head)
 
@@ -172,11 +172,11 @@ def _standardized(z, mean, scale, b, i, m, d, WIDTH: tl.constexpr):
 
 @triton.jit
 def _whiten(
-    z, mean, scale, factor, scores, s, white, half, of_s, centered,
+    z, mean, scale, factor, scores, s, white, half, of_s, head, of_scores,
     m, d, columns, q, together, stride_group, stride_member,
     HEAD: tl.constexpr, SCORED: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Whitened rows, half their squared norms, row means of L, and centred scores."""
+    """Whitened rows, half their squared norms, row means of L, L times centred scores, and its share of HSIC."""
     b = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     padded = tl.num_programs(0) * BLOCK
@@ -186,36 +186,46 @@ def _whiten(
     tl.store(half + b * padded + i, 0.5 * tl.sum(own * own, 1))
     attribute = s + (b // together) * stride_group + (b % together) * stride_member
     total = tl.zeros([BLOCK], tl.float32)
-    for start in tl.range(0, m, BLOCK):
-        j = start + tl.arange(0, BLOCK)
-        total += tl.sum(tl.where(j[None, :] < m, _attribute(attribute, i, j, m, q), 0.0), 1)
-    tl.store(of_s + b * padded + i, tl.where(i < m, total / m, 0.0))
+    of_head = tl.zeros([BLOCK, HEAD], tl.float32)
+    k = tl.arange(0, HEAD)
+    batch = scores + b * m * columns
+    center = tl.zeros([HEAD], tl.float32)
     if SCORED:
-        k = tl.arange(0, HEAD)
-        batch = scores + b * m * columns
         sums = tl.zeros([BLOCK, HEAD], tl.float32)
         for start in tl.range(0, m, BLOCK):
             j = start + tl.arange(0, BLOCK)
             inside = (j[:, None] < m) & (k[None, :] < columns)
             sums += tl.load(batch + j[:, None] * columns + k[None, :], mask=inside, other=0.0)
+        center = tl.sum(sums, 0) / m
+    for start in tl.range(0, m, BLOCK):
+        j = start + tl.arange(0, BLOCK)
+        l = tl.where(j[None, :] < m, _attribute(attribute, i, j, m, q), 0.0)
+        total += tl.sum(l, 1)
+        if SCORED:
+            inside = (j[:, None] < m) & (k[None, :] < columns)
+            other = tl.load(batch + j[:, None] * columns + k[None, :], mask=inside, other=0.0)
+            of_head += _product(l, tl.where(inside, other - center[None, :], 0.0))
+    tl.store(of_s + b * padded + i, tl.where(i < m, total / m, 0.0))
+    if SCORED:
         inside = (i[:, None] < m) & (k[None, :] < columns)
         score = tl.load(batch + i[:, None] * columns + k[None, :], mask=inside, other=0.0)
-        score = tl.where(inside, score - (tl.sum(sums, 0) / m)[None, :], 0.0)
-        tl.store(_tile(centered + b * padded * HEAD, i, HEAD), score)
+        score = tl.where(inside, score - center[None, :], 0.0)
+        of_head = tl.where(inside, of_head, 0.0)
+        tl.store(_tile(head + b * padded * HEAD, i, HEAD), of_head)
+        tl.store(of_scores + b * padded + i, tl.sum(of_head * score, 1))
 
 
 @triton.jit
 def _pairs(
-    white, half, of_s, centered, s, slope, shares, head, partial,
+    white, half, of_s, of_scores, s, slope, shares, partial,
     m, q, together, stride_group, stride_member, linear, gaussian, rate, weight,
-    HEAD: tl.constexpr, SCORED: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr, PIECE: tl.constexpr,
+    SCORED: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr, PIECE: tl.constexpr,
 ):  # fmt: skip
     """HSIC of a block of rows with all rows, and what its gradient needs."""
     b = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     padded = tl.num_programs(0) * BLOCK
     white += b * padded * WIDTH
-    centered += b * padded * HEAD
     half += b * padded
     of_s += b * padded
     attribute = s + (b // together) * stride_group + (b % together) * stride_member
@@ -228,7 +238,6 @@ def _pairs(
     value = tl.zeros([BLOCK], tl.float32)
     sums = tl.zeros([BLOCK], tl.float32)
     product = tl.zeros([BLOCK, WIDTH], tl.float32)
-    of_head = tl.zeros([BLOCK, HEAD], tl.float32)
     for start in tl.range(0, m, PIECE):
         j = start + tl.arange(0, PIECE)
         l = _attribute(attribute, i, j, m, q) - mean_i[:, None] - tl.load(of_s + j)[None, :]
@@ -240,15 +249,12 @@ def _pairs(
         value += tl.sum(l * inner, 1) * linear + of_rows
         sums += of_rows
         product += _product(l * linear + w * rate, other)
-        if SCORED:
-            of_head += _product(l, tl.load(_tile(centered, j, HEAD)))
     product -= (sums * rate)[:, None] * own
     tl.store(_tile(slope + b * padded * WIDTH, i, WIDTH), product)
     place = b * tl.num_programs(0) + tl.program_id(0)
     tl.store(_square(shares, place, WIDTH), _product(tl.trans(own), product))
     if SCORED:
-        value += tl.sum(of_head * tl.load(_tile(centered, i, HEAD)), 1) * weight
-        tl.store(_tile(head + b * padded * HEAD, i, HEAD), of_head)
+        value += tl.load(of_scores + b * padded + i) * weight
     tl.store(partial + place, tl.sum(value, 0) / m / m)
 
 
@@ -281,5 +287,9 @@ def _pull_back(
     if SCORED:
         k = tl.arange(0, HEAD)
         place = to_scores + b * m * columns + i[:, None] * columns + k[None, :]
-        of_head = tl.load(_tile(head + b * padded * HEAD, i, HEAD))
+        head += b * padded * HEAD
+        total = tl.zeros([BLOCK, HEAD], tl.float32)
+        for block in tl.range(0, blocks):
+            total += tl.load(_tile(head, block * BLOCK + tl.arange(0, BLOCK), HEAD))
+        of_head = tl.load(_tile(head, i, HEAD)) - (tl.sum(total, 0) / m)[None, :]
         tl.store(place, of_head * (times * weight), mask=(i[:, None] < m) & (k[None, :] < columns))
