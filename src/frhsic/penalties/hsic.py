@@ -18,7 +18,15 @@ from frhsic.kernels import Gaussian, Kernel, Linear, Multiple, PerColumn, Sum
 from frhsic.kernels.bandwidth import default_gaussian
 from frhsic.penalties.base import Batch, Condition, Statistic, check_statistic, one_of, positive, zero
 from frhsic.penalties.fused import gaussian_inner
-from frhsic.penalties.scales import SLACK, SMALLEST, ScaledPenalty, ScaleZ, kernel_or_unit, median_distance, standardized
+from frhsic.penalties.scales import (
+    SLACK,
+    SMALLEST,
+    ScaledPenalty,
+    ScaleZ,
+    kernel_or_unit,
+    median_distance,
+    standardized,
+)
 from frhsic.penalties.whitened import whitened_hsic
 from frhsic.penalties.whitening import RIDGE
 
@@ -256,8 +264,10 @@ class HSIC(ScaledPenalty):
         factor, kernel = next((term for term in self._terms if isinstance(term[1], Gaussian)), (0.0, Gaussian(1.0)))
         rate = float(kernel.bandwidth) ** -2
         weights = _gpu.Weights(linear, factor, rate, self.head_weight, RIDGE, SMALLEST**2)
+        assert isinstance(self.kernel_s, Gaussian)
         s = self._s_in_units(batch.s)
-        return whitened_hsic(batch.z, scores, s if self.kernel_s.bandwidth == 1 else s / self.kernel_s.bandwidth, weights)
+        s = s if self.kernel_s.bandwidth == 1 else s / self.kernel_s.bandwidth
+        return whitened_hsic(batch.z, scores, s, weights)
 
     def _density(self, s: Tensor) -> Tensor:
         """Return the density of s (m, q) among the training rows, up to a factor, of shape (m,)."""

@@ -259,7 +259,8 @@ def _slopes(product, half_i, half_j, numbers, CODES: tl.constexpr, FAST: tl.cons
 
 @triton.jit
 def gram_products(
-    high_i, low_i, half_i, high_b, low_b, y, stride_y, numbers_k, numbers_l, shift, w, out, n, columns, blocks, boost, factor,
+    high_i, low_i, half_i, high_b, low_b, y, stride_y, numbers_k, numbers_l, shift, w,
+    out, n, columns, blocks, boost, factor,
     K_CODES: tl.constexpr, K_SHIFTED: tl.constexpr,
     L_CODES: tl.constexpr, L_VIEWS: tl.constexpr, L_SHIFTED: tl.constexpr,
     GRADIENT: tl.constexpr, LINEAR: tl.constexpr, WEIGHTED: tl.constexpr,
