@@ -261,9 +261,9 @@ class HSIC(ScaledPenalty):
         if self.standardize_scores and batch.scores is not None:
             scores = standardized(scores, batch.shares)
         linear = sum(factor for factor, kernel in self._terms if isinstance(kernel, Linear))
-        factor, kernel = next((term for term in self._terms if isinstance(term[1], Gaussian)), (0.0, Gaussian(1.0)))
-        rate = float(kernel.bandwidth) ** -2
-        weights = _gpu.Weights(linear, factor, rate, self.head_weight, RIDGE, SMALLEST**2)
+        gaussians = [(factor, kernel.bandwidth) for factor, kernel in self._terms if isinstance(kernel, Gaussian)]
+        factor, bandwidth = gaussians[0] if gaussians else (0.0, 1.0)
+        weights = _gpu.Weights(linear, factor, float(bandwidth) ** -2, self.head_weight, RIDGE, SMALLEST**2)
         assert isinstance(self.kernel_s, Gaussian)
         s = self._s_in_units(batch.s)
         s = s if self.kernel_s.bandwidth == 1 else s / self.kernel_s.bandwidth

@@ -52,7 +52,7 @@ class _WhitenedHSIC(torch.autograd.Function):
         if upstream is None:
             return None, None, None, None
         if torch.is_grad_enabled() or ctx.needs_input_grad[2]:  # second derivatives, and those in s
-            _, pull_back = torch.func.vjp(lambda *rows: composed(*rows, ctx.weights), z, scores, s)
+            pull_back = torch.func.vjp(lambda z, scores, s: composed(z, scores, s, ctx.weights), z, scores, s)[1]
             return *pull_back(upstream), None
         gradients = _gpu.whitened_gradient(z, scores, ctx.weights, parts, upstream)
         return *gradients, None, None
