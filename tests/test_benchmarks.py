@@ -321,7 +321,9 @@ def test_own_side_of_cpu_peers(program):
 def test_gpu(program, tmp_path, capsys):
     out = tmp_path / "gpu.json"
     start(program("gpu"), "--device cpu --least 8 --most 8 --epochs 1 --rows 64", "--out", str(out))
-    assert "grows as n **" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "grows as n **" in text
+    assert "target" in text
     found = json.loads(out.read_text())
     assert found["hsic"][0]["error"] < 1e-6 < found["training"]["45 models, hsic"]
 

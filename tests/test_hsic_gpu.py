@@ -22,6 +22,7 @@ from frhsic.kernels import (
     PerColumn,
     per_column_gaussians,
 )
+from frhsic.penalties import HSIC
 
 pytest.importorskip("triton")
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -154,6 +155,131 @@ def test_inner_product_of_a_training_step_is_that_of_float64(lead, lead_g, m, d)
     value, slope = gaussian_inner(z, g)
     assert (value - truth).abs().max() < 1e-6 * g.abs().sum((-2, -1)).max()
     assert (2 * slope - leaf.grad).norm() < 2e-6 * leaf.grad.norm()
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", ["of s", "of both"])
+def test_few_levels_do_not_round_in_one_direction_again_and_again(name, on_and_off):
+    n = 1000 if name == "of both" else 400
+    generator = torch.Generator().manual_seed(0)
+    s = torch.randint(0, 3, (n, 1), generator=generator).float().to(DEVICE)
+    z = torch.randn(n, 1, generator=generator) if name == "of s" else torch.randint(0, 2, (n, 1), generator=generator)
+    z = z.float().to(DEVICE)
+
+    def function(dtype):
+        return hsic_unbiased(z.to(dtype), s.to(dtype), Gaussian(0.9), Gaussian(1.3)).double()
+
+    value, truth = on_and_off(function)
+    assert truth.abs() < 1e-3  # independent: the sums nearly cancel
+    assert abs(value / truth - 1) < 2e-6
+
+
+WEIGHTS = _gpu.Weights(linear=10.0, gaussian=3.0, rate=4.0, head=0.5, ridge=0.1, least=1e-12)
+
+
+def batches(lead, m, d, scores, attributes, dtype=torch.float32):
+    """Return z, scores and s, which is shared by the last of the leading dimensions."""
+    generator = torch.Generator().manual_seed(5)
+    s = torch.rand(*lead[:-1], *[1] * len(lead[-1:]), m, attributes, generator=generator)
+    z = s[..., :1] + torch.randn(*lead, m, d, generator=generator) @ torch.randn(d, d, generator=generator)
+    f = z[..., :1] + torch.randn(*lead, m, scores, generator=generator)
+    return tuple(rows.to(DEVICE, dtype) for rows in (z, f, s))
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    ("lead", "m", "d", "scores", "attributes"),
+    [((), 70, 8, 1, 1), ((3,), 64, 50, 2, 2), ((2, 3), 20, 16, 0, 1), ((1,), 1, 3, 1, 1), ((2,), 30, 20, 1, 1)],
+)
+def test_whitened_step_is_that_of_float64(lead, m, d, scores, attributes):
+    from frhsic.penalties.whitened import composed, whitened_hsic
+
+    z, f, s = batches(lead, m, d, scores, attributes)
+    leaves = [z.requires_grad_(), f.requires_grad_()]
+    doubles = [leaf.detach().double().requires_grad_() for leaf in leaves]
+    value, truth = whitened_hsic(*leaves, s, WEIGHTS), composed(*doubles, s.double(), WEIGHTS)
+    upstream = 1 + torch.arange(value.numel(), device=DEVICE).view(value.shape)
+    gradients = torch.autograd.grad(value, leaves, upstream.float())
+    slopes = torch.autograd.grad(truth, doubles, upstream.double())
+    assert (value - truth).norm() <= 5e-6 * truth.norm()
+    for gradient, slope in zip(gradients, slopes):
+        assert (gradient - slope).norm() <= 2e-5 * slope.norm()
+
+
+@needs_kernels
+def test_coordinate_that_does_not_vary_changes_no_other_in_the_whitened_step():
+    from frhsic.penalties.whitened import whitened_hsic
+
+    z, f, s = batches((), 40, 6, 1, 1)
+    z[:, 3] = 1.5
+    rest = z[:, [0, 1, 2, 4, 5]].requires_grad_()
+    z.requires_grad_()
+    narrow = WEIGHTS._replace(linear=WEIGHTS.linear * 5 / 6, rate=WEIGHTS.rate * 5 / 6)  # in units of the columns
+    (gradient,) = torch.autograd.grad(whitened_hsic(z, f, s, WEIGHTS), z)
+    (slope,) = torch.autograd.grad(whitened_hsic(rest, f, s, narrow), rest)
+    assert (gradient[:, [0, 1, 2, 4, 5]] - slope).norm() < 1e-5 * slope.norm()
+
+
+@needs_kernels
+def test_second_derivatives_of_the_whitened_step_and_those_in_s_are_those_of_its_definition():
+    from frhsic.penalties.whitened import composed, whitened_hsic
+
+    rows = [leaf.requires_grad_() for leaf in batches((), 12, 3, 1, 1)]
+    results = []
+    for function in (whitened_hsic, composed):
+        first = torch.autograd.grad(function(*rows, WEIGHTS), rows, create_graph=True)
+        results.append([*first, *torch.autograd.grad(sum(part.square().sum() for part in first), rows)])
+    assert all(torch.allclose(a, b, rtol=1e-4, atol=1e-6) for a, b in zip(*results))
+
+
+@needs_kernels
+@pytest.mark.parametrize("options", [{}, {"head_weight": 0.0}, {"standardize_scores": True, "attributes": "sum"}])
+def test_models_of_a_fleet_take_the_whitened_step_together(options, monkeypatch):
+    together = (2, 2) if not options else (3,)
+    z, f, s = batches(together, 30, 4, 1, 1)
+    penalty = HSIC(**options)
+    penalty.prepare(s.reshape(-1, 1)[:30].cpu(), torch.Generator())
+    penalty.to(DEVICE)
+    scored = penalty.needs_scores
+
+    def of_one(z, f, s):
+        return penalty(z, s, scores=f if scored else None)
+
+    def of_all(on):
+        monkeypatch.setattr(_gpu, "fits_step", lambda z, scores: on)
+        leaves = [z.clone().requires_grad_(), f.clone().requires_grad_()]
+        stacked = torch.vmap(of_one, (0, 0, None))
+        stacked = torch.vmap(stacked) if len(together) == 2 else stacked
+        value = stacked(*leaves, s.squeeze(-3))
+        return value.detach(), *torch.autograd.grad(value.sum(), leaves[: 1 + scored])
+
+    for fused, plain in zip(of_all(True), of_all(False)):
+        assert (fused - plain).norm() < 2e-5 * plain.norm()
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    "penalty",
+    [
+        HSIC.published(),
+        HSIC(Laplacian(1.0)),
+        HSIC(Gaussian(1.0) + Gaussian(2.0)),
+        HSIC(0 * Linear()),
+        HSIC(kernel_s=Laplacian(1.0)),
+        HSIC(scale_z="standardized"),
+        HSIC(statistic="unbiased"),
+        HSIC(condition="positive"),
+        HSIC(minority_clip=(0.1, 10.0)),
+    ],
+    ids=repr,
+)
+def test_other_penalties_do_not_take_the_whitened_step(penalty, monkeypatch):
+    monkeypatch.setattr(_gpu, "fits_step", lambda z, scores: True)
+    monkeypatch.setattr(_gpu, "whitened_hsic", lambda *rows: pytest.fail("took the whitened step"))
+    z, f, s = batches((), 30, 4, 1, 1)
+    penalty.prepare(s.cpu(), torch.Generator())
+    penalty.to(DEVICE).adapt(z, s, 0)
+    penalty(z, s, scores=f, y=torch.ones(30, device=DEVICE))
 
 
 @needs_kernels

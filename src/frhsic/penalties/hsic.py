@@ -12,12 +12,23 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from frhsic.dependence import _gpu
 from frhsic.dependence.grams import centered
 from frhsic.kernels import Gaussian, Kernel, Linear, Multiple, PerColumn, Sum
 from frhsic.kernels.bandwidth import default_gaussian
 from frhsic.penalties.base import Batch, Condition, Statistic, check_statistic, one_of, positive, zero
 from frhsic.penalties.fused import gaussian_inner
-from frhsic.penalties.scales import SLACK, ScaledPenalty, ScaleZ, kernel_or_unit, median_distance, standardized
+from frhsic.penalties.scales import (
+    SLACK,
+    SMALLEST,
+    ScaledPenalty,
+    ScaleZ,
+    kernel_or_unit,
+    median_distance,
+    standardized,
+)
+from frhsic.penalties.whitened import whitened_hsic
+from frhsic.penalties.whitening import RIDGE
 
 ScaleS = Literal["median", "published"]
 Attributes = Literal["joint", "sum", "isotropic"]
@@ -204,6 +215,8 @@ class HSIC(ScaledPenalty):
     def _value(self, batch: Batch) -> Tensor:
         if self.statistic == "unbiased" and batch.rows < 4:
             return zero(batch.z)
+        if self._on_gpu(batch):
+            return self._value_on_gpu(batch)
         l = self._gram_s(batch.s)
         if self.minority_clip is not None:
             ratio = (self.density_median.to(batch.s) / self._density(batch.s)).clamp(*self.minority_clip)
@@ -228,6 +241,34 @@ class HSIC(ScaledPenalty):
             terms += [(factor, kernel, z) for factor, kernel in self._terms]
         return terms
 
+    def _on_gpu(self, batch: Batch) -> bool:
+        """Return whether one GPU kernel for all of the penalty applies: whitened rows, linear and Gaussian kernels."""
+        kernels = [kernel for _, kernel in self._terms]
+        gaussians = [kernel for kernel in [self.kernel_s, *kernels] if isinstance(kernel, Gaussian)]
+        return (
+            (self.scale_z, self.statistic, batch.row_weight, self.minority_clip) == ("whitened", "biased", None, None)
+            and (self.attributes != "sum" or batch.s.shape[1] == 1)
+            and isinstance(self.kernel_s, Gaussian)
+            and bool(kernels)
+            and all(isinstance(kernel, (Linear, Gaussian)) for kernel in kernels)
+            and len(gaussians) <= 2  # that of s, and one of z
+            and not any(isinstance(kernel.bandwidth, Tensor) for kernel in gaussians)
+            and _gpu.fits_step(batch.z, 0 if batch.scores is None else batch.scores.shape[1])
+        )
+
+    def _value_on_gpu(self, batch: Batch) -> Tensor:
+        scores = batch.z.new_empty(batch.rows, 0) if batch.scores is None else batch.scores
+        if self.standardize_scores and batch.scores is not None:
+            scores = standardized(scores, batch.shares)
+        linear = sum(factor for factor, kernel in self._terms if isinstance(kernel, Linear))
+        gaussians = [(factor, kernel.bandwidth) for factor, kernel in self._terms if isinstance(kernel, Gaussian)]
+        factor, bandwidth = gaussians[0] if gaussians else (0.0, 1.0)
+        weights = _gpu.Weights(linear, factor, float(bandwidth) ** -2, self.head_weight, RIDGE, SMALLEST**2)
+        assert isinstance(self.kernel_s, Gaussian)
+        s = self._s_in_units(batch.s)
+        s = s if self.kernel_s.bandwidth == 1 else s / self.kernel_s.bandwidth
+        return whitened_hsic(batch.z, scores, s, weights)
+
     def _density(self, s: Tensor) -> Tensor:
         """Return the density of s (m, q) among the training rows, up to a factor, of shape (m,)."""
         if self.density_rows is None:
@@ -237,15 +278,18 @@ class HSIC(ScaledPenalty):
 
     def _gram_s(self, s: Tensor) -> Tensor:
         """Return L. HSIC is linear in L, so the sum over attributes is the HSIC of the sum of their matrices."""
-        if self.scale_s_now is None:
-            raise self._not_prepared("scale of s")
-        s = s / self.scale_s_now.to(s)
+        s = self._s_in_units(s)
         if self.attributes == "isotropic":
             return self.kernel_s(s, s)
         if self.attributes == "joint":
             return PerColumn((self.kernel_s,) * s.shape[1])(s, s)
         grams = [self.kernel_s(column, column) for column in torch.split(s, 1, dim=1)]
         return grams[0] if len(grams) == 1 else torch.stack(grams).sum(0)
+
+    def _s_in_units(self, s: Tensor) -> Tensor:
+        if self.scale_s_now is None:
+            raise self._not_prepared("scale of s")
+        return s / self.scale_s_now.to(s)
 
 
 def _terms(kernel: Kernel, factor: float = 1.0) -> tuple[tuple[float, Kernel], ...]:

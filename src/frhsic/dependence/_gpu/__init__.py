@@ -7,9 +7,10 @@ float64.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,12 +19,33 @@ from frhsic.kernels import Kernel
 
 if TYPE_CHECKING:
     from frhsic.dependence._gpu.matrices import One, Pair
+    from frhsic.dependence._gpu.step import Parts
 
 FEW_COLUMNS = 128
 """Columns up to which a training step's Gram matrix is never written to memory."""
 
+FEW_WHITENED = 64
+"""Columns up to which all of a whitened training step is done at once: its inverse then fits one multiprocessor."""
+
+FEW_SCORES = 16
+
 FEWEST_ROWS = 1024
 """Rows from which the GPU kernels are quicker."""
+
+
+class Weights(NamedTuple):
+    """Factors of the linear and the Gaussian kernel on whitened rows and of the head, and how whitening is bounded.
+
+    Whitened rows are divided by the root of twice their number of columns. `rate` is 1 / bandwidth² of the Gaussian.
+    Variances below `least` count as that, and `ridge` is added to each eigenvalue of the correlation matrix.
+    """
+
+    linear: float
+    gaussian: float
+    rate: float
+    head: float
+    ridge: float
+    least: float
 
 
 def pair(x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel, w: Tensor) -> Pair | None:
@@ -51,6 +73,28 @@ def gaussian_inner(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor] | None:
     from frhsic.dependence._gpu import inner
 
     return inner.gaussian_inner(z, g)
+
+
+def fits_step(z: Tensor, scores: int) -> bool:
+    """Return whether whitened batches (..., m, d) with this number of scores may go to :func:`whitened_hsic`."""
+    few = z.shape[-1] <= FEW_WHITENED and scores <= FEW_SCORES
+    return z.is_cuda and z.dtype == torch.float32 and few and _has_triton()
+
+
+def whitened_hsic(z: Tensor, scores: Tensor, s: Tensor, weights: Weights) -> tuple[Tensor, Parts]:
+    """Return HSIC (...) of batches z (..., m, d), whitened, with scores and s, and what its gradient needs."""
+    from frhsic.dependence._gpu import step
+
+    return step.value(z, scores, s, weights)
+
+
+def whitened_gradient(
+    z: Tensor, scores: Tensor, weights: Weights, parts: Sequence[Tensor], upstream: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients of :func:`whitened_hsic` with respect to z and scores, times upstream (...)."""
+    from frhsic.dependence._gpu import step
+
+    return step.gradient(z, scores, weights, parts, upstream)
 
 
 def usable(x: Tensor) -> bool:

@@ -9,7 +9,7 @@ import torch
 import triton
 from torch import Tensor
 
-from frhsic.dependence._gpu import kernels
+from frhsic.dependence._gpu import step_kernels
 
 BLOCK = 64
 
@@ -27,7 +27,7 @@ def gaussian_inner(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
     z = z.contiguous()
     rows, slope = torch.empty_like(z[..., 0]), torch.empty_like(z)
     batches = z.shape[:-2].numel()
-    kernels.gaussian_inner[(-(-m // BLOCK), batches)](
+    step_kernels.gaussian_inner[(-(-m // BLOCK), batches)](
         z, g, rows, slope, m, d, together, group, member,
         WIDTH=max(16, triton.next_power_of_2(d)), BLOCK=BLOCK, num_warps=4, num_stages=1,
     )  # fmt: skip

@@ -81,8 +81,10 @@ def pair_sums(x: Tensor, y: Tensor, k: Plan, l: Plan, w: Tensor | None, *, squar
     return OffDiagonal(joint, k_rows, l_rows, k_squares, l_squares)
 
 
-def gradient(x: Tensor, y: Tensor, k: Plan, l: Plan, shift: Tensor, w: Tensor | None) -> Tensor:
-    r"""Return the gradient with respect to x of :math:`\sum_{ij} w_j G_{ij} K_{ij}`, G symmetric, row i without w_i.
+def gradient(x: Tensor, y: Tensor, k: Plan, l: Plan, shift: Tensor, w: Tensor | None, scale: float) -> Tensor:
+    r"""Return the gradient with respect to x of a scale times :math:`\sum_{ij} w_j G_{ij} K_{ij}`, in float32.
+
+    G is symmetric, and row i has no factor w_i.
 
     :math:`G_{ij} = L_{ij} + g_i + g_j` with the entries of L minus its constant and the shifts g, of shape (n,). The
     plan of k must use matrix products.
@@ -94,13 +96,12 @@ def gradient(x: Tensor, y: Tensor, k: Plan, l: Plan, shift: Tensor, w: Tensor | 
     slope = float((k.numbers[1::2] * k.numbers[2::2]).max())
     boost = _power(1 / (slope * float((2 * shift.std()).clamp_min(l.spread))))
     linear = any(code & 3 == LINEAR for code in k.codes)
-    product, sums = _products(
-        halves, halves, k, boost, n, of_y=of_y, l=l, linear=linear,
+    factor = 4 * (k.unit / 2) ** 0.5 / boost * scale
+    out = torch.empty(n, d, dtype=torch.float32, device=x.device)
+    return _products(
+        halves, halves, k, boost, out, factor, of_y=of_y, l=l, linear=linear,
         shift=_fitted(shift, padded), w=None if w is None else _fitted(w, padded),
     )  # fmt: skip
-    own = halves.high[:n, :d].double() + halves.low[:n, :d]
-    slopes: Tensor = (product[:n, :d].double() - own * sums[:n, None]) * (4 * (k.unit / 2) ** 0.5 / boost)
-    return slopes
 
 
 def times(x: Tensor, k: Plan, b: Tensor) -> Tensor:
@@ -109,8 +110,8 @@ def times(x: Tensor, k: Plan, b: Tensor) -> Tensor:
     padded = _padded(n)
     halves = Halves.of(x, padded, (2 * k.unit) ** 0.5, k.center)
     scale, boost = _power(1 / float(b.abs().max())), _power(1 / k.spread)
-    product, _ = _products(halves, Halves.of(b, padded, scale), k, boost, n)
-    return product[:n, : b.shape[1]].double() / (scale * boost)
+    out = torch.empty(b.shape, dtype=torch.float64, device=x.device)
+    return _products(halves, Halves.of(b, padded, scale), k, boost, out, 1 / (scale * boost))
 
 
 def pair_cubes(x: Tensor, k: Plan, means: Tensor, diagonal: Tensor) -> Tensor:
@@ -130,34 +131,45 @@ def pair_cubes(x: Tensor, k: Plan, means: Tensor, diagonal: Tensor) -> Tensor:
     return torch.stack(totals).sum(0) * torch.tensor([2.0, 1.0, 2.0], dtype=torch.float64, device=x.device)
 
 
+def table(x: Tensor, k: Plan) -> Tensor:
+    """Return the matrix of a plan without matrix products, minus its constant, in float32."""
+    n, padded = len(x), _padded(len(x))
+    out = torch.empty(padded, padded, dtype=torch.float32, device=x.device)
+    kernels.table[(padded // BLOCK_I, padded // BLOCK_J)](
+        k.coordinates(x, padded), padded, k.numbers, out, CODES=k.codes, VIEWS=k.views, SHIFTED=k.shifted,
+        FAST=not INTERPRETED, BI=BLOCK_I, BJ=BLOCK_J, num_warps=OPTIONS["num_warps"],
+    )  # fmt: skip
+    return out[:n, :n]
+
+
 def _products(
     halves: Halves,
     b: Halves,
     k: Plan,
     boost: float,
-    n: int,
+    out: Tensor,
+    factor: float,
     *,
     of_y: Tensor | None = None,
     l: Plan | None = None,
     linear: bool = False,
     shift: Tensor | None = None,
     w: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+) -> Tensor:
+    """Write a product to `out`, of shape (n, columns), and return it."""
     padded, thin = b.high.shape
     group = min(thin, STEP)
-    out = torch.empty(padded, thin, dtype=torch.float32, device=b.high.device)
-    sums = torch.empty(padded, dtype=torch.float64, device=b.high.device)
     unused = halves.half
     kernels.gram_products[(padded // BLOCK_I, thin // group)](
         *halves, b.high, b.low, unused if of_y is None else of_y, padded, k.numbers,
         k.numbers if l is None else l.numbers, unused if shift is None else shift, unused if w is None else w,
-        out, sums, n, padded // BLOCK_J, boost,
+        out, *out.shape, padded // BLOCK_J, boost, factor,
         K_CODES=k.codes, K_SHIFTED=k.shifted,
         L_CODES=() if l is None else l.codes, L_VIEWS=() if l is None else l.views,
         L_SHIFTED=l is not None and l.shifted,
         GRADIENT=l is not None, LINEAR=linear, WEIGHTED=w is not None, THIN=thin, GROUP=group, **_tiling(halves),
     )  # fmt: skip
-    return out, sums
+    return out
 
 
 def _chunks(x: Tensor, k: Plan, padded: int) -> Iterator[tuple[Halves, Halves, int, int, int, tuple[int, int]]]:

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from frhsic.dependence._gpu import launch
+from frhsic.dependence._gpu import launch, levels
+from frhsic.dependence._gpu.levels import Levels
 from frhsic.dependence._gpu.plan import LINEAR, Plan, plan
 from frhsic.kernels import Kernel
-
-MOST_DISTINCT = 256
-"""Distinct rows of y up to which the row sums of L are computed from them."""
 
 Five = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
@@ -42,8 +40,8 @@ class Pair:
 
     def sums(self, *, skip_diagonal: bool) -> tuple[Tensor, Tensor, Tensor]:
         """Return Σ w_i w_j K_ij L_ij, Kw and Lw, where K and L are the matrices minus constants."""
-        off = launch.pair_sums(self.x, self.y, self.k, self.l, self.u)
-        joint, k_rows, l_rows = off.joint, off.k_rows, self._tied_rows(off.l_rows)
+        off = self._off_diagonal()
+        joint, k_rows, l_rows = off.joint, off.k_rows, off.l_rows
         if not skip_diagonal:
             k, l = self.diagonals()
             u = torch.ones_like(k) if self.u is None else self.u
@@ -55,7 +53,7 @@ class Pair:
 
         All weights must be 1.
         """
-        off = launch.pair_sums(self.x, self.y, self.k, self.l, None, squares=True)
+        off = self._off_diagonal(squares=True)
         k, l = self.diagonals()
         plans = zip((self.k, self.l), self.kernels, offsets)
         n, (a, b) = len(k), (subtracted(scheme, kernel) - offset for scheme, kernel, offset in plans)
@@ -70,22 +68,15 @@ class Pair:
             l_squares + 2 * b * l_total + b * b * n * n,
         )
 
-    def _tied_rows(self, l_rows: Tensor) -> Tensor:
-        """Return the off-diagonal row sums of L, in float64 throughout if y has few distinct rows.
-
-        Sums of few distinct float32 numbers round in the same direction again and again.
-        """
-        if len(torch.unique(self.y[: 16 * MOST_DISTINCT], dim=0)) > MOST_DISTINCT:
-            return l_rows
-        values, place = torch.unique(self.y, dim=0, return_inverse=True)
-        if len(values) > MOST_DISTINCT:
-            return l_rows
-        u = torch.ones_like(l_rows) if self.u is None else self.u
-        values = values.double() - self.l.center
-        kernel = self.kernels[1].shifted if self.l.shifted else self.kernels[1]
-        shares = torch.stack([u[place == index].sum() for index in range(len(values))])
-        rows = (kernel(values, values) - self.l.constant) @ shares
-        return rows[place] - u * diagonal(self.y, self.l, self.kernels[1])
+    def _off_diagonal(self, *, squares: bool = False) -> launch.OffDiagonal:
+        """Return the sums over pairs of distinct rows; squares are of all weights 1."""
+        k, l = Levels.of(self.x, self.k), Levels.of(self.y, self.l)
+        if k is not None and l is not None:
+            return levels.pair_sums(k, l, self.u)
+        off = launch.pair_sums(self.x, self.y, self.k, self.l, self.u, squares=squares)
+        if l is not None:
+            off = off._replace(l_rows=l.rows(self.u))
+        return off if k is None else off._replace(k_rows=k.rows(self.u))
 
     def diagonals(self) -> tuple[Tensor, Tensor]:
         """Return the diagonals of K and L minus their constants, in float64."""
@@ -99,8 +90,9 @@ class Pair:
     def gradient(self, l_rows: Tensor, joint: Tensor, cross: Tensor, total: Tensor) -> Tensor:
         """Return the gradient with respect to x, given Lw and the derivatives by the joint, cross and total sum."""
         shift = (cross * l_rows + total) / (2 * joint)
-        slope = launch.gradient(self.x, self.y, self.k, self.l, shift, self.u)
-        return slope * (joint * self.scale**2) * (1.0 if self.u is None else self.u[:, None])
+        scale = float(joint) * self.scale**2
+        slope = launch.gradient(self.x, self.y, self.k, self.l, shift, self.u, scale)
+        return slope if self.u is None else slope.mul_(self.u[:, None])
 
 
 @dataclass(frozen=True)
