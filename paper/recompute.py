@@ -162,7 +162,7 @@ def tuned(page: str, results: Path) -> list[str]:
         scores[dataset] = of_method
         ratio = base["test_rows"].iloc[0] / base["training_rows"].iloc[0]
         for name, values in of_method.items():
-            if name not in ("default", "default, untuned") and "default" in of_method:
+            if name != "default" and not name.endswith(", untuned") and "default" in of_method:
                 d = of_method["default"] - values
                 error = math.sqrt((1 / len(d) + ratio) * d.var(ddof=1))
                 tests.append([dataset, name, d.mean(), student(d.mean() / error, len(d) - 1)])
@@ -211,8 +211,8 @@ def _sentences(page: str, scores: dict, adjusted: dict) -> list[str]:
             continue
         first = 0
         for dataset in present:
-            rivals = [m for m in scores[dataset] if m not in ("default", "default, untuned") and "needs S" not in m]
-            means = [scores[dataset][m].mean() for m in rivals]
+            own_rows = [m for m in scores[dataset] if m == "default" or m.endswith(", untuned") or "needs S" in m]
+            means = [values.mean() for m, values in scores[dataset].items() if m not in own_rows]
             first += scores[dataset]["default"].mean() > max(means, default=-math.inf)
         text = (
             f"{len(own)} comparisons on {len(present)} datasets: the default is better in {own.count('better')}, worse "

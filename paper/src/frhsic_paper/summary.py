@@ -162,7 +162,10 @@ def _comparison(results: Results) -> dict[str, str]:
             continue
         verdicts = Counter(c.verdict for c in own)
         present = [d for d in datasets if d in found and "default" in found[d]]
-        rivals = {d: [m for m in found[d] if m not in ("default", UNTUNED) and "needs S" not in m] for d in present}
+        rivals = {
+            d: [m for m in found[d] if m != "default" and not m.endswith(UNTUNED) and "needs S" not in m]
+            for d in present
+        }
         first = sum(
             all(found[d]["default"].scores.mean() > found[d][m].scores.mean() for m in rivals[d]) for d in present
         )

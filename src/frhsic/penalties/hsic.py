@@ -253,6 +253,7 @@ class HSIC(ScaledPenalty):
             and all(isinstance(kernel, (Linear, Gaussian)) for kernel in kernels)
             and len(gaussians) <= 2  # that of s, and one of z
             and not any(isinstance(kernel.bandwidth, Tensor) for kernel in gaussians)
+            and type(self)._in_units is HSIC._in_units  # the kernel whitens by itself, and knows no other units
             and _gpu.fits_step(batch.z, 0 if batch.scores is None else batch.scores.shape[1])
         )
 

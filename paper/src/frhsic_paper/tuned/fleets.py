@@ -19,7 +19,6 @@ from frhsic.tables import TableEncoding
 from frhsic_paper.tuned.methods import Inputs, Method
 from frhsic_paper.tuned.rows import Base, Role, Source, divided, measured
 
-REPRESENTATION = 50
 FIRST_SEED = 100
 STEPS = 2_500
 PATIENCE = 20
@@ -114,7 +113,7 @@ def _fleet(
     """Train trials that share their terms, all of them at once where the splits have the same columns."""
     assert method.inputs is not None
     assert method.penalty is not None
-    terms = method.terms_of(next(iter(weights)))
+    terms, columns = method.terms_of(next(iter(weights))), method.inputs.representation
     keys = [(trial, j, split) for trial in weights for split in range(len(parts)) for j in range(len(weights[trial]))]
     values: dict[tuple[int, int, int], tuple[float, float]] = {}
     seconds, name = 0.0, device
@@ -127,8 +126,8 @@ def _fleet(
         recipe = Recipe(
             source.task,
             partial(method.penalty, table),
-            partial(mlp_encoder, width, list(method.inputs.hidden), REPRESENTATION, method.inputs.activation),
-            partial(affine_head, REPRESENTATION, 1),
+            partial(mlp_encoder, width, list(method.inputs.hidden), columns, method.inputs.activation),
+            partial(affine_head, columns, 1),
             epochs=epochs or terms.epochs or automatic_epochs(data.rows),
             schedule=terms.schedule,
             patience=None if data.held_out is None else PATIENCE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -30,8 +30,23 @@ LEVELS = (0.75, 0.5, 0.25)
 
 RIVALS = ("frhsic", "frem", "reg-gdp", "mmd", "dcor", "adv", "laftr")
 
-UNTUNED = "default, untuned"
-"""Row of the default at its first trial, whatever the search says."""
+UNTUNED = ", untuned"
+"""Ends the name of a row that shows a method at its first trial, whatever the search says."""
+
+
+WIDE = "default, 50 columns"
+"""The default with the Z of 50 columns and the low variance floor that it had when the test folds were first seen."""
+
+
+def tuned_name(name: str) -> str:
+    """Return the method of a row.
+
+    Examples
+    --------
+    >>> tuned_name("default, untuned")
+    'default'
+    """
+    return name.removesuffix(UNTUNED)
 
 
 class Setting(NamedTuple):
@@ -84,6 +99,7 @@ class Inputs:
     hidden: tuple[int, ...]
     activation: str
     ranks: bool
+    representation: int = 50
 
 
 @dataclass(frozen=True)
@@ -119,13 +135,17 @@ class Method:
 
 PAPER = Inputs(base=False, scaling="range", hidden=(50,), activation="selu", ranks=False)
 NEW = Inputs(base=True, scaling="robust", hidden=(128, 128), activation="gelu", ranks=True)
-NEW_WITHOUT_BASE = Inputs(base=False, scaling="robust", hidden=(128, 128), activation="gelu", ranks=True)
+NEW_WITHOUT_BASE = replace(NEW, base=False)
+NARROW = replace(NEW, representation=16)
+NARROW_WITHOUT_BASE = replace(NARROW, base=False)
 
 LONG = Terms(200, "constant", 0.0, 0.0)
 LONG_DECAYED = Terms(200, "constant", 1e-3, 0.01)
 SHORT = Terms(None, "cosine", 0.0, 0.0)
 SHORT_DECAYED = Terms(None, "cosine", 1e-3, 0.01)
 SHORT_LIGHTLY = Terms(None, "cosine", 3e-4, 0.003)
+SHORT_HIGH_FLOOR = Terms(None, "cosine", 1e-3, 0.3)
+SHORT_LIGHTLY_HIGH_FLOOR = Terms(None, "cosine", 3e-4, 0.1)
 
 OF_HSIC = (Setting("unit of z", 1.0, 0.4, 2.5), Setting("unit of s", 1.0, 0.4, 2.5))
 SETTINGS = {
@@ -153,8 +173,10 @@ def _methods() -> dict[str, Method]:
     hsic = penalties.PENALTIES["hsic"]
     early = partial(Method, stops_early=True)
     listed = [
-        early("default", OF_HSIC, NEW, hsic, (SHORT_DECAYED, SHORT_LIGHTLY)),
-        early("default, no base", OF_HSIC, NEW_WITHOUT_BASE, hsic, (SHORT_DECAYED, SHORT_LIGHTLY)),
+        early("default", OF_HSIC, NARROW, hsic, (SHORT_HIGH_FLOOR, SHORT_LIGHTLY_HIGH_FLOOR)),
+        early("default, no base", OF_HSIC, NARROW_WITHOUT_BASE, hsic, (SHORT_HIGH_FLOOR, SHORT_LIGHTLY_HIGH_FLOOR)),
+        early(WIDE, OF_HSIC, NEW, hsic, (SHORT_DECAYED, SHORT_LIGHTLY)),
+        early(f"{WIDE}, no base", OF_HSIC, NEW_WITHOUT_BASE, hsic, (SHORT_DECAYED, SHORT_LIGHTLY)),
         Method("default before", OF_HSIC, PAPER, penalties.PENALTIES["hsic before"], (LONG_DECAYED, SHORT_DECAYED)),
     ]
     for name in RIVALS:

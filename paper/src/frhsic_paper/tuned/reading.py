@@ -134,7 +134,7 @@ def comparisons(results: Mapping[str, Mapping[str, Tested]], first: str = "defau
         for dataset, methods in results.items()
         if first in methods
         for other in methods
-        if other not in (first, UNTUNED)
+        if other != first and not other.endswith(UNTUNED)
     ]
     adjusted = holm([test.pvalue for *_, test in pairs])
     return [Comparison(dataset, other, test, p) for (dataset, other, test), p in zip(pairs, adjusted)]
