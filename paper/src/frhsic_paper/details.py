@@ -122,8 +122,6 @@ def _caveats(study: Study, results: Results, late: Sequence[Due]) -> list[str]:
         if d.outdated:
             text = f"`{d.file}-{d.protocol}.parquet` holds records of other settings than the present ones."
         said.append(f"{text} The command makes what is due.")
-    if nameless := [f"`{source.file}`" for source in some if not source.hardware]:
-        said.append(f"Hardware was not recorded in {', '.join(nameless)}.")
     return said
 
 

@@ -99,11 +99,11 @@ def summary(results: Results, findings: Mapping[str, Finding], studies: Sequence
 
 
 def index_table(results: Results, findings: Mapping[str, Finding]) -> Table:
-    """The paper's tables and figures with verdicts, our figure, command, records, cost and hardware."""
+    """The paper's tables and figures with verdicts, our figure, command, records and cost."""
     rows: list[tuple[Cell, ...]] = []
     for item in INDEX:
         if not item.study:
-            rows.append((item.number, item.what, "a drawing", "", "", "", "", ""))
+            rows.append((item.number, item.what, "a drawing", "", "", "", ""))
             continue
         signs = " ".join(SIGNS[findings[name].verdict] for name in item.claims if name in findings)
         ran = sources(item.study, results)
@@ -118,11 +118,10 @@ def index_table(results: Results, findings: Mapping[str, Finding]) -> Table:
                 " ".join(links),
                 f"`frhsic reproduce {item.study} --protocol both`",
                 "<br>".join(f"`{s.file}`" for s in ran) or "not run yet",
-                "<br>".join(s.cost for s in ran),
-                "; ".join(sorted({name for s in ran for name in s.hardware})),
+                "<br>".join(s.cost + (f" ({'; '.join(s.hardware)})" if s.hardware else "") for s in ran),
             )
         )
-    return Table.of(["", "shows", "claims", "figure", "command", "records", "cost", "hardware"], rows)
+    return Table.of(["", "shows", "claims", "figure", "command", "records", "cost"], rows)
 
 
 def nameless(results: Results) -> str:
