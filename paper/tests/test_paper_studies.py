@@ -47,7 +47,10 @@ def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp
     assert len(lines) == done  # nothing is computed twice
     paths = write(tmp_path / "out", tmp_path / "docs", every_study)
     names = [path.relative_to(tmp_path / "docs").as_posix() for path in paths]
-    first, last = ["figures/coin-corrected.svg", "summary.md", "reproduction.md"], ["reproduction/coin.md", "penalty_tables.md"]
+    first, last = (
+        ["figures/coin-corrected.svg", "summary.md", "reproduction.md"],
+        ["reproduction/coin.md", "penalty_tables.md"],
+    )
     assert (names[:3], names[-2:]) == (first, last)
     page = (tmp_path / "docs" / "reproduction" / "coin.md").read_text(encoding="utf-8")
     assert page.startswith("# Tosses of a coin\n")

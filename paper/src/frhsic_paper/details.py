@@ -12,7 +12,7 @@ from frhsic_paper.plot import Drawn
 from frhsic_paper.protocol import PROTOCOLS
 from frhsic_paper.rendering import PLURAL, SIGNS, rendered
 from frhsic_paper.results import Results
-from frhsic_paper.sources import command_of, files_of, sources_of, sources_table
+from frhsic_paper.sources import Source, command_of, files_of, sources, sources_table
 from frhsic_paper.studies import PAGE, STUDIES, in_order
 from frhsic_paper.study import Study
 from frhsic_paper.summary import INDEX
@@ -77,7 +77,8 @@ def study_pages(
 ) -> dict[str, str]:
     """Return the page of a study, and that of its long tables if it has one."""
     files = files_of(study)
-    some = sources_of(study, results)
+    some = [source for file in files for source in sources(file, results)]
+    caveats = _caveats(study, some, [d for d in late if d.file in files])
 
     def page(apart: frozenset[int]) -> tuple[str, list[Placed]]:
         placed = [Placed(t, f"{study.name}-table-{k + 1}", k in apart) for k, t in enumerate(tables)]
@@ -87,7 +88,7 @@ def study_pages(
             numbers=[item.number for item in INDEX if item.study == study.name],
             command=command_of(study),
             sources=sources_table(some) if some else None,
-            caveats=_caveats(study, results, [d for d in late if d.file in files]),
+            caveats=caveats,
             findings=findings,
             figures=figures,
             tables=placed,
@@ -109,10 +110,9 @@ def _words(text: str) -> int:
     return len(text.split())
 
 
-def _caveats(study: Study, results: Results, late: Sequence[Due]) -> list[str]:
+def _caveats(study: Study, some: Sequence[Source], late: Sequence[Due]) -> list[str]:
     """Return what a reader must know of a study's records before trusting its numbers."""
     said = []
-    some = sources_of(study, results)
     protocols = [name for name in PROTOCOLS if study.published or not PROTOCOLS[name].printed]
     absent = [name for name in protocols if name not in {source.protocol for source in some}]
     if absent:

@@ -218,7 +218,9 @@ def curve(ax: Axes, x: Sequence[float], groups: Sequence[Sequence[float]], **loo
         with_bars(ax, x, means, yerr=bars, **look)
 
 
-def with_bars(ax: Axes, x: Sequence[float], y: Sequence[float], *, xerr: Any = None, yerr: Any = None, **look: Any) -> None:
+def with_bars(
+    ax: Axes, x: Sequence[float], y: Sequence[float], *, xerr: Any = None, yerr: Any = None, **look: Any
+) -> None:
     """Draw means with faint intervals."""
     _, _, bars = ax.errorbar(x, y, xerr=xerr, yerr=yerr, elinewidth=0.8, **look)
     for bar in bars:

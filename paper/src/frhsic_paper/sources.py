@@ -74,11 +74,6 @@ def files_of(study: Study) -> tuple[str, ...]:
     return *names, study.name
 
 
-def sources_of(study: Study, results: Results) -> list[Source]:
-    """Return the files of records that a study writes and reads."""
-    return [source for file in files_of(study) for source in sources(file, results)]
-
-
 def command_of(study: Study) -> str:
     """Return the command that runs a study under each of its protocols."""
     return f"frhsic reproduce {study.name}" + (" --protocol both" if study.published else "")

@@ -183,7 +183,13 @@ def figures(results: Results) -> list[Drawn]:
     published, corrected = (results.of("bandwidth-scaling", protocol.name) for protocol in (PUBLISHED, CORRECTED))
     if not published and not corrected:
         return []
-    return [Drawn("bandwidth-scaling", "λ̂_S against the bandwidth, by both rules; one sample, so there are no bars", draw(published, corrected))]
+    return [
+        Drawn(
+            "bandwidth-scaling",
+            "λ̂_S against the bandwidth, by both rules; one sample, so there are no bars",
+            draw(published, corrected),
+        )
+    ]
 
 
 @styled()
