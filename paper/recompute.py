@@ -1,7 +1,7 @@
 """Compute the numbers of docs/summary.md again, by code of its own, and compare.
 
 Uses pandas, NumPy and PyArrow alone: nothing of frhsic or frhsic_paper is imported. The rules that decide claims are
-not repeated here; the page is compared with the verdicts that docs/reproduction.md gives for each claim.
+not repeated here; the page is compared with the verdicts that the pages under docs/reproduction/ give for each claim.
 
     python paper/recompute.py                # prints what differs; exit code 1 if anything does
 """
@@ -32,7 +32,7 @@ NAMES = {
 
 
 def claims(page: str, details: str) -> list[str]:
-    """Compare counts and signs of verdicts with those that stand in the section of each claim."""
+    """Compare counts and signs of verdicts with those that stand beside each claim on the pages of the studies."""
     found = {}
     for name, text in re.findall(r'<a id="([^"]+)"></a>\n(.*?)(?=<a id=|\n## |\Z)', details, flags=re.DOTALL):
         sign = re.search(r"^\*\*([✓◐✗?]) ", text, flags=re.MULTILINE)
@@ -41,7 +41,7 @@ def claims(page: str, details: str) -> list[str]:
     counts = Counter(found.values())
     said = ", ".join(f"{counts[sign]} {words}" for sign, words in SIGNS.items() if counts[sign])
     wrong = [] if f"Of {len(found)} claims of the paper, {said}." in page else [f"claims: {len(found)}: {said}"]
-    for name, sign in re.findall(r"\(reproduction\.md#([^)]+)\) \| ([✓◐✗?])", page):
+    for name, sign in re.findall(r"\(reproduction/[\w-]+\.md#([^)]+)\) \| ([✓◐✗?])", page):
         if found.get(name) != sign:
             wrong.append(f"claim {name}: {found.get(name)}, the page has {sign}")
     return wrong
@@ -81,24 +81,24 @@ def agreement(page: str, results: Path) -> list[str]:
 @cache
 def _read(path: Path) -> pd.DataFrame:
     present = pq.read_schema(path).names
-    return pd.read_parquet(path, columns=[c for c in ("part", "dataset", "method", "seconds") if c in present])
+    columns = ("part", "dataset", "method", "weight", "repeat", "seconds")
+    return pd.read_parquet(path, columns=[c for c in columns if c in present])
 
 
 def costs(page: str, results: Path) -> list[str]:
     """Count records and models of each file in the index, and add up the seconds of their fleets."""
     wrong = []
-    rows = [line for line in page.splitlines() if re.match(r"\| (Table|Figure) \d+ \|", line)]
+    rows = [line for line in page.splitlines() if re.match(r"\| \[?(Table|Figure) \d+(\]\([^)]+\))? \|", line)]
     if len(rows) != 20:
         wrong.append(f"index: {len(rows)} rows, the paper has 7 tables and 13 figures")
     for line in rows:
         for name in re.findall(r"`([^`]+\.parquet)`", line):
             table = _read(results / name)
             text = f"{len(table):,} records"
-            models = table[(table["part"] == "models") & table["seconds"].notna()] if "seconds" in table else table[:0]
-            if len(models):
-                keys = [key for key in ("dataset", "method") if key in models]
-                seconds = models.groupby(keys, dropna=False)["seconds"].last().sum()
-                text += f", {len(models):,} models in {seconds:.0f} s ("
+            if {"dataset", "method", "weight", "repeat", "seconds"} <= set(table.columns):
+                models = table.dropna()
+                seconds = models.groupby(["part", "dataset", "method"])["seconds"].last().sum()
+                text += f", {len(models):,} models in {seconds:.0f} s" if len(models) else ""
             if text not in line:
                 wrong.append(f"{name}: {text}")
     return wrong
@@ -225,10 +225,10 @@ def _sentences(page: str, scores: dict, adjusted: dict) -> list[str]:
 
 
 def differences(results: Path, page: Path, details: Path) -> list[str]:
-    """Return what differs between the page and the records, in words."""
+    """Return what differs between the page and the records, in words; `details` is the folder of the other pages."""
     text = page.read_text(encoding="utf-8")
     return [
-        *claims(text, details.read_text(encoding="utf-8")),
+        *claims(text, "\n".join(path.read_text(encoding="utf-8") for path in sorted(details.glob("*.md")))),
         *agreement(text, results),
         *costs(text, results),
         *tuned(text, results),
@@ -238,7 +238,7 @@ def differences(results: Path, page: Path, details: Path) -> list[str]:
 def main() -> int:
     """Print what differs."""
     docs = ROOT / "docs"
-    wrong = differences(ROOT / "results", docs / "summary.md", docs / "reproduction.md")
+    wrong = differences(ROOT / "results", docs / "summary.md", docs / "reproduction")
     print("\n".join(wrong) or "every number of docs/summary.md follows from the records")
     return 1 if wrong else 0
 

@@ -3,15 +3,19 @@
 import re
 from pathlib import Path
 
+import matplotlib as mpl
 import pytest
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-from frhsic_paper.claim import VERDICTS, Cases, Finding, Outcome, verdict
-from frhsic_paper.page import figures, fingerprint, penalty_tables, reproduction, write
+from frhsic_paper.claim import VERDICTS, Cases, Finding, Outcome, judged, verdict
+from frhsic_paper.details import WORDS, details, study_pages
+from frhsic_paper.page import figures, fingerprint, penalty_tables, write
 from frhsic_paper.protocol import DATASETS, METHODS
 from frhsic_paper.records import write as write_records
 from frhsic_paper.results import Results
 from frhsic_paper.studies import PAGE, STUDIES
+from frhsic_paper.study import Study
+from frhsic_paper.table import Listed, Table
 from paper_records import every_experiment, sweep
 
 CLAIMS = [claim for study in STUDIES for claim in study.claims]
@@ -24,10 +28,11 @@ def everything():
 
 
 def save_in_place(figure, path):
-    """Save a figure whose parts stay where they are; arranging them takes most of the time."""
+    """Save a figure whose parts stay where they are, with letters as text; arranging and outlining take longest."""
     figure.set_layout_engine("none")
     path.parent.mkdir(parents=True, exist_ok=True)
-    FigureCanvasSVG(figure).print_svg(path)
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        FigureCanvasSVG(figure).print_svg(path)
     return path
 
 
@@ -41,6 +46,11 @@ def written(tmp_path_factory, everything):
         return folder, write(folder, folder / "docs")
 
 
+def pages_of(results, drawn=None):
+    """Return all pages of the studies as one text."""
+    return "\n".join(details(results, judged(CLAIMS, results), drawn or {}).values())
+
+
 def claim(name):
     return next(c for c in CLAIMS if c.name == name)
 
@@ -49,26 +59,67 @@ def decided(name, files):
     return claim(name).judge(Results(files))
 
 
-def test_the_document_holds_every_claim_every_figure_and_no_empty_section(written, everything):
+def test_the_pages_hold_every_claim_every_figure_and_no_empty_study(written):
     folder, paths = written
-    page = (folder / "docs" / "reproduction.md").read_text()
-    for one in CLAIMS:
-        assert page.count(one.statement) == 2  # in the overview and in its section
-        assert f'<a id="{one.name}"></a>' in page
-        assert f"(#{one.name})" in page
-    absent = {section.name for section in SECTIONS if f"## {section.title}\n" not in page}
-    assert absent == {"activation", "tuned"}  # no made records, no claims
-    links = re.findall(r"\]\((figures/[^)]+)\)", page)
+    index = (folder / "docs" / "reproduction.md").read_text()
+    for study in SECTIONS:
+        path = folder / "docs" / "reproduction" / f"{study.name}.md"
+        assert path.exists() == (study.name not in {"activation", "tuned"})  # no made records, no claims
+        if path.exists():
+            page = path.read_text()
+            assert page.startswith(f"# {study.title}\n")
+            assert f"[{study.title}](reproduction/{study.name}.md)" in index
+            assert f"`frhsic reproduce {study.name}" in page
+            assert f"reproduction/{study.name}\n" in index.split("```{toctree}")[1]
+        for one in study.claims:
+            assert page.count(one.statement) == index.count(one.statement) == 1
+            assert page.count(f'<a id="{one.name}"></a>\n') == 1
+            assert f'<a id="{one.name}"></a>[{one.statement}](reproduction/{study.name}.md#{one.name})' in index
+    text = "".join(path.read_text() for path in (folder / "docs" / "reproduction").glob("*.md"))
+    links = re.findall(r"\]\(\.\./(figures/[^)]+)\)", text)
     assert len(links) == len(set(links)) == sum(path.suffix == ".svg" for path in paths)
     for figure in links:
         assert (folder / "docs" / figure).stat().st_size > 5000
 
 
+def test_a_page_names_its_records_and_what_is_due(written):
+    folder, _ = written
+    page = (folder / "docs" / "reproduction" / "bound.md").read_text()
+    assert "In the paper: Figure 10. Command: `frhsic reproduce bound --protocol both`." in page
+    assert "| `results/bound-corrected.parquet` | 8 | — | — | not recorded |" in page
+    assert "- `bound-corrected.parquet` has 0 of 22 records of models. The command makes what is due." in page
+    leak = (folder / "docs" / "reproduction" / "leak.md").read_text()
+    assert (
+        "| `results/tradeoff-corrected.parquet` | 750 | 750 | 90 s | not recorded |" in leak
+    )  # it measures its models
+
+
+def test_the_longest_tables_of_a_long_page_stand_on_a_page_of_their_own():
+    def pages(rows):
+        table = Table.of(["word"], [["one two three"]] * rows)
+        short = Table.of(["word"], [["short"]])
+        listed = [Listed("Long", table), Listed("Short", short), Listed("Longer", Table(table.columns, table.rows * 2))]
+        return study_pages(Study("made", "", "Made", "Words."), Results({}), {}, listed, (), ())
+
+    (page,) = pages(20).values()
+    assert page.count("| one two three |") == 60
+    page, tables = pages(400).values()
+    assert len(page.split()) <= WORDS
+    assert "**Longer**: [on the page of long tables](made_tables.md#made-table-3)." in page
+    assert "| short |" in page
+    assert "| short |" not in tables
+    assert tables.count("| one two three |") == 1200
+    assert re.findall(r'<a id="(.*)"></a>\n\*\*(.*)\*\*', tables) == [
+        ("made-table-1", "Long"),
+        ("made-table-3", "Longer"),
+    ]
+
+
 def test_every_row_of_every_table_has_as_many_cells_as_its_heading(written):
     folder, _ = written
-    for name in ("reproduction.md", "penalty_tables.md"):
+    for path in (folder / "docs").rglob("*.md"):
         width = None
-        for line in (folder / "docs" / name).read_text().splitlines():
+        for line in path.read_text().splitlines():
             if line.startswith("|"):
                 cells = len(re.split(r"(?<!\\)\|", line))
                 assert width in (None, cells), line
@@ -93,21 +144,20 @@ def test_without_any_record_no_verdict_is_made_up(everything):
     for one in CLAIMS:
         finding = one.judge(Results({}))
         assert (finding.verdict == "cannot be judged") == (one.name not in of_print_alone), one.name
-    assert "It was not run." in reproduction(Results({}), {})
+    assert "It was not run." in pages_of(Results({}))
     assert "was not run" in penalty_tables(Results({}))
 
 
 def test_one_experiment_alone_gives_a_document(everything, monkeypatch):
-    monkeypatch.setattr("frhsic_paper.page.due", lambda *_: ())  # a second for each document
+    monkeypatch.setattr("frhsic_paper.details.due", lambda *_: ())  # a second for each document
     for key, records in everything.files.items():
         if key[0] not in ("tradeoff", "leaky-scaling"):
-            text = reproduction(Results({key: records}), {})
-            assert "It was not run." in text
+            assert "It was not run." in pages_of(Results({key: records}))
 
 
 def test_every_claim_is_decided_once_everything_was_run(everything):
     claims = [one for section in SECTIONS if section.name in PAGE for one in section.claims]
-    verdicts = {one.name: one.judge(everything).verdict for one in claims}
+    verdicts = {name: finding.verdict for name, finding in judged(claims, everything).items()}
     assert set(verdicts.values()) <= set(VERDICTS)
     assert "cannot be judged" not in verdicts.values()
 
@@ -171,7 +221,7 @@ def test_binning_turns_with_the_number_of_datasets_that_a_binned_method_leads(ev
 
 
 def test_pages_of_other_records_are_not_overwritten_silently(tmp_path, everything, monkeypatch):
-    monkeypatch.setattr("frhsic_paper.page.due", lambda *_: ())
+    monkeypatch.setattr("frhsic_paper.details.due", lambda *_: ())
     monkeypatch.setattr("frhsic_paper.page.figures", lambda *_: {})
     files = {key: value for key, value in everything.files.items() if key[0] == "runtime"}
     for (experiment, protocol), records in files.items():
@@ -182,6 +232,32 @@ def test_pages_of_other_records_are_not_overwritten_silently(tmp_path, everythin
     with pytest.raises(ValueError, match="pass --overwrite"):
         write(tmp_path, tmp_path / "docs")
     write(tmp_path, tmp_path / "docs", overwrite=True)
+    for name in (
+        "penalty_tables.md",
+        "reproduction/tuned.md",
+        "reproduction/runtime.md",
+    ):  # of another run, or a person
+        (tmp_path / "docs" / name).write_text("another page", encoding="utf-8")
+        with pytest.raises(ValueError, match=f"{name} was not written from the records"):
+            write(tmp_path, tmp_path / "docs")
+        (tmp_path / "docs" / name).unlink()
+
+
+def test_a_page_of_a_study_that_has_none_any_more_goes(tmp_path, everything, monkeypatch):
+    monkeypatch.setattr("frhsic_paper.details.due", lambda *_: ())
+    monkeypatch.setattr("frhsic_paper.page.figures", lambda *_: {})
+    folder = tmp_path / "docs" / "reproduction"
+    names = ("scaling", "full-batch")
+    for name in names:
+        write_records(tmp_path / f"{name}-corrected.parquet", everything.files[name, "corrected"])
+    write(tmp_path, tmp_path / "docs")
+    assert (folder / "full-batch.md").exists()
+    (folder / "notes.md").write_text("of a person", encoding="utf-8")
+    (tmp_path / "full-batch-corrected.parquet").unlink()
+    write(tmp_path, tmp_path / "docs", overwrite=True)
+    assert not (folder / "full-batch.md").exists()
+    assert (folder / "scaling.md").exists()
+    assert (folder / "notes.md").read_text(encoding="utf-8") == "of a person"
 
 
 def test_speedup_that_is_only_a_loop_holds_in_part(everything):
@@ -254,7 +330,7 @@ def test_best_on_compas_turns_with_the_areas():
 def test_a_dataset_whose_baseline_is_missing_is_left_out_not_fatal():
     records = sweep("tradeoff", "corrected", DATASETS[:2], (*METHODS, "hsic"))
     records = [r for r in records if not (r["dataset"] == "acs_income" and r["method"] == "none")]
-    text = reproduction(Results({("tradeoff", "corrected"): records}), {})
+    text = pages_of(Results({("tradeoff", "corrected"): records}))
     assert "Matched performance" in text
     assert "ACS Income" not in text.split("**Matched performance, corrected")[1].split("**Pareto summary")[0]
 
@@ -289,8 +365,11 @@ def test_the_document_in_the_repository_is_what_its_records_give():
     root = Path(__file__).parents[2]
     results = Results.read(root / "results")
     assert results.files  # they are part of the repository
-    drawn = figures(results)
-    again = "run `frhsic reproduce all --docs --overwrite`"
+    docs, again = root / "docs", "run `frhsic reproduce all --docs --overwrite`"
     stamp = f"\n<!-- from the records {fingerprint(root / 'results')} -->\n"
-    assert (root / "docs" / "reproduction.md").read_text() == reproduction(results, drawn) + stamp, again
-    assert (root / "docs" / "penalty_tables.md").read_text() == penalty_tables(results) + stamp, again
+    pages = details(results, judged(CLAIMS, results), figures(results))
+    for name, text in pages.items():
+        assert (docs / name).read_text() == text + stamp, again
+    shipped = {path.relative_to(docs).as_posix() for path in (docs / "reproduction").glob("*.md")}
+    assert shipped == set(pages) - {"reproduction.md"}, again
+    assert (docs / "penalty_tables.md").read_text() == penalty_tables(results) + stamp, again

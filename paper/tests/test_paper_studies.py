@@ -46,18 +46,25 @@ def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp
     run(coin, CORRECTED, options)
     assert len(lines) == done  # nothing is computed twice
     paths = write(tmp_path / "out", tmp_path / "docs", every_study)
-    assert [path.name for path in paths] == ["coin-corrected.svg", "summary.md", "reproduction.md", "penalty_tables.md"]
-    page = (tmp_path / "docs" / "reproduction.md").read_text(encoding="utf-8")
-    section = page[page.index("## Tosses of a coin\n") :]  # the last one
-    assert "\n## " not in section[1:]
-    assert "Errors of the mean of 10, 100 and 1,000 tosses of a fair coin, 50 repeats." in section
-    assert "**✓ Holds.** Slope of the mean error" in section
-    assert "| slope −0.5 | not measured there | slope -0.5" in section
-    assert "![Error against tosses, corrected protocol](figures/coin-corrected.svg)" in section
-    assert re.search(
-        r"\*\*Errors, corrected protocol\*\*\n\n\| tosses \| error ± SE \|\n.*\n\| 10 \| 0\.\d+ ± 0\.\d+ \|", section
+    names = [path.relative_to(tmp_path / "docs").as_posix() for path in paths]
+    first, last = (
+        ["figures/coin-corrected.svg", "summary.md", "reproduction.md"],
+        ["reproduction/coin.md", "penalty_tables.md"],
     )
-    assert "[The mean settles at n^(−1/2).](#coin-rate)" in page
+    assert (names[:3], names[-2:]) == (first, last)
+    page = (tmp_path / "docs" / "reproduction" / "coin.md").read_text(encoding="utf-8")
+    assert page.startswith("# Tosses of a coin\n")
+    assert "Errors of the mean of 10, 100 and 1,000 tosses of a fair coin, 50 repeats." in page
+    assert "Command: `frhsic reproduce coin`." in page
+    assert re.search(r"\| `results/coin-corrected.parquet` \| 150 \| — \| — \| \S+", page)
+    assert "**✓ Holds.** Slope of the mean error" in page
+    assert "| slope −0.5 | not measured there | slope -0.5" in page
+    assert "![Error against tosses, corrected protocol. Bars are 95 % intervals](../figures/coin-corrected.svg)" in page
+    assert re.search(
+        r"\*\*Errors, corrected protocol\*\*\n\n\| tosses \| error ± SE \|\n.*\n\| 10 \| 0\.\d+ ± 0\.\d+ \|", page
+    )
+    index = (tmp_path / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert "[The mean settles at n^(−1/2).](reproduction/coin.md#coin-rate)" in index
 
 
 def test_the_command_line_lists_every_study_that_can_be_run():

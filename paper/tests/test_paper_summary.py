@@ -30,7 +30,7 @@ def recompute() -> ModuleType:
 
 def test_the_shipped_page_follows_from_the_shipped_records(recompute):
     docs = ROOT / "docs"
-    wrong = recompute.differences(ROOT / "results", docs / "summary.md", docs / "reproduction.md")
+    wrong = recompute.differences(ROOT / "results", docs / "summary.md", docs / "reproduction")
     assert not wrong, "run `frhsic reproduce all --docs`"
 
 
@@ -38,7 +38,7 @@ CHANGED = {
     "508 of 512": ("509 of 512", "agreement: 508 of 512"),
     "1,600 models in 140 s": ("1,600 models in 141 s", "tradeoff-published.parquet: 1,600 records"),
     "claims of the paper, 1": ("claims of the paper, 2", "claims: "),
-    "| Figure 13 |": ("| Figure |", "index: 19 rows"),
+    "| [Figure 13]": ("| [Figure]", "index: 19 rows"),
     "Not run yet": ("Done", "tuned: there are no records"),
 }
 
@@ -46,11 +46,11 @@ CHANGED = {
 def test_every_changed_number_is_found(recompute, tmp_path):
     text = (ROOT / "docs" / "summary.md").read_text(encoding="utf-8")
     present = {true: change for true, change in CHANGED.items() if true in text}
-    assert "| Figure 13 |" in present
+    assert "| [Figure 13]" in present
     for true, (false, _) in present.items():
         text = text.replace(true, false)
     (tmp_path / "summary.md").write_text(text, encoding="utf-8")
-    wrong = recompute.differences(ROOT / "results", tmp_path / "summary.md", ROOT / "docs" / "reproduction.md")
+    wrong = recompute.differences(ROOT / "results", tmp_path / "summary.md", ROOT / "docs" / "reproduction")
     for _, found in present.values():
         assert any(line.startswith(found) for line in wrong), wrong
 
@@ -75,7 +75,7 @@ def made_comparison() -> list[dict]:
 
 def test_the_fair_comparison_is_computed_again(recompute, tmp_path):
     write_records(tmp_path / "tuned-corrected.parquet", made_comparison())
-    page = summary(Results.read(tmp_path), ())
+    page = summary(Results.read(tmp_path), {}, ())
     assert "Confirmatory (first look): 4 comparisons on 2 datasets" in page
     assert "Seen before (fifth look): 2 comparisons on 1 datasets" in page
     assert "†" in page.split("| frem |")[1].splitlines()[0]
@@ -108,7 +108,25 @@ def test_every_table_and_figure_of_the_paper_is_listed_with_claims_and_a_study_t
 
 
 def test_without_records_the_page_says_so():
-    page = summary(Results({}), ())
+    page = summary(Results({}), {}, ())
     assert "The published sweep was not run yet." in page
     assert "Until then nothing is claimed." in page
     assert page.count("not run yet") >= 19
+
+
+def test_hardware_is_named_where_it_is_known_and_its_absence_said_once():
+    model = {"part": "models", "dataset": "crime", "method": "frem", "weight": 1.0, "repeat": 0, "seconds": 2.0}
+    old = {("tradeoff", "corrected"): [model], ("bound", "published"): [{"part": "sides", "hardware": "unknown"}]}
+    new = {
+        ("transfer", "corrected"): [model | {"hardware": "NVIDIA H200"}, {"part": "heads", "hardware": "Xeon"}],
+        ("runtime", "corrected"): [
+            {"part": "times", "device": device, "hardware": name, "method": "frem", "repeat": 0, "seconds": 1.0}
+            for device, name in (("cpu", "Xeon"), ("cuda", "NVIDIA H200"))
+        ],
+    }
+    page = summary(Results(old | new), {}, ())
+    assert page.count("not recorded") == 1
+    assert "Hardware is not recorded in the older records of tradeoff, bound.\n" in page
+    assert "2 records, 1 models in 2 s (NVIDIA H200; Xeon) |" in page
+    assert "2 records (NVIDIA H200; Xeon) |" in page
+    assert "not recorded" not in summary(Results(new), {}, ())

@@ -312,6 +312,8 @@ def _coordinates(points: Sequence[Run | Point]) -> tuple[np.ndarray, np.ndarray]
 
 
 def _mean(method: str, weight: float, runs: Sequence[Run]) -> Point:
+    if len(runs) == 1:  # of a repeat's own frontier, of which a sweep has many
+        return Point(method, weight, runs[0].performance, runs[0].dependence, math.nan, math.nan, 1)
     dependence, performance = _coordinates(runs)
     performance_sd, dependence_sd = _spread(performance), _spread(dependence)
     means = float(performance.mean()), float(dependence.mean())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -139,6 +139,11 @@ class Claim:
         )
         reason = self.reason if isinstance(self.reason, str) else self.reason(results)
         return Finding.of(published, corrected, reason)
+
+
+def judged(claims: Iterable[Claim], results: Results) -> dict[str, Finding]:
+    """Return the finding of each claim, by its name."""
+    return {claim.name: claim.judge(results) for claim in claims}
 
 
 def by_protocol(name: str, splits: int = FEWEST_SPLITS) -> Callable[[Judge], Rule]:

@@ -1,14 +1,13 @@
-"""The pages: every claim of the paper beside our numbers, and the tables of the penalties, from records alone."""
+"""All pages of the reproduction and their figures, written from records alone, and the tables of the penalties."""
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from frhsic._files import write_whole
-from frhsic_paper.claim import VERDICTS
+from frhsic_paper.claim import judged
 from frhsic_paper.comparisons import (
     LEVEL,
     Compared,
@@ -20,13 +19,13 @@ from frhsic_paper.comparisons import (
     summary_of_areas,
     variants_table,
 )
-from frhsic_paper.freshness import due, due_table
+from frhsic_paper.details import FOLDER, details
 from frhsic_paper.frontiers import CONVENTIONS, datasets_of, shared_repeats, swept
 from frhsic_paper.plot import Drawn, save
 from frhsic_paper.printed import dataset_name
-from frhsic_paper.protocol import CORRECTED, METHODS, OWN, PROTOCOLS
+from frhsic_paper.protocol import CORRECTED, METHODS, OWN
 from frhsic_paper.records import Record, digest
-from frhsic_paper.rendering import PLURAL, rendered
+from frhsic_paper.rendering import rendered
 from frhsic_paper.results import Results
 from frhsic_paper.studies import PAGE, STUDIES, in_order
 from frhsic_paper.studies.leak import leak_table, means_of
@@ -38,24 +37,27 @@ MEASURES = ("gdp_probability", "gdp_standardized", "gdp_logit_uniform")
 COMPARED = ("tradeoff", "untuned", "same_terms", "dense")
 """Sweeps whose methods the page of penalty tables compares."""
 
-PAGES = ("summary.md", "reproduction.md", "penalty_tables.md")
-"""Files of the pages; each ends with a line that names the records it came from."""
+PAGES = ("summary.md", f"{FOLDER}.md", "penalty_tables.md")
+"""Files of the pages beside those of single studies."""
+
+STAMP = "<!-- from the records "
+"""Begins the last line of a page, which names the records that it came from."""
 
 RIVALS = ("reg-gdp", "frem", "mmd")
 """Methods that the sentence about what is left of S names."""
 
 
 def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES, *, overwrite: bool = False) -> list[Path]:
-    """Write the page, its figures and the tables of the penalties from the records of a directory.
+    """Write the pages and their figures from the records of a directory.
 
     Parameters
     ----------
     out
         Directory of the records.
     to
-        Directory of the pages; figures go to its folder `figures`.
+        Directory of the pages. Those of single studies go to its folder `reproduction`, figures to `figures`.
     studies
-        Studies that have a section.
+        Studies that have a page.
     overwrite
         Replace pages that were written from other records; otherwise they are an error.
 
@@ -67,20 +69,28 @@ def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES, *, overwrite:
     results = Results.read(out)
     if not results.files:
         raise ValueError(f"no records in {out}: run `frhsic reproduce NAME` first, or pass the directory with --out.")
-    stamp = f"<!-- from the records {fingerprint(out)} -->\n"
-    for path in (to / name for name in PAGES):
-        if path.exists() and not overwrite and not path.read_text(encoding="utf-8").endswith(stamp):
+    stamp = f"{STAMP}{fingerprint(out)} -->\n"
+    before = [path for path in (*(to / name for name in PAGES), *sorted((to / FOLDER).glob("*.md"))) if path.exists()]
+    for path in before:
+        if not overwrite and not path.read_text(encoding="utf-8").endswith(stamp):
             raise ValueError(
                 f"{path} was not written from the records in {out}: pass --overwrite to replace it, or another folder "
                 "with --docs-to."
             )
-    to.mkdir(parents=True, exist_ok=True)
+    findings = judged((claim for study in studies for claim in study.claims), results)
     drawn = figures(results, studies)
+    pages = {
+        "summary.md": summary(results, findings, studies),
+        **details(results, findings, drawn, studies),
+        "penalty_tables.md": penalty_tables(results),
+    }
+    (to / FOLDER).mkdir(parents=True, exist_ok=True)
     paths = [save(one.figure, to / "figures" / f"{one.name}.svg") for some in drawn.values() for one in some]
-    texts = (summary(results, studies), reproduction(results, drawn, studies), penalty_tables(results))
-    pages = dict(zip(PAGES, texts))
     for name, text in pages.items():
         write_whole(to / name, f"{text}\n{stamp}".encode())
+    for path in before:  # of a study that has no page any more
+        if path.relative_to(to).as_posix() not in pages and path.read_text(encoding="utf-8").count(STAMP):
+            path.unlink()
     return [*paths, *(to / name for name in pages)]
 
 
@@ -93,36 +103,6 @@ def fingerprint(out: Path) -> str:
 def figures(results: Results, studies: Sequence[Study] = STUDIES) -> dict[str, Sequence[Drawn]]:
     """Return the figures of every study, in the order of the page."""
     return {study.name: study.figures(results) for study in in_order(studies, PAGE)}
-
-
-def reproduction(results: Results, drawn: Mapping[str, Sequence[Drawn]], studies: Sequence[Study] = STUDIES) -> str:
-    """Return the page as markdown; `drawn` holds the figures of each study."""
-    ordered = [study for study in in_order(studies, PAGE) if study.title]
-    findings = {claim.name: claim.judge(results) for study in ordered for claim in study.claims}
-    counts = Counter(finding.verdict for finding in findings.values())
-    return rendered(
-        "reproduction.md.j2",
-        cost=_cost(results),
-        due=due_table(found) if (found := due(results, studies)) else None,
-        counts=", ".join(f"{counts[v]} {PLURAL.get(v, v)}" for v in VERDICTS if counts[v]),
-        findings=findings,
-        claims=[claim for study in ordered for claim in study.claims],
-        sections=[
-            (study, tables, drawn.get(study.name, ()))
-            for study in ordered
-            if (tables := study.tables(results)) or study.claims or drawn.get(study.name)
-        ],
-    )
-
-
-def _cost(results: Results) -> str:
-    lines = []
-    for name in PROTOCOLS:
-        records = results.of("tradeoff", name)
-        if records:
-            seconds = results.seconds("tradeoff", name, lambda r: (r["dataset"], r["method"]))
-            lines.append(f"{len(records):,} models of the {name} sweep in {seconds / 60:.1f} minutes")
-    return "; ".join(lines)
 
 
 def penalty_tables(results: Results) -> str:

@@ -23,6 +23,7 @@ from frhsic_paper.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 COLORS = {
@@ -62,6 +63,7 @@ PARAMETERS: Any = {  # matplotlib types the keys as a closed list of literals
     "font.size": 9,
     "axes.titlesize": 9.5,
     "axes.titleweight": "bold",
+    "axes.titley": 1.0,  # nothing stands above a panel; to look for it takes a quarter of the drawing
     "axes.labelsize": 9,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
@@ -90,6 +92,12 @@ GDP_NAMES = {
 BETTER = {True: "higher is better", False: "lower is better"}
 """Direction of an axis, in words."""
 
+LABEL = 34
+"""Characters of a label that fit beside a panel."""
+
+FAINT = 0.45
+"""Opacity of intervals, so that a pile of them does not hide the means."""
+
 WINDOW = 0.06
 """Share of the unpenalized performance that a panel shows below it; models that collapsed lie outside."""
 
@@ -104,18 +112,55 @@ class Drawn:
 
 
 def figures_of(
-    name: str, file: str, caption: str, make: Callable[[Sequence[Record], Protocol], Figure]
+    name: str,
+    file: str,
+    caption: str,
+    make: Callable[[Sequence[Record], Protocol], Figure],
+    bars: str = "95 % intervals",
 ) -> Callable[[Results], list[Drawn]]:
-    """Return the figures of a study that has one for each protocol under which its records were made."""
+    """Return the figures of a study that has one for each protocol under which its records were made.
+
+    The caption ends with what the bars are, if there are any.
+    """
 
     def figures(results: Results) -> list[Drawn]:
         return [
-            Drawn(f"{file}-{protocol.name}", f"{caption}, {protocol.name} protocol", make(records, protocol))
+            Drawn(
+                f"{file}-{protocol.name}",
+                f"{caption}, {protocol.name} protocol{intervals(records, bars)}",
+                make(records, protocol),
+            )
             for protocol in PROTOCOLS.values()
             if (records := results.of(name, protocol.name))
         ]
 
     return figures
+
+
+def intervals(records: Sequence[Record], bars: str = "95 % intervals") -> str:
+    """Return the end of a caption: whether bars are drawn; nothing where the records have no repeats.
+
+    Examples
+    --------
+    >>> intervals([{"repeat": 0}, {"repeat": 1}]), intervals([{"repeat": 0}]), intervals([{"n": 5}])
+    ('. Bars are 95 % intervals', '. One repeat, so there are no bars', '')
+    """
+    repeats = {r["repeat"] for r in records if "repeat" in r}
+    if not repeats:
+        return ""
+    return f". Bars are {bars}" if len(repeats) > 1 else ". One repeat, so there are no bars"
+
+
+def directed(label: str, *, higher: bool) -> str:
+    """Return the label of an axis with its direction, on a second line where the first has no room for it.
+
+    Examples
+    --------
+    >>> directed("accuracy", higher=True), directed("GDP of raw outputs, uniform grid", higher=False)
+    ('accuracy (higher is better)', 'GDP of raw outputs, uniform grid\\n(lower is better)')
+    """
+    both = len(label) + len(BETTER[higher]) + 3
+    return f"{label}{' ' if both <= LABEL else chr(10)}({BETTER[higher]})"
 
 
 @contextmanager
@@ -155,22 +200,48 @@ def half_width(deviation: float | None, repeats: int) -> float:
 
 
 def curve(ax: Axes, x: Sequence[float], groups: Sequence[Sequence[float]], **look: Any) -> None:
-    """Draw the means of some groups of repeats as a line, with 95 % intervals."""
+    """Draw the means of some groups of repeats as a line, with 95 % intervals.
+
+    On a logarithmic axis an interval that reaches zero ends at a tenth of the mean, with an arrow.
+    """
     means = [float(np.mean(group)) if len(group) else np.nan for group in groups]
-    bars = [half_width(float(np.std(group, ddof=1)) if len(group) > 1 else None, len(group)) for group in groups]
-    if ax.get_yscale() == "log":  # an interval that reaches zero ends at a tenth of the mean
+    bars = [_half_width_of(group) for group in groups]
+    if ax.get_yscale() == "log":
         low = [min(bar, 0.9 * abs(mean)) for bar, mean in zip(bars, means)]
-        ax.errorbar(x, means, yerr=[low, bars], elinewidth=0.8, **look)
+        with_bars(ax, x, means, yerr=[low, bars], **look)
+        cut = [(place, mean / 10) for place, mean, bar in zip(x, means, bars) if bar > 0.9 * abs(mean)]
+        if cut:
+            arrow: dict[str, Any] = {"marker": "v", "linestyle": "none", "markersize": 3, "alpha": FAINT}
+            ax.plot(*zip(*cut), **arrow, color=look["color"])
+            ax.plot([], [], **arrow, color=GRAY, label="interval reaches zero")
     else:
-        ax.errorbar(x, means, yerr=bars, elinewidth=0.8, **look)
+        with_bars(ax, x, means, yerr=bars, **look)
+
+
+def with_bars(
+    ax: Axes, x: Sequence[float], y: Sequence[float], *, xerr: Any = None, yerr: Any = None, **look: Any
+) -> None:
+    """Draw means with faint intervals."""
+    _, _, bars = ax.errorbar(x, y, xerr=xerr, yerr=yerr, elinewidth=0.8, **look)
+    for bar in bars:
+        bar.set_alpha(FAINT)
 
 
 def dots_in_rows(ax: Axes, groups: Sequence[Sequence[float]], offset: float = 0.0, **look: Any) -> None:
     """Draw one mean with its 95 % interval in each row, the first row on top; a group without numbers leaves a gap."""
     places = [place + offset for place, group in enumerate(groups) if len(group)]
     some = [group for group in groups if len(group)]
-    bars = [half_width(float(np.std(group, ddof=1)) if len(group) > 1 else None, len(group)) for group in some]
-    ax.errorbar([np.mean(group) for group in some], places, xerr=bars, elinewidth=0.8, linestyle="none", **look)
+    means = [float(np.mean(group)) for group in some]
+    with_bars(ax, means, places, xerr=[_half_width_of(group) for group in some], linestyle="none", **look)
+
+
+def _half_width_of(group: Sequence[float]) -> float:
+    return half_width(float(np.std(group, ddof=1)) if len(group) > 1 else None, len(group))
+
+
+def from_zero(ax: Axes) -> None:
+    """Begin the horizontal axis a little below zero, so that a marker at zero is whole."""
+    ax.set_xlim(left=min(-0.02 * ax.get_xlim()[1], ax.get_xlim()[0] if ax.dataLim.x0 < 0 else 0.0))
 
 
 def name_rows(ax: Axes, names: Sequence[str]) -> None:
@@ -195,61 +266,90 @@ def draw_frontier(ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, tit
     """Draw the efficient weights of every method with 95 % intervals, the 1 % band, and a star for Unfair.
 
     Dominated weights are faint dots. Up is better in every panel: an error is drawn upside down. A model that performs
-    far worse than Unfair lies below the panel, and an arrow at its lower edge marks where.
+    far worse than Unfair lies below the panel, and a dominated one of large dependence right of it; an arrow at the
+    edge marks where.
     """
     base, higher = frontier.of(frontier.baseline)[0], frontier.higher_is_better
     limit = base.performance * (1 - WINDOW if higher else 1 + 20 * WINDOW)
     shown = [p for p in frontier.points if (p.performance >= limit if higher else p.performance <= limit)]
-    worst, best = (min, max) if higher else (max, min)
-    low, high = worst(p.performance for p in shown), best(p.performance for p in shown)
+    present = [m for m in methods if m in frontier.methods and m != frontier.baseline]
+    efficient = {m: [p for p in frontier.non_dominated(m) if p in shown] for m in present}
+    right = 1.04 * max(p.dependence + _bars(p)[0] for p in (base, *(p for line in efficient.values() for p in line)))
+    sign, bar = (1 if higher else -1), _bars(base)[1]
+    low, high = (pick(sign * p.performance for p in shown) for pick in (min, max))
+    low, high = min(low, sign * base.performance - bar), max(high, sign * base.performance + bar)
     margin = 0.08 * (high - low) or 1e-6
-    low, high = low - margin, high + margin
+    low, high = sign * (low - margin), sign * (high + margin)
     ax.axhspan(
         base.performance, band_limit(base.performance, BAND, higher), color="#f1f1f1", label="1 % band", zorder=0
     )
-    for index, method in enumerate(m for m in methods if m in frontier.methods and m != frontier.baseline):
+    outside: dict[str, Any] = {"linestyle": "none", "markersize": 3.5}
+    for index, method in enumerate(present):
         look: dict[str, Any] = {
             "color": COLORS.get(method, SPARE[index % len(SPARE)]),
             "marker": MARKERS.get(method, SHAPES[index % 8]),
         }
-        line, top = frontier.non_dominated(method), 4 if method == "hsic" else 3
-        rest = [p for p in frontier.of(method) if p not in line]
-        inside = [p for p in line if p in shown]
-        _dots(ax, tuple(p for p in rest if p in shown), **look, linestyle="none", alpha=0.25, markersize=2.5)
-        ax.errorbar(
-            [p.dependence for p in inside],
-            [p.performance for p in inside],
-            xerr=[half_width(p.dependence_sd, p.repeats) for p in inside],
-            yerr=[half_width(p.performance_sd, p.repeats) for p in inside],
+        line = efficient[method]
+        rest = [p for p in frontier.of(method) if p in shown and p not in line]
+        inside = [p for p in rest if p.dependence <= right]
+        _dots(ax, inside, **look, linestyle="none", alpha=0.25, markersize=2.5)
+        with_bars(
+            ax,
+            [p.dependence for p in line],
+            [p.performance for p in line],
+            xerr=[_bars(p)[0] for p in line],
+            yerr=[_bars(p)[1] for p in line],
             **look,
-            elinewidth=0.6,
             label=method_name(method),
-            zorder=top,
+            zorder=4 if method == "hsic" else 3,
         )
-        below = [p.dependence for p in frontier.of(method) if p not in shown]
-        ax.plot(
-            below, [low + margin / 4] * len(below), marker="v", color=look["color"], linestyle="none", markersize=3.5
-        )
-    ax.plot([], [], marker="v", color=GRAY, linestyle="none", markersize=4, label="below the panel")
-    bars = half_width(base.dependence_sd, base.repeats), half_width(base.performance_sd, base.repeats)
+        below = [min(p.dependence, right) for p in frontier.of(method) if p not in shown]
+        ax.plot(below, [low + sign * margin / 4] * len(below), marker="v", color=look["color"], **outside)
+        beyond = [p.performance for p in rest if p not in inside]
+        ax.plot([0.985 * right] * len(beyond), beyond, marker=">", color=look["color"], alpha=FAINT, **outside)
+    if len(shown) < len(frontier.points):
+        ax.plot([], [], marker="v", color=GRAY, linestyle="none", markersize=4, label="below the panel")
+    if any(p.dependence > right for p in shown):
+        ax.plot([], [], marker=">", color=GRAY, linestyle="none", markersize=4, label="right of the panel")
     star: dict[str, Any] = {"color": "#000000", "marker": "*", "markersize": 9, "linestyle": "none"}
-    ax.errorbar(base.dependence, base.performance, xerr=bars[0], yerr=bars[1], **star, label="Unfair", zorder=5)
+    ax.errorbar(base.dependence, base.performance, *reversed(_bars(base)), **star, label="Unfair", zorder=5)
     ax.set_ylim(low, high)
-    reach = [p.dependence + half_width(p.dependence_sd, p.repeats) for p in shown]
-    ax.set_xlim(min(0.0, *(p.dependence for p in shown)), 1.04 * max(reach))
+    ax.set_xlim(min(-0.015 * right, *(p.dependence for p in shown)), right)
+    ax.locator_params(axis="x", nbins=6)
     ax.set_title(title)
-    ax.set_xlabel(f"{dependence} ({BETTER[False]})")
-    ax.set_ylabel(f"{'accuracy' if higher else 'mean squared error'} ({BETTER[higher]})")
+    ax.set_xlabel(directed(dependence, higher=False))
+    ax.set_ylabel(directed("accuracy" if higher else "mean squared error", higher=higher))
 
 
-def legend_below(figure: Figure, axes: list[Axes], columns: int = 5) -> None:
-    """Put one legend for all axes below them."""
+def _bars(point: Point) -> tuple[float, float]:
+    """Return half of the 95 % intervals of dependence and performance."""
+    return half_width(point.dependence_sd, point.repeats), half_width(point.performance_sd, point.repeats)
+
+
+def finish(figure: Figure, axes: Sequence[Axes], columns: int = 5) -> None:
+    """Put one legend for all axes below them, and few ticks on logarithmic axes."""
     entries: dict[str, Any] = {}
     for ax in axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            if axis.get_scale() == "log":
+                _few_ticks(axis)
         for handle, label in zip(*ax.get_legend_handles_labels()):
             entries.setdefault(label, handle)
     if entries:
         figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
+
+
+def _few_ticks(axis: Axis) -> None:
+    """Label powers of ten, and 2 and 5 times them as plain numbers on a short axis."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    low, high = axis.get_view_interval()
+    short = high < 200 * low
+    most = 6 if axis.axis_name == "x" else 9
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if short else (1,), numticks=most))
+    if short:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def save(figure: Figure, path: Path) -> Path:
@@ -262,5 +362,5 @@ def save(figure: Figure, path: Path) -> Path:
     return path
 
 
-def _dots(ax: Axes, points: tuple[Point, ...], **look: Any) -> None:
+def _dots(ax: Axes, points: Sequence[Point], **look: Any) -> None:
     ax.plot([p.dependence for p in points], [p.performance for p in points], **look)

@@ -81,7 +81,8 @@ def printed(table: str) -> list[Record]:
     return [_renamed(row) for row in _content()["paper"][table]]
 
 
-def printed_sweeps() -> list[Record]:
+@cache
+def printed_sweeps() -> tuple[Record, ...]:
     """Return the means of the published sweeps, with their standard deviations, one row a dataset, method and weight.
 
     Examples
@@ -90,7 +91,7 @@ def printed_sweeps() -> list[Record]:
     >>> first["dataset"], first["method"], first["performance"], first["gdp"]
     ('adult', 'none', 0.8492, 0.7488)
     """
-    return [_renamed(row) for row in _content()["repo_sweeps"]]
+    return tuple(_renamed(row) for row in _content()["repo_sweeps"])
 
 
 def cached(name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from frhsic_paper import records
@@ -26,6 +26,9 @@ class Results:
     """
 
     files: Mapping[tuple[str, str], Sequence[Record]]
+    _parts: dict[tuple[str, str], tuple[Record, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def read(cls, directory: Path) -> Results:
@@ -39,8 +42,11 @@ class Results:
 
     def of(self, name: str, protocol: str) -> tuple[Record, ...]:
         """Return the records of a study under one protocol; the name "bound/sides" gives its part "sides" alone."""
-        study, _, part = name.partition("/")
-        return tuple(r for r in self.files.get((study, protocol), ()) if not part or r.get("part") == part)
+        if (name, protocol) not in self._parts:
+            study, _, part = name.partition("/")
+            records = self.files.get((study, protocol), ())
+            self._parts[name, protocol] = tuple(r for r in records if not part or r.get("part") == part)
+        return self._parts[name, protocol]
 
     def seconds(self, name: str, protocol: str, unit: Callable[[Record], object]) -> float:
         """Return the seconds of training: those of each fleet, which all its records carry, counted once."""

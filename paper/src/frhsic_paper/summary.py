@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from frhsic_paper.claim import VERDICTS, Finding
-from frhsic_paper.protocol import PROTOCOLS, PUBLISHED
-from frhsic_paper.records import Record
+from frhsic_paper.protocol import PUBLISHED
 from frhsic_paper.rendering import PLURAL, SIGNS, rendered
 from frhsic_paper.results import Results
+from frhsic_paper.sources import sources
 from frhsic_paper.studies import STUDIES
 from frhsic_paper.studies.agreement import LISTED, agreement
 from frhsic_paper.studies.tuned import STUDY as TUNED
@@ -79,10 +79,9 @@ MAIN = ("hsic-rate", "comparable", "any-head", "speedup", "information", "bound-
 """The claims that the paper's abstract and conclusion rest on."""
 
 
-def summary(results: Results, studies: Sequence[Study] = STUDIES) -> str:
-    """Return the page as markdown."""
-    claims = {claim.name: claim for study in studies for claim in study.claims}
-    findings = {name: claim.judge(results) for name, claim in claims.items()}
+def summary(results: Results, findings: Mapping[str, Finding], studies: Sequence[Study] = STUDIES) -> str:
+    """Return the page as markdown; `findings` are those of all claims."""
+    claims = {claim.name: (claim, study.name) for study in studies for claim in study.claims}
     counts = Counter(finding.verdict for finding in findings.values())
     tables = TUNED.tables(results)
     return rendered(
@@ -90,8 +89,9 @@ def summary(results: Results, studies: Sequence[Study] = STUDIES) -> str:
         total=len(findings),
         counts=", ".join(f"{counts[v]} {PLURAL.get(v, v)}" for v in VERDICTS if counts[v]),
         agreement=_agreement(results),
-        main=[(claims[name], findings[name]) for name in MAIN if name in claims],
+        main=[(*claims[name], findings[name]) for name in MAIN if name in claims],
         index=index_table(results, findings),
+        nameless=nameless(results),
         tuned=tables[0].table if tables else None,
         tuned_words=TUNED.words,
         comparison=_comparison(results),
@@ -106,41 +106,28 @@ def index_table(results: Results, findings: Mapping[str, Finding]) -> Table:
             rows.append((item.number, item.what, "a drawing", "", "", "", ""))
             continue
         signs = " ".join(SIGNS[findings[name].verdict] for name in item.claims if name in findings)
-        ran = [name for name in PROTOCOLS if results.of(item.study, name)]
-        links = [f"[{name}](figures/{item.figure}-{name}.svg)" for name in ran if item.figure]
+        ran = sources(item.study, results)
+        links = [f"[{s.protocol}](figures/{item.figure}-{s.protocol}.svg)" for s in ran if item.figure]
         if item.figure.endswith(".svg"):
             links = [f"[both](figures/{item.figure})"]
-        files = [f"`{item.study}-{name}.parquet`" for name in ran]
         rows.append(
             (
-                item.number,
+                f"[{item.number}](reproduction/{item.study}.md)",
                 item.what,
                 signs,
                 " ".join(links),
                 f"`frhsic reproduce {item.study} --protocol both`",
-                "<br>".join(files) or "not run yet",
-                "<br>".join(cost(results.of(item.study, name)) for name in ran),
+                "<br>".join(f"`{s.file}`" for s in ran) or "not run yet",
+                "<br>".join(s.cost + (f" ({'; '.join(s.hardware)})" if s.hardware else "") for s in ran),
             )
         )
     return Table.of(["", "shows", "claims", "figure", "command", "records", "cost"], rows)
 
 
-def cost(records: Sequence[Record]) -> str:
-    """Return the number of records, and of models with the seconds of their fleets and the device, if there are any.
-
-    Examples
-    --------
-    >>> fleet = {"part": "models", "dataset": "crime", "method": "frem", "seconds": 3.0, "device": "cuda"}
-    >>> cost([fleet | {"repeat": 0}, fleet | {"repeat": 1}, {"part": "sides"}])
-    '3 records, 2 models in 3 s (cuda)'
-    """
-    models = [r for r in records if r.get("part") == "models" and r.get("seconds") is not None]
-    text = f"{len(records):,} records"
-    if models:
-        fleets = {(r.get("dataset"), r.get("method")): float(r["seconds"]) for r in models}
-        devices = "/".join(sorted({r.get("hardware") or r.get("device", "unknown") for r in models}))
-        text += f", {len(models):,} models in {sum(fleets.values()):.0f} s ({devices})"
-    return text
+def nameless(results: Results) -> str:
+    """Return the studies of the index whose records do not name the hardware, separated by commas."""
+    names = dict.fromkeys(item.study for item in INDEX if item.study)
+    return ", ".join(name for name in names if any(not source.hardware for source in sources(name, results)))
 
 
 def _agreement(results: Results) -> str:

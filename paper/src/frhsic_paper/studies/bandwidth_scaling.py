@@ -32,7 +32,7 @@ from frhsic.kernels import Gaussian
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.grid import FIRST_SEED, loaded
 from frhsic_paper.options import Options
-from frhsic_paper.plot import GRAY, Drawn, legend_below, panels, styled, variant
+from frhsic_paper.plot import GRAY, Drawn, finish, panels, styled, variant
 from frhsic_paper.printed import DATASET_NAMES, cached, dataset_name
 from frhsic_paper.protocol import CORRECTED, PUBLISHED, Protocol
 from frhsic_paper.records import Record, Unit
@@ -183,7 +183,13 @@ def figures(results: Results) -> list[Drawn]:
     published, corrected = (results.of("bandwidth-scaling", protocol.name) for protocol in (PUBLISHED, CORRECTED))
     if not published and not corrected:
         return []
-    return [Drawn("bandwidth-scaling", "λ̂_S against the bandwidth, by both rules", draw(published, corrected))]
+    return [
+        Drawn(
+            "bandwidth-scaling",
+            "λ̂_S against the bandwidth, by both rules; one sample, so there are no bars",
+            draw(published, corrected),
+        )
+    ]
 
 
 @styled()
@@ -213,7 +219,7 @@ def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
     for ax in axes:
         ax.set_xlabel("σ of the kernel on S")
         ax.set_ylabel(r"$\hat\lambda_S$")
-    legend_below(figure, axes, 3)
+    finish(figure, axes, 3)
     return figure
 
 

@@ -30,7 +30,7 @@ from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.frontiers import datasets_of
 from frhsic_paper.grid import Grid, Splits, by_name, small_table
 from frhsic_paper.models import Model, store_all
-from frhsic_paper.plot import color, figures_of, legend_below, panels, styled
+from frhsic_paper.plot import color, figures_of, finish, panels, styled
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES
 from frhsic_paper.protocol import CORRECTED, OWN, Protocol
 from frhsic_paper.records import Record
@@ -192,9 +192,9 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
             weights, [min(trivial[w], VACUOUS) for w in weights], ":", color="#000000", linewidth=1.4, label=label
         )
         ax.set_title(DATASET_NAMES[dataset])
-        ax.set_xlabel("λ")
-        ax.set_ylabel("mean-square gap of a head of norm 1")
-    legend_below(figure, axes, 2)
+        ax.set_xlabel("penalty weight λ")
+        ax.set_ylabel("mean-square gap of a head of norm 1\n(lower is better)")
+    finish(figure, axes, 2)
     return figure
 
 

@@ -31,7 +31,7 @@ from frhsic.dependence.operators import gram_times, pivoted_cholesky
 from frhsic.kernels import Gaussian
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol
 from frhsic_paper.options import Options
-from frhsic_paper.plot import GRAY, curve, figures_of, legend_below, panels, styled, variant
+from frhsic_paper.plot import GRAY, curve, figures_of, finish, panels, styled, variant
 from frhsic_paper.printed import printed
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
@@ -246,7 +246,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         ax.loglog(guide, top * (guide / guide[0]) ** power, style, color=GRAY, linewidth=1, label=name)
     ax.set_xlabel("rows n")
     ax.set_ylabel("mean absolute error (lower is better)")
-    legend_below(figure, [ax], 1)
+    finish(figure, [ax], 1)
     return figure
 
 

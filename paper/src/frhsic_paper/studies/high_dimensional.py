@@ -31,14 +31,14 @@ from frhsic.penalties import EIPM, HSIC, Penalty
 from frhsic_paper.claim import Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.grid import FIRST_SEED, loaded
 from frhsic_paper.options import Options
-from frhsic_paper.plot import curve, figures_of, legend_below, panels, styled, variant
+from frhsic_paper.plot import curve, figures_of, finish, panels, styled, variant
 from frhsic_paper.protocol import CORRECTED, Protocol
 from frhsic_paper.records import Record, Unit
 from frhsic_paper.results import Results
 from frhsic_paper.steps import Computation
 from frhsic_paper.studies.convergence import STATISTICS
 from frhsic_paper.studies.high_dimensional_errors import ERRORS, NAMES, error_units, errors
-from frhsic_paper.studies.runtime import FREM, RUNTIME_COLORS, RUNTIME_NAMES, median_seconds
+from frhsic_paper.studies.runtime import FREM, RUNTIME_COLORS, RUNTIME_MARKERS, RUNTIME_NAMES, median_seconds
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Column, Listed, Table, mean_and_error, tables_of
 from frhsic_paper.timing import Loop, LoopedEIPM, Timing, devices, plain_clock, synchronized_clock
@@ -205,8 +205,6 @@ def tables(results: Results) -> list[Listed]:
 @styled()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Seconds of an epoch, and relative errors of the estimates, against the number of sensitive columns."""
-    from matplotlib.ticker import MaxNLocator
-
     times, errors = _part(records, "time"), _part(records, "error")
     figure, axes = panels(2 if errors else 1, 2, 3.6, 3.7)
     for ax in axes:
@@ -216,7 +214,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
             mine = [r for r in times if r["method"] == method and r["device"] == device]
             seconds = [[r["seconds"] for r in mine if r["dim_s"] == d] for d in _dimensions(mine)]
             style, name = ("-", "CPU") if device == "cpu" else ("--", "GPU")
-            look = {"color": RUNTIME_COLORS[method], "marker": "o" if method == "frhsic" else "s", "linestyle": style}
+            look = {"color": RUNTIME_COLORS[method], "marker": RUNTIME_MARKERS[method], "linestyle": style}
             curve(axes[0], _dimensions(mine), seconds, **look, label=f"{RUNTIME_NAMES[method]}, {name}")
     axes[0].set_ylabel("seconds of an epoch (lower is better)")
     if errors:
@@ -224,12 +222,12 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         for index, statistic in enumerate(_values(errors, "statistic")):
             dimensions = _dimensions([r for r in errors if r["statistic"] == statistic and r["n"] == n])
             groups = [_errors_at(errors, statistic, n, d) for d in dimensions]
-            curve(axes[1], dimensions, groups, **variant(index), label=f"error of {NAMES[statistic]}")
+            places = [d * 1.04 ** (index - 1) for d in dimensions]  # so that intervals do not cover each other
+            curve(axes[1], places, groups, **variant(index), label=f"error of {NAMES[statistic]}")
         axes[1].set_ylabel(f"relative error at n = {n:,}\n(lower is better)")
     for ax in axes:
-        ax.set_xlabel("number of sensitive columns")
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    legend_below(figure, axes, len(axes))
+        ax.set(xscale="log", xlabel="number of sensitive columns")
+    finish(figure, axes, len(axes))
     return figure
 
 

@@ -31,7 +31,7 @@ from frhsic_paper.claim import Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.comparisons import probe_table
 from frhsic_paper.frontiers import datasets_of, in_print, methods_of, printed_name, shared_repeats
 from frhsic_paper.models import Model
-from frhsic_paper.plot import Drawn, dots_in_rows, legend_below, name_rows, panels, styled, variant
+from frhsic_paper.plot import Drawn, dots_in_rows, finish, from_zero, intervals, name_rows, panels, styled, variant
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.protocol import BASELINE, CORRECTED, Protocol
 from frhsic_paper.records import Record
@@ -135,7 +135,7 @@ def figures(results: Results) -> list[Drawn]:
     """One figure."""
     records = shared_repeats(results.of("leak", CORRECTED.name))
     caption = "GDP of the deployed and of the worst fresh head, and what a probe reads of S, at matched performance"
-    return [Drawn("leak", caption, draw(records))] if records else []
+    return [Drawn("leak", caption + intervals(records), draw(records))] if records else []
 
 
 @styled()
@@ -159,9 +159,9 @@ def draw(records: Sequence[Record]) -> Figure:
         for ax, label in ((left, "GDP of probabilities"), (right, "R² of the best probe for S")):
             name_rows(ax, [method_name(m) for m in methods] if ax is left else [""] * len(methods))
             ax.set_title(dataset_name(dataset))
-            ax.set_xlim(left=0)
+            from_zero(ax)
             ax.set_xlabel(f"{label} (lower is better)")
-    legend_below(figure, axes, 2)
+    finish(figure, axes, 2)
     return figure
 
 

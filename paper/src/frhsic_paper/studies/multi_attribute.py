@@ -13,7 +13,7 @@ from frhsic.penalties import HSIC
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.frontiers import frontier, mean_of, methods_of, weights_of
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, loaded, representation_hsic
-from frhsic_paper.plot import GDP_NAMES, draw_frontier, figures_of, legend_below, panels, styled
+from frhsic_paper.plot import GDP_NAMES, draw_frontier, figures_of, finish, panels, styled
 from frhsic_paper.printed import method_name, printed
 from frhsic_paper.protocol import BAND, BASELINE, Protocol
 from frhsic_paper.records import Record
@@ -79,7 +79,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     for ax, column, name in zip(axes, _columns(protocol)[1:], ("age", "hours per week")):
         full, title, label = frontier(records, "adult", column), f"Adult, {name}", GDP_NAMES[protocol.gdp]
         draw_frontier(ax, full, methods_of(records), title=title, dependence=label)
-    legend_below(figure, axes)
+    finish(figure, axes)
     return figure
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.frontiers import finite, frontier, methods_of, paper_scale, swept
-from frhsic_paper.plot import draw_frontier, figures_of, legend_below, panels, styled
+from frhsic_paper.plot import draw_frontier, figures_of, finish, panels, styled
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.protocol import BASELINE, Protocol
 from frhsic_paper.records import Record
@@ -47,8 +47,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         full = frontier(records, dataset, COLUMNS[protocol.name])
         label = "mutual information of Z and S, nats"
         draw_frontier(ax, full, methods_of(records), title=dataset_name(dataset), dependence=label)
-        ax.axvline(0, color="#888888", linewidth=0.8)
-    legend_below(figure, axes)
+    finish(figure, axes)
     return figure
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.penalties import EIPM, GDP, HSIC, NoPenalty, Penalty
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.options import Options
-from frhsic_paper.plot import SHAPES, figures_of, legend_below, panels, styled
+from frhsic_paper.plot import MARKERS, figures_of, finish, panels, styled
 from frhsic_paper.printed import METHOD_NAMES, printed
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
@@ -119,6 +119,8 @@ RUNTIME_COLORS = {
     "frem-all": "#8C6D31",
 }
 
+RUNTIME_MARKERS = MARKERS | {"frem-loop": "s", "frem-32": "v", "frem-all": "D"}
+
 FREM = {"published": "frem-loop", "corrected": "frem-32"}
 """The implementation of FREM that claims about its cost are judged by."""
 
@@ -151,12 +153,12 @@ def seconds_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 def draw_seconds(ax: Axes, records: Sequence[Record], rows: str, seconds: str) -> None:
     """Draw median seconds against rows for every method of one device, with the range over repeats."""
-    for index, method in enumerate(dict.fromkeys(r["method"] for r in records)):
+    for method in dict.fromkeys(r["method"] for r in records):
         sizes = sorted({r["n"] for r in records if r["method"] == method})
         taken = [[r["seconds"] for r in records if r["method"] == method and r["n"] == n] for n in sizes]
         middle = np.array([np.median(values) for values in taken])
         ends = np.abs([[min(values) for values in taken] - middle, [max(values) for values in taken] - middle])
-        look: dict[str, Any] = {"color": RUNTIME_COLORS[method], "marker": SHAPES[index % len(SHAPES)]}
+        look = {"color": RUNTIME_COLORS[method], "marker": RUNTIME_MARKERS[method]}
         ax.errorbar(sizes, middle, yerr=ends, elinewidth=0.8, **look, label=RUNTIME_NAMES[method])
     ax.set(xscale="log", yscale="log", xlabel=rows, ylabel=f"{seconds}\n(median and range, lower is better)")
     ax.set_title(_hardware(records))
@@ -174,7 +176,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     figure, axes = panels(len(names), 2, 3.8, 3.6)
     for ax, device in zip(axes, names):
         draw_seconds(ax, [r for r in records if r["device"] == device], "rows", "seconds of an epoch")
-    legend_below(figure, axes, 2 if len(names) == 1 else 3)
+    finish(figure, axes, 2 if len(names) == 1 else 3)
     return figure
 
 
@@ -226,7 +228,7 @@ STUDY = Study(
     """,
     train=(TRAIN,),
     tables=tables_of("runtime", "Median seconds", seconds_table),
-    figures=figures_of("runtime", "runtime", "Seconds of an epoch against rows", draw),
+    figures=figures_of("runtime", "runtime", "Seconds of an epoch against rows", draw, "ranges over repeats"),
     claims=(
         Claim(
             name="speedup",

@@ -18,7 +18,7 @@ from frhsic.kernels import Gaussian
 from frhsic.penalties import EIPM, HSIC, Penalty
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.options import Options
-from frhsic_paper.plot import figures_of, legend_below, panels, styled
+from frhsic_paper.plot import figures_of, finish, panels, styled
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit, hardware
 from frhsic_paper.steps import Computation
@@ -107,7 +107,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     figure, axes = panels(len(names), 2, 3.8, 3.6)
     for ax, device in zip(axes, names):
         draw_seconds(ax, [r for r in records if r["device"] == device], "rows of the batch", "seconds of a full batch")
-    legend_below(figure, axes, 1 if len(names) == 1 else 3)
+    finish(figure, axes, 1 if len(names) == 1 else 3)
     return figure
 
 
@@ -133,7 +133,7 @@ STUDY = Study(
     """,
     train=(Computation("scaling", "times", ("device", "method", "n"), units, times, {"corrected": (SIZES, REPEATS)}),),
     tables=tables_of("scaling", "Median seconds", order_table),
-    figures=figures_of("scaling", "scaling", "Seconds of a full batch against its rows", draw),
+    figures=figures_of("scaling", "scaling", "Seconds of a full batch against its rows", draw, "ranges over repeats"),
     claims=(
         Claim(
             name="orders",

@@ -17,7 +17,7 @@ from frhsic_paper.frontiers import (
     printed_name,
     swept,
 )
-from frhsic_paper.plot import GDP_NAMES, Drawn, draw_frontier, figures_of, legend_below, panels, styled
+from frhsic_paper.plot import GDP_NAMES, Drawn, draw_frontier, figures_of, finish, intervals, panels, styled
 from frhsic_paper.printed import DATASET_NAMES, method_name, printed
 from frhsic_paper.protocol import BASELINE, CORRECTED, PROTOCOLS, PUBLISHED, Protocol
 from frhsic_paper.records import Record
@@ -113,11 +113,11 @@ def figures(results: Results) -> list[Drawn]:
         records = results.of("tradeoff", protocol.name)
         if "crime" in swept(records):
             figure = draw(records, protocol, regression=True)
-            caption = f"Frontier on Crime, {protocol.name} protocol"
+            caption = f"Frontier on Crime, {protocol.name} protocol{intervals(records)}"
             drawn.append(Drawn(f"pareto-crime-{protocol.name}", caption, figure))
     corrected = results.of("tradeoff", CORRECTED.name)
     if corrected:
-        caption = "The same under GDP ÷ standard deviation of the scores, corrected protocol"
+        caption = "The same under GDP ÷ standard deviation of the scores, corrected protocol" + intervals(corrected)
         drawn.append(Drawn("pareto-scale-free", caption, draw(corrected, replace(CORRECTED, gdp="gdp_standardized"))))
     return drawn
 
@@ -130,7 +130,7 @@ def draw(records: Sequence[Record], protocol: Protocol, *, regression: bool = Fa
     for ax, dataset in zip(axes, datasets):
         full, title = frontier(records, dataset, protocol.gdp), DATASET_NAMES[dataset]
         draw_frontier(ax, full, methods_of(records), title=title, dependence=GDP_NAMES[protocol.gdp])
-    legend_below(figure, axes, 4 if len(datasets) > 1 else 2)
+    finish(figure, axes, 4 if len(datasets) > 1 else 2)
     return figure
 
 

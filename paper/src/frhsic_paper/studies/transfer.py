@@ -33,7 +33,7 @@ from frhsic_paper.grid import SMALL_REPEATS, Grid, Splits, by_name
 from frhsic_paper.measures import PUBLISHED_BANDWIDTH
 from frhsic_paper.models import Model, store_all
 from frhsic_paper.options import Options
-from frhsic_paper.plot import dots_in_rows, figures_of, legend_below, name_rows, panels, styled, variant
+from frhsic_paper.plot import dots_in_rows, figures_of, finish, from_zero, name_rows, panels, styled, variant
 from frhsic_paper.printed import METHOD_NAMES, dataset_name, method_name
 from frhsic_paper.protocol import BAND, BASELINE, OWN, Protocol
 from frhsic_paper.records import Record
@@ -219,10 +219,10 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
             offset = (number - (len(heads) - 1) / 2) * 0.7 / len(heads)
             dots_in_rows(ax, groups, offset, **variant(number), markersize=3.5, label=head)
         name_rows(ax, [method_name(method) for method in methods])
-        ax.set_xlim(left=0)
+        from_zero(ax)
         ax.set_title(f"{dataset_name(dataset)}, λ = {weight:g}")
         ax.set_xlabel("GDP of the fresh head (lower is better)")
-    legend_below(figure, axes)
+    finish(figure, axes)
     return figure
 
 

@@ -30,7 +30,7 @@ from frhsic_paper.claim import NOT_RUN, Claim, Outcome, Rule, by_protocol, outco
 from frhsic_paper.frontiers import datasets_of, is_error, weights_of
 from frhsic_paper.grid import Grid, Splits, by_name
 from frhsic_paper.models import Model, store_all
-from frhsic_paper.plot import SPARE, curve, figures_of, legend_below, panels, styled
+from frhsic_paper.plot import SPARE, curve, figures_of, finish, panels, styled
 from frhsic_paper.printed import DATASET_NAMES, cached, dataset_name
 from frhsic_paper.protocol import PAPER_WEIGHTS, PROTOCOLS, Protocol
 from frhsic_paper.published_statistics import gamma_test_published
@@ -190,9 +190,9 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
             }
             ax.plot(values, heights, transform=places, **look, label=label)
         ax.set_title(dataset_name(dataset))
-        ax.set_xlabel("λ")
-        ax.set_ylabel("n · HSIC" if ax is axes[0] else "")
-    legend_below(figure, axes, 2)
+        ax.set_xlabel("penalty weight λ")
+        ax.set_ylabel("n · HSIC (lower: less of S is left)" if ax is axes[0] else "")
+    finish(figure, axes, 2)
     return figure
 
 
