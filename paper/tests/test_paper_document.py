@@ -24,8 +24,10 @@ def everything():
 
 
 def save_in_place(figure, path):
-    """Save a figure whose parts stay where they are; arranging them takes most of the time."""
+    """Save a figure without its axes and without arranging its parts, which take most of the time."""
     figure.set_layout_engine("none")
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        axis.set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)
     FigureCanvasSVG(figure).print_svg(path)
     return path

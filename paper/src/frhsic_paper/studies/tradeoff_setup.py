@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -23,7 +23,8 @@ TEXT_COLUMNS = 107
 CRIME_ATTRIBUTE = {"published": "household size", "corrected": "share of black residents"}
 
 
-def printed_area(dataset: str, weights: Sequence[float] | None) -> str:
+@cache
+def printed_area(dataset: str, weights: tuple[float, ...] | None) -> str:
     """Return FRHSIC's area and rank from the published files, on all weights or some."""
     runs = tuple(
         Run(r["method"], r["weight"], 0, r["performance"], r["gdp"])
