@@ -9,8 +9,6 @@ from importlib.util import find_spec
 import pytest
 import torch
 
-from frhsic.estimators.boosted import BoostedTrees
-
 
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
 def dtype(request: pytest.FixtureRequest) -> torch.dtype:
@@ -21,6 +19,8 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
 @pytest.fixture(scope="module")
 def few_trees() -> Iterator[None]:
     """Ten trees at most in a probe and in the base of a model, for tests that look at neither: half of their time."""
+    from frhsic.estimators.boosted import BoostedTrees  # slow to import, and not needed to hand tests out
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("frhsic.probes.TREES", 10)
         patch.setitem(BoostedTrees.__init__.__kwdefaults__, "max_iter", 10)

@@ -25,8 +25,8 @@ def with_columns(path: Path) -> tuple[Any, list[str], list[str]]:
     model = load(path)
     if isinstance(model, ScoreTransport):
         raise ValueError(
-            f"{path.name} holds a ScoreTransport, which moves scores that another model gave and reads no columns. Move "
-            f'them in Python with frhsic.load("{path.name}").transform(scores, s), and audit them as --score.'
+            f"{path.name} holds a ScoreTransport, which moves scores that another model gave and reads no columns. "
+            f'Move them in Python with frhsic.load("{path.name}").transform(scores, s), and audit them as --score.'
         )
     features = getattr(model, "feature_names_in_", None)
     if features is None:
