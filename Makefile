@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
+# Python keeps compiled modules: processes that tests start need not compile the library again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test test-all trust trust-page coverage verified docs lint types contract benchmark clean
 
 demo: $(STAMP)

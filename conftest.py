@@ -18,9 +18,12 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
 
 @pytest.fixture(scope="module")
 def few_trees() -> Iterator[None]:
-    """Probes of ten trees in place of a hundred: half the time of an audit, for tests that do not look at the probe."""
+    """Ten trees at most in a probe and in the base of a model, for tests that look at neither: half of their time."""
+    from frhsic.estimators.boosted import BoostedTrees  # slow to import, and not needed to hand tests out
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("frhsic.probes.TREES", 10)
+        patch.setitem(BoostedTrees.__init__.__kwdefaults__, "max_iter", 10)
         yield
 
 
@@ -32,6 +35,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-api", action="store_true", help="write tests/data/api.txt instead of comparing with it")
+    parser.addoption("--screenshots", action="store_true", help="save pictures of the report's pages in artifacts/")
     parser.addoption("--counts", action="store_true", help="add what tests/trust tries to benchmarks/results")
 
 

@@ -12,6 +12,7 @@ from frhsic import load, save
 from frhsic.cli import app
 from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor
 from frhsic.tables import files
+from frhsic.transport import ScoreTransport
 
 run = CliRunner().invoke
 FAST = {**QUICK, "epochs": 2}
@@ -28,6 +29,7 @@ def place(tmp_path_factory):
     save(ParityClassifier(**FAST).fit(X, X["job"], **rows), folder / "jobs")
     save(ParityEncoder(**FAST).fit(X, **rows), folder / "encoder")
     save(ParityClassifier(**FAST).fit(X[["hours"]].to_numpy(), paid, **rows), folder / "nameless")
+    save(ScoreTransport().fit(X["hours"], age), folder / "transport")
     table = X.assign(id=[f"p{i}" for i in range(len(X))], note="x", age=age)[
         ["note", "job", "id", *X.columns.drop("job")]
     ]
@@ -116,6 +118,7 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
         ([str(place / "model"), "few.csv", "-o", "few.csv"], "would overwrite the table"),
         (["missing", new], "there is no saved model 'missing'"),
         ([str(place / "nameless"), new], "without column names"),
+        ([str(place / "transport"), new], "transport holds a ScoreTransport, which moves scores"),
         ([str(place / "model"), new, "-o", "nowhere/x.csv"], "the folder 'nowhere' of the scores is not there"),
     ):
         result = run(app, ["predict", *arguments])

@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT / "examples"))
 from applicants import applicants  # noqa: E402
 
 import frhsic  # noqa: E402
+from frhsic.independence import aggregated_test, conditional_test, permutation_test  # noqa: E402
 from real_data import raw_folder  # noqa: E402
 
 ALL = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "reproduction").glob("*.md")])
@@ -135,11 +136,13 @@ def run(page: Path, packages: set[str], names: dict[str, Any], scheduler: str) -
 
 @pytest.fixture
 def at_work(prepared: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """The names of the pages, in their folder, with short training on one thread."""
+    """The names of the pages, in their folder, with short training and few resamples, on one thread."""
     folder, names = prepared
     monkeypatch.chdir(folder)
     monkeypatch.setattr("frhsic.estimators.length.AUTO_EPOCHS", (2, 2))
     monkeypatch.setattr("frhsic.selection.select.WEIGHTS", (0.0, 1.0, 100.0))
+    for test in (aggregated_test, conditional_test, permutation_test):
+        monkeypatch.setitem(test.__kwdefaults__, "resamples", 99)
     with threadpool_limits(1), mpl.rc_context({"backend": "agg"}):
         yield dict(names)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
+import pytest
 from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -19,6 +20,7 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
     return {"check_sample_weight_equivalence_on_dense_data": BATCHES}
 
 
+@pytest.mark.usefixtures("few_trees")
 @parametrize_with_checks(
     [ParityClassifier(**SMALL), ParityRegressor(**SMALL), ParityEncoder(**SMALL)],
     expected_failed_checks=expected_failures,

@@ -1,8 +1,11 @@
-"""Every program of the gallery runs as it stands, draws a picture and prints what its text says."""
+"""Every program of the gallery runs, draws a picture and prints what its text says.
+
+Two long ones run with fewer repeats by default, and as they stand among the slow tests.
+"""
 
 from __future__ import annotations
 
-import runpy
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import pytest
 
 pytestmark = pytest.mark.usefixtures("few_trees")  # no program shows a number of the tree probe
 
+SIZES = ["small", "as it stands"]
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "gallery"
 
 
@@ -22,8 +26,14 @@ def run(monkeypatch: pytest.MonkeyPatch):
     pictures: list[Any] = []
     monkeypatch.setattr(plt, "show", lambda: pictures.append(plt.gcf()))
 
-    def program(name: str) -> dict[str, Any]:
-        names = runpy.run_path(str(FOLDER / f"plot_{name}.py"))
+    def program(name: str, smaller: dict[str, str] | None = None) -> dict[str, Any]:
+        """Run a program, as it stands or with other values of some of its names."""
+        text = (FOLDER / f"plot_{name}.py").read_text(encoding="utf-8")
+        for assigned, value in (smaller or {}).items():
+            text, count = re.subn(rf"^{assigned} = .*$", f"{assigned} = {value}", text, flags=re.MULTILINE)
+            assert count == 1, f"{name} does not assign {assigned}"
+        names: dict[str, Any] = {"__name__": f"plot_{name}"}
+        exec(compile(text, f"plot_{name}.py", "exec"), names)
         assert pictures, "no picture was shown"
         for picture in pictures:
             axes = picture.get_axes()
@@ -67,8 +77,11 @@ def test_scale_fools_hsic_and_not_what_stands_beside_it(run):
         assert kept[name] == pytest.approx(1, abs=0.01), name
 
 
-def test_the_two_routes(run):
-    names = run("two_routes")
+@pytest.mark.parametrize(
+    "smaller", [{"sizes, repeats": "[50, 200, 400], 12"}, pytest.param(None, marks=pytest.mark.slow)], ids=SIZES
+)
+def test_the_two_routes(run, smaller):
+    names = run("two_routes", smaller)
     means = {name: values.mean(axis=1) for name, values in names["found"].items()}  # (sizes, worlds)
     narrow, wide, eipm, hsic = (means[name] for name in names["measures"])
     assert (narrow[:, 1] > 0.05).all()
@@ -86,9 +99,12 @@ def test_a_certificate_holds_for_every_head_and_the_worst_one_meets_it(run):
     assert names["forms"]["published"][4] > bound.trivial > names["forms"]["tight"][-1]
 
 
-def test_a_method_of_one_s_own(run):
-    names = run("own_method")
-    assert len(names["fleet"]) == 21
+@pytest.mark.parametrize(
+    "smaller", [{"weights, seeds": "[0, 1, 30], [0, 1]"}, pytest.param(None, marks=pytest.mark.slow)], ids=SIZES
+)
+def test_a_method_of_one_s_own(run, smaller):
+    names = run("own_method", smaller)
+    assert len(names["fleet"]) == (6 if smaller else 21)
     assert names["gaps"].mean(0)[-1] < 0.1 * names["gaps"].mean(0)[0]  # of the default, which comes last
     value = names["Waves"]()
     value.prepare(names["torch"].linspace(0, 1, 50), names["torch"].Generator())

@@ -130,6 +130,9 @@ def test_the_numbers_to_report_are_those_of_other_rows(chosen: Selection):
     assert found.gdp["sensitive"].value == pytest.approx(float(gdp(chosen.estimator.predict_proba(X)[:, 1], s)))
     assert found.rows == 400
     assert 0 <= found.independence.pvalue <= 1
+    low, high = found.gdp["sensitive"].interval
+    assert f"gdp={{sensitive: {float(found.gdp['sensitive']):.3g} ({low:.3g} to {high:.3g})}}" in repr(found)
+    assert len(repr(found)) < 200
 
 
 def test_the_frontier_has_the_candidates_and_the_unpenalised_model_as_its_baseline(chosen: Selection):

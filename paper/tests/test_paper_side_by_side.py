@@ -1,6 +1,7 @@
 """Studies that are trained at the same time."""
 
 from collections import Counter
+from functools import partial
 
 from joblib import parallel_config
 
@@ -11,6 +12,7 @@ from frhsic_paper.side_by_side import tasks, train_side_by_side
 from frhsic_paper.steps import Training
 from frhsic_paper.studies import STUDIES
 from frhsic_paper.study import named, run
+from paper_samples import toy_dataset
 
 
 def test_every_grid_is_a_part_of_one_task_and_running_times_of_none():
@@ -23,7 +25,8 @@ def test_every_grid_is_a_part_of_one_task_and_running_times_of_none():
     assert "runtime" not in {name for _, name, _ in tasks(STUDIES, PROTOCOLS.values())}
 
 
-def test_studies_trained_at_a_time_have_the_records_of_those_trained_in_turn(tmp_path):
+def test_studies_trained_at_a_time_have_the_records_of_those_trained_in_turn(tmp_path, monkeypatch):
+    monkeypatch.setattr("frhsic_paper.grid.load_dataset", partial(toy_dataset, n=400))
     studies = named(STUDIES, ["weight-selection", "bound"])
     together, in_turn = (
         Options(tmp_path / name, "cpu", ("crime",), epochs=1, repeats=1) for name in ("together", "turn")

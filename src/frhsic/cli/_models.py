@@ -15,6 +15,7 @@ from frhsic.held_out import scores_of
 from frhsic.report import Drivers, drivers
 from frhsic.tables import Derived, ReadOptions, read_frame, read_sensitive
 from frhsic.tables.columns import typed
+from frhsic.transport import ScoreTransport
 
 
 def with_columns(path: Path) -> tuple[Any, list[str], list[str]]:
@@ -22,6 +23,11 @@ def with_columns(path: Path) -> tuple[Any, list[str], list[str]]:
     if not path.is_file():
         raise ValueError(f"there is no saved model {str(path)!r}.")
     model = load(path)
+    if isinstance(model, ScoreTransport):
+        raise ValueError(
+            f"{path.name} holds a ScoreTransport, which moves scores that another model gave and reads no columns. "
+            f'Move them in Python with frhsic.load("{path.name}").transform(scores, s), and audit them as --score.'
+        )
     features = getattr(model, "feature_names_in_", None)
     if features is None:
         raise ValueError(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """Measures of the chosen model on rows that neither trained nor chose it; as in :class:`Candidate`."""
 
@@ -32,6 +32,16 @@ class Evaluation:
     accuracy: float
     auc: float
     calibration_error: float
+
+    def __repr__(self) -> str:
+        gaps = [
+            f"{name}: {gap.value:.3g} ({gap.interval[0]:.3g} to {gap.interval[1]:.3g})"
+            for name, gap in self.gdp.items()
+        ]
+        return (
+            f"Evaluation(performance={self.performance:.3g}, gain={self.gain:.3g}, gdp={{{', '.join(gaps)}}}, "
+            f"pvalue={self.independence.pvalue:.3g}, rows={self.rows})"
+        )
 
 
 @dataclass(frozen=True, repr=False)
