@@ -54,6 +54,7 @@ def test_no_program_is_left_out():
         "coverage_cells",
         "coverage_samples",
         "cpu_peers",
+        "drawing",
         "enough",
         "frem_rounding",
         "front_page",
@@ -69,6 +70,8 @@ def test_no_program_is_left_out():
         "selection",
         "serving",
         "target_rule",
+        "theorem_pictures",
+        "theorem_population",
         "training",
         "unsupervised",
         "unsupervised_report",
@@ -427,6 +430,21 @@ def test_performance(program, tmp_path):
     lines = module.drawn(json.loads(module.RECORDS.read_text())).axes[0].get_lines()
     assert [len(line.get_xdata()) for line in lines] == [5, 5, 7, 4]
     assert lines[2].get_ydata()[-1] > lines[3].get_ydata()[-1]  # random features win at a million rows
+
+
+def test_theorem_pictures(program, monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(FOLDER)
+    module = program("theorem_pictures")
+    start(module, "--only discrete --out", str(tmp_path))
+    assert (tmp_path / "theorem-discrete.svg").stat().st_size > 10_000
+    right, left = module.decomposition().axes[0].get_lines()[0].get_data()
+    assert (left < right).all()
+    bound, drawn = (line.get_ydata() for line in module.root_n().axes[0].get_lines())
+    assert all(0.9 * b < d <= b for b, d in zip(bound, drawn, strict=True))
+    *ages, total, joint = (bar.get_height() for bar in module.disintegration().axes[1].patches)
+    assert [total, joint] == pytest.approx([sum(ages)] * 2)
+    folder = FOLDER.parent / "docs" / "figures"
+    assert {path.stem.removeprefix("theorem-") for path in folder.glob("theorem-*.svg")} == set(module.PICTURES)
 
 
 def test_frem_rounding(program, monkeypatch, capsys, real):  # noqa: F811

@@ -1,4 +1,4 @@
-"""The table of theorems names functions and tests that exist."""
+"""The page of theorems names functions, tests and pictures that exist."""
 
 import ast
 import re
@@ -8,24 +8,40 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 KINDS = {"Theorem": 5, "Proposition": 5, "Corollary": 6, "Lemma": 2}
 """Statements of the paper by kind."""
+PARTS = ("In the paper", "Assumes", "Function", "Test")
+LARGEST_PICTURE = 60_000
 
 
-def rows():
-    lines = (ROOT / "docs" / "theorems.md").read_text(encoding="utf-8").splitlines()
-    table = [line.strip("|").split("|") for line in lines if line.startswith("| ")][1:]
-    return [[cell.strip() for cell in row] for row in table]
+def page():
+    return (ROOT / "docs" / "theorems.md").read_text(encoding="utf-8")
 
 
-def test_every_statement_of_the_paper_has_a_row_with_an_assumption():
-    assert all(len(row) == 4 and all(row) for row in rows())
-    assert {kind: sum(row[0].startswith(kind) for row in rows()) for kind in KINDS} == KINDS
+def statements():
+    """Return the four parts of each statement."""
+    lists = re.findall(r"(?:^- \*\*.*\n)+", page() + "\n", re.MULTILINE)
+    return [dict(re.findall(r"^- \*\*(.*?)\*\*: (.+)$", one, re.MULTILINE)) for one in lists]
 
 
-def test_every_function_and_every_test_of_the_table_exists():
-    for statement, _, function, test in rows():
-        module, _, name = function.strip("`").rpartition(".")
+def test_every_statement_of_the_paper_has_an_assumption_a_function_and_a_test():
+    assert all(tuple(statement) == PARTS for statement in statements())
+    names = [statement["In the paper"] for statement in statements()]
+    assert {kind: sum(name.startswith(f"{kind}, ") for name in names) for kind in KINDS} == KINDS
+
+
+def test_every_function_and_every_test_of_the_page_exists():
+    for statement in statements():
+        module, _, name = statement["Function"].strip("`").rpartition(".")
         assert callable(getattr(import_module(module), name)), statement
-        path, _, called = test.strip("`").partition("::")
+        path, _, called = statement["Test"].strip("`").partition("::")
         tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-        assert called in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, (statement, test)
+        assert called in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, statement
         assert re.fullmatch(r"test_\w+", called)
+
+
+def test_every_statement_has_a_light_picture():
+    sections = re.split(r"^### ", page(), flags=re.MULTILINE)[1:]
+    assert sum(section.count("**In the paper**") for section in sections) == sum(KINDS.values())
+    for section in sections:
+        title, found = section.splitlines()[0], re.findall(r"!\[[^\]]+\]\((figures/theorem-[\w-]+\.svg)\)", section)
+        assert len(found) == 1, title
+        assert 1_000 < (ROOT / "docs" / found[0]).stat().st_size < LARGEST_PICTURE, title
