@@ -373,7 +373,7 @@ def _sums_beside_factor(gram: Gram, factor: Tensor, signs: Tensor) -> tuple[Tens
     def add(rows: slice, columns: slice, joint: Tensor, squares: Tensor, products: Tensor) -> None:
         tile, times = gram.tile(rows, columns), 1 if rows == columns else 2
         to_rows = tile @ both[columns]
-        joint += times * _inner(to_rows[:, count:], factor[rows])
+        joint += times * (to_rows[:, count:] * factor[rows]).sum()
         squares += times * _inner(tile, tile)
         products[rows] += to_rows[:, :count]
         if rows != columns:
