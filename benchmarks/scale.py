@@ -174,6 +174,24 @@ def ratios(runs: list[dict[str, float]]) -> dict[str, float]:
     }
 
 
+def table(results: dict[str, Any]) -> str:
+    """Return the tables of docs/scale.md: audits by rows and workers, and training."""
+    lines = ["| rows | columns | workers | rows per second | processor time of a row, µs | peak memory, MB |"]
+    lines.append("|" + "---|" * 6)
+    lines += [
+        f"| {run['rows']:,} | {run['columns']} | {run['workers']} | {run['rows_per_second']:,.0f} |"
+        f" {run['processor_microseconds_per_row']:.1f} | {run['peak_memory_mb']:.0f} |"
+        for run in results["runs"]
+    ]
+    epoch = results["training"]
+    hours = 500e6 / epoch["rows_per_second"] / 3600
+    lines += ["", "| sample and base model, s | training, rows per second | an epoch of 500 million rows, hours |"]
+    lines += ["|" + "---|" * 3]
+    first = epoch["seconds_sample"] + epoch["seconds_first_call"]
+    lines.append(f"| {first:.0f} | {epoch['rows_per_second']:,.0f} | {hours:.1f} |")
+    return "\n".join(lines)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[2_000_000, 20_000_000])
@@ -211,6 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         keep(results["training"])
     results["ratios"] = ratios(results["runs"])
     keep(results["ratios"])
+    print(table(results))
     for path in options.folder.glob("part-*"):
         path.unlink()
 

@@ -65,22 +65,24 @@ def _discordant(x: Numbers, y: Numbers, rank: Places) -> float:
     n, total = len(x), 0.0
     place = np.arange(n)
     for digit in reversed(range(GROUP.bit_length() - 1, (n - 1).bit_length())):
-        one = (rank >> digit) & 1
+        digits = (rank >> digit) & 1
+        one = digits.astype(np.float64)  # products with integers are slow
         first = place & -(2 << digit)  # of the row's group
-        x_one, y_one, count = x * one, y * one, _before(one, first)
+        x_one, y_one, count = x * one, y * one, _before(digits, first)
         x_zero, y_zero = x - x_one, y - y_one
-        total += (x_zero * y_zero) @ count + (1 - one) @ _before(x_one * y_one, first)
+        total += (x_zero * y_zero) @ count.astype(np.float64) + (1 - one) @ _before(x_one * y_one, first)
         total -= x_zero @ _before(y_one, first) + y_zero @ _before(x_one, first)
         source = np.empty_like(place)
-        source[np.where(one, first + (1 << digit) + count, place - count)] = place
-        rank, x, y = rank[source], x[source], y[source]
+        source[np.where(digits, first + (1 << digit) + count, place - count)] = place
+        rank, x, y = rank.take(source), x.take(source), y.take(source)
     return total + _discordant_in_groups(x, y)
 
 
 def _before(values: NDArray[Any], first: Places) -> NDArray[Any]:
     """Return the sum of the values before each row, from the first of its group."""
-    sums = values.cumsum() - values
-    return sums - sums[first]
+    sums = values.cumsum()
+    sums -= values
+    return sums - sums.take(first)
 
 
 def _discordant_in_groups(x: Numbers, y: Numbers) -> float:
