@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
@@ -332,17 +333,23 @@ def test_gpu(program, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_scale(program, tmp_path, capsys):
-    module = program("scale")
-    start(
-        module,
-        "--rows 2000 4000 --columns 4 --features 32",
-        "--folder",
-        str(tmp_path),
-        "--out",
-        str(tmp_path / "o.json"),
-    )
-    assert "two_workers_against_one" in capsys.readouterr().out
+def test_scale(tmp_path):
+    out, folder = tmp_path / "o.json", tmp_path / "files"
+
+    def run():  # in a process of its own: workers import the program by its name
+        options = "--rows 2000 4000 --part 2000 --columns 4 --features 32 --repeats 1".split()
+        command = [sys.executable, FOLDER / "scale.py", *options, "--folder", folder, "--out", out]
+        assert "two_workers_against_one" in subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    run()
+    whole = json.loads(out.read_text())
+    assert [run["rows"] for run in whole["runs"]] == [2000, 2000, 2000, 4000, 4000]
+    assert whole["training"]["rows_per_second"] > 0
+    assert whole["ratios"]["most_rows_against_least"] == 2
+    assert not list(folder.iterdir())
+    out.write_text(json.dumps(whole | {"runs": whole["runs"][:-1], "ratios": None}))  # cut off before the end
+    run()
+    assert json.loads(out.read_text())["runs"][:-1] == whole["runs"][:-1]
 
 
 def test_independence(program, capsys):

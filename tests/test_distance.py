@@ -19,6 +19,7 @@ from frhsic.dependence import (
     distance_covariance_unbiased,
     grams,
 )
+from frhsic.dependence._sorted import GROUP, distance_products, distance_rows
 from frhsic.dependence.distance import euclidean_distances, ratio
 
 STATISTICS = [
@@ -95,6 +96,65 @@ def test_the_correlation_of_a_similarity_is_one(n, dtype):
     assert distance_correlation(z, turned).item() == approx(1, rel=1e-4 if dtype == torch.float32 else 1e-12)
     if n >= 4:
         assert distance_correlation_unbiased(z, turned).item() == approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, GROUP - 1, GROUP, GROUP + 1, 2 * GROUP + 1, 70, 129])
+def test_sums_by_sorting_are_those_over_all_pairs(n):
+    rng = np.random.default_rng(n)
+    x, few, some = rng.standard_normal(n), rng.integers(0, 2, n).astype(float), rng.integers(-4, 5, n).astype(float)
+    skewed = np.where(rng.random(n) < 0.4, 0.0, rng.lognormal(0, 2, n))
+    for a, b in [(x, -x), (x, x), (x, few), (few, some), (skewed, some), (skewed, x), (x, 0 * x), (some, few)]:
+        of_a, of_b = (np.abs(v[:, None] - v) for v in (a, b))
+        assert distance_rows(a, a.argsort()) == approx(of_a.sum(1), rel=1e-12, abs=1e-12)
+        whole = (of_a * of_b).sum()
+        assert distance_products(a, b, a.argsort(), b.argsort()) == approx(whole, rel=1e-12, abs=1e-11)
+
+
+@named
+@pytest.mark.parametrize("kind", ["ties", "zeros", "binary", "outlier", "far", "few"])
+def test_one_column_by_sorting_is_what_tiles_give(statistic, kind):
+    n = 4 if kind == "few" else 300
+    z, s = gaussian_pair(n, 0.4, 11)
+    z, s = z[:, 0], s[:, 0]
+    if kind == "ties":
+        z, s = z.mul(2).round(), s.round()
+    if kind == "zeros":
+        s = s.exp() * (z > -0.3)
+    if kind == "binary":
+        s = (s > 1.5).double()
+    if kind == "outlier":
+        z = z.clone().index_fill_(0, torch.tensor([17]), 1e3)
+    if kind == "far":
+        z = 1e7 + z
+    by_tiles = statistic(torch.stack([z, torch.zeros(n)], dim=1), s).item()  # a second column that says nothing
+    assert statistic(z, s).item() == approx(by_tiles, rel=1e-9, abs=1e-12)
+    differentiated = statistic(z.clone().requires_grad_(), s).item()
+    assert statistic(z, s).item() == approx(differentiated, rel=1e-9, abs=1e-13)
+
+
+@named
+def test_one_row_far_out_is_left_to_tiles(statistic):
+    z, s = (x[:, 0].clone() for x in gaussian_pair(300, 0.4, 11))
+    z[17] = 1e7
+    assert statistic(z, s).item() == approx(statistic(z.clone().requires_grad_(), s).item(), rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [2, 3, 500])
+def test_one_constant_column_has_no_correlation(n):
+    s = torch.linspace(-1, 3, n, dtype=torch.float64)
+    assert distance_correlation(torch.full((n,), 0.1), s).item() == 0
+    assert distance_covariance(torch.full((n,), 0.1), s).item() == 0
+
+
+def test_many_rows_of_one_column_take_no_pairs_and_meet_the_population_value():
+    # 2 * 10^5 rows are 4 * 10^10 pairs; the value is that of Theorem 7 below at rho = 1/2, within four standard errors
+    parts = [distance_covariance_unbiased(*gaussian_pair(20_000, 0.5, seed)).item() for seed in range(10)]
+    mean, error = within(parts)
+    rho = 0.5
+    numerator = rho * math.asin(rho) + math.sqrt(1 - rho**2) - rho * math.asin(rho / 2) - math.sqrt(4 - rho**2) + 1
+    assert mean == approx(4 * numerator / math.pi, abs=4 * error)
+    z, s = (torch.cat(x) for x in zip(*(gaussian_pair(20_000, 0.5, seed) for seed in range(10))))
+    assert distance_covariance_unbiased(z, s).item() == approx(mean, abs=4 * error)
 
 
 def test_values_of_the_dcor_package():

@@ -151,15 +151,38 @@ def test_small_pvalues_are_those_of_many_permutations() -> None:
     assert gamma_test(z, s, moments="permutation").pvalue < 0.5 * many
 
 
-def test_the_trace_of_a_cube_by_random_vectors_is_close_to_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    z, _ = correlated(600, 0.0, 0, 10)
-    gram = Gram.of(z, Gaussian(4.0))
-    sums = pair_sums(gram, gram).k
+@pytest.mark.parametrize("kind", ["ten columns", "three", "ties", "skewed", "far"])
+def test_the_trace_of_a_cube_by_random_vectors_is_close_to_the_exact_one(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    z, s = correlated(600, 0.0, 0, 3 if kind == "three" else 10)
+    if kind == "ties":
+        z[:60] = z[0]  # a cluster that few random rows would meet
+    if kind == "skewed":
+        z = z.exp() * (z > -0.5)
+    if kind == "far":
+        z[0] = 50.0
+    gram, other = Gram.of(z, Gaussian(4.0 if kind != "three" else 0.5)), Gram.of(torch.cat([z, s], dim=1), Gaussian(3.0))
+    sums = pair_sums(gram, other).k
     assert gram.factor is None
     exact = float(own_sums(gram, sums).cubes.trace)
     monkeypatch.setattr("frhsic.dependence.moments.CUBE_ROWS", 100)
     assert CUBE_ROWS > 100
-    assert float(own_sums(gram, sums).cubes.trace) == approx(exact, rel=0.05)
+    estimated = own_sums(gram, sums).cubes
+    assert float(estimated.trace) == approx(exact, rel=0.03)
+    for of_s in (other, Gram.of(s, Gaussian(1.0))):  # without and with a thin factor
+        prepared = pair_sums(gram, of_s, third=True).k
+        assert prepared.signed is not None
+        torch.testing.assert_close(torch.stack([*own_sums(gram, prepared).cubes]), torch.stack([*estimated]))
+
+
+def test_the_trace_of_a_projection_needs_no_luck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows equally far apart: A is a multiple of H, whose powers random vectors cannot tell apart."""
+    monkeypatch.setattr("frhsic.dependence.moments.CUBE_ROWS", 100)
+    gram = Gram.of(torch.eye(200, dtype=torch.float64), Gaussian(1.0))
+    assert gram.factor is None
+    cubes = own_sums(gram, pair_sums(gram, gram, third=True).k).cubes
+    assert float(cubes.trace) == approx(199 * (1 - math.exp(-1)) ** 3, rel=1e-12)
 
 
 def test_a_far_off_row_changes_little() -> None:

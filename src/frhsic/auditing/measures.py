@@ -203,7 +203,7 @@ def audit_kernels(z: Tensor, s: Tensor, rows: Rows, settings: Settings) -> Kerne
 
 def _kernel_statistics(z: Tensor, s: Tensor, kernels: Kernels, settings: Settings, watch: Watch) -> Iterator[Number]:
     watch("HSIC and its test")
-    pair = gram_pair(z, s, kernels.z, kernels.s, least=LEAST_ROWS, what="the gamma test")
+    pair = gram_pair(z, s, kernels.z, kernels.s, least=LEAST_ROWS, what="the gamma test", third=True)
     test = gamma_test_of(pair, "pearson", 1 - settings.confidence)
     details: dict[str, Setting] = {
         "test": test.method,

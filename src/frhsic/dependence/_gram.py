@@ -96,10 +96,10 @@ class Gram:
 def exponents_of(x: Tensor, scale: float | Tensor) -> tuple[Tensor, Tensor] | None:
     r"""Return A and B with :math:`(AB^\top)_{ij} = -\|x_i - x_j\|^2 / 2\sigma^2` for the scale :math:`\sigma`.
 
-    They save what every tile would prepare anew. None if a row is :data:`FAR` from the median of the rows: a product
+    They save what every tile would prepare anew. None if a row is :data:`FAR` from the mean of the rows: a product
     would then lose too many digits.
     """
-    scaled = (x - x.median(dim=0).values) / scale
+    scaled = (x - x.mean(dim=0)) / scale
     halves, ones = scaled.square().sum(1, keepdim=True) / 2, torch.ones_like(scaled[:, :1])
     if not bool(halves.max() <= FAR):
         return None

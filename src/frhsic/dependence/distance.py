@@ -30,6 +30,7 @@ from frhsic import _arrays
 from frhsic.dependence import _tiles
 from frhsic.dependence._gram import exponents_of
 from frhsic.dependence._inputs import paired_rows, safe_sqrt
+from frhsic.dependence._sorted import distance_products, distance_rows
 from frhsic.kernels import squared_distances
 
 
@@ -82,7 +83,8 @@ def distance_covariance(z: Any, s: Any, *, where: Any = None, device: torch.devi
     Returns
     -------
     Tensor
-        0-d, in the dtype of the inputs, differentiable once in z and s. Computed in float64, by tiles in O(n) memory.
+        0-d, in the dtype of the inputs, differentiable once in z and s. Computed in float64 and O(n) memory: by sorting
+        in O(n log n) time if z and s have one column each and need no gradient, otherwise by tiles in O(n²) time.
 
     Examples
     --------
@@ -165,6 +167,10 @@ def distance_correlation_unbiased(
     return ratio(products.zs, products.zz, products.ss).to(products.dtype)
 
 
+SMALL = 1e-6
+"""Part of a sum of squares below which a difference of sums would lose more digits than the six of this number."""
+
+
 class _Centering(NamedTuple):
     """A way to centre distances as a_ij − r_i − r_j: the r_i, the divisor of the sums, and the diagonal."""
 
@@ -193,7 +199,7 @@ class _InnerProducts(NamedTuple):
 def _inner_products(
     z: Any, s: Any, where: Any, device: torch.device | str | None, centering: _Centering, *, least: int, what: str
 ) -> _InnerProducts:
-    """Compute the inner products by square tiles on and above the diagonal.
+    """Compute the inner products: on a line by sorting, otherwise by square tiles on and above the diagonal.
 
     The offsets count as fixed in the gradient. That is exact: centred rows sum to zero, so the derivative of an inner
     product with respect to the offsets vanishes.
@@ -202,16 +208,47 @@ def _inner_products(
     _arrays.require_varying(s, "s")
     dtype = z.dtype
     z, s = z.to(torch.float64), s.to(torch.float64)
-    of_z, of_s = _distance_tiles(z.detach()), _distance_tiles(s.detach())
-    r_z, r_s = (centering.offsets(_tiles.row_sums(x.detach(), tile)) for x, tile in ((z, of_z), (s, of_s)))
-    if torch.is_grad_enabled() and (z.requires_grad or s.requires_grad):
-        total = _differentiable_products(z, s, r_z, r_s)
+    differentiable = torch.is_grad_enabled() and (z.requires_grad or s.requires_grad)
+    on_a_line = z.shape[1] == s.shape[1] == 1 and not differentiable
+    sums = _sorted_products(z[:, 0], s[:, 0], centering) if on_a_line else None
+    if sums is not None:
+        r_z, r_s, total = sums
     else:
-        total = _products(of_z, of_s, r_z, r_s)
+        of_z, of_s = _distance_tiles(z.detach()), _distance_tiles(s.detach())
+        r_z, r_s = (centering.offsets(_tiles.row_sums(x.detach(), tile)) for x, tile in ((z, of_z), (s, of_s)))
+        total = _differentiable_products(z, s, r_z, r_s) if differentiable else _products(of_z, of_s, r_z, r_s)
     on_diagonal = 4 * torch.stack([(r_z * r_s).sum(), (r_z * r_z).sum(), (r_s * r_s).sum()])
     total = (total - (1 - centering.diagonal) * on_diagonal) / centering.divisor(z.shape[0])
     zs, zz, ss = total
     return _InnerProducts(zs, zz, ss, dtype)
+
+
+def _sorted_products(z: Tensor, s: Tensor, centering: _Centering) -> tuple[Tensor, Tensor, Tensor] | None:
+    r"""Return the offsets of z and s, and what :func:`_products` does, for one column each.
+
+    With row sums a and b, :math:`\sum_{ij} (a_{ij} - r_i - r_j)(b_{ij} - q_i - q_j) = \sum_{ij} a_{ij} b_{ij}
+    - 2 (a^\top q + b^\top r) + 2 n\, r^\top q + 2 \sum_i r_i \sum_i q_i`.
+    None if centring takes out all but a :data:`SMALL` part of the sum of squares, as it does where one row is a million
+    times as far out as all others: tiles are centred before they are summed and keep more digits.
+    """
+    both = [_arrays.to_numpy(x - x.median()) for x in (z, s)]  # a constant column becomes 0 exactly
+    orders = [x.argsort() for x in both]
+    sums = [z.new_tensor(distance_rows(x, order)) for x, order in zip(both, orders)]
+    offsets = [centering.offsets(rows) for rows in sums]
+    squares = [2 * (len(x) * (x @ x) - x.sum() ** 2) for x in both]
+    products = (distance_products(*both, *orders), *squares)
+
+    def centered(product: float, i: int, j: int) -> Tensor:
+        cross = sums[i] @ offsets[j] + sums[j] @ offsets[i]
+        of_offsets = len(z) * (offsets[i] @ offsets[j]) + offsets[i].sum() * offsets[j].sum()
+        return product - 2 * cross + 2 * of_offsets
+
+    total = torch.stack([centered(*one) for one in zip(products, (0, 0, 1), (1, 0, 1))])
+    on_diagonal = [4 * float(r @ r) * (1 - centering.diagonal) for r in offsets]
+    left = (float(sum_) - apart for sum_, apart in zip(total[1:], on_diagonal))
+    if any(0 < whole and part < SMALL * whole for part, whole in zip(left, squares)):
+        return None
+    return offsets[0], offsets[1], total
 
 
 _Tile = Callable[[slice, slice], Tensor]

@@ -29,7 +29,7 @@ from frhsic.kernels import Gaussian
 if TYPE_CHECKING:
     from frhsic.dependence._gpu.matrices import One as OnGPU
 
-CUBE_ROWS, VECTORS = 2048, 64
+CUBE_ROWS, VECTORS = 2048, 16
 """Rows above which the trace of a cube is estimated, and the number of random vectors for it."""
 
 PANEL = 256
@@ -37,11 +37,15 @@ PANEL = 256
 
 
 class GramSums(NamedTuple):
-    """Sums over a Gram matrix: row sums (n,), diagonal (n,), and the sum of squares (0-d)."""
+    """Sums over a Gram matrix: row sums (n,), diagonal (n,), and the sum of squares (0-d).
+
+    `signed` is the product with random signs, of shape (n, VECTORS), where :func:`pair_sums` was asked for it.
+    """
 
     rows: Tensor
     diagonal: Tensor
     squares: Tensor
+    signed: Tensor | None = None
 
     @property
     def off_diagonal_rows(self) -> Tensor:
@@ -98,10 +102,11 @@ class PairSums(NamedTuple):
         return unbiased_from_sums(joint, a @ b, a.sum(), b.sum(), self.n)
 
 
-def pair_sums(k: Gram, l: Gram) -> PairSums:
+def pair_sums(k: Gram, l: Gram, *, third: bool = False) -> PairSums:
     """Return the sums of two Gram matrices on the same rows, both minus their offsets, in one pass over the pairs.
 
-    A matrix with a thin factor needs no pass.
+    A matrix with a thin factor needs no pass. With `third` the pass prepares :func:`own_sums`, which then needs one
+    pass less.
     """
     if k.factor is not None and l.factor is not None:
         joint = (k.factor.mT @ l.factor).square().sum()
@@ -110,25 +115,32 @@ def pair_sums(k: Gram, l: Gram) -> PairSums:
     if on_gpu is not None:
         joint, k_rows, l_rows, k_squares, l_squares = on_gpu.sums_with_squares((k.offset, l.offset))
         return PairSums(joint, GramSums(k_rows, k.diagonal(), k_squares), GramSums(l_rows, l.diagonal(), l_squares))
+    signs = _signs(k) if third and k.n > CUBE_ROWS else k.x.new_zeros(k.n, 0)
     if l.factor is not None:
-        joint, k_sums = _sums_beside_factor(k, l.factor)
+        joint, k_sums = _sums_beside_factor(k, l.factor, signs)
         return PairSums(joint, k_sums, _sums_of_factor(l, l.factor))
     if k.factor is not None:
-        joint, l_sums = _sums_beside_factor(l, k.factor)
+        joint, l_sums = _sums_beside_factor(l, k.factor, signs)
         return PairSums(joint, _sums_of_factor(k, k.factor), l_sums)
+    ones = torch.cat([k.x.new_ones(k.n, 1), signs], dim=1)
 
     def start() -> tuple[Tensor, ...]:
-        return k.x.new_zeros(3), k.x.new_zeros(k.n), k.x.new_zeros(k.n)
+        return k.x.new_zeros(3), torch.zeros_like(ones), torch.zeros_like(ones)
 
-    def add(rows: slice, columns: slice, products: Tensor, k_rows: Tensor, l_rows: Tensor) -> None:
+    def add(rows: slice, columns: slice, products: Tensor, of_k: Tensor, of_l: Tensor) -> None:
         k_tile, l_tile = k.tile(rows, columns), l.tile(rows, columns)
-        times = add_rows(k_rows, k_tile, rows, columns)
-        add_rows(l_rows, l_tile, rows, columns)
+        _add_product(of_k, k_tile, ones, rows, columns)
+        _add_product(of_l, l_tile, ones, rows, columns)
         for total, (a, b) in zip(products, ((k_tile, l_tile), (k_tile, k_tile), (l_tile, l_tile))):
-            total += times * _inner(a, b)
+            total += (1 if rows == columns else 2) * _inner(a, b)
 
-    (joint, k_squares, l_squares), k_rows, l_rows = over_tiles(k.n, k.x.device, start, add)
-    return PairSums(joint, GramSums(k_rows, k.diagonal(), k_squares), GramSums(l_rows, l.diagonal(), l_squares))
+    (joint, k_squares, l_squares), of_k, of_l = over_tiles(k.n, k.x.device, start, add)
+    return PairSums(joint, _gram_sums(k, of_k, k_squares), _gram_sums(l, of_l, l_squares))
+
+
+def _gram_sums(gram: Gram, products: Tensor, squares: Tensor) -> GramSums:
+    """Return the sums, given the products with ones (first column) and with random signs, if any."""
+    return GramSums(products[:, 0].clone(), gram.diagonal(), squares, products[:, 1:] if products.shape[1] > 1 else None)
 
 
 def weighted_sums(k: Gram, l: Gram, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -240,8 +252,8 @@ def own_sums(k: Gram, sums: GramSums) -> OwnSums:
     r"""Return sums over one centred matrix :math:`\tilde K`, in O(n) memory.
 
     With a thin factor of r columns they take O(n r³) time. Otherwise the trace of the cube multiplies panels of rows up
-    to :data:`CUBE_ROWS` rows, O(n³); above, it is the mean of :math:`g^\top A^3 g` over random signs g of a fixed seed,
-    O(n²). The other sums take one pass over the pairs.
+    to :data:`CUBE_ROWS` rows, O(n³); above, random signs of a fixed seed estimate it (:func:`_estimated_trace`), O(n²).
+    The other sums take one pass over the pairs.
     """
     on_gpu = _gpu.one(k.x, k.kernel) if k.single else None
     if on_gpu is not None:
@@ -249,22 +261,38 @@ def own_sums(k: Gram, sums: GramSums) -> OwnSums:
     if k.factor is not None:
         return _own_sums_of_factor(_centered(k.factor), sums.centered.diagonal)
     d, centers = sums.centered.diagonal, sums.centers
-    signs = _signs(k) if k.n > CUBE_ROWS else k.x.new_zeros(k.n, 0)
+    few = k.n <= CUBE_ROWS
+    once = d.new_zeros(k.n, 0) if few else _centered(_times(k, _signs(k)) if sums.signed is None else sums.signed)
+    vectors = torch.cat([d[:, None], once], dim=1)
 
     def start() -> tuple[Tensor, ...]:
-        return k.x.new_zeros(2), k.x.new_zeros(k.n), torch.zeros_like(signs)
+        return k.x.new_zeros(()), k.x.new_zeros(k.n), k.x.new_zeros(vectors.shape[1])
 
-    def add(rows: slice, columns: slice, totals: Tensor, of_squares: Tensor, product: Tensor) -> None:
+    def add(rows: slice, columns: slice, cubes: Tensor, of_squares: Tensor, forms: Tensor) -> None:
         tile = k.centered_tile(centers, rows, columns)
         squares = tile * tile
         times = add_rows(of_squares, squares, rows, columns)
-        totals[0] += times * _inner(squares, tile)
-        totals[1] += times * (d[rows] @ (tile @ d[columns]))
-        _add_product(product, tile, signs, rows, columns)
+        cubes += times * _inner(squares, tile)
+        forms += times * ((tile @ vectors[columns]) * vectors[rows]).sum(0)
 
-    (cubes, quadratic), of_squares, product = over_tiles(k.n, k.x.device, start, add)
-    trace = _quadratic_form(k, _centered(product)) / VECTORS if k.n > CUBE_ROWS else _trace_of_cube(k, centers)
-    return OwnSums(CubicSums(trace, cubes, (d * d) @ d, d @ of_squares, quadratic), of_squares)
+    cubes, of_squares, forms = over_tiles(k.n, k.x.device, start, add)
+    trace = _trace_of_cube(k, centers) if few else _estimated_trace(_signs(k), once, forms[1:], sums.centered)
+    return OwnSums(CubicSums(trace, cubes, (d * d) @ d, d @ of_squares, forms[0]), of_squares)
+
+
+def _estimated_trace(signs: Tensor, once: Tensor, cubed: Tensor, centered: CenteredGram) -> Tensor:
+    r"""Estimate :math:`\operatorname{tr} A^3` from random signs g, their products Ag, and :math:`g^\top A^3 g`.
+
+    The mean of :math:`g^\top A^3 g` over the signs is corrected by regression on :math:`g^\top A g` and
+    :math:`g^\top A^2 g`, whose expectations :math:`\operatorname{tr} A` and :math:`\operatorname{tr} A^2` are known.
+    This removes most of the error of the mean (docs/tests_evidence.md).
+    """
+    known = torch.stack([centered.trace, centered.squares])
+    scale = torch.where(known > 0, known, 1)
+    excess = torch.stack([(signs * once).sum(0), once.square().sum(0)], dim=1) / scale - known / scale
+    slopes = torch.linalg.pinv(_centered(excess), rtol=1e-8) @ _centered(cubed)
+    # of numbers that are not negative, by Cauchy and Schwarz
+    return (cubed.mean() - excess.mean(dim=0) @ slopes).clamp(known[1] ** 2 / scale[0], known[1] ** 1.5)
 
 
 def _own_sums_of_factor(f: Tensor, d: Tensor) -> OwnSums:
@@ -285,9 +313,9 @@ def _cubic_sums_on_gpu(k: Gram, on_gpu: OnGPU, sums: GramSums) -> CubicSums:
     elif k.n <= CUBE_ROWS:
         trace = _trace_of_cube(k, sums.centers)
     else:
-        times = on_gpu.times if on_gpu.multiplies else partial(_times, k)
-        once = _centered(times(_centered(_signs(k))))
-        trace = _inner(once, times(once)) / VECTORS
+        times, signs = on_gpu.times if on_gpu.multiplies else partial(_times, k), _signs(k)
+        once = _centered(times(signs))
+        trace = _estimated_trace(signs, once, (once * times(once)).sum(0), sums.centered)
     cubed = (d * d) @ d  # of the diagonal: each sum above is over distinct rows
     return CubicSums(trace, cubes + cubed, cubed, weighted + cubed, quadratic + cubed)
 
@@ -308,8 +336,8 @@ def _trace_of_cube(k: Gram, centers: Tensor) -> Tensor:
 
 
 def _signs(k: Gram) -> Tensor:
-    """Return random signs of a fixed seed, of shape (n, :data:`VECTORS`)."""
-    return torch.randint(2, (k.n, VECTORS), generator=torch.Generator().manual_seed(0)).to(k.x) * 2 - 1
+    """Return random signs of a fixed seed, less their means, of shape (n, :data:`VECTORS`)."""
+    return _centered(torch.randint(2, (k.n, VECTORS), generator=torch.Generator().manual_seed(0)).to(k.x) * 2)
 
 
 def _add_product(product: Tensor, tile: Tensor, b: Tensor, rows: slice, columns: slice) -> None:
@@ -330,34 +358,29 @@ def _times(k: Gram, b: Tensor) -> Tensor:
     return over_tiles(k.n, k.x.device, lambda: (torch.zeros_like(b),), add)[0]
 
 
-def _quadratic_form(k: Gram, b: Tensor) -> Tensor:
-    r"""Return :math:`\operatorname{tr}(b^\top K b)`."""
-
-    def add(rows: slice, columns: slice, total: Tensor) -> None:
-        times = 1 if rows == columns else 2
-        total += times * _inner(k.tile(rows, columns) @ b[columns], b[rows])
-
-    return over_tiles(k.n, k.x.device, lambda: (b.new_zeros(()),), add)[0]
-
-
 def _sums_of_factor(gram: Gram, factor: Tensor) -> GramSums:
     return GramSums(factor @ factor.sum(0), gram.diagonal(), (factor.mT @ factor).square().sum())
 
 
-def _sums_beside_factor(gram: Gram, factor: Tensor) -> tuple[Tensor, GramSums]:
+def _sums_beside_factor(gram: Gram, factor: Tensor, signs: Tensor) -> tuple[Tensor, GramSums]:
     r"""Return :math:`\sum_{ij} K_{ij} (FF^\top)_{ij} = \sum_c f_c^\top K f_c` and the sums of K."""
+    ones = torch.cat([torch.ones_like(factor[:, :1]), signs], dim=1)
+    both, count = torch.cat([ones, factor], dim=1), ones.shape[1]
 
     def start() -> tuple[Tensor, ...]:
-        return gram.x.new_zeros(()), gram.x.new_zeros(()), gram.x.new_zeros(gram.n)
+        return factor.new_zeros(()), factor.new_zeros(()), torch.zeros_like(ones)
 
-    def add(rows: slice, columns: slice, joint: Tensor, squares: Tensor, of_rows: Tensor) -> None:
-        tile = gram.tile(rows, columns)
-        times = add_rows(of_rows, tile, rows, columns)
-        joint += times * _inner(tile @ factor[columns], factor[rows])
+    def add(rows: slice, columns: slice, joint: Tensor, squares: Tensor, products: Tensor) -> None:
+        tile, times = gram.tile(rows, columns), 1 if rows == columns else 2
+        to_rows = tile @ both[columns]
+        joint += times * (to_rows[:, count:] * factor[rows]).sum()
         squares += times * _inner(tile, tile)
+        products[rows] += to_rows[:, :count]
+        if rows != columns:
+            products[columns] += tile.mT @ ones[rows]
 
-    joint, squares, of_rows = over_tiles(gram.n, gram.x.device, start, add)
-    return joint, GramSums(of_rows, gram.diagonal(), squares)
+    joint, squares, products = over_tiles(gram.n, gram.x.device, start, add)
+    return joint, _gram_sums(gram, products, squares)
 
 
 def _inner(a: Tensor, b: Tensor) -> Tensor:

@@ -152,11 +152,12 @@ def gram_pair(
     device: torch.device | str | None = None,
     least: int,
     what: str,
+    third: bool = False,
 ) -> GramPair:
-    """Check the inputs of a test and return their Gram matrices."""
+    """Check the inputs of a test and return their Gram matrices; `third` if it will need :attr:`GramPair.own`."""
     z, s = paired_rows(z, s, where=where, device=device, least=least, what=what)
     (k, rule_z), (l, rule_s) = _gram(z, kernel_z, "z"), _gram(s, kernel_s, "s")
-    return GramPair(k, l, pair_sums(k, l), (rule_z, rule_s))
+    return GramPair(k, l, pair_sums(k, l, third=third), (rule_z, rule_s))
 
 
 def _gram(x: Tensor, kernel: Kernel | None, name: str) -> tuple[Gram, str]:

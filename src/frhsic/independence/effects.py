@@ -278,7 +278,8 @@ def _pair(
     z: Any, s: Any, kernel_z: Kernel | None, kernel_s: Kernel | None, share: float, where: Any, device: Any
 ) -> GramPair:
     _arrays.require_fraction(share, "confidence" if share > 0.5 else "level")
-    return gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=LEAST_ROWS, what="an interval of HSIC")
+    what = "an interval of HSIC"
+    return gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=LEAST_ROWS, what=what, third=True)
 
 
 def hsic_effect(pair: GramPair, confidence: float) -> Effect:

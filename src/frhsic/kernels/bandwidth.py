@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.kernels.families import Gaussian, squared_distances
+from frhsic.kernels.families import Gaussian
 from frhsic.kernels.kernel import PerColumn
 
 MEDIAN_ROWS = 2048
@@ -58,21 +60,29 @@ def _lower_median_distance(rows: Tensor) -> float:
     middle = (count - 1) // 2
     if columns > 1:
         centered = rows - rows.median(dim=0).values
-        parts = []
-        for start in range(0, n, 512):  # a block of rows against itself and all rows after it
-            block = squared_distances(centered[start : start + 512], centered[start:])
-            size = len(block)
-            i, j = torch.triu_indices(size, size, 1, device=rows.device)
-            parts += [block[i, j], block[:, size:].flatten()]
-        squares = _arrays.to_numpy(torch.cat(parts))
-        squares.partition(middle)
+        halves = _half_squares(centered)
+        halves.partition(middle)
         # Matrix products lose the digits of distances far below the size of the rows; pdist below keeps them.
-        if squares[middle] > 1e-3 * float(centered.square().sum(1).max()):
-            return math.sqrt(squares[middle])
+        if 2 * halves[middle] > 1e-3 * float(centered.square().sum(1).max()):
+            return math.sqrt(2 * halves[middle])
     # pdist subtracts before it squares: coinciding rows are at distance 0 exactly
     distances = _arrays.to_numpy(torch.nn.functional.pdist(rows))
     distances.partition(middle)
     return float(distances[middle])
+
+
+def _half_squares(x: Tensor, size: int = 128) -> NDArray[np.float64]:
+    """Return half the squared distances of all pairs of rows, by matrix products, and infinities in other places."""
+    n = len(x)
+    half, ones = x.square().sum(1, keepdim=True) / 2, torch.ones_like(x[:, :1])
+    left, right = torch.cat([x, half, ones], dim=1), torch.cat([-x, ones, half], dim=1)
+    blocks = []
+    for start in range(0, n, size):  # a block of rows against itself and all rows after it, each pair once
+        block = left[start : start + size] @ right[start:].mT
+        seen = torch.ones(len(block), len(block), dtype=torch.bool, device=x.device).tril()
+        block[:, : len(block)].masked_fill_(seen, math.inf)
+        blocks.append(block.flatten())
+    return _arrays.to_numpy(torch.cat(blocks))
 
 
 def default_gaussian(x: Any, *, name: str = "x") -> tuple[Gaussian, str]:
