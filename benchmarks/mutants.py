@@ -91,7 +91,12 @@ class _Reached:
 def _reached(part: int, parts: int) -> _Reached:
     set_mutant_under_test("stats")
     reached, runner = _Reached(part, parts), PytestRunner()
-    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere), change_cwd("mutants"):
+    with (
+        Path(os.devnull).open("w") as nowhere,
+        redirect_stdout(nowhere),
+        redirect_stderr(nowhere),
+        change_cwd("mutants"),
+    ):
         runner.execute_pytest(["-q", *config().pytest_add_cli_args_test_selection], plugins=[reached])
     return reached
 
