@@ -152,12 +152,12 @@ def intervals(records: Sequence[Record], bars: str = "95 % intervals") -> str:
 
 
 def directed(label: str, *, higher: bool) -> str:
-    """Return the label of an axis with its direction, on a second line where the first has no room for it.
+    r"""Return the label of an axis with its direction, on a second line where the first has no room for it.
 
     Examples
     --------
     >>> directed("accuracy", higher=True), directed("GDP of raw outputs, uniform grid", higher=False)
-    ('accuracy (higher is better)', 'GDP of raw outputs, uniform grid\\n(lower is better)')
+    ('accuracy (higher is better)', 'GDP of raw outputs, uniform grid\n(lower is better)')
     """
     both = len(label) + len(BETTER[higher]) + 3
     return f"{label}{' ' if both <= LABEL else chr(10)}({BETTER[higher]})"
