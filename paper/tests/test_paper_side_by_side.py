@@ -26,7 +26,7 @@ def test_every_grid_is_a_part_of_one_task_and_running_times_of_none():
 
 
 def test_studies_trained_at_a_time_have_the_records_of_those_trained_in_turn(tmp_path, monkeypatch):
-    monkeypatch.setattr("frhsic_paper.grid.load_dataset", partial(toy_dataset, n=400))
+    monkeypatch.setattr("frhsic_paper.grid.load_dataset", partial(toy_dataset, n=1500))
     studies = named(STUDIES, ["weight-selection", "bound"])
     together, in_turn = (
         Options(tmp_path / name, "cpu", ("crime",), epochs=1, repeats=1) for name in ("together", "turn")
