@@ -313,6 +313,13 @@ def test_the_page_on_performance_has_the_table_of_the_recorded_ratios(program):
     assert module.table(records) in (FOLDER.parent / "docs" / "performance.md").read_text()
 
 
+def test_the_page_on_performance_has_the_times_of_large_audits(program):
+    module = program("large_audit")
+    results = json.loads(module.OUT.read_text())
+    assert module.table(results) in (FOLDER.parent / "docs" / "performance.md").read_text()
+    assert all(used[unit] <= most for used in results["ways"].values() for unit, most in results["limits"].items())
+
+
 def test_own_side_of_cpu_peers(program):
     module = program("cpu_peers")
     z, s = module.sample(80, 3, 0.5)
@@ -337,8 +344,8 @@ def test_scale(tmp_path):
     out, folder = tmp_path / "o.json", tmp_path / "files"
 
     def run():  # in a process of its own: workers import the program by its name
-        options = "--rows 2000 4000 --part 2000 --columns 4 --features 32 --repeats 1".split()
-        command = [sys.executable, FOLDER / "scale.py", *options, "--folder", folder, "--out", out]
+        sizes = ["--rows", "2000", "4000", "--part", "2000", "--columns", "4", "--features", "32", "--repeats", "1"]
+        command = [sys.executable, FOLDER / "scale.py", *sizes, "--folder", folder, "--out", out]
         assert "two_workers_against_one" in subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     run()

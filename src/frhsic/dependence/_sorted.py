@@ -36,11 +36,11 @@ def distance_rows(x: Numbers, order: Places) -> Numbers:
 
 
 def distance_products(x: Numbers, y: Numbers, x_order: Places, y_order: Places) -> float:
-    r"""Return :math:`\sum_{ij} |x_i - x_j| \, |y_i - y_j|` of n pairs, given the orders that sort them. Numbers far from 0 cost digits.
+    r"""Return :math:`\sum_{ij} |x_i - x_j| \, |y_i - y_j|` of n pairs, given the orders that sort them.
 
     :math:`(x_i - x_j)(y_i - y_j)` is the product of the distances, negative for pairs that x and y order differently.
     The sum over all pairs has a closed form, and the sum over the discordant ones is taken out of it twice. Ties are
-    pairs at distance 0 and add nothing, in whichever order they stand.
+    pairs at distance 0 and add nothing, in whichever order they stand. Numbers far from 0 cost digits.
 
     Examples
     --------

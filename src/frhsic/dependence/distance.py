@@ -246,7 +246,7 @@ def _sorted_products(z: Tensor, s: Tensor, centering: _Centering) -> tuple[Tenso
     total = torch.stack([centered(*one) for one in zip(products, (0, 0, 1), (1, 0, 1))])
     on_diagonal = [4 * float(r @ r) * (1 - centering.diagonal) for r in offsets]
     left = (float(sum_) - apart for sum_, apart in zip(total[1:], on_diagonal))
-    if any(0 < whole and part < SMALL * whole for part, whole in zip(left, squares)):
+    if any(whole > 0 and part < SMALL * whole for part, whole in zip(left, squares)):
         return None
     return offsets[0], offsets[1], total
 

@@ -140,7 +140,8 @@ def pair_sums(k: Gram, l: Gram, *, third: bool = False) -> PairSums:
 
 def _gram_sums(gram: Gram, products: Tensor, squares: Tensor) -> GramSums:
     """Return the sums, given the products with ones (first column) and with random signs, if any."""
-    return GramSums(products[:, 0].clone(), gram.diagonal(), squares, products[:, 1:] if products.shape[1] > 1 else None)
+    signed = products[:, 1:] if products.shape[1] > 1 else None
+    return GramSums(products[:, 0].clone(), gram.diagonal(), squares, signed)
 
 
 def weighted_sums(k: Gram, l: Gram, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:

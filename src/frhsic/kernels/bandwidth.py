@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from frhsic import _arrays
@@ -58,31 +57,39 @@ def _lower_median_distance(rows: Tensor) -> float:
     n, columns = rows.shape
     count = n * (n - 1) // 2
     middle = (count - 1) // 2
-    if columns > 1:
-        centered = rows - rows.median(dim=0).values
-        halves = _half_squares(centered)
-        halves.partition(middle)
-        # Matrix products lose the digits of distances far below the size of the rows; pdist below keeps them.
-        if 2 * halves[middle] > 1e-3 * float(centered.square().sum(1).max()):
-            return math.sqrt(2 * halves[middle])
+    if columns == 1:
+        return _partitioned(_each_pair(rows, lambda i, j, out: torch.sub(rows[i], rows[j].mT, out=out).abs_()), middle)
+    centered = rows - rows.median(dim=0).values
+    half, ones = centered.square().sum(1, keepdim=True) / 2, torch.ones_like(rows[:, :1])
+    left, right = torch.cat([centered, half, ones], dim=1), torch.cat([-centered, ones, half], dim=1)
+    square = 2 * _partitioned(_each_pair(rows, lambda i, j, out: torch.mm(left[i], right[j].mT, out=out)), middle)
+    # Matrix products lose the digits of distances far below the size of the rows; pdist below keeps them.
+    if square > 1e-3 * 2 * float(half.max()):
+        return math.sqrt(square)
     # pdist subtracts before it squares: coinciding rows are at distance 0 exactly
-    distances = _arrays.to_numpy(torch.nn.functional.pdist(rows))
-    distances.partition(middle)
-    return float(distances[middle])
+    return _partitioned(torch.nn.functional.pdist(rows), middle)
 
 
-def _half_squares(x: Tensor, size: int = 128) -> NDArray[np.float64]:
-    """Return half the squared distances of all pairs of rows, by matrix products, and infinities in other places."""
+def _each_pair(x: Tensor, write: Callable[[slice, slice, Tensor], Tensor], size: int = 128) -> Tensor:
+    """Return what `write(rows, columns, out)` writes for every pair of rows once, with infinities among it."""
     n = len(x)
-    half, ones = x.square().sum(1, keepdim=True) / 2, torch.ones_like(x[:, :1])
-    left, right = torch.cat([x, half, ones], dim=1), torch.cat([-x, ones, half], dim=1)
-    blocks = []
-    for start in range(0, n, size):  # a block of rows against itself and all rows after it, each pair once
-        block = left[start : start + size] @ right[start:].mT
-        seen = torch.ones(len(block), len(block), dtype=torch.bool, device=x.device).tril()
-        block[:, : len(block)].masked_fill_(seen, math.inf)
-        blocks.append(block.flatten())
-    return _arrays.to_numpy(torch.cat(blocks))
+    starts = range(0, n, size)
+    values, end = x.new_empty(sum(min(size, n - start) * (n - start) for start in starts)), 0
+    for start in starts:  # a block of rows against itself and all rows after it
+        rows, columns = slice(start, min(start + size, n)), slice(start, n)
+        height, width = rows.stop - start, n - start
+        block = values[end : end + height * width].view(height, width)
+        write(rows, columns, block)
+        block[:, :height].masked_fill_(torch.ones_like(block[:, :height], dtype=torch.bool).tril(), math.inf)
+        end += height * width
+    return values
+
+
+def _partitioned(values: Tensor, place: int) -> float:
+    """Return the value that stands at this place in ascending order."""
+    array = _arrays.to_numpy(values)
+    array.partition(place)
+    return float(array[place])
 
 
 def default_gaussian(x: Any, *, name: str = "x") -> tuple[Gaussian, str]:
