@@ -80,9 +80,9 @@ def _discordant(x: Numbers, y: Numbers, rank: Places) -> float:
 
 def _before(values: NDArray[Any], first: Places) -> NDArray[Any]:
     """Return the sum of the values before each row, from the first of its group."""
-    sums = values.cumsum()
-    sums -= values
-    return sums - sums.take(first)
+    sums = values.cumsum() - values
+    from_first: NDArray[Any] = sums - sums.take(first)
+    return from_first
 
 
 def _discordant_in_groups(x: Numbers, y: Numbers) -> float:
