@@ -312,7 +312,8 @@ def draw_frontier(ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, tit
     if any(p.dependence > right for p in shown):
         ax.plot([], [], marker=">", color=GRAY, linestyle="none", markersize=4, label="right of the panel")
     star: dict[str, Any] = {"color": "#000000", "marker": "*", "markersize": 9, "linestyle": "none"}
-    ax.errorbar(base.dependence, base.performance, *reversed(_bars(base)), **star, label="Unfair", zorder=5)
+    across, up = _bars(base)
+    ax.errorbar(base.dependence, base.performance, xerr=across, yerr=up, **star, label="Unfair", zorder=5)
     ax.set_ylim(low, high)
     ax.set_xlim(min(-0.015 * right, *(p.dependence for p in shown)), right)
     ax.locator_params(axis="x", nbins=6)
@@ -330,22 +331,22 @@ def finish(figure: Figure, axes: Sequence[Axes], columns: int = 5) -> None:
     """Put one legend for all axes below them, and few ticks on logarithmic axes."""
     entries: dict[str, Any] = {}
     for ax in axes:
-        for axis in (ax.xaxis, ax.yaxis):
-            if axis.get_scale() == "log":
-                _few_ticks(axis)
+        if ax.get_xscale() == "log":
+            _few_ticks(ax.xaxis, 6)
+        if ax.get_yscale() == "log":
+            _few_ticks(ax.yaxis, 9)
         for handle, label in zip(*ax.get_legend_handles_labels()):
             entries.setdefault(label, handle)
     if entries:
         figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
 
 
-def _few_ticks(axis: Axis) -> None:
-    """Label powers of ten, and 2 and 5 times them as plain numbers on a short axis."""
+def _few_ticks(axis: Axis, most: int) -> None:
+    """Label at most so many powers of ten, and 2 and 5 times them as plain numbers on a short axis."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = axis.get_view_interval()
     short = high < 200 * low
-    most = 6 if axis.axis_name == "x" else 9
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if short else (1,), numticks=most))
     if short:
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))

@@ -158,8 +158,8 @@ def draw_seconds(ax: Axes, records: Sequence[Record], rows: str, seconds: str) -
         taken = [[r["seconds"] for r in records if r["method"] == method and r["n"] == n] for n in sizes]
         middle = np.array([np.median(values) for values in taken])
         ends = np.abs([[min(values) for values in taken] - middle, [max(values) for values in taken] - middle])
-        look = {"color": RUNTIME_COLORS[method], "marker": RUNTIME_MARKERS[method]}
-        ax.errorbar(sizes, middle, yerr=ends, elinewidth=0.8, **look, label=RUNTIME_NAMES[method])
+        hue, marker = RUNTIME_COLORS[method], RUNTIME_MARKERS[method]
+        ax.errorbar(sizes, middle, yerr=ends, elinewidth=0.8, color=hue, marker=marker, label=RUNTIME_NAMES[method])
     ax.set(xscale="log", yscale="log", xlabel=rows, ylabel=f"{seconds}\n(median and range, lower is better)")
     ax.set_title(_hardware(records))
 
