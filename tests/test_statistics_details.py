@@ -83,3 +83,10 @@ def test_a_weight_of_zero_for_a_minority_is_refused_and_two_rows_are_enough_for_
     with pytest.raises(ValueError, match="clip"):
         minority_weights(S, clip=(0.0, 10.0))
     assert np.isfinite(float(hsic_features(Z[:2], S[:2], Gaussian(1.0), Gaussian(1.0), random_state=0)))
+
+
+def test_an_estimate_below_zero_of_the_correlation_ratio_has_the_interval_of_zero():
+    for size in (2, 4, 6):  # every value of s has the same mean score, more equal than chance would have it
+        ratio = correlation_ratio(np.tile([-1.0, 1.0], 30), np.arange(60) // size)
+        assert ratio.value == ratio.interval[0] == 0
+        assert ratio.interval[1] > ratio.standard_error > 0

@@ -23,6 +23,7 @@ from frhsic.estimators.bases import FittedBase
 from frhsic.estimators.boosted import BoostedTrees, BoostedTreesClassifier, BoostedTreesRegressor
 from frhsic.estimators.plain import from_json, labels_from_json, labels_to_json, to_json
 from frhsic.estimators.trees import Trees
+from frhsic.estimators.xgboost_json import checked_json
 
 TREES = {one.__name__: one for one in (BoostedTreesClassifier, BoostedTreesRegressor)}
 ARRAYS = tuple(one.name for one in fields(Trees))
@@ -102,7 +103,7 @@ def _model_to_file(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
         return {"kind": "lightgbm"}, {"file": _bytes(model.booster_.model_to_string().encode())}
     if package == "xgboost" and type(model).__name__ in XGBOOST:
         categorical = bool(model.get_params().get("enable_categorical"))
-        raw = bytes(model.get_booster().save_raw("json"))
+        raw = bytes(checked_json(model.get_booster().save_raw("json")))
         return {"kind": "xgboost", "enable_categorical": categorical}, {"file": _bytes(raw)}
     if type(model) in TREES.values():
         return _trees_to_file(model)
@@ -130,7 +131,7 @@ def _model_from_file(header: dict[str, Any], tensors: dict[str, Tensor], classes
         return LoadedBooster(written.decode(), classes)
     if kind == "xgboost" and name in XGBOOST:
         model = getattr(_library("xgboost"), name)(enable_categorical=header["enable_categorical"])
-        model.load_model(bytearray(written))
+        model.load_model(checked_json(written))
         return model
     if kind != "skops":
         raise ValueError(f"the file holds a base of kind {kind!r}, which this version does not know.")

@@ -100,7 +100,7 @@ def correlation_ratio_of(rows: Rows, confidence: float) -> CorrelationRatio:
     factor = rows.effective / (rows.effective - 1)
     square = factor * f**2
     rest, variance = float(weighted_mean(weights, within)), float(weighted_mean(weights, square))
-    value = 1 - rest / variance
+    value = max(1 - rest / variance, 0.0)  # an estimate below zero says no more than one of zero
     terms = weights * (within - (rest / variance) * square) / variance
     z = float(stats.norm.ppf((1 + confidence) / 2))
     if len(starts) > n / 2:
@@ -112,12 +112,11 @@ def correlation_ratio_of(rows: Rows, confidence: float) -> CorrelationRatio:
     else:
         # the variance is about a·share + b: 4/n times the share, and what is left when s has no effect
         b = _variance_without_effect(weights, starts)
-        a = (float(terms @ terms) / n**2 + (4 / n) ** 2) / (max(value, 0.0) + 4 / n)
-        error = math.sqrt(a * max(value, 0.0) + b)
-        middle, root = value + z**2 * a / 2, z * math.sqrt(max(a * value + z**2 * a**2 / 4 + b, 0.0))
+        a = (float(terms @ terms) / n**2 + (4 / n) ** 2) / (value + 4 / n)
+        error = math.sqrt(a * value + b)
+        middle, root = value + z**2 * a / 2, z * math.sqrt(error**2 + z**2 * a**2 / 4)
         low, high = middle - root, middle + root
-    interval = (min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0))
-    return CorrelationRatio(min(max(value, 0.0), 1.0), interval, error, n, confidence)
+    return CorrelationRatio(value, (max(low, 0.0), min(high, 1.0)), error, n, confidence)
 
 
 def _variance_without_effect(weights: Array, starts: Integers) -> float:
