@@ -313,7 +313,9 @@ class _Gap:
 
     def __init__(self, gap: ParityResult) -> None:
         self.attributes, self.subject = [SimpleNamespace(name="s")], SimpleNamespace(confidence=0.95)
-        number = SimpleNamespace(value=gap.value, standard_error=gap.standard_error)
+        low, high = gap.interval
+        interval = SimpleNamespace(low=low, high=high)
+        number = SimpleNamespace(value=gap.value, standard_error=gap.standard_error, interval=interval)
         self.population = SimpleNamespace(all_rows={"gdp": number})
 
     def __getitem__(self, name: str) -> SimpleNamespace:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ import frhsic.auditing
 import report_samples as samples
 from frhsic.auditing import Audit, Context, Limit, LimitCheck, Settings, audit, audit_schema, drift
 from frhsic.auditing.scores import qualities, score_quantiles
+from frhsic.intervals import Interval
 from frhsic.parity import quantile_gap
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -176,11 +178,12 @@ def test_decisions_are_shares_at_or_above_the_threshold_in_the_groups_of_the_cur
     assert audit(10 * chance, age, settings=QUICK).subject.threshold is None
 
 
-def with_gap(value: float, error: float, *names: str) -> Audit:
+def with_gap(value: float, error: float, *names: str, ends: tuple[float, float] | None = None) -> Audit:
     found = samples.audit(*names)
+    interval = Interval(*(ends or (value - 1.959964 * error, value + 1.959964 * error)), 0.95, "normal law")
     attributes = []
     for attribute in found.attributes:
-        gap = replace(attribute.all_rows.numbers[0], value=value, standard_error=error)
+        gap = replace(attribute.all_rows.numbers[0], value=value, standard_error=error, interval=interval)
         numbers = (gap, *attribute.all_rows.numbers[1:])
         attributes.append(replace(attribute, all_rows=replace(attribute.all_rows, numbers=numbers)))
     return replace(found, attributes=tuple(attributes))
@@ -194,6 +197,17 @@ def test_drift_is_the_difference_in_its_standard_errors():
     assert change.verdict == "no change seen"
     assert drift(with_gap(0.2, 0.03, "age"), with_gap(0.02, 0.04, "age"))[0].verdict == "grown"
     assert drift(with_gap(0.02, 0.03, "age"), with_gap(0.2, 0.04, "age"))[0].verdict == "shrunk"
+
+
+def test_drift_joins_the_ends_of_intervals_that_face_each_other():
+    before = with_gap(0.02, 0.04, "age", ends=(0.0, 0.02 + 1.959964 * 0.06))
+    after = with_gap(0.12, 0.03, "age", ends=(0.12 - 1.959964 * 0.08, 0.12 + 1.959964 * 0.03))
+    (change,) = drift(after, before)
+    assert change.pvalue == pytest.approx(2 * norm.sf(0.1 / math.hypot(0.08, 0.06)))
+    assert change.low == pytest.approx(0.1 - 1.959964 * 0.1)
+    assert change.high == pytest.approx(0.1 + 1.959964 * math.hypot(0.03, 0.04))  # the end at 0 was cut off
+    (back,) = drift(before, after)
+    assert (back.pvalue, back.low, back.high) == pytest.approx((change.pvalue, -change.high, -change.low))
 
 
 def test_drift_is_adjusted_for_the_number_of_attributes():
