@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from dataclasses import replace
 from functools import partial
@@ -180,7 +181,12 @@ def test_a_run_that_is_out_of_time_goes_on_where_it_stopped(small, tmp_path):
     final = records.read(options.file("tuned", CORRECTED), "final")
     assert {r["method"] for r in final} == {"reference", "default", "default, untuned", "reg-gdp"}
     assert {r["looks"] for r in final} == {1}
-    scores, _ = tuned.tables(Results.read(tmp_path))
+    scores, differences, _ = tuned.tables(Results.read(tmp_path))
+    (line,) = differences.table.rows
+    mean, low, high = map(float, re.findall(r"[-+][.\d]+", line[1]))
+    by_method = {name: tested.scores for name, tested in reading.tested(final)["wages"].items()}
+    assert (line[0], mean) == ("reg-gdp", approx((by_method["default"] - by_method["reg-gdp"]).mean(), abs=6e-5))
+    assert low <= mean <= high
     assert scores.table.rows[0][0] == "default"
     assert "look 1" in scores.table.columns[1].name
 

@@ -30,23 +30,24 @@ class NamedPenalty(NamedTuple):
 
 PENALTIES = {
     "hsic": NamedPenalty(
-        "HSIC of the head and of whitened Z, this library's own",
+        "HSIC, a measure of any dependence, of the score and of Z; this library's own",
         lambda p, use: p.HSIC(head_weight=1.0 if use.head else 0.0, condition=use.condition),
     ),
     "frhsic": NamedPenalty(
-        "HSIC of Z at median bandwidths, the paper's own", lambda p, use: p.HSIC.published(condition=use.condition)
+        "HSIC of Z alone; the paper's own", lambda p, use: p.HSIC.published(condition=use.condition)
     ),
     "frem": NamedPenalty(
-        "distance between conditional and marginal laws of Z", lambda p, use: p.EIPM(condition=use.condition)
+        "distance between Z of people near a value of S and Z of all", lambda p, use: p.EIPM(condition=use.condition)
     ),
-    "reg-gdp": NamedPenalty("GDP of the head's raw output alone", lambda p, use: p.GDP(condition=use.condition)),
+    "reg-gdp": NamedPenalty("the gap of the raw score alone", lambda p, use: p.GDP(condition=use.condition)),
     "adv": NamedPenalty("an adversary that predicts S from Z", lambda p, use: p.Adversary(use.z_dim)),
     "mmd": NamedPenalty(
         "differences of the mean of Z between bins of S", lambda p, use: p.BinnedMMD.published(condition=use.condition)
     ),
     "laftr": NamedPenalty("an adversary that predicts the quarter of S", lambda p, use: p.BinnedAdversary(use.z_dim)),
     "dcor": NamedPenalty(
-        "distance covariance of Z and S", lambda p, use: p.DistanceCovariance(condition=use.condition)
+        "distance covariance of Z and S, a relative of HSIC",
+        lambda p, use: p.DistanceCovariance(condition=use.condition),
     ),
     "none": NamedPenalty("no penalty", lambda p, use: p.NoPenalty()),
 }

@@ -246,6 +246,7 @@ def tables(results: Results) -> list[Listed]:
     heads = [f"{dataset_name(d)}, look {rows.LOOKS[d]}" for d in found]
     return [
         Listed("Mean performance at 75, 50 and 25 % of the reference GDP, test folds", table(heads)),
+        Listed("The default less each method, with 95 % intervals for folds that share rows", differences(compared)),
         Listed("What the search chose", Table.of(["method", *map(dataset_name, found)], chosen), folded=True),
     ]
 
@@ -274,6 +275,17 @@ def score_table(
             cells.append(text)
         lines.append(tuple(cells))
     return Table.of(["method", *heads], lines)
+
+
+def differences(compared: dict[tuple[str, str], reading.Comparison]) -> Table:
+    """Methods by datasets: how much better the default is, and the interval of the corrected t-test, before Holm."""
+    datasets = list(dict.fromkeys(dataset for dataset, _ in compared))
+    lines: list[tuple[Cell, ...]] = []
+    for name in dict.fromkeys(method for _, method in compared):
+        tests = [compared[d, name].test if (d, name) in compared else None for d in datasets]
+        cells = [None if t is None else f"{t.mean:+.4f} ({t.low:+.4f} to {t.high:+.4f})" for t in tests]
+        lines.append((name, *cells))
+    return Table.of(["method", *map(dataset_name, datasets)], lines)
 
 
 def _settings(method: Method, trial: int) -> str:
