@@ -205,7 +205,7 @@ def _cells(page: str, scores: dict, missed: dict, adjusted: dict) -> list[str]:
 def _sentences(page: str, scores: dict, adjusted: dict) -> list[str]:
     wrong = []
     for group in (True, False):
-        present = [d for d in scores if (d in CONFIRMATORY) == group and "default" in scores[d]]
+        present = [d for d in NAMES if d in scores and (d in CONFIRMATORY) == group and "default" in scores[d]]
         own = [_verdict(*value) for (dataset, _), value in adjusted.items() if dataset in present]
         if not own:
             continue
@@ -217,8 +217,10 @@ def _sentences(page: str, scores: dict, adjusted: dict) -> list[str]:
         text = (
             f"{len(own)} comparisons on {len(present)} datasets: the default is better in {own.count('better')}, worse "
             f"in {own.count('worse')}, and in {own.count('=')} it cannot be told. Its mean is the highest of all "
-            f"methods that do not need S to predict on {first} of {len(present)}."
+            f"methods that do not need S to predict on {first} of {len(present)}. Better on "
         )
+        of_datasets = [[_verdict(*value) for (d, _), value in adjusted.items() if d == dataset] for dataset in present]
+        text += ", ".join(f"{NAMES[d]} {own.count('better')}" for d, own in zip(present, of_datasets)) + "."
         if text not in page:
             wrong.append(text)
     return wrong

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from frhsic_paper.claim import VERDICTS, Finding
+from frhsic_paper.printed import dataset_name
 from frhsic_paper.protocol import PUBLISHED
 from frhsic_paper.rendering import PLURAL, SIGNS, rendered
 from frhsic_paper.results import Results
@@ -156,9 +157,11 @@ def _comparison(results: Results) -> dict[str, str]:
         first = sum(
             all(found[d]["default"].scores.mean() > found[d][m].scores.mean() for m in rivals[d]) for d in present
         )
+        better = Counter(c.dataset for c in own if c.verdict == "better")
+        by_dataset = ", ".join(f"{dataset_name(d)} {better[d]}" for d in present)
         said[name] = (
             f"{len(own)} comparisons on {len(present)} datasets: the default is better in {verdicts['better']}, worse "
             f"in {verdicts['worse']}, and in {verdicts['=']} it cannot be told. Its mean is the highest of all methods "
-            f"that do not need S to predict on {first} of {len(present)}."
+            f"that do not need S to predict on {first} of {len(present)}. Better on {by_dataset}."
         )
     return said
