@@ -274,7 +274,8 @@ def draw_frontier(ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, tit
     shown = [p for p in frontier.points if (p.performance >= limit if higher else p.performance <= limit)]
     present = [m for m in methods if m in frontier.methods and m != frontier.baseline]
     efficient = {m: [p for p in frontier.non_dominated(m) if p in shown] for m in present}
-    right = 1.04 * max(p.dependence + _bars(p)[0] for p in (base, *(p for line in efficient.values() for p in line)))
+    right = max(p.dependence + _bars(p)[0] for p in (base, *(p for line in efficient.values() for p in line)))
+    right = 1.04 * (right or max(p.dependence for p in shown) or 1e-3)  # where all of these have none
     sign, bar = (1 if higher else -1), _bars(base)[1]
     low, high = (pick(sign * p.performance for p in shown) for pick in (min, max))
     low, high = min(low, sign * base.performance - bar), max(high, sign * base.performance + bar)
