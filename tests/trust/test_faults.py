@@ -35,7 +35,7 @@ from trust_samples import table
 
 NAMES = ("save", "download", "report", "reproduce", "sweep", "train")
 SIGNALS = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM, "kill": signal.SIGKILL}
-CASES = 12
+CASES = 14
 UNFINISHED = re.compile(r"\.[0-9a-f]{32}(\.part)?")
 DATES = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?|\d+ \w+ 20\d\d|\d+(\.\d+)? (s|seconds|minutes?)\b")
 DATA = b"age,score\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(4000))
