@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -52,10 +53,12 @@ def test_a_measurement_that_is_there_twice_is_refused(tmp_path: Path):
 
 
 def started(*arguments: str) -> subprocess.Popen[str]:
+    """Start the command line so that it heeds SIGINT, which a shell lets its background jobs ignore."""
     return subprocess.Popen(
         [sys.executable, "-m", "frhsic.cli", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
 
 
