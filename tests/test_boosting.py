@@ -174,6 +174,26 @@ def test_missing_values_and_unseen_levels_are_taken_at_predict():
         model.predict(rows.assign(test="text"))
 
 
+@pytest.mark.parametrize("as_array", [False, True])
+def test_a_number_that_no_training_row_lacks_is_put_at_its_median(as_array: bool, tmp_path: Path):
+    X, y, s = classes(301)
+    X = X[["experience", "test"]].assign(test=X["test"] + 5)  # the trees read a missing number as 0, far from 5
+    given = X.to_numpy() if as_array else X
+    model = BoostedParityClassifier(1.0, **ONE).fit(given, y, sensitive_features=s)
+    lacking, filled = X.assign(test=np.nan), X.assign(test=X["test"].median())
+    lacking, filled = (one.to_numpy() if as_array else one for one in (lacking, filled))
+    np.testing.assert_array_equal(model.predict_proba(lacking), model.predict_proba(filled))
+    at_zero = model.booster_.predict(X.assign(test=0.0).to_numpy())
+    np.testing.assert_array_equal(model.booster_.predict(X.assign(test=np.nan).to_numpy()), at_zero)
+    learned, at_median = X.assign(experience=np.nan), X.assign(experience=X["experience"].median())
+    learned, at_median = (one.to_numpy() if as_array else one for one in (learned, at_median))
+    assert np.abs(model.predict_proba(learned) - model.predict_proba(at_median)).max() > 0.01  # a way of its own
+    save(model, tmp_path / "model.frhsic")
+    again = load(tmp_path / "model.frhsic")
+    assert again.columns_ == model.columns_
+    np.testing.assert_array_equal(again.predict_proba(lacking), model.predict_proba(lacking))
+
+
 def test_dates_are_days_at_fit_at_predict_and_after_saving(tmp_path: Path):
     X, y, s = classes(300)
     rng = np.random.default_rng(5)

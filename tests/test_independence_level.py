@@ -6,7 +6,9 @@ The long study (2,000 draws in each of 18 settings) is marked slow; a short one 
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
@@ -103,3 +105,29 @@ def test_ties_do_not_raise_the_level() -> None:
         z, s = torch.randint(2, (2, n), generator=draw).double()
         rejected += permutation_test(z, s, Gaussian(1.0), Gaussian(1.0), resamples=99, random_state=index).rejected
     assert rejected <= stats.binom.ppf(0.999, draws, 0.05)
+
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "tests.md"
+
+
+def found(swings: int, n: int, draws: int) -> float:
+    """Share of samples rejected where the score swings along S; the draws of docs/tests.md."""
+    rejected = 0
+    for draw in range(draws):
+        random = np.random.default_rng([swings, n, draw])
+        s = random.random(n)
+        rejected += gamma_test(np.sin(2 * np.pi * swings * s) + random.standard_normal(n), s).rejected
+    return rejected / draws
+
+
+def test_fast_swings_are_hardly_ever_found() -> None:
+    assert found(1, 200, 15) == 1
+    assert found(8, 200, 15) <= 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "draws"), [(200, 100), (1000, 40)])
+def test_fast_swings_are_found_as_rarely_as_the_page_says(n: int, draws: int) -> None:
+    shares = next(line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(f"| {n:,} rows"))
+    for swings, share in zip((1, 2, 4, 8), shares.strip("| ").split(" | ")[1:], strict=True):
+        assert found(swings, n, draws) == pytest.approx(float(share), abs=1.01 / draws)  # one may be at the threshold

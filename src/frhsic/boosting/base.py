@@ -69,8 +69,9 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            Features. Missing values may stay, at predict too. Text and categories of a DataFrame are split as
-            categories; a level that no training row has counts as missing. Dates count as days.
+            Features. Missing values may stay, at predict too: a number that no training row lacks is put at its
+            median. Text and categories of a DataFrame are split as categories; a level that no training row has counts
+            as missing. Dates count as days.
         y : array of shape (n,)
             Target: labels of two classes, or numbers.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional

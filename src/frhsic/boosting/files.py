@@ -18,6 +18,7 @@ from frhsic.estimators.header import (
     items,
     labels,
     mapping,
+    number,
     of_type,
     one_of,
     optional,
@@ -47,7 +48,7 @@ HEADER = record(
                         "names": items(of_type(str, int, float), 1),
                         "levels": items(optional(items(of_type(str, int, float, bool))), 1),
                     },
-                    {"dates": items(of_type(str))},
+                    {"dates": items(of_type(str)), "medians": items(optional(number()))},
                 ),
             },
             {**dict.fromkeys(NAMES, items(of_type(str), 1)), "classes_": labels},
@@ -65,7 +66,7 @@ def header_of(model: BoostedParity) -> dict[str, Any]:
     learned: dict[str, Any] = {name: int(getattr(model, name)) for name in NUMBERS}
     learned |= {name: [str(label) for label in getattr(model, name)] for name in NAMES if hasattr(model, name)}
     columns = model.columns_
-    learned["columns_"] = {name: to_json(getattr(columns, name)) for name in ("names", "levels", "dates")}
+    learned["columns_"] = {name: to_json(getattr(columns, name)) for name in ("names", "levels", "dates", "medians")}
     if isinstance(model, estimators.BoostedParityClassifier):
         learned["classes_"] = labels_to_json(model.classes_)
     return {
@@ -90,14 +91,13 @@ def model_of(header: dict[str, Any], tensors: dict[str, Tensor]) -> BoostedParit
     learned = dict(header["learned"])
     columns = learned.pop("columns_")
     width = len(columns["names"])
-    if {len(columns["levels"]), learned["n_features_in_"], len(learned.get("feature_names_in_", columns["names"]))} != {
-        width
-    }:
+    counts = {len(columns["levels"]), len(columns.get("medians") or columns["names"]), learned["n_features_in_"]}
+    if counts | {len(learned.get("feature_names_in_", columns["names"]))} != {width}:
         raise InvalidHeaderError("the columns have different numbers in different places")
     model.columns_ = TreeColumns(
         tuple(columns["names"]),
         tuple(None if levels is None else tuple(levels) for levels in columns["levels"]),
-        tuple(columns.get("dates", ())),  # files of earlier versions have none
+        *(tuple(columns.get(name, ())) for name in ("dates", "medians")),  # files of earlier versions have none
     )
     classes = learned.pop("classes_", None)
     if isinstance(model, estimators.BoostedParityClassifier) != (classes is not None):
