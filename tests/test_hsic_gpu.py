@@ -1,7 +1,7 @@
 """GPU kernels of HSIC, in Triton's interpreter where there is no GPU: values, gradients and moments against float64.
 
 The interpreter is chosen when Triton is imported, so these tests run in a process of their own:
-``TRITON_INTERPRET=1 pytest tests/test_hsic_gpu.py``.
+``make kernels``, or ``TRITON_INTERPRET=1 pytest tests/test_hsic_gpu.py``.
 """
 
 from __future__ import annotations
@@ -295,7 +295,7 @@ def test_other_kernels_and_float64_rows_take_the_tiles(monkeypatch):
     monkeypatch.setattr(_gpu, "usable", lambda x: True)
     z, s = rows("gaussian")
     plain = hsic(z.double(), s.double(), HalfDistance(), Gaussian(1.0))
-    assert hsic(z, s, HalfDistance(), Gaussian(1.0)).double() == pytest.approx(float(plain), rel=1e-6)
+    assert float(hsic(z, s, HalfDistance(), Gaussian(1.0))) == pytest.approx(float(plain), rel=1e-6)
     assert hsic(z.double(), s.double(), Gaussian(6.0), per_column_gaussians(s)).dtype == torch.float64
 
 
