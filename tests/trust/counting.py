@@ -72,8 +72,8 @@ def rooms(report: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     return sums
 
 
-def reached(entries: Entries) -> list[str]:
-    """Return the paragraphs on what the tests reach of the library, lines and branches apart."""
+def reached(entries: Entries) -> str:
+    """Return the paragraph on what the tests reach of the library, lines and branches apart."""
     by_room = {name: total(entries, "coverage", name) for name in entries["coverage"]}
     shares, below = [], []
     for kind in ("lines", "branches"):
@@ -81,12 +81,12 @@ def reached(entries: Entries) -> list[str]:
         share = sum(some for some, _ in counts.values()) / sum(every for _, every in counts.values())
         low = sorted((some / every, name) for name, (some, every) in counts.items() if some / every < ENOUGH)
         shares.append(f"{kind} {share:.1%}")
-        below.append(f"{kind} " + (", ".join(f"{name} {share:.1%}" for share, name in low) or "none"))
-    return [
-        f"**Code that the tests reach**: {', '.join(shares)}. Rooms below {ENOUGH:.0%}: {'; '.join(below)}. Counted on a "
-        "machine without a GPU, where Triton's interpreter runs the kernels. CUDA graphs and the measuring of a GPU's "
-        "memory (`fleet/execution.py`) are not reached there.\n"
-    ]
+        below.append(f"{kind}: " + (", ".join(f"{name} {part:.1%}" for part, name in low) or "none"))
+    return (
+        f"**Code that the tests reach**: {', '.join(shares)}. Counted on a machine without a GPU, where Triton's "
+        "interpreter runs the kernels. CUDA graphs and the memory of a GPU (`fleet/execution.py`) are not reached there. "
+        f"Rooms below {ENOUGH:.0%}, {'; '.join(below)}.\n"
+    )
 
 
 def total(entries: Entries, section: str, subject: str) -> dict[str, int]:
@@ -133,7 +133,7 @@ def table(entries: Entries) -> str:
             lines.append(f"| {name} | {' | '.join(cells)} |")
         lines.append("")
     if "coverage" in entries:
-        lines += reached(entries)
+        lines.append(reached(entries))
     if "model files" in entries:
         lines += [
             "**Model files.**\n",
