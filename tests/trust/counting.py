@@ -83,9 +83,9 @@ def reached(entries: Entries) -> str:
         shares.append(f"{kind} {share:.1%}")
         below.append(f"{kind}: " + (", ".join(f"{name} {part:.1%}" for part, name in low) or "none"))
     return (
-        f"**Code that the tests reach**: {', '.join(shares)}. Counted on a machine without a GPU, where Triton's "
-        "interpreter runs the kernels. CUDA graphs and the memory of a GPU (`fleet/execution.py`) are not reached there. "
-        f"Rooms below {ENOUGH:.0%}, {'; '.join(below)}.\n"
+        f"**Code that the tests reach**: {', '.join(shares)}. Counted on a machine without a GPU, where "
+        "Triton's interpreter runs the kernels. Not reached there: CUDA graphs and the memory of a GPU "
+        f"(`fleet/execution.py`). Rooms below {ENOUGH:.0%}, {'; '.join(below)}.\n"
     )
 
 
