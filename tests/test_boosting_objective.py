@@ -269,4 +269,4 @@ def test_rows_that_do_not_fit_are_refused():
 def test_a_target_of_another_length_is_refused():
     loss = objective(np.arange(5.0), 1.0, "regression")
     with pytest.raises(ValueError, match=r"y has shape \(4,\) for 5 rows; pass one number for each"):
-        loss._inputs(np.zeros(5), np.zeros(4), None)
+        loss.summed(np.zeros(5), np.zeros(4))
