@@ -83,8 +83,8 @@ def reached(entries: Entries) -> str:
         shares.append(f"{kind} {share:.1%}")
         below.append(f"{kind}: " + (", ".join(f"{name} {part:.1%}" for part, name in low) or "none"))
     return (
-        f"**Code that the tests reach**: {', '.join(shares)}. Counted on a machine without a GPU, where "
-        "Triton's interpreter runs the kernels. Not reached there: CUDA graphs and the memory of a GPU "
+        f"**Code that the tests reach**: {', '.join(shares)}. Counted on a machine without a GPU, where Triton's "
+        "interpreter runs the kernels. What needs a GPU is not reached there, above all CUDA graphs "
         f"(`fleet/execution.py`). Rooms below {ENOUGH:.0%}, {'; '.join(below)}.\n"
     )
 
