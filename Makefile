@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
+TRITON := $(VENV)/triton
 
 # Python keeps compiled modules: processes that tests start need not compile the library again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all trust trust-page coverage verified docs lint types contract benchmark clean
+.PHONY: demo test test-all kernels trust trust-page coverage verified docs lint types contract benchmark clean
 
 demo: $(STAMP)
 	$(BIN)/frhsic demo
@@ -18,6 +19,13 @@ test: $(STAMP)
 
 test-all: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q -m ''
+
+# The kernels for a GPU, run by Triton's interpreter on the CPU. Triton (285 MB, Linux) is only on the path here.
+INTERPRETED := OMP_NUM_THREADS=1 TRITON_INTERPRET=1 PYTHONPATH=$(CURDIR)/$(TRITON) \
+	$(BIN)/python -m pytest -q tests/test_hsic_gpu.py
+
+kernels: $(TRITON)/.ready
+	$(INTERPRETED)
 
 # The same packages, each file compared with its hash before it is installed (torch apart).
 verified: $(STAMP)
@@ -37,10 +45,10 @@ trust: $(STAMP)
 trust-page: $(STAMP)
 	$(BIN)/python tests/trust/counting.py
 
-# Lines and branches that the tests reach; the share goes to docs/trust_counts.md.
-coverage: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q --cov --cov-report=term \
-		--cov-report=json:$(VENV)/coverage.json tests src/frhsic
+# Lines and branches that the tests and the interpreted kernels reach; the shares go to docs/trust_counts.md.
+coverage: $(STAMP) $(TRITON)/.ready
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q --cov --cov-report= tests src/frhsic
+	$(INTERPRETED) --cov --cov-append --cov-report=term --cov-report=json:$(VENV)/coverage.json
 	$(BIN)/python tests/trust/counting.py $(VENV)/coverage.json
 
 lint: $(STAMP)
@@ -60,6 +68,12 @@ $(STAMP): pyproject.toml paper/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "frhsic needs Python 3.11 or newer; set PYTHON=... to one")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]' -e paper
+	@touch $@
+
+$(TRITON)/.ready: kernels.txt | $(STAMP)
+	@rm -rf $(TRITON)
+	@$(BIN)/python -m pip install -q --require-hashes --no-deps --target $(TRITON) -r kernels.txt 2>$(TRITON).log || \
+		{ echo "Triton cannot be installed here: $$(tail -n 1 $(TRITON).log)" >&2; exit 1; }
 	@touch $@
 
 clean:

@@ -253,6 +253,15 @@ def test_devices_are_resolved_and_a_missing_gpu_is_said():
             _arrays.matrix([1.0], "x", device="cuda")
 
 
+def test_devices_of_other_kinds_and_gpus_beyond_the_last_are_refused():
+    with pytest.raises(ValueError, match="device='mps' is not supported; pass 'auto', 'cpu' or 'cuda'"):
+        _arrays.resolve_device("mps")
+    with pytest.raises(
+        ValueError, match=f"device='cuda:99' was asked for, but there are {torch.cuda.device_count()} GPUs"
+    ):
+        _arrays.resolve_device("cuda:99")
+
+
 def test_names_are_kept_for_messages():
     assert _arrays.array_name(pd.Series([1.0], name="age"), "s") == "age"
     assert _arrays.array_name([1.0], "s") == "s"

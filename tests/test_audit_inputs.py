@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from frhsic.auditing import Audit, Settings, audit
@@ -165,6 +167,28 @@ def test_messages_use_the_words_of_the_caller(change: dict[str, Any], error: typ
         audit(**({"z": data["risk"], "s": data["age"], "settings": QUICK} | change))
     with pytest.raises(ValueError, match="an audit needs at least 20 rows; 5 came"):
         audit(data["risk"].head(), data["age"].head(), settings=QUICK)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda y: y.to_frame(),
+        lambda y: pl.Series(y.to_numpy()),
+        lambda y: torch.tensor(y.to_numpy()),
+        lambda y: y.to_numpy()[:, None],
+        lambda y: y.tolist(),
+    ],
+    ids=["frame", "polars", "tensor", "one column", "list"],
+)
+def test_every_kind_of_target_is_taken(kind: Any):
+    data = people()
+    given = Outcome.of(kind(data["late"]), len(data), "late", None, None)
+    np.testing.assert_array_equal(given.codes, data["late"])
+
+
+def test_a_target_of_two_columns_is_refused():
+    with pytest.raises(ValueError, match=r"y has shape \(400, 2\); pass one column"):
+        audit(people()["risk"], people()["age"], np.zeros((400, 2)), settings=QUICK)
 
 
 def test_tables_of_pyarrow_are_audited():

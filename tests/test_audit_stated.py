@@ -17,6 +17,7 @@ import frhsic.auditing
 import report_samples as samples
 from frhsic.auditing import Audit, Context, Limit, LimitCheck, Settings, audit, audit_schema, drift
 from frhsic.auditing.scores import qualities, score_quantiles
+from frhsic.auditing.stated import checked, limits_of
 from frhsic.intervals import Interval
 from frhsic.parity import quantile_gap
 
@@ -126,6 +127,14 @@ def test_an_audit_that_was_written_before_these_limits_is_read(audited):
     assert Audit.from_json(json.dumps(earlier)) == audited
 
 
+def test_a_number_without_an_interval_cannot_be_limited(audited):
+    (attribute,) = audited.attributes
+    gap = replace(attribute.all_rows["gdp"], interval=None, no_interval="too few rows")
+    bare = replace(attribute, all_rows=replace(attribute.all_rows, numbers=(gap,)))
+    with pytest.raises(ValueError, match=f"the limit of gdp cannot be checked for {attribute.name}: too few rows"):
+        checked(bare, limits_of("gdp=0.1")[0], None)
+
+
 def test_a_share_of_a_base_rate_that_is_not_positive_is_refused():
     chance, age, _ = loans(200)
     with pytest.raises(ValueError, match="not above 0 here"):
@@ -146,6 +155,13 @@ def test_quality_is_that_of_the_definition_beside_a_constant():
     other = next(qualities(scores, 3 * y + scores, None))
     assert (other.key, other.value) == ("squared_error", pytest.approx(np.mean(9 * y)))
     assert other.constant == pytest.approx(np.var(3 * y + scores))
+
+
+@pytest.mark.parametrize("only", [0.0, 1.0])
+def test_the_quality_where_only_one_outcome_came_has_no_rates_and_no_order(only: float):
+    found = {one.key: one.value for one in qualities(np.array([0.2, 0.4, 0.9]), np.full(3, only), 0.5)}
+    assert found.keys() == {"accuracy", "calibration_error"}
+    assert found["accuracy"] == pytest.approx(1 / 3 if only else 2 / 3)
 
 
 def test_the_quality_of_a_constant_score_is_the_constants_own():
@@ -208,6 +224,17 @@ def test_drift_joins_the_ends_of_intervals_that_face_each_other():
     assert change.high == pytest.approx(0.1 + 1.959964 * math.hypot(0.03, 0.04))  # the end at 0 was cut off
     (back,) = drift(before, after)
     assert (back.pvalue, back.low, back.high) == pytest.approx((change.pvalue, -change.high, -change.low))
+
+
+def test_drift_of_a_gap_without_an_interval_takes_its_standard_error():
+    def bare(found: Audit) -> Audit:
+        (attribute,) = found.attributes
+        gap = replace(attribute.all_rows.numbers[0], interval=None, no_interval="none")
+        return replace(found, attributes=(replace(attribute, all_rows=replace(attribute.all_rows, numbers=(gap,))),))
+
+    whole = with_gap(0.09, 0.03, "age"), with_gap(0.02, 0.04, "age")
+    (change,), (expected,) = drift(*map(bare, whole)), drift(*whole)
+    assert (change.low, change.high, change.pvalue) == pytest.approx((expected.low, expected.high, expected.pvalue))
 
 
 def test_drift_is_adjusted_for_the_number_of_attributes():

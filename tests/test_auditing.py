@@ -24,7 +24,7 @@ from frhsic.dependence import (
 )
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
 from frhsic.intervals import subsample
-from frhsic.kernels import Gaussian, gaussian_at_median
+from frhsic.kernels import Gaussian, Laplacian, gaussian_at_median
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean, quantile_gap, standardized_gdp
 from frhsic.probes import cross_fitted_scores
 from frhsic.sentences import LABELS
@@ -278,6 +278,8 @@ def test_without_scores_or_target_the_gap_is_left_out_and_says_why():
     }
     with pytest.raises(KeyError, match="there are no scores"):
         found["age"].all_rows["gdp"]
+    with pytest.raises(KeyError, match="quantile_gap was not computed: there are no scores"):
+        found["age"].all_rows["quantile_gap"]
     assert found["age"].no_positives == "no target was given."
 
 
@@ -335,12 +337,16 @@ def test_a_document_that_is_wrong_says_where():
         ({"rows": {"given": 1}}, "Audit.rows lacks 'dropped'"),
         ({"attributes": {}}, "Audit.attributes is dict; a list was expected"),
         ({"settings": {"a": None}}, "Audit.settings.a is null"),
+        ({"settings": []}, "Audit.settings is list; an object was expected"),
     ):
         with pytest.raises(ValueError, match=message):
             Audit.from_dict(plain | change)
     deep = json.loads(json.dumps(plain))
     deep["attributes"][0]["all_rows"]["numbers"][0]["value"] = "high"
     with pytest.raises(ValueError, match=r"Audit.attributes\[0\].all_rows.numbers\[0\].value is str 'high'"):
+        Audit.from_dict(deep)
+    deep["attributes"][0]["all_rows"]["numbers"][0]["value"] = math.inf
+    with pytest.raises(ValueError, match=r"numbers\[0\].value is inf; a finite number was expected"):
         Audit.from_dict(deep)
     with pytest.raises(ValueError, match="format is None"):
         Audit.from_dict([])
@@ -461,6 +467,57 @@ def test_the_caller_gives_the_kernels():
         float(hsic_unbiased(z[rows], age.to_numpy()[rows], Gaussian(0.3), kernel)), rel=1e-9
     )
     assert (number.settings["kernel on s"], number.settings["bandwidth on s"]) == (repr(kernel), "given")
+    assert float(number) == number.value
+
+
+def test_certificates_are_for_gaussian_kernels():
+    z, age, _ = table(300)
+    given = audit(z, age, settings=replace(QUICK, kernel_z=Laplacian(0.3)))["age"]
+    assert given.certificates == ()
+    assert audit(z, age, settings=QUICK)["age"].certificates
+
+
+def test_scores_that_are_constant_under_a_given_kernel_leave_its_statistics_out():
+    _, age, _ = table(300)
+    numbers = audit(np.full(300, 0.4), age, settings=replace(QUICK, kernel_z=Gaussian(1.0)))["age"].all_rows
+    for key in ("hsic", "hsic_effect", "kernel_hgr", "eipm"):
+        with pytest.raises(KeyError, match=rf"{key} was not computed: z or s is constant under its kernel, Gaussian\("):
+            numbers[key]
+    assert numbers["distance_correlation"].value == 0
+
+
+def test_an_attribute_that_is_constant_in_the_rows_that_were_drawn_leaves_numbers_out():
+    z, _, _ = table(700)
+    drawn = np.union1d(*(subsample(700, 100, QUICK.generator(part)) for part in (1, 4)))
+    s = np.zeros(700)
+    s[np.setdiff1d(np.arange(700), drawn)[0]] = 1.0
+    found = audit(z, s, settings=replace(QUICK, max_rows=100, probe_rows=100))
+    numbers = found["s"].all_rows
+    for keys, argument in (
+        (("distance_correlation", "mutual_information"), "max_rows"),
+        (("probe_linear", "probe_trees"), "probe_rows"),
+    ):
+        for key in keys:
+            with pytest.raises(KeyError, match=f"s is constant in the 100 rows that were drawn; raise {argument}"):
+                numbers[key]
+    assert found["s"].finding.startswith("The score is not seen to move with s")
+    assert {row.key for row in found["s"].all_rows.numbers} >= {"gdp", "correlation_ratio"}
+
+
+def test_a_test_of_separation_hands_its_caution_on():
+    """Too many oscillations for the regressions, as in the test of the test."""
+    rng = np.random.default_rng(0)
+    y = rng.uniform(size=150)
+    z, s = np.sin(190 * y) + 0.1 * rng.normal(size=(2, 150))
+    number = audit(z, s, y, settings=QUICK)["s"].all_rows["separation"]
+    assert "may be too small" in number.settings["caution"]
+
+
+def test_an_attribute_that_is_constant_among_the_favoured_has_no_equal_opportunity():
+    z, _, _ = table(300)
+    s = np.repeat([0.0, 1.0, 2.0], 100)
+    found = audit(z, s, (s == 1).astype(float), settings=QUICK, target_name="old")
+    assert found["s"].no_positives == "s is constant among the rows with old = 1."
 
 
 def test_units_of_the_columns_do_not_matter():

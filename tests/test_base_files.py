@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from estimator_samples import QUICK, biased
 from frhsic import load, save
 from frhsic.estimators import BoostedTreesClassifier, ParityClassifier, ParityRegressor, describe
+from frhsic.estimators.base_files import LoadedBooster
 
 SHORT = {**QUICK, "epochs": 2}
 
@@ -85,6 +86,25 @@ def test_a_frozen_base_stays_frozen(tmp_path: Path):
 
 def score_of(X: Any) -> Any:
     return np.asarray(X)[:, 1]
+
+
+def test_a_loaded_base_gives_all_rows_the_scores_of_the_deployed_model(tmp_path: Path):
+    """Out-of-fold scores are not saved."""
+    X, _, _ = fitted_on("labels")
+    model = based(LogisticRegression())
+    save(model, tmp_path / "model")
+    base = load(tmp_path / "model").base_
+    encoded = model.feature_encoding_(X)
+    np.testing.assert_array_equal(base.again(X, encoded), base(X))
+    assert not np.allclose(model.base_.again(X, encoded), base(X), atol=1e-3)
+
+
+def test_a_booster_of_other_classes_is_refused():
+    model = estimator_of("lightgbm", "LGBMClassifier", n_estimators=2, n_jobs=1, verbose=-1)
+    X, y, _ = fitted_on("three labels")
+    text = model.fit(X, y).booster_.model_to_string()
+    with pytest.raises(ValueError, match="the base has 3 outputs, not 1"):
+        LoadedBooster(text, np.arange(2))
 
 
 def test_a_function_is_passed_again(tmp_path: Path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from estimator_samples import QUICK, biased, people
 from frhsic import audit, select_weight, transfer
@@ -30,6 +33,7 @@ from frhsic.estimators import (
     ParityRegressor,
     fit_path,
 )
+from frhsic.estimators.base_scores import raw_scores
 from frhsic.estimators.bases import BaseRows, fitted_base, scaled
 from frhsic.estimators.folds import dealt
 from frhsic.estimators.published import PUBLISHED
@@ -366,6 +370,16 @@ def test_a_base_that_needs_the_attribute_to_predict_is_refused(base: Any):
         ParityClassifier(base=base, **SHORT).fit(X, y, sensitive_features=s)
 
 
+class FitsWithS(LogisticRegression):
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Any:
+        return super().fit(X, y)
+
+
+class OddProbabilities:
+    def predict_proba(self, X: Any) -> np.ndarray:
+        return np.full((len(X), 3), 1 / 3)
+
+
 @pytest.mark.parametrize(
     ("base", "said"),
     [
@@ -375,12 +389,90 @@ def test_a_base_that_needs_the_attribute_to_predict_is_refused(base: Any):
         (LinearRegression(), "which is no classifier"),
         (lambda X: np.full(len(X), np.nan), "not finite"),
         (FrozenEstimator(LogisticRegression().fit([[0.0, 0, 0], [1, 1, 1]], ["no", "yes"])), "same labels"),
+        (FitsWithS(), "needs sensitive_features to fit, which a base never sees"),
+        (OddProbabilities(), "base OddProbabilities gives 3 columns; y has 2 classes"),
     ],
 )
 def test_a_base_that_cannot_be_used_is_refused(base: Any, said: str):
     X, y, s = biased(60)
     with pytest.raises(ValueError, match=said):
         ParityClassifier(base=base, **SHORT).fit(X, y, sensitive_features=s)
+
+
+def test_a_base_that_gives_labels_of_text_is_refused():
+    X, y, s = biased(60)
+    with pytest.raises(TypeError, match="gives no numbers but 'yes'; pass a model with predict_proba"):
+        ParityClassifier(base=lambda X: np.full(len(X), "yes"), **SHORT).fit(X, y, sensitive_features=s)
+
+
+def test_a_base_that_gives_other_columns_later_is_refused():
+    X, y, s = biased(60)
+    model = ParityClassifier(base=lambda X: X[:, : 1 + (len(X) < 60)], **SHORT).fit(X, y, sensitive_features=s)
+    with pytest.raises(ValueError, match="the base gives 2 columns of scores, and was fitted with 1"):
+        model.predict(X[:5])
+
+
+def test_margins_are_scores_too():
+    X, y, s = biased(120)
+    model = ParityClassifier(base=LinearSVC(random_state=0), **SHORT).fit(X, y, sensitive_features=s)
+    margins = model.base_.model.decision_function(X)[:, None]
+    np.testing.assert_allclose(model.base_(X), scaled(margins, model.base_.center, model.base_.spread))
+    assert model.base_performance_.score > 0.7
+
+
+def test_margins_of_two_of_three_classes_leave_the_third_behind_them():
+    X, _, _ = biased(90)
+    y = np.digitize(X[:, 1], [-0.5, 0.5])
+    two = LinearSVC(random_state=0).fit(X[y < 2], y[y < 2])
+    scores = raw_scores(two, X, np.arange(3)).values
+    np.testing.assert_allclose(scores[:, 1] - scores[:, 0], two.decision_function(X))
+    assert (scores[:, 2] <= scores[:, :2].min(axis=1)).all()
+
+
+def test_whether_a_frozen_base_leaks_is_checked_only_where_it_can_be(caplog: pytest.LogCaptureFixture):
+    X, y, s = biased(120)
+    with warnings.catch_warnings(action="error"):
+        margins = FrozenEstimator(LinearSVC(random_state=0).fit(X, y))  # no log-odds, so no loss
+        assert ParityClassifier(base=margins, **SHORT).fit(X, y, sensitive_features=s).base_performance_.score > 0.7
+        with caplog.at_level(logging.INFO, "frhsic"):
+            ParityClassifier(base=FrozenEstimator(FittedOnce().fit(X, y)), **SHORT).fit(X, y, sensitive_features=s)
+    assert "whether the frozen base leaks y could not be checked: once is enough" in caplog.text
+
+
+class FittedOnce(LogisticRegression):
+    def fit(self, X: Any, y: Any) -> Any:
+        if len(X) < 120:
+            raise ValueError("once is enough")
+        return super().fit(X, y)
+
+
+def test_few_rows_cannot_be_dealt_into_folds():
+    X, _, s = biased(60)
+    with pytest.raises(ValueError, match="X has 3 rows; a base needs 4 to be fitted out of fold"):
+        ParityRegressor(base=Ridge(), **SHORT).fit(X[:3], X[:3, 1], sensitive_features=s[:3])
+
+
+def test_trees_that_the_library_stores_in_another_way_are_an_error(monkeypatch: pytest.MonkeyPatch):
+    X, y, _ = biased(120)
+    call = Trees.__call__
+    monkeypatch.setattr(Trees, "__call__", lambda trees, x: call(trees, x) + 1)
+    with pytest.raises(RuntimeError, match="the trees of this version of scikit-learn are stored in a way"):
+        BoostedTreesClassifier(n_iter=2).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"baseline": np.zeros(0)}, "the trees have no baseline"),
+        ({"baseline": np.array([np.nan])}, "the trees hold values that are not finite"),
+    ],
+)
+def test_arrays_of_trees_that_are_wrong_are_refused(change: dict[str, Any], said: str):
+    X, y, _ = biased(120)
+    trees = BoostedTreesClassifier(n_iter=2).fit(X, y).trees_
+    trees.check(3)
+    with pytest.raises(ValueError, match=said):
+        replace(trees, **change).check(3)
 
 
 def test_an_encoder_uses_a_base_only_with_a_target():

@@ -35,6 +35,7 @@ from frhsic.boosting import (
 from frhsic.cli import app
 from frhsic.estimators import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning, describe
 from frhsic.parity import gdp, standardized_gdp
+from frhsic.tables import BandedAttributeWarning
 
 ONE: dict[str, Any] = {"n_jobs": 1, "random_state": 0}
 PLAIN: dict[str, Any] = {"num_threads": 1, "deterministic": True, "force_row_wise": True, "verbosity": -1}
@@ -318,6 +319,34 @@ def test_without_attributes_there_is_a_warning_and_no_penalty():
     np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
 
 
+def test_without_attributes_and_penalty_there_is_no_warning():
+    X, y, _ = classes(100)
+    with warnings.catch_warnings(action="error"):
+        model = BoostedParityClassifier(penalty_weight=0, **ONE).fit(X, y)
+    assert not hasattr(model, "sensitive_names_in_")
+
+
+def test_bands_are_taken_at_their_middle_and_said_to_be():
+    X, y, s = classes(200)
+    low = s // 10 * 10
+    bands = pd.Series([f"{start:.0f}-{start + 10:.0f}" for start in low], name="age")
+    with pytest.warns(BandedAttributeWarning, match="'age' holds bands, which are taken at their mid-points"):
+        model = BoostedParityClassifier(**ONE).fit(X, y, sensitive_features=bands)
+    np.testing.assert_array_equal(
+        model.predict_proba(X), BoostedParityClassifier(**ONE).fit(X, y, sensitive_features=low + 5).predict_proba(X)
+    )
+
+
+def test_an_array_in_place_of_a_table_with_text_is_refused():
+    X, y, s = classes(100)
+    model = BoostedParityClassifier(**ONE).fit(X, y, sensitive_features=s)
+    with (
+        warnings.catch_warnings(action="ignore"),  # of names that X has not
+        pytest.raises(TypeError, match="X is an array; the training rows were a table with text, categories or dates"),
+    ):
+        model.predict(np.zeros((3, 4)))
+
+
 def test_few_rows_are_trained_without_early_stopping():
     X, y, _ = classes(60)
     model = BoostedParityClassifier(**ONE).fit(X, y, sensitive_features=np.r_[np.zeros(59), 1.0])
@@ -335,6 +364,8 @@ def test_bad_input_is_refused_and_leaves_the_model_as_it_was():
         ({"sensitive_features": s[1:]}, ValueError, "lengths differ"),
         ({"sensitive_features": np.ones(200)}, ValueError, "in every row"),
         ({"y": y[1:]}, ValueError, "lengths differ"),
+        ({"X": X.head(1), "y": y[:1], "sensitive_features": s[:1]}, ValueError, "at least two rows are needed"),
+        ({"X": X[["test"]] * 0}, ValueError, "no column of X has two different values"),
     ]
     for change, kind, message in bad:
         with pytest.raises(kind, match=message):

@@ -264,3 +264,9 @@ def test_rows_that_do_not_fit_are_refused():
     for weights in ([0.0, 0.0, 0.0], [1.0, -1.0, 1.0], [1.0, 1.0]):
         with pytest.raises(ValueError, match="sample_weight"):
             penalized.value([0.0, 1.0, 2.0], [0, 1, 1], weights)
+
+
+def test_a_target_of_another_length_is_refused():
+    loss = objective(np.arange(5.0), 1.0, "regression")
+    with pytest.raises(ValueError, match=r"y has shape \(4,\) for 5 rows; pass one number for each"):
+        loss.summed(np.zeros(5), np.zeros(4))

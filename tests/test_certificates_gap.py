@@ -27,6 +27,7 @@ from frhsic.certificates import (
     directions,
     gdp_certificate,
 )
+from frhsic.certificates.directions import count_directions
 from frhsic.dependence.grams import centered, hsic_biased
 from frhsic.kernels import Gaussian, Kernel, Laplacian, Linear
 from frhsic.parity import gdp
@@ -362,3 +363,19 @@ def test_no_matrix_of_all_pairs_is_held() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(found.stdout) < 200
+
+
+def test_scores_of_other_rows_are_refused() -> None:
+    case = instance(0)
+    certificate = gdp_certificate(case.z, case.s, kernel_z=Gaussian(1.0), kernel_s=Gaussian(1.0))
+    with pytest.raises(ValueError, match=f"3 scores were given for {len(case.z)} rows"):
+        certificate.gap(np.zeros(3))
+
+
+def test_a_bound_on_an_unknown_quantity_has_no_tightness() -> None:
+    assert Certificate(value=0.5, bounds="a gap").tightness is None
+
+
+def test_a_kernel_that_does_not_tell_the_values_apart_has_no_directions() -> None:
+    with pytest.raises(ValueError, match="the centred Gram matrix of s is zero: its kernel does not tell its values"):
+        count_directions(torch.zeros(4), 0.0, NumericalRank(), error=0.0, what="s")

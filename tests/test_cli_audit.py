@@ -1,6 +1,7 @@
 """`frhsic audit` as a user meets it: what it reads, what it refuses, what it prints, how it exits."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 from frhsic.auditing import Audit
 from frhsic.cli import app
 from frhsic.dependence import distance_correlation_unbiased
+from frhsic.formatting import figure
 from frhsic.parity import gdp
 from frhsic.tables import Derived, column_names, files, read_numbers
 
@@ -176,6 +178,11 @@ def test_a_text_target_becomes_0_and_1_by_its_positive_value(folder):
         (["people.csv", "-s", "age"], "say what to audit"),
         (["people.csv", "-s", "age", "--score", "score", "--model", "m"], "brings its own scores"),
         (["people.csv", "-s", "age", "--score", "score", "--positive", "1"], "pass --target too"),
+        (["people.csv", "-s", "age", "--score", "score", "--favourable", "1"], "--favourable says which value of the"),
+        (
+            ["people.csv", "-s", "age", "-s", "hours", "--score", "score", "--at", "30", "--at", "hours=40"],
+            "--at is given with and without the name of an attribute",
+        ),
         (["people.csv", "-s", "age", "--score", "score", "--at", "x"], "pass a number, or NAME=NUMBER"),
         (["people.csv", "-s", "age", "--score", "score", "--at", "agee=30"], "Did you mean 'age'?"),
         (["people.csv", "-s", "age", "--score", "score", "--at", "300"], "at=300 lies outside the data"),
@@ -208,6 +215,13 @@ def test_a_finding_above_its_limit_exits_with_1_and_says_which(folder, monkeypat
     assert Audit.from_json(result.stdout)["age"].all_rows["gdp"].value > 0.01
 
 
+def test_a_limit_on_a_number_that_was_not_computed_is_an_error(folder):
+    asked = ["-s", "age", "--embedding", "z_*", "--max-rows", "100", "--json", "--fail-above", "gdp=1"]
+    result = run(app, ["audit", str(folder / "people.csv"), *asked])
+    assert result.exit_code == 2
+    assert "--fail-above gdp=1 cannot be checked for age: gdp was not computed" in result.stderr
+
+
 def test_off_a_terminal_the_path_of_the_report_is_all_that_is_printed(folder, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     asked = ["-s", "age", "--score", "score", "--max-rows", "100", "--fail-above", "gdp=1"]
@@ -215,6 +229,24 @@ def test_off_a_terminal_the_path_of_the_report_is_all_that_is_printed(folder, tm
         app(["audit", str(folder / "people.csv"), *asked])
     assert (ended.value.code, *capfd.readouterr()) == (0, "frhsic-report.html\n", "")
     assert (tmp_path / "frhsic-report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_on_a_terminal_the_finding_and_the_numbers_are_shown(folder, tmp_path, monkeypatch):
+    for name, value in (("FORCE_COLOR", "1"), ("NO_COLOR", "1"), ("COLUMNS", "200"), ("TERM", "xterm")):
+        monkeypatch.setenv(name, value)
+    out = tmp_path / "report.html"
+    asked = ["-s", "age", "--score", "score", "--max-rows", "100", "-o", str(out)]
+    result = run(app, ["audit", str(folder / "people.csv"), *asked])
+    assert result.exit_code == 0, result.stderr
+    data = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(1)
+    age = Audit.from_dict(json.loads(data)["audit"])["age"]
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout)
+    assert " ".join(age.finding.split()) in " ".join(shown.split())
+    for number in age.all_rows.numbers:
+        (line,) = [line for line in shown.splitlines() if f"│ {number.label} " in line]
+        ends = "-" if number.interval is None else f"{figure(number.interval.low)} to {figure(number.interval.high)}"
+        assert [cell.strip() for cell in line.split("│")[2:4]] == [figure(number.value), ends]
+    assert shown.endswith(f"report: {out}\n")
 
 
 def test_an_embedding_with_two_attributes_and_a_head(folder):
@@ -274,7 +306,7 @@ def test_rows_that_lack_a_required_feature_are_dropped_and_none_is_a_level(tmp_p
 
 
 def test_a_model_that_cannot_be_applied_says_why(folder, fitted, monkeypatch):
-    from frhsic.estimators import ParityEncoder, ParityRegressor
+    from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor
 
     _, X = fitted
     asked = ["audit", "people.csv", "-s", "age", "--model", "other.frhsic"]
@@ -287,6 +319,9 @@ def test_a_model_that_cannot_be_applied_says_why(folder, fitted, monkeypatch):
     encoder = ParityEncoder(epochs=1, random_state=0).fit(elsewhere, sensitive_features=data["age"])
     encoder.save(folder / "other.frhsic")
     assert "no column 'hoursx'. Did you mean 'hours'?" in run(app, asked).stderr
+    three = ParityClassifier(epochs=1, random_state=0).fit(X, np.arange(len(X)) % 3, sensitive_features=data["age"])
+    three.save(folder / "other.frhsic")
+    assert "tells 3 classes apart; an audit is of one score" in run(app, asked).stderr
     (folder / "other.frhsic").write_bytes(b"nonsense")
     assert run(app, asked).exit_code == 2
 

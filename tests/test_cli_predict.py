@@ -11,7 +11,7 @@ from estimator_samples import QUICK, people
 from frhsic import load, save
 from frhsic.cli import app
 from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor
-from frhsic.tables import files
+from frhsic.tables import Number, TableEncoding, files
 from frhsic.transport import ScoreTransport
 
 run = CliRunner().invoke
@@ -103,10 +103,41 @@ def test_rows_that_lack_a_value_are_scored_as_the_model_scores_them(place, tmp_p
     assert "lack a value" not in result.stderr
 
 
+def test_rows_without_a_value_that_an_old_model_needs_have_empty_fields(place, tmp_path):
+    """Models of the first version take no missing numbers."""
+    model, X = load(place / "model"), features(place)
+    old = [Number(c.name, 0.0, 60.0) if c.name == "hours" else c for c in model.feature_encoding_.columns]
+    model.feature_encoding_ = TableEncoding(tuple(old))
+    save(model, tmp_path / "old")
+    X.assign(hours=X["hours"].where(np.arange(len(X)) != 3), age=1.0).to_csv(tmp_path / "gaps.csv", index=False)
+    out = tmp_path / "scores.csv"
+    result = run(app, ["predict", str(tmp_path / "old"), str(tmp_path / "gaps.csv"), "-o", str(out)])
+    assert (result.exit_code, result.stderr) == (
+        0,
+        "frhsic: 1 of 200 rows lack a value that the model needs; no score.\n",
+    )
+    scores = pd.read_csv(out)
+    assert scores.isna().all(axis=1).tolist() == [row == 3 for row in range(200)]
+    assert np.allclose(scores["score"].drop(3), model.predict_proba(X.drop(3))[:, 1], atol=1e-6)
+
+
+def test_boosted_trees_score_the_rows_of_a_table(place, tmp_path):
+    pytest.importorskip("lightgbm")
+    from frhsic.boosting import BoostedParityRegressor
+
+    X = features(place)
+    model = BoostedParityRegressor(penalty_weight=0, n_jobs=1, random_state=0).fit(X, X["hours"] * 2.0)
+    save(model, tmp_path / "trees")
+    out = tmp_path / "scores.csv"
+    assert run(app, ["predict", str(tmp_path / "trees"), str(place / "new.csv"), "-o", str(out)]).exit_code == 0
+    assert np.allclose(pd.read_csv(out)["predicted"], model.predict(X), rtol=1e-6)
+
+
 def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "few.csv").write_text("hours,owner\n1,True\n")
     (tmp_path / "none.csv").write_text("hours,job,owner,size\n")
+    (tmp_path / "taken.csv").write_text("hours,job,owner,size,score\n1,cook,True,1,2\n")
     new = str(place / "new.csv")
     for arguments, message in (
         (
@@ -115,6 +146,7 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
         ),
         ([str(place / "model"), "none.csv"], "has a header and no rows"),
         ([str(place / "model"), new, "--keep", "idd"], "'idd'"),
+        ([str(place / "model"), "taken.csv", "--keep", "score"], "--keep score: a column of this name is written"),
         ([str(place / "model"), "few.csv", "-o", "few.csv"], "would overwrite the table"),
         (["missing", new], "there is no saved model 'missing'"),
         ([str(place / "nameless"), new], "without column names"),
@@ -125,4 +157,4 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
         assert result.exit_code == 2, arguments
         assert message in result.stderr
         assert result.stderr.startswith("frhsic predict: ")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["few.csv", "none.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["few.csv", "none.csv", "taken.csv"]

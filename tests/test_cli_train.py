@@ -392,6 +392,7 @@ def test_bad_input_exits_with_2_and_one_message(folder, monkeypatch, tmp_path, c
     ("arguments", "message"),
     [
         (["train", "--weight", "-1"], "--weight is -1"),
+        (["train", "--model", "forest"], "--model is 'forest'; pass encoder or boosting"),
         (["train", "--out", "nowhere/model"], "the folder 'nowhere' of the model is not there"),
         (["train", "--out", "people.csv"], "would overwrite the table"),
         (["train", "--out", "same.html", "--report", "same.html"], "would be the same file"),
@@ -560,6 +561,26 @@ def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(mo
     assert lines[-1] == f"report: {out}"
     text = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(1)
     assert any("shortened run" in warning for warning in json.loads(text)["audit"]["remarks"])
+
+
+@pytest.mark.parametrize("rows", [None, 20_000])
+def test_a_demo_of_all_rows_and_epochs_is_not_said_to_be_shortened(rows, monkeypatch):
+    monkeypatch.setattr("frhsic.datasets.load_dataset", unavailable)
+    whole = demo_module._data(rows, None, 0)
+    assert len(whole.X) == 20_000
+    assert not any("shortened" in note for note in whole.notes)
+    assert "This is a shortened run: 20,000 of 20,000 rows and few epochs" in demo_module._data(rows, 3, 0).notes[-1]
+
+
+def test_the_demo_on_a_terminal_shows_what_a_sweep_shows(monkeypatch, capsys, tmp_path):
+    console = Console(force_terminal=True, width=200, color_system=None)
+    monkeypatch.setattr(_terminal, "console", lambda: console)
+    found, files = outcome("age"), {"report": tmp_path / "report.html"}
+    demo_module._print(found, files)
+    shown = capsys.readouterr().out
+    _training.show(found, files)
+    assert shown == capsys.readouterr().out
+    assert "GDP of age" in shown
 
 
 def test_help_teaches_with_examples_and_names_every_penalty():

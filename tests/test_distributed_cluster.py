@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from frhsic import distributed
 from frhsic.auditing import Settings
 from frhsic.cli import app
-from frhsic.distributed.files import read_files, table_files
+from frhsic.distributed.files import file_columns, read_files, table_files
 from frhsic.parity import gdp
 from workers_that_die import dying_worker
 
@@ -123,3 +123,37 @@ def test_files_of_different_schemas_are_read_or_told(tmp_path):
     frame.to_csv(tmp_path / "d.csv")
     with pytest.raises(ValueError, match="pass Parquet or CSV alone"):
         table_files(str(tmp_path / "*"))
+
+
+@pytest.mark.parametrize(("ending", "separator"), [("csv", ","), ("tsv", "\t")])
+def test_text_files_are_read(ending, separator, tmp_path):
+    frame = pd.DataFrame({"age": [30, 40, 50, 60], "p": [0.1, 0.2, 0.3, 0.4], "job": list("abcd")})
+    for number, part in enumerate((frame[:2], frame[2:])):
+        part.to_csv(tmp_path / f"part-{number}.{ending}", sep=separator, index=False)
+    paths = table_files(str(tmp_path / f"part-*.{ending}"))
+    assert file_columns(paths[0]) == ["age", "p", "job"]
+    read = read_files(paths, ["p", "age"]).compute(scheduler="sync").reset_index(drop=True)
+    pd.testing.assert_frame_equal(read[["age", "p"]], frame[["age", "p"]])
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--model", "m.frhsic"], "--model is not applied on a cluster; write its scores by frhsic predict"),
+        (["--score", "p", "--delimiter", ";"], "--delimiter and --decimal are not used with --scheduler"),
+        (["--embedding", "age"], "--embedding matches only the sensitive attribute or the target"),
+    ],
+)
+def test_what_a_cluster_does_not_do_is_told(more, said, tmp_path):
+    pd.DataFrame({"age": [30.0], "p": [0.1]}).to_parquet(tmp_path / "t.parquet")
+    result = CliRunner().invoke(
+        app, ["audit", str(tmp_path / "t.parquet"), "-s", "age", "--scheduler", "local:1", "--json", *more]
+    )
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_a_cluster_on_this_machine_has_the_workers_that_were_asked_for():
+    with distributed.cluster("local:1") as client:
+        assert len(client.scheduler_info()["workers"]) == 1
+        assert client.submit(sum, [1, 2]).result() == 3

@@ -4,9 +4,10 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import roc_auc_score
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import r2_score, roc_auc_score
 
-from frhsic import ParityClassifier, distributed
+from frhsic import ParityClassifier, ParityRegressor, distributed
 from frhsic.selection.fitting import Fitting
 
 dask = pytest.importorskip("dask")
@@ -43,6 +44,20 @@ def test_partitions_train_one_model_with_one_encoding():
     assert 400 < sizes[0] < 600
     with pytest.raises(ValueError, match="no column 'wage'"):
         distributed.fit(estimator, parts, target="wage", sensitive="age")
+    with pytest.raises(TypeError, match="estimator is LinearRegression; pass a ParityClassifier"):
+        distributed.fit(LinearRegression(), parts, target="paid", sensitive="age")
+    nobody = dd.from_pandas(frame.assign(paid=None), npartitions=2)
+    with pytest.raises(ValueError, match="no row has the target 'paid'; there is nothing to train on"):
+        distributed.fit(estimator, nobody, target="paid", sensitive="age")
+
+
+def test_partitions_train_a_regression():
+    frame = table(600).assign(years=lambda rows: rows["seniority"] + 1)
+    parts, columns = dd.from_pandas(frame, npartitions=2), ["skill", "years"]
+    estimator = ParityRegressor(base=None, penalty_weight=0.0, batch_size=64, learning_rate=1e-2, random_state=0)
+    with dask.config.set(scheduler="sync"):
+        model = distributed.fit(estimator, parts, target="seniority", sensitive="age", columns=columns, epochs=5)
+    assert r2_score(frame["seniority"], model.predict(frame[columns])) > 0.9
 
 
 def test_fleets_as_tasks_give_the_models_of_one_fleet():

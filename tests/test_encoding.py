@@ -280,3 +280,33 @@ def test_a_model_takes_odd_columns_and_predicts_the_same_after_loading(scaling: 
     for rows in (frame, new):
         assert np.isfinite(model.predict_proba(rows)).all()
         np.testing.assert_array_equal(again.predict_proba(rows), model.predict_proba(rows))
+
+
+def test_two_parts_with_a_robust_scale_join_by_their_rows():
+    a, b = Robust("x", 10.0, 2.0, rows=30), Robust("x", 20.0, 6.0, rows=10, missing=True)
+    assert a | b == Robust("x", 12.5, 3.0, rows=40, missing=True)
+
+
+@pytest.mark.parametrize(("center", "scale"), [(math.nan, 1.0), (0.0, math.inf), (0.0, 0.0)])
+def test_a_robust_scale_is_finite_and_positive(center: float, scale: float):
+    with pytest.raises(ValueError, match=f"'x' has center {center} and scale {scale}; both must be finite"):
+        Robust("x", center, scale, rows=3)
+
+
+def test_the_place_of_a_single_knot_is_0():
+    assert Quantiles("x", (3.0,), (5,)).places.tolist() == [0.0]
+    assert Quantiles("x", (), ()).places.tolist() == []
+
+
+def test_a_table_that_does_not_fit_its_encoding_is_refused():
+    table = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    encoding = TableEncoding.fit(table)
+    encoding.check_names(table)
+    with pytest.raises(ValueError, match=r"the encoding is of the columns \['a', 'b'\], the table has \['a'\]"):
+        encoding.check_names(table[["a"]])
+    with pytest.raises(ValueError, match="X has 1 columns; the training rows had 2"):
+        encoding(table[["a"]], name="X")
+    with pytest.raises(ValueError, match="X has no rows"):
+        encoding(table[:0], name="X")
+    with pytest.raises(ValueError, match="column 'a' is scaled in two ways; fit both parts with the same scaling"):
+        encoding | TableEncoding.fit(table, scaling="range")

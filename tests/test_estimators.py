@@ -715,3 +715,33 @@ def test_a_metric_becomes_a_scorer_of_probabilities():
     with config_context(enable_metadata_routing=True):
         score = scorer.set_score_request(sensitive_features=True)(model, X, y, sensitive_features=s)
     assert score == pytest.approx(-float(gdp(model.predict_proba(X)[:, 1], s)))
+
+
+def test_a_path_that_cannot_be_is_refused():
+    X, y, s = biased(40)
+    with pytest.raises(TypeError, match="estimator is Linear; pass a ParityClassifier, Regressor or Encoder"):
+        fit_path(nn.Linear(1, 1), X, y, weights=[1.0], sensitive_features=s)
+    with pytest.raises(ValueError, match="weights is empty; pass at least one"):
+        fit_path(ParityClassifier(**QUICK), X, y, weights=[], sensitive_features=s)
+    with pytest.raises(ValueError, match="sensitive_features is None: without it every weight gives the same model"):
+        fit_path(ParityClassifier(**QUICK), X, y, weights=[0.0, 1.0], sensitive_features=None)
+
+
+def test_epochs_and_targets_of_other_kinds_are_refused():
+    X, y, s = biased(40)
+    with pytest.raises(ValueError, match="epochs='many'; pass a number or 'auto'"):
+        ParityClassifier(**{**QUICK, "epochs": "many"}).fit(X, y, sensitive_features=s)
+    several = np.column_stack([y, 1 - y])
+    with pytest.raises(ValueError, match="y is multilabel-indicator; pass one column of labels or numbers"):
+        ParityEncoder(**QUICK)._supervised(several, None)
+
+
+def test_a_model_that_does_not_know_the_names_of_its_attributes_goes_on_training():
+    """Files of the first version have none."""
+    X, y, s = biased(60)
+    frame = pd.DataFrame({"age": s})
+    model = ParityClassifier(**{**QUICK, "epochs": 1}).partial_fit(X, y, sensitive_features=frame, classes=[0, 1])
+    with pytest.raises(ValueError, match="age"):
+        model.partial_fit(X, y, sensitive_features=frame.rename(columns={"age": "height"}))
+    del model.sensitive_names_in_
+    assert model.partial_fit(X, y, sensitive_features=frame.rename(columns={"age": "height"})).n_fits_ == 2

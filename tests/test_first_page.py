@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import re
 import shutil
 import subprocess
@@ -257,6 +258,53 @@ def test_a_score_no_better_than_a_constant_is_said_to_be_so():
     assert any("no better than chance" in line for line in lines_of(worse, "How good"))
 
 
+def test_a_prediction_of_numbers_is_compared_by_its_squared_error():
+    poor = replace(samples.audit(), quality=(Quality("squared_error", 2.0, 1.9, False),))
+    lines = " ".join(lines_of(poor, "How good"))
+    assert "As a prediction of the target it is no better than the constant." in lines
+    assert "The mean squared error is the mean of the squared differences between score and target." in lines
+    assert "A pair is a case" not in lines
+    good = replace(samples.audit(), quality=(Quality("squared_error", 1.0, 1.9, False),))
+    assert "no better than the constant" not in " ".join(lines_of(good, "How good"))
+
+
+def without_scores(found: Audit) -> Audit:
+    attributes = tuple(replace(a, all_rows=replace(a.all_rows, curve=None, decisions=None)) for a in found.attributes)
+    return replace(found, subject=Subject("embedding", "z_*", dimensions=4), attributes=attributes)
+
+
+def test_a_representation_without_scores_has_no_group_that_is_worst():
+    page = first_page(Report(without_scores(samples.audit("age"))))
+    assert "A high score is" not in [name for name, _ in page.facts]
+    said = [line for question in page.questions for line in question.lines]
+    assert "There is no score whose mean could be followed along age." in said
+    assert not any("1,000" in line for line in said)
+
+
+def test_a_curve_without_bands_has_no_confidence():
+    found = samples.audit("age")
+    (age,) = found.attributes
+    bare = replace(age.all_rows.curve, low=(), high=())
+    found = replace(found, attributes=(replace(age, all_rows=replace(age.all_rows, curve=bare)),))
+    line = lines_of(found, "How large")[0]
+    assert "confidence" not in line
+    assert line.endswith(f"the average of {figure(bare.overall)}.")
+
+
+def test_limits_of_other_numbers_and_shares_of_the_mean_score_are_worded():
+    checks = (
+        LimitCheck("age", "hsic_effect", 0.2, 0.1, 0.05, 0.15, 0.95),
+        LimitCheck("age", "gdp", 0.05, 0.1, 0.08, 0.12, 0.95, share=0.1, reference=0.5),
+    )
+    found = replace(samples.audit("age"), limits=checks)
+    questions = [q for q in first_page(Report(found)).questions if q.title == "Is the limit kept?"]
+    assert [len(q.lines) for q in questions] == [1, 2]  # only the gap is explained
+    assert "which is 10 % of the share of" in questions[1].lines[0]
+    nameless = replace(found, subject=replace(found.subject, target_name=None))
+    said = " ".join(lines_of(replace(nameless, limits=checks[1:]), "Is the limit kept?"))
+    assert "which is 10 % of the mean score (0.500)" in said
+
+
 def test_drift_stands_on_the_first_page():
     change = Drift("age", 0.02, 0.09, 0.01, 0.05, 0.09, 0.95, 1e-9, 1e-9)
     grown = replace(samples.audit(), drift=(change,))
@@ -341,6 +389,22 @@ def test_a_browser_that_does_not_print_is_an_error_and_leaves_no_file(monkeypatc
     with pytest.raises(ValueError, match="did not print the report: cannot open display"):
         write_pdf(samples.audit(), tmp_path / "a.pdf")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("user", [0, 1000])
+def test_a_browser_that_takes_too_long_is_an_error(user, monkeypatch, tmp_path):
+    seen = []
+
+    def slow(command, **_):
+        seen.extend(command)
+        raise subprocess.TimeoutExpired(command, 1)
+
+    monkeypatch.setattr(printing, "find_browser", lambda: "/bin/browser")
+    monkeypatch.setattr(subprocess, "run", slow)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    with pytest.raises(ValueError, match=f"/bin/browser did not print the report within {printing.SECONDS} seconds"):
+        write_pdf(samples.audit(), tmp_path / "a.pdf")
+    assert ("--no-sandbox" in seen) == (user == 0)
 
 
 @pytest.mark.browser

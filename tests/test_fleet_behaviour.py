@@ -16,6 +16,7 @@ from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample
 from frhsic.fleet import DivergenceWarning, Execution, Member, Recipe, Tick, TrainingData, grid, mlp_encoder
 from frhsic.fleet.data import Purpose, batch_order, stream_seed
 from frhsic.fleet.plan import Plan
+from frhsic.fleet.randomness import seeded
 from frhsic.fleet.state import Layout
 from frhsic.fleet.training import Trainer
 from frhsic.penalties import HSIC, BinnedMMD, Penalty
@@ -154,6 +155,24 @@ def test_fleet_that_runs_out_of_memory_is_halved_until_it_fits(monkeypatch, capl
     assert fleet.members == whole.members
     for index in range(5):
         assert gap(whole, index, {name: values[index] for name, values in fleet.parameters.items()}) < 1e-6
+
+
+def test_one_model_that_does_not_fit_into_memory_is_an_error(monkeypatch):
+    def short_of_memory(self, epoch):
+        raise torch.OutOfMemoryError("one model is too large")
+
+    monkeypatch.setattr(Trainer, "epoch", short_of_memory)
+    with pytest.raises(torch.OutOfMemoryError, match="one model is too large"):
+        binary(sample(), grid([0.0, 1.0], [0]), penalty=HSIC)
+
+
+def test_a_trial_that_does_not_fit_into_memory_is_no_error_of_stacking(monkeypatch):
+    def short_of_memory(*_):
+        raise torch.OutOfMemoryError("the trial is too large")
+
+    monkeypatch.setattr("frhsic.fleet.training.losses", short_of_memory)
+    with pytest.raises(torch.OutOfMemoryError, match="the trial is too large"):
+        binary(sample(), grid([0.0, 1.0], [0]), penalty=HSIC)
 
 
 def batch_normed() -> nn.Module:
@@ -453,3 +472,22 @@ def test_compiled_steps_give_the_same_models(caplog):
     assert not caplog.records
     for index in range(4):
         assert gap(plain, index, {name: values[index] for name, values in fused.parameters.items()}) < 1e-5
+
+
+def test_draws_of_a_block_come_from_its_seed_and_leave_the_global_generator_alone():
+    before = torch.random.get_rng_state()
+    draws = []
+    for _ in range(2):
+        with seeded(5):
+            weights = torch.empty(4)
+            draws.append(torch.cat([torch.rand(4), weights.normal_(), torch.bernoulli(torch.full((4,), 0.5))]))
+            assert torch.rand(3, device="meta").shape == (3,)  # elsewhere than on the CPU, as torch does
+    assert torch.equal(*draws)
+    own = torch.Generator().manual_seed(5)
+    torch.testing.assert_close(draws[0][:4], torch.rand(4, generator=own))
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_data_without_rows_are_refused():
+    with pytest.raises(ValueError, match=r"x is empty: its shape is \(1, 0, 3\)"):
+        TrainingData(torch.zeros(1, 0, 3), torch.zeros(1, 0), torch.zeros(1, 0, 1))

@@ -150,3 +150,7 @@ def test_bad_input_says_what_to_do():
         small().of("z")
     with pytest.raises(ValueError, match="positive"):
         Scale(0, 1, 0.0)
+
+
+def test_a_scale_whose_ends_agree_gives_everything():
+    assert Scale(0.5, 0.5, 0.1).utility(np.array([0.2, 0.5, 0.9])).tolist() == [1, 1, 1]

@@ -11,6 +11,7 @@ import torch
 from pytest import approx
 
 from frhsic.dependence import Estimate, draw_feature_maps, features, hsic, hsic_features
+from frhsic.independence.featured import feature_moments, feature_test
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, PerColumn
 from kernel_instances import KERNELS
 
@@ -178,3 +179,14 @@ def test_bad_input_is_refused_with_its_name_and_a_remedy(kind):
     call, error, words = REFUSED[kind]
     with pytest.raises(error, match=words):
         call()
+
+
+def test_a_constant_column_has_no_dependence_by_features():
+    z = torch.zeros(50, 1, dtype=torch.float64)
+    s = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
+    maps = draw_feature_maps(Gaussian(1.0), Gaussian(1.0), 1, 1, random_state=0)
+    moments = feature_moments(maps, z, s)
+    test = feature_test(maps, moments)
+    assert (test.pvalue, test.null_standard_deviation) == (1.0, 0.0)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        moments + 1

@@ -1,7 +1,7 @@
 """GPU kernels of HSIC, in Triton's interpreter where there is no GPU: values, gradients and moments against float64.
 
 The interpreter is chosen when Triton is imported, so these tests run in a process of their own:
-``TRITON_INTERPRET=1 pytest tests/test_hsic_gpu.py``.
+``make kernels``, or ``TRITON_INTERPRET=1 pytest tests/test_hsic_gpu.py``.
 """
 
 from __future__ import annotations
@@ -140,7 +140,14 @@ def test_moments_of_tests_are_those_of_float64(name, on_and_off, monkeypatch):
 
 @needs_kernels
 @pytest.mark.parametrize(
-    ("lead", "lead_g", "m", "d"), [((), (), 70, 8), ((3,), (3,), 64, 50), ((3,), (), 65, 5), ((2, 3), (2, 1), 40, 50)]
+    ("lead", "lead_g", "m", "d"),
+    [
+        ((), (), 70, 8),
+        ((3,), (3,), 64, 50),
+        ((3,), (), 65, 5),
+        ((2, 3), (2, 1), 40, 50),
+        ((2, 2, 2), (2, 1, 1), 20, 5),
+    ],
 )
 def test_inner_product_of_a_training_step_is_that_of_float64(lead, lead_g, m, d):
     from frhsic.dependence._gpu.inner import gaussian_inner
@@ -158,13 +165,13 @@ def test_inner_product_of_a_training_step_is_that_of_float64(lead, lead_g, m, d)
 
 
 @needs_kernels
-@pytest.mark.parametrize("name", ["of s", "of both"])
+@pytest.mark.parametrize("name", ["of s", "of z", "of both"])
 def test_few_levels_do_not_round_in_one_direction_again_and_again(name, on_and_off):
     n = 1000 if name == "of both" else 400
     generator = torch.Generator().manual_seed(0)
-    s = torch.randint(0, 3, (n, 1), generator=generator).float().to(DEVICE)
+    s = torch.randn(n, 1, generator=generator) if name == "of z" else torch.randint(0, 3, (n, 1), generator=generator)
     z = torch.randn(n, 1, generator=generator) if name == "of s" else torch.randint(0, 2, (n, 1), generator=generator)
-    z = z.float().to(DEVICE)
+    z, s = z.float().to(DEVICE), s.float().to(DEVICE)
 
     def function(dtype):
         return hsic_unbiased(z.to(dtype), s.to(dtype), Gaussian(0.9), Gaussian(1.3)).double()
@@ -190,7 +197,14 @@ def batches(lead, m, d, scores, attributes, dtype=torch.float32):
 @needs_kernels
 @pytest.mark.parametrize(
     ("lead", "m", "d", "scores", "attributes"),
-    [((), 70, 8, 1, 1), ((3,), 64, 50, 2, 2), ((2, 3), 20, 16, 0, 1), ((1,), 1, 3, 1, 1), ((2,), 30, 20, 1, 1)],
+    [
+        ((), 70, 8, 1, 1),
+        ((3,), 64, 50, 2, 2),
+        ((2, 3), 20, 16, 0, 1),
+        ((1,), 1, 3, 1, 1),
+        ((2,), 30, 20, 1, 1),
+        ((2, 2, 2), 12, 3, 1, 1),
+    ],
 )
 def test_whitened_step_is_that_of_float64(lead, m, d, scores, attributes):
     from frhsic.penalties.whitened import composed, whitened_hsic
@@ -294,9 +308,32 @@ def test_sums_are_the_same_bit_for_bit_in_every_call(monkeypatch):
 def test_other_kernels_and_float64_rows_take_the_tiles(monkeypatch):
     monkeypatch.setattr(_gpu, "usable", lambda x: True)
     z, s = rows("gaussian")
-    plain = hsic(z.double(), s.double(), HalfDistance(), Gaussian(1.0))
-    assert hsic(z, s, HalfDistance(), Gaussian(1.0)).double() == pytest.approx(float(plain), rel=1e-6)
+    for kernel in (HalfDistance(), Gaussian(2.0) + HalfDistance()):
+        plain = hsic(z.double(), s.double(), kernel, Gaussian(1.0))
+        assert float(hsic(z, s, kernel, Gaussian(1.0))) == pytest.approx(float(plain), rel=1e-6)
     assert hsic(z.double(), s.double(), Gaussian(6.0), per_column_gaussians(s)).dtype == torch.float64
+
+
+@needs_kernels
+def test_tables_of_very_many_columns_have_no_plan():
+    from frhsic.dependence._gpu.plan import MOST_COLUMNS, plan
+
+    wide = torch.zeros(4, MOST_COLUMNS + 1, device=DEVICE)
+    weights = torch.ones(4, dtype=torch.float64, device=DEVICE)
+    assert plan(wide, Gaussian(1.0), weights) is None
+    assert plan(wide[:, 1:], Gaussian(1.0), weights) is not None
+
+
+@needs_kernels
+def test_levels_beyond_the_first_rows_are_counted():
+    from frhsic.dependence._gpu.levels import MOST_LEVELS, Levels
+    from frhsic.dependence._gpu.plan import plan
+
+    first = torch.zeros(16 * MOST_LEVELS, 1, device=DEVICE)
+    x = torch.cat([first, torch.arange(float(MOST_LEVELS + 1), device=DEVICE)[:, None]])
+    scheme = plan(x, Laplacian(100.0), torch.ones(len(x), dtype=torch.float64, device=DEVICE), products=False)
+    assert Levels.of(x, scheme) is None
+    assert Levels.of(x[: len(first) + 3], scheme).table.shape == (3, 3)
 
 
 def test_rows_on_a_cpu_never_reach_the_kernels():

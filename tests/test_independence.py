@@ -641,3 +641,18 @@ def test_unknown_moments_and_resamples_are_refused() -> None:
             permutation_test(z, z, resamples=resamples)  # type: ignore[arg-type]  # the point of this test
     with pytest.raises(ValueError, match="lengths differ"):
         gamma_test(z, z[:10])
+
+
+def test_hsic_whose_standard_error_is_0_is_compared_with_epsilon_itself():
+    x = torch.tensor([0.0, 1.0] * 10, dtype=torch.float64)[:, None]
+    pair = gram_pair(x, x, Gaussian(1.0), Gaussian(1.0), least=4, what="a test")
+    assert pair._epsilon_test(1e-3, 0.02)[0] <= 0.02 + 1e-12
+    assert pair._epsilon_test(1.0, 0.02) == (1.0, pytest.approx(0.0, abs=1e-12))
+
+
+def test_a_pair_of_kernels_that_sees_nothing_has_no_say():
+    z = torch.randn(40, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    blind, sees = Gaussian(1e60), Gaussian(1.0)
+    both = aggregated_test(z, z, kernels=[(blind, blind), (sees, sees)], resamples=99, random_state=0)
+    one = aggregated_test(z, z, kernels=[(sees, sees)], resamples=99, random_state=0)
+    assert (both.pvalue, both.statistic) == (one.pvalue, one.statistic)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from estimator_samples import QUICK, biased
@@ -21,6 +22,7 @@ from frhsic.tables import (
     ColumnRoles,
     ReadOptions,
     SuspiciousColumnWarning,
+    TrainingTable,
     column_names,
     read_frame,
     read_numbers,
@@ -31,6 +33,7 @@ from frhsic.tables import (
     suspicions,
 )
 from frhsic.tables.dialect import dialect_of
+from frhsic.tables.targets import MOST_CLASSES
 
 EXPECTED = pd.DataFrame({"age": [30, 40, 50], "job": ["cook", "clerk", "cook, chief"], "rate": [1.5, 0.25, -3.0]})
 
@@ -413,3 +416,71 @@ def test_odd_arguments_are_named():
     arrow = pytest.importorskip("pyarrow").table({"a": X[:, 0], "b": X[:, 1], "job": ["cook", "clerk"] * 30})
     fitted = model.fit(arrow, y, sensitive_features=s)
     np.testing.assert_array_equal(fitted.predict_proba(arrow), fitted.predict_proba(arrow.to_pandas()))
+
+
+def test_a_file_of_blank_lines_and_an_archive_of_two_files_are_refused(tmp_path):
+    (tmp_path / "blank.csv").write_text("\n  \n\n")
+    with pytest.raises(ValueError, match=r"blank.csv cannot be read as CSV: it is empty and has not even a header"):
+        read_frame(tmp_path / "blank.csv")
+    with zipfile.ZipFile(tmp_path / "two.csv.zip", "w") as archive:
+        for name in ("a.csv", "b.csv"):
+            archive.writestr(name, "x\n1\n")
+    with pytest.raises(ValueError, match="it holds 2 files; pass an archive of one"):
+        read_frame(tmp_path / "two.csv.zip")
+
+
+def test_rows_that_all_lack_one_of_two_columns_are_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,\n,2\n")
+    with pytest.raises(ValueError, match=r"every row of t\.csv lacks a value in one of 'a', 'b'; none is left"):
+        read_rows(tmp_path / "t.csv", ["a", "b"], numeric=["a", "b"], required=["a", "b"])
+
+
+def test_an_error_of_the_system_is_told_as_it_is(tmp_path, monkeypatch):
+    (tmp_path / "t.csv").write_text("a\n1\n")
+
+    def failing(*_: Any) -> Any:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("frhsic.tables.files.dialect_of", failing)
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        read_frame(tmp_path / "t.csv")
+    assert caught.value.errno == 5
+
+
+def test_text_that_looks_like_dates_and_is_none_stays_text(tmp_path):
+    (tmp_path / "t.csv").write_text("day\n2024-02-30\n2024-03-01\n")
+    assert read_frame(tmp_path / "t.csv")["day"].tolist() == ["2024-02-30", "2024-03-01"]
+
+
+def test_a_band_without_an_end_and_an_expression_are_refused():
+    everything = pd.Series(pd.arrays.IntervalArray([pd.Interval(-np.inf, np.inf), pd.Interval(0, 1)]), name="age")
+    with pytest.raises(ValueError, match="has no end; write a bound"):
+        read_sensitive(everything)
+    with pytest.raises(TypeError, match="sensitive_features"):
+        read_sensitive(pl.col("age"))
+
+
+def test_numbers_as_text_are_no_bands():
+    read = read_sensitive(pd.Series(["30", "40"], name="age"))
+    assert (read.values.tolist(), read.notes) == ([[30.0], [40.0]], ())
+
+
+def test_a_target_of_too_many_classes_is_taken_for_numbers():
+    with pytest.raises(ValueError, match=f"target 'y' has {MOST_CLASSES + 1} different values; is it a regression"):
+        read_target(pd.Series([f"c{i}" for i in range(MOST_CLASSES + 1)], name="y"))
+
+
+def test_training_rows_of_one_class_are_refused():
+    n = 400
+    y = np.zeros(n, dtype=int)
+    rows = TrainingTable(pd.DataFrame({"x": np.arange(n)}), y, pd.DataFrame({"s": np.arange(float(n))}), True, "t", "y")
+    with pytest.raises(ValueError, match=r"all 320 rows drawn for training have .*0.* as their target; t has too few"):
+        rows.split([0.2], seed=0)
+
+
+def test_a_copy_on_few_rows_raises_no_suspicion():
+    X, y, s = table()
+    few = np.where(np.arange(400) < 40, s["age"], np.nan)
+    many = np.where(np.arange(400) < 60, s["age"], np.nan)
+    assert named(X.assign(copy=few), y, s) == []
+    assert "'copy' repeats the sensitive attribute 'age'" in named(X.assign(copy=many), y, s)[0]

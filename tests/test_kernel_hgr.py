@@ -164,3 +164,12 @@ def test_bad_input_is_refused():
     ]:
         with pytest.raises(ValueError, match=message):
             kernel_hgr(z, s, **arguments)
+
+
+def test_too_few_steps_of_conjugate_gradients_are_an_error(monkeypatch):
+    monkeypatch.setattr(hgr, "DENSE_ROWS", 10)
+    monkeypatch.setattr(hgr, "PRECONDITIONER_RANK", 1)
+    monkeypatch.setattr(hgr, "MAX_ITERATIONS", 1)
+    x = torch.randn(80, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(ValueError, match=r"after 1 steps of conjugate gradients .* Pass a larger ridge_z or tolerance"):
+        kernel_hgr(x, x[:, :1], Gaussian(0.5), Gaussian(1.0))

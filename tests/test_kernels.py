@@ -329,3 +329,8 @@ def test_none_means_one_gaussian_for_all_columns_and_the_product_is_asked_for_by
     assert [k.bandwidth for k in per_column_gaussians(x).kernels] == approx(columns, abs=0, rel=1e-12)
     with pytest.raises(ValueError, match="median distance of s_2"):
         per_column_gaussians(np.array([[1.0, 1.0], [2.0, 1.0]]), name="s")
+
+
+def test_a_product_over_one_column_is_as_characteristic_as_its_factor():
+    assert PerColumn((Gaussian(1.0),)).characteristic
+    assert not PerColumn((Linear(),)).characteristic

@@ -24,7 +24,9 @@ from frhsic.parity import (
     quantile_gap,
     standardized_gdp,
 )
+from frhsic.parity._groups import ends_of_mean
 from frhsic.parity.law import _variance_without_effect
+from frhsic.parity.summed import Cells
 
 QUICK = {"resamples": 0}
 F = [0.1, 0.7, 0.4, 0.9, 0.2, 0.35]
@@ -478,3 +480,27 @@ def test_the_variance_of_the_correlation_ratio_without_effect_is_that_of_simulat
     within = np.add.reduceat((f - np.repeat(means, sizes, axis=1)) ** 2, starts, axis=1) / (sizes - 1)
     values = 1 - (within @ sizes / 110) / f.var(axis=1, ddof=1)
     assert _variance_without_effect(np.ones(110), starts) == pytest.approx(values.var(), rel=0.08)
+
+
+def test_columns_of_one_name_and_several_scores_are_refused():
+    s = np.arange(40.0)
+    twice = pd.DataFrame(np.column_stack([s, s]), columns=["age", "age"])
+    with pytest.raises(ValueError, match=r"the columns of s are named \['age', 'age'\]; give each its own name"):
+        gdp_by_attribute(s, twice)
+    with pytest.raises(ValueError, match="scores has 2 columns; pass one class at a time"):
+        correlation_ratio(np.column_stack([s, s]), s)
+
+
+def test_the_mean_of_one_row_can_be_anything():
+    assert ends_of_mean(0.5, 0.0, 1.0, 0.95, None) == (-math.inf, math.inf)
+    low, high = ends_of_mean(0.5, 0.01, 30.0, 0.95, None)
+    assert 0.2 < low < 0.5 < high < 0.8
+
+
+def test_sums_of_scores_are_added_to_sums_of_scores():
+    sums = Cells.of(np.arange(4.0), np.full(4, 10), 40).sums(
+        np.linspace(0, 1, 40), np.arange(40) % 4.0, 0.5, (0.0, 1.0)
+    )
+    assert (sums + sums).at_ends == 2 * sums.at_ends
+    with pytest.raises(TypeError, match="unsupported operand"):
+        sums + 1

@@ -354,3 +354,9 @@ def test_a_penalty_says_what_it_was_made_with():
     assert repr(EIPM()) == "EIPM()"
     assert repr(BinnedMMD("mean-difference", bins=5)) == "BinnedMMD(kind='mean-difference', bins=5)"
     assert repr(BinnedMMD(edges="quantile")) == "BinnedMMD(edges='quantile')"
+
+
+def test_bins_are_asked_for_only_after_they_were_drawn():
+    z = torch.zeros(20, 2)
+    with pytest.raises(RuntimeError, match="BinnedMMD has no bins yet; call prepare"):
+        BinnedMMD()(z, torch.linspace(0, 1, 20)[:, None])

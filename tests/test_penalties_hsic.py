@@ -598,3 +598,9 @@ def test_a_call_before_prepare_says_so():
         prepared(HSIC(scale_s=(1.0, 2.0)), s)
     with pytest.raises(ValueError, match="constant in s_train"):
         prepared(HSIC(scale_s=1.0, minority_clip=(0.1, 10.0)), torch.ones(9))
+
+
+def test_a_density_is_asked_for_only_after_it_was_estimated():
+    penalty = HSIC(minority_clip=(0.1, 10.0))
+    with pytest.raises(RuntimeError, match="HSIC has no density of s yet; call prepare"):
+        penalty._density(torch.zeros(3, 1))

@@ -295,6 +295,37 @@ def test_an_encoder_and_a_penalty_of_one_s_own_are_passed_again(tmp_path: Path):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     with pytest.raises(ValueError, match="the encoder does not fit the weights in the file"):
         load(path, encoder=lambda columns: Own(columns, 5), penalty=Covariance())
+    with pytest.raises(TypeError, match="penalty is 'hsic'; pass an object such as the one that was trained with"):
+        load(path, encoder=Own, penalty="hsic")
+    with pytest.raises(TypeError, match="encoder made int; it must make a torch"):
+        load(path, encoder=lambda columns: 3, penalty=Covariance())
+
+
+class Weighted(Covariance):
+    """A penalty with a parameter of its own."""
+
+    def __init__(self, weights: tuple[float, ...] = (1.0,)) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.tensor(weights), requires_grad=False)
+
+    def _value(self, batch: Batch) -> Tensor:
+        return self.weights.sum() * super()._value(batch)
+
+
+def test_parameters_of_a_penalty_of_one_s_own_come_back(tmp_path: Path):
+    X, y, s = biased(60)
+    model = ParityClassifier(Weighted((3.0,)), **SHORT).fit(X, y, sensitive_features=s)
+    save(model, tmp_path / "model")
+    assert load(tmp_path / "model", penalty=Weighted()).penalty_.weights.tolist() == [3.0]
+    with pytest.raises(ValueError, match=r"the state 'weights' of Weighted has shape \(1,\)"):
+        load(tmp_path / "model", penalty=Weighted((1.0, 2.0)))
+
+
+def test_numbers_of_other_libraries_are_written_as_numbers():
+    assert to_json(np.float32(0.5)) == 0.5
+    assert to_json(torch.tensor([2.5])) == 2.5
+    with pytest.raises(TypeError, match="cannot be written as JSON; use text or numbers as labels"):
+        plain.labels_to_json(np.array([("a", 1), ("b", 2)], dtype="U1,i4"))
 
 
 def test_a_generator_is_saved_as_the_seed_that_was_drawn_from_it(tmp_path: Path):

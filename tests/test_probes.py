@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from frhsic.probes import held_out_r2, probe
+from frhsic.probes import ProbeSums, cross_fitted_scores, held_out_r2, linear_probe_of_sums, probe
 
 
 def test_a_linear_probe_finds_what_hides_in_a_direction_of_little_variance():
@@ -41,3 +41,19 @@ def test_the_r2_of_a_probe_on_held_out_rows_is_that_of_its_definition():
     residual = s[test] - slope * z[test, 0] - level
     expected = 1 - residual.var() / s[test].var()
     assert held_out_r2("linear", z[train, :1], s[train], z[test, :1], s[test]) == pytest.approx(expected, abs=0.01)
+
+
+def test_scores_of_a_head_for_numbers_come_from_fits_that_have_not_seen_their_rows():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(120, 40))
+    y = 3 * z[:, 0] + rng.normal(size=120)
+    scores = cross_fitted_scores(z, y)
+    assert np.corrcoef(scores, y)[0, 1] > 0.85
+    assert abs(np.corrcoef(cross_fitted_scores(z, rng.normal(size=120)), y)[0, 1]) < 0.5
+
+
+def test_sums_of_a_constant_attribute_are_refused():
+    x = np.linspace(-1, 1, 50)
+    sums = ProbeSums.of(x[:, None], np.column_stack([np.zeros(50), x]), np.arange(50) % 5)
+    with pytest.raises(ValueError, match="s is constant: there is nothing to recover"):
+        linear_probe_of_sums(sums, 1, 0, 1)

@@ -11,8 +11,8 @@ import pytest
 
 import report_samples as samples
 from frhsic.report import Report, TradeOff, TradeOffPoint, render, write
-from frhsic.report.page import unbroken
-from frhsic.sentences import sentence
+from frhsic.report.page import _compared, unbroken
+from frhsic.sentences import findings, sentence, summary
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -122,3 +122,29 @@ def test_before_and_after_pairs_measures_by_name_and_not_by_place():
         assert f'data-value="{old}"' in row
         assert f'data-value="{number.value}"' in row
         assert f'data-value="{number.value - old}"' in row
+
+
+def test_an_attribute_that_was_not_audited_before_is_not_compared():
+    report = replace(samples.full(), before=samples.audit("age"))
+    assert [name for name, _, _ in _compared(report)] == ["age"]
+
+
+def test_a_summary_without_probes_tells_the_gap_and_the_performance():
+    def bare(found):
+        attributes = tuple(
+            replace(a, all_rows=replace(a.all_rows, numbers=a.all_rows.numbers[:2])) for a in found.attributes
+        )
+        return replace(found, attributes=attributes)
+
+    after, before = samples.audit("age", strength=0.2), samples.audit("age")
+    whole, short = (summary(f(after), f(before), samples.tradeoff()) for f in (lambda found: found, bare))
+    assert whole.startswith(short)
+    assert len(whole) > len(short)
+
+
+def test_a_gap_without_an_interval_has_none_in_its_sentence():
+    (age,) = samples.audit("age").attributes
+    gap = replace(age.all_rows["gdp"], interval=None, no_interval="too few rows")
+    bare = replace(age, all_rows=replace(age.all_rows, numbers=(gap,)))
+    assert any("interval for this gap" in line for line in findings(age))
+    assert not any("interval for this gap" in line for line in findings(bare))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -9,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, make_scorer, r2_score, roc_auc_score
 
-from estimator_samples import QUICK
+from estimator_samples import QUICK, biased
 from frhsic import select_weight
 from frhsic.auditing import Settings
 from frhsic.estimators import ParityClassifier
@@ -30,6 +32,8 @@ from frhsic.selection import (
     calibration_error,
 )
 from frhsic.selection.fitting import refined_weights
+from frhsic.selection.measuring import Rows
+from frhsic.selection.performance import measured, proper_score
 from frhsic.selection.written import rule_of
 from selection_samples import Mixed, MixedRegressor, credit
 
@@ -482,3 +486,24 @@ def test_accuracy_in_the_trade_off_is_at_the_stated_threshold():
     assert report.tradeoff.performance_name == "Accuracy at 0.1"
     quality = {one.key: one.value for one in report.audit.quality}
     assert report.tradeoff.points[1].performance == pytest.approx(quality["accuracy"], abs=1e-12)
+
+
+def test_three_classes_are_measured_one_against_the_rest():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = np.digitize(X[:, 0] + 0.5 * rng.normal(size=300), [-0.5, 0.5])
+    model = LogisticRegression().fit(X, y)
+    p = model.predict_proba(X)
+    found = measured(model, X, y, proper_score(model))
+    assert found.accuracy == pytest.approx((p.argmax(axis=1) == y).mean())
+    assert found.auc == pytest.approx(np.mean([roc_auc_score(y == k, p[:, k]) for k in range(3)]))
+    assert found.calibration_error == calibration_error(p.max(axis=1), p.argmax(axis=1) == y)
+    assert math.isnan(measured(model, X[y < 2], y[y < 2], proper_score(model)).auc)
+
+
+def test_of_many_rows_a_sample_is_tested(monkeypatch: pytest.MonkeyPatch):
+    X, y, s = biased(200)
+    monkeypatch.setattr("frhsic.selection.measuring.TEST_ROWS", 60)
+    model = ParityClassifier(**{**QUICK, "epochs": 1}).fit(X, y, sensitive_features=s)
+    rows = Rows.of(X, y, s, None, 0)
+    assert rows.tested(model, "scores").n == 60

@@ -154,3 +154,9 @@ def test_in_a_log_a_long_step_is_a_line_and_a_short_one_is_not(capsys, monkeypat
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert lines[0].startswith("frhsic: a long step, since ")
+
+
+def test_a_table_of_one_column_splits_as_its_column():
+    groups = np.repeat(np.arange(10), 5)
+    for one, other in zip(by_group(groups[:, None], [0.2], seed=0), by_group(groups, [0.2], seed=0)):
+        np.testing.assert_array_equal(one, other)

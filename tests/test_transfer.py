@@ -13,7 +13,7 @@ from estimator_samples import QUICK, biased
 from frhsic import transfer
 from frhsic.estimators import ParityEncoder
 from frhsic.parity import gdp
-from frhsic.transferring import HEADS, SVM_ROWS
+from frhsic.transferring import HEADS, SVM_ROWS, _standardized
 
 
 def known(n: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -133,6 +133,12 @@ def test_three_classes_are_measured_by_the_worst():
     y = np.digitize(z.sum(1), [-0.7, 0.7])
     found = transfer(None, z, y, sensitive_features=s, heads=["linear"])
     assert 0.02 < found.worst.gdp < 0.5
+
+
+def test_scores_of_a_constant_class_have_no_gap():
+    scores = np.column_stack([np.linspace(0, 1, 50), np.full(50, 0.3)])
+    assert _standardized(scores, np.linspace(0, 1, 50), None) == 0.0
+    assert _standardized(scores[:, :1], np.linspace(0, 1, 50), None) > 0.5
 
 
 def test_bad_input_is_refused():

@@ -32,8 +32,8 @@ def figure(value: float | None) -> str:
 
     Examples
     --------
-    >>> figure(0.08123), figure(0.83), figure(-12345.6), figure(0.0000123), figure(None)
-    ('0.0812', '0.830', '−12,346', '1.23 × 10⁻⁵', '–')
+    >>> figure(0.08123), figure(0.83), figure(-12345.6), figure(0.0000123), figure(9.996e-6), figure(None)
+    ('0.0812', '0.830', '−12,346', '1.23 × 10⁻⁵', '1 × 10⁻⁵', '–')
     """
     if value is None:
         return "–"
@@ -91,7 +91,7 @@ def stated(value: float) -> str:
     return plain(value) if float(f"{value:.3g}") == value else f"{value:,.10g}"
 
 
-def probability(value: float | None) -> str:
+def probability(value: float) -> str:
     """Format a p-value.
 
     Examples
@@ -99,8 +99,6 @@ def probability(value: float | None) -> str:
     >>> probability(0.0002), probability(0.04), probability(1.0)
     ('< 0.001', '0.040', '1.000')
     """
-    if value is None:
-        return "–"
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import lzma
 import os
+import signal
 import subprocess
 import sys
 import zipfile
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from frhsic.cli import app
+from frhsic.cli import _terminal, app
 from trust_samples import ASKED, ESCAPES, one_line_and_2, table
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -141,3 +142,54 @@ def test_a_closed_pipe_is_2_not_1(csv: str):
 def test_1_means_above_the_limit(csv: str):
     assert CliRunner().invoke(app, ["audit", csv, *ASKED, "--fail-above", "gdp=0.0001"]).exit_code == 1
     assert CliRunner().invoke(app, ["audit", csv, *ASKED, "--fail-above", "gdp=100"]).exit_code == 0
+
+
+def test_a_traceback_is_shown_if_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FRHSIC_TRACEBACK", "1")
+    result = CliRunner().invoke(app, ["audit", str(tmp_path / "none.csv"), *ASKED])
+    assert result.exit_code == 2
+    assert "Traceback (most recent call last)" in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("frhsic audit: ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_error_after_a_signal_is_the_signal(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Other libraries turn an interrupt into errors of their own."""
+    monkeypatch.setattr(_terminal, "_received", [number])
+    result = CliRunner().invoke(app, ["audit", str(tmp_path / "none.csv"), *ASKED])
+    assert (result.exit_code, result.stderr) == (128 + number, "frhsic audit: interrupted.\n")
+
+
+def test_signals_end_the_program_and_are_remembered(monkeypatch: pytest.MonkeyPatch):
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    monkeypatch.setattr(_terminal, "_received", [])
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _terminal.on_signals()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(SystemExit) as ended:
+            signal.raise_signal(signal.SIGTERM)
+        assert ended.value.code == 143
+        assert _terminal._received == [signal.SIGINT, signal.SIGTERM]
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as nohup does
+        _terminal.on_signals()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("way", [["-m", "frhsic.cli"], ["-c", "from frhsic.cli import main; main()"]])
+def test_the_version_is_printed_by_the_module_and_by_the_script(way: list[str]):
+    from frhsic import __version__
+
+    done = subprocess.run([sys.executable, *way, "--version"], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (f"frhsic {__version__}\n", "")
+
+
+def test_steps_are_told_at_once_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with _terminal.steps() as tell:
+        tell("reading")
+    assert capsys.readouterr().err == "frhsic: reading\n"

@@ -191,3 +191,26 @@ def test_mutated_texts_are_refused_or_harmless():
     texts = [text_of(kind) for kind in ("two classes", "three classes", "linear leaves")]
     outcomes = apart(lambda: mutations(texts, 400, 0))
     assert outcomes["refused"] > 150
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda text: text.replace("num_leaves=", "leaves=", 1),
+            "has the line 'leaves=.*', which is unknown or twice there",
+        ),
+        (changed("threshold", lambda items: ["x", *items[1:]]), "has threshold='x.*', which is not what it should be"),
+        (changed("num_cat", lambda items: ["-1"]), "not a LightGBM model|not what it should be"),
+        (changed("split_feature", lambda items: ["99", *items[1:]]), "the text is not a LightGBM model"),
+    ],
+)
+def test_what_is_wrong_with_a_text_is_said(change: Callable[[str], str], said: str):
+    with pytest.raises(ValueError, match=said):
+        checked_text(change(text_of("numbers")))
+
+
+def test_a_tree_without_shrinkage_is_read():
+    text = text_of("numbers")
+    assert "shrinkage=" in text
+    assert checked_text(re.sub(r"(?m)^shrinkage=.*\n", "", text))

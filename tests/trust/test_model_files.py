@@ -30,7 +30,8 @@ from estimator_samples import QUICK, biased, people
 from frhsic import load, save
 from frhsic.boosting import BoostedParityClassifier
 from frhsic.estimators import BoostedTreesClassifier, ParityClassifier, ParityEncoder, ParityRegressor, describe
-from frhsic.estimators.persistence import _checksum
+from frhsic.estimators.header import InvalidHeaderError, check_tensors, number
+from frhsic.estimators.persistence import CURVES, _checksum
 
 SMALL = {**QUICK, "epochs": 2, "hidden_layer_sizes": (4,), "representation_size": 3}
 X, y, s = biased(40)
@@ -374,3 +375,78 @@ def test_crafted_trees_are_refused_or_harmless(name: str, with_bases: list[Path]
     )
     signed(tmp_path / "model", describe(with_bases[0]), changed)
     refused_or_harmless(tmp_path / "model")
+
+
+WRONG: dict[str, tuple[str, Callable[[Header, Tensors], tuple[Header, Tensors]], str]] = {
+    "no scale of the base": (
+        "skops",
+        lambda h, t: (h, without(t, "base.center")),
+        "the scale of the base's scores is missing",
+    ),
+    "a scale of 0": (
+        "skops",
+        lambda h, t: (h, t | {"base.spread": 0 * t["base.spread"]}),
+        "the scale of the base's scores is not finite and positive",
+    ),
+    "unknown trees": (
+        "trees",
+        lambda h, t: (put(h, "base", "model", "Forest"), t),
+        "the file holds boosted trees 'Forest', which this version does not know",
+    ),
+    "unknown xgboost": (
+        "xgboost",
+        lambda h, t: (put(h, "base", "model", "XGBRanker"), t),
+        "the file holds a base of kind 'xgboost', which this version does not know",
+    ),
+    "levels of more columns": (
+        "boosted",
+        lambda h, t: (put(h, "learned", "columns_", "levels", [None] * 9), t),
+        "the columns have different numbers in different places",
+    ),
+    "no classes": (
+        "boosted",
+        lambda h, t: ({**h, "learned": without(h["learned"], "classes_")}, t),
+        "or a classifier without classes_",
+    ),
+    "three classes": (
+        "boosted",
+        lambda h, t: (put(h, "learned", "classes_", {"dtype": "<i8", "values": [0, 1, 2]}), t),
+        "it has 3 classes, not two",
+    ),
+    "fewer columns": (
+        "boosted",
+        lambda h, t: (
+            put(put(h, "learned", "n_features_in_", 1), "learned", "columns_", {"names": ["a"], "levels": [None]}),
+            t,
+        ),
+        "the trees are not those of one output and these columns",
+    ),
+}
+
+
+def without(entries: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in entries.items() if key != name}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_with_a_crafted_file_is_said(name: str, with_bases: list[Path], tmp_path: Path):
+    kind, change, said = WRONG[name]
+    (file,) = [file for file in with_bases if file.name == kind]
+    signed(tmp_path / "model", *change(describe(file), load_file(file)))
+    with pytest.raises(ValueError, match=said):
+        load(tmp_path / "model")
+
+
+def test_a_wide_bottleneck_of_an_encoder_of_one_s_own_is_refused(files: list[Path]):
+    header = put(put(describe(files[0]), "architecture", "bottleneck", True), "architecture", "encoder", "Own")
+    tensors = {name: values for name, values in load_file(files[0]).items() if not name.startswith("encoder.")}
+    with pytest.raises(InvalidHeaderError, match="the bottleneck is wider than what the file holds of the encoder"):
+        check_tensors(header, tensors, CURVES)
+
+
+@pytest.mark.parametrize("value", [True, "1", 0.0, math.inf, math.nan])
+def test_a_number_of_a_header_is_finite_and_above_its_limit(value: Any):
+    check = number(0.0)
+    check(0.5, "weight")
+    with pytest.raises(InvalidHeaderError, match=r"weight is .*; it must be a finite number above 0.0"):
+        check(value, "weight")

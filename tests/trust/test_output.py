@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,17 @@ def test_a_folder_or_file_that_is_read_only_is_refused(tmp_path: Path):
     tmp_path.chmod(0o700)
 
 
+def test_a_file_that_is_read_only_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    report = tmp_path / "report.html"
+    report.write_text("old")
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != report)  # root may write everywhere
+    with pytest.raises(ValueError, match=r"report.html' cannot be written: the file is read-only"):
+        require_writable({"report": report})
+    with pytest.raises(ValueError, match="read-only"):
+        write_whole(report, b"new")
+    assert report.read_text() == "old"
+
+
 def test_two_outputs_are_two_files(tmp_path: Path):
     with pytest.raises(ValueError, match="would be the same file"):
         require_writable({"model": tmp_path / "a", "report": tmp_path / "." / "a"})
@@ -168,3 +180,47 @@ def test_one_lock_at_a_time_and_what_a_kill_left_is_removed(tmp_path: Path):
     with locked(tmp_path):
         pass
     assert names(tmp_path) == {".mine.part"}
+
+
+def test_a_signal_while_unfinished_files_are_removed_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    unlink, calls = Path.unlink, []
+
+    def interrupted_once(path: Path, missing_ok: bool = False) -> None:
+        calls.append(path)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        unlink(path, missing_ok)
+
+    old = {tmp_path / name: b"old" for name in "ab"}
+    write_together(old)
+    monkeypatch.setattr(Path, "unlink", interrupted_once)
+    with pytest.raises(KeyboardInterrupt):
+        write_together(dict.fromkeys(old, b"new"))
+    assert names(tmp_path) == {"a", "b"}
+
+
+def test_without_links_old_files_are_copied_and_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def no_links(*_: Any) -> None:
+        raise OSError("no links here")
+
+    files = {tmp_path / name: b"old" for name in "ab"}
+    write_together(files)
+    monkeypatch.setattr(os, "link", no_links)
+    replace, calls = os.replace, []
+
+    def full_at_the_second(source: Path, target: Path) -> None:
+        calls.append(target)
+        if len(calls) == 2:
+            raise OSError("disk full")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full_at_the_second)
+    with pytest.raises(OSError, match="disk full"):
+        write_together(dict.fromkeys(files, b"new"))
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
+
+
+def test_where_the_system_has_no_locks_nothing_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with locked(tmp_path), locked(tmp_path):
+        assert names(tmp_path) == set()

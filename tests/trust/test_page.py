@@ -44,6 +44,11 @@ def test_coverage_is_summed_by_room():
         }
     }
     by_room = counting.rooms(report)
-    assert by_room == {"kernels": {"reached": 18, "missed": 2}, "probes": {"reached": 40, "missed": 0}}
+    assert by_room == {
+        "kernels": {"lines": 14, "lines reached": 13, "branches": 6, "branches reached": 5},
+        "probes": {"lines": 40, "lines reached": 40, "branches": 0, "branches reached": 0},
+    }
     entries = {"coverage": {name: {"part": {**got, "on": "2026-01-01"}} for name, got in by_room.items()}}
-    assert "96.7%. Rooms below 95 %: kernels 90.0%.\n" in counting.table(entries)
+    text = counting.table(entries)
+    assert "lines 98.1%, branches 83.3%." in text
+    assert "Rooms below 95%, lines: kernels 92.9%; branches: kernels 83.3%.\n" in text

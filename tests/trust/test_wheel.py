@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -144,3 +145,12 @@ def test_the_pins_with_hashes_are_the_pinned_versions():
     versions = {line.split(" ")[0] for line in hashed.splitlines() if "==" in line}
     assert versions == {pin for pin in pinned if not pin.startswith("torch==")}
     assert "://" not in hashed
+
+
+def test_triton_has_hashes_and_no_say_in_the_environment():
+    """Wheels of torch for a GPU ask for a Triton of their own, which a pin of another version would rule out."""
+    lines = [line for line in (ROOT / "kernels.txt").read_text().splitlines() if not line.startswith("#")]
+    assert lines[0].startswith("triton==")
+    assert len(lines) > 1
+    assert all(re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line) for line in lines[1:])
+    assert not re.search("^triton==", (ROOT / "constraints.txt").read_text() + (ROOT / "hashes.txt").read_text(), re.M)

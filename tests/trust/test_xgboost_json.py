@@ -72,3 +72,22 @@ def test_forged_models_are_value_errors():
     for text in (b"", b"{", b"[" * 10_000, b"[]", b"\xff"):
         with pytest.raises(ValueError):
             checked_json(text)
+
+
+def test_models_of_other_versions_and_levels_that_are_numbers_are_read():
+    model = json.loads(bytes(MODELS["classes"]().get_booster().save_raw("json")))
+    trees = model["learner"]["gradient_booster"]["model"]
+    number, (entry,) = next(
+        (j, [one]) for j, one in enumerate(trees["cats"]["enc"]) if trees["cats"]["feature_segments"][j + 1]
+    )
+    levels = trees["cats"]["feature_segments"][number + 1] - trees["cats"]["feature_segments"][number]
+    del entry["offsets"]
+    for values, said in (([1.5] * (levels + 1), "values are not as many as levels"), (["a"] * levels, "XGBoost model")):
+        entry["values"] = values
+        with pytest.raises(ValueError, match=said):
+            checked_json(json.dumps(model).encode())
+    entry["values"] = [float(level) for level in range(levels)]
+    assert checked_json(json.dumps(model).encode())
+    for name in ("cats", "iteration_indptr"):
+        del trees[name]
+    assert checked_json(json.dumps(model).encode())

@@ -110,8 +110,6 @@ class Inputs:
             called = name or _arrays.array_name(z, "score")
         sensitive = read_sensitive(s, default="s", allow_missing=True)
         n, names = len(values), sensitive.names
-        if len(set(names)) < len(names):
-            raise ValueError(f"the columns of sensitive_features are named {list(names)}; give each its own name.")
         if len(sensitive.values) != n:
             raise ValueError(
                 f"lengths differ: {words} has {n} rows, sensitive_features has {len(sensitive.values)}. Pass one row "

@@ -34,6 +34,7 @@ Watch = Callable[[str], None]
 """Function that is called with the name of each step as it begins."""
 
 NO_INTERVAL = "no interval with the right coverage is known for it"
+KERNEL_STATISTICS = ("hsic", "hsic_effect", "kernel_hgr", "eipm")
 CUBIC_ROWS = 1000
 """Rows of EIPM at most: with every row as an anchor its cost grows with their cube."""
 
@@ -161,9 +162,9 @@ def dependence(
     try:
         kernels = audit_kernels(z, s, rows, settings)
     except ValueError as error:
-        omitted += [Omitted(key, str(error)) for key in ("hsic", "hsic_effect", "kernel_hgr", "eipm")]
+        omitted += [Omitted(key, str(error)) for key in KERNEL_STATISTICS]
     else:
-        yield from _kernel_statistics(z, s, kernels, settings, watch)
+        yield from _kernel_statistics(z, s, kernels, settings, omitted, watch)
     if float(np.ptp(rows.s[chosen], axis=0).max()) == 0:
         reason = f"{rows.s_name} is constant in the {len(s):,} rows that were drawn; raise max_rows."
         omitted += [Omitted(key, reason) for key in ("distance_correlation", "mutual_information")]
@@ -174,7 +175,7 @@ def dependence(
         information = partial(mutual_information, random_state=settings.seed)
         yield _shuffled("mutual_information", lambda a, b: float(information(a, b)), z, s, settings)
     if not jointly:
-        yield from _probes(rows, settings, watch)
+        yield from _probes(rows, settings, omitted, watch)
 
 
 def unit_columns(z: np.ndarray, like: np.ndarray | None = None) -> np.ndarray:
@@ -201,7 +202,9 @@ def audit_kernels(z: Tensor, s: Tensor, rows: Rows, settings: Settings) -> Kerne
     return Kernels(kernel_z, kernel_s, (rule_z, "; ".join(dict.fromkeys(rule for _, rule in columns))))
 
 
-def _kernel_statistics(z: Tensor, s: Tensor, kernels: Kernels, settings: Settings, watch: Watch) -> Iterator[Number]:
+def _kernel_statistics(
+    z: Tensor, s: Tensor, kernels: Kernels, settings: Settings, omitted: list[Omitted], watch: Watch
+) -> Iterator[Number]:
     watch("HSIC and its test")
     pair = gram_pair(z, s, kernels.z, kernels.s, least=LEAST_ROWS, what="the gamma test", third=True)
     test = gamma_test_of(pair, "pearson", 1 - settings.confidence)
@@ -213,7 +216,9 @@ def _kernel_statistics(z: Tensor, s: Tensor, kernels: Kernels, settings: Setting
         "bandwidth on s": kernels.rules[1],
         "biased": test.statistic,
     }
-    if test.null_standard_deviation == 0:  # z is constant under its kernel
+    if test.null_standard_deviation == 0:
+        reason = f"z or s is constant under its kernel, {' or '.join(test.kernels)}."
+        omitted += [Omitted(key, reason) for key in KERNEL_STATISTICS]
         return
     effect = hsic_effect(pair, settings.confidence)
     yield Number("hsic", effect.value, test.n, effect.interval, None, 0.0, test.pvalue, details)
@@ -356,10 +361,14 @@ def _shuffled(key: str, statistic: Statistic, z: Tensor, s: Tensor, settings: Se
     return Number(key, statistic(z, s), len(z), None, NO_INTERVAL, under_independence=null)
 
 
-def _probes(rows: Rows, settings: Settings, watch: Watch) -> Iterator[Number]:
+def _probes(rows: Rows, settings: Settings, omitted: list[Omitted], watch: Watch) -> Iterator[Number]:
     chosen = subsample(rows.count, settings.probe_rows, settings.generator(4))
     z, s = rows.z[chosen], rows.s[chosen, 0]
     kinds: tuple[ProbeKind, ...] = ("linear", "trees")
+    if float(np.ptp(s)) == 0:
+        reason = f"{rows.s_name} is constant in the {len(s):,} rows that were drawn; raise probe_rows."
+        omitted += [Omitted(f"probe_{kind}", reason) for kind in kinds]
+        return
     for kind in kinds:
         watch(f"{kind} probe")
         result = probe(z, s, kind, seed=settings.seed)

@@ -65,9 +65,8 @@ def applied(path: Path) -> tuple[Derived, bool]:
         parts = [model.transform(rows)] if encodes else []
         return np.column_stack([*parts, *([scores_of(model, rows)] if head else [])])
 
-    required = tuple(column.name for column in _encoders(model) if not column.takes_missing)
     width = int(model.representation_size_) if encodes else 0
-    return Derived(tuple(features), width + head, make, tuple(numeric), required), head
+    return Derived(tuple(features), width + head, make, tuple(numeric), tuple(required(model))), head
 
 
 def drivers_of(path: Path, table: Path, attributes: Sequence[str], reading: ReadOptions) -> tuple[Drivers, ...]:
@@ -82,6 +81,11 @@ def drivers_of(path: Path, table: Path, attributes: Sequence[str], reading: Read
         known &= frame[name].notna().to_numpy()
     rows = frame.loc[known, list(derived.columns)]
     return drivers(lambda part: derived.make(part)[:, -1], rows, sensitive.values[known], sensitive.names, Settings())
+
+
+def required(model: Any) -> list[str]:
+    """Return the columns in which a model takes no missing values: some of models of earlier versions."""
+    return [column.name for column in _encoders(model) if not column.takes_missing]
 
 
 def _encoders(model: Any) -> tuple[Any, ...]:

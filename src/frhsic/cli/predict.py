@@ -60,7 +60,7 @@ def predict(
 
         require_writable({"scores": out}, {"table": table, "model": model})
         fitted, needed, numeric = _models.with_columns(model)
-        if hasattr(fitted, "device"):
+        if hasattr(fitted, "device"):  # boosted trees have none
             fitted.device = device
         names = column_names(table)
         for wanted, why in ((needed, f"columns that {model.name} needs"), (keep or [], "columns to keep")):
@@ -82,17 +82,15 @@ def _write(
     model: Any, needed: list[str], numeric: list[str], table: Path, keep: list[str], out: Path
 ) -> tuple[int, int]:
     """Write scores piece by piece, so that memory stays bounded; return how many rows there are and lack a score."""
-    from sklearn.utils import get_tags
-
     from frhsic.cli import _models
     from frhsic.tables.files import pieces
 
-    takes_missing = bool(get_tags(model).input_tags.allow_nan)
+    required = _models.required(model)
     rows = empty = 0
     with _terminal.progress() as watch, writing(out) as file:
         count = _terminal.row_counter(table, watch)
         for frame in pieces(table, list(dict.fromkeys([*needed, *keep])), numeric):
-            complete = frame[needed].notna().all(axis=1) | takes_missing
+            complete = frame[required].notna().all(axis=1)
             scores = scored(model, _models.with_dates(frame.loc[complete, needed], numeric)).reindex(frame.index)
             frame[keep].join(scores).to_csv(file, index=False, header=rows == 0)
             rows, empty = rows + len(frame), empty + int((~complete).sum())

@@ -62,8 +62,8 @@ class WheelShelf:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
+        assert self._folder is not None
+        self._folder.cleanup()
 
     def wheel(self, requirement: str, watch: Watch | None = None) -> Path:
         """Return the wheel's path; OSError says why there is none."""

@@ -217,8 +217,8 @@ def _on_all_rows(
     dependence, moments = plan.dependence[i], sums.dependence[i]
     if dependence is not None and moments is not None:
         numbers += hsic_number(attribute.all_rows, dependence.maps, moments, settings)
-    if sums.probe is not None:
-        numbers.append(probe_number(sums.probe, everyone.block.z.shape[1], i, everyone.block.s.shape[1]))
+    assert sums.probe is not None  # there are rows
+    numbers.append(probe_number(sums.probe, everyone.block.z.shape[1], i, everyone.block.s.shape[1]))
     parity = parity_numbers(plan.everyone, sums.everyone, i, settings)
     all_rows = replaced(attribute.all_rows, everyone.rows, numbers, parity)
     positives = attribute.positives

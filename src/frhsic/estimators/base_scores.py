@@ -115,7 +115,8 @@ def raw_scores(model: Any, X: Any, classes: np.ndarray | None) -> Scores:
         columns = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"base {name} gives no numbers but {np.asarray(values).ravel()[0]!r}; pass a model with predict_proba."
+            f"base {name} gives no numbers but {np.asarray(values).ravel().tolist()[0]!r}; pass a "
+            "model with predict_proba."
         ) from error
     columns = columns.reshape(len(columns), -1) if columns.ndim else columns.reshape(1, 1)
     if not np.isfinite(columns).all():

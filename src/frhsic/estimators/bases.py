@@ -291,8 +291,7 @@ def _warn_if_leaking(base: FrozenEstimator, losses: np.ndarray | None, rows: Bas
         log.info("whether the frozen base leaks y could not be checked: %s", error)
         return
     clone_losses = row_losses(scores, rows)
-    if clone_losses is None:
-        return
+    assert clone_losses is not None  # a clone gives scores of the same kind
     gain = clone_losses - losses
     standard_error = gain.std() / np.sqrt(len(gain))
     if gain.mean() > LEAK_ERRORS * standard_error:

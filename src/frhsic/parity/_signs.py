@@ -175,8 +175,7 @@ class Signs(Smoother):
     def adopt_clusters(self, residuals: Array) -> None:
         """Let standard errors count rows of a cluster as dependent, by the ratio that the residuals show."""
         clusters = self.rows.clusters
-        if clusters is None:
-            return
+        assert clusters is not None
         shape = (len(self.counts), int(clusters.max()) + 1)
         by_cluster = sparse.csr_matrix((self.weights * residuals, (self.node, clusters)), shape=shape).tocsc()
         joint = np.zeros(shape[0])
