@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
 from pytest import approx
 
 from frhsic.dependence import hsic_features, minority_weights
-from frhsic.independence import SequentialTest, aggregated_test, conditional_test, hsic_interval
+from frhsic.independence import (
+    SequentialTest,
+    aggregated_test,
+    conditional_test,
+    equivalence_test,
+    hsic_interval,
+    normalized_hsic_interval,
+)
 from frhsic.kernels import Gaussian, Linear
 from frhsic.parity import correlation_ratio, gdp, gdp_by_attribute, local_mean
 from frhsic.parity._nodes import EXACT_VALUES, nodes_of
+from frhsic.parity.summed import Cells
 
 RNG = np.random.default_rng(5)
 S = RNG.exponential(size=80) + 3
@@ -83,6 +93,50 @@ def test_a_weight_of_zero_for_a_minority_is_refused_and_two_rows_are_enough_for_
     with pytest.raises(ValueError, match="clip"):
         minority_weights(S, clip=(0.0, 10.0))
     assert np.isfinite(float(hsic_features(Z[:2], S[:2], Gaussian(1.0), Gaussian(1.0), random_state=0)))
+
+
+def test_weights_of_a_minority_that_are_clipped_at_one_are_equal():
+    assert minority_weights(S, clip=(1.0, 1.0)).numpy() == approx(1 / 80, rel=1e-12)
+    assert minority_weights(S, clip=(1.0, 2.0)).min() > 0
+
+
+def test_sums_over_cells_are_the_powers_of_the_scores():
+    s = np.array([0.0, 1.0, 1.0, 3.0, -2.0])
+    f = np.array([0.5, 0.25, 1.0, 0.0, 2.0])
+    cells = Cells(np.array([0.0, 1.0, 2.0]), np.arange(3), np.arange(3), np.arange(3.0))
+    sums = cells.sums(f, s, 0.75, (0.0, 2.0))
+    members = [[0, 4], [1, 2], [3]]  # what lies below the first cell belongs to it
+    expected = [[sum((f[i] - 0.75) ** power for i in rows) for rows in members] for power in range(5)]
+    np.testing.assert_allclose(sums.powers, expected, rtol=1e-12)
+    assert sums.low.tolist() == [-2, 1, 3]
+    assert sums.high.tolist() == [0, 1, 3]
+    assert sums.at_ends == 2
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_confidence_and_a_level_that_are_refused_are_called_by_their_names(share):
+    for interval in (hsic_interval, normalized_hsic_interval):
+        with pytest.raises(ValueError, match=f"^confidence is {share}"):
+            interval(Z, S, confidence=share)
+    with pytest.raises(ValueError, match=f"^level is {share}"):
+        equivalence_test(Z, S, 0.1, level=share)
+
+
+@pytest.mark.parametrize("z", [Z, RNG.normal(size=80)], ids=["dependent", "independent"])
+def test_intervals_grow_with_confidence_and_bounds_fall_with_the_level(z):
+    shares = (0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
+    for effect in (hsic_interval, normalized_hsic_interval):
+        effects = [effect(z, S, confidence=share) for share in shares]
+        for narrow, wide in pairwise(effects):
+            assert wide.interval.low <= narrow.interval.low <= narrow.value <= narrow.interval.high
+            assert narrow.interval.high <= wide.interval.high
+    tests = [equivalence_test(z, S, 0.01, level=share) for share in shares]
+    assert [test.upper_bound for test in tests] == sorted((test.upper_bound for test in tests), reverse=True)
+    bounds = [test for test in tests if test.upper_bound > 0]
+    assert len(bounds) >= 5
+    for test in bounds:  # the bound is an epsilon that is just rejected; a negative estimate counts as 0 in it
+        pvalue = equivalence_test(z, S, test.upper_bound).pvalue
+        assert pvalue == approx(test.level, rel=1e-6) if test.statistic > 0 else pvalue < test.level
 
 
 def test_an_estimate_below_zero_of_the_correlation_ratio_has_the_interval_of_zero():
