@@ -7,9 +7,19 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from pytest import approx
 
-from frhsic.dependence import hsic_features, minority_weights
+from frhsic.dependence import (
+    binned_mean_difference,
+    binned_mmd,
+    eipm,
+    hsic,
+    hsic_features,
+    minority_weights,
+    mutual_information,
+)
+from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.independence import (
     SequentialTest,
     aggregated_test,
@@ -17,6 +27,7 @@ from frhsic.independence import (
     equivalence_test,
     hsic_interval,
     normalized_hsic_interval,
+    permutation_test,
 )
 from frhsic.kernels import Gaussian, Linear
 from frhsic.parity import correlation_ratio, gdp, gdp_by_attribute, local_mean
@@ -98,6 +109,50 @@ def test_a_weight_of_zero_for_a_minority_is_refused_and_two_rows_are_enough_for_
 def test_weights_of_a_minority_that_are_clipped_at_one_are_equal():
     assert minority_weights(S, clip=(1.0, 1.0)).numpy() == approx(1 / 80, rel=1e-12)
     assert minority_weights(S, clip=(1.0, 2.0)).min() > 0
+
+
+KERNELS = (Gaussian(1.0), Gaussian(2.0))
+KEPT = np.arange(80) % 4 > 0
+FOUR = [0.0, 1.0, 5.0, 6.0]
+LIMITS = {  # a call at the limit of what is allowed, and one that gives the same
+    "a weight of zero": (lambda: hsic(Z, S, *KERNELS, weights=1.0 * KEPT), lambda: hsic(Z[KEPT], S[KEPT], *KERNELS)),
+    "a row of no weight": (lambda: gdp(Z, S, sample_weight=1.0 * KEPT), lambda: gdp(Z, S, where=KEPT)),
+    "equal edges": (
+        lambda: binned_mmd(Z, S, KERNELS[0], edges=[4.0, 4.0]),
+        lambda: binned_mmd(Z, S, KERNELS[0], edges=[4.0]),
+    ),
+    "two bins of two rows": (lambda: binned_mean_difference(FOUR, FOUR, edges=[3.0]), lambda: 2 * 2.5**2),
+    "no floor": (lambda: eipm(Z, S, floor=0.0), lambda: eipm(Z, S, floor=1e-30)),
+    "all rows": (
+        lambda: aggregated_test(Z, S, resamples=19, random_state=4, max_rows=80).method,
+        lambda: aggregated_test(Z, S, resamples=19, random_state=4).method,
+    ),
+    "one resample": (lambda: permutation_test(Z, S, resamples=1, random_state=4).pvalue, lambda: 0.5),
+    "one component": (lambda: mutual_information(Z, S, components=1), lambda: mutual_information(Z, S)),
+    "two blocks": (
+        lambda: hsic_features(Z, S, Linear(), Linear(), features=4, blocks=2),
+        lambda: hsic_features(Z, S, Linear(), Linear()),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_the_limit_itself_is_allowed(name):
+    at_limit, same = (call() for call in LIMITS[name])
+    if isinstance(same, str):
+        assert at_limit == same
+    else:
+        assert float(at_limit) == approx(float(same), rel=1e-9)
+
+
+def test_a_factor_may_leave_out_nothing_but_not_everything():
+    x = torch.arange(5.0, dtype=torch.float64)[:, None]
+    factor, left = pivoted_cholesky(Gaussian(1.0), x, tolerance=0.0)
+    torch.testing.assert_close(factor @ factor.mT, Gaussian(1.0)(x, x))
+    assert left < 1e-12
+    for tolerance in (1.0, -1e-9):
+        with pytest.raises(ValueError, match="tolerance"):
+            pivoted_cholesky(Gaussian(1.0), x, tolerance=tolerance)
 
 
 def test_sums_over_cells_are_the_powers_of_the_scores():
