@@ -3,13 +3,16 @@
 mutmut changes one thing in a function: a sign, a number, a comparison, an argument. Each mutant of a random sample of
 `dependence`, `parity` and `independence` meets the tests that reach its function. Tests that take longer than
 `--slowest` seconds are left out, so the share of killed mutants is a lower bound. A mutant that no test reaches has
-survived.
+survived. A mutant with which a test file cannot be read is killed.
 
     pip install mutmut
     python benchmarks/mutants.py --sample 200 --jobs 8
 
-The result is written after each mutant, so a run that is cut off leaves what it found. The copies of the code stay in
-`mutants/`, where one mutant is tried with `MUTANT_UNDER_TEST=NAME python -m pytest -x tests/test_hsic.py`.
+The result is written after each mutant, so a run that is cut off leaves what it found. It shows what each survivor
+changes. Write the reason why it survived in place of "survived": a later run keeps it for the same change.
+
+The copies of the code stay in `mutants/`, where one mutant is tried with
+`MUTANT_UNDER_TEST=NAME python -m pytest -x tests/test_hsic.py`.
 """
 
 from __future__ import annotations
@@ -21,14 +24,16 @@ import random
 import sys
 from collections import defaultdict
 from contextlib import redirect_stderr, redirect_stdout
-from functools import partial
+from functools import cache, partial
 from math import ceil
 from multiprocessing import Pool
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mutmut import __main__ as mutmut
 from mutmut.configuration import config
+from mutmut.mutation.diff_apply import get_diff_for_mutant
 from mutmut.mutation.trampoline import set_mutant_under_test
 from mutmut.runners.harness import PytestRunner
 from mutmut.state import state
@@ -39,10 +44,35 @@ from mutmut.workers.isolation import ForkRunner
 from scipy import stats
 
 RESULTS = Path(__file__).resolve().parent / "results" / "mutants.json"
-KILLED = ("killed", "timeout", "segfault")
+UNREADABLE = "error at collection"
+KILLED = ("killed", "timeout", "segfault", UNREADABLE)
 
 
-def summary(outcomes: dict[str, str], total: int, seed: int, slowest: float, failing: list[str]) -> dict[str, Any]:
+@cache
+def change_of(mutant: str) -> str:
+    """Return the lines that a mutant removes and adds."""
+    lines = get_diff_for_mutant(mutant).splitlines()[2:]
+    return "\n".join(line for line in lines if line.startswith(("+", "-")))
+
+
+def reasons_in(result: Path) -> dict[tuple[str, str], str]:
+    """Return why mutants survived, by function and change, as written into an earlier result."""
+    survived = json.loads(result.read_text(encoding="utf-8"))["survived"] if result.exists() else {}
+    return {(_function(name), one["change"]): one["reason"] for name, one in survived.items()}
+
+
+def _function(mutant: str) -> str:
+    return mutant.rpartition("__mutmut_")[0]
+
+
+def summary(
+    outcomes: dict[str, str],
+    total: int,
+    seed: int,
+    slowest: float,
+    failing: list[str],
+    reasons: dict[tuple[str, str], str],
+) -> dict[str, Any]:
     """Return how many mutants were killed, with a 95 % interval (Clopper and Pearson), and who survived."""
     killed = sum(outcome in KILLED for outcome in outcomes.values())
     interval = stats.binomtest(killed, len(outcomes)).proportion_ci(0.95)
@@ -62,7 +92,14 @@ def summary(outcomes: dict[str, str], total: int, seed: int, slowest: float, fai
         "interval": [round(interval.low, 3), round(interval.high, 3)],
         "killed and tried by package": by_package,
         "killed by a time limit": sum(outcome == "timeout" for outcome in outcomes.values()),
-        "survived": {name: outcome for name, outcome in sorted(outcomes.items()) if outcome not in KILLED},
+        "survived": {
+            name: {
+                "change": change_of(name),
+                "reason": reasons.get((_function(name), change_of(name)), outcome),
+            }
+            for name, outcome in sorted(outcomes.items())
+            if outcome not in KILLED
+        },
     }
 
 
@@ -136,7 +173,8 @@ def try_mutants(names: list[str], jobs: int, write: Any) -> None:
 
     def note() -> None:
         result = runner.wait_for_result()
-        outcomes[result.mutant_name] = status_by_exit_code[result.exit_code]
+        unreadable = result.exit_code == pytest.ExitCode.INTERRUPTED  # as pytest says of an error at collection
+        outcomes[result.mutant_name] = UNREADABLE if unreadable else status_by_exit_code[result.exit_code]
         write(outcomes)
 
     set_mutant_under_test("")
@@ -165,10 +203,10 @@ def main() -> None:
     sys.argv = sys.argv[:1]
     mutants = make_mutants(options.jobs)
     sample = random.Random(options.seed).sample(mutants, min(options.sample, len(mutants)))
-    failing = time_tests(options.jobs, options.slowest)
+    failing, reasons = time_tests(options.jobs, options.slowest), reasons_in(RESULTS)
 
     def write(outcomes: dict[str, str]) -> None:
-        result = summary(outcomes, len(mutants), options.seed, options.slowest, failing)
+        result = summary(outcomes, len(mutants), options.seed, options.slowest, failing, reasons)
         options.output.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
 
     try_mutants(sample, options.jobs, write)

@@ -161,6 +161,18 @@ def test_the_batch_cores_run_under_vmap_with_edges_of_their_own():
     torch.testing.assert_close(loop[0][0], binned_mmd(z[0], s[0], Gaussian(1.0), bins=4))
 
 
+def test_the_batch_cores_take_leading_axes_and_each_batch_has_its_own_bins():
+    z = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    edges = [torch.tensor([0.8, 1.8, 3.9]), torch.tensor([-3.0, 1.2, 9.0])]  # three bins of two rows or more, then two
+    s = torch.tensor([0.3, 0.1, 2.0, 1.0, 1.5, 4.0, 1.0, 3.2, 4.4])
+    m = torch.stack([bin_membership(s, each) for each in edges]).double()
+    g, counts = m.mT @ Gaussian(1.0)(z, z) @ m, m.sum(-2)
+    both, one_by_one = pairwise_mmd_from_bins(g, counts), [pairwise_mmd_from_bins(*each) for each in zip(g, counts)]
+    torch.testing.assert_close(both, torch.stack(one_by_one))
+    both, one_by_one = mean_difference_from_bins(z, m), [mean_difference_from_bins(*each) for each in zip(z, m)]
+    torch.testing.assert_close(both, torch.stack(one_by_one))
+
+
 @pytest.mark.parametrize("kernel", [*KERNELS, Linear() + Gaussian(1.0)], ids=repr)
 def test_float32_keeps_its_digits_under_an_offset(kernel):
     z, s = (x.float() for x in gaussian_pair(200, 0.5, 8, columns=3))

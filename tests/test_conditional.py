@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from pytest import approx
+from scipy.stats import norm
 
 from frhsic.independence import conditional, conditional_test, permutation_test
 from frhsic.kernels import Gaussian, Linear
@@ -64,6 +65,15 @@ def test_expected_products_of_residuals_are_those_of_the_regression():
     expected, value = m @ torch.diag(noise) @ m.mT, regressed.left @ regressed.right.mT
     off = ~torch.eye(12, dtype=bool)
     assert value[off].numpy() == approx(expected[off].numpy(), rel=1e-4, abs=1e-8)
+
+
+def test_what_is_left_along_y_is_a_sum_over_neighbours():
+    residual, left, right = torch.randn(3, 7, 2, generator=torch.Generator().manual_seed(3)).double()
+    products = [float(residual[i] @ residual[i + 1]) for i in range(6)]
+    expected = [float(left[i] @ right[i + 1]) for i in range(6)]
+    score = (sum(products) - sum(expected)) / np.linalg.norm(products)
+    assert conditional._left_along(conditional._Regressed(residual, left, right)) == approx(norm.sf(score), rel=1e-9)
+    assert conditional._left_along(conditional._Regressed(0 * residual, left, right)) == 1  # nothing is left
 
 
 def samples(kind: str, n: int, seed: int) -> tuple[np.ndarray, ...]:

@@ -20,7 +20,7 @@ from frhsic.dependence import (
     grams,
 )
 from frhsic.dependence._sorted import GROUP, distance_products, distance_rows
-from frhsic.dependence.distance import euclidean_distances, ratio
+from frhsic.dependence.distance import _distance_tiles, euclidean_distances, ratio
 
 STATISTICS = [
     distance_covariance,
@@ -137,6 +137,17 @@ def test_one_row_far_out_is_left_to_tiles(statistic):
     z, s = (x[:, 0].clone() for x in gaussian_pair(300, 0.4, 11))
     z[17] = 1e7
     assert statistic(z, s).item() == approx(statistic(z.clone().requires_grad_(), s).item(), rel=1e-9)
+
+
+@pytest.mark.parametrize("columns", [1, 5])
+@pytest.mark.parametrize("farthest", [1.0, 1e6])
+def test_tiles_are_blocks_of_the_distances_and_exactly_zero_from_a_row_to_itself(farthest, columns):
+    stretched = torch.logspace(0, math.log10(farthest), 20, dtype=torch.float64)[:, None]
+    x = gaussian_pair(20, 0.4, 11, columns=columns)[0] * stretched
+    tile, whole = _distance_tiles(x), torch.tensor(distances(x), dtype=torch.float64)
+    for rows, others in ((slice(0, 20), slice(0, 20)), (slice(3, 9), slice(9, 20))):
+        torch.testing.assert_close(tile(rows, others), whole[rows, others], rtol=1e-9, atol=1e-6)
+    assert not tile(slice(12, 20), slice(12, 20)).diagonal().any()
 
 
 @pytest.mark.parametrize("n", [2, 3, 500])

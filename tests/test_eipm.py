@@ -224,6 +224,16 @@ def test_anchors_are_drawn_by_the_random_state_and_all_of_them_are_all():
     assert eipm(z, s, anchors=80, random_state=0).item() == approx(eipm(z, s).item(), rel=1e-12)
 
 
+def test_as_many_entries_as_are_allowed_are_computed_and_one_more_is_not(monkeypatch):
+    z, s = gaussian_pair(10, 0.5, 7)
+    monkeypatch.setattr(conditional, "MOST_ENTRIES", 10**3)
+    assert eipm(z, s).item() > 0
+    monkeypatch.setattr(conditional, "MOST_ENTRIES", 10**3 - 1)
+    assert eipm(z, s, anchors=10, random_state=0).item() > 0
+    with pytest.raises(ValueError, match="of 10 rows with each of them as an anchor"):
+        eipm(z, s)
+
+
 def test_where_keeps_rows():
     z, s = gaussian_pair(40, 0.5, 8)
     y = torch.arange(40) % 3 == 0

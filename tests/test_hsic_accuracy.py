@@ -178,6 +178,20 @@ def test_threads_share_the_tiles_and_change_nothing(dtype):
 
 
 @pytest.mark.usefixtures("_threads")
+def test_each_thread_works_on_its_tiles_alone():
+    torch.set_num_threads(2)
+    z, _ = rounded(1400, torch.float64)
+    seen = set()
+
+    def tile(rows, columns):
+        seen.add(torch.get_num_threads())
+        return z[rows] @ z[columns].mT
+
+    _tiles.row_sums(z, tile)
+    assert seen == {1}
+
+
+@pytest.mark.usefixtures("_threads")
 def test_an_error_in_a_thread_comes_out_and_leaves_the_threads_as_they_were():
     torch.set_num_threads(2)
     z, _ = rounded(1400, torch.float64)

@@ -245,6 +245,27 @@ def test_the_way_is_chosen_by_what_is_thin_and_its_error_is_within_the_bound(d_z
     assert chosen.error <= 1e-6 * exact
 
 
+def test_a_factor_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second column has a ten-thousandth of the variance; one axis is enough for a tolerance above that."""
+    monkeypatch.setattr(_permutations, "TOLERANCE", 1e-3)
+    monkeypatch.setattr("frhsic.dependence._gram.FEW_ROWS", 8)
+    z = torch.tensor([[a, b] for a in (-1.0, 1.0) for b in (-0.01, 0.01)], dtype=torch.float64).repeat(5, 1)
+    data = null_of(z, z, Linear(), Linear())
+    side = _permutations._side(data.k, data.sums.k)
+    assert side.columns == 1
+    assert float(side.factor.square().sum()) == approx(20.0)
+    assert side.left_out == approx(20 * 1e-4)
+    way = _permutations.cheapest_algorithm(data)
+    assert way.error == approx(2 * side.left_out * side.norm)
+
+
+def test_rows_of_single_precision_are_marked_as_such(dtype: torch.dtype) -> None:
+    """A GPU sums these in single precision."""
+    data = null_of(rows(9, 2, 0, dtype), rows(9, 1, 1, dtype))
+    assert data.k.single == data.l.single == (dtype == torch.float32)
+    assert data.k.x.dtype == data.l.x.dtype == torch.float64
+
+
 @pytest.mark.parametrize("d", [1, 20])
 def test_the_pvalue_is_that_of_the_permutations_drawn_one_by_one(d: int, dtype: torch.dtype) -> None:
     n, resamples = 60, 99
@@ -353,6 +374,19 @@ def test_the_aggregated_test_of_one_pair_is_the_permutation_test() -> None:
         plain = permutation_test(z, s, k, l, resamples=199, random_state=seed)
         assert (one.pvalue, one.statistic) == (plain.pvalue, plain.statistic)
         assert one.threshold == approx(plain.threshold, rel=1e-10)
+
+
+def test_a_pair_of_kernels_that_sees_nothing_does_not_matter() -> None:
+    """Every two rows are far apart on the scale of the kernel, so all permutations have the same HSIC."""
+    z = rows(40, 1, 0)
+    s = 0.3 * z + rows(40, 1, 50)
+    blind = (Gaussian(1e-9), Gaussian(1e-9))
+    both = aggregated_test(z, s, [blind, (Linear(), Linear())], resamples=99, random_state=0)
+    one = aggregated_test(z, s, [(Linear(), Linear())], resamples=99, random_state=0)
+    alone = aggregated_test(z, s, [blind], resamples=99, random_state=0)
+    assert alone.pvalue == 1
+    assert both.kernels == one.kernels
+    assert both.pvalue == one.pvalue < 0.2
 
 
 def test_the_aggregated_test_sees_what_one_bandwidth_does_not() -> None:
@@ -608,6 +642,17 @@ def test_the_epsilon_test_holds_its_level_where_hsic_is_epsilon() -> None:
     assert rejected <= stats.binom.ppf(0.999, draws, 0.05)
     far = gamma_test(*correlated(400, 0.5, 0), Gaussian(1.0), Gaussian(1.0), epsilon=epsilon / 4)
     assert far.pvalue_epsilon <= 0.05
+
+
+def test_without_a_standard_error_the_epsilon_test_compares_numbers() -> None:
+    """Two groups of equal size: the influence of every row is the same, so the standard error is zero."""
+    z = torch.arange(8) % 2
+    plain = permutation_test(z, z, Linear(), Linear(), resamples=99, random_state=0)
+    value = float(hsic_unbiased(z[:, None] * z.double(), z[:, None] * z.double()))
+    for epsilon, expected in ((value / 2, plain.pvalue), (value, 1.0), (2 * value, 1.0)):
+        result = permutation_test(z, z, Linear(), Linear(), resamples=99, random_state=0, epsilon=epsilon)
+        assert (result.standard_error, result.pvalue_epsilon) == (0, expected)
+    assert plain.pvalue < 0.1
 
 
 # ---------------------------------------------------------------- refusals

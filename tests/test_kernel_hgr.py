@@ -120,6 +120,19 @@ def test_conjugate_gradients_on_tiles_agree_with_the_factored_matrix(kernel_s, m
     assert kernel_hgr(z, s, Gaussian(1.5), kernel_s, **options).item() ** 2 == approx(exact**2, abs=1e-7)
 
 
+def test_conjugate_gradients_that_do_not_arrive_are_an_error_that_says_what_to_do(monkeypatch):
+    z, s = gaussian_pair(40, 0.5, 5, columns=3)
+    for name, value in (("DENSE_ROWS", 10), ("PRECONDITIONER_RANK", 2), ("MAX_ITERATIONS", 2)):
+        monkeypatch.setattr(hgr, name, value)
+    said = (
+        r"^after 2 steps of conjugate gradients the squared residuals sum to \S+, above \S+: the ridge on z is too "
+        r"small for these data\. Pass a larger ridge_z or tolerance\.$"
+    )
+    with pytest.raises(ValueError, match=said):
+        kernel_hgr(z, s, ridge_z=1e-6)
+    assert kernel_hgr(z, s, ridge_z=1e-6, tolerance=1e9).item() >= 0
+
+
 def test_a_looser_tolerance_stays_within_it():
     z, s = gaussian_pair(400, 0.5, 6)
     options = {"ridge_z": 0.01, "ridge_s": 0.01}

@@ -133,6 +133,12 @@ def test_bad_input_is_refused():
         mutual_information(z, s, n_neighbors=10)
 
 
+def test_all_components_of_uncorrelated_columns_are_these_columns():
+    z = torch.tensor([[a, b] for a in (-9.0, -4.0, 1.0, 4.0, 8.0) for b in (-3.0, -2.0, 0.0, 1.0, 4.0)])
+    s = z[:, :1] + 0.1 * z[:, 1:] ** 2
+    assert mutual_information(z, s, components=2).item() == approx(mutual_information(z, s).item(), abs=1e-9)
+
+
 def test_more_components_than_columns_are_refused():
     z, s = gaussian_pair(20, 0.5, 0, columns=2)
     with pytest.raises(ValueError, match="components is 3; pass from 1 to 2"):

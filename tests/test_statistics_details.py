@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from pytest import approx
 
-from frhsic.dependence import hsic_features, minority_weights
-from frhsic.independence import SequentialTest, aggregated_test, conditional_test, hsic_interval
+from frhsic.dependence import (
+    binned_mean_difference,
+    binned_mmd,
+    eipm,
+    hsic,
+    hsic_features,
+    minority_weights,
+    mutual_information,
+)
+from frhsic.dependence.operators import pivoted_cholesky
+from frhsic.independence import (
+    SequentialTest,
+    aggregated_test,
+    conditional_test,
+    equivalence_test,
+    hsic_interval,
+    normalized_hsic_interval,
+    permutation_test,
+)
 from frhsic.kernels import Gaussian, Linear
 from frhsic.parity import correlation_ratio, gdp, gdp_by_attribute, local_mean
 from frhsic.parity._nodes import EXACT_VALUES, nodes_of
+from frhsic.parity.summed import Cells
 
 RNG = np.random.default_rng(5)
 S = RNG.exponential(size=80) + 3
@@ -83,6 +104,94 @@ def test_a_weight_of_zero_for_a_minority_is_refused_and_two_rows_are_enough_for_
     with pytest.raises(ValueError, match="clip"):
         minority_weights(S, clip=(0.0, 10.0))
     assert np.isfinite(float(hsic_features(Z[:2], S[:2], Gaussian(1.0), Gaussian(1.0), random_state=0)))
+
+
+def test_weights_of_a_minority_that_are_clipped_at_one_are_equal():
+    assert minority_weights(S, clip=(1.0, 1.0)).numpy() == approx(1 / 80, rel=1e-12)
+    assert minority_weights(S, clip=(1.0, 2.0)).min() > 0
+
+
+KERNELS = (Gaussian(1.0), Gaussian(2.0))
+KEPT = np.arange(80) % 4 > 0
+FOUR = [0.0, 1.0, 5.0, 6.0]
+LIMITS = {  # a call at the limit of what is allowed, and one that gives the same
+    "a weight of zero": (lambda: hsic(Z, S, *KERNELS, weights=1.0 * KEPT), lambda: hsic(Z[KEPT], S[KEPT], *KERNELS)),
+    "a row of no weight": (lambda: gdp(Z, S, sample_weight=1.0 * KEPT), lambda: gdp(Z, S, where=KEPT)),
+    "equal edges": (
+        lambda: binned_mmd(Z, S, KERNELS[0], edges=[4.0, 4.0]),
+        lambda: binned_mmd(Z, S, KERNELS[0], edges=[4.0]),
+    ),
+    "two bins of two rows": (lambda: binned_mean_difference(FOUR, FOUR, edges=[3.0]), lambda: 2 * 2.5**2),
+    "no floor": (lambda: eipm(Z, S, floor=0.0), lambda: eipm(Z, S, floor=1e-30)),
+    "one resample": (lambda: permutation_test(Z, S, resamples=1, random_state=4).pvalue, lambda: 0.5),
+    "one component": (lambda: mutual_information(Z, S, components=1), lambda: mutual_information(Z, S)),
+    "two blocks": (
+        lambda: hsic_features(Z, S, Linear(), Linear(), features=4, blocks=2),
+        lambda: hsic_features(Z, S, Linear(), Linear()),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_the_limit_itself_is_allowed(name):
+    at_limit, same = (float(call()) for call in LIMITS[name])
+    assert at_limit == approx(same, rel=1e-9)
+
+
+def test_as_many_rows_as_there_are_are_all_of_them():
+    noise = np.random.default_rng(1).normal(size=80)
+    result = aggregated_test(noise, S, resamples=99, random_state=4, max_rows=80)
+    assert result == aggregated_test(noise, S, resamples=99, random_state=4)
+    assert result.method == "permutation, largest of 10 standardized statistics"
+
+
+def test_a_factor_may_leave_out_nothing_but_not_everything():
+    x = torch.arange(5.0, dtype=torch.float64)[:, None]
+    factor, left = pivoted_cholesky(Gaussian(1.0), x, tolerance=0.0)
+    torch.testing.assert_close(factor @ factor.mT, Gaussian(1.0)(x, x))
+    assert left < 1e-12
+    for tolerance in (1.0, -1e-9):
+        with pytest.raises(ValueError, match="tolerance"):
+            pivoted_cholesky(Gaussian(1.0), x, tolerance=tolerance)
+
+
+def test_sums_over_cells_are_the_powers_of_the_scores():
+    s = np.array([0.0, 1.0, 1.0, 3.0, -2.0])
+    f = np.array([0.5, 0.25, 1.0, 0.0, 2.0])
+    cells = Cells(np.array([0.0, 1.0, 2.0]), np.arange(3), np.arange(3), np.arange(3.0))
+    sums = cells.sums(f, s, 0.75, (0.0, 2.0))
+    members = [[0, 4], [1, 2], [3]]  # what lies below the first cell belongs to it
+    expected = [[sum((f[i] - 0.75) ** power for i in rows) for rows in members] for power in range(5)]
+    np.testing.assert_allclose(sums.powers, expected, rtol=1e-12)
+    assert sums.low.tolist() == [-2, 1, 3]
+    assert sums.high.tolist() == [0, 1, 3]
+    assert sums.at_ends == 2
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_confidence_and_a_level_that_are_refused_are_called_by_their_names(share):
+    for interval in (hsic_interval, normalized_hsic_interval):
+        with pytest.raises(ValueError, match=f"^confidence is {share}"):
+            interval(Z, S, confidence=share)
+    with pytest.raises(ValueError, match=f"^level is {share}"):
+        equivalence_test(Z, S, 0.1, level=share)
+
+
+@pytest.mark.parametrize("z", [Z, RNG.normal(size=80)], ids=["dependent", "independent"])
+def test_intervals_grow_with_confidence_and_bounds_fall_with_the_level(z):
+    shares = (0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
+    for effect in (hsic_interval, normalized_hsic_interval):
+        effects = [effect(z, S, confidence=share) for share in shares]
+        for narrow, wide in pairwise(effects):
+            assert wide.interval.low <= narrow.interval.low <= narrow.value <= narrow.interval.high
+            assert narrow.interval.high <= wide.interval.high
+    tests = [equivalence_test(z, S, 0.01, level=share) for share in shares]
+    assert [test.upper_bound for test in tests] == sorted((test.upper_bound for test in tests), reverse=True)
+    bounds = [test for test in tests if test.upper_bound > 0]
+    assert len(bounds) >= 5
+    for test in bounds:  # the bound is an epsilon that is just rejected; a negative estimate counts as 0 in it
+        pvalue = equivalence_test(z, S, test.upper_bound).pvalue
+        assert pvalue == approx(test.level, rel=1e-6) if test.statistic > 0 else pvalue < test.level
 
 
 def test_an_estimate_below_zero_of_the_correlation_ratio_has_the_interval_of_zero():

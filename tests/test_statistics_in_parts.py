@@ -8,7 +8,6 @@ purpose, with a record of their own.
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +43,7 @@ from test_statistics_on_record import (
     few,
     k,
     kernels,
+    of,
     plain,
     recorded,
     said,
@@ -79,7 +79,7 @@ MAPS = d.draw_feature_maps(Gaussian(1.0), Gaussian(2.0), 3, 1, features=32, bloc
 def gradient(function: Callable[..., Any], *args: Any, **options: Any) -> list[Any]:
     z, s = TENSOR.clone().requires_grad_(), COLUMN.clone().requires_grad_()
     function(z, s, *args, **options).backward()
-    return [1e3 * z.grad[::7], 1e3 * s.grad[::7], 1e3 * torch.tensor(np.sin(k)) @ z.grad]
+    return [1e3 * z.grad[::7], 1e3 * s.grad[::7], 1e3 * torch.from_numpy(np.sin(k)) @ z.grad]
 
 
 def halves(f: Any, s: Any, groups: int = 60) -> tuple[Any, Cells]:
@@ -115,7 +115,7 @@ MORE: Calls = {
         function(TENSOR @ TENSOR.T, COLUMN @ COLUMN.T) for function in (grams.hsic_biased, grams.hsic_unbiased)
     ],
     "of weighted Gram matrices": lambda: grams.hsic_weighted(
-        TENSOR @ TENSOR.T, COLUMN @ COLUMN.T, torch.tensor(WEIGHTS / WEIGHTS.sum())
+        TENSOR @ TENSOR.T, COLUMN @ COLUMN.T, torch.from_numpy(WEIGHTS / WEIGHTS.sum())
     ),
     "hsic_features of sums": lambda: d.hsic_features(
         Z, TWO, MIXED, Gaussian(1.0), features=32, blocks=4, random_state=1
@@ -135,6 +135,9 @@ MORE: Calls = {
     "eipm of two": lambda: d.eipm(Z, TWO, kernels[0], bandwidth=0.3, where=WHERE),
     "distances of a constant": lambda: [
         d.distance_covariance(np.ones((60, 2)), S), d.distance_correlation(np.full((60, 2), 0.1), S),
+    ],
+    "of a constant": lambda: [
+        statistic(np.ones(60), S) for statistic in (d.kernel_hgr, d.mutual_information, d.binned_mean_difference)
     ],
     "distances of single precision": lambda: d.distance_correlation_unbiased(
         Z.astype(np.float32), TWO.astype(np.float32)
@@ -181,6 +184,7 @@ MORE: Calls = {
 }  # fmt: skip
 
 MESSAGES: Calls = {
+    "smoothing_bandwidth text": lambda: d.conditional.smoothing_bandwidth(["a", "b"]),
     "eipm floor": lambda: d.eipm(Z, S, floor=-1.0),
     "eipm anchors": lambda: d.eipm(Z, S, anchors=61),
     "eipm of many rows": lambda: d.eipm(np.arange(2e4), np.arange(2e4)),
@@ -241,11 +245,6 @@ MESSAGES: Calls = {
     "SequentialTest columns of s": lambda: i.SequentialTest().update(SCORES, TWO).update(SCORES, S),
     "SequentialTest resamples": lambda: i.SequentialTest(resamples=0).update(SCORES, S),
 }
-
-
-def of(calls: Calls, name: str) -> Any:
-    with warnings.catch_warnings(action="ignore"):
-        return plain(calls[name]())
 
 
 @pytest.mark.parametrize("name", NUMBERS)

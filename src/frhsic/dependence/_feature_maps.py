@@ -133,7 +133,7 @@ def _frequencies(kernel: Kernel, columns: int, draw: Draw) -> Tensor:
             f"random features are not known for {type(kernel).__name__}; use frhsic.dependence.hsic, which is "
             "exact for any kernel."
         )
-    bandwidth = float(torch.as_tensor(kernel.bandwidth).detach())
+    bandwidth = float(torch.as_tensor(kernel.bandwidth, device="cpu").detach())
     normal = draw.normal(columns) / bandwidth
     if isinstance(kernel, InverseMultiquadric):
         # E exp(-g² r² / 2σ²) over a standard normal g is (1 + r²/σ²)^(-1/2): a Gaussian of random width

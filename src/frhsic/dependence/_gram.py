@@ -107,8 +107,8 @@ def exponents_of(x: Tensor, scale: float | Tensor) -> tuple[Tensor, Tensor] | No
 
 
 def _thin_factor(x: Tensor, kernel: Kernel) -> Tensor | None:
-    """Return a factor of the Gram matrix, complete up to rounding, if it has few columns."""
-    some = x[:: max(1, len(x) // FEW_ROWS)]
+    """Return a factor of the Gram matrix of more than :data:`FEW_ROWS` rows, up to rounding, if it has few columns."""
+    some = x[:: len(x) // FEW_ROWS]
     _, left = pivoted_cholesky(kernel, some, tolerance=1e-15, max_rank=16)
     if left > 1e-3:  # many columns are missing
         return None

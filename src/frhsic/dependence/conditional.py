@@ -180,7 +180,7 @@ def eipm(
         raise ValueError(f"floor is {floor}; pass a number that is not negative.")
     n = z.shape[0]
     z = recentered(z, kernel)
-    rows = torch.arange(n)
+    rows = torch.arange(n, device=z.device)
     if anchors is None and n**3 > MOST_ENTRIES:
         raise ValueError(
             f"EIPM of {n:,} rows with each of them as an anchor needs {n**3:.2g} kernel values, hours of work. Pass "

@@ -174,9 +174,9 @@ def _inverse_form(kernel: Kernel, z: Tensor, ridge: float, b: Tensor, error: flo
 
 
 def _low_rank_inverse(g: Tensor, ridge: float) -> Callable[[Tensor], Tensor]:
-    """Return the inverse of ggᵀ + ηI as a function, by Woodbury's identity."""
+    """Return η times the inverse of ggᵀ + ηI as a function, by Woodbury's identity; a preconditioner has no unit."""
     inner = _cholesky(g.mT @ g, ridge)
-    return lambda v: (v - g @ torch.cholesky_solve(g.mT @ v, inner)) / ridge
+    return lambda v: v - g @ torch.cholesky_solve(g.mT @ v, inner)
 
 
 def _conjugate_gradients(

@@ -96,14 +96,14 @@ def mutual_information(
     if components is not None and not 1 <= components <= columns:
         raise ValueError(f"components is {components}; pass from 1 to {columns}, the columns of z, or None.")
     if z.shape[1] == 0:  # z is constant, hence independent of s
-        return torch.zeros((), dtype=dtype)
+        return torch.zeros((), dtype=dtype, device="cpu")
     if components is not None or z.shape[1] > MAX_COMPONENTS:
         # far-off rows would set the directions
         z = _standardized(principal_components(z.clip(-FAR, FAR), components, least=1))
     noise = _arrays.numpy_generator(random_state)
     z = z + JITTER * noise.standard_normal(z.shape)
     s = s + JITTER * noise.standard_normal(s.shape)
-    return torch.tensor(ksg(z, s, n_neighbors, strict=True, device=device), dtype=dtype)
+    return torch.tensor(ksg(z, s, n_neighbors, strict=True, device=device), dtype=dtype, device="cpu")
 
 
 def information_rows(z: Any, s: Any, where: Any, n_neighbors: int) -> tuple[Matrix, Matrix, torch.dtype]:

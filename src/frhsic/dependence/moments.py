@@ -338,7 +338,8 @@ def _trace_of_cube(k: Gram, centers: Tensor) -> Tensor:
 
 def _signs(k: Gram) -> Tensor:
     """Return random signs of a fixed seed, less their means, of shape (n, :data:`VECTORS`)."""
-    return _centered(torch.randint(2, (k.n, VECTORS), generator=torch.Generator().manual_seed(0)).to(k.x) * 2)
+    signs = torch.randint(2, (k.n, VECTORS), generator=torch.Generator().manual_seed(0), device="cpu")
+    return _centered(signs.to(k.x) * 2)
 
 
 def _add_product(product: Tensor, tile: Tensor, b: Tensor, rows: slice, columns: slice) -> None:

@@ -86,7 +86,8 @@ def aggregated_test(
     seed, resamples, given = _arrays.seed_of(random_state), int(resamples), len(z)
     _arrays.require_integer(max_rows, "max_rows")
     if given > max_rows:
-        chosen = torch.randperm(given, generator=_arrays.generator(seed))[: max(max_rows, 4)].to(z.device)
+        order = torch.randperm(given, generator=_arrays.generator(seed), device="cpu")
+        chosen = order[: max(max_rows, 4)].to(z.device)
         z, s = z[chosen], s[chosen]
     weighted = _default_kernels(z, s) if kernels is None else [(*pair, 1.0) for pair in kernels]
     if not weighted:

@@ -132,8 +132,8 @@ def conditional_test(
     (r, kernel_z, rule_z), (q, kernel_s, rule_s) = (
         _regressed(x, kernel, name, bases) for x, kernel, name in ((z, kernel_z, "z"), (s, kernel_s, "s"))
     )
-    signs = torch.ones(n, resamples + 1, dtype=torch.float64)  # the first column is the sample itself
-    draws = torch.randint(2, (n, resamples), generator=_arrays.generator(seed))
+    signs = r.residual.new_ones(n, resamples + 1)  # the first column is the sample itself
+    draws = torch.randint(2, (n, resamples), generator=_arrays.generator(seed), device="cpu")
     signs[:, 1:] = 2.0 * draws - 1
     statistics, size = _statistics(r, q, ranks, signs)
     observed, null = float(statistics[0]), statistics[1:]
@@ -217,7 +217,7 @@ def _left_out_error(features: Tensor, basis: _Basis, ridge: float) -> float:
 def _statistics(r: _Regressed, q: _Regressed, ranks: Tensor, signs: Tensor) -> tuple[Tensor, float]:
     """Return T for each column of signs, B taken from the first, and the bound by the norms of the Gram matrices."""
     n, kernel = len(ranks), Gaussian(0.2)
-    totals, squares, explained = signs.new_zeros(signs.shape[1]), torch.zeros(2, dtype=torch.float64), 0.0
+    totals, squares, explained = signs.new_zeros(signs.shape[1]), signs.new_zeros(2), 0.0
     step = max(1, TILE_ENTRIES // n)
     for start in range(0, n, step):
         rows = slice(start, start + step)

@@ -135,7 +135,8 @@ def hsic_interval(
     >>> 0 < effect.interval.low < effect.value < effect.interval.high
     True
     """
-    pair = _pair(z, s, kernel_z, kernel_s, confidence, where, device)
+    _arrays.require_fraction(confidence, "confidence")
+    pair = _pair(z, s, kernel_z, kernel_s, where, device)
     return hsic_effect(pair, confidence)
 
 
@@ -174,7 +175,8 @@ def normalized_hsic_interval(
     >>> round(normalized_hsic_interval(x, 2 * x + 1).value, 6)
     1.0
     """
-    pair = _pair(z, s, kernel_z, kernel_s, confidence, where, device)
+    _arrays.require_fraction(confidence, "confidence")
+    pair = _pair(z, s, kernel_z, kernel_s, where, device)
     return normalized_effect(pair, confidence)
 
 
@@ -214,7 +216,8 @@ def equivalence_test(
     (True, True)
     """
     _arrays.require_positive(epsilon, "epsilon")
-    pair = _pair(z, s, kernel_z, kernel_s, level, where, device)
+    _arrays.require_fraction(level, "level")
+    pair = _pair(z, s, kernel_z, kernel_s, where, device)
     value, law = _hsic_law(pair)
     threshold = law.lower_quantile(level, epsilon)
     return EquivalenceResult(
@@ -260,24 +263,25 @@ class _Law:
         return start + scale * float(gammaincinv(shape, level))
 
     def smallest(self, value: float, level: float) -> float:
-        """Return the population value, at least 0, above which `value` is not in the upper tail."""
+        """Return the population value from 0 to `value` above which `value` is not in the upper tail."""
         if value <= 0 or self.above(value, 0.0) >= level:
             return 0.0
+        if self.above(value, value) <= level:
+            return value
         return float(brentq(lambda at: self.above(value, at) - level, 0.0, value, xtol=1e-12 * value))
 
     def largest(self, value: float, level: float) -> float:
         """Return the population value below which `value`, or 0 if that is larger, is not in the lower tail."""
         value = max(value, 0.0)
+        if self.below(value, 0.0) <= level:
+            return 0.0
         high = value + math.sqrt(self.variance)
         while self.below(value, high) > level:
             high *= 2
-        return float(brentq(lambda at: self.below(value, at) - level, value, high, xtol=1e-12 * high))
+        return float(brentq(lambda at: self.below(value, at) - level, 0.0, high, xtol=1e-12 * high))
 
 
-def _pair(
-    z: Any, s: Any, kernel_z: Kernel | None, kernel_s: Kernel | None, share: float, where: Any, device: Any
-) -> GramPair:
-    _arrays.require_fraction(share, "confidence" if share > 0.5 else "level")
+def _pair(z: Any, s: Any, kernel_z: Kernel | None, kernel_s: Kernel | None, where: Any, device: Any) -> GramPair:
     what = "an interval of HSIC"
     return gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=LEAST_ROWS, what=what, third=True)
 

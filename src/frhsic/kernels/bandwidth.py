@@ -47,8 +47,8 @@ def _some_rows(x: Any, name: str) -> Tensor:
     rows = _arrays.matrix(x, name).detach().to(torch.float64)
     _arrays.require_rows(rows.shape[0], 2, f"the median distance of {name}")
     if rows.shape[0] > MEDIAN_ROWS:
-        subsample = torch.randperm(rows.shape[0], generator=torch.Generator().manual_seed(0))[:MEDIAN_ROWS]
-        rows = rows[subsample.to(rows.device)]
+        order = torch.randperm(rows.shape[0], generator=torch.Generator().manual_seed(0), device="cpu")
+        rows = rows[order[:MEDIAN_ROWS].to(rows.device)]
     return rows
 
 

@@ -59,11 +59,10 @@ class Cells:
     def sums(self, f: Array, s: Array, center: float, ends: tuple[float, float]) -> ScoreSums:
         """Return the sums over some rows; `center` is near the mean of all scores, `ends` are their extremes."""
         cell = np.maximum(np.searchsorted(self.starts, s, side="right") - 1, 0)
-        size, away = len(self.starts), f - center
-        powers, power = [np.bincount(cell, minlength=size).astype(np.float64)], away
-        for k in range(4):
-            powers.append(np.bincount(cell, power, minlength=size).astype(np.float64))
-            power = power * away if k < 3 else power
+        size, power, powers = len(self.starts), np.ones(len(f)), []
+        for _ in range(5):
+            powers.append(np.bincount(cell, power, minlength=size))
+            power = power * (f - center)
         low, high = np.full(size, np.inf), np.full(size, -np.inf)
         np.minimum.at(low, cell, s)
         np.maximum.at(high, cell, s)
