@@ -34,7 +34,7 @@ def group_levels(counts: Integers, most: int) -> Integers:
             begin = end
     if len(starts) > 1 and n - begin < smallest / 2:
         starts.pop()
-    return np.asarray(starts)
+    return np.asarray(starts, dtype=np.int64)
 
 
 def two_values(rows: Rows) -> tuple[float, float] | None:

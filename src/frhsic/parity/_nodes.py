@@ -68,7 +68,7 @@ def nodes_of(s: Array, bandwidth: float) -> Nodes:
     values, place = np.unique(s, return_inverse=True)
     n = len(s)
     if len(values) <= EXACT_VALUES:
-        shares = sparse.csr_matrix((np.ones(n), (place, np.arange(n))))
+        shares = sparse.csr_matrix((np.ones(n), (place, np.arange(n))), shape=(len(values), n))
         return Nodes(values, shares)
     spacing = bandwidth / NODES_PER_BANDWIDTH
     while True:
@@ -86,7 +86,7 @@ def nodes_of(s: Array, bandwidth: float) -> Nodes:
     entries = np.concatenate([1 - right_share, right_share])
     nodes = np.searchsorted(used, np.concatenate([left, left + 1]))
     rows = np.tile(np.arange(n), 2)
-    shares = sparse.csr_matrix((entries, (nodes, rows)))
+    shares = sparse.csr_matrix((entries, (nodes, rows)), shape=(len(used), n))
     return Nodes(values[0] + spacing * used, shares)
 
 

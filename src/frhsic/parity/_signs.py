@@ -214,14 +214,14 @@ class _Own:
             return
         rows = np.arange(len(weights))
         ones = np.ones(len(weights))
-        self.in_cell = sparse.csr_matrix((ones, (self.cell, rows)))
-        self.in_cluster = sparse.csr_matrix((ones, (clusters, rows)))
+        self.in_cell = sparse.csr_matrix((ones, (self.cell, rows)), shape=(len(self.cluster), len(weights)))
+        self.in_cluster = sparse.csr_matrix((ones, (clusters, rows)), shape=(len(self.widths), len(weights)))
         repeats = self.widths[self.cluster]
         first = np.repeat(np.arange(len(self.cluster)), repeats)
         begin = np.concatenate([[0], np.cumsum(self.widths)])[self.cluster]
         second = np.arange(len(first)) - np.repeat(np.cumsum(repeats) - repeats, repeats) + np.repeat(begin, repeats)
         entries = self.kernel[self.cell_node[first], self.cell_node[second]]
-        self.near = sparse.csr_matrix((entries, (first, second)))
+        self.near = sparse.csr_matrix((entries, (first, second)), shape=(len(self.cluster),) * 2)
         self.weight = (self.near @ (self.in_cell @ weights))[self.cell]
         self.others = n - (self.in_cluster @ weights)[clusters]
 
