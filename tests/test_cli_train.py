@@ -326,6 +326,19 @@ def test_the_summary_says_so_when_a_penalty_does_not_help():
     assert alone.before is None
 
 
+def test_the_summary_says_whether_chance_could_explain_a_lower_gap():
+    data = frame(300)
+    X, y, age = data[["skill", "rank"]], data["wage"], data["age"]
+    model = ParityRegressor(epochs=20, device="cpu", random_state=0)
+    free, alike, strong = fit_path(model, X, y, weights=[0, 1e-6, 300], sensitive_features=age)
+    wide, narrow = sorted((free, alike), key=lambda one: -float(gdp(one.predict(X), age, resamples=0)))
+    for before, after, doubt in ((wide, narrow, True), (wide, strong, False)):
+        before.penalty_weight, after.penalty_weight = 0.0, 10.0
+        report = trained_report([before, after], 1, X, y, sensitive_features=age, settings=QUICK)
+        assert "λ = 10 lowers the gap" in report.summary
+        assert ("a change that chance alone could explain" in report.summary) is doubt
+
+
 def test_more_than_two_classes_are_refused_by_a_report():
     data = frame(60)
     model = ParityClassifier(epochs=1, penalty_weight=0, device="cpu", random_state=0).fit(data[["skill"]], data["job"])

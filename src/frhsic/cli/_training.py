@@ -183,10 +183,10 @@ def train(
     """Train with one weight of the penalty and without it, and report on held-out rows."""
     from frhsic.selection.fitting import Fitting
 
-    (X, y, s, _), test = _parts(data, [held_out], recipe.seed)
+    (X, y, s, groups), test = _parts(data, [held_out], recipe.seed)
     weights = sorted({0.0, 0.0 if recipe.penalty == "none" else weight})
     with _noting() as notes, _terminal.steps() as watch:
-        models = Fitting(recipe.estimator(data.binary), X, y, s, watch=watch).path(weights)
+        models = Fitting(recipe.estimator(data.binary), X, y, s, groups=groups, watch=watch).path(weights)
     reason = f"Trained on {len(y):,} rows and measured on {len(test[1]):,} others."
     return _reported(data, models, len(models) - 1, test, notes, reason, settings, title, page or Page())
 
@@ -209,7 +209,7 @@ def sweep(
     """Train all weights at once, choose one on validation rows, and report on test rows."""
     from frhsic.selection import LowGainWarning, UnmetTargetWarning, select_weight
 
-    (X, y, s, _), check, test = _parts(data, [validation, held_out], recipe.seed)
+    (X, y, s, groups), check, test = _parts(data, [validation, held_out], recipe.seed)
     with _noting(UnmetTargetWarning, LowGainWarning) as notes, _terminal.steps() as watch:
         selection = select_weight(
             recipe.estimator(data.binary),
@@ -219,6 +219,7 @@ def sweep(
             rule=rule,
             weights=weights,
             validation=check,
+            groups=groups,
             scoring=scoring,
             refine=refine,
             refit=refit,

@@ -48,6 +48,10 @@ class ColumnRoles:
                 )
         if self.target in self.sensitive:
             raise ValueError(f"{self.target!r} is both the target and a sensitive attribute.")
+        if named := [name for name in (self.target, *self.sensitive, *self.split_by) if name in self.features]:
+            raise ValueError(
+                f"{named[0]!r} is named as a feature but is the target, an attribute, or what rows are split by."
+            )
         if len(set(self.sensitive)) < len(self.sensitive):
             raise ValueError(f"a sensitive attribute is named twice among {', '.join(self.sensitive)}.")
         chosen = [name for pattern in self.features or ("*",) for name in expand(pattern, names, table)]

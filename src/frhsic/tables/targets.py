@@ -37,11 +37,16 @@ class Target:
 
     @property
     def labels(self) -> np.ndarray:
-        """The class of each row: text, or numbers, as integers where all of them are. For a regression, the numbers."""
+        """The class of each row: text, booleans, or numbers, as integers where all of them are.
+
+        For a regression, the numbers.
+        """
         if self.task == "regression":
             return self.codes
         if any(isinstance(value, str) for value in self.classes):
             values: np.ndarray = np.array([str(value) for value in self.classes], dtype=object)
+        elif all(isinstance(value, (bool, np.bool_)) for value in self.classes):
+            values = np.array(self.classes, dtype=bool)
         else:
             values = np.array(self.classes, dtype=np.float64)
             values = values.astype(np.int64) if np.array_equal(values, np.round(values)) else values
