@@ -339,6 +339,14 @@ def test_the_summary_says_whether_chance_could_explain_a_lower_gap():
         assert ("a change that chance alone could explain" in report.summary) is doubt
 
 
+def test_a_sweep_that_chooses_no_penalty_says_so_in_a_log(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    table = ["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--positive", "yes"]
+    result = run(app, ["sweep", *table, "--weights", "1e5", "--within", "1%", "--out", "unpenalised", *FAST])
+    assert result.exit_code == 0, result.stderr
+    assert "note: No penalty was chosen: no penalised model has less GDP and keeps 99 %" in result.stderr
+
+
 def test_more_than_two_classes_are_refused_by_a_report():
     data = frame(60)
     model = ParityClassifier(epochs=1, penalty_weight=0, device="cpu", random_state=0).fit(data[["skill"]], data["job"])

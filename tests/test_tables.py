@@ -317,9 +317,9 @@ def test_booleans_stay_booleans_as_labels():
     assert labels.tolist() == [True, False, True]
 
 
-def test_a_column_of_another_role_is_refused_as_a_feature_by_name_and_left_out_of_a_pattern():
+def test_an_attribute_is_refused_as_a_feature_by_name_and_left_out_of_a_pattern():
     roles = ColumnRoles("paid", ("age",), features=("skill", "age"))
-    with pytest.raises(ValueError, match="'age' is named as a feature but is the target, an attribute"):
+    with pytest.raises(ValueError, match="'age' is named as a feature but is the target or a sensitive attribute"):
         roles.find_features(["age", "skill", "paid"], "people.csv")
     assert replace(roles, features=("*",)).find_features(["age", "skill", "paid"], "people.csv") == ["skill"]
 
@@ -331,3 +331,12 @@ def test_the_note_on_bands_shows_each_of_a_few_and_says_when_it_leaves_some_out(
     many = attribute(pd.Series([f"{start}-{start + 4}" for start in range(0, 100, 5)]), "age")[1]
     assert many is not None
     assert "20-24 as 22, ..., 75-79 as 77" in many
+
+
+@pytest.mark.parametrize("dtype", [bool, "boolean"])
+def test_a_value_of_a_boolean_target_may_be_written_as_text(dtype):
+    column = pd.Series([True, False, False], name="paid", dtype=dtype)
+    for written, codes in (("True", [1, 0, 0]), ("false", [0, 1, 1]), (False, [0, 1, 1]), ("1", [1, 0, 0])):
+        assert read_target(column, positive=written).codes.tolist() == codes
+    with pytest.raises(ValueError, match="'yes' is not a value of 'paid', which holds True and False"):
+        read_target(column, positive="yes")

@@ -149,7 +149,7 @@ def test_a_report_that_cannot_be_written_leaves_no_model(csv: Path, monkeypatch:
 def test_a_folder_in_the_place_of_a_file_is_refused_by_name(tmp_path):
     (tmp_path / "table.csv").write_text("a\n1\n")
     for folder in (tmp_path / "table.csv", tmp_path / "table.csv" / "sweep"):
-        with pytest.raises(ValueError, match="'.*table.csv' is a file; choose another path"), new_folder(folder):
+        with pytest.raises(ValueError, match=r"'.*table.csv' is a file; choose another path"), new_folder(folder):
             pass
 
 

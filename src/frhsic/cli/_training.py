@@ -226,6 +226,7 @@ def sweep(
             random_state=recipe.seed,
             watch=watch,
         )
+    notes += [f"No penalty was chosen: {selection.reason}."] if selection.weight == 0 and selection.satisfied else []
     models = list(selection.models)
     models[selection.position] = selection.estimator  # what is written is what is reported
     reason = (
@@ -258,8 +259,7 @@ def _reported(
 ) -> Trained:
     from frhsic.report import trained_report
 
-    notes = [*data.notes, *notes]
-    chosen = models[at]
+    notes, chosen = [*data.notes, *notes], models[at]
     if getattr(chosen, "has_bottleneck_", False):
         notes.append(
             f"The representation keeps {chosen.representation_rank_} of its {chosen.representation_size_} directions; "

@@ -48,10 +48,6 @@ class ColumnRoles:
                 )
         if self.target in self.sensitive:
             raise ValueError(f"{self.target!r} is both the target and a sensitive attribute.")
-        if named := [name for name in (self.target, *self.sensitive, *self.split_by) if name in self.features]:
-            raise ValueError(
-                f"{named[0]!r} is named as a feature but is the target, an attribute, or what rows are split by."
-            )
         if len(set(self.sensitive)) < len(self.sensitive):
             raise ValueError(f"a sensitive attribute is named twice among {', '.join(self.sensitive)}.")
         chosen = [name for pattern in self.features or ("*",) for name in expand(pattern, names, table)]
@@ -60,6 +56,8 @@ class ColumnRoles:
         features = [name for name in dict.fromkeys(chosen) if name not in excluded]
         if not features:
             raise ValueError(f"no column is left to predict from in {table}, beside the target and the attributes.")
+        if named := [name for name in (self.target, *self.sensitive) if name in self.features]:
+            raise ValueError(f"{named[0]!r} is named as a feature but is the target or a sensitive attribute.")
         return features
 
 
