@@ -400,3 +400,17 @@ def test_scikit_learn_finds_an_estimator(estimator: BaseEstimator, check: Callab
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingSensitiveFeaturesWarning)
         check(estimator)
+
+
+def test_rows_of_a_group_are_held_out_together():
+    random = np.random.default_rng(0)
+    persons = np.repeat(np.arange(80), 5)
+    X, y, s = random.standard_normal((80, 4)), random.integers(0, 2, 80), random.uniform(size=80)
+    rows = (X[persons], y[persons])
+    trees = [
+        BoostedParityClassifier(1.0, **ONE).fit(*rows, sensitive_features=s[persons], groups=groups).n_trees_
+        for groups in (None, persons)
+    ]
+    assert trees[1] < 20 < trees[0]  # y is chance: trees help for persons that are known already, and for no others
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        BoostedParityClassifier(1.0, **ONE).fit(*rows, sensitive_features=s[persons], groups=persons[1:])

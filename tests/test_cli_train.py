@@ -326,6 +326,27 @@ def test_the_summary_says_so_when_a_penalty_does_not_help():
     assert alone.before is None
 
 
+def test_the_summary_says_whether_chance_could_explain_a_lower_gap():
+    data = frame(300)
+    X, y, age = data[["skill", "rank"]], data["wage"], data["age"]
+    model = ParityRegressor(epochs=20, device="cpu", random_state=0)
+    free, alike, strong = fit_path(model, X, y, weights=[0, 1e-6, 300], sensitive_features=age)
+    wide, narrow = sorted((free, alike), key=lambda one: -float(gdp(one.predict(X), age, resamples=0)))
+    for before, after, doubt in ((wide, narrow, True), (wide, strong, False)):
+        before.penalty_weight, after.penalty_weight = 0.0, 10.0
+        report = trained_report([before, after], 1, X, y, sensitive_features=age, settings=QUICK)
+        assert "λ = 10 lowers the gap" in report.summary
+        assert ("a change that chance alone could explain" in report.summary) is doubt
+
+
+def test_a_sweep_that_chooses_no_penalty_says_so_in_a_log(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    table = ["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--positive", "yes"]
+    result = run(app, ["sweep", *table, "--weights", "1e5", "--within", "1%", "--out", "unpenalised", *FAST])
+    assert result.exit_code == 0, result.stderr
+    assert "note: No penalty was chosen: no penalised model has less GDP and keeps 99 %" in result.stderr
+
+
 def test_more_than_two_classes_are_refused_by_a_report():
     data = frame(60)
     model = ParityClassifier(epochs=1, penalty_weight=0, device="cpu", random_state=0).fit(data[["skill"]], data["job"])

@@ -44,6 +44,7 @@ def test_the_paper_s_rule_takes_the_smallest_weight_that_is_not_rejected():
     assert admitted == [False, False, False, True]
     assert at == 3
     assert "p = 0.4" in why
+    assert "does not show that it is independent" in why
     assert IndependenceRule(0.01).choose(GRID, True)[1] == 2
 
 
@@ -51,6 +52,13 @@ def test_practical_significance_admits_what_is_rejected_but_below_epsilon():
     _, at, why = IndependenceRule(0.05, epsilon=0.05).choose(GRID, True)
     assert at == 2
     assert "HSIC 0.0400 is below epsilon = 0.05" in why
+
+
+def test_a_choice_of_no_penalty_is_said():
+    grid = [candidate(0, 0.9, 0.2), candidate(1, 0.8, 0.02, gain=0.5)]
+    admitted, at, why = PerformanceRule(0.2).choose(grid, True)
+    assert (admitted, at) == ([True, False], 0)
+    assert why.startswith("no penalised model has less GDP and keeps 80 %")
 
 
 def test_a_target_takes_the_best_performance_within_it_by_the_upper_bound():

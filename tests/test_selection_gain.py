@@ -391,6 +391,40 @@ def test_groups_are_trained_on_or_chosen_on_and_bounds_count_them():
     assert found.gdp["sensitive"].interval == gdp(scores, age[held], clusters=persons[held]).interval
 
 
+class Grouped(Mixed):
+    """A model that notes the groups of the rows that it was fitted on."""
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, groups: Any = None) -> Grouped:
+        self.groups_ = groups
+        super().fit(X, y, sensitive_features=sensitive_features)
+        return self
+
+
+def test_a_fit_that_takes_groups_is_given_those_of_its_rows():
+    X, y, age = credit(300, rate=0.3)
+    persons = np.repeat(np.arange(100), 3)
+    options = {"rule": Strongest(), "weights": [0.5]}
+    chosen = select_weight(Grouped(), X, y, sensitive_features=age, groups=persons, refit=True, **options)
+    assert len(np.unique(chosen.models[1].groups_)) == 80
+    assert np.array_equal(chosen.estimator.groups_, persons)
+    rest = (X[240:], y[240:], age[240:], persons[240:])
+    part = {"sensitive_features": age[:240], "groups": persons[:240], "validation": rest, "refit": True}
+    given = select_weight(Grouped(), X[:240], y[:240], **part, **options)
+    assert np.array_equal(given.models[1].groups_, persons[:240])
+    assert np.array_equal(given.estimator.groups_, persons)
+
+
+def test_rows_of_a_person_are_in_one_fold_of_the_base_model():
+    random = np.random.default_rng(0)
+    persons = np.repeat(np.arange(60), 5)
+    X, y, age = random.standard_normal((60, 4)), random.integers(0, 2, 60), random.uniform(20, 60, 60)
+    model = ParityClassifier(**{**QUICK, "base": "boosted"})
+    options = {"sensitive_features": age[persons], "groups": persons, "weights": [1]}
+    with warnings.catch_warnings(action="ignore"):  # nothing can be learned from these columns
+        chosen = select_weight(model, X[persons], y[persons], **options)
+    assert chosen.estimator.base_performance_.score < 0.75  # with its persons in all folds, close to 1
+
+
 def test_with_an_order_the_latest_rows_choose():
     X, y, age = credit(400, rate=0.3)
     when = np.random.default_rng(0).permutation(400)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from frhsic.tables import (
 from frhsic.tables.columns import MISSING_MARKS, MOST_LEVELS, typed
 from frhsic.tables.files import Reservoir, pieces, read_rows
 from frhsic.tables.names import check_distinct, expand
+from frhsic.tables.sensitive import attribute
 
 
 def people(n: int = 60) -> pd.DataFrame:
@@ -307,3 +309,34 @@ def test_a_comma_at_the_end_of_each_row_does_not_shift_the_columns(tmp_path, col
     (frame,) = pieces(path, columns, ["age", "score"])
     expected = {"age": [30, 40], "job": ["cook", "clerk"], "score": [0.2, 0.4]}
     assert {name: frame[name].tolist() for name in columns} == {name: expected[name] for name in columns}
+
+
+def test_booleans_stay_booleans_as_labels():
+    labels = read_target(pd.Series([True, False, True], name="paid")).labels
+    assert labels.dtype == bool
+    assert labels.tolist() == [True, False, True]
+
+
+def test_an_attribute_is_refused_as_a_feature_by_name_and_left_out_of_a_pattern():
+    roles = ColumnRoles("paid", ("age",), features=("skill", "age"))
+    with pytest.raises(ValueError, match="'age' is named as a feature but is the target or a sensitive attribute"):
+        roles.find_features(["age", "skill", "paid"], "people.csv")
+    assert replace(roles, features=("*",)).find_features(["age", "skill", "paid"], "people.csv") == ["skill"]
+
+
+def test_the_note_on_bands_shows_each_of_a_few_and_says_when_it_leaves_some_out():
+    few = attribute(pd.Series(["60+", "18-29", "40-59", "30-39"]), "age")[1]
+    assert few is not None
+    assert few.endswith(": 18-29 as 23.5, 30-39 as 34.5, 40-59 as 49.5, 60+ as 69.5.")
+    many = attribute(pd.Series([f"{start}-{start + 4}" for start in range(0, 100, 5)]), "age")[1]
+    assert many is not None
+    assert "20-24 as 22, ..., 75-79 as 77" in many
+
+
+@pytest.mark.parametrize("dtype", [bool, "boolean"])
+def test_a_value_of_a_boolean_target_may_be_written_as_text(dtype):
+    column = pd.Series([True, False, False], name="paid", dtype=dtype)
+    for written, codes in (("True", [1, 0, 0]), ("false", [0, 1, 1]), (False, [0, 1, 1]), ("1", [1, 0, 0])):
+        assert read_target(column, positive=written).codes.tolist() == codes
+    with pytest.raises(ValueError, match="'yes' is not a value of 'paid', which holds True and False"):
+        read_target(column, positive="yes")

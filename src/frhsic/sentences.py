@@ -341,8 +341,11 @@ def left_out(lost: int, rows: int, names: Sequence[str], interval: Interval | No
     return f"{text}: these numbers need not hold for the rows that are left out."
 
 
-def summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
-    """Return in one or two sentences what the chosen weight of a sweep changed, whichever way it went."""
+def summary(after: Audit, before: Audit | None, tradeoff: TradeOff, unclear: Sequence[str] = ()) -> str:
+    """Return in one or two sentences what the chosen weight of a sweep changed, whichever way it went.
+
+    `unclear` names the attributes whose change of the gap a test does not tell from chance.
+    """
     chosen = next(point for point in tradeoff.points if point.chosen)
     start = f"On {counted(after.rows.used, 'row')} that were not trained on"
     name, gap = tradeoff.performance_name.lower(), "gap in mean scores along {} (GDP)"
@@ -359,7 +362,8 @@ def summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
         new, old = attribute.all_rows["gdp"].value, before[attribute.name].all_rows["gdp"].value
         along = f"the {gap.format(attribute.name)}"
         if new < old:
-            changes.append(f"lowers {along} from {figure(old)} to {figure(new)}")
+            doubt = ", a change that chance alone could explain" if attribute.name in unclear else ""
+            changes.append(f"lowers {along} from {figure(old)} to {figure(new)}{doubt}")
         else:
             changes.append(f"does not lower {along}: {figure(old)} without it, {figure(new)} with it")
     free = next(point for point in tradeoff.points if point.weight == 0)
@@ -367,16 +371,13 @@ def summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
         f"{start}, the penalty of weight λ = {plain(chosen.weight)} {', and '.join(changes)}; "
         f"{name} goes from {achieved(free.performance)} to {achieved(chosen.performance)}."
     )
-    s = tradeoff.attribute
+    s, z = tradeoff.attribute, subject_phrase(after.subject)
     left, there = _recovered(after, s), _recovered(before, s)
     if left is None or there is None:
         return first
     if left == there == "nothing":
-        return f"{first} No probe recovers {s} from the representation of the model, with the penalty or without."
-    return (
-        f"{first} A probe recovers {left} of the variance of {s} from the representation of the model, {there} without "
-        "the penalty."
-    )
+        return f"{first} No probe recovers {s} from {z}, with the penalty or without."
+    return f"{first} A probe recovers {left} of the variance of {s} from {z}, {there} without the penalty."
 
 
 def _recovered(audit: Audit, s: str) -> str | None:

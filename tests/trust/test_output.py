@@ -158,6 +158,13 @@ def test_a_report_that_cannot_be_written_leaves_no_model(csv: Path, monkeypatch:
     assert names(csv.parent) == {"people.csv"}
 
 
+def test_a_folder_in_the_place_of_a_file_is_refused_by_name(tmp_path):
+    (tmp_path / "table.csv").write_text("a\n1\n")
+    for folder in (tmp_path / "table.csv", tmp_path / "table.csv" / "sweep"):
+        with pytest.raises(ValueError, match=r"'.*table.csv' is a file; choose another path"), new_folder(folder):
+            pass
+
+
 def test_folders_that_were_made_for_nothing_are_removed(tmp_path: Path):
     with pytest.raises(RuntimeError), new_folder(tmp_path / "a" / "b"):
         raise RuntimeError

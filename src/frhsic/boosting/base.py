@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import train_test_split
-from sklearn.utils import Tags
+from sklearn.model_selection import GroupShuffleSplit, train_test_split
+from sklearn.utils import Tags, check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from frhsic import _arrays
@@ -63,7 +63,9 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
         """Fit the trees.
 
         Parameters
@@ -80,9 +82,11 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             Predicting does not need them.
         sample_weight : array of shape (n,), optional
             Weights of the rows in the loss; the penalty does not use them.
+        groups : array of shape (n,), optional
+            Rows of one group, such as those of one person, are held out together when the number of trees is found.
         """
         with restored_on_failure(self):
-            return self._fit(X, y, sensitive_features, sample_weight)
+            return self._fit(X, y, sensitive_features, sample_weight, groups)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file; :func:`frhsic.load` reads it.
@@ -99,7 +103,7 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         tags.input_tags.allow_nan = True
         return tags
 
-    def _fit(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> Self:
+    def _fit(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any) -> Self:
         lightgbm()
         self._check_parameters()
         for name in [name for name in vars(self) if name.endswith("_") and not name.endswith("__")]:
@@ -112,23 +116,33 @@ class BoostedParity(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         s = self._sensitive(sensitive_features, len(x))
         self.random_seed_ = seed = seed_of(self.random_state) % 2**31  # as LightGBM takes it
         rows = np.arange(len(x))
-        trees = self._best_number_of_trees(x, target, s, weights, seed)
+        if groups is not None:
+            groups = column_or_1d(groups)
+            check_consistent_length(x, groups)
+        trees = self._best_number_of_trees(x, target, s, weights, groups, seed)
         booster, base = self._trained(rows, x, target, s, weights, trees, seed)
         self.booster_ = complete(booster, self._task, center + scale * base, scale)
         self.n_trees_ = int(booster.num_trees())
         return self
 
-    def _best_number_of_trees(self, x: Array, y: Array, s: Array | None, weights: Array | None, seed: int) -> int:
+    def _best_number_of_trees(
+        self, x: Array, y: Array, s: Array | None, weights: Array | None, groups: np.ndarray | None, seed: int
+    ) -> int:
         """Return the number of trees with the least objective on held-out rows; all rows are then trained on."""
         if self.validation_fraction is None:
             return self.n_estimators
         few = min(self.n_estimators, TREES_WITHOUT_STOPPING)
-        if int(self.validation_fraction * len(x)) < FEWEST_HELD_OUT:
+        one = groups is not None and len(np.unique(groups)) == 1
+        if int(self.validation_fraction * len(x)) < FEWEST_HELD_OUT or one:
             return few
-        strata = y if self._task == "binary" and min(y.sum(), len(y) - y.sum()) >= FEWEST_HELD_OUT else None
-        kept, held = train_test_split(
-            np.arange(len(x)), test_size=self.validation_fraction, random_state=seed, stratify=strata
-        )
+        if groups is not None:
+            splitter = GroupShuffleSplit(1, test_size=self.validation_fraction, random_state=seed)
+            ((kept, held),) = splitter.split(x, groups=groups)
+        else:
+            strata = y if self._task == "binary" and min(y.sum(), len(y) - y.sum()) >= FEWEST_HELD_OUT else None
+            kept, held = train_test_split(
+                np.arange(len(x)), test_size=self.validation_fraction, random_state=seed, stratify=strata
+            )
         for part in (kept, held):
             constant = s is not None and _some_constant(s[part])
             weightless = weights is not None and not weights[part].any()

@@ -183,10 +183,10 @@ def train(
     """Train with one weight of the penalty and without it, and report on held-out rows."""
     from frhsic.selection.fitting import Fitting
 
-    (X, y, s, _), test = _parts(data, [held_out], recipe.seed)
+    (X, y, s, groups), test = _parts(data, [held_out], recipe.seed)
     weights = sorted({0.0, 0.0 if recipe.penalty == "none" else weight})
     with _noting() as notes, _terminal.steps() as watch:
-        models = Fitting(recipe.estimator(data.binary), X, y, s, watch=watch).path(weights)
+        models = Fitting(recipe.estimator(data.binary), X, y, s, groups=groups, watch=watch).path(weights)
     reason = f"Trained on {len(y):,} rows and measured on {len(test[1]):,} others."
     return _reported(data, models, len(models) - 1, test, notes, reason, settings, title, page or Page())
 
@@ -209,7 +209,7 @@ def sweep(
     """Train all weights at once, choose one on validation rows, and report on test rows."""
     from frhsic.selection import LowGainWarning, UnmetTargetWarning, select_weight
 
-    (X, y, s, _), check, test = _parts(data, [validation, held_out], recipe.seed)
+    (X, y, s, groups), check, test = _parts(data, [validation, held_out], recipe.seed)
     with _noting(UnmetTargetWarning, LowGainWarning) as notes, _terminal.steps() as watch:
         selection = select_weight(
             recipe.estimator(data.binary),
@@ -219,12 +219,14 @@ def sweep(
             rule=rule,
             weights=weights,
             validation=check,
+            groups=groups,
             scoring=scoring,
             refine=refine,
             refit=refit,
             random_state=recipe.seed,
             watch=watch,
         )
+    notes += [f"No penalty was chosen: {selection.reason}."] if selection.weight == 0 and selection.satisfied else []
     models = list(selection.models)
     models[selection.position] = selection.estimator  # what is written is what is reported
     reason = (
@@ -257,8 +259,7 @@ def _reported(
 ) -> Trained:
     from frhsic.report import trained_report
 
-    notes = [*data.notes, *notes]
-    chosen = models[at]
+    notes, chosen = [*data.notes, *notes], models[at]
     if getattr(chosen, "has_bottleneck_", False):
         notes.append(
             f"The representation keeps {chosen.representation_rank_} of its {chosen.representation_size_} directions; "

@@ -192,6 +192,6 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         target = class_target(self, labels, classes)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has one class only, {self.classes_[0]!r}; a classifier needs rows of at least two classes."
+                f"y has one class only, {self.classes_.tolist()[0]!r}; a classifier needs rows of at least two classes."
             )
         return target

@@ -11,7 +11,7 @@ import torch
 from scipy.stats import norm
 
 from frhsic import _arrays
-from frhsic.auditing import Audit, Context, Interval, Settings, Watch, audit
+from frhsic.auditing import Audit, Context, Interval, Settings, Watch, audit, drift
 from frhsic.auditing.measures import Rows, audit_kernels, gap_interval, score_curve, unit_columns
 from frhsic.auditing.running import prefixed
 from frhsic.auditing.stated import Limits
@@ -149,6 +149,9 @@ def trained_report(
     after = replace(after, title=title or default, remarks=(*notes, *after.remarks))
     free = [model for i, model in enumerate(models) if i != chosen and model.penalty_weight == 0]
     before = audited(free[0], "without a penalty") if free and models[chosen].penalty_weight > 0 else None
+    # both audits are of the same rows, for which the test is cautious
+    changes = () if before is None else drift(after, before)
+    unclear = [change.attribute for change in changes if change.verdict == "no change seen"]
     prefixed(watch, "")("what drives the score")
     scores, carrying = scores_of(models[chosen], X), models[chosen] if before is None else free[0]
     found = drivers(lambda part: scores_of(carrying, part), X, rows.s, rows.names, settings)
@@ -156,7 +159,7 @@ def trained_report(
         after,
         before=before,
         tradeoff=tradeoff,
-        summary=summary(after, before, tradeoff),
+        summary=summary(after, before, tradeoff, unclear),
         drivers=tuple(replace(one, unpenalised=before is not None) for one in found),
         shifts=() if before is None else shifts(scores_of(free[0], X), scores, rows.s, rows.names, settings),
     )

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import has_fit_parameter
 
 from frhsic.estimators import ParityClassifier, ParityRegressor, fit_path
 from frhsic.formatting import plain
@@ -43,13 +44,14 @@ def check_estimator(estimator: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Fitting:
-    """An estimator and the rows that it is fitted on."""
+    """An estimator and the rows that it is fitted on; their groups go to a ``fit`` that takes `groups`."""
 
     estimator: Any
     X: Any
     y: Any
     s: Any
     sample_weight: Any = None
+    groups: Any = None
     sequential: bool = False
     watch: Watch = lambda step: None
 
@@ -77,6 +79,7 @@ class Fitting:
             self.y,
             sensitive_features=self.s,
             sample_weight=self.sample_weight,
+            groups=self.groups,
             sequential=self.sequential,
         )
         fleets = Parallel(n_jobs=workers)(delayed(partial(fit, weights=weights[i::workers]))() for i in range(workers))
@@ -84,9 +87,11 @@ class Fitting:
 
     def at(self, weight: float) -> Any:
         """Fit a copy at one weight."""
-        weights = {} if self.sample_weight is None else {"sample_weight": self.sample_weight}
+        given = {} if self.sample_weight is None else {"sample_weight": self.sample_weight}
+        if self.groups is not None and has_fit_parameter(self.estimator, "groups"):
+            given["groups"] = self.groups
         model = clone(self.estimator).set_params(penalty_weight=weight)
-        return model.fit(self.X, self.y, sensitive_features=self.s, **weights)
+        return model.fit(self.X, self.y, sensitive_features=self.s, **given)
 
 
 def joined(first: Any, second: Any) -> Any:

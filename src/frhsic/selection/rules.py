@@ -219,5 +219,6 @@ class PerformanceRule:
         else:
             sign = 1 if higher_is_better else -1
             at = max(range(len(candidates)), key=lambda i: sign * candidates[i].performance)
-        reason = REASONS["within_loss" if admitted[at] else "outside_loss"]
+        within = "within_loss" if candidates[at].weight > 0 else "unpenalised"
+        reason = REASONS[within if admitted[at] else "outside_loss"]
         return admitted, at, reason.format(keep=percent(self.least_gain), gain=percent(candidates[at].gain))

@@ -75,7 +75,8 @@ def select_weight(
         Unfitted. It needs a parameter `penalty_weight`, which is set, and a ``fit`` that takes `sensitive_features`. It
         is not changed. Estimators of this library are trained at once, others one after another.
     X, y, sensitive_features, sample_weight
-        As in its ``fit``. Validation rows without an attribute are left out.
+        As in its ``fit``. Validation rows without an attribute are left out. Weights are for training alone: every
+        validation row counts as one.
     rule : Rule, float or str, optional
         A rule; a limit on GDP such as 0.02; or a text such as "gdp <= 0.02", "hsic <= 0.001", "gain >= 90%",
         "p > 0.05". None is :class:`PerformanceRule`: the least GDP at a small loss of the gain.
@@ -86,7 +87,8 @@ def select_weight(
         they come; or such rows themselves, with their groups as a fourth part if they have any.
     groups : array of shape (n,), optional
         Group of each row, such as a person. A group is either trained on or chosen on, and intervals of GDP take
-        groups, not rows, as independent of each other.
+        groups, not rows, as independent of each other. A ``fit`` that takes `groups` is given those of its rows. If
+        `validation` holds rows, these are the groups of the rows to train on.
     order : array of shape (n,), optional
         Key of each row, such as a date. Validation rows are the last ones; rows of equal key stay together.
     scoring : str or callable, optional
@@ -133,8 +135,8 @@ def select_weight(
         raise ValueError(f"refine={refine!r}; pass True, or how many weights to try on either side of the choice.")
     seed = _arrays.seed_of(random_state) % 2**32
     tell = watch or (lambda step: None)
-    everything = (X, y, sensitive_features, sample_weight)
-    fit, held = _parts(*everything, validation=validation, groups=groups, order=order, seed=seed, refit=refit)
+    everything = (X, y, sensitive_features, sample_weight, groups)
+    fit, held = _parts(*everything, validation=validation, order=order, seed=seed, refit=refit)
     fitting = Fitting(estimator, *fit, sequential, tell)
     models = fitting.path(grid)
     constant = held.constant(constant_predictor(estimator, *fit[:2], fit[3]), score)
@@ -197,14 +199,14 @@ def _parts(
     y: Any,
     s: Any,
     sample_weight: Any,
+    groups: Any,
     *,
     validation: float | str | tuple[Any, ...],
-    groups: Any,
     order: Any,
     seed: int,
     refit: bool,
-) -> tuple[tuple[Any, Any, Any, Any], Rows]:
-    """Return (X, y, s, sample_weight) of the rows to train on, and the rows to choose on."""
+) -> tuple[tuple[Any, Any, Any, Any, Any], Rows]:
+    """Return (X, y, s, sample_weight, groups) of the rows to train on, and the rows to choose on."""
     if isinstance(validation, str) and validation == "last":
         if order is not None:
             raise ValueError('validation="last" takes the rows as they come; with order= pass a share, such as 0.2.')
@@ -212,28 +214,30 @@ def _parts(
     if isinstance(validation, (int, float)):
         fit, held = rows_held_out(len(y), validation, name="validation", seed=seed, groups=groups, order=order)
         weights = None if sample_weight is None else rows_of(sample_weight, fit)
-        clusters = None if groups is None else np.asarray(groups)[held]
+        trained, clusters = (None, None) if groups is None else (np.asarray(groups)[part] for part in (fit, held))
         rows = Rows.of(rows_of(X, held), rows_of(y, held), rows_of(s, held), clusters, seed)
-        return (rows_of(X, fit), rows_of(y, fit), rows_of(s, fit), weights), rows
+        return (rows_of(X, fit), rows_of(y, fit), rows_of(s, fit), weights, trained), rows
     if isinstance(validation, str) or len(validation) not in (3, 4):
         raise ValueError(
             f"validation={validation if isinstance(validation, str) else '...'!r}; pass a share of the rows such as "
             '0.2, "last", or the rows as (X, y, sensitive_features) or (X, y, sensitive_features, groups).'
         )
-    if groups is not None or order is not None:
+    if order is not None:
+        raise ValueError("order says how to split rows, and validation holds rows already; leave one of them out.")
+    if groups is not None and len(validation) == 3:
         raise ValueError(
-            "groups and order say how to split rows, and validation holds rows already; pass their groups as its "
-            "fourth part."
+            "groups are those of the rows to train on, as validation holds rows already; pass the groups of these as "
+            "its fourth part."
         )
     if refit and sample_weight is not None:
         raise ValueError("refit=True needs the weights of the validation rows; pass validation as a share of the rows.")
     X_held, y_held, s_held, *rest = validation
-    return (X, y, s, sample_weight), Rows.of(X_held, y_held, s_held, rest[0] if rest else None, seed)
+    return (X, y, s, sample_weight, groups), Rows.of(X_held, y_held, s_held, rest[0] if rest else None, seed)
 
 
-def _with_validation(everything: tuple[Any, ...], validation: tuple[Any, ...]) -> tuple[Any, Any, Any, None]:
+def _with_validation(everything: tuple[Any, ...], validation: tuple[Any, ...]) -> tuple[Any, Any, Any, None, Any]:
     X, y, s = (joined(part, added) for part, added in zip(everything[:3], validation[:3]))
-    return X, y, s, None
+    return X, y, s, None, None if everything[4] is None else joined(everything[4], validation[3])
 
 
 def _low_gain(chosen: Candidate, unpenalised: Candidate, rule: Rule, constant: Constant) -> str | None:

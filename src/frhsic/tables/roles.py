@@ -56,6 +56,8 @@ class ColumnRoles:
         features = [name for name in dict.fromkeys(chosen) if name not in excluded]
         if not features:
             raise ValueError(f"no column is left to predict from in {table}, beside the target and the attributes.")
+        if named := [name for name in (self.target, *self.sensitive) if name in self.features]:
+            raise ValueError(f"{named[0]!r} is named as a feature but is the target or a sensitive attribute.")
         return features
 
 

@@ -96,13 +96,19 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
         points = _points({level: band for level, band in bands.items() if band})
         if not all(band[0] == band[1] for band in bands.values() if band):
             text = column.map(points).to_numpy(dtype=np.float64)
-            examples = ", ".join(f"{level} as {points[level]:g}" for level in levels[:3])
-            return text, f"{name} holds bands, which are taken at their mid-points: {examples}."
+            written = [f"{level} as {point:g}" for level, point in sorted(points.items(), key=lambda pair: pair[1])]
+            return text, f"{name} holds bands, which are taken at their mid-points: {_shortened(written)}."
     if isinstance(column.dtype, pd.CategoricalDtype) and column.cat.ordered:
         codes = np.asarray(column.cat.codes, dtype=np.float64)
-        examples = ", ".join(f"{level} as {i}" for i, level in enumerate(column.cat.categories[:3]))
-        return np.where(codes < 0, np.nan, codes), f"{name} holds ordered levels, which are taken as ranks: {examples}."
+        ranks = _shortened([f"{level} as {i}" for i, level in enumerate(column.cat.categories)])
+        return np.where(codes < 0, np.nan, codes), f"{name} holds ordered levels, which are taken as ranks: {ranks}."
     return numbers(column.astype(object), name, remedy=REMEDY), None
+
+
+def _shortened(levels: list[str]) -> str:
+    """Return levels in a row; of many, the first and the last ones."""
+    most = 10
+    return ", ".join(levels if len(levels) <= most else [*levels[: most // 2], "...", *levels[-most // 2 :]])
 
 
 def _banded(values: Any, name: str, default: str) -> pd.DataFrame | None:

@@ -16,6 +16,8 @@ Task = Literal["binary", "regression", "multiclass"]
 MOST_CLASSES = 255
 """Different values of a target that is taken for classes."""
 
+_TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
+
 
 @dataclass(frozen=True, eq=False)
 class Target:
@@ -37,11 +39,16 @@ class Target:
 
     @property
     def labels(self) -> np.ndarray:
-        """The class of each row: text, or numbers, as integers where all of them are. For a regression, the numbers."""
+        """The class of each row: text, booleans, or numbers, as integers where all of them are.
+
+        For a regression, the numbers.
+        """
         if self.task == "regression":
             return self.codes
         if any(isinstance(value, str) for value in self.classes):
             values: np.ndarray = np.array([str(value) for value in self.classes], dtype=object)
+        elif all(isinstance(value, (bool, np.bool_)) for value in self.classes):
+            values = np.array(self.classes, dtype=bool)
         else:
             values = np.array(self.classes, dtype=np.float64)
             values = values.astype(np.int64) if np.array_equal(values, np.round(values)) else values
@@ -106,7 +113,11 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
     >>> is_positive(pd.Series([" >50K", "<=50K", None]), ">50K", "income").tolist()
     [1.0, 0.0, nan]
     """
-    if pd.api.types.is_numeric_dtype(column):
+    if pd.api.types.is_bool_dtype(column):
+        if (word := str(positive).strip().lower()) not in _TRUTH:
+            raise ValueError(f"{positive!r} is not a value of {name!r}, which holds True and False; pass one of them.")
+        values = column.eq(_TRUTH[word]).to_numpy(dtype=np.float64, na_value=np.nan)
+    elif pd.api.types.is_numeric_dtype(column):
         try:
             equal = column.eq(float(positive))  # type: ignore[arg-type]  # text raises
         except (TypeError, ValueError):
