@@ -235,7 +235,7 @@ def test_a_choice_that_is_not_met_is_written_told_and_exits_with_1(swept):
 
 def test_the_frontier_holds_validation_and_test_rows_beside_each_other(swept):
     said, out, _ = swept
-    table = pd.read_csv(out / "frontier.csv")
+    table = pd.read_csv(out / "frontier.csv", float_precision="round_trip")
     points = Report.from_dict(said["report"]).tradeoff.points
     assert table["weight"].tolist() == [0, 2, 20]
     assert table["test_gdp"].tolist() == [point.gdp for point in points]

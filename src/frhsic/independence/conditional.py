@@ -126,7 +126,7 @@ def conditional_test(
     order = np.lexsort([x.detach().numpy() for x in (*s.mT, *z.mT, *y.mT)])  # so that their order does not matter
     z, s, y = z[order], s[order], y[order]
     n, seed = len(z), _arrays.seed_of(random_state)
-    ranks = torch.from_numpy((rankdata(y[:, 0].numpy()) - 0.5) / n)[:, None]
+    ranks = torch.from_numpy((rankdata(y[:, 0].double().numpy()) - 0.5) / n)[:, None]
     values = working_copy(y, Gaussian(1.0)) / torch.from_numpy(column_scales(y.numpy()))
     bases = [_basis(x, w) for x, widths in ((ranks, RANK_WIDTHS), (values, WIDTHS)) for w in widths]
     (r, kernel_z, rule_z), (q, kernel_s, rule_s) = (
