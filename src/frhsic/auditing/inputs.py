@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic import _arrays
-from frhsic.formatting import figure
+from frhsic.formatting import figure, plain
 from frhsic.sentences import left_out
 from frhsic.tables import read_sensitive
 from frhsic.tables.columns import label, row_number
@@ -190,7 +190,7 @@ def _weights(sample_weight: Any, n: int) -> np.ndarray:
     if weights.min() < 0:
         words = _words(sample_weight, "sample_weight")
         row = row_number(_indexed(sample_weight, n), int((weights < 0).argmax()))
-        raise ValueError(f"{words} is {figure(weights[weights < 0][0])} in row {row}; pass weights of zero or more.")
+        raise ValueError(f"{words} is {plain(weights[weights < 0][0])} in row {row}; pass weights of zero or more.")
     if weights.max() == 0:
         raise ValueError(f"{_words(sample_weight, 'sample_weight')} is 0 in all {n:,} rows; no row would count.")
     return weights
