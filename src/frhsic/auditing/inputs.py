@@ -224,8 +224,9 @@ def _grouped(groups: np.ndarray, clusters: Any) -> str:
     words, count = _arrays.array_name(clusters, "clusters"), len(np.unique(groups))
     return (
         f"The {len(groups):,} rows belong to {count:,} groups ({words}). GDP, the curve and the contrasts count groups. "
-        "The tests and intervals of all other measures, and the probes, take rows as independent: they claim too much "
-        "where the rows of a group are alike."
+        "HSIC, the other measures of dependence, the probes and the certificates use one row of each group, drawn at "
+        "random. The explained variance and the gap of quantiles take rows as independent: they are too large where "
+        "the rows of a group are alike."
     )
 
 
