@@ -178,11 +178,11 @@ def test_bands_are_audited_and_remarked():
         ({"clusters": np.arange(5)}, ValueError, "clusters has 5 rows"),
         ({"clusters": np.ones((400, 2))}, ValueError, r"clusters has shape \(400, 2\)"),
         ({"clusters": np.r_[np.nan, np.ones(399)]}, ValueError, r"clusters lacks a value in 1 of 400 rows \(row 1\)"),
-        ({"clusters": [None] * 7 + ["a"] * 393}, ValueError, r"in 7 of 400 rows \(rows 1, 2, 3, 4, 5, \.\.\.\); fill it"),
-        ({"clusters": pd.Series(["a"] * 400, name="id")}, ValueError, r"'id' \(clusters\) has one value in all 400 rows"),
-        ({"sample_weight": np.r_[1, -0.5, np.ones(398)]}, ValueError, "sample_weight is −0.5 in row 2; pass weights of"),
+        ({"clusters": [None] * 7 + ["a"] * 393}, ValueError, r"in 7 of 400 rows \(rows 1, 2, 3, 4, 5, \.\.\.\)"),
+        ({"clusters": pd.Series(["a"] * 400, name="id")}, ValueError, r"'id' \(clusters\) has one value in all 400"),
+        ({"sample_weight": np.r_[1, -0.5, np.ones(398)]}, ValueError, "sample_weight is −0.5 in row 2; pass weights"),
         ({"sample_weight": np.r_[np.nan, np.ones(399)]}, ValueError, "sample_weight holds 1 values that are NaN"),
-        ({"sample_weight": np.zeros(400)}, ValueError, "sample_weight is 0 in all 400 rows"),
+        ({"sample_weight": np.zeros(400)}, ValueError, "sample_weight is 0 in all 400"),
     ],
 )
 def test_messages_use_the_words_of_the_caller(change: dict[str, Any], error: type[Exception], message: str):

@@ -223,10 +223,10 @@ def _words(values: Any, argument: str) -> str:
 def _grouped(groups: np.ndarray, clusters: Any) -> str:
     words, count = _arrays.array_name(clusters, "clusters"), len(np.unique(groups))
     return (
-        f"The {len(groups):,} rows belong to {count:,} groups ({words}). GDP, the curve and the contrasts count groups. "
-        "HSIC, the other measures of dependence, the probes and the certificates use one row of each group, drawn at "
-        "random. The explained variance and the gap of quantiles take rows as independent: they are too large where "
-        "the rows of a group are alike."
+        f"The {len(groups):,} rows belong to {count:,} groups ({words}). GDP, the curve and the contrasts count "
+        "groups. HSIC, the other measures of dependence, the probes and the certificates use one row of each group, "
+        "drawn at random. The explained variance and the gap of quantiles take rows as independent: they are too "
+        "large where the rows of a group are alike."
     )
 
 

@@ -209,7 +209,8 @@ def audit(
         attributes=tuple(audited),
         joint=joint,
         remarks=inputs.remarks,
-        settings=settings.plain() | {key: min(independent, getattr(settings, key)) for key in ("max_rows", "probe_rows")},
+        settings=settings.plain()
+        | {key: min(independent, getattr(settings, key)) for key in ("max_rows", "probe_rows")},
         software=f"frhsic {metadata.version('frhsic')}",
         limits=tuple(checked(attribute, one, subject.base_rate) for one in limits for attribute in audited),
         quality=() if f is None or outcome is None else tuple(qualities(f, outcome.codes, threshold)),

@@ -24,8 +24,8 @@ def audit(options: _Options, stated: _options.Stated, at: dict[str, list[float]]
         raise ValueError("--delimiter and --decimal are not used with --scheduler; write the table as Parquet.")
     if options.design:
         raise ValueError(
-            "--groups and --row-weights are not used with --scheduler, whose audit takes rows as independent and equal. "
-            "Write all rows of some of the groups into one file, and audit it without --scheduler."
+            "--groups and --row-weights are not used with --scheduler, whose audit takes rows as independent and "
+            "equal. Write all rows of some of the groups into one file, and audit it without --scheduler."
         )
     paths = table_files(str(options.table))
     names = file_columns(paths[0])

@@ -88,8 +88,8 @@ class _Options:
     groups: Annotated[
         str | None,
         typer.Option(
-            help="Column that says which rows belong together, such as persons with several rows: the intervals and the "
-            "test of the gap, and with them --limit, count persons."
+            help="Column that says which rows belong together, such as persons with several rows: the intervals and "
+            "the test of the gap, and with them --limit, count persons."
         ),
     ] = None
     row_weights: Annotated[
