@@ -12,7 +12,7 @@ from frhsic.auditing import Audit, Settings
 from frhsic.cli import app
 from frhsic.estimators import ParityRegressor
 from frhsic.report import trained_report
-from frhsic.tables import files, read_numbers
+from frhsic.tables import Derived, files, read_numbers
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -64,10 +64,10 @@ def table(tmp_path):
 def test_equal_rows_of_persons_pass_for_a_gap_unless_groups_are_named(tmp_path):
     path, rows, groups = tmp_path / "panel.csv", 0, 0
     for seed in range(12):
-        panel(seed).to_csv(path, index=False)
+        panel(seed, persons=120).to_csv(path, index=False)
         rows += moves(audited(path))
         groups += moves(audited(path, "--groups", "person"))
-    assert rows >= 8
+    assert rows >= 9
     assert groups <= 2
     panel(strength=1.0).to_csv(path, index=False)
     assert moves(audited(path, "--groups", "person"))
@@ -123,6 +123,18 @@ def test_identifiers_stay_as_they_are_written_in_every_piece_of_a_file(tmp_path,
     assert got.groups.index.tolist() == [0, 1, 2, 3, 5]
     path.write_text("id,x\n9007199254740993,1\n9007199254740992,2\n")
     assert read_numbers(path, {"x": "score"}, groups="id").groups.tolist() == [9007199254740993, 9007199254740992]
+
+
+def test_a_feature_of_a_model_that_also_names_groups_keeps_its_levels(tmp_path):
+    path, seen = tmp_path / "jobs.csv", []
+    path.write_text("job,x\nnone,1\n-,2\ncook,3\n")
+
+    def make(rows):
+        seen.extend(rows["job"])
+        return np.ones((len(rows), 1))
+
+    got = read_numbers(path, {"x": "score"}, derived=Derived(("job",), 1, make), groups="job")
+    assert seen == got.groups.tolist() == ["none", "-", "cook"]
 
 
 @pytest.mark.parametrize(

@@ -80,12 +80,13 @@ def read_numbers(
         How to tell a user what to do.
     """
     names = list(roles)
+    as_text = [] if positive is None else [target]
     beside = [name for name in dict.fromkeys((groups, weights)) if name is not None and name not in names]
     written = [name for name in beside if name == groups and name != weights and name not in derived.columns]
     rows = read_rows(
         path,
         [*names, *beside],
-        numeric=[name for name in (*names, *beside) if name not in written and (name != target or positive is None)],
+        numeric=[name for name in (*names, *beside) if name == weights or (name in names and name not in as_text)],
         text=written,
         required=names,
         derived=derived,
