@@ -128,12 +128,29 @@ def test_rows_without_an_attribute_are_left_out_counted_and_compared():
     assert (result.rows.given, result.rows.dropped, result.rows.used) == (407, 107, 300)
     assert gap(result) == pytest.approx(gdp(known["risk"], known["age"], resamples=0).value, rel=1e-12)
     assert result["age"].positives.rows == int(known["late"].sum())
-    (remark,) = result.remarks
+    remark, weighted = result.remarks
+    assert weighted.startswith("Rows are weighted (sample_weight). GDP, the curve,")
     means = [data["risk"][age.isna()].mean(), known["risk"].mean()]
     assert remark.startswith("100 of 400 rows lack age and are left out. Their mean score is ")
     assert [float(x) for x in re.findall(r"0\.\d+", remark)] == pytest.approx(means, rel=0.01)
     with pytest.raises(ValueError, match="an audit needs at least 20 rows; 10 of 400 have age"):
         audit(data["risk"], age.where(data.index % 40 == 1), settings=QUICK)
+
+
+def test_the_names_of_clusters_change_nothing_but_the_remark():
+    data = people()
+    number = np.arange(400) // 4
+    named = pd.Series(number, name="person")
+    mixed = [label if label % 2 else f"a{label}" for label in number.tolist()]  # numbers and text
+    results = [
+        audit(data["risk"], data["age"], clusters=clusters, settings=QUICK)
+        for clusters in (number, torch.from_numpy(number), named, named.map("{:03d}".format), named.astype("category"))
+    ]
+    assert all(result.attributes == results[0].attributes for result in results)
+    assert [re.search(r"belong to 100 groups \((\w+)\)", result.remarks[0])[1] for result in results] == (
+        ["clusters"] * 2 + ["person"] * 3
+    )
+    assert gap(audit(data["risk"], data["age"], clusters=mixed, settings=QUICK)) == gap(results[0])
 
 
 def test_bands_are_audited_and_remarked():
@@ -159,6 +176,13 @@ def test_bands_are_audited_and_remarked():
         ({"y": np.arange(5)}, ValueError, "y has 5 rows, the scores have 400"),
         ({"y": np.r_[np.nan, np.ones(399)]}, ValueError, "y holds 1 missing values"),
         ({"clusters": np.arange(5)}, ValueError, "clusters has 5 rows"),
+        ({"clusters": np.ones((400, 2))}, ValueError, r"clusters has shape \(400, 2\)"),
+        ({"clusters": np.r_[np.nan, np.ones(399)]}, ValueError, r"clusters lacks a value in 1 of 400 rows \(row 1\)"),
+        ({"clusters": [None] * 7 + ["a"] * 393}, ValueError, r"in 7 of 400 rows \(rows 1, 2, 3, 4, 5, \.\.\.\)"),
+        ({"clusters": pd.Series(["a"] * 400, name="id")}, ValueError, r"'id' \(clusters\) has one value in all 400"),
+        ({"sample_weight": np.r_[1, -0.5, np.ones(398)]}, ValueError, "sample_weight is −0.5 in row 2; pass weights"),
+        ({"sample_weight": np.r_[np.nan, np.ones(399)]}, ValueError, "sample_weight holds 1 values that are NaN"),
+        ({"sample_weight": np.zeros(400)}, ValueError, "sample_weight is 0 in all 400"),
     ],
 )
 def test_messages_use_the_words_of_the_caller(change: dict[str, Any], error: type[Exception], message: str):

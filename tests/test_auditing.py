@@ -215,6 +215,34 @@ def test_weights_and_clusters_reach_the_measures_of_parity():
     assert found["age"].positives["gdp"].value == gdp(z, age, where=y == 1, resamples=0, **options).value
 
 
+def test_measures_of_dependence_use_one_row_of_each_cluster():
+    """Equal rows of 60 persons: as independent rows they look dependent, and trees find every person again."""
+    random = np.random.default_rng(0)
+    z, age = (np.repeat(random.normal(size=60), 5) for _ in range(2))
+    people = np.repeat(np.arange(60), 5)
+    found = audit(z, age, clusters=people, settings=QUICK)
+    once = audit(z[::5], age[::5], settings=QUICK)
+    about_gaps = ("gdp", "standardized_gdp", "correlation_ratio", "quantile_gap")
+    keys = [number.key for number in once["s"].all_rows.numbers if number.key not in about_gaps]
+    assert {"hsic", "hsic_effect", "distance_correlation", "mutual_information", "probe_trees"} <= set(keys)
+    for key in keys:
+        assert found["s"].all_rows[key] == once["s"].all_rows[key]
+    assert found["s"].certificates == once["s"].certificates
+    assert (found.rows.used, found.rows.subsample) == (300, 60)
+    assert audit(z, age, settings=QUICK)["s"].all_rows["hsic"].pvalue < 0.01 < found["s"].all_rows["hsic"].pvalue
+    assert "one row of each group" in found.remarks[0]
+
+
+def test_few_clusters_are_too_few_for_measures_of_dependence():
+    z, age, _ = table(300)
+    found = audit(z, age, clusters=np.arange(300) % 19, settings=QUICK)["age"]
+    reasons = {omitted.key: omitted.reason for omitted in found.all_rows.omitted}
+    assert {"hsic", "eipm", "distance_correlation", "mutual_information", "probe_trees"} <= set(reasons)
+    assert set(reasons.values()) == {"only 19 clusters of rows are here; at least 20 are needed."}
+    assert found.certificates == ()
+    assert found.all_rows["gdp"].rows == 300
+
+
 def test_independent_data_are_called_independent():
     z, age, _ = table(900, strength=0.0, seed=3)
     found = audit(z, age, settings=QUICK, name="risk")

@@ -225,6 +225,38 @@ def test_a_sweep_over_boosted_trees_is_that_of_select_weight_and_its_model_predi
     assert "--model boosting takes no --epochs" in refused.stderr
 
 
+@pytest.mark.parametrize(
+    ("more", "weight"),
+    [([], 10.0), (["--model", "boosting"], 30.0), (["--model", "boosting", "--weight", "0"], 0.0), (["-w", "7"], 7.0)],
+)
+def test_without_a_weight_that_of_the_model_is_taken(folder, monkeypatch, more, weight):
+    pytest.importorskip("lightgbm")
+    taken = []
+
+    def train(data, recipe, weight, **others):
+        taken.append(weight)
+        raise ValueError("seen")
+
+    monkeypatch.setattr("frhsic.cli._training.train", train)
+    asked = ["train", str(folder / "people.parquet"), "-t", "approved", "-s", "age", *FEATURES, "--json", *more]
+    assert "seen" in run(app, asked).stderr
+    assert taken == [weight]
+
+
+def test_boosted_trees_are_trained_with_the_default_of_their_estimator(folder, tmp_path):
+    pytest.importorskip("lightgbm")
+    from frhsic.boosting import BoostedParityClassifier
+
+    asked = ["train", str(folder / "people.parquet"), "-t", "approved", "-s", "age", *FEATURES, "--model", "boosting"]
+    result = run(app, [*asked, "--max-rows", "100", "--out", str(tmp_path / "trees.safetensors"), "--json"])
+    assert result.exit_code == 0, result.stderr
+    (X, y, s), (new, _, _) = prepared(folder / "people.parquet").split([0.2], 0)
+    expected = BoostedParityClassifier(random_state=0).fit(X, y, sensitive_features=s)
+    assert json.loads(result.stdout)["weight"] == expected.penalty_weight == 30
+    model = frhsic.load(tmp_path / "trees.safetensors")
+    assert np.allclose(model.predict_proba(new), expected.predict_proba(new))
+
+
 def test_a_choice_that_is_not_met_is_written_told_and_exits_with_1(swept):
     said, out, stderr = swept
     assert said["satisfied"] is False

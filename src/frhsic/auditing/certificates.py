@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from frhsic.auditing.measures import Kernels, Rows, Settings, Watch, audit_kernels, unit_columns
+from frhsic.auditing.measures import LEAST_CLUSTERS, Kernels, Rows, Settings, Watch, audit_kernels, unit_columns
 from frhsic.auditing.results import CertificateRow
 from frhsic.certificates import (
     Certificate,
@@ -34,6 +34,9 @@ LEAST_ROWS = 100
 def certificates(rows: Rows, at: tuple[float, ...], settings: Settings, watch: Watch) -> Iterator[CertificateRow]:
     """Yield the certificates of one attribute on a subsample of the rows; none without Gaussian kernels on z and s."""
     watch("certificates")
+    rows = rows.independent(settings)
+    if rows.count < LEAST_CLUSTERS:
+        return
     chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
     z, s = torch.from_numpy(unit_columns(rows.z[chosen])), torch.from_numpy(rows.s[chosen])
     rest = np.setdiff1d(np.arange(rows.count), chosen)

@@ -9,13 +9,15 @@ import numpy as np
 import pandas as pd
 
 from frhsic import _arrays
-from frhsic.formatting import figure
+from frhsic.formatting import figure, plain
 from frhsic.sentences import left_out
 from frhsic.tables import read_sensitive
-from frhsic.tables.columns import label
+from frhsic.tables.columns import label, row_number
 from frhsic.tables.targets import is_positive
 
 LEAST_ROWS = 20
+SHOWN_ROWS = 5
+"""Rows without a value that a message names at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +119,8 @@ class Inputs:
             )
         outcome = None if y is None else Outcome.of(y, n, target_name, positive, favourable)
         f = None if scores is None else _column(scores, "scores", n)
-        weights = None if sample_weight is None else _column(sample_weight, "sample_weight", n)
-        groups = None if clusters is None else np.asarray(clusters)
-        if groups is not None and len(groups) != n:
-            raise ValueError(f"lengths differ: clusters has {len(groups)} rows, the scores have {n}.")
+        weights = None if sample_weight is None else _weights(sample_weight, n)
+        groups = None if clusters is None else _groups(clusters, n)
         known = ~np.isnan(sensitive.values).any(axis=1)
         result = cls(
             values[known],
@@ -132,7 +132,12 @@ class Inputs:
             None if weights is None else weights[known],
             None if groups is None else groups[known],
             int((~known).sum()),
-            (*sensitive.notes, *_left_out(known, f if f is not None else values, names)),
+            (
+                *sensitive.notes,
+                *_left_out(known, f if f is not None else values, names),
+                *(() if groups is None else (_grouped(groups[known], clusters),)),
+                *(() if weights is None else (_weighted(sample_weight),)),
+            ),
         )
         result.check()
         return result
@@ -161,6 +166,76 @@ def _left_out(known: np.ndarray, scores: np.ndarray, names: tuple[str, ...]) -> 
             f" Their mean score is {figure(scores[~known].mean())}, that of the others {figure(scores[known].mean())}."
         )
     return (f"{left_out(lost, len(known), names)}{means}",)
+
+
+def _groups(clusters: Any, n: int) -> np.ndarray:
+    """Return the number of the cluster of each row; raise if a row has none."""
+    labels = _arrays.to_numpy(clusters) if hasattr(clusters, "detach") else np.asarray(clusters)
+    if len(labels) != n:
+        raise ValueError(f"lengths differ: clusters has {len(labels)} rows, the scores have {n}.")
+    if labels.ndim != 1:
+        raise ValueError(f"clusters has shape {labels.shape}; pass one label for each of the {n} rows.")
+    codes, distinct = pd.factorize(labels, sort=True)
+    _require_complete(codes < 0, clusters, "clusters")
+    if len(distinct) == 1:
+        words = _words(clusters, "clusters")
+        raise ValueError(f"{words} has one value in all {n:,} rows; at least two clusters are needed.")
+    return codes
+
+
+def _weights(sample_weight: Any, n: int) -> np.ndarray:
+    if isinstance(sample_weight, pd.Series):
+        _require_complete(sample_weight.isna().to_numpy(), sample_weight, "sample_weight")
+    weights = _column(sample_weight, "sample_weight", n)
+    if weights.min() < 0:
+        words = _words(sample_weight, "sample_weight")
+        row = row_number(_indexed(sample_weight, n), int((weights < 0).argmax()))
+        raise ValueError(f"{words} is {plain(weights[weights < 0][0])} in row {row}; pass weights of zero or more.")
+    if weights.max() == 0:
+        raise ValueError(f"{_words(sample_weight, 'sample_weight')} is 0 in all {n:,} rows; no row would count.")
+    return weights
+
+
+def _require_complete(missing: np.ndarray, values: Any, argument: str) -> None:
+    """Raise if rows lack a value; the message names the column and the first of these rows."""
+    places = np.flatnonzero(missing)
+    if not len(places):
+        return
+    column = _indexed(values, len(missing))
+    first = ", ".join(str(row_number(column, int(place))) for place in places[:SHOWN_ROWS])
+    more = ", ..." if len(places) > SHOWN_ROWS else ""
+    raise ValueError(
+        f"{_words(values, argument)} lacks a value in {len(places):,} of {len(missing):,} rows "
+        f"({'row' if len(places) == 1 else 'rows'} {first}{more}); fill it, or leave these rows out."
+    )
+
+
+def _indexed(values: Any, n: int) -> pd.Series[Any]:
+    return values if isinstance(values, pd.Series) else pd.Series(np.arange(n))
+
+
+def _words(values: Any, argument: str) -> str:
+    """Return what messages call a column: its name and the argument that it came as, or this alone."""
+    name = _arrays.array_name(values, "")
+    return f"{name!r} ({argument})" if name else argument
+
+
+def _grouped(groups: np.ndarray, clusters: Any) -> str:
+    words, count = _arrays.array_name(clusters, "clusters"), len(np.unique(groups))
+    return (
+        f"The {len(groups):,} rows belong to {count:,} groups ({words}). GDP, the curve and the contrasts count "
+        "groups. HSIC, the other measures of dependence, the probes and the certificates use one row of each group, "
+        "drawn at random. The explained variance and the gap of quantiles take rows as independent: they are too "
+        "large where the rows of a group are alike."
+    )
+
+
+def _weighted(sample_weight: Any) -> str:
+    words = _arrays.array_name(sample_weight, "sample_weight")
+    return (
+        f"Rows are weighted ({words}). GDP, the curve, the explained variance and the contrasts use the weights. All "
+        "other numbers count every row once."
+    )
 
 
 def _sums_to_one(values: np.ndarray) -> bool:

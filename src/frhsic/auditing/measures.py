@@ -34,6 +34,9 @@ Watch = Callable[[str], None]
 """Function that is called with the name of each step as it begins."""
 
 NO_INTERVAL = "no interval with the right coverage is known for it"
+LEAST_CLUSTERS = 20
+"""Clusters of rows that the measures of dependence need."""
+PROBES = ("probe_linear", "probe_trees")
 KERNEL_STATISTICS = ("hsic", "hsic_effect", "kernel_hgr", "eipm")
 CUBIC_ROWS = 1000
 """Rows of EIPM at most: with every row as an anchor its cost grows with their cube."""
@@ -99,7 +102,7 @@ class Settings:
 class Rows:
     """Data of one population in float64: z of shape (n, d), s of shape (n, q), scores of shape (n,) or None.
 
-    `weights` and `clusters`, of shape (n,) or None, are used by the measures of parity alone.
+    `weights` and `clusters`, of shape (n,) or None, are used by the measures of parity. Others use independent rows.
     """
 
     z: np.ndarray
@@ -126,6 +129,14 @@ class Rows:
         parts: dict[str, Any] = {key: getattr(self, key) for key in ("z", "s", "scores", "weights", "clusters")}
         kept: dict[str, Any] = {key: None if part is None else part[mask] for key, part in parts.items()}
         return replace(self, **kept)
+
+    def independent(self, settings: Settings) -> Rows:
+        """Return one row of each cluster, drawn at random; without clusters, all rows."""
+        if self.clusters is None:
+            return self
+        order = settings.generator(8).permutation(self.count)
+        first = order[np.unique(self.clusters[order], return_index=True)[1]]
+        return replace(self.keep(np.sort(first)), clusters=None)
 
 
 def measure(rows: Rows, name: str, at: tuple[float, ...], settings: Settings, watch: Watch) -> Population:
@@ -156,7 +167,13 @@ def measure(rows: Rows, name: str, at: tuple[float, ...], settings: Settings, wa
 def dependence(
     rows: Rows, settings: Settings, omitted: list[Omitted], watch: Watch, *, jointly: bool = False
 ) -> Iterator[Number]:
-    """Yield HSIC with its test, the other measures of dependence, and the probes."""
+    """Yield HSIC with its test, the other measures of dependence, and the probes, on independent rows."""
+    rows = rows.independent(settings)
+    if rows.count < LEAST_CLUSTERS:
+        keys = (*KERNEL_STATISTICS, "distance_correlation", "mutual_information", *(() if jointly else PROBES))
+        reason = f"only {rows.count} clusters of rows are here; at least {LEAST_CLUSTERS} are needed."
+        omitted += [Omitted(key, reason) for key in keys]
+        return
     chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
     z, s = torch.from_numpy(unit_columns(rows.z[chosen])), torch.from_numpy(rows.s[chosen])
     try:
@@ -367,7 +384,7 @@ def _probes(rows: Rows, settings: Settings, omitted: list[Omitted], watch: Watch
     kinds: tuple[ProbeKind, ...] = ("linear", "trees")
     if float(np.ptp(s)) == 0:
         reason = f"{rows.s_name} is constant in the {len(s):,} rows that were drawn; raise probe_rows."
-        omitted += [Omitted(f"probe_{kind}", reason) for kind in kinds]
+        omitted += [Omitted(key, reason) for key in PROBES]
         return
     for kind in kinds:
         watch(f"{kind} probe")

@@ -106,8 +106,9 @@ def audit(
         Weights of the rows for GDP, the curve, the correlation ratio and the contrasts. The other measures do not use
         them.
     clusters
-        Labels of rows that belong together, such as several rows of one person, for GDP, the curve and the contrasts.
-        The other measures take the rows as independent.
+        Labels of rows that belong together, such as several rows of one person. GDP, the curve and the contrasts count
+        clusters. Dependence, probes and certificates use one row of each, drawn at random. The correlation ratio and
+        the gap of quantiles take the rows as independent.
     limit
         Limits on numbers that have an interval: ``"gdp=0.05"``, or ``"gdp=10%"`` of the base rate (the mean of y or,
         without y, of the scores); a list or a mapping for several. ``eo`` is GDP among the rows with the favourable
@@ -177,6 +178,7 @@ def audit(
         None if outcome is None else outcome.favours_high,
     )
     requested = _requested(at, names, attributes)
+    independent = n if inputs.clusters is None else len(np.unique(inputs.clusters))
 
     def rows_of(columns: list[int], s_name: str) -> Rows:
         words = subject_phrase(subject)
@@ -202,12 +204,13 @@ def audit(
             given=n + inputs.lost + dropped if given is None else given,
             dropped=inputs.lost + dropped,
             used=n,
-            subsample=min(n, settings.max_rows),
+            subsample=min(independent, settings.max_rows),
         ),
         attributes=tuple(audited),
         joint=joint,
         remarks=inputs.remarks,
-        settings=settings.plain() | {"max_rows": min(n, settings.max_rows), "probe_rows": min(n, settings.probe_rows)},
+        settings=settings.plain()
+        | {key: min(independent, getattr(settings, key)) for key in ("max_rows", "probe_rows")},
         software=f"frhsic {metadata.version('frhsic')}",
         limits=tuple(checked(attribute, one, subject.base_rate) for one in limits for attribute in audited),
         quality=() if f is None or outcome is None else tuple(qualities(f, outcome.codes, threshold)),

@@ -22,6 +22,11 @@ def audit(options: _Options, stated: _options.Stated, at: dict[str, list[float]]
         raise ValueError("--model is not applied on a cluster; write its scores by frhsic predict, and pass --score.")
     if options.delimiter is not None or options.decimal is not None:
         raise ValueError("--delimiter and --decimal are not used with --scheduler; write the table as Parquet.")
+    if options.design:
+        raise ValueError(
+            "--groups and --row-weights are not used with --scheduler, whose audit takes rows as independent and "
+            "equal. Write all rows of some of the groups into one file, and audit it without --scheduler."
+        )
     paths = table_files(str(options.table))
     names = file_columns(paths[0])
     parts = list(dict.fromkeys(chain(*(tables.expand(one, names, paths[0]) for one in options.embedding or ()))))

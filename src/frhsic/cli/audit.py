@@ -48,6 +48,10 @@ For a pipeline: JSON on standard output, exit code 1 if a number is above its li
 
 A month later: is the limit kept, has the gap grown since the audit that --json wrote, and the report as PDF.
 
+[cyan]frhsic audit panel.csv -s age --score p --groups customer --limit gdp=10%[/cyan]
+
+Several rows of each customer: without --groups they pass for several customers, and chance for a gap.
+
 [cyan]frhsic audit "scores-*.parquet" -s age --score p --scheduler tcp://10.0.0.1:8786[/cyan]
 
 More rows than fit into memory, on a Dask cluster; --scheduler local uses the cores of this machine.
@@ -81,6 +85,16 @@ class _Options:
     target: Annotated[str | None, typer.Option(help="Column of the target, for equal opportunity.")] = None
     positive: _options.Positive = None
     favourable: _options.Favourable = None
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that says which rows belong together, such as persons with several rows: the intervals and "
+            "the test of the gap, and with them --limit, count persons."
+        ),
+    ] = None
+    row_weights: Annotated[
+        str | None, typer.Option(help="Column of weights of rows, zero or more, for the gap and its curve.")
+    ] = None
     at: Annotated[
         list[str] | None,
         typer.Option(help="Value of the attribute at which to contrast: 30, or age=30; may be repeated."),
@@ -109,6 +123,11 @@ class _Options:
     ] = None
     delimiter: _options.Delimiter = None
     decimal: _options.Decimal = None
+
+    @property
+    def design(self) -> list[str]:
+        """Columns that say which rows belong together and how much they count."""
+        return [name for name in (self.groups, self.row_weights) if name is not None]
 
     @property
     def reading(self) -> ReadOptions:
@@ -203,6 +222,8 @@ def _audited(options: _Options, stated: _options.Stated, watch: Watch) -> tuple[
     at = _wanted(options.at or (), list(roles))
     if options.target is not None:
         roles.setdefault(tables.find(options.target, names, options.table.name), "target")
+    for name in options.design:
+        tables.find(name, names, options.table.name)
     watch(f"reading {options.table.name}")
     subject = _subject(options, names, roles, watch)
     return _measure(options, stated, subject, at, watch), subject.table.sampled
@@ -221,6 +242,8 @@ def _subject(options: _Options, names: list[str], roles: dict[str, str], watch: 
             target=options.target,
             positive=options.positive,
             **({} if derived is None else {"derived": derived}),
+            groups=options.groups,
+            weights=options.row_weights,
             seed=options.seed,
             watch=_terminal.row_counter(options.table, watch),
             advice=_options.advice(),
@@ -239,9 +262,11 @@ def _subject(options: _Options, names: list[str], roles: dict[str, str], watch: 
         z, scores = (table.derived[:, :-1], table.derived[:, -1]) if scored else (table.derived, None)
         return _Subject(table, z, scores, f"representation of {options.model.name}", f"score of {options.model.name}")
     matches = [tables.expand(pattern, names, options.table.name) for pattern in options.embedding or ()]
-    parts = [name for name in dict.fromkeys(chain(*matches)) if name not in roles]
+    parts = [name for name in dict.fromkeys(chain(*matches)) if name not in (*roles, *options.design)]
     if options.embedding and not parts:
-        raise ValueError("--embedding matches only the sensitive attribute or the target; nothing is left to audit.")
+        raise ValueError(
+            "--embedding matches only the sensitive attribute, the target, groups or weights; nothing is left to audit."
+        )
     score = None if options.score is None else tables.find(options.score, names, options.table.name)
     wanted = dict.fromkeys(parts, "embedding") | ({} if score is None else {score: "score"})
     table = read(wanted | roles)
@@ -280,6 +305,8 @@ def _measure(
         target_name=target,
         dropped=table.dropped,
         given=table.given,
+        sample_weight=table.weights,
+        clusters=table.groups,
         limit=stated.limit or (),
         threshold=stated.threshold,
         context=stated.context(options.table, options.model),

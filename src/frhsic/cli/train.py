@@ -44,9 +44,14 @@ def train(
     columns: _options.Columns,
     *,
     weight: Annotated[
-        float,
-        typer.Option("--weight", "-w", help="Weight λ of the penalty; a larger one leaves less dependence."),
-    ] = 10.0,
+        float | None,
+        typer.Option(
+            "--weight",
+            "-w",
+            help="Weight λ of the penalty; a larger one leaves less dependence. By default that of the estimator: 10, "
+            "and 30 with --model boosting.",
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")] = DEFAULT_MODEL,
     report: Annotated[
         Path | None,
@@ -69,13 +74,13 @@ def train(
         files = {"model": out} | ({} if page is None else {"report": page}) | stated.files
         require_writable(files, {"table": columns.table})
         settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
-        if not 0 <= weight < math.inf:
+        if weight is not None and not 0 <= weight < math.inf:
             raise ValueError(f"--weight is {weight:g}; pass zero or more.")
         data = _training.read(columns, recipe.seed)
         result = _training.train(
             data,
             recipe,
-            weight,
+            recipe.estimator(data.binary).penalty_weight if weight is None else weight,
             held_out=reporting.test_share,
             settings=settings,
             title=reporting.title,

@@ -216,7 +216,7 @@ class _HeldOut:
             f"predicted {target}" if labels is None else f"probability of {positive}",
             target if itself else f"[{positive}]",
             int(np.argmax(gaps)),
-            clusters,
+            None if clusters is None else np.asarray(clusters),
             threshold,
         )
 
@@ -271,9 +271,10 @@ class _HeldOut:
 
     def _hsic(self, model: Any, s: np.ndarray, settings: Settings) -> float | None:
         """Return unbiased HSIC as the audit has it, on the same rows with the same kernels; None if Z is constant."""
-        used = subsample(len(s), settings.max_rows, settings.generator(1))
         z = model.transform(self.X) if hasattr(model, "transform") else scores_of(model, self.X)[:, None]
-        rows = Rows(unit_columns(z[used]), s[used, None], None, "Z", self.names[self.worst])
+        rows = Rows(z, s[:, None], None, "Z", self.names[self.worst], clusters=self.clusters).independent(settings)
+        used = subsample(rows.count, settings.max_rows, settings.generator(1))
+        rows = replace(rows, z=unit_columns(rows.z[used]), s=rows.s[used])
         z, column = torch.from_numpy(rows.z), torch.from_numpy(rows.s)
         try:
             kernels = audit_kernels(z, column, rows, settings)

@@ -175,7 +175,7 @@ def numbers(column: pd.Series[Any], name: str, *, remedy: str = "") -> np.ndarra
         if text.any():
             examples = ", ".join(repr(str(value)[:30]) for value in pd.unique(column[text])[:3])
             raise TypeError(
-                f"{name} is not numeric: it holds {examples}, first in row {_row(column, int(text.argmax()))}. "
+                f"{name} is not numeric: it holds {examples}, first in row {row_number(column, int(text.argmax()))}. "
                 + (remedy or "Write its values as numbers, or choose a numeric column.")
             )
         column = values
@@ -185,7 +185,7 @@ def numbers(column: pd.Series[Any], name: str, *, remedy: str = "") -> np.ndarra
     return result
 
 
-def _row(column: pd.Series[Any], position: int) -> int:
+def row_number(column: pd.Series[Any], position: int) -> int:
     """Return the number of a row, counted from 1, by an index that counts from 0, or by its position."""
     label = column.index[position]
     return 1 + (int(label) if isinstance(label, (int, np.integer)) else position)

@@ -64,16 +64,22 @@ def decimal(path: Path, options: ReadOptions = DEFAULTS) -> str:
 
 
 def pieces(
-    path: Path, columns: Sequence[str], numeric: Sequence[str] = (), options: ReadOptions = DEFAULTS
+    path: Path,
+    columns: Sequence[str],
+    numeric: Sequence[str] = (),
+    options: ReadOptions = DEFAULTS,
+    *,
+    text: Sequence[str] = (),
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a file piece by piece, only these columns of them.
 
-    In the columns `numeric`, marks such as "?" are missing values.
+    In the columns `numeric`, marks such as "?" are missing values. In a text file, the columns `text` stay as they are
+    written.
     """
     file_format = _format(path)
     if file_format == "CSV":
         dialect = _dialect(path, options)
-        text = [form for mark in options.text_marks for form in (mark, f"{mark} ")]
+        marks = [form for mark in options.text_marks for form in (mark, f"{mark} ")]
         with _readable(path, "CSV"):
             check_fields(path, dialect)
             with (
@@ -82,7 +88,8 @@ def pieces(
                     file,
                     usecols=list(columns),
                     chunksize=CHUNK_ROWS,
-                    na_values={name: [*text, *(options.number_marks if name in numeric else ())] for name in columns},
+                    na_values={name: [*marks, *(options.number_marks if name in numeric else ())] for name in columns},
+                    dtype=dict.fromkeys(text, str),
                     low_memory=False,
                     **dialect.arguments(),
                 ) as reader,
@@ -150,6 +157,7 @@ def read_rows(
     columns: Sequence[str],
     *,
     numeric: Sequence[str] = (),
+    text: Sequence[str] = (),
     required: Sequence[str] = (),
     derived: Derived = NOTHING,
     seed: int = 0,
@@ -166,6 +174,8 @@ def read_rows(
         The columns to keep.
     numeric
         Columns of numbers, where marks such as "?" are missing values.
+    text
+        Columns of a text file that stay as they are written, such as the identifier 007.
     required
         Columns whose missing values drop a row.
     derived
@@ -181,7 +191,7 @@ def read_rows(
     wanted, needed = list(dict.fromkeys([*columns, *raw])), list(dict.fromkeys([*required, *derived.required]))
     reservoir = Reservoir(len(columns) + derived.width, seed)
     given, present = 0, pd.Series(0, index=needed)
-    for piece in pieces(path, wanted, [*numeric, *derived.numeric], options):
+    for piece in pieces(path, wanted, [*numeric, *derived.numeric], options, text=text):
         piece.index = pd.RangeIndex(given, given + len(piece))
         given += len(piece)
         has = piece[needed].notna()

@@ -1,0 +1,226 @@
+"""`frhsic audit --groups` and `--row-weights`: rows that belong together, and rows that count for more than one."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import frhsic
+from frhsic.auditing import Audit, Settings
+from frhsic.cli import app
+from frhsic.estimators import ParityRegressor
+from frhsic.report import trained_report
+from frhsic.tables import Derived, files, read_numbers
+
+pytestmark = pytest.mark.usefixtures("few_trees")
+
+run = CliRunner().invoke
+QUICK = ["--max-rows", "100", "--json"]
+
+
+def panel(seed=0, persons=60, times=6, strength=0.0):
+    """Return a table in which each person has several equal rows."""
+    random = np.random.default_rng(seed)
+    age, noise = random.normal(size=(2, persons))
+    order = random.permutation(persons * times)
+    person = np.repeat(np.arange(persons), times)[order]
+    return pd.DataFrame(
+        {
+            "person": person,
+            "age": age[person],
+            "p": (strength * age + noise)[person],
+            "w": random.integers(0, 4, len(person)),
+            "late": (noise > 0)[person].astype(int),
+        }
+    )
+
+
+def audited(table, *more):
+    result = run(app, ["audit", str(table), "-s", "age", "--score", "p", *QUICK, *more])
+    assert result.exit_code == 0, result.stderr
+    return Audit.from_json(result.stdout)
+
+
+def moves(audit):
+    return "moves with age" in audit["age"].finding
+
+
+@pytest.fixture
+def gaps_alone(monkeypatch):
+    """Audits that leave out all that is not about the gap, for the tests that look at nothing else."""
+    monkeypatch.setattr("frhsic.auditing.measures.dependence", lambda *rows: iter(()))
+    monkeypatch.setattr("frhsic.auditing.running.certificates", lambda *rows: iter(()))
+
+
+@pytest.fixture
+def table(tmp_path):
+    panel().to_csv(tmp_path / "panel.csv", index=False)
+    return tmp_path / "panel.csv"
+
+
+@pytest.mark.usefixtures("gaps_alone")
+def test_equal_rows_of_persons_pass_for_a_gap_unless_groups_are_named(tmp_path):
+    path, rows, groups = tmp_path / "panel.csv", 0, 0
+    for seed in range(12):
+        panel(seed, persons=120).to_csv(path, index=False)
+        rows += moves(audited(path))
+        groups += moves(audited(path, "--groups", "person"))
+    assert rows >= 9
+    assert groups <= 2
+    panel(strength=1.0).to_csv(path, index=False)
+    assert moves(audited(path, "--groups", "person"))
+
+
+def plain(audit):
+    """Return the numbers of an audit, without what only a file has."""
+    return {key: value for key, value in audit.to_dict().items() if key not in ("source", "title", "context", "rows")}
+
+
+@pytest.mark.parametrize(("ending", "weights"), [("csv", "w"), ("parquet", None)])
+def test_the_command_says_what_the_function_says_to_the_last_digit(ending, weights, tmp_path):
+    data, path = panel(), tmp_path / f"panel.{ending}"
+    data.to_csv(path, index=False) if ending == "csv" else data.to_parquet(path)
+    more = [] if weights is None else ["--row-weights", weights]
+    found = audited(path, "--groups", "person", "--target", "late", *more)
+    weighted = None if weights is None else data[weights]
+    expected = frhsic.audit(
+        data["p"],
+        data["age"],
+        data["late"],
+        clusters=data["person"],
+        sample_weight=weighted,
+        settings=Settings(max_rows=100),
+    )
+    assert plain(found) == plain(expected)
+    assert "The 360 rows belong to 60 groups (person)" in found.remarks[0]
+    assert [("Rows are weighted (w)" in remark) for remark in found.remarks[1:]] == [True] * (weights is not None)
+
+
+@pytest.mark.usefixtures("gaps_alone")
+def test_text_dates_and_numbers_are_identifiers(table):
+    data = panel()
+    day = pd.Timestamp("2024-01-01") + pd.to_timedelta(data["person"], unit="D")
+    texts = data["person"].map("{:03d}".format)  # 007, in the order of the numbers
+    expected = audited(table, "--groups", "person")["age"]
+    for ids in (texts, "c" + texts, day.dt.strftime("%Y-%m-%d"), data["person"] - 7):
+        data.assign(person=ids).to_csv(table, index=False)
+        assert audited(table, "--groups", "person")["age"] == expected
+    parquet = table.with_suffix(".parquet")
+    for ids in (day, day.dt.date, texts.astype("category")):
+        data.assign(person=ids).to_parquet(parquet)
+        assert audited(parquet, "--groups", "person")["age"] == expected
+
+
+def test_identifiers_stay_as_they_are_written_in_every_piece_of_a_file(tmp_path, monkeypatch):
+    """Read as numbers, 007 and 7 would be one person, and so would two numbers of 17 digits beside an empty field."""
+    monkeypatch.setattr(files, "CHUNK_ROWS", 2)
+    path = tmp_path / "ids.csv"
+    path.write_text("id,x\n007,1\n7,2\n10000000000000001,3\n10000000000000000,4\n,\nA,5\n")
+    got = read_numbers(path, {"x": "score"}, groups="id")
+    assert got.groups.tolist() == ["007", "7", "10000000000000001", "10000000000000000", "A"]
+    assert got.groups.index.tolist() == [0, 1, 2, 3, 5]
+    path.write_text("id,x\n9007199254740993,1\n9007199254740992,2\n")
+    assert read_numbers(path, {"x": "score"}, groups="id").groups.tolist() == [9007199254740993, 9007199254740992]
+
+
+def test_a_feature_of_a_model_that_also_names_groups_keeps_its_levels(tmp_path):
+    path, seen = tmp_path / "jobs.csv", []
+    path.write_text("job,x\nnone,1\n-,2\ncook,3\n")
+
+    def make(rows):
+        seen.extend(rows["job"])
+        return np.ones((len(rows), 1))
+
+    got = read_numbers(path, {"x": "score"}, derived=Derived(("job",), 1, make), groups="job")
+    assert seen == got.groups.tolist() == ["none", "-", "cook"]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "option", "message"),
+    [
+        ("person", {3: None, 9: None}, "--groups", "'person' (clusters) lacks a value in 2 of 359 rows (rows 4, 10)"),
+        ("w", {3: None}, "--row-weights", "'w' (sample_weight) lacks a value in 1 of 359 rows (row 4)"),
+        ("w", {3: -2}, "--row-weights", "'w' (sample_weight) is −2 in row 4; pass weights of zero or more"),
+        ("w", {3: "many"}, "--row-weights", "column 'w' (weights of rows) is not numeric: it holds 'many', first in r"),
+        ("w", dict.fromkeys(range(360), 0), "--row-weights", "'w' (sample_weight) is 0 in all 359 rows"),
+        ("person", dict.fromkeys(range(360), 1), "--groups", "'person' (clusters) has one value in all 359 rows"),
+        ("person", {}, "--groups=persn", "no column 'persn'. Did you mean 'person'?"),
+        ("w", {}, "--row-weights=v", "no column 'v'"),
+    ],
+)
+def test_bad_groups_and_weights_exit_with_2_and_name_column_and_rows(table, column, values, option, message):
+    data = panel().astype({column: object, "age": object})
+    data.loc[0, "age"] = None  # this row is dropped, and the others keep their numbers
+    for row, value in values.items():
+        data.loc[row, column] = value
+    data.to_csv(table, index=False)
+    named = [option] if "=" in option else [option, column]
+    result = run(app, ["audit", str(table), "-s", "age", "--score", "p", *QUICK, *named])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+
+
+@pytest.mark.usefixtures("gaps_alone")
+def test_a_limit_is_judged_by_persons(tmp_path):
+    """With 360 rows a small gap is shown to be above its limit. With 60 persons it cannot be told."""
+    path = tmp_path / "panel.csv"
+    panel(2, strength=0.3).to_csv(path, index=False)
+    asked = ["audit", str(path), "-s", "age", "--score", "p", *QUICK, "--limit", "gdp=0.03"]
+    rows, groups = run(app, asked), run(app, [*asked, "--groups", "person"])
+    assert (rows.exit_code, groups.exit_code) == (1, 1)
+    assert "limit not kept: gdp of age" in rows.stderr
+    assert "limit cannot be told: gdp of age" in groups.stderr
+
+
+def test_groups_and_weights_are_no_part_of_a_representation_or_a_model(table, tmp_path):
+    found = audited(table, "--groups", "person", "--row-weights", "w", "--embedding", "*", "--target", "late")
+    assert found.subject.dimensions == 1  # p
+    asked = ["audit", str(table), "-s", "age", "--embedding", "person", "--groups", "person"]
+    assert "nothing is left to audit" in run(app, asked).stderr
+    data = panel()
+    model = ParityRegressor(penalty_weight=0, epochs=1, base=None, random_state=0).fit(data[["p", "w"]], data["late"])
+    model.save(tmp_path / "model.frhsic")
+    asked = ["audit", str(table), "-s", "age", "--model", str(tmp_path / "model.frhsic"), *QUICK]
+    result = run(app, [*asked, "--groups", "person", "--row-weights", "w"])
+    assert result.exit_code == 0, result.stderr
+    found = Audit.from_json(result.stdout)
+    scores = model.predict(data[["p", "w"]])
+    expected = frhsic.parity.gdp(scores, data["age"], clusters=data["person"], sample_weight=data["w"], resamples=499)
+    assert found["age"].all_rows["gdp"].value == pytest.approx(expected.value, rel=1e-5)
+    assert found["age"].all_rows["gdp"].pvalue == pytest.approx(expected.pvalue, abs=0.01)
+
+
+@pytest.mark.usefixtures("gaps_alone")
+def test_the_report_names_the_columns(table, tmp_path):
+    out = tmp_path / "report.html"
+    audited(table, "--groups", "person", "--row-weights", "w", "-o", str(out))
+    page = re.sub(r"<script.*?</script>", "", out.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert "belong to 60 groups (person)" in page
+    assert "Rows are weighted (w)" in page
+
+
+@pytest.mark.parametrize("option", ["--groups", "--row-weights"])
+def test_on_dask_they_are_refused_before_anything_is_read(option, tmp_path):
+    asked = ["audit", str(tmp_path / "none-*.parquet"), "-s", "age", "--score", "p", "--scheduler", "tcp://127.0.0.1:1"]
+    result = run(app, [*asked, *QUICK, option, "person"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--groups and --row-weights are not used with --scheduler" in result.stderr
+
+
+def test_the_trade_off_of_a_trained_model_has_the_hsic_of_its_audit():
+    data = panel(strength=1.0)
+    options = {"epochs": 1, "base": None, "random_state": 0}
+    models = [
+        ParityRegressor(penalty_weight=weight, **options).fit(data[["p"]], data["w"], sensitive_features=data["age"])
+        for weight in (0.0, 1.0)
+    ]
+    settings = Settings(max_rows=100, resamples=60, shuffles=2)
+    held_out = {"sensitive_features": data[["age"]], "reason": "r", "settings": settings}
+    report = trained_report(models, 1, data[["p"]], data["w"], **held_out, clusters=data["person"])
+    numbers = report.audit["age"].all_rows
+    chosen = next(point for point in report.tradeoff.points if point.chosen)
+    assert chosen.hsic == pytest.approx(numbers["hsic"].value, rel=1e-9)
+    assert chosen.gdp == pytest.approx(numbers["gdp"].value, rel=1e-9)
+    assert numbers["hsic"].rows == 60
