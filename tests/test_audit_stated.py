@@ -67,6 +67,14 @@ def test_without_a_target_the_base_rate_is_the_mean_score():
     assert found.quality == ()
 
 
+def test_a_base_rate_counts_the_weights_of_the_rows():
+    """A row of weight 2 is the row twice."""
+    chance, age, paid = loans(300)
+    twice = np.repeat(np.arange(300), 1 + (paid > 0))
+    found = audit(chance, age, paid, sample_weight=1 + (paid > 0), limit="gdp=10%", settings=QUICK)
+    assert found.limits[0].reference == pytest.approx(paid[twice].mean(), rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

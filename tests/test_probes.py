@@ -52,6 +52,22 @@ def test_scores_of_a_head_for_numbers_come_from_fits_that_have_not_seen_their_ro
     assert abs(np.corrcoef(cross_fitted_scores(z, rng.normal(size=120)), y)[0, 1]) < 0.5
 
 
+@pytest.mark.parametrize("binary", [False, True])
+def test_scores_of_a_head_come_from_fits_that_have_not_seen_their_group(binary):
+    rng = np.random.default_rng(1)
+    people = np.repeat(np.arange(60), 6)
+    z, y = rng.normal(size=(60, 40))[people], rng.normal(size=60)[people]
+    y = (y > 0).astype(float) if binary else y
+    assert np.corrcoef(cross_fitted_scores(z, y), y)[0, 1] > 0.7  # the same person is in other folds
+    assert abs(np.corrcoef(cross_fitted_scores(z, y, groups=people), y)[0, 1]) < 0.4
+
+
+def test_scores_of_a_head_take_fewer_groups_than_folds():
+    z, y = np.arange(20.0)[:, None], np.arange(20.0)
+    scores = cross_fitted_scores(z, y, groups=np.arange(20) % 2)
+    assert np.corrcoef(scores, y)[0, 1] > 0.99
+
+
 def test_sums_of_a_constant_attribute_are_refused():
     x = np.linspace(-1, 1, 50)
     sums = ProbeSums.of(x[:, None], np.column_stack([np.zeros(50), x]), np.arange(50) % 5)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import r2_score
-from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
@@ -100,17 +100,21 @@ def held_out_r2(
     return float(r2_score(s_test, _model(kind, seed).fit(z, s).predict(z_test)))
 
 
-def cross_fitted_scores(z: np.ndarray, y: np.ndarray, *, seed: int = 0) -> np.ndarray:
+def cross_fitted_scores(z: np.ndarray, y: np.ndarray, *, groups: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
     """Scores of a linear head on z for y, each from a fit that has not seen its row.
 
-    A probability from logistic regression when y is 0/1, a ridge prediction otherwise.
+    A probability from logistic regression when y is 0/1, a ridge prediction otherwise. With `groups`, of shape (n,),
+    the fit has seen no row of the same group.
     """
-    if set(np.unique(y)) <= {0.0, 1.0}:
-        split: Any = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
-        scores = cross_val_predict(linear_head(binary=True), z, y.astype(int), cv=split, method="predict_proba")
-        return np.asarray(scores[:, 1])
-    split = KFold(FOLDS, shuffle=True, random_state=seed)
-    return np.asarray(cross_val_predict(linear_head(binary=False), z, y, cv=split))
+    binary = set(np.unique(y)) <= {0.0, 1.0}
+    if groups is None:
+        split: Any = (StratifiedKFold if binary else KFold)(FOLDS, shuffle=True, random_state=seed)
+    else:
+        count = min(FOLDS, len(np.unique(groups)))
+        split = (StratifiedGroupKFold if binary else GroupKFold)(count, shuffle=True, random_state=seed)
+    target, method = (y.astype(int), "predict_proba") if binary else (y, "predict")
+    scores = cross_val_predict(linear_head(binary=binary), z, target, groups=groups, cv=split, method=method)
+    return np.asarray(scores[:, 1] if binary else scores)
 
 
 def _model(kind: ProbeKind, seed: int) -> Any:

@@ -41,7 +41,7 @@ class Subject:
     threshold, threshold_stated
         Score from which on the decision is yes, or None; whether the caller stated it.
     base_rate
-        Mean of the target or, without one, of the scores; None without both.
+        Mean of the target or, without one, of the scores, with the weights of the rows; None without both.
     chances
         Whether all scores lie between 0 and 1.
     favourable, favours_high

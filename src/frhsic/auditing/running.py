@@ -172,7 +172,7 @@ def audit(
         settings.confidence,
         None if threshold is None else float(threshold),
         stated,
-        None if rated is None else float(rated.mean()),
+        None if rated is None else float(np.average(rated, weights=inputs.weights)),
         chances,
         None if outcome is None else outcome.favourable,
         None if outcome is None else outcome.favours_high,
@@ -321,7 +321,7 @@ def _scores(inputs: Inputs, score_name: str | None, settings: Settings) -> tuple
     outcome = inputs.outcome
     if outcome is None or float(np.ptp(outcome.codes)) == 0:
         return None, None
-    scores = cross_fitted_scores(inputs.values, outcome.codes, seed=settings.seed)
+    scores = cross_fitted_scores(inputs.values, outcome.codes, groups=inputs.clusters, seed=settings.seed)
     return scores, f"out-of-fold linear head for {outcome.name}"
 
 
