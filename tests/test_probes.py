@@ -58,7 +58,7 @@ def test_scores_of_a_head_come_from_fits_that_have_not_seen_their_group(binary):
     people = np.repeat(np.arange(60), 6)
     z, y = rng.normal(size=(60, 40))[people], rng.normal(size=60)[people]
     y = (y > 0).astype(float) if binary else y
-    assert np.corrcoef(cross_fitted_scores(z, y), y)[0, 1] > 0.7  # the same person is in other folds
+    assert np.corrcoef(cross_fitted_scores(z, y), y)[0, 1] > 0.6  # the same person is in other folds
     assert abs(np.corrcoef(cross_fitted_scores(z, y, groups=people), y)[0, 1]) < 0.4
 
 
