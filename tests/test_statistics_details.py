@@ -13,12 +13,21 @@ from pytest import approx
 from frhsic.dependence import (
     binned_mean_difference,
     binned_mmd,
+    distance_correlation,
+    distance_correlation_unbiased,
+    distance_covariance,
+    distance_covariance_unbiased,
     eipm,
     hsic,
     hsic_features,
+    hsic_summed,
+    hsic_unbiased,
+    kernel_hgr,
     minority_weights,
     mutual_information,
 )
+from frhsic.dependence._gram import exponents_of
+from frhsic.dependence.moments import CenteredGram, _estimated_trace
 from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.independence import (
     SequentialTest,
@@ -30,7 +39,7 @@ from frhsic.independence import (
     permutation_test,
 )
 from frhsic.kernels import Gaussian, Linear
-from frhsic.parity import correlation_ratio, gdp, gdp_by_attribute, local_mean
+from frhsic.parity import correlation_ratio, gdp, gdp_by_attribute, local_mean, quantile_gap, standardized_gdp
 from frhsic.parity._nodes import EXACT_VALUES, nodes_of
 from frhsic.parity.summed import Cells
 
@@ -199,3 +208,52 @@ def test_an_estimate_below_zero_of_the_correlation_ratio_has_the_interval_of_zer
         ratio = correlation_ratio(np.tile([-1.0, 1.0], 30), np.arange(60) // size)
         assert ratio.value == ratio.interval[0] == 0
         assert ratio.interval[1] > ratio.standard_error > 0
+
+
+def test_a_factor_may_leave_out_all_that_the_tolerance_allows():
+    far = [0.0, 100.0]  # one of two columns leaves out half of the Gram matrix, the most that is ever allowed
+    value = kernel_hgr(far, far, Gaussian(1.0), Gaussian(1.0), ridge_z=0.1, ridge_s=1.0, tolerance=1.0)
+    assert 0 < float(value) < 1
+
+
+def test_columns_far_from_each_other_are_not_far_from_their_means():
+    x = torch.from_numpy(np.stack([Z, S + 1e6], axis=1))
+    left, right = exponents_of(x, 2.0)
+    torch.testing.assert_close(
+        left @ right.mT, -torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist").square() / 8
+    )
+    assert exponents_of(torch.cat([x, x[:1] + 1e3]), 2.0) is None
+
+
+@pytest.mark.parametrize(("cubed", "bound"), [(1e9, 4.0**1.5), (-1e9, 4.0**2 / 3.0)])
+def test_an_estimated_trace_is_that_of_a_matrix_without_negative_eigenvalues(cubed, bound):
+    signs = torch.ones(5, 16, dtype=torch.float64)
+    known = CenteredGram(torch.ones(5), torch.tensor(3.0).double(), torch.tensor(4.0).double())
+    assert _estimated_trace(signs, 0 * signs, torch.full_like(signs[0], cubed), known) == approx(bound)
+
+
+def test_mutual_information_is_computed_on_the_cpu_unless_a_device_is_named(monkeypatch):
+    value = mutual_information(Z, S)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert mutual_information(Z, S) == value
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("z", [Z, np.full(80, 2.0)], ids=["varying", "constant"])
+def test_a_statistic_of_tensors_has_their_type(z, dtype):
+    z, s = torch.tensor(z, dtype=dtype), torch.tensor(S, dtype=dtype)
+    kernel = Gaussian(1.0)
+    for value in (
+        hsic(z, s, kernel), hsic_unbiased(z, s, kernel), hsic_summed(z, s, kernel), kernel_hgr(z, s, kernel),
+        eipm(z, s, kernel), binned_mmd(z, s, kernel), binned_mean_difference(z, s), mutual_information(z, s),
+        distance_covariance(z, s), distance_covariance_unbiased(z, s), distance_correlation(z, s),
+        distance_correlation_unbiased(z, s), minority_weights(s),
+    ):  # fmt: skip
+        assert value.dtype == dtype
+
+
+def test_scores_in_single_precision_are_measured_in_double():
+    single = (10 + Z).astype(np.float32), S.astype(np.float32)
+    double = tuple(x.astype(np.float64) for x in single)
+    for measure in (gdp, standardized_gdp, correlation_ratio, quantile_gap):
+        assert measure(*single) == measure(*double)
