@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 import pandas as pd
@@ -22,11 +22,13 @@ from frhsic.dependence import (
     hsic_features,
     hsic_summed,
     hsic_unbiased,
+    information,
     kernel_hgr,
     minority_weights,
     mutual_information,
 )
 from frhsic.dependence._gram import exponents_of
+from frhsic.dependence.grams import centered
 from frhsic.dependence.moments import CenteredGram, _estimated_trace
 from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.independence import (
@@ -36,8 +38,10 @@ from frhsic.independence import (
     equivalence_test,
     hsic_interval,
     normalized_hsic_interval,
+    null_moments,
     permutation_test,
 )
+from frhsic.independence._gram_pair import gram_pair
 from frhsic.kernels import Gaussian, Linear
 from frhsic.parity import correlation_ratio, gdp, gdp_by_attribute, local_mean, quantile_gap, standardized_gdp
 from frhsic.parity._nodes import EXACT_VALUES, nodes_of
@@ -225,11 +229,28 @@ def test_columns_far_from_each_other_are_not_far_from_their_means():
     assert exponents_of(torch.cat([x, x[:1] + 1e3]), 2.0) is None
 
 
-@pytest.mark.parametrize(("cubed", "bound"), [(1e9, 4.0**1.5), (-1e9, 4.0**2 / 3.0)])
-def test_an_estimated_trace_is_that_of_a_matrix_without_negative_eigenvalues(cubed, bound):
+@pytest.mark.parametrize(("trace", "squares"), [(3.0, 4.0), (0.5, 0.1)])
+def test_an_estimated_trace_is_that_of_a_matrix_without_negative_eigenvalues(trace, squares):
     signs = torch.ones(5, 16, dtype=torch.float64)
-    known = CenteredGram(torch.ones(5), torch.tensor(3.0).double(), torch.tensor(4.0).double())
-    assert _estimated_trace(signs, 0 * signs, torch.full_like(signs[0], cubed), known) == approx(bound)
+    known = CenteredGram(torch.ones(5), *torch.tensor([trace, squares], dtype=torch.float64))
+    for cubed, bound in ((1e9, squares**1.5), (-1e9, squares**2 / trace)):
+        assert _estimated_trace(signs, 0 * signs, torch.full_like(signs[0], cubed), known) == approx(bound)
+
+
+def test_moments_over_permutations_are_those_of_all_permutations():
+    null_moments._index_patterns.cache_clear()
+    pair = gram_pair(Z[:6], S[:6], *KERNELS, least=6, what="a test")
+    k, l = (centered(gram.kernel(gram.x, gram.x)).numpy() for gram in (pair.k, pair.l))
+    values = np.array([(k * l[np.ix_(order, order)]).mean() for order in map(list, permutations(range(6)))])
+    assert pair.permutation_mean_variance() == approx((values.mean(), values.var()))
+    assert pair.permutation_third_cumulant() == approx(((values - values.mean()) ** 3).mean())
+
+
+def test_neighbours_are_counted_on_the_device_of_the_data():
+    z, s = Z[:, None], S[:, None]
+    with torch.device("meta"):
+        among_pairs = information._counts_among_pairs(torch.from_numpy(z), torch.from_numpy(s), 4, True)
+    np.testing.assert_array_equal(among_pairs, information._counts_by_trees(z, s, 4, True))
 
 
 def test_mutual_information_is_computed_on_the_cpu_unless_a_device_is_named(monkeypatch):

@@ -173,7 +173,7 @@ MORE: Calls = {
     "correlation_ratio of pairs": lambda: p.correlation_ratio(SCORES, k // 2),
     "correlation_ratio of decisions": lambda: p.correlation_ratio(LABELS, np.minimum(k, 40)),
     "quantile_gap of ties": lambda: p.quantile_gap(k % 3, S, permutations=19, random_state=3, where=WHERE),
-    "quantile_gap of few rows": lambda: p.quantile_gap(np.exp(3 * TWO[:10, 1]), TWO[:10, 1], permutations=19),
+    "quantile_gap of few rows": lambda: p.quantile_gap(k[:10] ** 3, k[:10], permutations=19),
     "quantile_gap without permutations": lambda: p.quantile_gap(SCORES, TWO[:, 1], permutations=0),
     "smoothed_gdp of ties": lambda: p.smoothed_gdp(k % 3, k // 7, bandwidth=0.2, bootstrap=19, permutations=19),
     "gdp_of_sums": lambda: of_sums(SCORES, TWO[:, 1]),
