@@ -10,6 +10,7 @@ import pytest
 import torch
 from pytest import approx
 
+from frhsic import _arrays
 from frhsic.dependence import (
     binned_mean_difference,
     binned_mmd,
@@ -257,6 +258,20 @@ def test_mutual_information_is_computed_on_the_cpu_unless_a_device_is_named(monk
     value = mutual_information(Z, S)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert mutual_information(Z, S) == value
+
+
+def test_neighbours_on_a_gpu_are_searched_among_rows_that_lie_there(monkeypatch):
+    z, s = Z[:, None], S[:, None]
+
+    def counts(z_there, s_there, *options):
+        assert z_there.device.type == s_there.device.type == "meta"
+        return information._counts_by_trees(z, s, *options)
+
+    monkeypatch.setattr(information, "_counts_among_pairs", counts)
+    monkeypatch.setattr(_arrays, "resolve_device", {"cuda": torch.device("meta")}.get)
+    for strict in (True, False):
+        there, here = (information.ksg(z, s, 3, strict=strict, device=device) for device in ("cuda", None))
+        assert there == here
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
