@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 import pandas as pd
@@ -10,15 +10,27 @@ import pytest
 import torch
 from pytest import approx
 
+from frhsic import _arrays
 from frhsic.dependence import (
     binned_mean_difference,
     binned_mmd,
+    distance_correlation,
+    distance_correlation_unbiased,
+    distance_covariance,
+    distance_covariance_unbiased,
     eipm,
     hsic,
     hsic_features,
+    hsic_summed,
+    hsic_unbiased,
+    information,
+    kernel_hgr,
     minority_weights,
     mutual_information,
 )
+from frhsic.dependence._gram import exponents_of
+from frhsic.dependence.grams import centered
+from frhsic.dependence.moments import CenteredGram, _estimated_trace
 from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.independence import (
     SequentialTest,
@@ -27,10 +39,12 @@ from frhsic.independence import (
     equivalence_test,
     hsic_interval,
     normalized_hsic_interval,
+    null_moments,
     permutation_test,
 )
+from frhsic.independence._gram_pair import gram_pair
 from frhsic.kernels import Gaussian, Linear
-from frhsic.parity import correlation_ratio, gdp, gdp_by_attribute, local_mean
+from frhsic.parity import correlation_ratio, gdp, gdp_by_attribute, local_mean, quantile_gap, standardized_gdp
 from frhsic.parity._nodes import EXACT_VALUES, nodes_of
 from frhsic.parity.summed import Cells
 
@@ -199,3 +213,83 @@ def test_an_estimate_below_zero_of_the_correlation_ratio_has_the_interval_of_zer
         ratio = correlation_ratio(np.tile([-1.0, 1.0], 30), np.arange(60) // size)
         assert ratio.value == ratio.interval[0] == 0
         assert ratio.interval[1] > ratio.standard_error > 0
+
+
+def test_a_factor_may_leave_out_all_that_the_tolerance_allows():
+    far = [0.0, 100.0]  # one of two columns leaves out half of the Gram matrix, the most that is ever allowed
+    value = kernel_hgr(far, far, Gaussian(1.0), Gaussian(1.0), ridge_z=0.1, ridge_s=1.0, tolerance=1.0)
+    assert 0 < float(value) < 1
+
+
+def test_columns_far_from_each_other_are_not_far_from_their_means():
+    x = torch.from_numpy(np.stack([Z, S + 1e6], axis=1))
+    left, right = exponents_of(x, 2.0)
+    torch.testing.assert_close(
+        left @ right.mT, -torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist").square() / 8
+    )
+    assert exponents_of(torch.cat([x, x[:1] + 1e3]), 2.0) is None
+
+
+@pytest.mark.parametrize(("trace", "squares"), [(3.0, 4.0), (0.5, 0.1)])
+def test_an_estimated_trace_is_that_of_a_matrix_without_negative_eigenvalues(trace, squares):
+    signs = torch.ones(5, 16, dtype=torch.float64)
+    known = CenteredGram(torch.ones(5), *torch.tensor([trace, squares], dtype=torch.float64))
+    for cubed, bound in ((1e9, squares**1.5), (-1e9, squares**2 / trace)):
+        assert _estimated_trace(signs, 0 * signs, torch.full_like(signs[0], cubed), known) == approx(bound)
+
+
+def test_moments_over_permutations_are_those_of_all_permutations():
+    null_moments._index_patterns.cache_clear()
+    pair = gram_pair(Z[:6], S[:6], *KERNELS, least=6, what="a test")
+    k, l = (centered(gram.kernel(gram.x, gram.x)).numpy() for gram in (pair.k, pair.l))
+    values = np.array([(k * l[np.ix_(order, order)]).mean() for order in map(list, permutations(range(6)))])
+    assert pair.permutation_mean_variance() == approx((values.mean(), values.var()))
+    assert pair.permutation_third_cumulant() == approx(((values - values.mean()) ** 3).mean())
+
+
+def test_neighbours_are_counted_on_the_device_of_the_data():
+    z, s = Z[:, None], S[:, None]
+    with torch.device("meta"):
+        among_pairs = information._counts_among_pairs(torch.from_numpy(z), torch.from_numpy(s), 4, True)
+    np.testing.assert_array_equal(among_pairs, information._counts_by_trees(z, s, 4, True))
+
+
+def test_mutual_information_is_computed_on_the_cpu_unless_a_device_is_named(monkeypatch):
+    value = mutual_information(Z, S)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert mutual_information(Z, S) == value
+
+
+def test_neighbours_on_a_gpu_are_searched_among_rows_that_lie_there(monkeypatch):
+    z, s = Z[:, None], S[:, None]
+
+    def counts(z_there, s_there, *options):
+        assert z_there.device.type == s_there.device.type == "meta"
+        return information._counts_by_trees(z, s, *options)
+
+    monkeypatch.setattr(information, "_counts_among_pairs", counts)
+    monkeypatch.setattr(_arrays, "resolve_device", {"cuda": torch.device("meta")}.get)
+    for strict in (True, False):
+        there, here = (information.ksg(z, s, 3, strict=strict, device=device) for device in ("cuda", None))
+        assert there == here
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("z", [Z, np.full(80, 2.0)], ids=["varying", "constant"])
+def test_a_statistic_of_tensors_has_their_type(z, dtype):
+    z, s = torch.tensor(z, dtype=dtype), torch.tensor(S, dtype=dtype)
+    kernel = Gaussian(1.0)
+    for value in (
+        hsic(z, s, kernel), hsic_unbiased(z, s, kernel), hsic_summed(z, s, kernel), kernel_hgr(z, s, kernel),
+        eipm(z, s, kernel), binned_mmd(z, s, kernel), binned_mean_difference(z, s), mutual_information(z, s),
+        distance_covariance(z, s), distance_covariance_unbiased(z, s), distance_correlation(z, s),
+        distance_correlation_unbiased(z, s), minority_weights(s),
+    ):  # fmt: skip
+        assert value.dtype == dtype
+
+
+def test_scores_in_single_precision_are_measured_in_double():
+    single = np.exp(3 * Z).astype(np.float32), S.astype(np.float32)
+    double = tuple(x.astype(np.float64) for x in single)
+    for measure in (gdp, standardized_gdp, correlation_ratio, quantile_gap):
+        assert measure(*single) == measure(*double)

@@ -21,6 +21,7 @@ from frhsic import independence as i
 from frhsic import parity as p
 from frhsic.dependence import _gpu, grams, moments
 from frhsic.dependence._gram import Gram
+from frhsic.independence import effects
 from frhsic.independence.featured import feature_moments, feature_test
 from frhsic.kernels import Column, Gaussian, HalfDistance, InverseMultiquadric, Laplacian, Linear, PerColumn
 from frhsic.parity._rows import rows_of
@@ -123,7 +124,13 @@ MORE: Calls = {
     "hsic_features of columns": lambda: d.hsic_features(
         Z, TWO, Linear(), PerColumn((Gaussian(1.0), Laplacian(2.0))), features=32, blocks=4, random_state=1
     ),
+    "hsic_features of two blocks": lambda: d.hsic_features(
+        Z, S, Gaussian(1.0), Gaussian(2.0), features=8, blocks=2, random_state=1
+    ),
     "feature_test": lambda: feature_test(MAPS, feature_moments(MAPS, TENSOR, COLUMN)),
+    "feature_test of halves": lambda: feature_test(
+        MAPS, feature_moments(MAPS, TENSOR[:25], COLUMN[:25]) + feature_moments(MAPS, TENSOR[25:], COLUMN[25:])
+    ),
     "feature maps": lambda: MAPS.draw,
     "minority_weights of two": lambda: d.minority_weights(TWO, bandwidth=[0.5, 1.0]),
     "minority_weights of two by default": lambda: d.minority_weights(TWO),
@@ -151,8 +158,10 @@ MORE: Calls = {
     ),
     "gdp of two scores": lambda: p.gdp(Z[:, :2], S, **few),
     "gdp with one resample": lambda: p.gdp(SCORES, S, resamples=1),
+    "gdp with two resamples": lambda: p.gdp(np.sin(5 * k), TWO[:, 1], resamples=2),
     "gdp without resamples": lambda: p.gdp(SCORES, S, resamples=0),
     "gap_and_standardized": lambda: gap_and_standardized(rows_of(SCORES, S, None, WEIGHTS, None), 0.9, 49, 3),
+    "gap_and_standardized of a constant": lambda: gap_and_standardized(rows_of(np.ones(60), S), 0.9, 49, 3),
     "gap_value": lambda: [gap_value(rows_of(x, S, None, WEIGHTS, None), 0.3) for x in (SCORES, np.ones(60))],
     "gdp_curve of decisions": lambda: p.gdp_curve(LABELS, TWO[:, 1], groups=5),
     "gdp_curve of other decisions": lambda: p.gdp_curve(2 + 3 * (TWO[:, 1] > 0.3), TWO[:, 1], groups=7, confidence=0.8),
@@ -161,8 +170,10 @@ MORE: Calls = {
     "gdp_curve of many rows": lambda: p.gdp_curve(np.tile(SCORES, 50), np.tile(TWO[:, 1], 50) + np.arange(3000) / 1e4),
     "local_mean of decisions": lambda: p.local_mean(LABELS, TWO[:, 1], 0.2),
     "correlation_ratio of ties": lambda: p.correlation_ratio(SCORES, k // 7, sample_weight=WEIGHTS),
+    "correlation_ratio of pairs": lambda: p.correlation_ratio(SCORES, k // 2),
     "correlation_ratio of decisions": lambda: p.correlation_ratio(LABELS, np.minimum(k, 40)),
     "quantile_gap of ties": lambda: p.quantile_gap(k % 3, S, permutations=19, random_state=3, where=WHERE),
+    "quantile_gap of few rows": lambda: p.quantile_gap(k[:10] ** 3, k[:10], permutations=19),
     "quantile_gap without permutations": lambda: p.quantile_gap(SCORES, TWO[:, 1], permutations=0),
     "smoothed_gdp of ties": lambda: p.smoothed_gdp(k % 3, k // 7, bandwidth=0.2, bootstrap=19, permutations=19),
     "gdp_of_sums": lambda: of_sums(SCORES, TWO[:, 1]),
@@ -176,6 +187,7 @@ MORE: Calls = {
     "permutation_test of ties": lambda: i.permutation_test(k % 2, LABELS, Linear(), Linear(), **few),
     "aggregated_test of the fewest rows": lambda: i.aggregated_test(Z, TWO, max_rows=1, **few),
     "conditional_test by default": lambda: i.conditional_test(SCORES[:30], S[:30], Y[:30], random_state=3),
+    "conditional_test of a constant kernel": lambda: i.conditional_test(SCORES, S, Y, Gaussian(1e12), **few),
     "gamma_test of linear kernels": lambda: i.gamma_test(SCORES, S, Linear(), Linear()),
     "hsic_interval of weak dependence": lambda: i.hsic_interval(np.cos(5 * k * k), TWO[:, 1]),
     "equivalence_test by default": lambda: i.equivalence_test(np.cos(5 * k * k), TWO[:, 1], 0.01),
@@ -287,9 +299,26 @@ def test_more_messages_are_those_on_record(name: str, request: pytest.FixtureReq
 class Summed:
     """Sums that a GPU gives, by their definitions, of a kernel that is not shifted."""
 
-    def __init__(self, *pairs: tuple[torch.Tensor, Any]) -> None:
-        self.matrices = [kernel(x, x) for x, kernel in pairs]
-        self.multiplies = True
+    def __init__(
+        self, *pairs: tuple[torch.Tensor, Any], w: torch.Tensor | None = None, multiplies: bool = True
+    ) -> None:
+        self.pairs, self.w, self.multiplies = pairs, w, multiplies
+        self.matrices = [kernel(x, x).to(torch.float64) for x, kernel in pairs]
+
+    def sums(self, *, skip_diagonal: bool) -> tuple[torch.Tensor, ...]:
+        a, b = (matrix.clone() for matrix in self.matrices)
+        if skip_diagonal:
+            a.fill_diagonal_(0), b.fill_diagonal_(0)
+        return self.w @ (a * b) @ self.w, a @ self.w, b @ self.w
+
+    def has_gradient(self, *, skip_diagonal: bool) -> bool:
+        return not skip_diagonal
+
+    def gradient(self, b: torch.Tensor, joint: torch.Tensor, cross: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+        outer = self.w * self.w[:, None] * (joint * self.matrices[1] + cross / 2 * (b + b[:, None]) + total)
+        x = self.pairs[0][0].detach().requires_grad_()
+        with torch.enable_grad():
+            return torch.autograd.grad((outer * self.pairs[0][1](x, x)).sum(), x)[0]
 
     def sums_with_squares(self, offsets: tuple[float, float]) -> tuple[torch.Tensor, ...]:
         a, b = (matrix - offset for matrix, offset in zip(self.matrices, offsets))
@@ -301,20 +330,40 @@ class Summed:
         return (a**3).sum(), diagonal @ (a * a).sum(1), diagonal @ a @ diagonal
 
     def times(self, b: torch.Tensor) -> torch.Tensor:
+        assert self.multiplies
         return self.matrices[0] @ b
 
 
+@pytest.mark.parametrize("multiplies", [True, False])
 @pytest.mark.parametrize("rows", [100, 20])
-def test_sums_of_a_gpu_are_put_together_as_those_of_a_cpu(rows: int, monkeypatch: pytest.MonkeyPatch):
+def test_sums_of_a_gpu_are_put_together_as_those_of_a_cpu(rows: int, multiplies: bool, monkeypatch: Any):
     monkeypatch.setattr(moments, "CUBE_ROWS", rows)
     a, b = (Gram.without_factor(x, kernel) for x, kernel in ((TENSOR, Gaussian(2.0)), (COLUMN, Gaussian(1.0))))
     expected = moments.pair_sums(a, b)
-    cubes = moments.own_sums(a, expected.k).cubes
+    of_a = moments.own_sums(a, expected.k)
     monkeypatch.setattr(_gpu, "pair", lambda x, y, of_x, of_y, ones: Summed((x, of_x), (y, of_y)))
-    monkeypatch.setattr(_gpu, "one", lambda x, of_x: Summed((x, of_x)))
+    monkeypatch.setattr(_gpu, "one", lambda x, of_x: Summed((x, of_x), multiplies=multiplies))
     a, b = (Gram.without_factor(gram.x, gram.kernel, single=True) for gram in (a, b))
     sums = moments.pair_sums(a, b)
     assert close(plain(list(sums)), plain(list(expected)))
     own = moments.own_sums(a, sums.k)
     assert own.square_rows is None
-    assert [float(x) for x in own.cubes] == approx([float(x) for x in cubes], rel=1e-9)
+    assert [float(x) for x in own.cubes] == approx([float(x) for x in of_a.cubes], rel=1e-9)
+    (value, influence), (same, expected_influence) = (effects._with_itself(a, sums.k, one) for one in (own, of_a))
+    assert value == same
+    torch.testing.assert_close(influence, expected_influence, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("statistic", [d.hsic, d.hsic_unbiased])
+def test_value_and_gradient_of_a_gpu_are_those_of_a_cpu(statistic: Any, monkeypatch: pytest.MonkeyPatch):
+    def of_single() -> tuple[float, torch.Tensor]:
+        z, s = TENSOR.float().requires_grad_(), COLUMN.float()
+        value = statistic(z, s, Gaussian(2.0), Gaussian(1.0))
+        (3 * value).backward()
+        return float(value.detach()), z.grad
+
+    value, gradient = of_single()
+    monkeypatch.setattr(_gpu, "pair", lambda x, y, of_x, of_y, w: Summed((x, of_x), (y, of_y), w=w))
+    value_on_gpu, gradient_on_gpu = of_single()
+    assert value_on_gpu == approx(value, rel=1e-4)
+    torch.testing.assert_close(gradient_on_gpu, gradient, rtol=1e-3, atol=1e-7)

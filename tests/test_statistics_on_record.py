@@ -132,12 +132,17 @@ PAIRS: dict[str, tuple[Any, Any]] = {
 TAKES_PAIRS: dict[str, Callable[[Any, Any], Any]] = {
     **{name: getattr(d, name) for name in (
         "hsic", "hsic_unbiased", "hsic_summed", "eipm", "binned_mmd", "binned_mean_difference", "distance_covariance",
-        "distance_correlation_unbiased", "mutual_information", "kernel_hgr",
+        "distance_correlation_unbiased", "mutual_information", "kernel_hgr", "hsic_features", "distance_correlation",
+        "distance_covariance_unbiased",
     )},
-    **{name: getattr(p, name) for name in ("gdp", "gdp_curve", "correlation_ratio", "quantile_gap")},
+    **{name: getattr(p, name) for name in (
+        "gdp", "gdp_curve", "correlation_ratio", "quantile_gap", "standardized_gdp", "gdp_by_attribute",
+    )},
     "local_mean": lambda z, s: p.local_mean(z, s, 0.5),
     "smoothed_gdp": lambda z, s: p.smoothed_gdp(z, s, bandwidth=0.3),
-    **{name: getattr(i, name) for name in ("gamma_test", "hsic_interval", "permutation_test", "aggregated_test")},
+    **{name: getattr(i, name) for name in (
+        "gamma_test", "hsic_interval", "permutation_test", "aggregated_test", "normalized_hsic_interval",
+    )},
     "equivalence_test": lambda z, s: i.equivalence_test(z, s, 0.1),
     "conditional_test": lambda z, s: i.conditional_test(z, s, s),
 }  # fmt: skip

@@ -11,7 +11,7 @@ pass, gives the gradient with respect to the rows. No n × n matrix is held.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any
 
@@ -21,7 +21,7 @@ from torch import Tensor
 from frhsic import _arrays
 from frhsic.dependence import _gpu, _tiles
 from frhsic.dependence._gram import Gram
-from frhsic.dependence._inputs import kernel_or_median, paired_rows, working_copy
+from frhsic.dependence._inputs import kernel_or_median, paired_rows, require_no_gradient, working_copy
 from frhsic.dependence.grams import unbiased_from_sums
 from frhsic.dependence.moments import pair_sums, pull_back, weighted_sums
 from frhsic.kernels import Column, Gaussian, Kernel, Sum
@@ -356,23 +356,9 @@ def _kernels(z: Tensor, s: Tensor, kernel_z: Kernel | None, kernel_s: Kernel | N
     """Replace None by a kernel, and refuse kernels whose gradient would be missing."""
     _arrays.require_varying(s, "s")
     kernel_z, kernel_s = kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
-    for kernel, name in ((kernel_z, "kernel_z"), (kernel_s, "kernel_s")):
-        if any(t.requires_grad for t in _tensors(kernel)):
-            raise ValueError(
-                f"{name} holds a tensor that requires a gradient, and this function gives it none. Detach it, or apply "
-                "frhsic.dependence.grams.hsic_biased to the Gram matrices."
-            )
+    require_no_gradient(kernel_z, "z")
+    require_no_gradient(kernel_s, "s")
     return kernel_z, kernel_s
-
-
-def _tensors(kernel: Kernel) -> Iterator[Tensor]:
-    """Yield the tensors in a kernel and its parts, such as bandwidths."""
-    for value in getattr(kernel, "__dict__", {}).values():
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, Tensor):
-                yield part
-            elif isinstance(part, Kernel):
-                yield from _tensors(part)
 
 
 def _weights(weights: Any, where: Any, n: int) -> Tensor:
