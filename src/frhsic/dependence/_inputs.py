@@ -47,7 +47,7 @@ def require_no_gradient(kernel: Kernel, name: str) -> None:
 
 def _tensors(kernel: Kernel) -> Iterator[Tensor]:
     """Yield the tensors in a kernel and its parts, such as bandwidths."""
-    for value in getattr(kernel, "__dict__", {}).values():
+    for value in vars(kernel).values():
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, Tensor):
                 yield part
