@@ -316,6 +316,11 @@ REFUSED = {
         ValueError,
         r"kernel_z holds a tensor that requires a gradient",
     ),
+    "a learnt bandwidth of a column": (
+        lambda: hsic(Z, S, Gaussian(1.0), PerColumn((Gaussian(torch.tensor(1.0, requires_grad=True)),))),
+        ValueError,
+        r"kernel_s holds a tensor that requires a gradient",
+    ),
     "negative weights": (lambda: hsic(Z, S, weights=[1, 1, 1, 1, 1, -1]), ValueError, r"1 of the weights are negative"),
     "zero weights": (lambda: hsic(Z, S, weights=np.zeros(6)), ValueError, r"all weights are zero"),
     "weights of other length": (lambda: hsic(Z, S, weights=[1, 1]), ValueError, r"weights has 2 rows, z has 6"),
