@@ -12,7 +12,7 @@ import torch
 from hypothesis import strategies as st
 
 from estimator_samples import QUICK
-from frhsic import boosting, certificates, dependence, independence, kernels, parity
+from frhsic import _arrays, boosting, certificates, dependence, independence, kernels, parity
 from frhsic.estimators import (
     BoostedTreesClassifier,
     BoostedTreesRegressor,
@@ -75,8 +75,17 @@ OTHERS: dict[str, Statistic] = {  # not penalties, objectives and probes: they t
     "khgr_bound": lambda z, s: certificates.khgr_bound(z, s).value,
     "localized_contrast": lambda z, s: certificates.localized_contrast(z, s, 0.0).value,
     "held_out_bound": lambda z, s: certificates.held_out_bound(z, s, Gaussian(1.0), Gaussian(1.0)).value,
-    "midranks": lambda z, s: boosting.midranks(s),
+    "midranks": lambda z, s: ranks_of_known(s),
 }
+
+
+def ranks_of_known(s: Any) -> np.ndarray:
+    """Return the ranks of the rows that have the attribute; the others, and only these, have none."""
+    ranks = boosting.midranks(s)
+    missing = np.isnan(_arrays.to_numpy(_arrays.matrix(s, "s", allow_missing=True))).any(axis=1)
+    assert (np.isnan(ranks) == missing[:, None]).all()
+    return ranks[~missing]
+
 
 TINY = {**QUICK, "epochs": 1, "hidden_layer_sizes": (3,), "representation_size": 2}
 
