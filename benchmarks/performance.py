@@ -59,7 +59,7 @@ def ratios(content: dict[str, Any]) -> Figure:
     bars = axes.barh(names, [record["ratio"] for record in records], color="#0b5d66", height=0.6)
     axes.bar_label(bars, fmt="%.3g ×", padding=3)
     axes.axvline(1, color="#9a9388", lw=1)
-    axes.set(xscale="log", xlabel="CPU time of the other library ÷ that of frhsic")
+    axes.set(xscale="log", xlabel="CPU time ÷ that of frhsic")
     axes.margins(x=0.2)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
