@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
 
+from estimator_samples import biased
 from fleet_samples import BATCH, ENCODER, PENALTIES, gap, sample, trained
+from frhsic.estimators import ParityClassifier
 from frhsic.fleet import DivergenceWarning, TrainingData, grid
 from frhsic.penalties import HSIC
 
@@ -59,7 +64,34 @@ def test_model_that_diverges_is_stopped_on_a_gpu():
     assert all(bool(torch.isfinite(values).all()) for values in fleet.parameters.values())
 
 
+def dropout(columns: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(columns, 4), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 3))
+
+
+KINDS = [{"penalty": "hsic"}, {"penalty": "adv"}, {"encoder": dropout}]
+
+
+@cache
+def probabilities(number: int) -> np.ndarray:
+    """Return what a fit predicts on a GPU; each third one drops out."""
+    x, y, s = biased(64)
+    model = ParityClassifier(
+        base=None, epochs=2, batch_size=32, random_state=number, device="cuda", **KINDS[number % 3]
+    )
+    return model.fit(x, y, sensitive_features=s).predict_proba(x)
+
+
+@pytest.mark.parametrize("threads", [2, 4, 8])
+def test_fits_in_threads_are_those_of_one_thread(threads, caplog):
+    serial = [probabilities(number) for number in range(24)]
+    with caplog.at_level(logging.WARNING, logger="frhsic.fleet"), ThreadPoolExecutor(threads) as pool:
+        parallel = list(pool.map(probabilities.__wrapped__, range(24)))
+    assert not caplog.records
+    assert [number for number, pair in enumerate(zip(serial, parallel)) if not np.array_equal(*pair)] == []
+
+
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # torch's compiler looks at it
 def test_compiled_step_agrees_on_a_gpu(caplog):
     data = sample()
     plain = binary(data, MEMBERS, penalty=HSIC, device="cuda")

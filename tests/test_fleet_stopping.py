@@ -103,7 +103,9 @@ def test_without_patience_all_epochs_are_taken_and_the_best_is_kept():
 
 
 def test_statistics_of_batch_normalisation_are_those_of_the_best_epoch_and_not_of_held_out_rows():
-    encoder = partial(nn.Sequential, mlp_encoder(COLUMNS, 8, WIDTH), nn.BatchNorm1d(WIDTH))
+    def encoder():
+        return nn.Sequential(mlp_encoder(COLUMNS, 8, WIDTH), nn.BatchNorm1d(WIDTH))
+
     data = with_held_out()
     for sequential in (False, True):
         options = {"encoder": encoder, "penalty": HSIC, "sequential": sequential}

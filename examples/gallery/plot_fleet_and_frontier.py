@@ -51,7 +51,7 @@ for method, penalty in {"HSIC": HSIC(), "smoothed GDP (Reg-GDP)": GDP()}.items()
     for member, scores in zip(fleet.members, fleet.scores(x_new)):
         if member.weight == 0 and method != "HSIC":
             continue  # the same models again
-        chance = torch.sigmoid(scores[:, 0]).numpy()
+        chance = torch.sigmoid(scores[:, 0]).cpu().numpy()
         records.append(
             {
                 "method": method if member.weight else "no penalty",

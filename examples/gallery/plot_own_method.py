@@ -74,7 +74,7 @@ fig, ax = plt.subplots(figsize=(6.2, 4), layout="constrained")
 for name, penalty in {"waves (ours)": Waves(), "HSIC (default)": HSIC()}.items():
     recipe = Recipe("binary", penalty=penalty, encoder=encoder, epochs=15, learning_rate=5e-3, schedule="cosine")
     fleet = train(TrainingData.of(x, y, age), grid(weights, seeds), recipe)
-    chances = torch.sigmoid(fleet.scores(torch.tensor(x_new, dtype=torch.float32))).squeeze(-1).numpy()
+    chances = torch.sigmoid(fleet.scores(torch.tensor(x_new, dtype=torch.float32))).squeeze(-1).cpu().numpy()
     gaps = np.array([float(gdp(chance, age_new, resamples=0)) for chance in chances]).reshape(len(seeds), -1)
     hits = np.array([((chance > 0.5) == y_new).mean() for chance in chances]).reshape(len(seeds), -1)
     print(f"{name}: {len(fleet)} models in {fleet.seconds:.1f} s")

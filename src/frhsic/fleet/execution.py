@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from threading import Lock
@@ -100,18 +100,22 @@ class _Shared:
 
 
 _SHARED = _Shared()
+_TURN = Lock()
+"""Held by the training that a GPU is busy with: two threads cannot capture CUDA graphs at once."""
 
 
 @contextmanager
 def settings(execution: Execution, device: torch.device) -> Iterator[None]:
-    """Set threads and matrix precision for the training alone."""
+    """Set threads and matrix precision for the training alone; on a GPU, wait until other threads have trained."""
     threads, _ = _SHARED.enter()
     try:
         if device.type == "cpu" and execution.threads is not None:
             torch.set_num_threads(execution.threads)
         torch.set_float32_matmul_precision("high" if execution.precision == "tf32" else "highest")
-        on_gpu = device.type == "cuda"
-        with torch.cuda.device(device) if on_gpu else nullcontext():
+        if device.type == "cuda":
+            with _TURN, torch.cuda.device(device):
+                yield
+        else:
             yield
     finally:
         torch.set_num_threads(threads)
@@ -152,7 +156,8 @@ class GraphCapture:
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
-        self.pool = torch.cuda.graph_pool_handle() if enabled else None  # graphs replay in turn: one memory for all
+        if enabled:  # graphs replay in turn: one memory for all, and one stream, on which a compiled step keeps nodes
+            self.pool, self.side = torch.cuda.graph_pool_handle(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
     def __call__(self, step: Callable[[], None], changed: Sequence[Tensor]) -> Callable[[], object]:
         """Return the step as a graph to replay; `changed` are all tensors that it changes."""
@@ -176,15 +181,15 @@ class GraphCapture:
                 tensor.copy_(value)
 
         try:
-            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch left it untyped
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
+            self.side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self.side):
                 for _ in range(3):  # warm-up steps, which a capture needs
                     step()
                     undo()
-            torch.cuda.current_stream().wait_stream(side)
+            torch.cuda.current_stream().wait_stream(self.side)
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=self.pool):
+            # by thread: what others do on the GPU meanwhile, such as predict, is no error
+            with torch.cuda.graph(graph, pool=self.pool, stream=self.side, capture_error_mode="thread_local"):
                 step()
         finally:
             undo()

@@ -12,6 +12,12 @@ def _product(a, b):
 
 
 @triton.jit
+def _single(x):
+    """Return a number of the caller in single precision: torch.compile passes Python's floats as doubles."""
+    return tl.cast(x, tl.float32)
+
+
+@triton.jit
 def _tile(x, i, WIDTH: tl.constexpr):
     """Place of rows i of a padded matrix."""
     return x + i[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
@@ -38,6 +44,7 @@ def _attribute(s, i, j, m, q):
 @triton.jit
 def factor(z, mean, scale, factor, m, d, ridge, least, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
     """Mean and 1 / standard deviation of the columns, and the inverse Cholesky factor of their correlations."""
+    ridge, least = _single(ridge), _single(least)
     b = tl.program_id(0).to(tl.int64)
     c = tl.arange(0, WIDTH)
     batch = z + b * m * d
@@ -137,6 +144,7 @@ def pairs(
     SCORED: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr, PIECE: tl.constexpr,
 ):  # fmt: skip
     """HSIC of a block of rows with all rows, and what its gradient needs."""
+    linear, gaussian, rate, weight = _single(linear), _single(gaussian), _single(rate), _single(weight)
     b = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     padded = tl.num_programs(0) * BLOCK
@@ -180,6 +188,7 @@ def pull_back(
     HEAD: tl.constexpr, SCORED: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Gradient of a block of rows."""
+    ridge, least, weight = _single(ridge), _single(least), _single(weight)
     b = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     c = tl.arange(0, WIDTH)
