@@ -163,7 +163,7 @@ def test_missing_features_are_imputed_on_request_by_the_split():
 def test_a_missing_target_or_sensitive_value_is_never_made_up(column):
     values = table()[column].astype(object).tolist()
     values[2] = None
-    frame = table(**{column: pd.Series(values).astype("float64" if column == "age" else "str")})
+    frame = table(**{column: pd.Series(values).astype("float64" if column == "age" else "string")})
     with pytest.raises(ValueError, match=f"missing values in {column} 1"):
         from_frame(frame, "paid", "age", missing="impute")
     assert from_frame(frame, "paid", "age", missing="drop").n == 5

@@ -311,6 +311,14 @@ def test_a_comma_at_the_end_of_each_row_does_not_shift_the_columns(tmp_path, col
     assert {name: frame[name].tolist() for name in columns} == {name: expected[name] for name in columns}
 
 
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_numbers_of_a_text_file_are_read_to_the_last_digit(tmp_path, decimal):
+    numbers = np.random.default_rng(0).standard_normal(2_000) * 10.0 ** np.arange(-10, 10).repeat(100)
+    path = tmp_path / "t.csv"
+    pd.DataFrame({"a": numbers, "b": 1.5}).to_csv(path, index=False, sep=";", decimal=decimal)
+    np.testing.assert_array_equal(read_frame(path)["a"], numbers)
+
+
 def test_booleans_stay_booleans_as_labels():
     labels = read_target(pd.Series([True, False, True], name="paid")).labels
     assert labels.dtype == bool

@@ -290,13 +290,15 @@ def _numeric(x: Any, name: str) -> np.ndarray:
         if values.dtype.kind == "u" and values.dtype.itemsize > 1:
             values = values.astype(np.float64)
         return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
-    raise _not_numeric(values.dtype, name)
+    raise _not_numeric(values.dtype, name, values)
 
 
-def _not_numeric(dtype: Any, name: str) -> TypeError:
+def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
+    """Return the error for values that are no numbers. Objects are looked at: pandas before 3 keeps text as objects."""
     kind = getattr(dtype, "kind", "O")
     family = str(dtype).partition("(")[0]  # polars writes Enum(categories=...), Datetime(time_unit=...)
-    if kind in "US" or family in {"str", "string", "String", "category", "Categorical", "Enum"}:
+    text = kind in "US" or family in {"str", "string", "String", "category", "Categorical", "Enum"}
+    if text or (family == "object" and any(isinstance(value, str) for value in np.ravel(values))):
         return TypeError(
             f"{name} holds text or categories ({dtype}), not numbers. Encode it (one column per category) "
             "or map its levels to numbers."
@@ -328,7 +330,7 @@ def _column(column: Any, name: str) -> np.ndarray:
     else:
         numeric = getattr(dtype, "kind", "O") in "biuf"
     if not numeric:
-        raise _not_numeric(dtype, name)
+        raise _not_numeric(dtype, name, column)
     if hasattr(dtype, "na_value"):  # pandas' own dtypes
         width = np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
         return np.asarray(column.to_numpy(dtype=width, na_value=np.nan))

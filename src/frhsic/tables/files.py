@@ -36,6 +36,9 @@ FORMATS = {
     **dict.fromkeys((".parquet", ".pq"), "Parquet"),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "Arrow"),
 }
+PANDAS = [int(part) for part in pd.__version__.split(".")[:2]]
+EXACT: dict[str, Any] = {"float_precision": "round_trip"} if PANDAS < [3, 1] else {}
+"""Before 3.1, pandas reads some numbers of a text file as a float next to the right one, unless asked not to."""
 LONGEST_ERROR = 300
 """Characters of a reader's error that a message repeats at most."""
 
@@ -91,6 +94,7 @@ def pieces(
                     na_values={name: [*marks, *(options.number_marks if name in numeric else ())] for name in columns},
                     dtype=dict.fromkeys(text, str),
                     low_memory=False,
+                    **EXACT,
                     **dialect.arguments(),
                 ) as reader,
             ):
