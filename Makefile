@@ -4,11 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 TRITON := $(VENV)/triton
+LOWEST := $(VENV)/lowest
 
 # Python keeps compiled modules: processes that tests start need not compile the library again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all kernels trust trust-page coverage verified docs lint types contract benchmark clean
+.PHONY: demo test test-all lowest kernels trust trust-page coverage verified docs lint types contract benchmark clean
 
 demo: $(STAMP)
 	$(BIN)/frhsic demo
@@ -19,6 +20,16 @@ test: $(STAMP)
 
 test-all: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q -m ''
+
+# The tests with the oldest versions that pyproject.toml allows. What these deprecate or warn about is not this library's:
+# LightGBM before 4.7 warns of names of columns that it made up itself.
+OLDEST := OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -q -W ignore::DeprecationWarning -W ignore::FutureWarning \
+	-W 'ignore:X does not have valid feature names:UserWarning'
+
+lowest: $(LOWEST)/.ready
+	$(OLDEST) -n 2 --dist worksteal --junitxml=$(LOWEST)/tests.xml
+	TRITON_INTERPRET=1 $(OLDEST) --junitxml=$(LOWEST)/kernels.xml tests/test_hsic_gpu.py
+	$(LOWEST)/bin/python tests/trust/counting.py $(LOWEST)/tests.xml $(LOWEST)/kernels.xml
 
 # The kernels for a GPU, run by Triton's interpreter on the CPU. Triton (285 MB, Linux) is only on the path here.
 INTERPRETED := OMP_NUM_THREADS=1 TRITON_INTERPRET=1 PYTHONPATH=$(CURDIR)/$(TRITON) \
@@ -68,6 +79,13 @@ $(STAMP): pyproject.toml paper/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "frhsic needs Python 3.11 or newer; set PYTHON=... to one")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]' -e paper
+	@touch $@
+
+# 6 GB, since that torch comes with the libraries of a GPU, and with Triton.
+$(LOWEST)/.ready: pyproject.toml tests/trust/lowest.py | $(STAMP)
+	$(PYTHON) -m venv $(LOWEST)
+	$(PYTHON) tests/trust/lowest.py >$(LOWEST)/pins.txt
+	$(LOWEST)/bin/python -m pip install -q -c $(LOWEST)/pins.txt -e '.[dev]' -e paper
 	@touch $@
 
 $(TRITON)/.ready: kernels.txt | $(STAMP)

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
+import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -558,4 +559,7 @@ def test_the_frontier_of_the_front_page(program, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "base_model_report", program("base_model_report"))
     program("front_page").frontier(tmp_path / "frontier.svg")
     drawn = (tmp_path / "frontier.svg").read_text(encoding="utf-8")
-    assert drawn == (FOLDER.parent / "docs" / "figures" / "front-frontier.svg").read_text(encoding="utf-8")
+    shown = (FOLDER.parent / "docs" / "figures" / "front-frontier.svg").read_text(encoding="utf-8")
+    if f"Matplotlib v{matplotlib.__version__}," not in shown:
+        pytest.skip("another version of Matplotlib drew the figure")
+    assert drawn == shown

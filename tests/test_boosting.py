@@ -14,6 +14,7 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from scipy.special import expit
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
@@ -21,6 +22,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.fixes import parse_version
 from typer.testing import CliRunner
 
 from frhsic import load, save
@@ -393,8 +395,15 @@ def test_without_lightgbm_an_error_says_what_to_install(monkeypatch: pytest.Monk
         BoostedParityClassifier().fit(X, y, sensitive_features=s)
 
 
+def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
+    old = isinstance(estimator, BoostedParityClassifier) and parse_version(sklearn.__version__) < parse_version("1.7")
+    labels = "before 1.7, this check gives the two fits different labels"
+    return {"check_sample_weight_equivalence_on_dense_data": labels} if old else {}
+
+
 @parametrize_with_checks(
-    [BoostedParityClassifier(n_estimators=50, n_jobs=1), BoostedParityRegressor(n_estimators=50, n_jobs=1)]
+    [BoostedParityClassifier(n_estimators=50, n_jobs=1), BoostedParityRegressor(n_estimators=50, n_jobs=1)],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_finds_an_estimator(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
     with warnings.catch_warnings():

@@ -46,10 +46,11 @@ def test_probes_are_ridge_regressions_of_scikit_learn_and_a_model_that_diverged_
     z[2, 5, 5] = math.nan
     found = measures.probe_r2(z, s, z_test, s_test)
     for model in range(2):
-        scaler = StandardScaler().fit(z[model])
+        scaler = StandardScaler().fit(z[model].numpy())
         spread = math.sqrt(299 / 300)  # by n − 1 there, by n here
-        probe = Ridge(alpha=1e-4 * 300).fit(spread * scaler.transform(z[model]), s)
-        assert float(found[model]) == approx(probe.score(spread * scaler.transform(z_test[model]), s_test), abs=1e-6)
+        train, test = (spread * scaler.transform(rows[model].numpy()) for rows in (z, z_test))
+        probe = Ridge(alpha=1e-4 * 300).fit(train, s.numpy())
+        assert float(found[model]) == approx(probe.score(test, s_test.numpy()), abs=1e-6)
     assert math.isnan(found[2])
 
 

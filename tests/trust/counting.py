@@ -2,8 +2,8 @@
 
 An entry is named by a section, a subject and a part, such as ("inputs", "hsic", "seed 3"), and holds how often each
 outcome came. Writing an entry again replaces it, so that a repeated run counts nothing twice. Run as a program, this
-file writes the tables of docs/trust_counts.md from the counts; with the JSON report of a run of coverage as its
-argument, it puts that into the counts first.
+file writes the tables of docs/trust_counts.md from the counts. Its arguments are reports that it puts into the counts
+first: JSON of coverage, or XML of a run of tests, with the versions of the environment that this file runs in.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from frhsic._files import write_whole
 
@@ -70,6 +72,23 @@ def rooms(report: Mapping[str, Any]) -> dict[str, dict[str, int]]:
             own[kind] += reached + missed
             own[f"{kind} reached"] += reached
     return sums
+
+
+def outcomes(report: str) -> dict[str, int]:
+    """Return how many tests passed, were skipped and failed, of the XML report of a run."""
+    suites = list(ElementTree.fromstring(report).iter("testsuite"))
+    every, skipped, failures, errors = (
+        sum(int(suite.get(name, 0)) for suite in suites) for name in ("tests", "skipped", "failures", "errors")
+    )
+    failed = failures + errors
+    return {"passed": every - skipped - failed, "skipped": skipped, "failed": failed}
+
+
+def versions() -> str:
+    """Return the versions that matter most of the environment."""
+    names = {"torch": "torch", "NumPy": "numpy", "SciPy": "scipy", "pandas": "pandas", "scikit-learn": "scikit-learn"}
+    listed = (f"{shown} {version(name)}" for shown, name in names.items())
+    return ", ".join([f"Python {sys.version_info.major}.{sys.version_info.minor}", *listed])
 
 
 def reached(entries: Entries) -> str:
@@ -132,6 +151,12 @@ def table(entries: Entries) -> str:
             cells = [str(parts.get(kind, {}).get("survived", "–")) for kind in kinds]
             lines.append(f"| {name} | {' | '.join(cells)} |")
         lines.append("")
+    if "versions" in entries:
+        lines += ["**Tests by versions.**\n", "| versions | passed | failed | skipped |", "|---|---|---|---|"]
+        for name in entries["versions"]:
+            got = total(entries, "versions", name)
+            lines.append(f"| {name} | {got['passed']:,} | {got['failed']:,} | {got['skipped']:,} |")
+        lines.append("")
     if "coverage" in entries:
         lines.append(reached(entries))
     if "model files" in entries:
@@ -154,7 +179,11 @@ def page(text: str, entries: Entries) -> str:
 
 
 if __name__ == "__main__":
-    for argument in sys.argv[1:]:
-        for name, counted in rooms(json.loads(Path(argument).read_text(encoding="utf-8"))).items():
-            Counts(FILE).put("coverage", name, "lines and branches", counted)
+    for argument in map(Path, sys.argv[1:]):
+        report = argument.read_text(encoding="utf-8")
+        if argument.suffix == ".xml":
+            Counts(FILE).put("versions", versions(), argument.stem, outcomes(report))
+        else:
+            for name, counted in rooms(json.loads(report)).items():
+                Counts(FILE).put("coverage", name, "lines and branches", counted)
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), read()), encoding="utf-8")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 
 import counting
+import numpy as np
 
 
 def test_the_page_shows_the_counts_of_the_file():
@@ -29,6 +31,20 @@ def test_without_a_file_nothing_is_written(tmp_path: Path):
     counts.put("inputs", "hsic", "seed 0", {"number": 3})
     assert not counts.has("inputs", "hsic", "seed 0")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_of_tests_is_counted_by_its_outcomes_and_versions():
+    suites = [(9, 2, 1, 1), (4, 0, 0, 0)]
+    report = "".join(
+        f'<testsuite tests="{every}" skipped="{skipped}" failures="{failures}" errors="{errors}"/>'
+        for every, skipped, failures, errors in suites
+    )
+    found = counting.outcomes(f"<testsuites>{report}</testsuites>")
+    assert found == {"passed": 9, "skipped": 2, "failed": 2}
+    environment = counting.versions()
+    assert f"torch {version('torch')}, NumPy {np.__version__}" in environment
+    entries = {"versions": {environment: {"tests": {**found, "on": "2026-01-01"}}}}
+    assert f"| {environment} | 9 | 2 | 2 |\n" in counting.table(entries)
 
 
 def test_coverage_is_summed_by_room():

@@ -8,11 +8,14 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from lowest import EXTRAS, bounds
+from sklearn.utils.fixes import parse_version
 
 from real_data import raw_folder
 
@@ -147,6 +150,17 @@ def test_the_pins_with_hashes_are_the_pinned_versions():
     versions = {line.split(" ")[0] for line in hashed.splitlines() if "==" in line}
     assert versions == {pin for pin in pinned if not pin.startswith("torch==")}
     assert "://" not in hashed
+
+
+def test_every_dependency_has_a_lower_bound_that_the_pinned_version_keeps():
+    """The tests run with the pinned versions, `make lowest` runs them with the lower bounds."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    least = bounds()
+    assert len(least) == len(project["dependencies"]) + sum(len(extras[name]) for name in EXTRAS)
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()[1:]
+    pinned = {name.lower(): parse_version(version) for name, _, version in (line.partition("==") for line in lines)}
+    assert {name for name, bound in least.items() if pinned[name] < parse_version(bound)} == set()
 
 
 def test_triton_has_hashes_and_no_say_in_the_environment():
