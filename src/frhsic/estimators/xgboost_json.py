@@ -50,6 +50,8 @@ def _check(model: dict[str, Any]) -> None:
     booster = learner["gradient_booster"]
     _require(booster["name"] == "gbtree", f"its booster is {str(booster['name'])[:20]!r}; only gbtree can be read")
     _check_trees(booster["model"], columns, outputs)
+    rounds = len(booster["model"]["trees"])  # or fewer; XGBoost adds 1 to the best without a look at the range
+    _of_text(learner.get("attributes", {}), "best_iteration", 0, rounds)
 
 
 def _check_objective(objective: dict[str, Any], classes: int) -> None:
@@ -74,6 +76,7 @@ def _check_trees(model: dict[str, Any], columns: int, outputs: int) -> None:
         _check_levels(model["cats"], columns)
     for number, tree in enumerate(trees):
         try:
+            _require(_whole(tree["id"]) == number, "its id is not its place")  # by which XGBoost puts it into a list
             _check_tree(tree, columns)
         except ValueError as error:
             raise ValueError(str(error).replace("model: ", f"model: tree {number}: ", 1)) from error
