@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import torch
+
 from frhsic._files import write_whole
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,10 +87,11 @@ def outcomes(report: str) -> dict[str, int]:
 
 
 def versions() -> str:
-    """Return the versions that matter most of the environment."""
+    """Return the versions that matter most of the environment, and its GPU."""
     names = {"torch": "torch", "NumPy": "numpy", "SciPy": "scipy", "pandas": "pandas", "scikit-learn": "scikit-learn"}
     listed = (f"{shown} {version(name)}" for shown, name in names.items())
-    return ", ".join([f"Python {sys.version_info.major}.{sys.version_info.minor}", *listed])
+    gpu = [torch.cuda.get_device_name(0)] if torch.cuda.is_available() else []
+    return ", ".join([f"Python {sys.version_info.major}.{sys.version_info.minor}", *listed, *gpu])
 
 
 def reached(entries: Entries) -> str:
