@@ -157,7 +157,8 @@ class GraphCapture:
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
         if enabled:  # graphs replay in turn: one memory for all, and one stream, on which a compiled step keeps nodes
-            self.pool, self.side = torch.cuda.graph_pool_handle(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            self.pool = torch.cuda.graph_pool_handle()
+            self.side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch left it untyped
 
     def __call__(self, step: Callable[[], None], changed: Sequence[Tensor]) -> Callable[[], object]:
         """Return the step as a graph to replay; `changed` are all tensors that it changes."""

@@ -119,7 +119,7 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
         values = column.eq(_TRUTH[word]).to_numpy(dtype=np.float64, na_value=np.nan)
     elif pd.api.types.is_numeric_dtype(column):
         try:
-            equal = column.eq(float(positive))  # type: ignore[arg-type]  # text raises
+            equal = column.eq(float(positive))  # type: ignore[arg-type]  # what is no number raises, and is caught
         except (TypeError, ValueError):
             raise ValueError(
                 f"{positive!r} is to count as 1, but the target {name!r} holds numbers; pass one of them."
