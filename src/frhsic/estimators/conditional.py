@@ -1,0 +1,213 @@
+r"""What parity needs to know of x: functions of S, their conditional means given x, and the folds that fit them.
+
+.. math:: m_k(x) = \mathbb E[\varphi_k(S) \mid x], \qquad \mathbb E\,\varphi_k(S) = 0, \quad
+    \mathbb E\,\varphi_j(S) \varphi_k(S) = \delta_{jk}.
+
+The closed form of predictors and the coupling of tables share these regressions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from frhsic.tables import is_frame, kind_of, to_pandas
+
+FUNCTIONS = 8
+"""Cosines of the rank of a continuous attribute."""
+
+MOST_LEVELS = 16
+"""An attribute with at most so many levels gets as many functions as it takes to tell all levels apart."""
+
+ATOM = 0.05
+"""A value that has at least this share of the rows, such as zero income, gets a function of its own."""
+
+NODES = 256
+"""Groups of equal size that replace the values of a continuous attribute."""
+
+
+@dataclass(frozen=True, eq=False)
+class SensitiveBasis:
+    r"""Orthonormal functions :math:`\varphi_k` of one attribute under the law of the rows that it was fitted on.
+
+    The functions are constant on nodes: the levels of S, or groups of equal size of a continuous S in which frequent
+    values stay apart. With at most 16 levels they span all functions of S with mean zero. Otherwise they span eight
+    cosines of the rank and an indicator for each frequent value. No increasing map of S changes them.
+
+    Attributes
+    ----------
+    starts
+        Smallest value of each node, increasing; (M,).
+    mass
+        Share of the rows in each node; (M,).
+    values
+        The functions on the nodes; (M, K).
+
+    Examples
+    --------
+    Two levels, one row in four at the second: one function, with mean 0 and variance 1.
+
+    >>> basis = SensitiveBasis.fit(np.array([0.0, 0.0, 0.0, 1.0]))
+    >>> basis(np.array([0.0, 1.0])).round(4).tolist()
+    [[-0.5774], [1.7321]]
+    """
+
+    starts: np.ndarray
+    mass: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def fit(cls, s: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """Learn nodes and functions from values without NaN, (n,), and their weights."""
+        levels, level = np.unique(s, return_inverse=True)
+        mass = np.bincount(level, weights, minlength=len(levels))
+        mass = mass / mass.sum()
+        node = np.arange(len(levels))
+        if len(levels) > NODES:
+            middle = np.cumsum(mass) - mass / 2
+            group = np.minimum((middle * NODES).astype(np.int64), NODES - 1)
+            apart = mass >= 1 / NODES
+            begins = np.r_[True, (group[1:] != group[:-1]) | apart[1:] | apart[:-1]]
+            node = np.cumsum(begins) - 1
+        starts = levels[np.r_[True, node[1:] != node[:-1]]]
+        mass = np.bincount(node, mass)
+        if len(mass) <= MOST_LEVELS:
+            candidates = np.eye(len(mass))[:, 1:]
+        else:
+            rank = np.cumsum(mass) - mass / 2
+            cosines = np.cos(np.pi * rank[:, None] * np.arange(1, FUNCTIONS + 1))
+            candidates = np.column_stack([cosines, np.eye(len(mass))[:, mass >= ATOM]])
+        root = np.sqrt(mass)[:, None]
+        with_constant = root * np.column_stack([np.ones(len(mass)), candidates])
+        orthonormal, triangle = np.linalg.qr(with_constant)
+        kept = np.abs(np.diag(triangle))[1:] > 1e-8  # a frequent value may lie in the span of the others
+        sign = np.sign(np.diag(triangle))[1:][kept]
+        return cls(starts, mass, orthonormal[:, 1:][:, kept] * sign / root)
+
+    def node(self, s: np.ndarray) -> np.ndarray:
+        """Return the node of each value; values beyond the fitted range belong to the first or the last."""
+        return np.asarray(np.clip(np.searchsorted(self.starts, s, side="right") - 1, 0, None))
+
+    def __call__(self, s: np.ndarray) -> np.ndarray:
+        """Return the functions at values (n,) as (n, K)."""
+        return np.asarray(self.values[self.node(s)])
+
+
+class TreeTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """A table as LightGBM takes it: text as categories with the levels of the fitted rows, dates as days.
+
+    Levels that the fitted rows do not have become missing values. An array of numbers stays as it is.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        self.levels_ = None
+        if is_frame(X):
+            frame = to_pandas(X)
+            columns = [frame.iloc[:, j] for j in range(frame.shape[1])]
+            kinds = [kind_of(column) for column in columns]
+            self.levels_ = [
+                list(pd.unique(column.dropna().astype(str))) if kind == "category" else None
+                for column, kind in zip(columns, kinds)
+            ]
+        return self
+
+    def transform(self, X: Any) -> Any:
+        check_is_fitted(self)
+        if self.levels_ is None:
+            return np.asarray(X, dtype=np.float64)
+        frame = to_pandas(X)
+        columns = {f"x{j}": self._column(frame.iloc[:, j], levels) for j, levels in enumerate(self.levels_)}
+        if any(levels is not None for levels in self.levels_):
+            return pd.DataFrame(columns, index=frame.index)
+        return np.column_stack(list(columns.values()))  # which LightGBM reads faster
+
+    @staticmethod
+    def _column(column: pd.Series[Any], levels: list[str] | None) -> Any:
+        if levels is not None:
+            codes = pd.Index(levels).get_indexer(pd.Index(column.astype(object).map(str, na_action="ignore")))
+            return pd.Categorical.from_codes(codes, categories=pd.RangeIndex(len(levels)))
+        if kind_of(column) == "date":
+            instants = pd.to_timedelta(column) if column.dtype.kind == "m" else pd.to_datetime(column, utc=True)
+            origin = pd.Timedelta(0) if column.dtype.kind == "m" else pd.Timestamp(0, tz="UTC")
+            return ((instants - origin) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64)
+        return pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "levels_")
+
+
+def boosted_trees(classifier: bool, random_state: int, threads: int) -> Pipeline:
+    """Return the default model of y: LightGBM with its own settings, on the table as it comes."""
+    import lightgbm
+
+    kind = lightgbm.LGBMClassifier if classifier else lightgbm.LGBMRegressor
+    return make_pipeline(TreeTable(), kind(n_jobs=threads, random_state=random_state, verbose=-1))
+
+
+class BoostedMeans(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """The default model of all :math:`m_k` at once: a LightGBM for each k, which share the binned table.
+
+    Parameters
+    ----------
+    n_estimators, num_leaves, learning_rate, n_jobs
+        As in LightGBM. The trees are smaller and fewer than its defaults: most of what tells S is simple.
+    """
+
+    def __init__(
+        self, *, n_estimators: int = 60, num_leaves: int = 15, learning_rate: float = 0.1, n_jobs: int | None = None
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.num_leaves = num_leaves
+        self.learning_rate = learning_rate
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
+        import lightgbm
+
+        self.table_ = TreeTable().fit(X)
+        settings = {
+            "objective": "regression",
+            "num_leaves": self.num_leaves,
+            "learning_rate": self.learning_rate,
+            "num_threads": self.n_jobs or 0,
+            "verbose": -1,
+        }
+        rows = lightgbm.Dataset(self.table_.transform(X), y[:, 0], weight=sample_weight, params=settings)
+        self.boosters_ = []
+        for column in y.T:
+            rows.construct().set_label(column)
+            self.boosters_.append(lightgbm.train(settings, rows, self.n_estimators))
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the conditional means, (n, K)."""
+        check_is_fitted(self)
+        x = self.table_.transform(X)
+        return np.column_stack([booster.predict(x, num_threads=self.n_jobs or 0) for booster in self.boosters_])
+
+
+def fold_of_rows(n: int, cv: int, labels: np.ndarray | None, groups: np.ndarray | None, seed: int) -> np.ndarray:
+    """Return the fold of each row: stratified by labels where there are some, with each group in one fold.
+
+    Examples
+    --------
+    >>> fold_of_rows(4, 2, None, np.array(["a", "a", "b", "b"]), 0).tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
+    True
+    """
+    seed %= 2**32
+    shuffled = {"shuffle": True, "random_state": seed}
+    if groups is not None:
+        splitter = GroupKFold(cv, **shuffled) if labels is None else StratifiedGroupKFold(cv, **shuffled)
+    else:
+        splitter = KFold(cv, **shuffled) if labels is None else StratifiedKFold(cv, **shuffled)
+    fold = np.empty(n, dtype=np.int64)
+    for j, (_, held_out) in enumerate(splitter.split(np.zeros(n), labels, groups)):
+        fold[held_out] = j
+    return fold
