@@ -34,7 +34,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from frhsic import ParityClassifier, distributed
+from frhsic import FRHSICClassifier, distributed
 from frhsic.auditing import Settings
 from frhsic.distributed.files import read_files, table_files
 
@@ -137,7 +137,7 @@ def trained(paths: list[str], rows: int, features: list[str]) -> dict[str, float
     with distributed.cluster("local:1"):
         frame = read_files(paths, ["age", "repaid", *features])
         distributed.fit(
-            ParityClassifier(penalty_weight=10, random_state=0), frame, target="repaid", sensitive="age", watch=watch
+            FRHSICClassifier(penalty_weight=10, random_state=0), frame, target="repaid", sensitive="age", watch=watch
         )
     end, after = time.perf_counter(), used()
     (_, start), (_, sampled), (_, epoch) = times[:3]

@@ -44,11 +44,11 @@ from torch import Tensor, nn
 
 from frhsic import ParityEncoder
 from frhsic.datasets import Dataset, load_dataset
-from frhsic.fleet import Member, Recipe, TrainingData, affine_head, mlp_encoder, train
-from frhsic.fleet.residuals import RankSpline, residuals
 from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import HSIC
 from frhsic.penalties.base import Batch
+from frhsic.training import Member, Recipe, TrainingData, affine_head, mlp_encoder, train
+from frhsic.training.residuals import RankSpline, residuals
 
 HELD_OUT: dict[str, dict[str, str]] = {
     "adult": {"hours": "hours-per-week", "sex": "sex=Female", "married": "marital-status=Married-civ-spouse"},

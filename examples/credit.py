@@ -18,7 +18,7 @@ import pandas as pd
 from sklearn.frozen import FrozenEstimator
 
 from frhsic.auditing import Context, Settings, audit
-from frhsic.estimators import LeakingBaseWarning, ParityClassifier
+from frhsic.estimators import FRHSICClassifier, LeakingBaseWarning
 from frhsic.report import Report, trained_report, write
 from frhsic.selection import select_weight
 
@@ -64,7 +64,7 @@ def main(n: int = 4000, epochs: int = 40, folder: str | Path = ".") -> dict[str,
     write(before, Path(folder, "credit-before.html"))
 
     # 2. Mend: its score is one more column for a model that is penalised, on rows that LightGBM has not seen.
-    mended = ParityClassifier(base=FrozenEstimator(model), epochs=epochs, learning_rate=0.01, random_state=0)
+    mended = FRHSICClassifier(base=FrozenEstimator(model), epochs=epochs, learning_rate=0.01, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeakingBaseWarning)  # these rows are new to it
         # 3. Choose the weight on validation rows, by what the penalty costs.

@@ -65,7 +65,7 @@ def world(folder: Path) -> dict[str, Any]:
     def score(rows: Any) -> np.ndarray:
         return np.asarray(trees.predict_proba(rows.drop(columns="degree"))[:, 1])
 
-    model = frhsic.ParityClassifier(penalty_weight=1, epochs=5, random_state=0)
+    model = frhsic.FRHSICClassifier(penalty_weight=1, epochs=5, random_state=0)
     model.fit(X, y, sensitive_features=age)
     for name in ("model.safetensors", "frhsic-model.safetensors"):
         frhsic.save(model, folder / name)
@@ -76,7 +76,7 @@ def world(folder: Path) -> dict[str, Any]:
     return {
         "frhsic": frhsic,
         "np": np,
-        "ParityClassifier": frhsic.ParityClassifier,
+        "FRHSICClassifier": frhsic.FRHSICClassifier,
         "LGBMClassifier": HistGradientBoostingClassifier,
         "X": X,
         "y": y,
