@@ -43,8 +43,6 @@ NEEDED = [(path, name) for path in PAGES for name in sorted({package for package
 LONG = (
     "certificates_evidence",
     "coverage",
-    "penalty",
-    "penalty_before",
     "penalty_tables",
     "reproduction",
     "summary",
@@ -149,7 +147,7 @@ def at_work(prepared: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of small tables, which the pages are not about
 @pytest.mark.filterwarnings("ignore:Setting an? :DeprecationWarning")  # fairlearn with new pandas
-@pytest.mark.usefixtures("few_trees")  # the pages show no number of the tree probe
+@pytest.mark.usefixtures("few_trees", "few_epochs")  # the pages show no number of the tree probe
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_the_code_of_a_page_runs(
     page: Path, at_work: dict[str, Any], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch

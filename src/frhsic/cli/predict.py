@@ -83,6 +83,8 @@ def _write(model: Any, needed: list[str], numeric: list[str], table: Path, keep:
     with _terminal.progress() as watch, writing(out) as file:
         count = _terminal.row_counter(table, watch)
         for frame in pieces(table, list(dict.fromkeys([*needed, *keep])), numeric):
+            if frame.empty:
+                continue
             scores = scored(model, _models.with_dates(frame[needed], numeric))
             frame[keep].join(scores).to_csv(file, index=False, header=rows == 0)
             rows += len(frame)
