@@ -107,7 +107,7 @@ class Commands:
         people, model, report = str(self.inputs / "people.csv"), str(folder / "model"), str(folder / "report.html")
         columns = ["-t", "y", "-s", "age", "--features", "score", "--device", "cpu"]
         arguments = {
-            "train": ["train", people, *columns, "-o", model],
+            "train": ["train", people, *columns, "-o", model, "-r", report],
             "reproduce": ["reproduce", "synthetic", "--epochs", "1", "--repeats", "1", "--workers", "1",
                           "--device", "cpu", "--out", str(folder)],
             "save": ["save_model", str(self.inputs / "new"), model],
