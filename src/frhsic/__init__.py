@@ -13,18 +13,22 @@ from frhsic._version import __version__
 if TYPE_CHECKING:
     from frhsic.auditing import audit
     from frhsic.datasets import load_dataset
-    from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor, load, save
+    from frhsic.dependence import hsic
+    from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder, load, save
     from frhsic.frontier import Frontier
+    from frhsic.parity import gdp
     from frhsic.selection import select_weight
     from frhsic.transferring import transfer
 
 __all__ = [
+    "FRHSICClassifier",
+    "FRHSICRegressor",
     "Frontier",
-    "ParityClassifier",
     "ParityEncoder",
-    "ParityRegressor",
     "__version__",
     "audit",
+    "gdp",
+    "hsic",
     "load",
     "load_dataset",
     "save",
@@ -33,11 +37,13 @@ __all__ = [
 ]
 
 _HOMES = {
+    "FRHSICClassifier": "estimators",
+    "FRHSICRegressor": "estimators",
     "Frontier": "frontier",
-    "ParityClassifier": "estimators",
     "ParityEncoder": "estimators",
-    "ParityRegressor": "estimators",
     "audit": "auditing",
+    "gdp": "parity",
+    "hsic": "dependence",
     "load": "estimators",
     "load_dataset": "datasets",
     "save": "estimators",
@@ -47,13 +53,11 @@ _HOMES = {
 
 _MODULES = (
     "auditing",
-    "boosting",
     "certificates",
     "datasets",
     "dependence",
     "distributed",
     "estimators",
-    "fleet",
     "frontier",
     "independence",
     "intervals",
@@ -65,8 +69,8 @@ _MODULES = (
     "selection",
     "sentences",
     "tables",
+    "training",
     "transferring",
-    "transport",
 )
 
 
