@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from frhsic.auditing import audit
     from frhsic.datasets import load_dataset
     from frhsic.dependence import hsic
-    from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder, load, save
+    from frhsic.estimators import (
+        FRHSICClassifier,
+        FRHSICRegressor,
+        ParityClassifier,
+        ParityEncoder,
+        ParityRegressor,
+        load,
+        save,
+    )
     from frhsic.frontier import Frontier
     from frhsic.parity import gdp
     from frhsic.selection import select_weight
@@ -24,7 +32,9 @@ __all__ = [
     "FRHSICClassifier",
     "FRHSICRegressor",
     "Frontier",
+    "ParityClassifier",
     "ParityEncoder",
+    "ParityRegressor",
     "__version__",
     "audit",
     "gdp",
@@ -40,7 +50,9 @@ _HOMES = {
     "FRHSICClassifier": "estimators",
     "FRHSICRegressor": "estimators",
     "Frontier": "frontier",
+    "ParityClassifier": "estimators",
     "ParityEncoder": "estimators",
+    "ParityRegressor": "estimators",
     "audit": "auditing",
     "gdp": "parity",
     "hsic": "dependence",

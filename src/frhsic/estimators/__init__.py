@@ -3,19 +3,29 @@
 from frhsic.estimators.attributes import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
 from frhsic.estimators.classifier import FRHSICClassifier
 from frhsic.estimators.encoder import ParityEncoder
+from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
 from frhsic.estimators.path import fit_path
 from frhsic.estimators.persistence import describe, load, save
 from frhsic.estimators.regressor import FRHSICRegressor
+from frhsic.estimators.tradeoffs import Choice, Gap, IndistinctGapWarning, TradeOffs, UnmetLimitWarning
 from frhsic.penalty_names import PENALTIES, PENALTY_NAMES, penalty_named
 
 __all__ = [
     "PENALTIES",
     "PENALTY_NAMES",
+    "Choice",
     "FRHSICClassifier",
     "FRHSICRegressor",
+    "Gap",
+    "IndistinctGapWarning",
+    "LeakingEstimatorWarning",
     "MissingSensitiveFeaturesWarning",
+    "ParityClassifier",
     "ParityEncoder",
+    "ParityRegressor",
+    "TradeOffs",
     "UnlabelledRowsWarning",
+    "UnmetLimitWarning",
     "describe",
     "fit_path",
     "load",

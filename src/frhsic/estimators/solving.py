@@ -10,8 +10,9 @@ found on rows whose :math:`\eta` and :math:`m` come from models that have not se
 .. math:: \min_{a, b, c} \; \frac1n \sum_i \ell(f(x_i), y_i) + \mu \, \Bigl\| \bigl( N_j(f) / t_j \bigr)_j \Bigr\|,
     \qquad N_j = \sum_v p_v \bigl( \sqrt{g_j(v)^2 + \varepsilon^2} - \varepsilon \bigr),
 
-for a grid of :math:`\mu`. (What is minimised has the square of the norm.) The curve :math:`g_j(v) = \sum_k \hat E[f \varphi_k(S)] \varphi_k(v)` on the nodes v of an
-attribute is the gap, projected on its functions, and a and b recalibrate :math:`\eta`.
+for a grid of :math:`\mu`; what is minimised has the square of the norm. The curve
+:math:`g_j(v) = \sum_k \hat E[f \varphi_k(S)] \varphi_k(v)` on the nodes v of an attribute is the gap, projected on its
+functions, and a and b recalibrate :math:`\eta`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from frhsic.estimators.conditional import SensitiveBasis
 
 Family = Literal["binary", "classes", "numbers", "rank", "rank of numbers", "decision"]
 
-SHARES = np.array([1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.06, 0.03, 0.01])
+SHARES = np.array([1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.06, 0.03, 0.01, 0.003])
 """Shares of the unconstrained gap that the trade-offs aim at."""
 
 STRICTEST = 100.0
