@@ -191,9 +191,9 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         n = len(codes)
         if _num_samples(X) != n:
             raise ValueError(f"lengths differ: X has {_num_samples(X)} rows, y has {n}.")
-        weights = (
-            None if sample_weight is None else _check_sample_weight(sample_weight, X_like(n), ensure_non_negative=True)
-        )
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, np.zeros((n, 1)), ensure_non_negative=True)
         seed = self._seed()
         if sensitive_features is None:
             return self._unconstrained(X, target, weights, seed)
