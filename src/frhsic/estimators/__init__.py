@@ -2,6 +2,7 @@
 
 from frhsic.estimators.attributes import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
 from frhsic.estimators.classifier import FRHSICClassifier
+from frhsic.estimators.distilling import Distilled, distilled
 from frhsic.estimators.encoder import ParityEncoder
 from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
 from frhsic.estimators.path import fit_path
@@ -14,6 +15,7 @@ __all__ = [
     "PENALTIES",
     "PENALTY_NAMES",
     "Choice",
+    "Distilled",
     "FRHSICClassifier",
     "FRHSICRegressor",
     "Gap",
@@ -27,6 +29,7 @@ __all__ = [
     "UnlabelledRowsWarning",
     "UnmetLimitWarning",
     "describe",
+    "distilled",
     "fit_path",
     "load",
     "penalty_named",

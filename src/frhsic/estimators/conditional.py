@@ -123,6 +123,8 @@ class TreeTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         if self.levels_ is None:
             return np.asarray(X, dtype=np.float64)
         frame = to_pandas(X)
+        if all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes):
+            return frame.to_numpy(dtype=np.float64, na_value=np.nan)
         columns = {f"x{j}": self._column(frame.iloc[:, j], levels) for j, levels in enumerate(self.levels_)}
         if any(levels is not None for levels in self.levels_):
             return pd.DataFrame(columns, index=frame.index)
@@ -143,7 +145,7 @@ class TreeTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         return hasattr(self, "levels_")
 
 
-def boosted_trees(classifier: bool, random_state: int, threads: int) -> Pipeline:
+def boosted_trees(classifier: bool, random_state: int, threads: int | None) -> Pipeline:
     """Return the default model of y: LightGBM with its own settings, on the table as it comes."""
     import lightgbm
 
@@ -161,7 +163,7 @@ class BoostedMeans(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scik
     """
 
     def __init__(
-        self, *, n_estimators: int = 60, num_leaves: int = 15, learning_rate: float = 0.1, n_jobs: int | None = None
+        self, *, n_estimators: int = 40, num_leaves: int = 15, learning_rate: float = 0.15, n_jobs: int | None = None
     ) -> None:
         self.n_estimators = n_estimators
         self.num_leaves = num_leaves

@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import roc_auc_score
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, has_fit_parameter
 
@@ -25,23 +25,24 @@ from frhsic.estimators.features import checked_table
 from frhsic.estimators.solving import MOST_ROWS, SHARES, Curve, Family, Rows, expanded, link, outputs, solve
 from frhsic.estimators.targets import target_column
 from frhsic.estimators.tradeoffs import (
+    Aim,
     Choice,
     Gap,
     IndistinctGapWarning,
     Limit,
     TradeOffs,
     UnmetLimitWarning,
+    aimed_gap,
     by_attribute,
     check_limit,
     share,
 )
-from frhsic.parity import gdp, rank_gap
+from frhsic.parity import ParityResult
 from frhsic.tables import BandedAttributeWarning, is_frame, read_sensitive, to_pandas
 
-Aim = Literal["score", "rank", "decision"]
 Condition = Literal["positive", "both"]
 
-RESAMPLES = 99
+RESAMPLES = 49
 """Resamples for the interval of each gap on the frontier; the p-value of the first takes more."""
 
 RARE = 0.2
@@ -78,13 +79,12 @@ class Block:
         return np.where(np.isnan(column)[:, None], 0.0, self.basis(np.nan_to_num(column)))
 
     def known(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
-        """Return m where S is known: φ(s) times the chance of the condition."""
-        chance = {"all": 1.0, "positive": eta, "negative": 1 - eta}[self.condition]
-        return (
-            self.functions(s) * np.reshape(chance, (-1, 1)) / self.rate
-            if self.condition != "all"
-            else self.functions(s)
-        )
+        """Return m where S is known: φ(s), times the chance of the condition over its rate."""
+        functions = self.functions(s)
+        if self.condition == "all":
+            return functions
+        chance = eta if self.condition == "positive" else 1 - eta
+        return np.asarray(functions * chance[:, None] / self.rate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +119,14 @@ class Solution:
         """Return scores in the units of y; for decisions, the distance to zero."""
         return self.center + self.scale * outputs(self.family, parameters, *self.inputs(eta, means))
 
+    def out_of_fold(self, position: float, fold: np.ndarray, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """Return the score of each row by the predictor of its own fold, which has not seen it."""
+        scores, parameters = np.empty(eta.shape), self.at(position)
+        for j, own in enumerate(parameters):
+            rows = fold == j
+            scores[rows] = self.scores(own, eta[rows], means[rows])
+        return scores
+
 
 @dataclass(frozen=True, eq=False)
 class Sample:
@@ -138,6 +146,12 @@ class Sample:
 
 class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """What classifier and regressor share."""
+
+    models_: list[Any]
+    attribute_models_: list[list[Any]]
+    solution_: Solution | None
+    frontier_: TradeOffs | None
+    choice_: Choice | None
 
     def __init__(
         self,
@@ -183,6 +197,13 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         groups : array of shape (n,), optional
             Rows that belong together, such as those of one person, are in one fold and count as one in intervals.
         """
+        self._fit(X, y, sensitive_features, sample_weight, groups)
+        return self
+
+    def _fit(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Sample, np.ndarray, np.ndarray] | None:
+        """Fit; return the rows with η and m of models that have not seen them, or None without attributes."""
         self._check()
         X = checked_table(self, X, first=True)
         target = target_column(self, y)
@@ -196,7 +217,8 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
             weights = _check_sample_weight(sample_weight, np.zeros((n, 1)), ensure_non_negative=True)
         seed = self._seed()
         if sensitive_features is None:
-            return self._unconstrained(X, target, weights, seed)
+            self._unconstrained(X, target, weights, seed)
+            return None
         s = self._attributes(sensitive_features, n, first=True)
         groups = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
         fold = fold_of_rows(n, self._folds(codes, groups), labels, groups, seed)
@@ -206,7 +228,7 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         means = self._fit_attribute_models(sample, blocks, eta, seed)
         self._solve(sample, blocks, eta, means, seed)
         self._choose(self.limit)
-        return self
+        return sample, eta, means
 
     def at(self, limit: Limit) -> Self:
         """Return a fitted copy at another limit. Nothing is fitted again; the models are shared."""
@@ -262,15 +284,9 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
     def _seed(self) -> int:
         if isinstance(self.random_state, (int, np.integer)):
             return int(self.random_state)
-        return (
-            int(np.random.SeedSequence().generate_state(1)[0])
-            if self.random_state is None
-            else int(
-                _arrays.seed_of(self.random_state)
-                if isinstance(self.random_state, np.random.Generator)
-                else self.random_state.randint(2**31)
-            )
-        )
+        if isinstance(self.random_state, np.random.Generator):
+            return _arrays.seed_of(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31))
 
     def _attributes(self, values: Any, n: int, *, first: bool) -> np.ndarray:
         """Return the attributes as numbers, (n, q); the first call learns their names."""
@@ -308,7 +324,7 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
             )
         return most
 
-    def _unconstrained(self, X: Any, y: np.ndarray, weights: np.ndarray | None, seed: int) -> Self:
+    def _unconstrained(self, X: Any, y: np.ndarray, weights: np.ndarray | None, seed: int) -> None:
         if self.limit is not None:
             warnings.warn(
                 f"{type(self).__name__} was given no sensitive_features, so nothing is constrained. Pass "
@@ -318,7 +334,6 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
             )
         self.models_ = [self._fitted(X, y, weights, seed)]
         self.attribute_models_, self.solution_, self.frontier_, self.choice_ = [], None, None, None
-        return self
 
     def _fitted(self, X: Any, y: np.ndarray, weights: np.ndarray | None, seed: int) -> Any:
         """Return the model of y, fitted on some rows; one that is given stays as it is."""
@@ -478,16 +493,14 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
     def _measured(self, sample: Sample, eta: np.ndarray, means: np.ndarray, weights: np.ndarray) -> TradeOffs:
         """Measure every trade-off on the rows of each fold with the predictor of that fold."""
         solution, folds = self.solution_, sample.fold.max() + 1
+        assert solution is not None
         confidence = self.confidence or 0.95
         names = [str(name) for name in self.sensitive_names_in_]
         gaps: dict[str, list[Gap]] = {name: [] for name in names}
         performance: dict[str, list[float]] = {}
         pvalues: dict[str, float] = {}
         for at in range(len(SHARES)):
-            scores = np.empty(eta.shape)
-            for j in range(folds):
-                rows = sample.fold == j
-                scores[rows] = solution.scores(solution.parameters[at, j], eta[rows], means[rows])
+            scores = solution.out_of_fold(at, sample.fold, eta, means)
             for key, value in self._performance(sample, scores, weights).items():
                 performance.setdefault(key, []).append(value)
             for attribute, name in enumerate(names):
@@ -498,15 +511,15 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
                     kept = ~np.isnan(sample.s[:, attribute]) & (block.rows(sample.y) == 1)
                     parts = [kept & (sample.fold == j) for j in range(folds)]
                     each = [
-                        self._gap(scores[part], sample, part, attribute, confidence)
+                        self._gap(scores[part], sample, part, attribute, confidence, RESAMPLES)
                         for part in parts
                         if len(np.unique(sample.s[part, attribute])) > 1
                     ]
                     gap = Gap.mean(each, confidence)
                     worst = gap if worst is None or gap.high > worst.high else worst
                     if at == 0:
-                        pooled = self._gap(scores[kept], sample, kept, attribute, confidence, resamples=499).pvalue
-                        pvalues[name] = min(pvalues.get(name, 1.0), pooled)
+                        pooled = self._gap(scores[kept], sample, kept, attribute, confidence, 499)
+                        pvalues[name] = min(pvalues.get(name, 1.0), pooled.pvalue)
                 assert worst is not None
                 gaps[name].append(worst)
         return TradeOffs(
@@ -518,27 +531,20 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         )
 
     def _gap(
-        self,
-        scores: np.ndarray,
-        sample: Sample,
-        rows: np.ndarray,
-        attribute: int,
-        confidence: float,
-        resamples: int = RESAMPLES,
-    ) -> Any:
-        groups = None if sample.groups is None else sample.groups[rows]
-        options = {"sample_weight": sample.weights_at(rows), "confidence": confidence, "resamples": resamples}
-        if self.aim == "rank":
-            return rank_gap(scores, sample.s[rows, attribute], groups=groups, **options)
+        self, scores: np.ndarray, sample: Sample, rows: np.ndarray, attribute: int, confidence: float, resamples: int
+    ) -> ParityResult:
         if self.aim == "decision":
-            scores = (scores > 0).astype(np.float64)
-        return gdp(scores, sample.s[rows, attribute], clusters=groups, **options)
+            scores = scores > 0
+        groups = None if sample.groups is None else sample.groups[rows]
+        s, weights = sample.s[rows, attribute], sample.weights_at(rows)
+        return aimed_gap(self.aim, scores, s, weights, groups, confidence=confidence, resamples=resamples)
 
     def _performance(self, sample: Sample, scores: np.ndarray, weights: np.ndarray) -> dict[str, float]:
         raise NotImplementedError
 
     def _choose(self, limit: Limit) -> None:
-        self.choice_: Choice | None = self.frontier_.choose(limit, self.confidence is not None)
+        assert self.frontier_ is not None
+        self.choice_ = self.frontier_.choose(limit, self.confidence is not None)
         if self.choice_.indistinct:
             warnings.warn(str(self.choice_), IndistinctGapWarning, stacklevel=3)
         if not self.choice_.met and limit != 0:
@@ -594,6 +600,7 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
             s = self._attributes(sensitive_features, _num_samples(X), first=False)
             if np.isnan(s).any():
                 raise ValueError("sensitive_features has missing values; this model needs them to predict.")
+        assert self.choice_ is not None
         parameters, solution = self.solution_.at(self.choice_.position), self.solution_
         table, eta = self._with_sensitive(X, s), None
         total: Any = 0.0
@@ -744,18 +751,19 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
 
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         chance = np.where(y == 1, eta, 1 - eta) if eta.ndim == 1 else eta[np.arange(len(y)), y.astype(int)]
-        return -np.log(np.clip(chance, 1e-12, 1.0))
+        return np.asarray(-np.log(np.clip(chance, 1e-12, 1.0)))
 
     def _performance(self, sample: Sample, scores: np.ndarray, weights: np.ndarray) -> dict[str, float]:
-        y, values = sample.y, {}
-        if self.solution_.family != "decision":
+        y, values = sample.y, dict[str, float]()
+        decides = self.solution_ is not None and self.solution_.family == "decision"
+        if not decides:
             values |= _mean_and_error("log_loss", self._losses(scores, y), weights)
         if scores.ndim == 2:
             right = scores.argmax(axis=1) == y
             return values | {"accuracy": float(np.average(right, weights=weights))}
         folds = [sample.fold == j for j in range(sample.fold.max() + 1)]
         auc = [roc_auc_score(y[f], scores[f], sample_weight=weights[f]) for f in folds if 0 < y[f].mean() < 1]
-        taken = scores > (0.0 if self.solution_.family == "decision" else 0.5)
+        taken = scores > (0.0 if decides else 0.5)
         hits = [float(np.average(taken[y == c] == c, weights=weights[y == c])) for c in (0, 1)]
         return values | {
             "auc": float(np.mean(auc)),
@@ -789,9 +797,9 @@ class ParityRegressor(RegressorMixin, ParityEstimator):  # type: ignore[misc]  #
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> s = rng.uniform(size=300)
-    >>> X = np.column_stack([s + 0.1 * rng.normal(size=300), rng.normal(size=300)])
-    >>> model = ParityRegressor(limit="25%", random_state=0).fit(X, X.sum(axis=1), sensitive_features=s)
+    >>> s = rng.uniform(size=400)
+    >>> X = np.column_stack([s + 0.1 * rng.normal(size=400), rng.normal(size=400)])
+    >>> model = ParityRegressor(random_state=0).fit(X, X.sum(axis=1), sensitive_features=s)
     >>> model.choice_.met
     True
     """

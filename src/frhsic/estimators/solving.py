@@ -29,7 +29,7 @@ from frhsic.estimators.conditional import SensitiveBasis
 
 Family = Literal["binary", "classes", "numbers", "rank", "rank of numbers", "decision"]
 
-SHARES = np.array([1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.06, 0.03, 0.01, 0.003])
+SHARES = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.02, 0.005])
 """Shares of the unconstrained gap that the trade-offs aim at."""
 
 STRICTEST = 100.0
@@ -154,7 +154,7 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
 
     def solved(current: np.ndarray, mu: float) -> np.ndarray:
         softened = rows.softened(current * units)
-        options = {"maxiter": iterations}
+        options = {"maxiter": iterations, "ftol": 1e-8}
         result = minimize(objective, current, args=(softened, mu), jac=True, method="L-BFGS-B", options=options)
         return np.asarray(result.x)
 
@@ -165,7 +165,7 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
     for share in SHARES[1:]:
         # where the cost of a share r of the gap is cost * (1 - r)², this μ leads to the share r
         path.append(solved(path[-1], 2 * cost * (1 - share) / share))
-    return np.array(path) * units
+    return np.asarray(np.array(path) * units)
 
 
 def link(family: Family, eta: np.ndarray, threshold: float = 0.5) -> np.ndarray:
@@ -173,7 +173,7 @@ def link(family: Family, eta: np.ndarray, threshold: float = 0.5) -> np.ndarray:
     if family in ("binary", "rank"):
         return np.asarray(logit(np.clip(eta, CLIP, 1 - CLIP)))
     if family == "classes":
-        return np.log(np.clip(eta, CLIP, 1.0))
+        return np.asarray(np.log(np.clip(eta, CLIP, 1.0)))
     return eta - threshold if family == "decision" else eta
 
 
@@ -210,12 +210,7 @@ def _root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     True
     """
     discriminant = np.sqrt(np.maximum((1 + moved) ** 2 - 4 * moved * eta, CLIP**2))
-    # two forms of one root: each is stable where the other cancels
-    below = (1 + moved) + discriminant
-    f = np.where(
-        moved > -1, 2 * eta / np.maximum(below, CLIP), ((1 + moved) - discriminant) / np.where(moved > -1, 1, 2 * moved)
-    )
-    return np.clip(f, 0.0, 1.0), discriminant
+    return np.clip(2 * eta / (1 + moved + discriminant), 0.0, 1.0), discriminant
 
 
 def _binary(rows: Rows, parameters: np.ndarray) -> Evaluation:

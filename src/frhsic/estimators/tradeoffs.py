@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import stats
 
-from frhsic.parity import ParityResult
+from frhsic.parity import ParityResult, gdp, rank_gap
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+Aim = Literal["score", "rank", "decision"]
 Limit = float | str | Mapping[str, float | str | None] | None
 
 DISTINCT = 0.05
@@ -28,6 +29,13 @@ class UnmetLimitWarning(UserWarning):
 
 class IndistinctGapWarning(UserWarning):
     """The gap without constraint cannot be told from zero, so a share of it constrains nothing."""
+
+
+def aimed_gap(aim: Aim, scores: Any, s: Any, weights: Any, groups: Any, **options: Any) -> ParityResult:
+    """Return the gap that an aim names: GDP of scores or of 0/1 decisions, or the rank gap."""
+    if aim == "rank":
+        return rank_gap(scores, s, sample_weight=weights, groups=groups, **options)
+    return gdp(np.asarray(scores, dtype=np.float64), s, sample_weight=weights, clusters=groups, **options)
 
 
 @dataclass(frozen=True)
@@ -127,7 +135,7 @@ class TradeOffs:
 
     def choose(self, limit: Limit, by_upper_end: bool) -> Choice:
         """Return the first place on the way to no gap that meets a limit, between two trade-offs too."""
-        limits = {name: self._absolute(name, one) for name, one in by_attribute(limit, self.gaps).items()}
+        limits = {name: self.absolute(name, one) for name, one in by_attribute(limit, self.gaps).items()}
         indistinct = tuple(
             name
             for name, one in by_attribute(limit, self.gaps).items()
@@ -144,7 +152,8 @@ class TradeOffs:
         }
         return Choice(limit, position, met, gaps, {name: every[0] for name, every in self.gaps.items()}, indistinct)
 
-    def _absolute(self, name: str, limit: float | str | None) -> float | None:
+    def absolute(self, name: str, limit: float | str | None) -> float | None:
+        """Return a limit as a number."""
         if not isinstance(limit, str):
             return limit
         return share(limit) * self.gaps[name][0].value
