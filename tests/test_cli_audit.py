@@ -288,7 +288,7 @@ def test_a_saved_model_is_applied_to_the_table_piece_by_piece(folder, fitted, mo
     assert found.subject.score_name == "score of model.frhsic"
 
 
-def test_rows_that_lack_a_required_feature_are_dropped_and_none_is_a_level(tmp_path):
+def test_rows_that_lack_a_feature_are_kept_and_none_is_a_level(tmp_path):
     path = tmp_path / "levels.csv"
     path.write_text("age,job\n30,none\n40,cook\n50,\n?,cook\n")
     seen = []
@@ -297,12 +297,11 @@ def test_rows_that_lack_a_required_feature_are_dropped_and_none_is_a_level(tmp_p
         seen.extend(rows["job"])
         return np.ones((len(rows), 2))
 
-    got = read_numbers(path, {"age": "x"}, derived=Derived(("job",), 2, make, required=("job",)))
-    assert seen == ["none", "cook"]
-    assert got.derived.shape == (2, 2)
-    assert (got.given, got.dropped) == (4, 2)
     got = read_numbers(path, {"age": "x"}, derived=Derived(("job",), 2, make))
-    assert (got.rows, got.dropped) == (3, 1)
+    assert seen[:2] == ["none", "cook"]
+    assert pd.isna(seen[2])
+    assert got.derived.shape == (3, 2)
+    assert (got.given, got.rows, got.dropped) == (4, 3, 1)
 
 
 def test_a_model_that_cannot_be_applied_says_why(folder, fitted, monkeypatch):

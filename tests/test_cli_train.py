@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -157,9 +158,9 @@ def test_the_choice_among_weights_is_that_of_select_weight_on_the_validation_row
     assert [c.gdp_upper for c in result.selection.candidates] == [c.gdp_upper for c in chosen.candidates]
     for point, model in zip(result.report.tradeoff.points, chosen.models):
         assert point.performance == pytest.approx(model.score(X_test, y_test), abs=1e-12)
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(typer.Exit) as ended:
         _training.finish(result, {"report": tmp_path / "report.html"}, as_json=True, limits={})
-    assert ended.value.code == 1
+    assert ended.value.exit_code == 1
     assert "not met: no weight keeps GDP at 1 × 10⁻⁶" in capsys.readouterr().err
 
 

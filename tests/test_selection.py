@@ -97,7 +97,7 @@ def test_of_equal_performances_the_least_gap_is_taken():
 @pytest.fixture(scope="module")
 def chosen() -> Selection:
     X, y, s = biased(600)
-    model = FRHSICClassifier(**QUICK)
+    model = FRHSICClassifier("hsic", **QUICK)
     return select_weight(
         model, X, y, sensitive_features=s, rule=TargetRule(0.1), weights=[1.0, 10.0, 100.0], random_state=3
     )
