@@ -18,7 +18,8 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from frhsic.tables import is_frame, kind_of, to_pandas
+from frhsic.tables import is_frame, kind_of, numbers, to_pandas
+from frhsic.tables.columns import days
 
 FUNCTIONS = 8
 """Cosines of the rank of a continuous attribute."""
@@ -135,11 +136,8 @@ class TreeTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         if levels is not None:
             codes = pd.Index(levels).get_indexer(pd.Index(column.astype(object).map(str, na_action="ignore")))
             return pd.Categorical.from_codes(codes, categories=pd.RangeIndex(len(levels)))
-        if kind_of(column) == "date":
-            instants = pd.to_timedelta(column) if column.dtype.kind == "m" else pd.to_datetime(column, utc=True)
-            origin = pd.Timedelta(0) if column.dtype.kind == "m" else pd.Timestamp(0, tz="UTC")
-            return ((instants - origin) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64)
-        return pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
+        name = f"column {column.name!r} of X"
+        return days(column, name)[0] if kind_of(column) == "date" else numbers(column, name)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "levels_")
