@@ -144,11 +144,15 @@ class TreeTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sciki
 
 
 def boosted_trees(classifier: bool, random_state: int, threads: int | None) -> Pipeline:
-    """Return the default model of y: LightGBM with its own settings, on the table as it comes."""
+    """Return the default model of y: LightGBM on the table as it comes.
+
+    Half as many leaves as its default, and half of the columns for each tree, had less loss on seven tables.
+    """
     import lightgbm
 
     kind = lightgbm.LGBMClassifier if classifier else lightgbm.LGBMRegressor
-    return make_pipeline(TreeTable(), kind(n_jobs=threads, random_state=random_state, verbose=-1))
+    settings = {"num_leaves": 15, "colsample_bytree": 0.5, "random_state": random_state, "n_jobs": threads}
+    return make_pipeline(TreeTable(), kind(**settings, verbose=-1))
 
 
 class BoostedMeans(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
