@@ -32,7 +32,7 @@ of S with equal numbers of rows, since they have no method for a continuous one.
 
     python benchmarks/yardsticks.py run --out yardsticks.jsonl [--methods "a;b"] [--tables adult,meps] [--splits 10]
     python benchmarks/yardsticks.py ship yardsticks.jsonl ...       # adds to the shipped records
-    python benchmarks/yardsticks.py report > report.md
+    python benchmarks/yardsticks.py report [--part validation] > report.md
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ RECORDS = Path(__file__).parent / "results" / "yardsticks.parquet"
 SEEN = ("adult", "acs_income", "meps", "compas", "credit", "bank", "crime")
 UNTUNED = ("pension", "wages", "support", "women", "birth_control", "affairs")
 SPLITS = 10
+PARTS = ("validation", "test")
 SHARES = np.linspace(0, 1, 16)
 RARE = 0.2
 LEVELS = (0.75, 0.5, 0.25)
@@ -412,9 +413,6 @@ def unit(name: str, split: int, title: str, method: Method, folder: str | None) 
     ]
 
 
-PARTS = ("validation", "test")
-
-
 def record(name: str, split: int, title: str, method: Method, dial: float, part: str, seconds: float) -> dict[str, Any]:
     """Return what a record begins with; `seconds` is the CPU time of the whole path."""
     about = {"table": name, "split": split, "method": title, "dial": float(dial), "part": part, "seconds": seconds}
@@ -438,14 +436,15 @@ def run(arguments: argparse.Namespace, methods: dict[str, Method]) -> None:
 
 
 def ship(files: Sequence[str]) -> None:
-    """Add records to the shipped ones; a newer record takes the place of an older one."""
-    new = [json.loads(line) for file in files for line in Path(file).read_text().splitlines()]
-    frame = pd.concat([*([pd.read_parquet(RECORDS)] if RECORDS.exists() else []), pd.DataFrame(new)])
-    key = ["table", "method", "split", "dial", "part"]
-    frame = frame.drop_duplicates(key, keep="last").sort_values(key, ignore_index=True)
+    """Add records to the shipped ones; a new path takes the place of an old one."""
+    frame = pd.DataFrame([json.loads(line) for file in files for line in Path(file).read_text().splitlines()])
+    path, point = ["table", "method", "split"], ["dial", "part"]
+    if RECORDS.exists():
+        old = pd.read_parquet(RECORDS)
+        frame = pd.concat([old[~old.set_index(path).index.isin(frame.set_index(path).index)], frame])
     exact = {"split": "int8", "dial": "float64", "needs_s": "bool"}
     frame = frame.astype(dict.fromkeys(frame.columns[frame.dtypes == "float64"], "float32") | exact)
-    frame.to_parquet(RECORDS, compression="zstd", index=False)
+    frame.sort_values(path + point, ignore_index=True).to_parquet(RECORDS, compression="zstd", index=False)
 
 
 # Report
@@ -503,9 +502,9 @@ def summary(loss: pd.DataFrame, base: pd.Series, league: pd.Series) -> pd.DataFr
     return out
 
 
-def report(records: pd.DataFrame) -> str:
+def report(records: pd.DataFrame, part: str) -> str:
     """Return the tables in Markdown: for each table the methods by yardstick and level, then counts and seconds."""
-    records = records[records.part == "test"]
+    records = records[records.part == part]
     league = records.groupby("method").needs_s.first()
     text, leads, apart = [], [], []
     for name in [n for n in SEEN + UNTUNED if n in set(records.table)]:
@@ -561,6 +560,7 @@ def parsed(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--methods", help="names, separated by semicolons; by default all")
     parser.add_argument("--tables", default=",".join(SEEN + UNTUNED))
     parser.add_argument("--splits", type=int, default=SPLITS)
+    parser.add_argument("--part", choices=PARTS, default="test", help="rows to report on; settings: on validation rows")
     parser.add_argument("--data", help="folder that keeps the tables as NAME.npz")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=np.inf, help="time after which nothing new is begun")
@@ -575,7 +575,7 @@ def main(argv: Sequence[str] | None = None, methods: dict[str, Method] = METHODS
     elif arguments.command == "ship":
         ship(arguments.files)
     else:
-        print(report(pd.read_parquet(RECORDS)))
+        print(report(pd.read_parquet(RECORDS), arguments.part))
 
 
 if __name__ == "__main__":
