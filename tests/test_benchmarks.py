@@ -73,6 +73,8 @@ def test_no_program_is_left_out():
         "training",
         "unsupervised",
         "unsupervised_report",
+        "yardsticks",
+        "yardsticks_before",  # by hand, once: it goes with the methods that it calls
     }
     assert {path.stem for path in FOLDER.glob("*.py")} == tested
 
@@ -483,3 +485,39 @@ def test_peers(program, monkeypatch, tmp_path, capsys):
     assert outcomes == [
         {key: trial[key] for key in ("task", "call", "outcome")} for trial in record["libraries"]["fairlearn"]["trials"]
     ]
+
+
+def test_yardsticks(program, monkeypatch, tmp_path, capsys):
+    """Contraction keeps ranks and decisions, so it reaches a level of GDP and no level of the rank gap."""
+    pytest.importorskip("lightgbm")
+    module = program("yardsticks")
+    rng = np.random.default_rng(0)
+    s, other = rng.uniform(size=(2, 2000))
+    y = (rng.uniform(size=2000) < 0.1 + 0.5 * s + 0.3 * other).astype(float)
+    rows = module.Rows(pd.DataFrame({"a": s, "b": other}), y, s, True)
+    monkeypatch.setattr(module, "load", lambda name, folder: rows)
+    monkeypatch.setattr(module, "RECORDS", tmp_path / "records.parquet")
+    out, methods = str(tmp_path / "records.jsonl"), "LightGBM;LightGBM, contracted"
+    start(module, "run --tables adult --splits 3 --jobs 1", "--out", out, "--methods", methods)
+    lines = Path(out).read_text().splitlines()
+    assert len(lines) == 3 * 2 * (1 + 16)
+    start(module, "run --tables adult --splits 3 --jobs 1", "--out", out, "--methods", methods)  # nothing is left
+    assert Path(out).read_text().splitlines() == lines
+    start(module, "ship", out)
+    start(module, "report")
+    (row,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("| LightGBM, contracted | **0"))
+    loss, auc = row.split(" | ")[1:4], row.split(" | ")[4:7]
+    assert all(cell.startswith("**") for cell in loss)
+    assert auc == ["–"] * 3
+
+
+def test_rank_gap_of_the_yardsticks_is_the_mean_gap_of_nine_decisions(program):
+    pytest.importorskip("lightgbm")
+    module = program("yardsticks")
+    rng = np.random.default_rng(0)
+    s = rng.uniform(size=500)
+    f = np.round(s + rng.normal(size=500), 1)  # ties
+    by_hand = np.mean([float(gdp((f > np.quantile(f, k / 10)).astype(float), s, resamples=0)) for k in range(1, 10)])
+    assert module.rank_gap(f, s) == pytest.approx(by_hand, rel=1e-12)
+    assert module.rank_gap(np.ones(500), s) == 0
+    assert sorted(np.concatenate(module.split_rows(101, 3))) == list(range(101))

@@ -601,20 +601,23 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
             if np.isnan(s).any():
                 raise ValueError("sensitive_features has missing values; this model needs them to predict.")
         assert self.choice_ is not None
-        parameters, solution = self.solution_.at(self.choice_.position), self.solution_
-        table, eta = self._with_sensitive(X, s), None
-        total: Any = 0.0
-        for j, own in enumerate(parameters):
+        parameters = self.solution_.at(self.choice_.position)
+        parts = zip(parameters, self.regressions(X, s))
+        return np.asarray(np.mean([self.solution_.scores(own, eta, means) for own, (eta, means) in parts], axis=0))
+
+    def regressions(self, X: Any, s: np.ndarray | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return η and m of rows by the models of each fold; s is needed where predictions use it."""
+        assert self.solution_ is not None
+        table, pairs, eta = self._with_sensitive(X, s), [], None
+        for j in range(self.solution_.parameters.shape[1]):
             if eta is None or len(self.models_) > 1:
                 eta = self._eta(self.models_[j], table)
             if s is not None:
-                means = np.column_stack([block.known(s, eta) for block in solution.blocks])
+                columns = [block.known(s, eta) for block in self.solution_.blocks]
             else:
-                means = np.column_stack(
-                    [np.reshape(model.predict(X), (len(eta), -1)) for model in self.attribute_models_[j]]
-                )
-            total = total + solution.scores(own, eta, means)
-        return np.asarray(total / len(parameters))
+                columns = [np.reshape(model.predict(X), (len(eta), -1)) for model in self.attribute_models_[j]]
+            pairs.append((eta, np.column_stack(columns)))
+        return pairs
 
 
 class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc]  # scikit-learn is untyped
