@@ -132,7 +132,7 @@ def population_gap(law: Law, model: ParityClassifier) -> float:
 def page(records: Sequence[dict[str, Any]]) -> str:
     """Return a table with a row for each law."""
     lines = [
-        "| law | limit | tables | limit met | beyond it | at most by chance | median distance below | by the estimate |",
+        "| law | limit | tables | limit met | beyond it | most by chance | median distance below | by the estimate |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name in dict.fromkeys(each["law"] for each in records):
