@@ -515,10 +515,10 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
                         for part in parts
                         if len(np.unique(sample.s[part, attribute])) > 1
                     ]
-                    gap = Gap.mean(each, confidence)
+                    pooled = self._gap(scores[kept], sample, kept, attribute, confidence, 0 if at else 499)
+                    gap = Gap.mean(each, pooled, confidence)
                     worst = gap if worst is None or gap.high > worst.high else worst
                     if at == 0:
-                        pooled = self._gap(scores[kept], sample, kept, attribute, confidence, 499)
                         pvalues[name] = min(pvalues.get(name, 1.0), pooled.pvalue)
                 assert worst is not None
                 gaps[name].append(worst)

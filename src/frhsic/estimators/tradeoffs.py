@@ -47,11 +47,12 @@ class Gap:
     high: float
 
     @classmethod
-    def mean(cls, folds: Sequence[ParityResult], confidence: float) -> Gap:
-        """Return the mean gap of the fold predictors, each measured on the rows of its own fold.
+    def mean(cls, folds: Sequence[ParityResult], pooled: ParityResult, confidence: float) -> Gap:
+        """Return the mean gap of the fold predictors, each measured on the rows of its own fold, or of all rows pooled.
 
-        It is at least the gap of the mean of the fold predictors, which is what is served, since a gap is convex.
-        Pooling the folds would understate it: what the coefficients of one fold overfit is balanced by the others.
+        The mean is at least the gap of the mean of the fold predictors, which is what is served, since a gap is convex.
+        Its estimate is too low where a fold has too few rows to tell the signs of its curve. Pooled rows tell them,
+        but what the coefficients of one fold overfit is balanced there by the others. The larger of the two is stated.
         """
         tail = (1 - confidence) / 2
         errors = np.array([fold.standard_error for fold in folds])
@@ -62,7 +63,9 @@ class Gap:
             max(fold.interval[1] - fold.value - float(stats.t.ppf(1 - tail, max(fold.n - 1, 1))) * error, 0.0)
             for fold, error in zip(folds, errors)
         ]
-        return cls(value, max(value - reach, 0.0), value + reach + float(np.mean(beyond)))
+        low, high = max(value - reach, 0.0), value + reach + float(np.mean(beyond))
+        value = max(value, pooled.value)
+        return cls(value, low, max(high, value))
 
     def between(self, other: Gap, weight: float) -> Gap:
         """Return the gap at a place between two trade-offs."""

@@ -1,0 +1,423 @@
+"""The closed form of predictors under parity, where the law is known: against convex programs, and gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from pytest import approx
+from scipy.optimize import brentq, linprog, minimize
+from scipy.special import expit, softmax
+
+from frhsic.estimators.conditional import MOST_LEVELS, SensitiveBasis
+from frhsic.estimators.solving import (
+    SMOOTHNESS,
+    Curve,
+    Rows,
+    _root,
+    expanded,
+    link,
+    outputs,
+    solve,
+)
+
+
+@dataclass(frozen=True)
+class Law:
+    """A discrete law p(x, s, y), and among which rows the gap is measured: all, or those with y = 1."""
+
+    table: np.ndarray
+    positive: bool = False
+
+    @property
+    def mass(self) -> np.ndarray:
+        return self.table.sum(axis=(1, 2))
+
+    @property
+    def eta(self) -> np.ndarray:
+        return self.table[:, :, 1].sum(axis=1) / self.mass
+
+    @property
+    def joint(self) -> np.ndarray:
+        """The law of (x, s) among the rows of the condition."""
+        kept = self.table[:, :, 1] if self.positive else self.table.sum(axis=2)
+        return kept / kept.sum()
+
+    @property
+    def basis(self) -> SensitiveBasis:
+        shares = self.joint.sum(axis=0)
+        return SensitiveBasis.fit(np.arange(len(shares)) * 1.0, shares)
+
+    @property
+    def means(self) -> np.ndarray:
+        """E[φ(S) 1{row counts} | x] / P(row counts)."""
+        return self.joint @ self.basis.values / self.mass[:, None]
+
+    def curve(self, f: np.ndarray) -> np.ndarray:
+        """E[f | s] - E f, by its definition."""
+        shares = self.joint.sum(axis=0)
+        return f @ self.joint / shares - f @ self.joint.sum(axis=1)
+
+    def gap(self, f: np.ndarray) -> float:
+        return float(self.joint.sum(axis=0) @ np.abs(self.curve(f)))
+
+    def rows(self, family: str) -> Rows:
+        """One row for each x, s and y, with its probability as weight."""
+        x, s, y = (index.ravel() for index in np.indices(self.table.shape))
+        weights = self.table.ravel()
+        counted = weights * y if self.positive else weights
+        curve = Curve.of(self.basis, self.basis(s * 1.0), counted)
+        return Rows(family, link(family, self.eta)[x], self.means[x], y * 1.0, weights, [curve])
+
+
+def laws() -> dict[str, Law]:
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(4), size=6) * rng.dirichlet(5 * np.ones(6))[:, None]  # p(x, s)
+    p = 0.6 * p + 0.4 * p.sum() / p.size  # no cell is nearly empty
+    chance = expit(rng.normal(size=(6, 4)) + 1.5 * np.linspace(-1, 1, 6)[:, None])
+    table = np.stack([p * (1 - chance), p * chance], axis=2)
+    aware = np.zeros((24, 4, 2))  # x contains s
+    aware[np.arange(24), np.tile(np.arange(4), 6)] = table.reshape(24, 2)
+    return {"all rows": Law(table), "Equal Opportunity": Law(table, positive=True), "S is known": Law(aware)}
+
+
+LAWS = laws()
+MU = {"squared": 0.05, "log": 0.3, "decision": 0.3}
+
+
+def risk(loss: str, law: Law, f: np.ndarray) -> float:
+    eta = law.eta
+    if loss == "squared":
+        each = (f - eta) ** 2 / 2
+    elif loss == "log":
+        each = -eta * np.log(f) - (1 - eta) * np.log1p(-f)
+    else:
+        each = eta * (1 - f) + (1 - eta) * f
+    return float(law.mass @ each)
+
+
+def slope(loss: str, law: Law, f: np.ndarray) -> np.ndarray:
+    """The derivative of the risk in f(x), for each unit of mass."""
+    return f - law.eta if loss == "squared" else (f - law.eta) / (f * (1 - f))
+
+
+def brute_force(loss: str, law: Law, mu: float = 0.0, limit: float | None = None) -> np.ndarray:
+    """Minimise risk + μ gap, or the risk at a gap within the limit, over f and slack variables t >= |curve|."""
+    cells, levels = law.joint.shape
+    shares = law.joint.sum(axis=0)
+    design = law.joint.T / shares[:, None] - law.joint.sum(axis=1)  # curve = design @ f
+    rows = np.block([[design, -np.eye(levels)], [-design, -np.eye(levels)]])
+    price = np.concatenate([np.zeros(cells), mu * shares])
+    budget = [] if limit is None else [np.concatenate([np.zeros(cells), shares])]
+    most = np.concatenate([np.zeros(2 * levels), [] if limit is None else [limit]])
+    rows = np.vstack([rows, *budget])
+    if loss == "decision":
+        cost = price + np.concatenate([law.mass * (1 - 2 * law.eta), np.zeros(levels)])
+        solution = linprog(cost, rows, most, bounds=[(0, 1)] * cells + [(0, None)] * levels)
+        return solution.x[:cells]
+    edge = 0.0 if loss == "squared" else 1e-9
+    start = np.concatenate([np.full(cells, law.eta @ law.mass), np.zeros(levels)])
+    result = minimize(
+        lambda v: risk(loss, law, v[:cells]) + price @ v,
+        start,
+        jac=lambda v: price + np.concatenate([law.mass * slope(loss, law, v[:cells]), np.zeros(levels)]),
+        bounds=[(None, None) if loss == "squared" else (edge, 1 - edge)] * cells + [(0, None)] * levels,
+        constraints={"type": "ineq", "fun": lambda v: most - rows @ v, "jac": lambda v: -rows},
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
+    assert result.success, result.message
+    return result.x[:cells]
+
+
+def multiplier(law: Law, wanted: np.ndarray, mu: float, curve: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return c of the closed form, and how far it violates the theorem.
+
+    The theorem: `wanted`, the derivative of the loss with a minus, is m_ν(x) = Σ_k c_k m_k(x), where
+    ν = Σ_k c_k φ_k + constant has ν = μ sign(curve) off the zeros of the curve and |ν| <= μ everywhere.
+    """
+    c, *_ = np.linalg.lstsq(law.means, wanted, rcond=None)
+    centred = law.basis.values @ c
+    off = np.abs(curve) > 1e-6
+    nu = centred + np.mean(mu * np.sign(curve[off]) - centred[off])
+    violation = max(np.abs(nu[off] - mu * np.sign(curve[off])).max(), (np.abs(nu) - mu).max())
+    return c, float(max(np.abs(law.means @ c - wanted).max(), violation))
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_the_functions_of_s_give_the_gap_by_its_definition(name):
+    law, rows = LAWS[name], LAWS[name].rows("numbers")
+    f = np.random.default_rng(1).uniform(size=len(law.mass))
+    x = np.indices(law.table.shape)[0].ravel()
+    assert rows.curves[0].gap(f[x][:, None], 0.0)[0] == approx(law.gap(f), rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["squared", "log"])
+@pytest.mark.parametrize("name", LAWS)
+def test_the_convex_optimum_over_all_functions_has_the_closed_form(name, loss):
+    """SLSQP stops at 1e-14 of the objective, so that f is exact to about 1e-6."""
+    law, mu = LAWS[name], MU[loss]
+    f = brute_force(loss, law, mu)
+    assert 0.01 < law.gap(f) < 0.95 * law.gap(law.eta)  # the penalty acts, and leaves a gap
+    c, violation = multiplier(law, -slope(loss, law, f), mu, law.curve(f))
+    assert violation < 1e-4
+    moved = law.means @ c
+    assert (law.eta - moved if loss == "squared" else _root(law.eta, moved)[0]) == approx(f, abs=2e-5)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_large_multiplier_closes_the_gap_and_the_closed_form_still_holds(name):
+    """Where the curve is zero any ν in [-μ, μ] will do; only its range is tested."""
+    law, mu = LAWS[name], 20.0
+    f = brute_force("log", law, mu)
+    assert law.gap(f) == approx(0, abs=1e-6)
+    c, *_ = np.linalg.lstsq(law.means, -slope("log", law, f), rcond=None)
+    assert _root(law.eta, law.means @ c)[0] == approx(f, abs=1e-4)
+    assert np.ptp(law.basis.values @ c) <= 2 * mu
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_optimal_decisions_have_the_closed_form(name):
+    """By complementary slackness the linear program decides by the sign of η - 1/2 - m_ν / 2, with lots on ties.
+
+    ν is not a function of its decisions, so it comes from the dual program: max over |ν| <= μ of the least risk.
+    """
+    law, mu = LAWS[name], MU["decision"]
+    d = brute_force("decision", law, mu)
+    shares = law.joint.sum(axis=0)
+    design = law.joint.T / shares[:, None] - law.joint.sum(axis=1)
+    cells, levels = law.joint.shape
+    # min_d Σ d (mass (1 - 2η) + design' (shares ν)) = -Σ u, with u >= the negative part
+    moves = (design * shares[:, None]).T
+    cost = np.concatenate([np.zeros(levels), np.ones(cells)])
+    dual = linprog(
+        cost,
+        np.hstack([-moves, -np.eye(cells)]),
+        law.mass * (1 - 2 * law.eta),
+        bounds=[(-mu, mu)] * levels + [(0, None)] * cells,
+    )
+    nu = dual.x[:levels]
+    c = law.basis.values.T @ (shares * nu)
+    margin = law.eta - 0.5 - law.means @ c / 2
+    assert d[margin > 1e-9] == approx(1, abs=1e-9)
+    assert d[margin < -1e-9] == approx(0, abs=1e-9)
+    assert (np.abs(margin) <= 1e-9).sum() <= levels  # a vertex draws lots in at most one cell for each level
+    least = float(law.mass @ law.eta) - dual.fun
+    assert risk("decision", law, d) + mu * law.gap(d) == approx(least, abs=1e-9)  # strong duality
+
+
+@pytest.mark.parametrize(("family", "loss"), [("numbers", "squared"), ("binary", "log")])
+@pytest.mark.parametrize("name", LAWS)
+def test_every_solved_trade_off_is_the_optimum_at_its_gap(name, family, loss):
+    """Between the optima at two gaps, since what is solved has |g| replaced by √(g² + ε²) - ε, which is smaller.
+
+    Any f with gap at most N_ε(solution) has N_ε(f) at most that, so its risk is no less than that of the solution;
+    and no f with the gap of the solution has less risk than the optimum there. L-BFGS-B stops at about 1e-8 of the
+    objective, so that the risk is exact to a few 1e-5.
+    """
+    law, rows = LAWS[name], LAWS[name].rows(family)
+    eta = link(family, law.eta)
+    path = [outputs(family, parameters, eta, law.means) for parameters in solve(rows, 400)]
+    ends = []
+    for f in path[:-2:2]:  # towards the end the optimum is flat and SLSQP has no interior
+        value, smooth = (
+            law.gap(f),
+            float(
+                law.joint.sum(axis=0)
+                @ (np.hypot(law.curve(f), SMOOTHNESS * law.gap(law.eta)) - SMOOTHNESS * law.gap(law.eta))
+            ),
+        )
+        least, most = (risk(loss, law, brute_force(loss, law, limit=limit)) for limit in (value, smooth))
+        assert least - 1e-7 <= risk(loss, law, f) <= most + 5e-5
+        ends.append(value)
+    assert ends[0] == approx(law.gap(law.eta), rel=1e-3)
+    assert law.gap(path[-1]) < 0.05 * ends[0]
+
+
+def test_decisions_of_the_path_cost_less_than_drawing_lots():
+    """On a fine x, thresholds along m lose less than following η with a probability and else deciding alike."""
+    rng = np.random.default_rng(0)
+    x, s = np.linspace(-2, 2, 200), np.linspace(-1, 1, 4)
+    p = np.exp(-((x[:, None] - s) ** 2)) / 1.0
+    p /= p.sum()
+    chance = np.repeat(expit(2 * x + rng.normal(size=200))[:, None], 4, axis=1)
+    law = Law(np.stack([p * (1 - chance), p * chance], axis=2))
+    base = link("decision", law.eta)
+    free = (law.eta > 0.5) * 1.0
+    constant = min(law.mass @ law.eta, 1 - law.mass @ law.eta)
+    for parameters in solve(law.rows("decision"))[6:13:3]:
+        d = (outputs("decision", parameters, base, law.means) > 0) * 1.0
+        share = law.gap(d) / law.gap(free)
+        assert share < 0.8
+        assert risk("decision", law, d) < share * risk("decision", law, free) + (1 - share) * constant
+
+
+@pytest.mark.parametrize("moved", [-30.0, -1.0 - 1e-9, -1.0, -0.3, 0.0, 0.7, 30.0])
+def test_the_root_minimises_loss_plus_moved_score(moved):
+    """f = η - m f (1 - f) is where the convex function ℓ(f, η) + m f has its least value."""
+    eta = np.linspace(0.02, 0.98, 9)
+    f = _root(eta, np.full(9, moved))[0]
+    grid = expit(np.linspace(-12, 12, 20_001))
+    for one, value in zip(eta, f):
+        least = (-one * np.log(grid) - (1 - one) * np.log1p(-grid) + moved * grid).min()
+        assert -one * np.log(value) - (1 - one) * np.log1p(-value) + moved * value == approx(least, abs=1e-6)
+    assert f == approx(eta - moved * f * (1 - f), abs=1e-9)
+
+
+def test_for_small_coefficients_the_log_odds_move_by_m():
+    eta = np.linspace(0.1, 0.9, 9)
+    first = expit(link("binary", eta) - 1e-3)
+    assert _root(eta, np.full(9, 1e-3))[0] == approx(first, abs=1e-6)  # up to the square of the coefficient
+
+
+def test_the_dual_bounds_every_predictor_from_below():
+    """E min_f [ℓ(f, η) + f m_ν] is at most the risk plus μ times the gap of any f, for each ν in [-μ, μ]."""
+    law, rng, mu = LAWS["all rows"], np.random.default_rng(0), 0.3
+    best = brute_force("log", law, mu)
+    optimum = risk("log", law, best) + mu * law.gap(best)
+    bounds = []
+    for _ in range(200):
+        nu = rng.uniform(-mu, mu, size=4)
+        moved = law.means @ (law.basis.values.T @ (law.joint.sum(axis=0) * nu))
+        f = _root(law.eta, moved)[0]
+        bounds.append(risk("log", law, f) + law.mass @ (moved * f))
+    assert max(bounds) <= optimum + 1e-9
+    assert max(bounds) == approx(optimum, abs=0.01)  # 200 draws from four dimensions come near
+
+
+# Gradients
+
+
+def sample_rows(family: str) -> tuple[Rows, np.ndarray]:
+    rng = np.random.default_rng(0)
+    n, k = 40, 3
+    weights = rng.uniform(0.5, 1.5, size=n)
+    weights /= weights.sum()
+    means = rng.normal(size=(n, k))
+    base, y = rng.normal(size=n), (rng.random(n) < 0.5) * 1.0
+    if family == "classes":
+        base, y = np.log(softmax(rng.normal(size=(n, 3)), axis=1)), np.eye(3)[rng.integers(3, size=n)]
+    if family.endswith("numbers"):
+        y = rng.normal(size=n)
+    means = expanded(family, means, rng.uniform(size=n))
+    rows = Rows(family, base, means, y, weights, width=0.3)
+    return rows, rows.start() + 0.2 * rng.normal(size=len(rows.start()))
+
+
+def difference(function, at: np.ndarray) -> np.ndarray:
+    steps = 1e-6 * np.eye(len(at))
+    return np.array([(function(at + step) - function(at - step)) / 2e-6 for step in steps])
+
+
+@pytest.mark.parametrize("family", ["binary", "classes", "numbers", "decision"])
+def test_gradients_are_those_of_loss_and_outputs(family):
+    rows, at = sample_rows(family)
+    pull = np.random.default_rng(1).normal(size=rows.evaluate(at).outputs.shape)
+
+    def value(parameters: np.ndarray) -> float:
+        evaluation = rows.evaluate(parameters)
+        return evaluation.loss + float((pull * evaluation.outputs).sum())
+
+    assert rows.evaluate(at).gradient(pull) == approx(difference(value, at), rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("family", ["rank", "rank of numbers"])
+def test_gradients_of_ranks_let_a_decile_move_so_that_its_soft_share_stays(family):
+    """The decile itself is a step function of the parameters; this smooth one has its value and a derivative."""
+    rows, at = sample_rows(family)
+    pull = np.random.default_rng(1).normal(size=rows.evaluate(at).outputs.shape)
+    shares = rows.weights @ rows.evaluate(at).outputs
+
+    def value(parameters: np.ndarray) -> float:
+        score = outputs("numbers", parameters, rows.base, rows.means)
+
+        def share_above(q: float, share: float) -> float:
+            return float(rows.weights @ expit((score - q) / rows.width) - share)
+
+        soft = [expit((score - brentq(share_above, -50, 50, (share,))) / rows.width) for share in shares]
+        return rows.evaluate(parameters).loss + float((pull * np.stack(soft, axis=1)).sum())
+
+    assert rows.evaluate(at).gradient(pull) == approx(difference(value, at), rel=1e-4, abs=1e-6)
+
+
+def test_the_gradient_of_the_gap_is_its_own():
+    rng = np.random.default_rng(0)
+    s, weights, f = rng.uniform(size=60), rng.uniform(size=60), rng.normal(size=(60, 2))
+    basis = SensitiveBasis.fit(s, weights)
+    curve = Curve.of(basis, basis(s), weights)
+    numeric = difference(lambda flat: curve.gap(flat.reshape(60, 2), 0.05)[0], f.ravel())
+    assert curve.gap(f, 0.05)[1].ravel() == approx(numeric, rel=1e-5, abs=1e-9)
+
+
+# Functions of S
+
+SAMPLES = {
+    "two levels": np.repeat([3.0, 7.0], [5, 15]),
+    "sixteen levels": np.repeat(np.arange(16.0), np.arange(1, 17)),
+    "thirty levels": np.repeat(np.arange(30.0), 10),
+    "continuous": np.random.default_rng(0).lognormal(size=1000),
+    "zero in a third": np.where(np.arange(900) % 3 == 0, 0.0, np.random.default_rng(0).lognormal(size=900)),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_functions_are_orthonormal_with_mean_zero(name):
+    s = SAMPLES[name]
+    basis = SensitiveBasis.fit(s)
+    assert basis.mass.sum() == approx(1)
+    # with at most 256 values each is a node of its own; beyond, nodes hold equal shares
+    weights = np.bincount(basis.node(s)) / len(s)
+    assert weights == approx(basis.mass)
+    assert weights @ basis.values == approx(0, abs=1e-10)
+    assert (basis.values.T * weights) @ basis.values == approx(np.eye(basis.values.shape[1]), abs=1e-10)
+
+
+@pytest.mark.parametrize("name", ["two levels", "sixteen levels"])
+def test_functions_span_all_functions_of_few_levels(name):
+    basis = SensitiveBasis.fit(SAMPLES[name])
+    assert basis.values.shape == (len(basis.mass), len(basis.mass) - 1)
+    assert len(basis.mass) <= MOST_LEVELS
+    assert np.linalg.matrix_rank(np.column_stack([np.ones(len(basis.mass)), basis.values])) == len(basis.mass)
+
+
+def test_a_frequent_value_has_an_indicator_in_the_span():
+    s = SAMPLES["zero in a third"]
+    basis = SensitiveBasis.fit(s)
+    indicator = (s == 0) - np.mean(s == 0)
+    at = basis(s)
+    assert at @ (at.T @ indicator) / len(s) == approx(indicator, abs=1e-9)
+    assert len(np.unique(basis.node(np.array([0.0, s[s > 0].min()])))) == 2
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_no_increasing_map_changes_the_functions(name):
+    s = SAMPLES[name]
+    assert SensitiveBasis.fit(np.log1p(s) * 3)(np.log1p(s) * 3) == approx(SensitiveBasis.fit(s)(s), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["two levels", "thirty levels", "continuous"])
+def test_weights_equal_repeated_rows(name):
+    s = SAMPLES[name]
+    times = np.random.default_rng(1).integers(1, 4, size=len(s))
+    repeated, weighted = SensitiveBasis.fit(np.repeat(s, times)), SensitiveBasis.fit(s, times * 1.0)
+    assert repeated(s) == approx(weighted(s), abs=1e-9)
+
+
+def test_values_beyond_the_fitted_range_belong_to_the_ends():
+    basis = SensitiveBasis.fit(SAMPLES["continuous"])
+    assert basis(np.array([-1e9, 1e9])) == approx(basis.values[[0, -1]])
+
+
+def test_the_expansion_for_ranks_is_linear_between_its_knots():
+    means = np.random.default_rng(0).normal(size=(5, 2))
+    columns = expanded("rank", means, np.array([0.0, 1 / 3, 0.5, 2 / 3, 1.0])).reshape(5, -1, 2)
+    assert columns.sum(axis=1) == approx(means)  # the hats add up to one
+    assert columns[2, :, 0] == approx(means[2, 0] * np.array([0, 0.5, 0.5, 0]))
+
+
+def test_the_loss_of_the_families_is_the_mean_log_loss():
+    rows, _ = sample_rows("binary")
+    f = expit(rows.base)
+    expected = -rows.weights @ np.where(rows.y == 1, np.log(f), np.log1p(-f))
+    assert rows.evaluate(rows.start()).loss == approx(expected, rel=1e-9)
