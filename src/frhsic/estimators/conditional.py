@@ -151,8 +151,8 @@ def boosted_trees(classifier: bool, random_state: int, threads: int | None) -> P
     import lightgbm
 
     kind = lightgbm.LGBMClassifier if classifier else lightgbm.LGBMRegressor
-    settings = {"num_leaves": 15, "colsample_bytree": 0.5, "random_state": random_state, "n_jobs": threads}
-    return make_pipeline(TreeTable(), kind(**settings, verbose=-1))
+    trees = kind(num_leaves=15, colsample_bytree=0.5, random_state=random_state, n_jobs=threads, verbose=-1)
+    return make_pipeline(TreeTable(), trees)
 
 
 class BoostedMeans(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
