@@ -1,7 +1,7 @@
 """Time of the closed form, whole frontier, beside one LightGBM at its defaults, in one run and on one thread each.
 
 OMP_NUM_THREADS=1 python benchmarks/closed_form.py [--data FOLDER]     # Adult, all rows; FOLDER keeps adult.npz
-python benchmarks/closed_form.py --rows 1000000 --threads 2            # made-up rows of ten columns, with peak memory
+python benchmarks/closed_form.py --rows 1000000 --threads 2            # made-up rows, with peak memory
 """
 
 from __future__ import annotations

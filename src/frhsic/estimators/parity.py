@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, check_i
 
 from frhsic import _arrays
 from frhsic.estimators.attributes import MissingSensitiveFeaturesWarning
-from frhsic.estimators.conditional import BoostedMeans, SensitiveBasis, boosted_trees, fold_of_rows
+from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, SensitiveBasis, fold_of_rows
 from frhsic.estimators.features import checked_table
 from frhsic.estimators.solving import MOST_ROWS, SHARES, Curve, Family, Rows, expanded, link, outputs, solve
 from frhsic.estimators.targets import target_column
@@ -340,7 +340,9 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         if _is_given(self.estimator):
             return self.estimator
         model = self.estimator
-        model = boosted_trees(is_classifier(self), seed, self.n_jobs) if model is None else clone(model)
+        model = (
+            BoostedTrees(is_classifier(self), n_jobs=self.n_jobs, random_state=seed) if model is None else clone(model)
+        )
         unset = [
             name
             for name, value in model.get_params().items()
