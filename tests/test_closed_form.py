@@ -265,6 +265,15 @@ def test_the_root_minimises_loss_plus_moved_score(moved):
     assert f == approx(eta - moved * f * (1 - f), abs=1e-9)
 
 
+def test_the_root_is_right_where_nothing_is_positive():
+    """At η = 0 the function -log(1 - f) + m f is least at 1 + 1/m if m < -1, and at 0 otherwise."""
+    moved = np.array([-20.0, -2.0, -1.0, -0.5, 3.0])
+    for eta in (0.0, 1e-300, 1e-17):
+        expected = [0.95, 0.5, 0, 0, 0]
+        assert _root(np.full(5, eta), moved)[0] == approx(expected, abs=1e-6)
+        assert _root(np.full(5, 1 - eta), -moved)[0] == approx(1 - np.array(expected), abs=1e-6)
+
+
 def test_for_small_coefficients_the_log_odds_move_by_m():
     eta = np.linspace(0.1, 0.9, 9)
     first = expit(link("binary", eta) - 1e-3)

@@ -210,7 +210,10 @@ def _root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     True
     """
     discriminant = np.sqrt(np.maximum((1 + moved) ** 2 - 4 * moved * eta, CLIP**2))
-    return np.clip(2 * eta / (1 + moved + discriminant), 0.0, 1.0), discriminant
+    # of two forms of one root the one that does not cancel
+    double = 1 + moved + np.copysign(discriminant, 1 + moved)
+    f = np.where(moved >= -1, 2 * eta / double, double / (2 * np.minimum(moved, -1)))
+    return np.clip(f, 0.0, 1.0), discriminant
 
 
 def _binary(rows: Rows, parameters: np.ndarray) -> Evaluation:
