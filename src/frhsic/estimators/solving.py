@@ -4,8 +4,8 @@ Over all functions f of x, the least loss at a given gap is reached by
 
 .. math:: \partial \ell(f(x), \eta(x)) = -m_c(x), \qquad m_c(x) = \sum_k c_k m_k(x),
 
-with :math:`\eta(x) = E[Y | x]` and :math:`m_k(x) = E[\varphi_k(S) | x]` (docs/theory.md). Here the few numbers c are
-found on rows whose :math:`\eta` and :math:`m` come from models that have not seen them:
+with :math:`\eta(x) = E[Y | x]` and :math:`m_k(x) = E[\varphi_k(S) | x]` (docs/closed_form.md). Here the few numbers c
+are found on rows whose :math:`\eta` and :math:`m` come from models that have not seen them:
 
 .. math:: \min_{a, b, c} \; \frac1n \sum_i \ell(f(x_i), y_i) + \mu \, \Bigl\| \bigl( N_j(f) / t_j \bigr)_j \Bigr\|,
     \qquad N_j = \sum_v p_v \bigl( \sqrt{g_j(v)^2 + \varepsilon^2} - \varepsilon \bigr),
