@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -220,7 +220,7 @@ def test_every_solved_trade_off_is_the_optimum_at_its_gap(name, family, loss):
     eta = link(family, law.eta)
     path = [outputs(family, parameters, eta, law.means) for parameters in solve(rows, 400)]
     ends = []
-    for f in path[:-2:2]:  # towards the end the optimum is flat and SLSQP has no interior
+    for f in path[:-2:3]:  # towards the end the optimum is flat and SLSQP has no interior
         value, smooth = (
             law.gap(f),
             float(
@@ -233,6 +233,15 @@ def test_every_solved_trade_off_is_the_optimum_at_its_gap(name, family, loss):
         ends.append(value)
     assert ends[0] == approx(law.gap(law.eta), rel=1e-3)
     assert law.gap(path[-1]) < 0.05 * ends[0]
+
+
+@pytest.mark.parametrize("family", ["binary", "numbers", "decision", "rank"])
+def test_without_constraint_a_wrong_model_is_recalibrated_and_not_moved(family):
+    law = LAWS["all rows"]
+    rows = replace(law.rows(family), base=np.sin(np.arange(law.table.size)))  # it knows nothing of y
+    moved = solve(rows)[:, -law.means.shape[1] :]
+    assert moved[0] == approx(0, abs=1e-12)
+    assert np.abs(moved[1:]).max() > 0
 
 
 def test_decisions_of_the_path_cost_less_than_drawing_lots():
