@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -220,7 +220,7 @@ def test_every_solved_trade_off_is_the_optimum_at_its_gap(name, family, loss):
     eta = link(family, law.eta)
     path = [outputs(family, parameters, eta, law.means) for parameters in solve(rows, 400)]
     ends = []
-    for f in path[:-2:2]:  # towards the end the optimum is flat and SLSQP has no interior
+    for f in path[:-2:3]:  # towards the end the optimum is flat and SLSQP has no interior
         value, smooth = (
             law.gap(f),
             float(
@@ -233,6 +233,15 @@ def test_every_solved_trade_off_is_the_optimum_at_its_gap(name, family, loss):
         ends.append(value)
     assert ends[0] == approx(law.gap(law.eta), rel=1e-3)
     assert law.gap(path[-1]) < 0.05 * ends[0]
+
+
+@pytest.mark.parametrize("family", ["binary", "numbers", "decision", "rank"])
+def test_without_constraint_a_wrong_model_is_recalibrated_and_not_moved(family):
+    law = LAWS["all rows"]
+    rows = replace(law.rows(family), base=np.sin(np.arange(law.table.size)))  # it knows nothing of y
+    moved = solve(rows)[:, -law.means.shape[1] :]
+    assert moved[0] == approx(0, abs=1e-12)
+    assert np.abs(moved[1:]).max() > 0
 
 
 def test_decisions_of_the_path_cost_less_than_drawing_lots():
@@ -263,6 +272,15 @@ def test_the_root_minimises_loss_plus_moved_score(moved):
         least = (-one * np.log(grid) - (1 - one) * np.log1p(-grid) + moved * grid).min()
         assert -one * np.log(value) - (1 - one) * np.log1p(-value) + moved * value == approx(least, abs=1e-6)
     assert f == approx(eta - moved * f * (1 - f), abs=1e-9)
+
+
+def test_the_root_is_right_where_nothing_is_positive():
+    """At η = 0 the function -log(1 - f) + m f is least at 1 + 1/m if m < -1, and at 0 otherwise."""
+    moved = np.array([-20.0, -2.0, -1.0, -0.5, 3.0])
+    for eta in (0.0, 1e-300, 1e-17):
+        expected = [0.95, 0.5, 0, 0, 0]
+        assert _root(np.full(5, eta), moved)[0] == approx(expected, abs=1e-6)
+        assert _root(np.full(5, 1 - eta), -moved)[0] == approx(1 - np.array(expected), abs=1e-6)
 
 
 def test_for_small_coefficients_the_log_odds_move_by_m():

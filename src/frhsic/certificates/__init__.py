@@ -1,5 +1,6 @@
 """What may be claimed, with what it assumes: bounds that HSIC gives on gaps, conditional laws and the population."""
 
+from frhsic.certificates.binned import binned_gap_bound
 from frhsic.certificates.causal import causal_necessity
 from frhsic.certificates.certificate import Certificate
 from frhsic.certificates.concentration import (
@@ -49,6 +50,7 @@ __all__ = [
     "UnknownHead",
     "VarianceShare",
     "bilinear_contrast",
+    "binned_gap_bound",
     "causal_necessity",
     "conditional_gaps",
     "decomposable_identity",

@@ -4,8 +4,8 @@ Over all functions f of x, the least loss at a given gap is reached by
 
 .. math:: \partial \ell(f(x), \eta(x)) = -m_c(x), \qquad m_c(x) = \sum_k c_k m_k(x),
 
-with :math:`\eta(x) = E[Y | x]` and :math:`m_k(x) = E[\varphi_k(S) | x]` (docs/theory.md). Here the few numbers c are
-found on rows whose :math:`\eta` and :math:`m` come from models that have not seen them:
+with :math:`\eta(x) = E[Y | x]` and :math:`m_k(x) = E[\varphi_k(S) | x]` (docs/closed_form.md). Here the few numbers c
+are found on rows whose :math:`\eta` and :math:`m` come from models that have not seen them:
 
 .. math:: \min_{a, b, c} \; \frac1n \sum_i \ell(f(x_i), y_i) + \mu \, \Bigl\| \bigl( N_j(f) / t_j \bigr)_j \Bigr\|,
     \qquad N_j = \sum_v p_v \bigl( \sqrt{g_j(v)^2 + \varepsilon^2} - \varepsilon \bigr),
@@ -134,7 +134,7 @@ class Rows:
 
 
 def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
-    """Return the parameters for each trade-off, (G, P), each started from the one before."""
+    """Return the parameters for each trade-off, (G, P): η recalibrated, then each started from the one before."""
     units, start = rows.units(), rows.start()
     rows = rows.softened(start)
     loss, initial, _ = rows.evaluate(start)
@@ -152,19 +152,23 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
         # the square has the same solutions as the norm and spreads them evenly
         return loss + mu * norm**2 / 2, gradient(mu * norm / whole * np.asarray(weights)) * units
 
-    def solved(current: np.ndarray, mu: float) -> np.ndarray:
+    def solved(current: np.ndarray, mu: float, bounds: list[tuple[float, float]] | None = None) -> np.ndarray:
         softened = rows.softened(current * units)
         options = {"maxiter": iterations, "ftol": 1e-8}
-        result = minimize(objective, current, args=(softened, mu), jac=True, method="L-BFGS-B", options=options)
-        return np.asarray(result.x)
+        problem = {"args": (softened, mu), "jac": True, "bounds": bounds}
+        return np.asarray(minimize(objective, current, method="L-BFGS-B", options=options, **problem).x)
 
-    free = solved(start / units, 0.0)
+    # without constraint c is 0: where η is wrong, moving along m lowers the loss and can raise the gap of the model
+    own = len(start) - rows.means.shape[1] * (1 if rows.base.ndim == 1 else rows.base.shape[1])
+    calibrated = solved(start / units, 0.0, [(-np.inf, np.inf) if i < own else (0.0, 0.0) for i in range(len(start))])
+    free = solved(calibrated, 0.0)
     strict = solved(free, STRICTEST * loss)
     cost = max(rows.evaluate(strict * units).loss - rows.evaluate(free * units).loss, 1e-4 * loss)
-    path = [free]
+    path, current = [calibrated], free
     for share in SHARES[1:]:
         # where the cost of a share r of the gap is cost * (1 - r)², this μ leads to the share r
-        path.append(solved(path[-1], 2 * cost * (1 - share) / share))
+        current = solved(current, 2 * cost * (1 - share) / share)
+        path.append(current)
     return np.asarray(np.array(path) * units)
 
 
@@ -210,7 +214,10 @@ def _root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     True
     """
     discriminant = np.sqrt(np.maximum((1 + moved) ** 2 - 4 * moved * eta, CLIP**2))
-    return np.clip(2 * eta / (1 + moved + discriminant), 0.0, 1.0), discriminant
+    # of two forms of one root the one that does not cancel
+    double = 1 + moved + np.copysign(discriminant, 1 + moved)
+    f = np.where(moved >= -1, 2 * eta / double, double / (2 * np.minimum(moved, -1)))
+    return np.clip(f, 0.0, 1.0), discriminant
 
 
 def _binary(rows: Rows, parameters: np.ndarray) -> Evaluation:

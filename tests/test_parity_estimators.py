@@ -1,0 +1,412 @@
+"""ParityClassifier and ParityRegressor: what is stated is what is served, for every aim, condition and table."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from pytest import approx
+from scipy.special import expit
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import make_column_transformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, SplineTransformer, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from frhsic import ParityClassifier, ParityRegressor
+from frhsic.estimators import (
+    IndistinctGapWarning,
+    LeakingEstimatorWarning,
+    MissingSensitiveFeaturesWarning,
+    UnmetLimitWarning,
+)
+from frhsic.parity import gdp, rank_gap
+
+MEANS = make_pipeline(SplineTransformer(4), Ridge(1e-3))
+FRESH = 5_000
+ERROR = 0.01
+"""Two standard errors of a gap on the fresh rows, about 0.3 / √5,000 each."""
+
+
+def table(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """X, y and an age that the first of three columns follows."""
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(20, 70, size=n)
+    X = np.column_stack([(age - 20) / 50 + 0.2 * rng.normal(size=n), rng.normal(size=n), rng.normal(size=n)])
+    y = 5 * X[:, 0] - 2.5 + X[:, 1] + 0.7 * rng.logistic(size=n) > 0
+    return X, y.astype(int), age
+
+
+def classifier(**options: Any) -> ParityClassifier:
+    settings = {"estimator": LogisticRegression(), "attribute_estimator": MEANS, "cv": 3, "random_state": 0}
+    return ParityClassifier(**settings | options)
+
+
+def regressor(**options: Any) -> ParityRegressor:
+    settings = {"estimator": LinearRegression(), "attribute_estimator": MEANS, "cv": 3, "random_state": 0}
+    return ParityRegressor(**settings | options)
+
+
+@pytest.fixture(scope="module")
+def fresh() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return table(FRESH, 1)
+
+
+@pytest.fixture(scope="module")
+def half() -> ParityClassifier:
+    X, y, age = table(600, 0)
+    return classifier().fit(X, y, sensitive_features=age)
+
+
+def served_gap(model: Any, rows: tuple[np.ndarray, ...], where: np.ndarray | None = None) -> float:
+    X, _, age = rows
+    options = {"sensitive_features": age} if model.uses_sensitive else {}
+    if model.aim == "decision":
+        return float(gdp(model.predict(X, **options).astype(float), age, where=where, resamples=0))
+    scores = model.predict_proba(X, **options)[:, 1]
+    return float((rank_gap if model.aim == "rank" else gdp)(scores, age, where=where, resamples=0))
+
+
+def assert_stated_is_served(model: Any, served: float, name: str = "sensitive") -> None:
+    gap = model.choice_.gaps[name]
+    assert model.choice_.met
+    assert gap.low - ERROR <= served <= gap.high + ERROR
+    assert gap.low <= gap.value <= gap.high
+
+
+# What is measured is what is served
+
+
+@pytest.mark.parametrize("aim", ["score", "rank", "decision"])
+def test_stated_and_served_gap_agree_for_every_aim(aim, half, fresh):
+    X, y, age = table(600, 0)
+    model = half if aim == "score" else classifier(aim=aim, cv=2).fit(X, y, sensitive_features=age)
+    assert_stated_is_served(model, served_gap(model, fresh))
+    assert served_gap(model, fresh) < 0.8 * served_gap(model.at(None), fresh)
+
+
+@pytest.mark.parametrize("condition", ["positive", "both"])
+def test_stated_and_served_gap_agree_under_conditions(condition, fresh):
+    X, y, age = table(600, 0)
+    model = classifier(condition=condition).fit(X, y, sensitive_features=age)
+    rows = [fresh[1] == 1, fresh[1] == 0][: 1 + (condition == "both")]
+    served = [served_gap(model, fresh, where=where) for where in rows]
+    assert_stated_is_served(model, max(served))
+    free = [served_gap(model.at(None), fresh, where=where) for where in rows]
+    assert max(served) < max(free)
+
+
+def test_stated_and_served_gap_agree_where_predictions_use_s(fresh):
+    X, y, age = table(600, 0)
+    model = classifier(uses_sensitive=True).fit(X, y, sensitive_features=age)
+    assert_stated_is_served(model, served_gap(model, fresh))
+    with pytest.raises(ValueError, match="pass sensitive_features"):
+        model.predict(X)
+
+
+def test_the_stated_gap_is_not_too_low_because_folds_are_small(fresh):
+    """The mean over folds of 120 rows alone is far below the truth, since few rows cannot tell the signs."""
+
+    def score(X: np.ndarray) -> np.ndarray:
+        return expit(1.5 * (X[:, 0] - 0.5) + 2 * X[:, 1])
+
+    values = []
+    for seed in range(3):
+        X, _, age = table(600, 10 + seed)
+        y = (np.random.default_rng(20 + seed).random(600) < score(X)).astype(int)
+        model = classifier(estimator=score, cv=5, limit=None).fit(X, y, sensitive_features=age)
+        values.append(model.choice_.unconstrained["sensitive"].value)
+    truth = float(gdp(score(fresh[0]), fresh[2], resamples=0))
+    assert np.mean(values) == approx(truth, rel=0.25)
+
+
+def test_two_attributes_keep_a_limit_each(fresh):
+    rng = np.random.default_rng(0)
+    X, y, age = table(600, 0)
+    frame = pd.DataFrame({"age": age, "income": np.exp(X[:, 1] + rng.normal(size=600))})
+    model = classifier(limit={"age": "50%", "income": 0.06}).fit(X, y, sensitive_features=frame)
+    assert model.choice_.met
+    assert model.choice_.gaps["income"].value <= 0.06 + 1e-9
+    assert model.choice_.gaps["age"].value <= 0.5 * model.choice_.unconstrained["age"].value + 1e-9
+    assert_stated_is_served(model, served_gap(model, fresh), "age")
+    one = classifier(limit={"age": "50%"}).fit(X, y, sensitive_features=frame)
+    assert one.choice_.gaps["income"].value > 0.5 * one.choice_.unconstrained["income"].value  # left alone
+
+
+def test_rows_without_s_train_the_model_of_y(fresh):
+    X, y, age = table(600, 0)
+    age = np.where(np.random.default_rng(8).random(600) < 0.4, np.nan, age)
+    model = classifier().fit(X, y, sensitive_features=age)
+    assert_stated_is_served(model, served_gap(model, fresh))
+    free, alone = model.at(None).predict_proba(X)[:, 1], LogisticRegression().fit(X, y).predict_proba(X)[:, 1]
+    assert free == approx(alone, abs=0.1)  # the coefficients of all rows, recalibrated
+
+
+def test_rows_of_a_person_do_not_leak():
+    """Labels are noise: a tree knows them only from another row of the same person."""
+    rng = np.random.default_rng(0)
+    X, y, age = rng.normal(size=(200, 3)), rng.integers(2, size=200), rng.uniform(size=200)
+    person = np.repeat(np.arange(200), 3)
+    model = classifier(estimator=DecisionTreeClassifier(max_leaf_nodes=200), limit=None)
+    apart = clone(model).fit(X[person], y[person], sensitive_features=age[person], groups=person)
+    mixed = clone(model).fit(X[person], y[person], sensitive_features=age[person])
+    assert abs(apart.frontier_.performance["auc"][0] - 0.5) < 4 * 0.29 * 2 / np.sqrt(200)  # sd of a rank is 0.29
+    assert mixed.frontier_.performance["auc"][0] > 0.8
+
+
+def test_weights_say_whose_gap_it_is(fresh):
+    """Rows of another law, with hardly any weight, do not count; equal weights change nothing."""
+    X, y, age = table(600, 0)
+    other = np.random.default_rng(5).permutation(600)
+    both = np.vstack([X, X]), np.r_[y, y], np.r_[age, age[other]]
+    weights = np.repeat([1.0, 1e-6], 600)
+    model = classifier().fit(both[0], both[1], sensitive_features=both[2], sample_weight=weights)
+    assert_stated_is_served(model, served_gap(model, fresh))
+    plain = classifier().fit(*both[:2], sensitive_features=both[2])
+    before = [each.choice_.unconstrained["sensitive"].value for each in (model, plain)]
+    assert before[1] < 0.8 * before[0]
+
+
+def test_equal_weights_change_nothing(half, fresh):
+    X, y, age = table(600, 0)
+    again = classifier().fit(X, y, sensitive_features=age, sample_weight=np.full(600, 1.0))
+    assert again.predict_proba(fresh[0]) == approx(half.predict_proba(fresh[0]), abs=1e-3)
+
+
+def test_several_classes(fresh):
+    X, y, age = table(600, 0)
+    labels = np.array(["low", "middle", "high"])[y + (X[:, 1] > 0.5)]
+    model = classifier().fit(X, labels, sensitive_features=age)
+    p = model.predict_proba(fresh[0])
+    assert p.sum(axis=1) == approx(1)
+    assert set(model.predict(fresh[0])) <= set(labels)
+    assert_stated_is_served(model, float(gdp(p, fresh[2], resamples=0)))
+    with pytest.raises(ValueError, match="3 classes"):
+        classifier(aim="decision").fit(X, labels, sensitive_features=age)
+
+
+@pytest.mark.parametrize("aim", ["score", "rank"])
+def test_numbers(aim, fresh):
+    X, _, age = table(600, 0)
+    y = 1000 * (3 * X[:, 0] + X[:, 1] + np.random.default_rng(0).normal(size=600))
+    model = regressor(aim=aim, limit=400.0 if aim == "score" else 0.1, cv=2).fit(X, y, sensitive_features=age)
+    gap = gdp if aim == "score" else rank_gap
+    unit = 3000 if aim == "score" else 1
+    served = float(gap(model.predict(fresh[0]), fresh[2], resamples=0))
+    stated = model.choice_.gaps["sensitive"]
+    assert model.choice_.met
+    assert stated.low - unit * ERROR <= served <= stated.high + unit * ERROR
+
+
+def test_squared_error_is_least_at_its_gap(fresh):
+    """With true η and m nothing has less error at the gap; shrinking η to its mean has more."""
+    X, _, age = table(600, 0)
+    y = 3 * X[:, 0] + X[:, 1] + np.random.default_rng(0).normal(size=600)
+    model = regressor().fit(X, y, sensitive_features=age)
+    target = 3 * fresh[0][:, 0] + fresh[0][:, 1]
+    free, moved = model.at(None).predict(fresh[0]), model.predict(fresh[0])
+    gaps = [float(gdp(each, fresh[2], resamples=0)) for each in (free, moved)]
+    shrunk = free.mean() + gaps[1] / gaps[0] * (free - free.mean())
+    assert np.mean((moved - target) ** 2) < np.mean((shrunk - target) ** 2)
+
+
+# Models of y that are given
+
+
+def test_a_frozen_model_and_a_function_stay_as_they_are(fresh):
+    X, y, age = table(600, 0)
+    own = LogisticRegression().fit(*table(600, 7)[:2])
+    frozen = classifier(estimator=FrozenEstimator(own)).fit(X, y, sensitive_features=age)
+    function = classifier(estimator=lambda X: own.predict_proba(X)[:, 1]).fit(X, y, sensitive_features=age)
+    assert frozen.predict_proba(fresh[0]) == approx(function.predict_proba(fresh[0]))
+    assert_stated_is_served(frozen, served_gap(frozen, fresh))
+    order = np.argsort(own.predict_proba(fresh[0])[:, 1])
+    assert np.all(np.diff(frozen.at(None).predict_proba(fresh[0])[order, 1]) >= -1e-12)  # only recalibrated
+    assert own.coef_ == approx(LogisticRegression().fit(*table(600, 7)[:2]).coef_)
+
+
+def test_a_frozen_model_that_knows_the_rows_is_reported():
+    X, y, age = table(300, 0)
+    tree = DecisionTreeClassifier(min_samples_leaf=2, random_state=0)
+    with pytest.warns(LeakingEstimatorWarning):
+        classifier(estimator=FrozenEstimator(tree.fit(X, y)), limit=None).fit(X, y, sensitive_features=age)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LeakingEstimatorWarning)
+        other = table(300, 3)
+        classifier(estimator=FrozenEstimator(tree.fit(*other[:2])), limit=None).fit(X, y, sensitive_features=age)
+
+
+# Limits
+
+
+def test_limits_as_numbers_shares_zero_and_none(half):
+    gap = half.choice_.unconstrained["sensitive"].value
+    assert half.at(None).choice_.position == 0
+    assert half.at("50%").choice_.gaps["sensitive"].value == approx(0.5 * gap)
+    assert half.at(0.6 * gap).choice_.gaps["sensitive"].value == approx(0.6 * gap)
+    assert half.at(gap + 0.01).choice_.position == 0  # nothing to do
+    least = min(each.value for each in half.frontier_.gaps["sensitive"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert half.at(0).choice_.gaps["sensitive"].value == approx(least)
+    with pytest.warns(UnmetLimitWarning):
+        assert not half.at(1e-9).choice_.met
+    for limit, error in ((-0.1, ValueError), (0.9, ValueError), ("half", ValueError), (True, TypeError)):
+        with pytest.raises(error):
+            half.at(limit)
+    with pytest.raises(ValueError, match="the attributes are"):
+        half.at({"income": 0.1})
+
+
+def test_the_upper_end_of_the_interval_meets_the_limit_if_that_is_asked_for():
+    X, y, age = table(600, 0)
+    model = classifier(limit=0.12, confidence=0.9).fit(X, y, sensitive_features=age)
+    assert model.choice_.gaps["sensitive"].high == approx(0.12)
+
+
+def test_a_share_of_a_gap_that_is_not_there_constrains_nothing():
+    X, y, _ = table(400, 0)
+    s = np.random.default_rng(9).uniform(size=400)
+    with pytest.warns(IndistinctGapWarning):
+        model = classifier().fit(X, y, sensitive_features=s)
+    assert model.choice_.position == 0
+    assert model.choice_.indistinct == ("sensitive",)
+
+
+def test_moving_refits_nothing_and_is_the_fit_at_that_limit(fresh):
+    class Counted(LogisticRegression):
+        fits = 0
+
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            type(self).fits += 1
+            return super().fit(X, y, sample_weight)
+
+    X, y, age = table(400, 0)
+    model = classifier(estimator=Counted(), limit="70%").fit(X, y, sensitive_features=age)
+    before, fits = model.predict_proba(fresh[0]), Counted.fits
+    moved = model.at("30%")
+    assert Counted.fits == fits == 3
+    assert moved.limit == "30%"
+    again = classifier(estimator=Counted(), limit="30%").fit(X, y, sensitive_features=age)
+    assert moved.predict_proba(fresh[0]) == approx(again.predict_proba(fresh[0]), abs=1e-9)
+    assert model.predict_proba(fresh[0]) == approx(before)  # the model itself stays
+
+
+def test_the_frontier_costs_more_where_the_gap_is_smaller(half):
+    frame = half.frontier_.to_frame()
+    assert frame["gap_sensitive"].iloc[-1] < 0.5 * frame["gap_sensitive"].iloc[0]
+    assert frame["log_loss"].iloc[-1] > frame["log_loss"].iloc[0]
+    assert half.frontier_.plot().get_ylabel() == "log loss"
+
+
+def test_predict_uses_the_stored_threshold(fresh):
+    """Where one row in ten is positive, decisions are made for balanced accuracy at the base rate."""
+    X, y, age = table(600, 0)
+    y = y * (np.random.default_rng(8).random(600) < 0.2)
+    model = classifier(aim="decision", limit=None).fit(X, y, sensitive_features=age)
+    assert model.threshold_ == approx(y.mean())
+    decisions = model.predict(fresh[0])
+    assert np.array_equal(decisions == 1, model.predict_proba(fresh[0])[:, 1] > model.threshold_)
+    assert 0.3 < decisions.mean() < 0.7
+
+
+# scikit-learn
+
+
+LEAVES = "LightGBM counts the rows of a leaf, whatever their weights"
+
+
+def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
+    return {"check_sample_weight_equivalence_on_dense_data": LEAVES}
+
+
+@parametrize_with_checks(
+    [ParityClassifier(n_jobs=1), ParityRegressor(n_jobs=1)], expected_failed_checks=expected_failures
+)
+def test_scikit_learn_finds_an_estimator(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingSensitiveFeaturesWarning)
+        check(estimator)
+
+
+def people(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray, pd.Series]:
+    """Numbers with holes, text, categories, dates and booleans."""
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(20, 70, size=n)
+    frame = pd.DataFrame(
+        {
+            "years": np.where(rng.random(n) < 0.1, np.nan, age - 20 + 5 * rng.normal(size=n)),
+            "job": rng.choice(["clerk", "cook", "nurse"], size=n),
+            "size": pd.Categorical(rng.choice(["s", "m"], size=n)),
+            "since": pd.Timestamp("2000-01-01") + pd.to_timedelta(rng.integers(0, 5000, size=n), unit="D"),
+            "owner": rng.random(n) < 0.5,
+        }
+    )
+    frame.loc[::17, "job"] = None
+    y = np.where(age + 10 * (frame["job"] == "nurse") + 8 * rng.normal(size=n) > 48, "yes", "no")
+    return frame, y, pd.Series(age, name="age")
+
+
+def test_tables_with_text_categories_dates_and_holes_come_as_they_are():
+    X, y, age = people(400, 0)
+    model = ParityClassifier(cv=2, n_jobs=1, random_state=0).fit(X, y, sensitive_features=age)
+    assert list(model.feature_names_in_) == list(X.columns)
+    assert list(model.choice_.gaps) == ["age"]
+    new, labels, _ = people(300, 1)
+    new.loc[:9, "job"] = "pilot"  # which the fitted rows do not have
+    assert np.mean(model.at(None).predict(new) == labels) > 0.7
+    assert model.predict_proba(new).shape == (300, 2)
+    assert set(model.predict(new)) == {"no", "yes"}
+
+
+def test_a_pipeline_with_columns_as_estimator():
+    X, y, age = people(300, 0)
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["job", "size"]), (StandardScaler(), ["owner"])
+    )
+    means = make_pipeline(clone(columns), Ridge())
+    model = ParityClassifier(
+        make_pipeline(columns, LogisticRegression()), attribute_estimator=means, limit=None, cv=2, random_state=0
+    )
+    weights = np.ones(300)
+    model.fit(X, y, sensitive_features=age, sample_weight=weights)
+    assert model.predict_proba(X).shape == (300, 2)
+
+
+def test_a_grid_over_limits_and_cross_validation_route_the_attribute():
+    X, y, age = table(400, 0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = classifier(cv=2).set_fit_request(sensitive_features=True)
+        search = GridSearchCV(model, {"limit": [None, "50%"]}, scoring="neg_log_loss", cv=2)
+        search.fit(X, y, sensitive_features=age)
+        assert search.best_params_["limit"] is None  # a constraint costs log loss
+        assert search.best_estimator_.choice_ is not None
+        scores = cross_validate(model, X, y, params={"sensitive_features": age}, cv=2, return_estimator=True)
+    assert all(each.choice_ is not None for each in scores["estimator"])
+
+
+def test_clones_have_the_same_parameters_and_the_same_predictions(half):
+    X, y, age = table(600, 0)
+    copy = clone(half)
+    assert not hasattr(copy, "models_")
+    assert set(copy.get_params(deep=False)) == set(half.get_params(deep=False))
+    assert copy.fit(X, y, sensitive_features=age).predict_proba(X) == approx(half.predict_proba(X))
+    assert copy.set_params(estimator__C=0.1).estimator.C == 0.1
+
+
+def test_without_attributes_nothing_is_constrained():
+    X, y, _ = table(200, 0)
+    with pytest.warns(MissingSensitiveFeaturesWarning):
+        model = classifier().fit(X, y)
+    assert model.predict_proba(X) == approx(LogisticRegression().fit(X, y).predict_proba(X))
+    with pytest.raises(ValueError, match="without sensitive_features"):
+        model.at("50%")
