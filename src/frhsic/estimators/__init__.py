@@ -5,7 +5,6 @@ from frhsic.estimators.classifier import FRHSICClassifier
 from frhsic.estimators.encoder import ParityEncoder
 from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
 from frhsic.estimators.path import fit_path
-from frhsic.estimators.persistence import describe, load, save
 from frhsic.estimators.regressor import FRHSICRegressor
 from frhsic.estimators.tradeoffs import Choice, Gap, IndistinctGapWarning, TradeOffs, UnmetLimitWarning
 from frhsic.penalty_names import PENALTIES, PENALTY_NAMES, penalty_named
@@ -26,9 +25,6 @@ __all__ = [
     "TradeOffs",
     "UnlabelledRowsWarning",
     "UnmetLimitWarning",
-    "describe",
     "fit_path",
-    "load",
     "penalty_named",
-    "save",
 ]

@@ -194,7 +194,7 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, np.zeros((n, 1)), ensure_non_negative=True)
-        seed = self._seed()
+        seed = self.random_seed_ = self._seed()
         if sensitive_features is None:
             return self._unconstrained(X, target, weights, seed)
         s = self._attributes(sensitive_features, n, first=True)
