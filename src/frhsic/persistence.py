@@ -11,8 +11,8 @@ nothing that can be called, so that predictions run no code of the file either. 
 more than its own size. That is all that is promised. A forged model predicts what its author likes, and a forged tree
 or booster can crash the process, because those libraries do not check them: load models only from people you trust.
 
-To save another class, add an entry to :data:`KINDS`: its fitted attributes that are plain data, with their types, and
-the names of parameters and attributes that hold models. A dataclass among the plain data belongs into :data:`CLASSES`.
+To save another class, add it to :data:`KINDS` with a :class:`Kind`, and its fitted attributes that are plain data to
+:data:`PLAIN`. A dataclass among them belongs into :data:`CLASSES`.
 """
 
 from __future__ import annotations
@@ -62,14 +62,9 @@ __all__ = ["describe", "load", "save"]
 HEADER, WEIGHTS, SCHEMA = "model.json", "weights.safetensors", "schema.json"
 NAMES = re.compile(rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|{re.escape(SCHEMA)}|\d{{1,9}}\.(npy|npz|bin)")
 
-MOST_BYTES = 2**32
-"""Size of a file at most."""
-MOST_JSON = 2**24
-"""Size of `model.json` at most: Python takes about twenty times as much memory as text."""
-MOST_PARTS = 4_000_000
-"""Brackets, braces and commas of a skops schema at most, for the same reason. The text of a booster has few."""
-MOST_TEXT = 2**24
-"""Memory of an array of text at most, which its JSON does not bound."""
+# Limits: bytes of a file; bytes of model.json, of which Python takes about twenty times as much memory; brackets,
+# braces and commas of a skops schema, for the same reason; bytes of an array of text, which its JSON does not bound
+MOST_BYTES, MOST_JSON, MOST_PARTS, MOST_TEXT = 2**32, 2**24, 2_000_000, 2**24
 
 CURVES = ("loss_curve_", "penalty_curve_", "validation_curve_")
 
@@ -81,6 +76,15 @@ CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (Block, Choice, Gap, Sen
 }
 """What `model.json` can hold beside numbers, text, lists and arrays; built from its fields or its arguments."""
 
+PLAIN: dict[str, Any] = {
+    "n_features_in_": int, "feature_names_in_": np.ndarray, "sensitive_names_in_": np.ndarray, "classes_": np.ndarray,
+    "random_seed_": int, "n_fits_": int, "best_epochs_": (tuple, type(None)), "representation_size_": int,
+    "has_bottleneck_": bool, "feature_encoding_": TableEncoding, "sensitive_encoding_": TableEncoding,
+    "penalty_": Penalty, "task_": str, "target_mean_": (float, int), "target_scale_": (float, int),
+    "solution_": (Solution, type(None)), "frontier_": (TradeOffs, type(None)), "choice_": (Choice, type(None)),
+}  # fmt: skip
+"""Fitted attributes that `model.json` holds, as far as a model has them, with their types."""
+
 FIELD_TYPES: dict[str, Any] = {
     "float": (float, int), "int": int, "str": str, "bool": bool, "dict": dict, "tuple": tuple,
     "np.ndarray": np.ndarray, "SensitiveBasis": SensitiveBasis,
@@ -90,15 +94,12 @@ FIELD_TYPES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Kind:
-    """How models of one class are written.
+    """How models are written, beside their parameters and plain attributes.
 
-    `plain` names fitted attributes that become JSON, with their types; `models` parameters and fitted attributes that
-    hold models, which skops writes. `complete` checks that what was read fits together, and builds what is left from
-    the tensors, which `tensors` returns.
+    `complete` checks that what was read fits together, and builds what is left from the tensors, which `tensors`
+    returns. `models` names parameters and fitted attributes that hold models, which skops writes.
     """
 
-    cls: Any
-    plain: Mapping[str, Any]
     complete: Callable[[Any, dict[str, Tensor]], None]
     models: Collection[str] = ()
     tensors: Callable[[Any], dict[str, Tensor]] = lambda model: {}
@@ -125,8 +126,8 @@ def save(model: Any, path: str | Path) -> None:
 
 def file_bytes(model: Any) -> bytes:
     """Return the content of the file that :func:`save` writes. Equal models have equal bytes."""
-    kind = KINDS.get(type(model).__name__)
-    if kind is None or not isinstance(model, kind.cls):
+    cls, kind = KINDS.get(type(model).__name__, (None, NETWORK))
+    if type(model) is not cls:
         raise TypeError(f"model is {type(model).__name__}; pass a fitted {', '.join(KINDS)}.")
     check_is_fitted(model)
     parameters = model.get_params(deep=False)
@@ -137,7 +138,7 @@ def file_bytes(model: Any) -> bytes:
     plain = {name: to_json(value) for name, value in parameters.items() if name not in parts}
     if _is_custom(plain["random_state"]):
         plain["random_state"] = model.random_seed_
-    fitted = {name: to_json(getattr(model, name)) for name in kind.plain if hasattr(model, name)}
+    fitted = {name: to_json(getattr(model, name)) for name in PLAIN if hasattr(model, name)}
     header = {
         "kind": type(model).__name__,
         "versions": {"frhsic": __version__, "torch": torch.__version__, "scikit-learn": sklearn.__version__},
@@ -180,8 +181,8 @@ def load(
     given = {"estimator": estimator, "encoder": encoder, "penalty": penalty}
     with _opened(path) as archive:
         header = _header(archive)
-        kind, model = KINDS[header["kind"]], KINDS[header["kind"]].cls()
-        names = archive.namelist()
+        cls, kind = KINDS[header["kind"]]
+        model, names = cls(), archive.namelist()
         parts = _skops_parts(archive, frozenset(trusted)) if SCHEMA in names else {}
         tensors = safetensors.torch.load(archive.read(WEIGHTS)) if WEIGHTS in names else {}
         _require(parts.keys() <= set(kind.models), "it holds models that its kind does not have")
@@ -191,7 +192,7 @@ def load(
         model.set_params(**parameters)
         for name, value in header["fitted"].items():
             attribute = from_json(value)
-            _require(name in kind.plain and isinstance(attribute, kind.plain[name]), f"{name!r} is not as it should be")
+            _require(name in PLAIN and isinstance(attribute, PLAIN[name]), f"{name!r} is not as it should be")
             setattr(model, name, attribute)
         for name, part in parts.items():
             setattr(model, name, part)
@@ -378,12 +379,13 @@ def _skops_parts(archive: zipfile.ZipFile, trusted: frozenset[str]) -> dict[str,
     _require(sum(map(text.count, (b"{", b"[", b","))) <= MOST_PARTS, f"its {SCHEMA} has more than {MOST_PARTS} parts")
     schema, listed = json.loads(text), _listed()
     _require(schema["protocol"] > 0, "its protocol is too old")  # in which a function has another name than it says
-    unknown, read = set(), 0
+    used, unknown, read = set(trusted), set(), 0
     for node in _nodes(schema):
         _require("__id__" not in node, "it shares objects")
         name, loader = f"{node['__module__']}.{node['__class__']}", node["__loader__"]
         if loader == "MethodNode":
             name += f".{node['content']['func']}"
+        used.add(name)
         if loader != "JsonNode" and name not in trusted and name not in listed.get(loader, ()):
             unknown.add(name)
         read += archive.getinfo(node["file"]).file_size if "file" in node else 0
@@ -392,11 +394,11 @@ def _skops_parts(archive: zipfile.ZipFile, trusted: frozenset[str]) -> dict[str,
         raise ValueError(
             f"it holds {names}, which may run code. If you trust its author, pass load(path, trusted=[{names}])."
         )
-    _require(read <= 2 * MOST_BYTES, "its arrays are used too often")
+    _require(read <= 4 * sum(e.file_size for e in archive.infolist()), "its arrays are used too often")
     classes = frozenset().union(*listed.values())
     assert archive.fp is not None
     archive.fp.seek(0)
-    parts = skops.io.loads(archive.fp.read(), trusted=sorted(classes | trusted))
+    parts = skops.io.loads(archive.fp.read(), trusted=sorted(used))  # which copies the list for every node
     for part in _objects(parts):
         kind = type(part)
         cls = part if isinstance(part, type) else kind
@@ -437,63 +439,51 @@ def _objects(root: Any) -> Iterator[Any]:
             stack.extend(getattr(value, "__dict__", {}).values())
 
 
+INTERNAL = {
+    "lightgbm.basic": "Booster",
+    "lightgbm.sklearn": "LGBMClassifier LGBMRegressor",
+    "sklearn.calibration": "_CalibratedClassifier _SigmoidCalibration",
+    "sklearn.ensemble._hist_gradient_boosting.binning": "_BinMapper",
+    "sklearn.ensemble._hist_gradient_boosting.predictor": "TreePredictor",
+    "sklearn.metrics._scorer": "_PassthroughScorer",
+    "sklearn.model_selection._split": "KFold StratifiedKFold",
+    "sklearn.neural_network._stochastic_optimizers": "AdamOptimizer SGDOptimizer",
+    "xgboost.core": "Booster",
+    "xgboost.sklearn": "XGBClassifier XGBRegressor XGBRFClassifier XGBRFRegressor",
+}
+"""Classes beyond the public estimators of scikit-learn that fitted models hold."""
+
+
 @cache
 def _listed() -> dict[str, frozenset[str]]:
     """Return what each loader of skops may build. Loaders that are missing here build what can be called."""
-    from importlib.util import find_spec
-
     from sklearn._loss import _loss, link, loss
     from sklearn.utils import Bunch, all_estimators
 
-    estimators = {cls for _, cls in all_estimators() if not _defines_call(cls)}
-    parts = {cls for module in (link, loss) for cls in vars(module).values() if isinstance(cls, type)}
+    estimators = {cls for _, cls in all_estimators() if not any("__call__" in vars(base) for base in cls.__mro__)}
+    parts = {
+        cls
+        for module in (link, loss)
+        for cls in vars(module).values()
+        if getattr(cls, "__module__", "") == module.__name__
+    }
     scalars = {cls for cls in np.sctypeDict.values() if issubclass(cls, (np.number, np.bool_, np.str_))}
     names = {f"{cls.__module__}.{cls.__name__}" for cls in (TreeTable, BoostedMeans, *estimators, *parts)}
-    names |= {
-        "sklearn.calibration._CalibratedClassifier",
-        "sklearn.calibration._SigmoidCalibration",
-        "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
-        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-        "sklearn.metrics._scorer._PassthroughScorer",
-        "sklearn.model_selection._split.KFold",
-        "sklearn.model_selection._split.StratifiedKFold",
-        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
-        "lightgbm.basic.Booster",
-        "lightgbm.sklearn.LGBMClassifier",
-        "lightgbm.sklearn.LGBMRegressor",
-    }
-    if find_spec("xgboost"):
-        own = ("XGBClassifier", "XGBRegressor", "XGBRFClassifier", "XGBRFRegressor")
-        names |= {"xgboost.core.Booster", *(f"xgboost.sklearn.{name}" for name in own)}
+    names |= {f"{module}.{name}" for module, own in INTERNAL.items() for name in own.split()}
     losses = {f"{_loss.__name__}.{name}" for name in vars(_loss) if name.startswith("Cy") and "Function" not in name}
     by_loader: dict[str, set[Any]] = {
-        "DictNode": {dict, Bunch, "collections.OrderedDict"},
-        "DefaultDictNode": {"collections.defaultdict"},
-        "ListNode": {list},
-        "TupleNode": {tuple},
-        "SetNode": {set},
-        "SliceNode": {slice},
-        "BytesNode": {bytes},
-        "BytearrayNode": {bytearray},
+        "DictNode": {dict, Bunch, "collections.OrderedDict"}, "DefaultDictNode": {"collections.defaultdict"},
+        "ListNode": {list}, "TupleNode": {tuple}, "SetNode": {set}, "SliceNode": {slice},
+        "BytesNode": {bytes}, "BytearrayNode": {bytearray},
         "TypeNode": {int, float, str, bool, list, dict, tuple, type(None), "collections.OrderedDict", *scalars},
-        "NdArrayNode": {np.ndarray, *scalars},
-        "MaskedArrayNode": {np.ma.MaskedArray},
-        "DTypeNode": {np.dtype},
-        "RandomStateNode": {np.random.RandomState},
-        "RandomGeneratorNode": {np.random.Generator},
-        "TreeNode": {"sklearn.tree._tree.Tree"},
-        "LossNode": losses,
-        "ObjectNode": names,
-    }
+        "NdArrayNode": {np.ndarray, *scalars}, "MaskedArrayNode": {np.ma.MaskedArray}, "DTypeNode": {np.dtype},
+        "RandomStateNode": {np.random.RandomState}, "RandomGeneratorNode": {np.random.Generator},
+        "TreeNode": {"sklearn.tree._tree.Tree"}, "LossNode": losses, "ObjectNode": names,
+    }  # fmt: skip
     return {
         loader: frozenset(cls if isinstance(cls, str) else f"{cls.__module__}.{cls.__name__}" for cls in classes)
         for loader, classes in by_loader.items()
     }
-
-
-def _defines_call(cls: type) -> bool:
-    return any("__call__" in vars(base) for base in cls.__mro__)
 
 
 # Networks
@@ -604,34 +594,10 @@ def _complete_parity(model: ParityEstimator, tensors: dict[str, Tensor]) -> None
     _require(list(map(len, model.attribute_models_)) == fitted, "it has models of S too many or too few")
 
 
-ENCODED = {"n_features_in_": int, "feature_names_in_": np.ndarray, "sensitive_names_in_": np.ndarray}
-NETWORK = ENCODED | {
-    "representation_size_": int,
-    "has_bottleneck_": bool,
-    "random_seed_": int,
-    "n_fits_": int,
-    "best_epochs_": (tuple, type(None)),
-    "feature_encoding_": TableEncoding,
-    "sensitive_encoding_": TableEncoding,
-    "penalty_": Penalty,
-}
-PARITY = ENCODED | {
-    "random_seed_": int,
-    "solution_": (Solution, type(None)),
-    "frontier_": (TradeOffs, type(None)),
-    "choice_": (Choice, type(None)),
-}
-PARITY_MODELS = ("estimator", "attribute_estimator", "models_", "attribute_models_")
-TARGET = {"target_mean_": (float, int), "target_scale_": (float, int)}
-TASK = {"classes_": np.ndarray, "task_": str}
-
-KINDS = {
-    "FRHSICClassifier": Kind(
-        FRHSICClassifier, NETWORK | {"classes_": np.ndarray}, _complete_network, tensors=_network_tensors
-    ),
-    "FRHSICRegressor": Kind(FRHSICRegressor, NETWORK | TARGET, _complete_network, tensors=_network_tensors),
-    "ParityEncoder": Kind(ParityEncoder, NETWORK | TARGET | TASK, _complete_network, tensors=_network_tensors),
-    "ParityClassifier": Kind(ParityClassifier, PARITY | {"classes_": np.ndarray}, _complete_parity, PARITY_MODELS),
-    "ParityRegressor": Kind(ParityRegressor, PARITY, _complete_parity, PARITY_MODELS),
+NETWORK = Kind(_complete_network, tensors=_network_tensors)
+CLOSED_FORM = Kind(_complete_parity, ("estimator", "attribute_estimator", "models_", "attribute_models_"))
+NETWORKS, CLOSED_FORMS = (FRHSICClassifier, FRHSICRegressor, ParityEncoder), (ParityClassifier, ParityRegressor)
+KINDS: dict[str, tuple[Any, Kind]] = {
+    cls.__name__: (cls, kind) for some, kind in ((NETWORKS, NETWORK), (CLOSED_FORMS, CLOSED_FORM)) for cls in some
 }
 """Every class that is saved, by its name."""

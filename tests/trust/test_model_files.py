@@ -211,6 +211,8 @@ SCHEMAS: dict[str, Callable[[Any], None]] = {
     "a node without a class": put({"__loader__": "ListNode", "content": []}),
     "a node without a loader": put({"__class__": "list", "__module__": "builtins", "content": []}),
     "a list as the name": put(node("ObjectNode", "a.b") | {"__class__": ["a"]}),
+    "one array a thousand times": put(node("ListNode", "builtins.list", content=[
+        node("NdArrayNode", "numpy.ndarray", type="numpy", file=HEADER)] * 1000)),
     "an array that is missing": put(node("NdArrayNode", "numpy.ndarray", type="numpy", file="99.npy")),
     "an array of another kind": put(node("NdArrayNode", "numpy.ndarray", type="numpy", file=HEADER)),
     "a sparse matrix": put(node("SparseMatrixNode", "scipy.sparse._csr.csr_matrix", type="scipy", file="0.npy")),
