@@ -14,10 +14,10 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from frhsic import load
 from frhsic.auditing import Audit, Settings, audit
 from frhsic.auditing.inputs import Inputs, Outcome
 from frhsic.cli import _models, app
-from frhsic.estimators import load
 from frhsic.parity import gdp
 from frhsic.report import Report, render
 from frhsic.report.first_page import worst_group

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from frhsic import save
 from frhsic.auditing import Audit
 from frhsic.cli import app
 from frhsic.dependence import distance_correlation_unbiased
@@ -276,7 +277,7 @@ def fitted():
 def test_a_saved_model_is_applied_to_the_table_piece_by_piece(folder, fitted, monkeypatch):
     """Text columns and all: its probability is the score, its representation is Z."""
     model, X = fitted
-    model.save(folder / "model.frhsic")
+    save(model, folder / "model.frhsic")
     monkeypatch.setattr(files, "CHUNK_ROWS", 50)
     asked = ["audit", str(folder / "people.csv"), "-s", "age", "--model", str(folder / "model.frhsic")]
     result = run(app, [*asked, "--max-rows", "100", "--json"])
@@ -312,14 +313,14 @@ def test_a_model_that_cannot_be_applied_says_why(folder, fitted, monkeypatch):
     monkeypatch.chdir(folder)
     data = frame()
     nameless = FRHSICRegressor(penalty_weight=0, epochs=1, random_state=0).fit(data[["z_1"]].to_numpy(), data["score"])
-    nameless.save(folder / "other.frhsic")
+    save(nameless, folder / "other.frhsic")
     assert "without column names" in run(app, asked).stderr
     elsewhere = X.rename(columns={"hours": "hoursx"})
     encoder = ParityEncoder(epochs=1, random_state=0).fit(elsewhere, sensitive_features=data["age"])
-    encoder.save(folder / "other.frhsic")
+    save(encoder, folder / "other.frhsic")
     assert "no column 'hoursx'. Did you mean 'hours'?" in run(app, asked).stderr
     three = FRHSICClassifier(epochs=1, random_state=0).fit(X, np.arange(len(X)) % 3, sensitive_features=data["age"])
-    three.save(folder / "other.frhsic")
+    save(three, folder / "other.frhsic")
     assert "tells 3 classes apart; an audit is of one score" in run(app, asked).stderr
     (folder / "other.frhsic").write_bytes(b"nonsense")
     assert run(app, asked).exit_code == 2

@@ -181,7 +181,7 @@ def test_groups_and_weights_are_no_part_of_a_representation_or_a_model(table, tm
     assert "nothing is left to audit" in run(app, asked).stderr
     data = panel()
     model = FRHSICRegressor(penalty_weight=0, epochs=1, random_state=0).fit(data[["p", "w"]], data["late"])
-    model.save(tmp_path / "model.frhsic")
+    frhsic.save(model, tmp_path / "model.frhsic")
     asked = ["audit", str(table), "-s", "age", "--model", str(tmp_path / "model.frhsic"), *QUICK]
     result = run(app, [*asked, "--groups", "person", "--row-weights", "w"])
     assert result.exit_code == 0, result.stderr

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from typer.testing import CliRunner
 
 from estimator_samples import QUICK, people
 from frhsic import load, save
 from frhsic.cli import app
-from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder
+from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityClassifier, ParityEncoder
 from frhsic.tables import files
 
 run = CliRunner().invoke
@@ -124,3 +129,40 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
         assert message in result.stderr
         assert result.stderr.startswith("frhsic predict: ")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["few.csv", "none.csv", "taken.csv"]
+
+
+def closed_form(estimator=None, **parameters):
+    return ParityClassifier(estimator, cv=2, n_jobs=1, random_state=0, **parameters)
+
+
+FROZEN = lightgbm.LGBMClassifier(n_estimators=5, num_leaves=4, verbose=-1, n_jobs=1)
+CLOSED = {
+    "score": (closed_form(), []),
+    "decision": (closed_form(aim="decision"), []),
+    "with S": (closed_form(uses_sensitive=True), ["age"]),
+    "frozen": (closed_form(FROZEN), []),
+}
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_a_closed_form_is_served_with_its_labels_and_its_threshold(name, tmp_path):
+    model, needed = CLOSED[name]
+    X, paid, age = people()
+    labels = np.where(paid, "yes", "no")
+    X = X.astype({"job": "category", "size": "category"})
+    if name == "frozen":
+        other, bought, _ = people(seed=1)
+        model.estimator = FrozenEstimator(clone(FROZEN).fit(other.astype({"job": "category"}), bought))
+    with warnings.catch_warnings(action="ignore"):
+        model.fit(X, labels, sensitive_features=age)
+    save(model, tmp_path / "model")
+    X.head(9).assign(age=age).to_csv(tmp_path / "new.csv", index=False)
+    result = run(app, ["predict", str(tmp_path / "model"), str(tmp_path / "new.csv"), "-o", str(tmp_path / "scores")])
+    assert result.exit_code == 0, result.output
+    given = {"sensitive_features": age.head(9)} if needed else {}
+    scores = pd.read_csv(tmp_path / "scores")
+    assert np.allclose(scores["score"], model.predict_proba(X.head(9), **given)[:, 1], atol=1e-12)
+    assert scores["predicted"].tolist() == model.predict(X.head(9), **given).tolist()
+    X.head(9).to_csv(tmp_path / "new.csv", index=False)
+    result = run(app, ["predict", str(tmp_path / "model"), str(tmp_path / "new.csv"), "-o", str(tmp_path / "scores")])
+    assert result.exit_code == (2 if needed else 0)

@@ -355,7 +355,7 @@ def test_a_mark_for_missing_makes_a_column_of_numbers_no_text(tmp_path):
     assert got.y.dtype == np.int64
     X, y, s = got.X[:21], got.y[:21], got.s[:21]
     model = FRHSICClassifier(epochs=1, device="cpu", random_state=0).fit(X, y, sensitive_features=s)
-    model.save(tmp_path / "model")
+    frhsic.save(model, tmp_path / "model")
     result = run(app, ["audit", str(path), "-s", "age", "--model", str(tmp_path / "model"), "--json"])
     assert result.exit_code == 0, result.output
     assert Audit.from_json(result.stdout).rows.dropped == 1

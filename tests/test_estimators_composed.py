@@ -118,7 +118,7 @@ def test_every_promised_name_is_there_and_comes_when_it_is_asked_for():
 
 
 def test_names_are_functions_after_every_module_was_imported():
-    for module in ("transferring", "auditing", "selection", "estimators.persistence", "frontier"):
+    for module in ("transferring", "auditing", "selection", "persistence", "frontier"):
         importlib.import_module(f"frhsic.{module}")
     for name in ("transfer", "audit", "select_weight", "load", "save", "load_dataset"):
         assert isinstance(getattr(frhsic, name), types.FunctionType)

@@ -13,7 +13,7 @@ from sklearn.metrics import log_loss
 from torch import nn
 
 from estimator_samples import QUICK, biased
-from frhsic import load
+from frhsic import load, save
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder, fit_path
 from frhsic.estimators.length import AUTO_ROWS, number_of_epochs, validation_rows
 from frhsic.estimators.targets import Target
@@ -172,14 +172,14 @@ def test_schedule_and_activation_reach_the_model(tmp_path: Path):
     assert all(not np.allclose(scores[0], other, atol=1e-3) for other in scores[1:])
     relu = models["activation", "relu"]
     assert any(isinstance(module, nn.ReLU) for module in relu.encoder_.modules())
-    relu.save(tmp_path / "model")
+    save(relu, tmp_path / "model")
     assert np.array_equal(load(tmp_path / "model").decision_function(X), scores[2])
 
 
 def test_a_stopped_model_comes_back_from_its_file(tmp_path: Path):
     X, y, s = biased()
     model = FRHSICClassifier(**STOPS).fit(X, y, sensitive_features=s)
-    model.save(tmp_path / "model")
+    save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     assert again.best_epochs_ == model.best_epochs_
     assert np.array_equal(again.validation_curve_, model.validation_curve_)

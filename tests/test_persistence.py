@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
+import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import lightgbm
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
-from sklearn.base import clone
+import xgboost
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from torch import Tensor, nn
 
 from estimator_samples import QUICK, biased, people
@@ -20,42 +31,46 @@ from frhsic.estimators import (
     PENALTY_NAMES,
     FRHSICClassifier,
     FRHSICRegressor,
+    ParityClassifier,
     ParityEncoder,
-    describe,
+    ParityRegressor,
     penalty_named,
-    plain,
 )
-from frhsic.estimators.plain import from_json, to_json
 from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.penalties import EIPM, GDP, HSIC, BinnedMMD, DistanceCorrelation, Penalty
 from frhsic.penalties.base import Batch
+from frhsic.persistence import KINDS, describe, file_bytes, from_json, to_json
 
 SHORT = {**QUICK, "epochs": 2}
+FRAME, PAID, AGE = people(120)
+ROWS = FRAME.head(40)
+TREES = {"n_estimators": 3, "num_leaves": 4, "n_jobs": 1, "verbose": -1}
 
 
-def metadata(path: Path) -> dict[str, Any]:
-    with safe_open(path, framework="pt") as opened:
-        return json.loads(opened.metadata()["frhsic"])
+def saved_and_loaded(model: Any, folder: Path, **given: Any) -> Any:
+    save(model, folder / "model")
+    return load(folder / "model", **given)
 
 
-def rewritten(path: Path, header: dict[str, Any], tensors: dict[str, Tensor] | None = None) -> None:
-    save_file(load_file(path) if tensors is None else tensors, path, {"frhsic": json.dumps(header)})
+def fitted(model: Any, X: Any = FRAME, y: Any = PAID, s: Any = AGE, **arguments: Any) -> Any:
+    with warnings.catch_warnings(action="ignore"):  # of limits that so few rows do not meet
+        return model.fit(X, y, sensitive_features=s, **arguments)
 
 
-@pytest.fixture
-def saved(tmp_path: Path) -> Path:
-    X, y, s = biased(60)
-    path = tmp_path / "model.frhsic"
-    save(FRHSICClassifier(**SHORT).fit(X, y, sensitive_features=s), path)
-    return path
+def closed(estimator: Any = None, **parameters: Any) -> ParityClassifier:
+    """A closed form whose parts are quick to fit."""
+    linear = make_pipeline(make_column_transformer((StandardScaler(), ["hours"])), Ridge())
+    return ParityClassifier(estimator, **{"attribute_estimator": linear, "cv": 2, "random_state": 0, **parameters})
+
+
+# Networks
 
 
 @pytest.mark.parametrize("name", PENALTY_NAMES)
 def test_a_classifier_comes_back_bit_for_bit(name: str, tmp_path: Path):
     X, y, s = biased(60)
     model = FRHSICClassifier(name, 0.5, **SHORT).fit(X, y, sensitive_features=s)
-    model.save(tmp_path / "model")
-    again = load(tmp_path / "model")
+    again = saved_and_loaded(model, tmp_path)
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
     np.testing.assert_array_equal(again.loss_curve_, model.loss_curve_)
@@ -70,56 +85,46 @@ def test_a_model_goes_on_training_from_its_file_as_if_it_had_never_been_saved(tm
     X, y, s = biased(60)
     for name in ("adv", "hsic"):
         model = FRHSICClassifier(name, 0.5, **SHORT).fit(X, y, sensitive_features=s)
-        save(model, tmp_path / "model")
-        again = load(tmp_path / "model")
+        again = saved_and_loaded(model, tmp_path)
         for each in (model, again):
             each.partial_fit(X, y, sensitive_features=s)
         np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 def test_frames_text_labels_and_several_attributes_come_back(tmp_path: Path):
-    frame, paid, age = people()
-    labels = np.where(paid, "high", "low")
-    both = np.column_stack([age, frame["hours"]])
-    model = FRHSICClassifier(**SHORT).fit(frame, labels, sensitive_features=both)
-    save(model, tmp_path / "model")
-    again = load(tmp_path / "model")
-    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    labels = np.where(PAID, "high", "low")
+    both = np.column_stack([AGE, FRAME["hours"]])
+    model = FRHSICClassifier(**SHORT).fit(FRAME, labels, sensitive_features=both)
+    again = saved_and_loaded(model, tmp_path)
+    np.testing.assert_array_equal(again.predict(FRAME), model.predict(FRAME))
     assert again.classes_.dtype == model.classes_.dtype
-    assert list(again.feature_names_in_) == list(frame.columns)
+    assert list(again.feature_names_in_) == list(FRAME.columns)
     assert again.feature_encoding_ == model.feature_encoding_
     assert again.sensitive_encoding_ == model.sensitive_encoding_
     assert again.penalty_.n_attributes == 2
     with pytest.raises(ValueError, match="same order"):
-        again.predict(frame[["job", "hours", "owner", "size"]])
+        again.predict(FRAME[["job", "hours", "owner", "size"]])
 
 
 @pytest.mark.parametrize("labels", [[0, 1], [True, False], [1.0, 2.0], ["a", "bcd"]])
 def test_labels_keep_their_type(labels: list[Any], tmp_path: Path):
     X, y, s = biased(40)
     model = FRHSICClassifier(**SHORT).fit(X, np.array(labels)[y], sensitive_features=s)
-    save(model, tmp_path / "model")
-    again = load(tmp_path / "model")
+    again = saved_and_loaded(model, tmp_path)
     assert again.classes_.dtype == model.classes_.dtype
     np.testing.assert_array_equal(again.classes_, model.classes_)
 
 
-def test_regressors_and_encoders_come_back(tmp_path: Path):
-    X, _, s = biased(60)
+def test_regressors_encoders_and_models_without_attributes_come_back(tmp_path: Path):
+    X, y, s = biased(60)
     regressor = FRHSICRegressor(**SHORT).fit(X, 50 * X[:, 1], sensitive_features=s)
+    np.testing.assert_array_equal(saved_and_loaded(regressor, tmp_path).predict(X), regressor.predict(X))
     encoder = ParityEncoder(**SHORT).fit(X, sensitive_features=s)
-    save(regressor, tmp_path / "r")
-    save(encoder, tmp_path / "e")
-    np.testing.assert_array_equal(load(tmp_path / "r").predict(X), regressor.predict(X))
-    np.testing.assert_array_equal(load(tmp_path / "e").transform(X), encoder.transform(X))
-    assert load(tmp_path / "e").task_ == "reconstruction"
-
-
-def test_a_model_without_attributes_comes_back(tmp_path: Path):
-    X, y, _ = biased(60)
-    model = FRHSICClassifier(penalty_weight=0, **SHORT).fit(X, y)
-    save(model, tmp_path / "model")
-    np.testing.assert_array_equal(load(tmp_path / "model").predict_proba(X), model.predict_proba(X))
+    again = saved_and_loaded(encoder, tmp_path)
+    np.testing.assert_array_equal(again.transform(X), encoder.transform(X))
+    assert again.task_ == "reconstruction"
+    plain = FRHSICClassifier(penalty_weight=0, ensemble=2, **SHORT).fit(X, y)
+    np.testing.assert_array_equal(saved_and_loaded(plain, tmp_path).predict_proba(X), plain.predict_proba(X))
 
 
 PENALTIES = [
@@ -136,9 +141,9 @@ PENALTIES = [
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: type(p).__name__)
 def test_a_penalty_is_built_again_from_its_json(penalty: Penalty):
-    said = json.loads(json.dumps(to_json(penalty)))
-    again = from_json(said)
-    assert to_json(again) == said
+    text = json.loads(json.dumps(to_json(penalty)))
+    again = from_json(text)
+    assert to_json(again) == text
     s, z = torch.rand(40, 2), torch.randn(40, 50)
     y = (torch.rand(40) < 0.7).float()
     values = []
@@ -149,56 +154,169 @@ def test_a_penalty_is_built_again_from_its_json(penalty: Penalty):
     assert values[0] == values[1]
 
 
-def test_the_header_says_what_the_model_is_and_reading_it_builds_nothing(saved: Path):
-    header = describe(saved)
-    assert header["estimator"] == "FRHSICClassifier"
+# The closed form
+
+
+def probability(rows: pd.DataFrame) -> np.ndarray:
+    """A model in production that is a function."""
+    return np.asarray(1 / (1 + np.exp(30 - rows["hours"])))
+
+
+def one_hot(model: Any) -> Any:
+    columns = make_column_transformer(
+        (StandardScaler(), ["hours"]),
+        (OneHotEncoder(handle_unknown="ignore"), ["job", "size"]),
+        remainder="passthrough",
+    )
+    return make_pipeline(columns, model)
+
+
+def ordinal(model: Any) -> Any:
+    return make_pipeline(make_column_transformer((OrdinalEncoder(), ["job", "size"]), remainder="passthrough"), model)
+
+
+CLOSED = {
+    "boosted trees": closed(make_pipeline(ordinal(lightgbm.LGBMClassifier(**TREES)))),
+    "a pipeline": closed(one_hot(LogisticRegression())),
+    "a forest": closed(ordinal(RandomForestClassifier(3)), attribute_estimator=ordinal(ExtraTreesRegressor(3))),
+    "histograms": closed(ordinal(HistGradientBoostingClassifier(max_iter=3))),
+    "xgboost": closed(ordinal(xgboost.XGBClassifier(n_estimators=3, n_jobs=1))),
+    "ranks": closed(one_hot(LogisticRegression()), aim="rank"),
+    "decisions": closed(one_hot(LogisticRegression()), aim="decision", condition="positive"),
+    "an upper end": closed(one_hot(LogisticRegression()), confidence=0.9, limit={"age": 0.2}),
+}
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_a_closed_form_comes_back_bit_for_bit(name: str, tmp_path: Path):
+    labels = PAID.astype(int) if name == "xgboost" else np.where(PAID, "high", "low")
+    model = fitted(clone(CLOSED[name]), y=labels)
+    again = saved_and_loaded(model, tmp_path)
+    np.testing.assert_array_equal(again.predict_proba(ROWS), model.predict_proba(ROWS))
+    np.testing.assert_array_equal(again.predict(ROWS), model.predict(ROWS))
+    pd.testing.assert_frame_equal(again.frontier_.to_frame(), model.frontier_.to_frame(), check_exact=True)
+    assert again.choice_ == model.choice_
+    assert again.threshold_ == model.threshold_
+    with warnings.catch_warnings(action="ignore"):
+        moved, expected = again.at("20%"), model.at("20%")
+    np.testing.assert_array_equal(moved.predict_proba(ROWS), expected.predict_proba(ROWS))
+    assert repr(again.estimator) == repr(model.estimator)
+
+
+def test_the_default_models_of_a_table_come_back(tmp_path: Path):
+    model = fitted(ParityClassifier(cv=2, n_jobs=1, random_state=np.random.default_rng(3)))
+    again = saved_and_loaded(model, tmp_path)
+    np.testing.assert_array_equal(again.predict_proba(ROWS), model.predict_proba(ROWS))
+    assert again.random_state == model.random_seed_  # the seed that was drawn from the generator
+    assert file_bytes(model) == file_bytes(model)  # without a time or an address
+
+
+def test_regressors_several_classes_and_models_that_use_s_come_back(tmp_path: Path):
+    linear = make_pipeline(make_column_transformer((StandardScaler(), ["hours"])), LinearRegression())
+    numbers = ParityRegressor(linear, attribute_estimator=linear, cv=2, random_state=0)
+    numbers = fitted(numbers, y=FRAME["hours"] + AGE)
+    np.testing.assert_array_equal(saved_and_loaded(numbers, tmp_path).predict(ROWS), numbers.predict(ROWS))
+    three = fitted(closed(one_hot(LogisticRegression())), y=FRAME["job"])
+    np.testing.assert_array_equal(saved_and_loaded(three, tmp_path).predict_proba(ROWS), three.predict_proba(ROWS))
+    aware = fitted(closed(make_pipeline(ordinal(LogisticRegression())), uses_sensitive=True))
+    again, s = saved_and_loaded(aware, tmp_path), AGE.head(len(ROWS))
+    np.testing.assert_array_equal(
+        again.predict_proba(ROWS, sensitive_features=s), aware.predict_proba(ROWS, sensitive_features=s)
+    )
+
+
+def test_a_model_without_constraint_comes_back(tmp_path: Path):
+    model = fitted(closed(one_hot(LogisticRegression()), limit=None), s=None)
+    again = saved_and_loaded(model, tmp_path)
+    np.testing.assert_array_equal(again.predict_proba(ROWS), model.predict_proba(ROWS))
+    assert again.frontier_ is None
+
+
+@pytest.fixture(scope="module")
+def booster() -> lightgbm.LGBMClassifier:
+    """A model in production, trained on other rows with columns of pandas' categories."""
+    frame, paid, _ = people(120, seed=1)
+    return lightgbm.LGBMClassifier(**TREES).fit(frame.astype({"job": "category"}), paid)
+
+
+def test_a_frozen_booster_with_categories_comes_back(booster: lightgbm.LGBMClassifier, tmp_path: Path):
+    frame = FRAME.astype({"job": "category"})
+    model = fitted(closed(FrozenEstimator(booster)), X=frame)
+    again = saved_and_loaded(model, tmp_path)
+    rows = frame.iloc[5:6]  # whose categories the file knows from training, not from these rows
+    np.testing.assert_array_equal(again.predict_proba(rows), model.predict_proba(rows))
+    assert again.models_ == [again.estimator]
+    assert isinstance(again.estimator, FrozenEstimator)
+
+
+def test_a_function_is_passed_again(tmp_path: Path):
+    model = fitted(closed(probability))
+    save(model, tmp_path / "model")
+    with pytest.raises(
+        ValueError, match=r"an estimator of the user's own, .*probability.*load\(path, estimator=\.\.\."
+    ):
+        load(tmp_path / "model")
+    again = load(tmp_path / "model", estimator=probability)
+    np.testing.assert_array_equal(again.predict_proba(ROWS), model.predict_proba(ROWS))
+
+
+class Shifted(BaseEstimator):  # a transformer of one's own
+    def fit(self, X: Any, y: Any = None) -> Shifted:
+        self.mean_ = float(np.mean(X))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return np.asarray(X) - self.mean_
+
+
+def test_a_class_of_one_s_own_has_to_be_named(tmp_path: Path):
+    columns = make_column_transformer(("passthrough", ["hours"]))
+    model = fitted(closed(make_pipeline(columns, Shifted(), LogisticRegression())))
+    save(model, tmp_path / "model")
+    name = f"{Shifted.__module__}.Shifted"
+    with pytest.raises(ValueError, match=rf"it holds '{name}', which may run code"):
+        load(tmp_path / "model")
+    again = load(tmp_path / "model", trusted=[name])
+    np.testing.assert_array_equal(again.predict_proba(ROWS), model.predict_proba(ROWS))
+
+
+def test_training_rows_are_not_in_the_file(tmp_path: Path):
+    """No array of the file, and no list of its JSON, is as long as the table; values of S are not in it as text."""
+    model = fitted(closed(one_hot(LogisticRegression())))
+    with zipfile.ZipFile(io.BytesIO(file_bytes(model))) as archive:
+        arrays = [name for name in archive.namelist() if name.endswith(".npy")]
+        assert arrays
+        for name in arrays:
+            values = np.load(io.BytesIO(archive.read(name)), allow_pickle=False)
+            assert len(FRAME) not in values.shape
+        basis = describe_of(archive)["fitted"]["solution_"]["fields"]["blocks"][0]["fields"]["basis"]["fields"]
+    # 120 different ages are nodes of the basis: the values of S, in order, without their rows
+    assert basis["starts"]["fields"]["values"] == sorted(AGE)
+
+
+def describe_of(archive: zipfile.ZipFile) -> dict[str, Any]:
+    return json.loads(archive.read("model.json"))
+
+
+# Any model
+
+
+def test_the_description_says_what_the_model_is_and_reading_it_builds_nothing(tmp_path: Path):
+    X, y, s = biased(60)
+    save(FRHSICClassifier(**SHORT).fit(X, y, sensitive_features=s), tmp_path / "model")
+    header = describe(tmp_path / "model")
+    assert header["kind"] == "FRHSICClassifier"
     assert header["parameters"]["penalty"] == "frhsic"
-    assert header["penalty"]["penalty"] == "HSIC"
-    assert header["architecture"]["head"] == [8, 1]
+    assert header["fitted"]["penalty_"]["class"] == "HSIC"
     assert set(header["versions"]) == {"frhsic", "torch", "scikit-learn"}
-    assert [column["name"] for column in header["learned"]["feature_encoding_"]["table"]] == ["x0", "x1", "x2"]
-    assert header == metadata(saved)
+    assert [column["name"] for column in header["fitted"]["feature_encoding_"]["fields"]] == ["x0", "x1", "x2"]
 
 
-def test_no_pickle_is_in_the_file(saved: Path):
-    length = int.from_bytes(saved.read_bytes()[:8], "little")
-    assert json.loads(saved.read_bytes()[8 : 8 + length])["__metadata__"].keys() == {"frhsic"}
+def test_every_public_estimator_has_an_entry():
+    from frhsic import estimators
 
-
-# refusals
-
-
-@pytest.mark.parametrize("part", ["encoder.0.weight", "penalty.scale_s_now", "loss_curve_"])
-def test_a_changed_tensor_is_refused(saved: Path, part: str):
-    tensors = load_file(saved)
-    tensors[part] = tensors[part] + 1e-3
-    rewritten(saved, metadata(saved), tensors)
-    with pytest.raises(ValueError, match="is not what was written: its checksum"):
-        load(saved)
-
-
-def test_a_changed_header_is_refused(saved: Path):
-    header = metadata(saved)
-    header["learned"]["feature_encoding_"]["table"][0]["high"] += 1
-    rewritten(saved, header)
-    with pytest.raises(ValueError, match="is not what was written: its checksum"):
-        load(saved)
-
-
-def test_a_file_that_was_cut_off_is_refused(saved: Path):
-    saved.write_bytes(saved.read_bytes()[:-100])
-    with pytest.raises(ValueError, match="not a whole safetensors file"):
-        load(saved)
-    saved.write_bytes(b"")
-    with pytest.raises(ValueError, match="not a whole safetensors file"):
-        load(saved)
-
-
-@pytest.mark.parametrize("said", [None, {"format": "pt"}, {"frhsic": "no json"}, {"frhsic": "[1]"}])
-def test_a_foreign_file_is_refused(said: dict[str, str] | None, tmp_path: Path):
-    save_file({"w": torch.zeros(2)}, tmp_path / "other.safetensors", said)
-    with pytest.raises(ValueError, match=r"not one that frhsic\.save has written"):
-        load(tmp_path / "other.safetensors")
+    public = {name for name in estimators.__all__ if hasattr(getattr(estimators, name), "fit")}
+    assert public == set(KINDS)
 
 
 def test_a_file_that_is_not_there_is_said_to_be_so(tmp_path: Path):
@@ -207,10 +325,9 @@ def test_a_file_that_is_not_there_is_said_to_be_so(tmp_path: Path):
 
 
 def test_only_fitted_models_are_saved_and_nothing_is_left_of_a_failure(tmp_path: Path):
-    from sklearn.exceptions import NotFittedError
-
-    with pytest.raises(NotFittedError):
-        save(FRHSICClassifier(), tmp_path / "model")
+    for model in (FRHSICClassifier(), ParityClassifier()):
+        with pytest.raises(NotFittedError):
+            save(model, tmp_path / "model")
     with pytest.raises(TypeError, match="pass a fitted FRHSICClassifier"):
         save(nn.Linear(1, 1), tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
@@ -242,7 +359,7 @@ def test_an_encoder_and_a_penalty_of_one_s_own_are_passed_again(tmp_path: Path):
     save(model, path)
     with pytest.raises(ValueError, match=r"a penalty of the user's own, .*Covariance"):
         load(path, encoder=Own)
-    with pytest.raises(ValueError, match=r"an? encoder of the user's own, .*Own.*load\(path, encoder=\.\.\.\)"):
+    with pytest.raises(ValueError, match=r"an encoder of the user's own, .*Own.*load\(path, encoder=\.\.\.\)"):
         load(path, penalty=Covariance())
     again = load(path, encoder=Own, penalty=Covariance())
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
@@ -250,7 +367,7 @@ def test_an_encoder_and_a_penalty_of_one_s_own_are_passed_again(tmp_path: Path):
         load(path, encoder=lambda columns: Own(columns, 5), penalty=Covariance())
     with pytest.raises(TypeError, match="penalty is 'hsic'; pass an object such as the one that was trained with"):
         load(path, encoder=Own, penalty="hsic")
-    with pytest.raises(TypeError, match="encoder made int; it must make a torch"):
+    with pytest.raises(ValueError, match="encoder must make a torch"):
         load(path, encoder=lambda columns: 3, penalty=Covariance())
 
 
@@ -268,24 +385,22 @@ class Weighted(Covariance):
 def test_parameters_of_a_penalty_of_one_s_own_come_back(tmp_path: Path):
     X, y, s = biased(60)
     model = FRHSICClassifier(Weighted((3.0,)), **SHORT).fit(X, y, sensitive_features=s)
-    save(model, tmp_path / "model")
-    assert load(tmp_path / "model", penalty=Weighted()).penalty_.weights.tolist() == [3.0]
+    assert saved_and_loaded(model, tmp_path, penalty=Weighted()).penalty_.weights.tolist() == [3.0]
     with pytest.raises(ValueError, match=r"the state 'weights' of Weighted has shape \(1,\)"):
         load(tmp_path / "model", penalty=Weighted((1.0, 2.0)))
 
 
-def test_numbers_of_other_libraries_are_written_as_numbers():
+def test_numbers_of_other_libraries_and_infinities_are_written_as_numbers():
     assert to_json(np.float32(0.5)) == 0.5
     assert to_json(torch.tensor([2.5])) == 2.5
-    with pytest.raises(TypeError, match="cannot be written as JSON; use text or numbers as labels"):
-        plain.labels_to_json(np.array([("a", 1), ("b", 2)], dtype="U1,i4"))
+    values = np.array([[np.inf, np.nan], [-np.inf, 0.1 + 0.2]])
+    np.testing.assert_array_equal(from_json(json.loads(json.dumps(to_json(values), allow_nan=False))), values)
 
 
 def test_a_generator_is_saved_as_the_seed_that_was_drawn_from_it(tmp_path: Path):
     X, y, s = biased(40)
     model = FRHSICClassifier(**{**SHORT, "random_state": np.random.default_rng(5)}).fit(X, y, sensitive_features=s)
-    save(model, tmp_path / "model")
-    again = load(tmp_path / "model")
+    again = saved_and_loaded(model, tmp_path)
     assert again.random_state == model.random_seed_
     repeated = clone(again).fit(X, y, sensitive_features=s)
     np.testing.assert_array_equal(repeated.predict_proba(X), model.predict_proba(X))
@@ -294,4 +409,4 @@ def test_a_generator_is_saved_as_the_seed_that_was_drawn_from_it(tmp_path: Path)
 @pytest.mark.parametrize("name", ["Penalty", "NoSuch", "base", "annotations"])
 def test_only_known_penalties_are_built(name: str):
     with pytest.raises(ValueError, match="is not known to this version"):
-        from_json({"penalty": name, "arguments": {}})
+        from_json({"class": name, "fields": {}})

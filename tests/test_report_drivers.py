@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import report_samples as samples
+from frhsic import save
 from frhsic.auditing import Settings
 from frhsic.cli import app
 from frhsic.estimators import FRHSICClassifier, fit_path
@@ -117,7 +118,7 @@ def test_a_trained_report_says_what_drives_it_and_whose_score_changed(models):
 
 def test_an_audit_of_a_saved_model_says_what_drives_it(models, tmp_path):
     fitted, frame, _, age = models
-    fitted[1].save(tmp_path / "m.frhsic")
+    save(fitted[1], tmp_path / "m.frhsic")
     frame.assign(age=age).to_csv(tmp_path / "t.csv", index=False)
     asked = ["audit", str(tmp_path / "t.csv"), "-s", "age", "--model", str(tmp_path / "m.frhsic"), "--max-rows", "100"]
     result = CliRunner().invoke(app, [*asked, "-o", str(tmp_path / "r.html")])

@@ -20,11 +20,10 @@ if TYPE_CHECKING:
         ParityClassifier,
         ParityEncoder,
         ParityRegressor,
-        load,
-        save,
     )
     from frhsic.frontier import Frontier
     from frhsic.parity import gdp
+    from frhsic.persistence import load, save
     from frhsic.selection import select_weight
     from frhsic.transferring import transfer
 
@@ -56,9 +55,9 @@ _HOMES = {
     "audit": "auditing",
     "gdp": "parity",
     "hsic": "dependence",
-    "load": "estimators",
+    "load": "persistence",
     "load_dataset": "datasets",
-    "save": "estimators",
+    "save": "persistence",
     "select_weight": "selection",
     "transfer": "transferring",
 }
@@ -76,6 +75,7 @@ _MODULES = (
     "kernels",
     "parity",
     "penalties",
+    "persistence",
     "probes",
     "report",
     "selection",

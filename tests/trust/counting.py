@@ -162,16 +162,6 @@ def table(entries: Entries) -> str:
         lines.append("")
     if "coverage" in entries:
         lines.append(reached(entries))
-    if "model files" in entries:
-        lines += [
-            "**Model files.**\n",
-            "| kind | refused by a `ValueError` | a usable model | peak memory |",
-            "|---|---|---|---|",
-        ]
-        for name in entries["model files"]:
-            got = total(entries, "model files", name)
-            lines.append(f"| {name} | {got['refused']:,} | {got['harmless']:,} | {got['peak MB']} MB |")
-        lines.append("")
     return "\n".join(lines)
 
 

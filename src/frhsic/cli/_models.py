@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from frhsic.auditing import Settings
-from frhsic.estimators import load
+from frhsic.estimators.conditional import BoostedMeans, TreeTable
 from frhsic.held_out import scores_of
+from frhsic.persistence import load
 from frhsic.report import Drivers, drivers
 from frhsic.tables import Derived, ReadOptions, read_frame, read_sensitive
 from frhsic.tables.columns import typed
@@ -28,13 +29,31 @@ def with_columns(path: Path) -> tuple[Any, list[str], list[str]]:
             f"the model {path.name} was fitted on an array without column names, so its columns cannot be found in a "
             "table. Fit it on a DataFrame."
         )
-    numeric = [column.name for column in model.feature_encoding_.columns if not hasattr(column, "levels")]
-    return model, [str(name) for name in features], numeric
+    return model, [str(name) for name in features], _numeric(model)
+
+
+def _numeric(model: Any) -> list[str]:
+    """Return the columns that held numbers or dates in training, as far as a part of the model knows them."""
+    if hasattr(model, "feature_encoding_"):
+        return [column.name for column in model.feature_encoding_.columns if not hasattr(column, "levels")]
+    for part in [*model.models_, *(own for fold in model.attribute_models_ for own in fold)]:
+        table = part.table_ if isinstance(part, BoostedMeans) else getattr(part, "steps", [("", None)])[0][1]
+        if isinstance(table, TreeTable) and table.levels_ is not None:
+            return [str(n) for n, levels in zip(model.feature_names_in_, table.levels_) if levels is None]
+    return []
 
 
 def with_dates(rows: pd.DataFrame, numeric: Sequence[str]) -> pd.DataFrame:
     """Return rows of a file in which numeric columns that hold dates as text are dates, as they were in training."""
     return rows.assign(**{str(name): column for name, column in typed(rows[list(numeric)]).items()})
+
+
+def with_categories(model: Any, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows whose text is pandas' categories, as a booster that was trained on categories takes it."""
+    if hasattr(model, "feature_encoding_"):
+        return rows
+    text = [name for name, kind in rows.dtypes.items() if kind.kind == "O" or isinstance(kind, pd.StringDtype)]
+    return rows.astype(dict.fromkeys(text, "category"))
 
 
 def applied(path: Path) -> tuple[Derived, bool]:
@@ -53,7 +72,7 @@ def applied(path: Path) -> tuple[Derived, bool]:
     encodes = hasattr(model, "transform")
 
     def make(rows: pd.DataFrame) -> np.ndarray:
-        rows = with_dates(rows, numeric)
+        rows = with_categories(model, with_dates(rows, numeric))
         parts = [model.transform(rows)] if encodes else []
         return np.column_stack([*parts, *([scores_of(model, rows)] if head else [])])
 

@@ -243,7 +243,7 @@ def finish(
     printed: Callable[[Trained, dict[str, Path]], None] | None = None,
 ) -> None:
     """Write model and report, print the result, and exit with 1 if it is not what was asked for."""
-    from frhsic.estimators.persistence import file_bytes
+    from frhsic.persistence import file_bytes
     from frhsic.report.printing import page_bytes
 
     contents: dict[Path, bytes] = {}

@@ -6,7 +6,6 @@ from frhsic.estimators.distilling import Distilled, distilled
 from frhsic.estimators.encoder import ParityEncoder
 from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
 from frhsic.estimators.path import fit_path
-from frhsic.estimators.persistence import describe, load, save
 from frhsic.estimators.regressor import FRHSICRegressor
 from frhsic.estimators.tradeoffs import Choice, Gap, IndistinctGapWarning, TradeOffs, UnmetLimitWarning
 from frhsic.penalty_names import PENALTIES, PENALTY_NAMES, penalty_named
@@ -28,10 +27,7 @@ __all__ = [
     "TradeOffs",
     "UnlabelledRowsWarning",
     "UnmetLimitWarning",
-    "describe",
     "distilled",
     "fit_path",
-    "load",
     "penalty_named",
-    "save",
 ]

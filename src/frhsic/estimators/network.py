@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -28,8 +27,6 @@ from frhsic.estimators.checks import (
 from frhsic.estimators.ensemble import joined, member_seeds, rank
 from frhsic.estimators.features import checked_table, encoded_features
 from frhsic.estimators.length import number_of_epochs, training_data, validation_rows
-from frhsic.estimators.persistence import save, set_state
-from frhsic.estimators.plain import to_json
 from frhsic.estimators.problem import FitCall, Problem, encoder_maker
 from frhsic.estimators.targets import Target
 from frhsic.penalties import NoPenalty, Penalty
@@ -173,10 +170,6 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Return the representation Z = h(X), of shape (n, representation size), float64."""
         return self._evaluated(X, with_head=False)
 
-    def save(self, path: str | Path) -> None:
-        """Write the fitted model to one file; :func:`frhsic.load` reads it."""
-        save(self, path)
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "encoder_")
 
@@ -239,7 +232,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         data, target, penalized = self._rows(call)
         penalty: Penalty = self._unprepared_penalty(target.task) if penalized else NoPenalty()
-        if type(penalty) is type(self.penalty_) and to_json(penalty) == to_json(self.penalty_):
+        if type(penalty) is type(self.penalty_) and penalty.arguments() == self.penalty_.arguments():
             penalty = self.penalty_
         few = penalized and self._floor(target.task) > 0 and not enough_rows(data.rows, self.representation_size_)
         through_bottleneck = few and self.has_bottleneck_
@@ -365,6 +358,22 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 for rows in torch.split(x, CHUNK_ROWS)
             ]
         return _arrays.to_numpy(torch.cat(parts))
+
+
+def set_state(penalty: Penalty, state: dict[str, Tensor]) -> None:
+    """Put tensors into the buffers of a penalty, including those that are None until it is prepared."""
+    for name, values in state.items():
+        *path, last = name.split(".")
+        owner = penalty.get_submodule(".".join(path))
+        if last in owner._parameters:
+            if owner.get_parameter(last).shape != values.shape:
+                raise ValueError(f"the state {name!r} of {type(penalty).__name__} has shape {tuple(values.shape)}.")
+            with torch.no_grad():
+                owner.get_parameter(last).copy_(values)
+        elif last in owner._buffers:
+            owner._buffers[last] = values
+        else:
+            raise ValueError(f"{type(penalty).__name__} has no state {name!r}; it is not the penalty of this file.")
 
 
 def _mean(curves: Tensor) -> np.ndarray:

@@ -215,7 +215,7 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, np.zeros((n, 1)), ensure_non_negative=True)
-        seed = self._seed()
+        seed = self.random_seed_ = self._seed()
         if sensitive_features is None:
             self._unconstrained(X, target, weights, seed)
             return None

@@ -1,0 +1,603 @@
+"""Save fitted models to one file and load them again.
+
+A file is an uncompressed zip archive. `model.json` holds versions, parameters, coefficients and the frontier;
+`weights.safetensors` the weights of a network; `schema.json` and the arrays beside it are scikit-learn, LightGBM and
+XGBoost models in the format of skops. Training rows are not in it, except in models that are made of them, such as
+nearest neighbours.
+
+Loading runs no code of the file. JSON and weights are data. Of a skops schema, every node is compared with a list of
+classes before anything is built: the estimators of scikit-learn, LightGBM and XGBoost, the data that they hold, and
+nothing that can be called, so that predictions run no code of the file either. An uncompressed file cannot unpack to
+more than its own size. That is all that is promised. A forged model predicts what its author likes, and a forged tree
+or booster can crash the process, because those libraries do not check them: load models only from people you trust.
+
+To save another class, add it to :data:`KINDS` with a :class:`Kind`, and its fitted attributes that are plain data to
+:data:`PLAIN`. A dataclass among them belongs into :data:`CLASSES`.
+"""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import io
+import json
+import math
+import re
+import zipfile
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import sklearn
+import torch
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from frhsic import kernels, penalties
+from frhsic._files import write_whole
+from frhsic._version import __version__
+from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityClassifier, ParityEncoder, ParityRegressor
+from frhsic.estimators.conditional import BoostedMeans, SensitiveBasis, TreeTable
+from frhsic.estimators.ensemble import EncoderEnsemble
+from frhsic.estimators.network import NetworkEstimator, set_state
+from frhsic.estimators.parity import Block, ParityEstimator, Solution
+from frhsic.estimators.problem import encoder_maker
+from frhsic.estimators.solving import Rows, expanded
+from frhsic.estimators.tradeoffs import Choice, Gap, TradeOffs
+from frhsic.formatting import printable
+from frhsic.kernels import Kernel
+from frhsic.penalties import NoPenalty, Penalty
+from frhsic.tables import TableEncoding
+from frhsic.training import Bottleneck, affine_head
+from frhsic.training.randomness import seeded
+
+__all__ = ["describe", "load", "save"]
+
+HEADER, WEIGHTS, SCHEMA = "model.json", "weights.safetensors", "schema.json"
+NAMES = re.compile(rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|{re.escape(SCHEMA)}|\d{{1,9}}\.(npy|npz|bin)")
+
+# Limits: bytes of a file; bytes of model.json, of which Python takes about twenty times as much memory; brackets,
+# braces and commas of a skops schema, for the same reason; bytes of an array of text, which its JSON does not bound
+MOST_BYTES, MOST_JSON, MOST_PARTS, MOST_TEXT = 2**32, 2**24, 2_000_000, 2**24
+
+CURVES = ("loss_curve_", "penalty_curve_", "validation_curve_")
+
+CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (Block, Choice, Gap, SensitiveBasis, Solution, TradeOffs)} | {
+    name: cls
+    for module, base in ((kernels, Kernel), (penalties, Penalty))
+    for name, cls in vars(module).items()
+    if isinstance(cls, type) and issubclass(cls, base) and cls is not base
+}
+"""What `model.json` can hold beside numbers, text, lists and arrays; built from its fields or its arguments."""
+
+PLAIN: dict[str, Any] = {
+    "n_features_in_": int, "feature_names_in_": np.ndarray, "sensitive_names_in_": np.ndarray, "classes_": np.ndarray,
+    "random_seed_": int, "n_fits_": int, "best_epochs_": (tuple, type(None)), "representation_size_": int,
+    "has_bottleneck_": bool, "feature_encoding_": TableEncoding, "sensitive_encoding_": TableEncoding,
+    "penalty_": Penalty, "task_": str, "target_mean_": (float, int), "target_scale_": (float, int),
+    "solution_": (Solution, type(None)), "frontier_": (TradeOffs, type(None)), "choice_": (Choice, type(None)),
+}  # fmt: skip
+"""Fitted attributes that `model.json` holds, as far as a model has them, with their types."""
+
+FIELD_TYPES: dict[str, Any] = {
+    "float": (float, int), "int": int, "str": str, "bool": bool, "dict": dict, "tuple": tuple,
+    "np.ndarray": np.ndarray, "SensitiveBasis": SensitiveBasis,
+}  # fmt: skip
+"""Types of the fields of dataclasses that are checked, by their annotations."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How models are written, beside their parameters and plain attributes.
+
+    `complete` checks that what was read fits together, and builds what is left from the tensors, which `tensors`
+    returns. `models` names parameters and fitted attributes that hold models, which skops writes.
+    """
+
+    complete: Callable[[Any, dict[str, Tensor]], None]
+    models: Collection[str] = ()
+    tensors: Callable[[Any], dict[str, Tensor]] = lambda model: {}
+
+
+def save(model: Any, path: str | Path) -> None:
+    """Write a fitted model to one file. A write that fails leaves no file.
+
+    The code of a function as `estimator`, and of an encoder or a penalty of your own, is not in the file: pass the
+    object again to :func:`load`. A `random_state` that is a generator is written as the seed drawn from it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> model = FRHSICRegressor(penalty_weight=0, epochs=1, random_state=0).fit([[0.0], [1.0]], [1.0, 3.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/model.frhsic")
+    ...     again = load(f"{folder}/model.frhsic")
+    >>> bool((again.predict([[0.5]]) == model.predict([[0.5]])).all())
+    True
+    """
+    write_whole(Path(path), file_bytes(model))
+
+
+def file_bytes(model: Any) -> bytes:
+    """Return the content of the file that :func:`save` writes. Equal models have equal bytes."""
+    cls, kind = KINDS.get(type(model).__name__, (None, NETWORK))
+    if type(model) is not cls:
+        raise TypeError(f"model is {type(model).__name__}; pass a fitted {', '.join(KINDS)}.")
+    check_is_fitted(model)
+    parameters = model.get_params(deep=False)
+    parts = {name: parameters.get(name, getattr(model, name, None)) for name in kind.models}
+    parts = {name: part for name, part in parts.items() if part is not None and not _is_function(part)}
+    if isinstance(model, ParityEstimator) and model.models_[0] is model.estimator:
+        del parts["models_"]  # a model that was given is a parameter
+    plain = {name: to_json(value) for name, value in parameters.items() if name not in parts}
+    if _is_custom(plain["random_state"]):
+        plain["random_state"] = model.random_seed_
+    fitted = {name: to_json(getattr(model, name)) for name in PLAIN if hasattr(model, name)}
+    header = {
+        "kind": type(model).__name__,
+        "versions": {"frhsic": __version__, "torch": torch.__version__, "scikit-learn": sklearn.__version__},
+        "parameters": plain,
+        "fitted": {name: value for name, value in fitted.items() if not _is_custom(value)},
+    }
+    tensors = {name: values.detach().cpu().contiguous().clone() for name, values in kind.tensors(model).items()}
+    entries = {HEADER: json.dumps(header, allow_nan=False).encode()}
+    entries |= {WEIGHTS: safetensors.torch.save(tensors)} if tensors else {}
+    entries |= _skops_entries(parts) if parts else {}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in entries.items():
+            archive.writestr(zipfile.ZipInfo(name), content)  # without the time of day
+    return buffer.getvalue()
+
+
+def load(
+    path: str | Path, *, estimator: Any = None, encoder: Any = None, penalty: Any = None, trusted: Collection[str] = ()
+) -> Any:
+    """Return the fitted model of a file. It predicts bit for bit what the saved one did on the same machine.
+
+    A file that is cut off, foreign, changed or forged is a ValueError with the reason. See the notes of the module on
+    what is promised of forged files.
+
+    Parameters
+    ----------
+    path
+        File that :func:`save` has written.
+    estimator, encoder, penalty
+        The function, custom encoder or custom penalty that the model was made with, if it was made with one.
+    trusted
+        Names of classes and functions beyond the list of this library that the file may hold, such as those of your
+        own estimators. They can run any code when the model is loaded and when it predicts.
+    """
+    if penalty is not None and not isinstance(penalty, Penalty):
+        raise TypeError(f"penalty is {penalty!r}; pass an object such as the one that was trained with.")
+    if isinstance(trusted, str):
+        raise TypeError(f"trusted is {trusted!r}; pass a list of names.")
+    given = {"estimator": estimator, "encoder": encoder, "penalty": penalty}
+    with _opened(path) as archive:
+        header = _header(archive)
+        cls, kind = KINDS[header["kind"]]
+        model, names = cls(), archive.namelist()
+        parts = _skops_parts(archive, frozenset(trusted)) if SCHEMA in names else {}
+        tensors = safetensors.torch.load(archive.read(WEIGHTS)) if WEIGHTS in names else {}
+        _require(parts.keys() <= set(kind.models), "it holds models that its kind does not have")
+        parameters = {name: part for name, part in parts.items() if not name.endswith("_")}
+        parameters |= _parameters(header["parameters"], given)
+        _require(parameters.keys() == model.get_params(deep=False).keys(), "it has other parameters than this version")
+        model.set_params(**parameters)
+        for name, value in header["fitted"].items():
+            attribute = from_json(value)
+            _require(name in PLAIN and isinstance(attribute, PLAIN[name]), f"{name!r} is not as it should be")
+            setattr(model, name, attribute)
+        for name, part in parts.items():
+            setattr(model, name, part)
+        kind.complete(model, tensors)
+    return model
+
+
+def describe(path: str | Path) -> dict[str, Any]:
+    """Return `model.json` of a saved model, as plain dictionaries, without building the model."""
+    with _opened(path) as archive:
+        return _header(archive)
+
+
+# The archive
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[zipfile.ZipFile]:
+    """Open a file whose sizes and names are in order; every error of reading it is a ValueError that names it."""
+    file = Path(path)
+    if not file.is_file():
+        raise FileNotFoundError(f"there is no saved model {str(file)!r}.")
+    try:
+        _require(file.stat().st_size <= MOST_BYTES, f"it is larger than {MOST_BYTES} bytes")
+        content = io.BytesIO(file.read_bytes())  # read once: what is checked is what is used
+        with zipfile.ZipFile(content) as archive:
+            entries = archive.infolist()
+            names = {entry.filename for entry in entries}
+            _require(all(map(NAMES.fullmatch, names)), "it has entries that no model has")
+            _require(len(names) == len(entries), "it has two entries of one name")
+            stored = all(e.compress_type == 0 and e.compress_size == e.file_size for e in entries)
+            _require(stored, "an entry is compressed, or of another size than it says")
+            _require(sum(e.file_size for e in entries) <= len(content.getbuffer()), "its entries overlap")
+            yield archive
+    except Exception as error:
+        detail = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ValueError(f"{file.name} cannot be loaded: {printable(detail, 2000)}") from error
+
+
+def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
+    _require(archive.getinfo(HEADER).file_size <= MOST_JSON, f"its {HEADER} is larger than {MOST_JSON} bytes")
+    header = json.loads(archive.read(HEADER), parse_constant=_refuse_constant)
+    _require(isinstance(header, dict) and header.keys() == {"kind", "versions", "parameters", "fitted"}, "not a model")
+    _require(header["kind"] in list(KINDS), f"this version knows no {header['kind']!r}")
+    return dict(header)
+
+
+def _require(condition: Any, reason: str) -> None:
+    if not condition:
+        raise ValueError(f"frhsic.save has not written it: {reason}.")
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"it holds the number {text}.")
+
+
+# JSON
+
+
+def to_json(value: Any) -> Any:
+    """Return a parameter or attribute as JSON. What cannot be built again from JSON is only named, under "custom".
+
+    Examples
+    --------
+    >>> to_json(kernels.Gaussian(0.5))
+    {'class': 'Gaussian', 'fields': {'bandwidth': 0.5}}
+    >>> to_json(len)
+    {'custom': 'builtins.len'}
+    """
+    if isinstance(value, np.generic) or (isinstance(value, Tensor) and value.numel() == 1):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"class": "float", "fields": str(value)}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return [to_json(item) for item in value]
+    if isinstance(value, TableEncoding):
+        return {"class": "TableEncoding", "fields": value.to_plain()}
+    content: Any = None
+    if isinstance(value, Mapping):
+        content = {str(key): to_json(item) for key, item in value.items()}
+    elif isinstance(value, np.ndarray):
+        values = [to_json(item) for item in value.ravel().tolist()]
+        content = {"dtype": value.dtype.str, "shape": list(value.shape), "values": values}
+    elif CLASSES.get(type(value).__name__) is type(value):
+        own = (
+            value.arguments() if isinstance(value, Penalty) else {f.name: getattr(value, f.name) for f in fields(value)}
+        )
+        content = {name: to_json(item) for name, item in own.items()}
+    if content is None or _is_custom(content):
+        named = value if hasattr(value, "__qualname__") else type(value)
+        return {"custom": f"{named.__module__}.{named.__qualname__}"}
+    name = {dict: "dict", np.ndarray: "array"}.get(type(value), type(value).__name__)
+    return {"class": name, "fields": content}
+
+
+def from_json(value: Any) -> Any:
+    """Return the object that :func:`to_json` has written; lists become tuples.
+
+    Examples
+    --------
+    >>> from_json(to_json(kernels.Gaussian(0.5) + kernels.Linear())) == kernels.Gaussian(0.5) + kernels.Linear()
+    True
+    """
+    if isinstance(value, list):
+        return tuple(from_json(item) for item in value)
+    if not isinstance(value, dict):
+        return value
+    name, content = value["class"], value["fields"]
+    if name == "float":
+        return float(content)
+    if name == "TableEncoding":
+        return TableEncoding.from_plain(content)
+    items = {key: from_json(item) for key, item in content.items()}
+    if name == "dict":
+        return items
+    if name == "array":
+        dtype, count = np.dtype(items["dtype"]), len(items["values"])
+        _require(dtype.kind in "biufUO" and dtype.itemsize * count <= MOST_TEXT + 8 * count, f"an array of {dtype}")
+        plain = all(isinstance(item, (str, int, float, bool)) for item in items["values"])
+        _require(plain, "an array of other things than text and numbers")
+        return np.array(items["values"], dtype=dtype).reshape(items["shape"])
+    _require(name in CLASSES, f"{name!r} is not known to this version")
+    cls = CLASSES[name]
+    for field in fields(cls) if is_dataclass(cls) else ():
+        kind = FIELD_TYPES.get(str(field.type).partition("[")[0])
+        _require(kind is None or isinstance(items.get(field.name), kind), f"{field.name!r} of a {name} is of no use")
+    return cls(**items)
+
+
+def _is_custom(value: Any) -> bool:
+    """Return whether JSON of :func:`to_json`, or any part of it, only names an object."""
+    if isinstance(value, list):
+        return any(map(_is_custom, value))
+    return isinstance(value, dict) and ("custom" in value or any(map(_is_custom, value.values())))
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and not hasattr(value, "get_params")
+
+
+def _parameters(written: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters of a constructor, with those that the user passed again."""
+    parameters = {name: value for name, value in given.items() if value is not None}
+    for name, value in written.items():
+        if name in parameters:
+            continue
+        if _is_custom(value):
+            raise ValueError(
+                f"the model was made with {'a' if name == 'penalty' else 'an'} {name} of the user's own, "
+                f"{value.get('custom')}, whose code is not in the file. Pass it again: load(path, {name}=...)."
+            )
+        parameters[name] = from_json(value)
+    return parameters
+
+
+# Models by skops
+
+
+def _skops_entries(parts: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return the entries of a skops file.
+
+    Addresses of objects are left out. A reader would build one object for equal addresses, so that a small forged
+    schema could stand for a tree of any size.
+    """
+    import skops.io
+
+    with zipfile.ZipFile(io.BytesIO(skops.io.dumps(dict(parts)))) as archive:
+        schema = json.loads(archive.read(SCHEMA))
+        files: dict[str, str] = {}
+        for node in _nodes(schema):
+            node.pop("__id__", None)
+            if "file" in node:
+                node["file"] = files.setdefault(node["file"], f"{len(files)}{Path(node['file']).suffix}")
+        return {SCHEMA: json.dumps(schema).encode()} | {new: archive.read(old) for old, new in files.items()}
+
+
+def _skops_parts(archive: zipfile.ZipFile, trusted: frozenset[str]) -> dict[str, Any]:
+    """Return the models of a file, once every node of its schema is known to be data or of a class that is listed."""
+    import skops.io
+
+    text = archive.read(SCHEMA)
+    _require(sum(map(text.count, (b"{", b"[", b","))) <= MOST_PARTS, f"its {SCHEMA} has more than {MOST_PARTS} parts")
+    schema, listed = json.loads(text), _listed()
+    _require(schema["protocol"] > 0, "its protocol is too old")  # in which a function has another name than it says
+    used, unknown, read = set(trusted), set(), 0
+    for node in _nodes(schema):
+        _require("__id__" not in node, "it shares objects")
+        name, loader = f"{node['__module__']}.{node['__class__']}", node["__loader__"]
+        if loader == "MethodNode":
+            name += f".{node['content']['func']}"
+        used.add(name)
+        if loader != "JsonNode" and name not in trusted and name not in listed.get(loader, ()):
+            unknown.add(name)
+        read += archive.getinfo(node["file"]).file_size if "file" in node else 0
+    if unknown:
+        names = ", ".join(repr(name) for name in sorted(unknown))
+        raise ValueError(
+            f"it holds {names}, which may run code. If you trust its author, pass load(path, trusted=[{names}])."
+        )
+    _require(read <= 4 * sum(e.file_size for e in archive.infolist()), "its arrays are used too often")
+    classes = frozenset().union(*listed.values())
+    assert archive.fp is not None
+    archive.fp.seek(0)
+    parts = skops.io.loads(archive.fp.read(), trusted=sorted(used))  # which copies the list for every node
+    for part in _objects(parts):
+        kind = type(part)
+        cls = part if isinstance(part, type) else kind
+        if callable(part) and not trusted and f"{cls.__module__}.{cls.__name__}" not in classes:
+            raise ValueError(f"it holds {printable(repr(part), 100)}, which can be called.")
+        if f"{kind.__module__}.{kind.__name__}" == "lightgbm.basic.Booster":
+            _require(isinstance(getattr(part, "_handle", None), ctypes.c_void_p), "a booster without trees")
+    return dict(parts)
+
+
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield the nodes of a schema: whatever skops builds has a loader."""
+    stack = [schema]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            if "__loader__" in value:
+                yield value
+            stack.extend(value.values())
+        elif isinstance(value, list):
+            stack.extend(value)
+
+
+def _objects(root: Any) -> Iterator[Any]:
+    """Yield an object and all that it holds."""
+    stack, seen = [root], {}
+    while stack:
+        value = stack.pop()
+        if id(value) in seen or isinstance(value, (str, bytes, int, float, bool, type(None))):
+            continue
+        seen[id(value)] = value
+        yield value
+        if isinstance(value, dict):
+            stack.extend([*value.keys(), *value.values()])
+        elif isinstance(value, (list, tuple, set)) or (isinstance(value, np.ndarray) and value.dtype == object):
+            stack.extend(value)
+        if not isinstance(value, type):
+            stack.extend(getattr(value, "__dict__", {}).values())
+
+
+INTERNAL = {
+    "lightgbm.basic": "Booster",
+    "lightgbm.sklearn": "LGBMClassifier LGBMRegressor",
+    "sklearn.calibration": "_CalibratedClassifier _SigmoidCalibration",
+    "sklearn.ensemble._hist_gradient_boosting.binning": "_BinMapper",
+    "sklearn.ensemble._hist_gradient_boosting.predictor": "TreePredictor",
+    "sklearn.metrics._scorer": "_PassthroughScorer",
+    "sklearn.model_selection._split": "KFold StratifiedKFold",
+    "sklearn.neural_network._stochastic_optimizers": "AdamOptimizer SGDOptimizer",
+    "xgboost.core": "Booster",
+    "xgboost.sklearn": "XGBClassifier XGBRegressor XGBRFClassifier XGBRFRegressor",
+}
+"""Classes beyond the public estimators of scikit-learn that fitted models hold."""
+
+
+@cache
+def _listed() -> dict[str, frozenset[str]]:
+    """Return what each loader of skops may build. Loaders that are missing here build what can be called."""
+    from sklearn._loss import _loss, link, loss
+    from sklearn.utils import Bunch, all_estimators
+
+    estimators = {cls for _, cls in all_estimators() if not any("__call__" in vars(base) for base in cls.__mro__)}
+    parts = {
+        cls
+        for module in (link, loss)
+        for cls in vars(module).values()
+        if getattr(cls, "__module__", "") == module.__name__
+    }
+    scalars = {cls for cls in np.sctypeDict.values() if issubclass(cls, (np.number, np.bool_, np.str_))}
+    names = {f"{cls.__module__}.{cls.__name__}" for cls in (TreeTable, BoostedMeans, *estimators, *parts)}
+    names |= {f"{module}.{name}" for module, own in INTERNAL.items() for name in own.split()}
+    losses = {f"{_loss.__name__}.{name}" for name in vars(_loss) if name.startswith("Cy") and "Function" not in name}
+    by_loader: dict[str, set[Any]] = {
+        "DictNode": {dict, Bunch, "collections.OrderedDict"}, "DefaultDictNode": {"collections.defaultdict"},
+        "ListNode": {list}, "TupleNode": {tuple}, "SetNode": {set}, "SliceNode": {slice},
+        "BytesNode": {bytes}, "BytearrayNode": {bytearray},
+        "TypeNode": {int, float, str, bool, list, dict, tuple, type(None), "collections.OrderedDict", *scalars},
+        "NdArrayNode": {np.ndarray, *scalars}, "MaskedArrayNode": {np.ma.MaskedArray}, "DTypeNode": {np.dtype},
+        "RandomStateNode": {np.random.RandomState}, "RandomGeneratorNode": {np.random.Generator},
+        "TreeNode": {"sklearn.tree._tree.Tree"}, "LossNode": losses, "ObjectNode": names,
+    }  # fmt: skip
+    return {
+        loader: frozenset(cls if isinstance(cls, str) else f"{cls.__module__}.{cls.__name__}" for cls in classes)
+        for loader, classes in by_loader.items()
+    }
+
+
+# Networks
+
+
+def _network_tensors(model: NetworkEstimator) -> dict[str, Tensor]:
+    modules = {"encoder": model.encoder_, "head": model.head_, "penalty": model.penalty_}
+    tensors = {f"{part}.{name}": v for part, module in modules.items() for name, v in module.state_dict().items()}
+    curves = {name: getattr(model, name) for name in CURVES}
+    return tensors | {name: torch.from_numpy(np.array(curve)) for name, curve in curves.items() if curve is not None}
+
+
+def _complete_network(model: NetworkEstimator, tensors: dict[str, Tensor]) -> None:
+    """Build the modules for the weights of a file and give an estimator what it has learned."""
+    encoding, size, count = model.feature_encoding_, model.representation_size_, model.ensemble
+    outputs = len(tensors["head.bias"])
+    _require(model.n_features_in_ == len(encoding.columns), "its columns are of two numbers")
+    for part in ("feature", "sensitive"):
+        if hasattr(model, f"{part}_names_in_"):
+            names, columns = getattr(model, f"{part}_names_in_"), getattr(model, f"{part}_encoding_").columns
+            _require(len(names) == len(columns), f"{part}_names_in_ are too many or too few")
+    _require(isinstance(model.device, str), "its device is not a name")
+    _require(max(count, len(model.hidden_layer_sizes)) <= len(tensors), "it has too few weights")
+    _require(size % count == 0, "its encoders are of no size")
+    if is_classifier(model):
+        classes = len(np.unique(model.classes_))
+        _require(classes == len(model.classes_) and outputs == (1 if classes <= 2 else classes), "its classes differ")
+    elif isinstance(model, FRHSICRegressor):
+        _require(outputs == 1 and math.isfinite(model.target_mean_) and 0 < model.target_scale_ < math.inf, "no scale")
+    # modules without memory: a file that asks for more weights than it holds is refused before they are made
+    with seeded(), torch.device("meta" if model.encoder is None else "cpu"):
+        make = encoder_maker(model.encoder, encoding.width, model.hidden_layer_sizes, size // count, model.activation)
+        members = [make() for _ in range(count)]
+        _require(all(isinstance(member, nn.Module) for member in members), "encoder must make a torch.nn.Module")
+        if model.has_bottleneck_:
+            members = [nn.Sequential(member, Bottleneck(size // count)) for member in members]
+    encoder = members[0] if count == 1 else EncoderEnsemble(members).double()
+    with torch.device("meta"):
+        head = affine_head(size, outputs)
+    model.encoder_ = _loaded(encoder, tensors, "encoder", own=model.encoder is None)
+    model.head_ = _loaded(head, tensors, "head", own=True)
+    penalty: Any = copy.deepcopy(getattr(model, "penalty_", model.penalty))
+    _require(isinstance(penalty, Penalty), "it has no penalty")
+    model.penalty_ = penalty
+    set_state(model.penalty_, _state(tensors, "penalty"))
+    if not isinstance(model.penalty_, NoPenalty):
+        model.penalty_.n_attributes = len(model.sensitive_encoding_.columns)
+    for name in CURVES:
+        curve = tensors.get(name)
+        _require(curve is None or (curve.ndim == 1 and curve.is_floating_point()), f"{name} is not a curve")
+        setattr(model, name, None if curve is None else curve.numpy())
+
+
+def _loaded(module: nn.Module, tensors: dict[str, Tensor], part: str, *, own: bool) -> nn.Module:
+    state = _state(tensors, part)
+    if own:
+        sound = all(v.dtype in (torch.float32, torch.float64) and bool(v.isfinite().all()) for v in state.values())
+        _require(sound, f"the {part} has weights that are not finite numbers")
+    try:
+        module.load_state_dict(state, assign=own)
+    except RuntimeError as error:
+        raise ValueError(f"the {part} does not fit the weights in the file: {error}") from error
+    return module.eval()
+
+
+def _state(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
+    prefix = f"{part}."
+    return {name.removeprefix(prefix): values for name, values in tensors.items() if name.startswith(prefix)}
+
+
+# The closed form
+
+
+def _complete_parity(model: ParityEstimator, tensors: dict[str, Tensor]) -> None:
+    """Check that models, coefficients and trade-offs of a file belong together."""
+    given = not hasattr(model, "models_")
+    if given:
+        model.models_ = [model.estimator]
+    model._check()
+    names = getattr(model, "feature_names_in_", None)
+    _require(names is None or len(names) == model.n_features_in_, "its names are too many or too few")
+    _require(isinstance(model.models_, list) and isinstance(model.attribute_models_, list), "it has no models")
+    solution, frontier, choice = model.solution_, model.frontier_, model.choice_
+    if solution is None:
+        _require(frontier is None and choice is None and len(model.models_) == 1, "it has no coefficients")
+        return
+    bases = [block.basis for block in solution.blocks]
+    width, attributes = sum(basis.values.shape[1] for basis in bases), len(model.sensitive_names_in_)
+    base = np.zeros((1, len(model.classes_)) if solution.family == "classes" else 1)
+    columns = expanded(solution.family, np.zeros((1, width)), np.zeros(1))
+    start = Rows(solution.family, base, columns, base, np.ones(1)).start()
+    trade_offs, folds, size = solution.parameters.shape
+    numbers = [solution.parameters, solution.ranks, solution.threshold, solution.center, solution.scale]
+    numbers += [values for basis in bases for values in (basis.starts, basis.mass, basis.values)]
+    _require(all(np.isfinite(values).all() for values in numbers), "a coefficient is not a finite number")
+    _require(solution.family == model._family() and size == len(start) and trade_offs > 1, "its coefficients differ")
+    _require(solution.scale > 0 and solution.ranks.ndim == 1, "its scale is no scale")
+    for block in solution.blocks:
+        nodes = len(block.basis.starts)
+        _require(block.basis.values.shape[0] == nodes and 0 <= block.attribute < attributes, "a basis is no basis")
+        _require(block.condition in ("all", "positive", "negative") and 0 < block.rate <= 1, "a condition is unknown")
+    gaps = [*frontier.gaps.values(), tuple(choice.gaps.values()), tuple(choice.unconstrained.values())]
+    _require(all(isinstance(gap, Gap) for some in gaps for gap in some), "a gap is no gap")
+    lengths = {len(some) for some in frontier.gaps.values()} | {len(some) for some in frontier.performance.values()}
+    _require(lengths == {trade_offs} and 0 <= choice.position <= trade_offs - 1, "its trade-offs differ in number")
+    fitted = [attributes] * (0 if model.uses_sensitive else folds)
+    _require(len(model.models_) == (1 if given else folds), "it has a model too many or too few")
+    _require(list(map(len, model.attribute_models_)) == fitted, "it has models of S too many or too few")
+
+
+NETWORK = Kind(_complete_network, tensors=_network_tensors)
+CLOSED_FORM = Kind(_complete_parity, ("estimator", "attribute_estimator", "models_", "attribute_models_"))
+NETWORKS, CLOSED_FORMS = (FRHSICClassifier, FRHSICRegressor, ParityEncoder), (ParityClassifier, ParityRegressor)
+KINDS: dict[str, tuple[Any, Kind]] = {
+    cls.__name__: (cls, kind) for some, kind in ((NETWORKS, NETWORK), (CLOSED_FORMS, CLOSED_FORM)) for cls in some
+}
+"""Every class that is saved, by its name."""
