@@ -166,7 +166,7 @@ def train(
         data = read(columns, recipe.seed)
         settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
         result = fitted(data, recipe, reporting.test_share, settings, reporting.title, stated, columns.table)
-        finish(result, files)
+        result = finish(result, files)
         show(result, files, as_json=reporting.as_json)
         exit_unless_met(result)
 
@@ -256,8 +256,8 @@ def _noting() -> Iterator[list[str]]:
     notes += dict.fromkeys(str(one.message) for one in caught if not issubclass(one.category, UnmetLimitWarning))
 
 
-def finish(result: Trained, files: dict[str, Path]) -> None:
-    """Write model and report, all of them or none."""
+def finish(result: Trained, files: dict[str, Path]) -> Trained:
+    """Write model and report, all of them or none; return the result with the fingerprint of the model."""
     from frhsic import save
     from frhsic.report.printing import page_bytes
 
@@ -271,6 +271,7 @@ def finish(result: Trained, files: dict[str, Path]) -> None:
         context = replace(report.audit.context, model_sha256=fingerprint)
         report = replace(report, audit=replace(report.audit, context=context))
     write_together(contents | {files[kind]: page_bytes(report, kind) for kind in ("report", "PDF") if kind in files})
+    return replace(result, report=report)
 
 
 def show(result: Trained, files: dict[str, Path], *, as_json: bool) -> None:
