@@ -172,11 +172,13 @@ def test_test_rows_have_no_part_in_the_fit():
 def test_groups_are_on_one_side_and_count_as_one():
     groups = np.repeat(np.arange(60), 5)
     data = data_of(groups=groups)
-    gap = fit(data).report.audit["age"].all_rows["gdp"]
+    result = fit(data)
     train, test = data.split_rows([0.3], 0)
     assert not set(groups[train]) & set(groups[test])
-    alone = fit(data_of()).report.audit["age"].all_rows["gdp"]
-    assert gap.interval.method != alone.interval.method
+    scores = result.model.predict_proba(data.X.iloc[test])[:, 1]
+    expected = gdp(scores, data.s["age"].iloc[test], clusters=groups[test], resamples=20, random_state=0)
+    found = result.report.audit["age"].all_rows["gdp"]
+    assert found.standard_error == pytest.approx(expected.standard_error)
 
 
 YARDSTICKS = {

@@ -459,21 +459,6 @@ def test_print_shows_a_short_table(chosen: Selection):
     assert repr(chosen) == "Selection(weight=0.1, satisfied=True, candidates=3)"
 
 
-def test_each_step_is_told():
-    X, y, age = credit(400, rate=0.3)
-    said: list[str] = []
-    rows = {"sensitive_features": age, "rule": Strongest(), "weights": [0.1]}
-    select_weight(Mixed(), X, y, watch=said.append, refine=1, refit=True, **rows)
-    assert said == [
-        "training weight 0 (1 of 2) on 320 rows",
-        "training weight 0.1 (2 of 2) on 320 rows",
-        "measuring 2 models on 80 validation rows",
-        "training weight 0.0316 (1 of 1) on 320 rows",
-        "measuring 1 models on 80 validation rows",
-        "fitting weight 0.1 again on all 400 rows",
-    ]
-
-
 def test_rows_without_an_attribute_are_neither_chosen_nor_reported_on():
     X, y, age = credit(1200)
     s = np.where(np.arange(1200) % 10 == 3, np.nan, age)
