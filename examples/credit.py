@@ -29,17 +29,15 @@ def credit(n: int, seed: int = 0) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
     address = np.clip((age - 18) * rng.uniform(0, 0.5, size=n), 0, None).round()
     income = np.exp(rng.normal(7.6, 0.45, size=n)).round(-1)
     debt = (income * rng.gamma(1.2, 0.35, size=n)).round(-1)
-    region = pd.Categorical(rng.choice(["north", "south", "west"], size=n))
     log_odds = -3.3 + 2.8 * debt / income - 0.16 * job - 0.14 * address - 1.5 * np.log(income / 2000)
     default = rng.random(n) < 1 / (1 + np.exp(-log_odds))
-    table = pd.DataFrame(
-        {"income": income, "debt": debt, "years_in_job": job, "years_at_address": address, "region": region}
-    )
+    table = pd.DataFrame({"income": income, "debt": debt, "years_in_job": job, "years_at_address": address})
     return table, pd.Series(default.astype(int), name="default"), pd.Series(age, name="age")
 
 
 def main(n: int = 4000, folder: str | Path = ".") -> Report:
     X, y, age = credit(3 * n)
+    X["home"] = pd.Categorical(np.where(X["years_at_address"] > 8, "owned", "rented"))
     old, new, test = slice(0, n), slice(n, 2 * n), slice(2 * n, 3 * n)
     small = {"n_estimators": 60, "num_leaves": 7, "learning_rate": 0.05, "n_jobs": 1}
     production = lightgbm.LGBMClassifier(**small, verbosity=-1, random_state=0).fit(X[old], y[old])

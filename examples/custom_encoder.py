@@ -13,7 +13,7 @@ import torch
 from applicants import applicants
 from torch import Tensor, nn
 
-from frhsic import FRHSICClassifier, load
+from frhsic import FRHSICClassifier, load, save
 from frhsic.parity import gdp_difference
 
 
@@ -38,7 +38,7 @@ def main(n: int = 2000, epochs: int = 60) -> dict[str, float]:
     # the weights are in the file, the code of the encoder is not: it is passed again
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.frhsic"
-        model.save(path)
+        save(model, path)
         again = load(path, encoder=Residual)
     assert np.array_equal(again.predict_proba(table), model.predict_proba(table))
 

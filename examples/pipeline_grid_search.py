@@ -27,7 +27,7 @@ def main(n: int = 2000) -> pd.DataFrame:
         gap = make_scorer(gdp_difference, greater_is_better=False, response_method="predict_proba")
         search = GridSearchCV(
             model.set_fit_request(sensitive_features=True),
-            {"limit": [None, "50%", 0.02]},
+            {"limit": [None, "50%", 0]},
             scoring={"log_loss": "neg_log_loss", "gap": gap.set_score_request(sensitive_features=True)},
             refit="log_loss",
             cv=3,
