@@ -142,7 +142,7 @@ def test_a_frozen_lightgbm_with_categories_is_served_and_audited(tmp_path):
     result = run(app, ["predict", str(tmp_path / "model"), str(tmp_path / "new.csv"), "-o", str(out)])
     assert (result.exit_code, result.stderr) == (0, "")
     np.testing.assert_allclose(pd.read_csv(out)["score"], expected, rtol=1e-9)
-    asked = ["audit", str(tmp_path / "new.csv"), "-s", "age", "--model", str(tmp_path / "model"), "--max-rows", "50"]
+    asked = ["audit", str(tmp_path / "new.csv"), "-s", "age", "--model", str(tmp_path / "model"), "--max-rows", "100"]
     result = run(app, [*asked, "--json"])
     assert result.exit_code == 0, result.output
     gap = float(gdp(expected, age, resamples=0))
