@@ -20,10 +20,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def report(path: Path, width: int = 900, height: int = 1150) -> None:
-    """Run the credit example and take a picture of the first page of its second report."""
+    """Run the credit example and take a picture of the first page of its report."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "credit.py", folder], cwd=ROOT / "examples", check=True)
-        page, picture = Path(folder, "credit-after.html"), Path(folder, "page.png")
+        page, picture = Path(folder, "credit.html"), Path(folder, "page.png")
         command = [find_browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
         more = [f"--window-size={width},{height}", f"--user-data-dir={folder}/browser", f"--screenshot={picture}"]
         subprocess.run([*command, *more, page.as_uri()], check=True, capture_output=True, timeout=120)

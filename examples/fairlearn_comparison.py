@@ -1,4 +1,4 @@
-"""GDP beside fairlearn's own metrics: models of several weights in one of fairlearn's pictures.
+"""GDP beside fairlearn's own metrics: decisions under several limits in one of fairlearn's pictures.
 
 python examples/fairlearn_comparison.py
 """
@@ -10,19 +10,17 @@ from applicants import applicants
 from fairlearn.metrics import MetricFrame, plot_model_comparison, selection_rate
 from sklearn.metrics import accuracy_score
 
-from frhsic import FRHSICClassifier
-from frhsic.estimators import fit_path
+from frhsic import ParityClassifier
 from frhsic.parity import gdp_difference
 
-WEIGHTS = (0.0, 1.0, 10.0, 100.0)
+LIMITS = (None, "50%", "25%", 0)
 
 
-def main(n: int = 2000, epochs: int = 60, picture: str | None = "comparison.png") -> pd.DataFrame:
+def main(n: int = 2000, picture: str | None = "comparison.png") -> pd.DataFrame:
     table, hired, age = applicants(n)
     new_table, new_hired, new_age = applicants(n, seed=1)
-    model = FRHSICClassifier(epochs=epochs, random_state=0)
-    models = fit_path(model, table, hired, weights=WEIGHTS, sensitive_features=age)
-    decisions = {f"weight {m.penalty_weight:g}": m.predict(new_table) for m in models}
+    model = ParityClassifier(aim="decision", n_jobs=1, random_state=0).fit(table, hired, sensitive_features=age)
+    decisions = {f"limit {limit}": model.at(limit).predict(new_table) for limit in LIMITS}  # nothing is fitted again
 
     axes = plot_model_comparison(
         y_preds=decisions,

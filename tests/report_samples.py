@@ -19,6 +19,7 @@ from frhsic.auditing.results import (
     SparseRegion,
     Subject,
 )
+from frhsic.estimators import Gap
 from frhsic.intervals import Interval
 from frhsic.report import Report, TradeOff, TradeOffPoint
 
@@ -146,30 +147,37 @@ def audit(*names: str, strength: float = 1.0, title: str = "Adult: income score 
     )
 
 
-def tradeoff(name: str = "age") -> TradeOff:
-    weights = [0.0, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0]
-    points = []
-    for i, weight in enumerate(weights):
-        strength = 1 / (1 + 0.55 * i**1.35)
-        points.append(
-            TradeOffPoint(
-                weight=weight,
-                performance=0.852 - 0.0009 * i**2,
-                gdp=0.0912 * strength,
-                hsic=0.00412 * strength**2,
-                chosen=weight == 3.0,
-                label="no penalty" if weight == 0 else "",
-                curve=curve(strength),
-            )
-        )
-    return TradeOff(name, "Accuracy", True, tuple(points), "The chosen one keeps 97 % of the accuracy.", floor=0.83)
+def tradeoff(*names: str) -> TradeOff:
+    """Ten trade-offs; the sixth is chosen by a limit of a fifth of the gap."""
+    names = names or ("age",)
+
+    def point(i: float, chosen: bool = False) -> TradeOffPoint:
+        gap = 0.0912 / (1 + 0.55 * i**1.35)
+        return TradeOffPoint(0.31 + 0.002 * i**1.5, (Gap(gap, 0.8 * gap, 1.3 * gap),) * len(names), chosen)
+
+    points = tuple(point(i, i == 5) for i in range(10))
+    limit = 0.2 * points[0].gaps[0].value
+    return TradeOff(
+        aim="score",
+        condition=None,
+        measure="log_loss",
+        attributes=names,
+        worst=0,
+        asked="20%",
+        limits=(limit,) * len(names),
+        met=True,
+        points=points,
+        before=point(0.2),
+        after=point(4.5),
+        constant=0.55,
+    )
 
 
 def full() -> Report:
     return Report(
         audit("age", "hours per week", strength=0.2),
         before=audit("age", "hours per week"),
-        tradeoff=tradeoff(),
+        tradeoff=tradeoff("age", "hours per week"),
         summary="Giving up 2.2 points of accuracy takes four fifths of the dependence on age out of the score.",
     )
 
@@ -211,6 +219,6 @@ def hostile() -> Report:
             settings={first: second},
         ),
         before=base,
-        tradeoff=replace(tradeoff(third), performance_name=first, reason=second),
+        tradeoff=replace(tradeoff(third), asked=second),
         summary=template,
     )

@@ -167,7 +167,7 @@ def test_a_limit_is_judged_by_persons(tmp_path):
     """With 360 rows a small gap is shown to be above its limit. With 60 persons it cannot be told."""
     path = tmp_path / "panel.csv"
     panel(2, strength=0.3).to_csv(path, index=False)
-    asked = ["audit", str(path), "-s", "age", "--score", "p", *QUICK, "--limit", "gdp=0.03"]
+    asked = ["audit", str(path), "-s", "age", "--score", "p", *QUICK, "--require", "gdp=0.03"]
     rows, groups = run(app, asked), run(app, [*asked, "--groups", "person"])
     assert (rows.exit_code, groups.exit_code) == (1, 1)
     assert "limit not kept: gdp of age" in rows.stderr

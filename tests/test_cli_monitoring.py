@@ -34,7 +34,7 @@ def asked(table: str, *more: str):
 @pytest.fixture(scope="module")
 def may(tmp_path_factory):
     folder = tmp_path_factory.mktemp("months")
-    result = asked(month(folder, "may.csv", 0.2, 1), "--limit", "gdp=0.2", "--people", "applicants")
+    result = asked(month(folder, "may.csv", 0.2, 1), "--require", "gdp=0.2", "--people", "applicants")
     assert result.exit_code == 0, result.output
     (folder / "may.json").write_text(result.stdout)
     return folder
@@ -59,7 +59,7 @@ def test_exit_codes_say_whether_the_gap_has_grown_and_the_limit_is_kept(may):
     assert Audit.from_json(same.stdout).drift[0].verdict == "no change seen"
     page = may / "july.html"
     worse = asked(
-        month(may, "july.csv", 0.9, 3), "--against", str(may / "may.json"), "--limit", "gdp=10%", "-o", str(page)
+        month(may, "july.csv", 0.9, 3), "--against", str(may / "may.json"), "--require", "gdp=10%", "-o", str(page)
     )
     assert worse.exit_code == 1
     assert "gap grown: gdp of age went from" in worse.stderr
@@ -73,7 +73,7 @@ def test_exit_codes_say_whether_the_gap_has_grown_and_the_limit_is_kept(may):
 
 def test_a_limit_inside_the_interval_cannot_be_told_and_does_not_pass(may):
     number = Audit.from_json((may / "may.json").read_text())["age"].all_rows["gdp"]
-    result = asked(str(may / "may.csv"), "--limit", f"gdp={number.value}")
+    result = asked(str(may / "may.csv"), "--require", f"gdp={number.value}")
     assert result.exit_code == 1
     assert "limit cannot be told: gdp of age" in result.stderr
 
@@ -82,8 +82,8 @@ def test_a_limit_inside_the_interval_cannot_be_told_and_does_not_pass(may):
     ("more", "message"),
     [
         (["--against", "nowhere.json"], "nowhere.json"),
-        (["--limit", "gpd=0.1"], "Did you mean 'gdp'"),
-        (["--limit", "gdp"], "pass NAME=NUMBER"),
+        (["--require", "gpd=0.1"], "Did you mean 'gdp'"),
+        (["--require", "gdp"], "pass NAME=NUMBER"),
     ],
 )
 def test_what_cannot_be_read_is_refused_before_the_work(may, more: list[str], message: str):
@@ -106,12 +106,11 @@ def test_a_pdf_without_a_browser_is_refused_before_the_work(may, monkeypatch):
     assert "on Debian: apt-get install chromium" in result.stderr
 
 
-@pytest.mark.usefixtures("few_epochs")
 def test_a_training_states_its_limit_and_names_its_model_by_a_fingerprint(may):
     model, page = may / "m.frhsic", may / "trained.html"
-    line = ["train", str(may / "may.csv"), "-t", "late", "-s", "age", "-w", "1"]
-    line += ["--max-rows", "100", "--device", "cpu", "--json", "-o", str(model), "-r", str(page)]
-    result = CliRunner().invoke(app, [*line, "--limit", "gdp=0.9", "--decision", "whether a loan is granted"])
+    line = ["train", str(may / "may.csv"), "-t", "late", "-s", "age"]
+    line += ["--max-rows", "100", "--json", "-o", str(model), "-r", str(page)]
+    result = CliRunner().invoke(app, [*line, "--require", "gdp=0.9", "--decision", "whether a loan is granted"])
     assert result.exit_code == 0, result.output
     found = Audit.from_dict(json.loads(result.stdout)["report"]["audit"])
     assert found.limits[0].verdict == "kept"
@@ -119,4 +118,4 @@ def test_a_training_states_its_limit_and_names_its_model_by_a_fingerprint(may):
     text = page.read_text(encoding="utf-8")
     assert found.context.model_sha256 in text
     assert "whether a loan is granted" in text
-    assert CliRunner().invoke(app, [*line, "--limit", "gdp=0.000001"]).exit_code == 1
+    assert CliRunner().invoke(app, [*line, "--require", "gdp=0.000001"]).exit_code == 1

@@ -14,8 +14,10 @@ from typer.testing import CliRunner
 
 from estimator_samples import QUICK, people
 from frhsic import load, save
+from frhsic.auditing import Audit
 from frhsic.cli import app
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityClassifier, ParityEncoder
+from frhsic.parity import gdp
 from frhsic.tables import files
 
 run = CliRunner().invoke
@@ -166,3 +168,22 @@ def test_a_closed_form_is_served_with_its_labels_and_its_threshold(name, tmp_pat
     X.head(9).to_csv(tmp_path / "new.csv", index=False)
     result = run(app, ["predict", str(tmp_path / "model"), str(tmp_path / "new.csv"), "-o", str(tmp_path / "scores")])
     assert result.exit_code == (2 if needed else 0)
+
+
+def test_a_frozen_lightgbm_with_categories_is_served_and_audited(tmp_path):
+    X, paid, age = people()
+    X = X[["hours", "job"]].assign(job=X["job"].astype("category"))
+    mine = lightgbm.LGBMClassifier(n_estimators=5, n_jobs=1, verbosity=-1).fit(X[:100], paid[:100])
+    model = ParityClassifier(FrozenEstimator(mine), limit=None, n_jobs=1, cv=2, random_state=0)
+    model.fit(X[100:], paid[100:], sensitive_features=age[100:])
+    save(model, tmp_path / "model")
+    X.assign(age=age).to_csv(tmp_path / "new.csv", index=False)
+    out, expected = tmp_path / "scores.csv", model.predict_proba(X)[:, 1]
+    result = run(app, ["predict", str(tmp_path / "model"), str(tmp_path / "new.csv"), "-o", str(out)])
+    assert (result.exit_code, result.stderr) == (0, "")
+    np.testing.assert_allclose(pd.read_csv(out)["score"], expected, rtol=1e-9)
+    asked = ["audit", str(tmp_path / "new.csv"), "-s", "age", "--model", str(tmp_path / "model"), "--max-rows", "100"]
+    result = run(app, [*asked, "--json"])
+    assert result.exit_code == 0, result.output
+    gap = float(gdp(expected, age, resamples=0))
+    assert Audit.from_json(result.stdout)["age"].all_rows["gdp"].value == pytest.approx(gap, rel=1e-9)

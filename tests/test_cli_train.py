@@ -5,27 +5,29 @@ import json
 import re
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import typer
 from rich.console import Console
+from sklearn.metrics import log_loss, roc_auc_score
 from typer.testing import CliRunner
 
 import frhsic
 from frhsic.auditing import Audit, Settings
-from frhsic.cli import _terminal, _training, app
+from frhsic.cli import _options, _terminal, app
 from frhsic.cli import demo as demo_module
+from frhsic.cli import train as training
 from frhsic.datasets import DatasetUnavailableError
-from frhsic.estimators import PENALTY_NAMES, FRHSICClassifier, FRHSICRegressor, fit_path
-from frhsic.parity import gdp
+from frhsic.estimators import ParityClassifier, ParityRegressor
+from frhsic.formatting import figure
+from frhsic.parity import gdp, rank_gap
 from frhsic.report import Report, trained_report
-from frhsic.selection import PerformanceRule, TargetRule, select_weight
+from frhsic.report.quality import tradeoff_rows
 from frhsic.tables import ColumnRoles, TrainingTable, files, read_training_table
 
-pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 run = CliRunner().invoke
 QUICK = Settings(resamples=20, shuffles=1, max_rows=100, probe_rows=100)
@@ -55,7 +57,7 @@ def frame(n=300, seed=0):
 
 
 FEATURES = ["--features", "skill", "--features", "rank", "--features", "job"]
-FAST = ["--max-rows", "100", "--device", "cpu"]
+FAST = ["--max-rows", "100"]
 
 
 @pytest.fixture(scope="module")
@@ -77,98 +79,65 @@ def prepared(path, target="approved", sensitive=("age",), **options):
 
 @pytest.fixture(scope="module")
 def trained(folder):
-    """One training with a limit that it cannot keep; several tests read what it wrote."""
-    model, page = folder / "model.safetensors", folder / "report.html"
-    asked = [
-        "train",
-        str(folder / "people.csv"),
-        "-t",
-        "approved",
-        "-s",
-        "age",
-        *FEATURES,
-        *FAST,
-        "--penalty-weight",
-        "5",
-    ]
-    result = run(app, [*asked, "-o", str(model), "-r", str(page), "--json", "--fail-above", "quantile_gap=0"])
+    """One training whose audit cannot show what it must; several tests read what it wrote."""
+    model, page = folder / "model.frhsic", folder / "report.html"
+    asked = ["train", str(folder / "people.csv"), "-t", "approved", "-s", "age", *FEATURES, *FAST]
+    result = run(app, [*asked, "-o", str(model), "-r", str(page), "--json", "--require", "gdp=0.0001"])
     assert result.exit_code == 1, result.output
     return json.loads(result.stdout), model, page, result.stderr
 
 
 def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained):
     said, path, _, _ = trained
-    (X, y, s), (X_test, y_test, s_test) = prepared(folder / "people.csv").split([0.2], 0)
-    start = FRHSICClassifier(epochs=3, device="cpu", random_state=0)
-    expected = fit_path(start, X, y, weights=[0.0, 5.0], sensitive_features=s)
+    (X, y, s), (X_test, _, s_test) = prepared(folder / "people.csv").split([0.2], 0)
+    expected = ParityClassifier(limit="50%", random_state=0, n_jobs=1).fit(X, y, sensitive_features=s)
     written = frhsic.load(path)
-    assert written.penalty_weight == said["weight"] == 5.0
-    assert np.array_equal(written.predict_proba(X_test), expected[1].predict_proba(X_test))
+    np.testing.assert_allclose(written.predict_proba(X_test), expected.predict_proba(X_test), rtol=1e-12)
     report = Report.from_dict(said["report"])
-    for model, found in zip(expected, (report.before, report.audit)):
+    for model, found in ((expected.at(None), report.before), (expected, report.audit)):
         gap = gdp(model.predict_proba(X_test)[:, 1], s_test["age"], resamples=0).value
-        assert found["age"].all_rows["gdp"].value == pytest.approx(gap, rel=1e-12)
+        assert found["age"].all_rows["gdp"].value == pytest.approx(gap, rel=1e-9)
         assert (found.subject.target_name, found.rows.used) == ("[approved = yes]", 60)
-    accuracies = [point.performance for point in report.tradeoff.points]
-    assert accuracies == [pytest.approx(model.score(X_test, y_test), abs=1e-12) for model in expected]
+    assert said["met"] is expected.choice_.met
 
 
-def test_each_point_holds_the_numbers_of_the_audit_of_its_model(trained):
-    report = Report.from_dict(trained[0]["report"])
-    for point, found in zip(report.tradeoff.points, (report.before, report.audit)):
-        everyone = found["age"].all_rows
-        assert point.gdp == everyone["gdp"].value
-        assert point.hsic == pytest.approx(everyone["hsic"].value, rel=1e-9)
-        assert point.curve == everyone.curve
-        assert (point.gdp_interval.low, point.gdp_interval.high) == (
-            everyone["gdp"].interval.low,
-            everyone["gdp"].interval.high,
-        )
-        assert point.performance_interval.low <= point.performance <= point.performance_interval.high
-    assert [point.chosen for point in report.tradeoff.points] == [False, True]
-
-
-def test_the_page_holds_the_report_of_the_json_and_the_limit_is_told(trained):
+def test_the_page_holds_the_report_of_the_json_and_what_is_not_shown_is_told(trained):
     said, _, page, stderr = trained
     text = re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL).group(1)
     assert json.loads(text) == said["report"]
     assert said["files"] == {"model": str(trained[1]), "report": str(page)}
-    assert stderr.startswith("above the limit: quantile_gap of age is ")
+    assert re.match(r"limit (not kept|cannot be told): gdp of age is ", stderr)
 
 
-def test_the_written_model_is_audited_on_the_table_it_came_from(folder, trained):
+def test_the_written_model_is_audited_on_the_table_it_came_from(folder, trained, tmp_path):
     asked = ["audit", str(folder / "people.csv"), "-s", "age", "--model", str(trained[1]), "--max-rows", "100"]
-    result = run(app, [*asked, "--json"])
+    result = run(app, [*asked, "--json", "-o", str(tmp_path / "r.html")])
     assert result.exit_code == 0, result.output
     model, data = frhsic.load(trained[1]), frame()
     expected = gdp(model.predict_proba(data[["skill", "rank", "job"]])[:, 1], data["age"], resamples=0)
-    assert Audit.from_json(result.stdout)["age"].all_rows["gdp"].value == pytest.approx(expected.value, rel=1e-5)
+    assert Audit.from_json(result.stdout)["age"].all_rows["gdp"].value == pytest.approx(expected.value, rel=1e-9)
+    assert "Columns that carry age into the score" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
-def test_the_choice_among_weights_is_that_of_select_weight_on_the_validation_rows(folder, tmp_path, capsys):
-    data, start = prepared(folder / "people.parquet"), FRHSICClassifier(device="cpu", random_state=0)
-    parts = {"validation": 0.2, "held_out": 0.2, "settings": QUICK}
-    result = _training.select(data, start, [2.0, 20.0], TargetRule(1e-6), **parts)
-    (X, y, s), check, (X_test, y_test, _) = data.split([0.2, 0.2], 0)
-    with warnings.catch_warnings(action="ignore", category=UserWarning):
-        chosen = select_weight(
-            start, X, y, sensitive_features=s, rule=TargetRule(1e-6), weights=[2, 20], validation=check
-        )
-    assert result.model.penalty_weight == chosen.weight
-    assert [c.gdp_upper for c in result.selection.candidates] == [c.gdp_upper for c in chosen.candidates]
-    for point, model in zip(result.report.tradeoff.points, chosen.models):
-        assert point.performance == pytest.approx(model.score(X_test, y_test), abs=1e-12)
-    with pytest.raises(typer.Exit) as ended:
-        _training.finish(result, {"report": tmp_path / "report.html"}, as_json=True, limits={})
-    assert ended.value.exit_code == 1
-    assert "not met: no weight keeps GDP at 1 × 10⁻⁶" in capsys.readouterr().err
-
-
-def test_a_choice_of_no_penalty_is_noted(folder):
-    data, start = prepared(folder / "people.parquet"), FRHSICClassifier("none", device="cpu", random_state=0)
-    parts = {"validation": 0.2, "held_out": 0.2, "settings": QUICK}
-    result = _training.select(data, start, [1.0], PerformanceRule(0.01), **parts)
-    assert any(note.startswith("No penalty was chosen: no penalised model has less GDP") for note in result.notes)
+def test_labels_are_those_of_the_table_and_of_the_threshold(folder, tmp_path):
+    """A rare outcome under a limit on decisions: the threshold is the base rate, and is stored."""
+    data = frame()
+    data = data.assign(default=np.where(data["wage"] > data["wage"].quantile(0.88), "yes", "no"))
+    data.to_csv(tmp_path / "rare.csv", index=False)
+    model, out = tmp_path / "model", tmp_path / "scores.csv"
+    asked = ["train", str(tmp_path / "rare.csv"), "-t", "default", "-s", "age", *FEATURES, *FAST]
+    asked += ["--aim", "decision", "--uses-sensitive", "--limit", "none", "--json", "-o", str(model)]
+    result = run(app, asked)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["report"]["tradeoff"]["measure"] == "balanced_accuracy"
+    result = run(app, ["predict", str(model), str(tmp_path / "rare.csv"), "-o", str(out)])
+    assert result.exit_code == 0, result.output
+    written, fitted = pd.read_csv(out), frhsic.load(model)
+    assert 0.05 < fitted.threshold_ < 0.2
+    assert set(written["predicted"]) == {"yes", "no"}
+    assert np.array_equal(written["predicted"] == "yes", written["score"] > fitted.threshold_)
+    X, s = data[["skill", "rank", "job"]], data[["age"]]
+    assert written["predicted"].tolist() == fitted.predict(X, sensitive_features=s).tolist()
 
 
 def data_of(n=300, **changes):
@@ -184,94 +153,97 @@ def data_of(n=300, **changes):
     return TrainingTable(**(values | changes))
 
 
-def test_test_rows_have_no_part_in_training_or_choice(monkeypatch):
-    """With other targets and features on the test rows, models and choice are the same, bit for bit."""
-    seen = []
+def fit(data, **recipe):
+    return training.fitted(data, training.Recipe(**recipe), 0.3, QUICK, None, _options.Stated())
 
-    def note(models, chosen, X, y, **options):
-        seen.append((models, chosen, y))
-        return Report(Audit("t", "score", "f", None, (), ()))
 
-    monkeypatch.setattr("frhsic.report.trained_report", note)
-    rows = np.random.default_rng([0, 0]).permutation(300)[-60:]
-    plain = data_of()
-    X, y = plain.X.copy(), plain.y.copy()
-    X.iloc[rows] = 99.0
+def test_test_rows_have_no_part_in_the_fit():
+    """With other targets and features on the test rows, the model is the same, bit for bit."""
+    data = data_of()
+    rows = data.split_rows([0.3], 0)[1]
+    X, y = data.X.copy(), data.y.copy()
+    X.loc[rows] = -X.loc[rows]
     y[rows] = 1 - y[rows]
-    for data in (plain, data_of(X=X, y=y)):
-        model = FRHSICClassifier(device="cpu", random_state=0)
-        _training.select(data, model, [1.0], PerformanceRule(), validation=0.2, held_out=0.2, settings=QUICK)
-    assert np.array_equal(seen[0][2], 1 - seen[1][2])
-    assert seen[0][1] == seen[1][1]
-    for one, other in zip(seen[0][0], seen[1][0]):
-        assert np.array_equal(one.predict_proba(plain.X), other.predict_proba(plain.X))
+    models = [fit(one, limit=["25%"]).model for one in (data, data_of(X=X, y=y))]
+    assert np.array_equal(models[0].predict_proba(data.X), models[1].predict_proba(data.X))
+    assert models[0].choice_.position == models[1].choice_.position
 
 
-def test_a_split_deals_every_row_to_one_part():
-    data = data_of(X=pd.DataFrame({"row": np.arange(300)}))
-    parts = data.split([0.2, 0.1], 3)
-    assert [len(y) for _, y, _ in parts] == [210, 60, 30]
-    assert sorted(np.concatenate([X["row"] for X, _, _ in parts])) == list(range(300))
-    for X, y, s in parts:
-        assert np.array_equal(y, data.y[X["row"]])
-        assert np.array_equal(s["age"], data.s["age"].iloc[X["row"]])
-    again, other = data.split([0.2, 0.1], 3), data.split([0.2, 0.1], 4)
-    assert parts[0][0].equals(again[0][0])
-    assert not parts[0][0].equals(other[0][0])
+def test_groups_are_on_one_side_and_count_as_one():
+    groups = np.repeat(np.arange(60), 5)
+    data = data_of(groups=groups)
+    result = fit(data)
+    train, test = data.split_rows([0.3], 0)
+    assert not set(groups[train]) & set(groups[test])
+    scores = result.model.predict_proba(data.X.iloc[test])[:, 1]
+    expected = gdp(scores, data.s["age"].iloc[test], clusters=groups[test], resamples=20, random_state=0)
+    found = result.report.audit["age"].all_rows["gdp"]
+    assert found.standard_error == pytest.approx(expected.standard_error)
 
 
-def test_two_attributes_show_the_one_that_matters_more_and_name_the_other():
-    data = frame(200)
-    s = data[["hours", "age"]]
-    start = FRHSICRegressor(epochs=30, device="cpu", random_state=0)
-    models = fit_path(start, data[["skill", "rank"]], data["wage"], weights=[0, 1], sensitive_features=s)
-    arguments = (data[["skill", "rank"]], data["wage"])
-    report = trained_report(models, 1, *arguments, sensitive_features=s, settings=QUICK)
-    assert report.tradeoff.attribute == "age"
-    assert re.fullmatch(r"no penalty; GDP of hours [\d.]+", report.tradeoff.points[0].label)
-    assert (report.tradeoff.performance_name, report.tradeoff.higher_is_better) == ("Mean squared error", False)
-    error = np.mean((models[1].predict(arguments[0]) - data["wage"]) ** 2)
-    assert report.tradeoff.points[1].performance == pytest.approx(error, rel=1e-12)
-    assert "along hours (GDP)" in report.summary
-    assert "along age (GDP)" in report.summary
+YARDSTICKS = {
+    "score": lambda y, f: log_loss(y, np.clip(f, 1e-12, 1 - 1e-12)),
+    "rank": roc_auc_score,
+    "decision": lambda y, f: np.mean(y == f),
+}
+
+
+@pytest.mark.parametrize("aim", YARDSTICKS)
+def test_a_report_measures_what_the_aim_limits(aim):
+    data, other = frame(300), frame(200, seed=1)
+    X, y, s = data[["skill", "rank"]], data["repaid"], data["age"]
+    model = ParityClassifier(aim=aim, limit="60%", random_state=0, n_jobs=1).fit(X, y, sensitive_features=s)
+    X, y, s = other[["skill", "rank"]], other["repaid"], other["age"]
+    report = trained_report(model, X, y, sensitive_features=s, settings=QUICK)
+    for one, point in ((model.at(None), report.tradeoff.before), (model, report.tradeoff.after)):
+        f = one.predict(X) if aim == "decision" else one.predict_proba(X)[:, 1]
+        gap = (rank_gap if aim == "rank" else gdp)(f.astype(float), s, resamples=0)
+        assert point.gaps[0].value == pytest.approx(float(gap), rel=1e-9)
+        assert point.performance == pytest.approx(YARDSTICKS[aim](y, f), rel=1e-9)
+    chosen = next(point for point in report.tradeoff.points if point.chosen)
+    assert chosen.gaps[0] == model.choice_.gaps["age"]
+    assert report.tradeoff.limits[0] == pytest.approx(0.6 * model.choice_.unconstrained["age"].value)
+    values = [point.performance for point in report.tradeoff.points]
+    assert min(values) <= chosen.performance <= max(values)
+    assert {driver.column for driver in report.drivers[0].columns} == {"skill", "rank"}
+
+
+def test_a_report_of_a_condition_looks_at_its_rows():
+    data = frame(400)
+    X, y, s = data[["skill", "rank"]], data["repaid"], data["age"]
+    model = model = ParityClassifier(condition="both", limit=0, cv=2, random_state=0, n_jobs=1)
+    model.fit(X[:300], y[:300], sensitive_features=s[:300])
+    X, y, s = X[300:], y[300:], s[300:]
+    report = trained_report(model, X, y, sensitive_features=s, settings=QUICK)
+    f = model.predict_proba(X)[:, 1]
+    gaps = [float(gdp(f[y == c], s[y == c], resamples=0)) for c in (0, 1)]
+    assert any(report.tradeoff.after.gaps[0].value == pytest.approx(gap) for gap in gaps)
+    assert "among rows of the same outcome" in report.summary
+
+
+def test_a_report_of_numbers_with_two_attributes_leaves_rows_without_one_out():
+    data = frame(400)
+    X, y, s = data[["skill", "rank"]], data["wage"], data[["age", "hours"]]
+    model = ParityRegressor(limit={"age": "50%"}, random_state=0, n_jobs=1)
+    model.fit(X[:300], y[:300], sensitive_features=s[:300])
+    some = s[300:].copy()
+    some.iloc[:7, 1] = np.nan
+    report = trained_report(model, X[300:], y[300:], sensitive_features=some, settings=QUICK)
+    assert report.audit.rows.used == 93
+    assert "7 of 100 rows lack age or hours and are left out." in report.audit.remarks
+    error = np.mean((model.predict(X[307:]) - y[307:]) ** 2)
+    assert report.tradeoff.after.performance == pytest.approx(error, rel=1e-9)
+    assert report.tradeoff.limits[1] is None
+    assert report.tradeoff.asked == "50% and none"
     assert report.audit.subject.score_name == "predicted wage"
 
 
-def test_the_summary_says_so_when_a_penalty_does_not_help():
-    data = frame(200)
-    models = fit_path(
-        FRHSICRegressor(epochs=20, device="cpu", random_state=0),
-        data[["skill"]],
-        data["wage"],
-        weights=[0, 100],
-        sensitive_features=data["age"],
-    )
-    models[0].penalty_weight, models[1].penalty_weight = 100.0, 0.0  # as if the penalty had raised the gap
-    report = trained_report(models, 0, data[["skill"]], data["wage"], sensitive_features=data["age"], settings=QUICK)
-    assert "λ = 100 does not lower the gap" in report.summary
-    alone = trained_report(models, 1, data[["skill"]], data["wage"], sensitive_features=data["age"], settings=QUICK)
-    assert "the model without a penalty leaves a gap" in alone.summary
-    assert alone.before is None
-
-
-def test_the_summary_says_whether_chance_could_explain_a_lower_gap():
-    data = frame(300)
-    X, y, age = data[["skill", "rank"]], data["wage"], data["age"]
-    model = FRHSICRegressor(epochs=20, device="cpu", random_state=0)
-    free, alike, strong = fit_path(model, X, y, weights=[0, 1e-6, 300], sensitive_features=age)
-    wide, narrow = sorted((free, alike), key=lambda one: -float(gdp(one.predict(X), age, resamples=0)))
-    for before, after, doubt in ((wide, narrow, True), (wide, strong, False)):
-        before.penalty_weight, after.penalty_weight = 0.0, 10.0
-        report = trained_report([before, after], 1, X, y, sensitive_features=age, settings=QUICK)
-        assert "λ = 10 lowers the gap" in report.summary
-        assert ("a change that chance alone could explain" in report.summary) is doubt
-
-
 def test_more_than_two_classes_are_refused_by_a_report():
-    data = frame(60)
-    model = FRHSICClassifier(epochs=1, penalty_weight=0, device="cpu", random_state=0).fit(data[["skill"]], data["job"])
+    data = frame(120)
+    model = ParityClassifier(limit=None, random_state=0, n_jobs=1, cv=2)
+    model.fit(data[["skill"]], data["job"], sensitive_features=data["age"])
     with pytest.raises(ValueError, match="3 classes apart"):
-        trained_report([model], 0, data[["skill"]], data["job"], sensitive_features=data["age"])
+        trained_report(model, data[["skill"]], data["job"], sensitive_features=data["age"])
 
 
 BAD = [
@@ -295,9 +267,15 @@ BAD = [
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--decimal", ","], "cannot separate its fields"),
     (["few.csv", "-t", "approved", "-s", "age", *FEATURES], "has 60 rows with a target"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--test-share", "1.5"], "pass shares above 0"),
-    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--penalty", "hsci"], "penalty='hsci' is not known"),
-    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--device", "gpu"], "device"),
-    (["people.csv", "-t", "approved", "-s", "age", "--fail-above", "gpd=1"], "Did you mean 'gdp'?"),
+    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--aim", "scores"], "pass 'score', 'rank' or 'decision'"),
+    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--limit", "half"], "pass a number such as 0.02"),
+    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--limit", "150%"], "limit is '150%'"),
+    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--limit", "agee=0.1"], "Did you mean 'age'?"),
+    (
+        ["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--limit", "0.1", "--limit", "0.2"],
+        "name the attribute",
+    ),
+    (["people.csv", "-t", "approved", "-s", "age", "--require", "gpd=1"], "Did you mean 'gdp'?"),
     (["empty.csv", "-t", "approved", "-s", "age"], "not even a header"),
     (["header.csv", "-t", "approved", "-s", "age"], "a header and no rows"),
     (["peopel.csv", "-t", "approved", "-s", "age"], "Did you mean 'people.csv'?"),
@@ -308,7 +286,7 @@ BAD = [
 def test_bad_input_exits_with_2_and_one_message(folder, monkeypatch, tmp_path, arguments, message):
     monkeypatch.chdir(folder)
     before = sorted(folder.iterdir())
-    result = run(app, ["train", *arguments, "--out", str(tmp_path / "model.safetensors"), "--json"])
+    result = run(app, ["train", *arguments, "--out", str(tmp_path / "model.frhsic"), "--json"])
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.startswith("frhsic train: ")
@@ -321,7 +299,6 @@ def test_bad_input_exits_with_2_and_one_message(folder, monkeypatch, tmp_path, a
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "--penalty-weight", "-1"], "--penalty-weight is -1"),
         (["train", "--out", "nowhere/model"], "the folder 'nowhere' of the model is not there"),
         (["train", "--out", "people.csv"], "would overwrite the table"),
         (["train", "--out", "same.html", "--report", "same.html"], "would be the same file"),
@@ -335,7 +312,7 @@ def test_bad_input_exits_with_2_and_one_message(folder, monkeypatch, tmp_path, a
 )
 def test_options_that_cannot_be_are_refused_before_anything_is_trained(folder, monkeypatch, arguments, message):
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("frhsic.training.loop.Plan.of", lambda *a, **k: pytest.fail("training began"))
+    monkeypatch.setattr("frhsic.estimators.parity.fit_with_weights", lambda *a: pytest.fail("training began"))
     command, *rest = arguments
     table = [] if command == "demo" else ["people.csv", "-t", "approved", "-s", "age", *FEATURES]
     result = run(app, [command, *table, *rest])
@@ -353,12 +330,6 @@ def test_a_mark_for_missing_makes_a_column_of_numbers_no_text(tmp_path):
     assert got.X["job"].tolist() == ["none"] * 21 + ["cook"]
     assert (len(got.y), got.dropped, got.binary) == (22, 0, True)
     assert got.y.dtype == np.int64
-    X, y, s = got.X[:21], got.y[:21], got.s[:21]
-    model = FRHSICClassifier(epochs=1, device="cpu", random_state=0).fit(X, y, sensitive_features=s)
-    frhsic.save(model, tmp_path / "model")
-    result = run(app, ["audit", str(path), "-s", "age", "--model", str(tmp_path / "model"), "--json"])
-    assert result.exit_code == 0, result.output
-    assert Audit.from_json(result.stdout).rows.dropped == 1
 
 
 @pytest.mark.parametrize(
@@ -390,12 +361,10 @@ def test_of_a_long_table_a_sample_is_trained_on_and_the_report_says_so(tmp_path,
 
 
 def test_an_interrupted_training_writes_nothing_and_exits_with_130(folder, monkeypatch, tmp_path):
-    from frhsic.training.progress import EpochLog
-
-    def interrupt(self, pace):
+    def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(EpochLog, "report", interrupt)
+    monkeypatch.setattr("frhsic.estimators.parity.fit_with_weights", interrupt)
     asked = ["train", str(folder / "people.csv"), "-t", "approved", "-s", "age", *FEATURES, *FAST]
     result = run(app, [*asked, "-o", str(tmp_path / "model"), "-r", str(tmp_path / "report.html")])
     assert result.exit_code == 130
@@ -403,52 +372,47 @@ def test_an_interrupted_training_writes_nothing_and_exits_with_130(folder, monke
     assert list(tmp_path.iterdir()) == []
 
 
-def outcome(name="age"):
-    data = frame(200).rename(columns={"age": name})
-    models = fit_path(
-        FRHSICClassifier(epochs=2, device="cpu", random_state=0),
-        data[["skill"]],
-        data["repaid"],
-        weights=[0, 1, 2],
-        sensitive_features=data[[name]],
-    )
-    report = trained_report(
-        models, 2, data[["skill"]], data["repaid"], sensitive_features=data[[name]], reason="why", settings=QUICK
-    )
-    return _training.Trained(tuple(models), 2, report, ("[bold]a note",))
+@pytest.fixture(scope="module")
+def outcome():
+    result = fit(data_of(s=frame()[["age"]].rename(columns={"age": "[red]age"})))
+    return training.Trained(result.model, result.report, ("[bold]a note",))
 
 
-def test_on_a_terminal_it_tells_the_finding_the_tradeoff_and_both_audits(monkeypatch, capsys, tmp_path):
+def test_on_a_terminal_it_tells_the_trade_offs_both_audits_and_the_summary(monkeypatch, capsys, tmp_path, outcome):
     console = Console(force_terminal=True, width=200, color_system=None)
     monkeypatch.setattr(_terminal, "console", lambda: console)
-    found = outcome("[red]age")
-    _training.show(found, {"report": tmp_path / "report.html"})
+    training.show(outcome, {"report": tmp_path / "report.html"}, as_json=False)
     text = capsys.readouterr().out
-    assert " ".join(found.report.summary.split()) in " ".join(text.split())
-    assert "GDP of [red]age" in text
+    assert " ".join(outcome.report.summary.split()) in " ".join(text.split())
+    assert "Gap of mean scores along [red]age" in text
+    for point, kind in tradeoff_rows(outcome.report.tradeoff):
+        assert kind in text
+        assert figure(point.performance) in text
+    assert figure(outcome.report.before["[red]age"].all_rows["probe_linear"].value) in text
     assert "note: [bold]a note" in text
-    assert text.count("λ = 2") >= 2
-    assert text.count("λ = 0") >= 1
     assert f"report: {tmp_path / 'report.html'}" in text
-    numbers = found.report.before["[red]age"].all_rows
-    from frhsic.formatting import figure
 
-    assert figure(numbers["probe_linear"].value) in text
+
+def test_a_limit_that_the_fit_does_not_meet_exits_with_1(outcome, capsys):
+    training.exit_unless_met(outcome)
+    unmet = training.replace(outcome.report, tradeoff=training.replace(outcome.report.tradeoff, met=False))
+    with pytest.raises(typer.Exit) as ended:
+        training.exit_unless_met(training.replace(outcome, report=unmet))
+    assert ended.value.exit_code == 1
+    assert capsys.readouterr().err.startswith("not met: The gap along [red]age goes from")
 
 
 def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error(folder, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:
-        app(["train", str(folder / "people.csv"), "-t", "approved", "-s", "age", *FEATURES, *FAST, "-w", "0"])
+        app(["train", str(folder / "people.csv"), "-t", "approved", "-s", "age", *FEATURES, *FAST, "--limit", "0"])
     stdout, stderr = capfd.readouterr()
     assert ended.value.code == 0
     notes = [line.removeprefix("note: ") for line in stderr.splitlines()]
     page = (tmp_path / "frhsic-report.html").read_text(encoding="utf-8")
     assert "--positive was not given: scores are the probability of 'yes', the last in the alphabet." in notes
     assert all(html.escape(note).replace("&#x27;", "&#39;") in page.replace("\u00a0", " ") for note in notes)
-    assert stdout == "frhsic-model.safetensors\nfrhsic-report.html\n"
-    assert (tmp_path / "frhsic-report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    assert frhsic.load(tmp_path / "frhsic-model.safetensors").verbose is False
+    assert stdout == "frhsic-model.frhsic\nfrhsic-report.html\n"
 
 
 def unavailable(*_):
@@ -457,48 +421,25 @@ def unavailable(*_):
 
 def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(monkeypatch, tmp_path):
     monkeypatch.setattr("frhsic.datasets.load_dataset", unavailable)
-    monkeypatch.setattr(demo_module, "WEIGHTS", (0.0, 10.0))
     out = tmp_path / "report.html"
-    result = run(app, ["demo", "--rows", "600", "--epochs", "20", "--device", "cpu", "--out", str(out)])
+    result = run(app, ["demo", "--rows", "400", "--out", str(out)])
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("On 120 rows that were not trained on, ")
+    assert lines[0].startswith("On 120 rows that had no part in the fit, the limit lowers the gap")
     assert "synthetic task stands in" in lines[1]
-    assert lines[2].startswith("This is a shortened run: 600 of 20,000 rows and few epochs")
+    assert lines[2].startswith("This is a sample of 400 of 20,000 rows")
     assert lines[-1] == f"report: {out}"
     text = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(1)
-    assert any("shortened run" in warning for warning in json.loads(text)["audit"]["remarks"])
+    assert any("This is a sample" in warning for warning in json.loads(text)["audit"]["remarks"])
+    assert not any("sample" in note for note in demo_module._data(20_000, 0).notes)
 
 
-@pytest.mark.parametrize("rows", [None, 20_000])
-def test_a_demo_of_all_rows_and_epochs_is_not_said_to_be_shortened(rows, monkeypatch):
-    monkeypatch.setattr("frhsic.datasets.load_dataset", unavailable)
-    whole = demo_module._data(rows, None, 0)
-    assert len(whole.X) == 20_000
-    assert not any("shortened" in note for note in whole.notes)
-    assert "This is a shortened run: 20,000 of 20,000 rows and few epochs" in demo_module._data(rows, 3, 0).notes[-1]
-
-
-def test_the_demo_on_a_terminal_shows_what_train_shows(monkeypatch, capsys, tmp_path):
-    console = Console(force_terminal=True, width=200, color_system=None)
-    monkeypatch.setattr(_terminal, "console", lambda: console)
-    found, files = outcome("age"), {"report": tmp_path / "report.html"}
-    demo_module._print(found, files)
-    shown = capsys.readouterr().out
-    _training.show(found, files)
-    assert shown == capsys.readouterr().out
-    assert "GDP of age" in shown
-
-
-def test_help_teaches_with_examples_and_names_every_penalty():
+def test_help_teaches_with_examples():
     for command in ("train", "demo"):
         text = run(app, [command, "--help"]).output
         assert "Examples" in text
         assert text.count(f"frhsic {command}") >= 2
-        if command != "demo":
-            assert "Exit codes" in text
-            words = re.sub(r"[│\s]+", " ", text)
-            assert all(re.search(rf"\b{name}\b", words) for name in PENALTY_NAMES)
+        assert "--limit" in text
 
 
 CLOCK = """
@@ -513,9 +454,9 @@ finally:
 
 
 @pytest.mark.slow
-def test_the_demo_takes_less_than_ninety_seconds_of_one_core(tmp_path):
-    """Three minutes on two cores are the promise; it keeps to one core."""
+def test_the_demo_takes_less_than_forty_seconds_of_one_core(tmp_path):
+    """Half a minute on two cores is the promise; a busy machine takes longer."""
     done = subprocess.run([sys.executable, "-c", CLOCK, "demo"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0
-    assert float(done.stderr.splitlines()[-1]) < 90
+    assert float(done.stderr.splitlines()[-1]) < 40
     assert (tmp_path / "frhsic-report.html").stat().st_size < 5e6

@@ -65,8 +65,7 @@ def world(folder: Path) -> dict[str, Any]:
 
     model = frhsic.FRHSICClassifier(penalty_weight=1, epochs=5, random_state=0)
     model.fit(X, y, sensitive_features=age)
-    for name in ("model.safetensors", "frhsic-model.safetensors"):
-        frhsic.save(model, folder / name)
+    frhsic.save(model, folder / "model.safetensors")
     table = X.assign(approved=y, age=age, income=np.exp(age / 20), id=[f"p{i}" for i in range(len(X))])
     table.to_parquet(folder / "loans.parquet")
     scores = score(X_new)
@@ -85,6 +84,7 @@ def world(folder: Path) -> dict[str, Any]:
         "y_test": y_new,
         "age_test": age_new,
         "X_new": X_new,
+        "y_new": y_new,
         "age_new": age_new,
         "scores": score(X),
         "scores_new": scores,

@@ -44,14 +44,14 @@ def test_no_example_is_left_out():
 
 
 def test_a_pipeline_in_a_grid_search():
-    results = main_of("pipeline_grid_search")(n=300, epochs=15)
-    assert results["mean_test_gap"].iloc[2] > results["mean_test_gap"].iloc[0]
+    gaps = main_of("pipeline_grid_search")(n=300)["mean_test_gap"]
+    assert gaps.iloc[0] < gaps.iloc[1] < gaps.iloc[2]
 
 
 def test_a_comparison_in_fairlearn(tmp_path: Path):
     picture = tmp_path / "comparison.png"
-    compared = main_of("fairlearn_comparison")(**SMALL, picture=str(picture))
-    assert compared["gdp"].iloc[-1] < compared["gdp"].iloc[0]
+    compared = main_of("fairlearn_comparison")(n=600, picture=str(picture))
+    assert compared["gdp"].iloc[-1] < 0.7 * compared["gdp"].iloc[0]
     assert picture.stat().st_size > 1000
 
 
@@ -67,23 +67,20 @@ def test_a_loop_of_one_s_own():
 
 
 def test_equal_opportunity():
-    found = main_of("equal_opportunity")(**SMALL).set_index(["penalty on", "weight"])["gdp given y = 1"]
-    assert found["rows with y = 1", 10.0] < 0.7 * found["rows with y = 1", 0.0]
+    gaps = main_of("equal_opportunity")(n=800)["gdp given y = 1"]
+    assert gaps["rows with y = 1", "25%"] < 0.6 * gaps["rows with y = 1", "None"]
 
 
 def test_two_attributes():
-    found = main_of("two_attributes")(**SMALL)
-    assert (found.iloc[1] < 0.8 * found.iloc[0]).all()
+    gaps = main_of("two_attributes")(n=1000)
+    assert (gaps.loc["limit"] < 0.8 * gaps.loc["no limit"]).all()
 
 
-def test_the_credit_story_from_start_to_finish(tmp_path: Path):
+def test_the_gap_of_a_model_in_production_is_halved(tmp_path: Path):
     pytest.importorskip("lightgbm")
-    story = main_of("credit")(n=1500, epochs=10, folder=tmp_path)
-    before, chosen, report = story["before"], story["chosen"], story["report"]
-    assert (before.limits[0].verdict, report.audit.limits[0].verdict) == ("not kept", "kept")
-    assert 0.04 < before.subject.base_rate < 0.08
-    assert chosen.satisfied
+    report = main_of("credit")(n=1500, folder=tmp_path)
+    assert 0.04 < report.audit.subject.base_rate < 0.08
+    assert report.tradeoff.after.gaps[0].value < 0.75 * report.tradeoff.before.gaps[0].value
     assert {one.key: one.value for one in report.audit.quality}["auc"] > 0.7  # no constant
     assert report.drivers[0].columns
-    for name in ("credit-before.html", "credit-after.html"):
-        assert "whether a loan is granted" in (tmp_path / name).read_text(encoding="utf-8")
+    assert "whether a loan is granted" in (tmp_path / "credit.html").read_text(encoding="utf-8")

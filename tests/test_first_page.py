@@ -16,6 +16,7 @@ import pytest
 
 import report_samples as samples
 from frhsic.auditing import AttributeAudit, Audit, Context, Drift, LimitCheck, Quality, Settings, Subject, audit
+from frhsic.estimators import Gap
 from frhsic.formatting import figure, percent, plain, stated
 from frhsic.report import Report, printing, render, write_pdf
 from frhsic.report.first_page import LIMITED, first_page, worst_group
@@ -144,7 +145,10 @@ def numbers_of_the_first_page(report: Report) -> set[str]:
     known |= {f"{rows.used:,}", f"{rows.given:,}", f"{rows.dropped:,}", percent(rows.dropped / rows.given)}
     known |= {str(len(audited.warnings)), "1,000", stated(audited.subject.threshold)}
     known |= {percent(audited.subject.confidence), str(audited.settings["seed"])}
-    known |= {str(len(report.tradeoff.points))} if report.tradeoff is not None else set()
+    if report.tradeoff is not None:
+        gap, limit = report.tradeoff.after.gaps[0], report.tradeoff.limits[0]
+        known |= {figure(x) for x in (gap.value, gap.low, gap.high, limit)} | {"20"}  # the limit was stated as 20%
+        known |= {figure(1000 * x) for x in (gap.value, gap.high, float(f"{limit:.3g}"))}
     written = [*vars(audited.context).values(), audited.source, audited.software]
     return known | set(numbers_in(" ".join(map(str, written))))
 
@@ -228,7 +232,7 @@ def test_a_limit_is_said_to_be_kept_by_its_interval(low: float, high: float, sta
     assert f"with 90 % confidence it lies between {figure(low)} and {figure(high)}" in line
 
 
-def test_what_the_penalty_cost_stands_beside_the_model_without_it_and_a_constant():
+def test_what_the_limit_cost_stands_beside_the_model_without_it_and_a_constant():
     quality = (Quality("accuracy", 0.84, 0.76, True), Quality("auc", 0.9, 0.5, True))
     before = replace(samples.audit(), quality=(Quality("accuracy", 0.86, 0.76, True),))
     known = replace(before, quality=(Quality("auc", 0.93, 0.5, True),))
@@ -238,17 +242,27 @@ def test_what_the_penalty_cost_stands_beside_the_model_without_it_and_a_constant
         (None, "900", "500"),
     ]
     compared = lines_of(replace(report, before=known), "What did it cost?")
-    assert "With the penalty 30 fewer of 1,000 pairs are in the right order." in compared
-    assert lines_of(report, "What did it cost?")[0].startswith("In training, a penalty kept the score from moving with")
-    assert "that had no part in training" in lines_of(report, "Can this be trusted?")[0]
+    assert "With the limit 30 fewer of 1,000 pairs are in the right order." in compared
+    assert lines_of(report, "What did it cost?")[0].startswith("A limit keeps the score from moving with")
+    assert "that had no part in fitting" in lines_of(report, "Can this be trusted?")[0]
 
 
-def test_a_choice_without_a_penalty_is_said_to_be_one():
-    points = samples.tradeoff().points
-    free = replace(samples.tradeoff(), points=tuple(replace(p, chosen=p.weight == 0) for p in points))
-    line = "The chosen model was trained without a penalty: nothing kept it from moving with age."
-    assert line in lines_of(Report(samples.audit("age"), tradeoff=free), "Can this be trusted?")
-    assert line not in lines_of(Report(samples.audit("age"), tradeoff=samples.tradeoff()), "Can this be trusted?")
+@pytest.mark.parametrize("aim", ["score", "rank", "decision"])
+def test_without_a_limit_of_the_audit_that_of_the_fit_is_answered(aim: str):
+    tradeoff, found = replace(samples.tradeoff(), aim=aim), samples.audit("age")
+    limit, title = tradeoff.limits[0], "Is the limit kept?"
+    for share, start in ((0.5, "Yes. "), (1.0, "It cannot be told. "), (2.0, "No. ")):
+        gap = Gap(share * limit, 0.8 * share * limit, 1.2 * share * limit)
+        after = replace(tradeoff.after, gaps=(gap,))
+        lines = lines_of(Report(found, tradeoff=replace(tradeoff, after=after)), title)
+        assert lines[0].startswith(start)
+        assert f"the limit of {figure(limit)}" in lines[0]
+        assert "The limit was stated as 20% of the gap without a limit." in lines
+    least = replace(tradeoff, asked="0", limits=(0.0,))
+    assert lines_of(Report(found, tradeoff=least), title)[0].startswith("The limit of 0 asks for the least gap")
+    free = Report(found, tradeoff=replace(tradeoff, asked="none", limits=(None,)))
+    assert lines_of(free, title)[0].startswith("No limit was stated")
+    assert any(line.startswith("No limit holds here") for line in lines_of(free, "Can this be trusted?"))
 
 
 def test_a_score_no_better_than_a_constant_is_said_to_be_so():

@@ -9,30 +9,28 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 from frhsic.datasets import Dataset
-from frhsic.selection import WEIGHTS
 from real_data import raw_folder, real  # noqa: F401  # a fixture
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 
 
 @pytest.mark.usefixtures("few_trees")
-@pytest.mark.parametrize("weights", [(0.0, 1.0, 10.0), pytest.param(WEIGHTS, marks=pytest.mark.slow)])
 def test_the_quickstart_runs_on_real_data(
     real: Callable[..., Dataset],  # noqa: F811  # pytest passes it
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    weights: tuple[float, ...],
 ):
     real("adult")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("frhsic.selection.select.WEIGHTS", weights)
     if "FRHSIC_DATA" not in os.environ and raw_folder() is not None:
         monkeypatch.setenv("FRHSIC_DATA", str(raw_folder()))
-    failed, tried = doctest.testfile(
-        str(README), module_relative=False, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    )
+    with threadpool_limits(1):
+        failed, tried = doctest.testfile(
+            str(README), module_relative=False, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        )
     assert (failed, tried > 5) == (0, True)
     assert (tmp_path / "model.frhsic").stat().st_size > 10_000
 

@@ -10,9 +10,12 @@ from dataclasses import replace
 import pytest
 
 import report_samples as samples
-from frhsic.report import Report, TradeOff, TradeOffPoint, render, write
+from frhsic.auditing import Quality
+from frhsic.formatting import figure
+from frhsic.report import Report, render, write
 from frhsic.report.page import _compared, unbroken
-from frhsic.sentences import findings, sentence, summary
+from frhsic.report.quality import summary, tradeoff_rows
+from frhsic.sentences import findings, sentence
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -96,14 +99,6 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path):
         write(samples.audit(), tmp_path / "none" / "report.html")
 
 
-def test_a_tradeoff_has_points_and_at_most_one_choice():
-    point = TradeOffPoint(1.0, 0.8, 0.1, chosen=True)
-    with pytest.raises(ValueError, match="at least one point"):
-        TradeOff("age", "Accuracy", True, ())
-    with pytest.raises(ValueError, match="2 points"):
-        TradeOff("age", "Accuracy", True, (point, point))
-
-
 def test_before_and_after_pairs_measures_by_name_and_not_by_place():
     after, before = samples.audit("age", strength=0.5), samples.audit("age")
     turned = replace(before.attributes[0].all_rows, numbers=tuple(reversed(before.attributes[0].all_rows.numbers)))
@@ -129,17 +124,40 @@ def test_an_attribute_that_was_not_audited_before_is_not_compared():
     assert [name for name, _, _ in _compared(report)] == ["age"]
 
 
-def test_a_summary_without_probes_tells_the_gap_and_the_performance():
-    def bare(found):
-        attributes = tuple(
-            replace(a, all_rows=replace(a.all_rows, numbers=a.all_rows.numbers[:2])) for a in found.attributes
-        )
-        return replace(found, attributes=attributes)
+def test_every_trade_off_stands_in_the_table_with_all_its_digits():
+    page, tradeoff = render(samples.full()), samples.full().tradeoff
+    rows = tradeoff_rows(tradeoff)
+    assert [point for point, _ in rows] == [*tradeoff.points, tradeoff.before, tradeoff.after]
+    assert [kind for _, kind in rows if "chosen" in kind] == ["17 % of the gap (chosen)", "this report, chosen"]
+    section = page[page.index('id="tradeoff"') : page.index('id="compared"')]
+    for point, kind in rows:
+        assert f">{unbroken(kind)}</th>" in section
+        for value in (point.performance, point.gaps[0].value, point.gaps[1].low):
+            assert f'data-value="{value}"' in section
 
-    after, before = samples.audit("age", strength=0.2), samples.audit("age")
-    whole, short = (summary(f(after), f(before), samples.tradeoff()) for f in (lambda found: found, bare))
-    assert whole.startswith(short)
-    assert len(whole) > len(short)
+
+@pytest.mark.parametrize(("aim", "measure"), [("score", "log_loss"), ("rank", "auc"), ("decision", "accuracy")])
+def test_the_axes_are_those_of_the_aim(aim: str, measure: str):
+    tradeoff = replace(samples.tradeoff(), aim=aim, measure=measure)
+    page = html.unescape(render(Report(samples.audit("age"), tradeoff=tradeoff)))
+    names = {"score": "Gap of mean scores", "rank": "Rank gap", "decision": "Gap of decisions"}
+    shown = json.loads(re.search(r"data-axes='(.*?)'", page).group(1))
+    assert shown == [names[aim], {"log_loss": "Log loss", "auc": "AUC"}.get(measure, "Accuracy"), aim == "score"]
+
+
+def test_the_summary_tells_gap_loss_and_those_who_are_foreseen():
+    foreseen = [Quality("true_positive_rate", share, 0.0, True) for share in (0.62, 0.42)]
+    before, after = (replace(samples.audit("age"), quality=(one,)) for one in foreseen)
+    tradeoff = samples.tradeoff()
+    said = summary(after, before, tradeoff)
+    for value in (tradeoff.before.gaps[0].value, tradeoff.after.gaps[0].value, tradeoff.after.performance, 0.55):
+        assert figure(value) in said
+    assert "Of 1,000 cases with “income”, 420 are foreseen instead of 620." in said
+    assert "could explain" not in said
+    assert "a change that chance alone could explain" in summary(after, before, tradeoff, ["age"])
+    turned = replace(tradeoff, before=tradeoff.after, after=tradeoff.before)
+    assert "does not lower the gap of mean scores along age" in summary(after, before, turned)
+    assert "goes from" not in summary(after, None, tradeoff)
 
 
 def test_a_gap_without_an_interval_has_none_in_its_sentence():

@@ -10,16 +10,15 @@ import functools
 import io
 import re
 import shutil
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import report_samples as samples
-from frhsic.auditing import Context, Curve, Settings, audit
-from frhsic.parity import gdp, gdp_curve
-from frhsic.report import Report, TradeOff, TradeOffPoint, write
+from frhsic.auditing import Context, Settings, audit
+from frhsic.report import Report, write
 from frhsic.report.page import unbroken
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("few_trees")]
@@ -124,27 +123,6 @@ def real(name):
     return predict(x.iloc[test]), data.s.iloc[test], data.y.iloc[test], data.task
 
 
-def flattened(scores, s, y):
-    """A trade-off from real scores: the smoothed curve is taken off by a growing share."""
-    whole = gdp_curve(scores, s)
-    points = []
-    for weight, share in ((0.0, 0.0), (1.0, 0.4), (10.0, 0.8), (100.0, 1.0)):
-        flat = scores - share * (np.interp(s, whole.at, whole.mean) - whole.overall)
-        found = gdp_curve(flat, s)
-        curve = Curve(
-            tuple(found.at.tolist()),
-            tuple(found.mean.tolist()),
-            found.overall,
-            low=tuple(found.lower.tolist()),
-            high=tuple(found.upper.tolist()),
-        )
-        accuracy = float(((flat > 0.5) == (y == 1)).mean())
-        points.append(
-            TradeOffPoint(weight, accuracy, float(gdp(flat, s, resamples=0)), chosen=weight == 10, curve=curve)
-        )
-    return TradeOff(s.name, "Accuracy", True, tuple(points))
-
-
 @functools.cache
 def report_of(name):
     if name == "synthetic":
@@ -157,7 +135,7 @@ def report_of(name):
     scores, s, y, task = real(name)
     if task != "binary":
         return Report(audit(scores, s, settings=QUICK, name="predicted rate"))
-    return Report(audit(scores, s, y, at=[30], settings=QUICK, name="probability"), tradeoff=flattened(scores, s, y))
+    return Report(audit(scores, s, y, at=[30], settings=QUICK, name="probability"))
 
 
 @pytest.mark.parametrize(
@@ -171,10 +149,6 @@ def test_reports_of_data_open_without_error_request_or_violation(visit, picture,
     assert page.locator("[data-figure=curve] .histogram rect").count() == len(attribute.histogram.counts)
     shown = page.locator("tr[data-key=gdp] td[data-label=Value]").first.get_attribute("data-value")
     assert float(shown) == attribute.all_rows["gdp"].value
-    if name == "adult":
-        before = drawn(page)
-        page.locator("[data-figure=tradeoff] g.point[data-point='0'] .hit").click()
-        assert drawn(page) != before
     rows = download(page, table(page, f"Measures for {attribute.name}"))
     rows += download(page, table(page, f"Probes for {attribute.name}"))[1:]
     assert [float(row[1]) for row in rows[1:]] == [number.value for number in attribute.all_rows.numbers]
@@ -234,82 +208,20 @@ def test_every_plot_is_drawn(visit):
     assert page.locator("[data-figure=tradeoff] g.point").count() == len(report.tradeoff.points)
 
 
-def drawn(page):
-    return page.locator("[data-figure=tradeoff-curve] .line").first.get_attribute("d")
-
-
-def test_clicking_a_point_of_the_tradeoff_changes_the_curve(visit):
-    page = visit(samples.full(), reduced_motion="reduce").page
-    before, said = drawn(page), page.locator("#weight-said").inner_text()
-    assert "λ = 3" in said
-    page.locator("[data-figure=tradeoff] g.point[data-point='0'] .hit").click()
-    assert "λ = 0" in page.locator("#weight-said").inner_text()
-    assert drawn(page) != before
-    assert page.locator("tr.selected").get_attribute("data-point") == "0"
-
-
-def crowded():
-    """A trade-off whose first three points lie on each other."""
-    report = samples.full()
-    points = report.tradeoff.points
-    first = points[0]
-    same = tuple(replace(p, performance=first.performance, gdp=first.gdp) for p in points[1:3])
-    return replace(report, tradeoff=replace(report.tradeoff, points=(first, *same, *points[3:])))
-
-
-def chosen(page):
-    return page.locator("tr.selected").get_attribute("data-point")
-
-
-def test_points_on_each_other_are_reached_by_clicking_again(visit):
-    page = visit(crowded(), reduced_motion="reduce").page
-    hit = page.locator("[data-figure=tradeoff] g.point[data-point='0'] .hit")
-    hit.scroll_into_view_if_needed()
-    box = hit.bounding_box()
-    reached = set()
-    for _ in range(3):
-        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        reached.add(chosen(page))
-    assert reached == {"0", "1", "2"}
-
-
-def test_every_point_is_reached_in_the_table_and_by_the_keyboard(visit):
-    page = visit(crowded(), reduced_motion="reduce").page
-    page.locator("tr[data-point='1'] input").check()
-    assert chosen(page) == "1"
-    page.keyboard.press("ArrowDown")
-    assert chosen(page) == "2"
-    page.keyboard.press("ArrowUp")
-    page.keyboard.press("ArrowUp")
-    assert chosen(page) == "0"
-    assert page.locator("input[name=point]:checked").get_attribute("value") == "0"
+def test_the_trade_offs_are_drawn_where_they_lie_and_read_by_the_keyboard(visit):
+    page, tradeoff = visit(samples.full(), reduced_motion="reduce").page, samples.full().tradeoff
+    bodies = page.locator("[data-figure=tradeoff] .point .body").all()
+    pixels = np.array([[float(body.get_attribute(name)) for name in ("cx", "cy")] for body in bodies])
+    values = np.array([[point.gaps[0].value, point.performance] for point in tradeoff.points])
+    for k, sign in ((0, 1), (1, -1)):  # pixels are an affine image of the values
+        slope, offset = np.polyfit(values[:, k], pixels[:, k], 1)
+        assert slope * sign > 0
+        np.testing.assert_allclose(offset + slope * values[:, k], pixels[:, k], atol=0.1)
+    assert page.locator("[data-figure=tradeoff] .point.selected").count() == 1
+    assert page.locator("[data-figure=tradeoff] .own").count() == 2
     page.locator("[data-figure=tradeoff] .plot").focus()
-    for _ in range(3):
-        page.keyboard.press("ArrowRight")
-    page.keyboard.press("Enter")
-    assert chosen(page) == "2"
-    assert "Enter chooses one" in page.locator("[data-figure=tradeoff] .plot").get_attribute("aria-label")
-
-
-def test_the_curve_that_is_shown_is_the_chosen_models_own(visit):
-    page = visit(samples.full(), reduced_motion="reduce").page
-    paths = {}
-    for i in range(len(samples.tradeoff().points)):
-        page.locator("#weight").fill(str(i))
-        paths[i] = drawn(page)
-    assert len(set(paths.values())) == len(paths)
-    heights = {i: [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", d)] for i, d in paths.items()}
-    spans = [max(h) - min(h) for h in heights.values()]
-    assert spans == sorted(spans, reverse=True)  # the samples flatten as λ grows
-
-
-def test_the_animated_change_ends_where_the_jump_does(visit):
-    still = visit(samples.full(), reduced_motion="reduce").page
-    still.locator("#weight").fill("1")
-    moving = visit(samples.full(), reduced_motion="no-preference").page
-    moving.locator("#weight").fill("1")
-    moving.wait_for_timeout(600)
-    assert drawn(moving) == drawn(still)
+    page.keyboard.press("End")
+    assert page.locator("[data-figure=tradeoff] .sr").inner_text().startswith("no limit. Log loss 0.310.")
 
 
 def test_hover_reads_the_value_under_the_pointer(visit):
@@ -362,9 +274,6 @@ def test_the_keyboard_reads_and_zooms(visit):
     assert max(ticks(page)) < max(whole)
     page.keyboard.press("0")
     assert ticks(page) == whole
-    page.locator("#weight").focus()
-    page.keyboard.press("ArrowRight")
-    assert "λ = 10" in page.locator("#weight-said").inner_text()
 
 
 def test_the_legend_hides_a_curve(visit):
@@ -489,19 +398,14 @@ def test_without_scripts_the_tables_are_still_there(browser, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def swept():
-    """Several weights as the demo trains them, on the synthetic task."""
-    from frhsic.cli import _training, demo
-    from frhsic.estimators import FRHSICClassifier
-    from frhsic.selection import PerformanceRule
+def fitted():
+    """What the demo reports, on the synthetic task."""
+    from frhsic.cli import _options, demo, train
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("frhsic.datasets.load_dataset", unavailable)
-        data = demo._data(1500, 20, 0)
-    model = FRHSICClassifier("hsic", epochs=20, learning_rate=0.01, device="cpu", random_state=0)
-    return _training.select(
-        data, model, (0.1, 1.0, 10.0), PerformanceRule(0.9), validation=0.2, held_out=0.2, settings=QUICK
-    ).report
+        data = demo._data(600, 0)
+    return train.fitted(data, train.Recipe(), 0.3, QUICK, None, _options.Stated()).report
 
 
 def unavailable(name):
@@ -510,39 +414,16 @@ def unavailable(name):
     raise DatasetUnavailableError(name)
 
 
-def heights(d):
-    return [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", d)]
-
-
-def test_every_point_of_a_sweep_shows_the_curve_of_its_own_model(visit, swept):
-    page = visit(swept, reduced_motion="reduce").page
-    points = swept.tradeoff.points
-    assert [point.weight for point in points] == [0, 0.1, 1, 10]
-    paths = []
-    for i, point in enumerate(points):
-        hit = page.locator(f"[data-figure=tradeoff] g.point[data-point='{i}'] .hit")
-        hit.dispatch_event("click")  # a real click needs points that do not lie on each other
-        assert page.locator("#weight-said").inner_text().startswith(f"λ = {point.weight:g}: Accuracy ")
-        assert page.locator("tr.selected").get_attribute("data-point") == str(i)
-        # the pixels of the line are an affine image of the curve's values, the same for every model
-        paths.append(np.array(heights(drawn(page))))
-    pixels, values = np.concatenate(paths), np.concatenate([point.curve.mean for point in points])
-    slope, offset = np.polyfit(values, pixels, 1)
-    assert slope < 0
-    np.testing.assert_allclose(offset + slope * values, pixels, atol=0.2)
-    assert len({tuple(path) for path in paths}) == len(points)
-
-
-def test_a_sweep_compares_before_and_after_line_by_line(visit, picture, swept):
-    page = visit(swept, "phone", "dark", reduced_motion="reduce").page
-    assert swept.before is not None
-    assert page.locator("#finding .lead").inner_text() == unbroken(swept.summary)
-    holder = table(page, f"Before and after: {swept.tradeoff.attribute}")
+def test_a_fit_compares_before_and_after_line_by_line(visit, picture, fitted):
+    page = visit(fitted, "phone", "dark", reduced_motion="reduce").page
+    assert fitted.before is not None
+    assert page.locator("#finding .lead").inner_text() == unbroken(fitted.summary)
+    holder = table(page, f"Before and after: {fitted.tradeoff.attributes[0]}")
     rows = download(page, holder)
-    before = swept.before.attributes[0].all_rows
+    before = fitted.before.attributes[0].all_rows
     for row in rows[1:]:
-        new = next(n for n in swept.audit.attributes[0].all_rows.numbers if n.label == row[0])
+        new = next(n for n in fitted.audit.attributes[0].all_rows.numbers if n.label == row[0])
         assert (float(row[1]), float(row[2])) == (before[new.key].value, new.value)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert axe_violations(page) == []
-    picture(page, "report-sweep-phone")
+    picture(page, "report-fitted-phone")

@@ -15,12 +15,10 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, make_sco
 
 from estimator_samples import QUICK, biased
 from frhsic import select_weight
-from frhsic.auditing import Settings
 from frhsic.estimators import FRHSICClassifier
 from frhsic.frontier import Frontier, Run
 from frhsic.independence import gamma_test
 from frhsic.parity import gdp
-from frhsic.report import trained_report
 from frhsic.selection import (
     Candidate,
     IndependenceRule,
@@ -461,21 +459,6 @@ def test_print_shows_a_short_table(chosen: Selection):
     assert repr(chosen) == "Selection(weight=0.1, satisfied=True, candidates=3)"
 
 
-def test_each_step_is_told():
-    X, y, age = credit(400, rate=0.3)
-    said: list[str] = []
-    rows = {"sensitive_features": age, "rule": Strongest(), "weights": [0.1]}
-    select_weight(Mixed(), X, y, watch=said.append, refine=1, refit=True, **rows)
-    assert said == [
-        "training weight 0 (1 of 2) on 320 rows",
-        "training weight 0.1 (2 of 2) on 320 rows",
-        "measuring 2 models on 80 validation rows",
-        "training weight 0.0316 (1 of 1) on 320 rows",
-        "measuring 1 models on 80 validation rows",
-        "fitting weight 0.1 again on all 400 rows",
-    ]
-
-
 def test_rows_without_an_attribute_are_neither_chosen_nor_reported_on():
     X, y, age = credit(1200)
     s = np.where(np.arange(1200) % 10 == 3, np.nan, age)
@@ -491,24 +474,8 @@ def test_rows_without_an_attribute_are_neither_chosen_nor_reported_on():
         same.evaluate(*rest[:2], sensitive_features=rest[2]),
     )
     assert (left.rows, left.performance, left.gain) == (kept.rows, kept.performance, kept.gain)
-    quick = Settings(resamples=20, shuffles=1, max_rows=100, probe_rows=100)
-    report = trained_report(some.models, some.position, X[new], y[new], sensitive_features=s[new], settings=quick)
-    assert (report.audit.rows.used, report.audit.rows.given) == (540, 600)
-    assert "60 of 600 rows lack s and are left out." in report.audit.remarks
     with pytest.raises(ValueError, match="missing in all 600 rows"):
         some.evaluate(X[new], y[new], sensitive_features=np.full(600, np.nan))
-
-
-def test_accuracy_in_the_trade_off_is_at_the_stated_threshold():
-    X, y, age = credit(900)
-    models = [Mixed(weight).fit(X, y) for weight in (0.0, 1.0)]
-    quick = Settings(resamples=20, shuffles=1, max_rows=100, probe_rows=100)
-    report = trained_report(models, 1, X, y, sensitive_features=age, threshold=0.1, settings=quick)
-    for point, model in zip(report.tradeoff.points, models, strict=True):
-        assert point.performance == pytest.approx(np.mean((model.predict_proba(X)[:, 1] >= 0.1) == (y == 1)), abs=1e-12)
-    assert report.tradeoff.performance_name == "Accuracy at 0.1"
-    quality = {one.key: one.value for one in report.audit.quality}
-    assert report.tradeoff.points[1].performance == pytest.approx(quality["accuracy"], abs=1e-12)
 
 
 def test_three_classes_are_measured_one_against_the_rest():

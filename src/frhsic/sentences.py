@@ -1,4 +1,4 @@
-"""The sentences of the library: what the numbers of an audit, a sweep or a choice say, in plain words.
+"""The sentences of the library: what the numbers of an audit say, in plain words.
 
 Audits hold numbers and keys. Their words stand here alone and are made where they are shown: in a report, on a
 terminal, or in the ``finding`` of an audit.
@@ -15,7 +15,6 @@ from frhsic.formatting import capitalized, chance, counted, figure, percent, pla
 if TYPE_CHECKING:
     from frhsic.auditing import AttributeAudit, Audit, CertificateRow, Contrast, Curve, Number, Subject
     from frhsic.intervals import Interval
-    from frhsic.report import TradeOff
 
 __all__ = [
     "HEADLINES",
@@ -31,7 +30,6 @@ __all__ = [
     "score_phrase",
     "sentence",
     "subject_phrase",
-    "summary",
     "warnings",
 ]
 
@@ -339,47 +337,3 @@ def left_out(lost: int, rows: int, names: Sequence[str], interval: Interval | No
     if interval.low <= 0 <= interval.high:
         return f"{text}, which chance alone could explain."
     return f"{text}: these numbers need not hold for the rows that are left out."
-
-
-def summary(after: Audit, before: Audit | None, tradeoff: TradeOff, unclear: Sequence[str] = ()) -> str:
-    """Return in one or two sentences what the chosen weight of a sweep changed, whichever way it went.
-
-    `unclear` names the attributes whose change of the gap a test does not tell from chance.
-    """
-    chosen = next(point for point in tradeoff.points if point.chosen)
-    start = f"On {counted(after.rows.used, 'row')} that were not trained on"
-    name, gap = tradeoff.performance_name.lower(), "gap in mean scores along {} (GDP)"
-
-    def achieved(value: float) -> str:
-        return percent(value) if tradeoff.higher_is_better else figure(value)
-
-    if before is None:
-        gaps = " and ".join(f"a {gap.format(a.name)} of {figure(a.all_rows['gdp'].value)}" for a in after.attributes)
-        which = f"of weight λ = {plain(chosen.weight)}" if chosen.weight else "without a penalty"
-        return f"{start}, the model {which} leaves {gaps}; {name} is {achieved(chosen.performance)}."
-    changes = []
-    for attribute in after.attributes:
-        new, old = attribute.all_rows["gdp"].value, before[attribute.name].all_rows["gdp"].value
-        along = f"the {gap.format(attribute.name)}"
-        if new < old:
-            doubt = ", a change that chance alone could explain" if attribute.name in unclear else ""
-            changes.append(f"lowers {along} from {figure(old)} to {figure(new)}{doubt}")
-        else:
-            changes.append(f"does not lower {along}: {figure(old)} without it, {figure(new)} with it")
-    free = next(point for point in tradeoff.points if point.weight == 0)
-    first = (
-        f"{start}, the penalty of weight λ = {plain(chosen.weight)} {', and '.join(changes)}; "
-        f"{name} goes from {achieved(free.performance)} to {achieved(chosen.performance)}."
-    )
-    s, z = tradeoff.attribute, subject_phrase(after.subject)
-    left, there = _recovered(after, s), _recovered(before, s)
-    if left is None or there is None:
-        return first
-    if left == there == "nothing":
-        return f"{first} No probe recovers {s} from {z}, with the penalty or without."
-    return f"{first} A probe recovers {left} of the variance of {s} from {z}, {there} without the penalty."
-
-
-def _recovered(audit: Audit, s: str) -> str | None:
-    probes = [n.value for n in audit[s].all_rows.numbers if n.key in ("probe_linear", "probe_trees")]
-    return None if not probes else "nothing" if max(probes) <= 0 else percent(max(probes))

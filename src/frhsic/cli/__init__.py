@@ -12,7 +12,7 @@ __all__ = ["app", "main"]
 app = typer.Typer(
     name="frhsic",
     cls=_terminal.Commands,
-    help="Representations independent of a continuous sensitive attribute: learn, measure, certify.",
+    help="Models that barely depend on a continuous attribute such as age: train, measure, certify.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
@@ -34,7 +34,7 @@ def _version(asked: bool) -> None:
 def root(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
-    """Representations independent of a continuous sensitive attribute: learn, measure, certify."""
+    """Models that barely depend on a continuous attribute such as age: train, measure, certify."""
 
 
 def main() -> None:

@@ -31,13 +31,12 @@ Delimiter = Annotated[
 Decimal = Annotated[str | None, typer.Option(help="Decimal sign of a text file, . or ,; found out where it is clear.")]
 Title = Annotated[str | None, typer.Option(help="Title of the report.")]
 MaxRows = Annotated[int, typer.Option(help="Rows that the costly statistics use at most.")]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
 FailAbove = Annotated[
     list[str] | None,
     typer.Option(help="Limit such as gdp=0.1: exit code 1 if the number is above it; may be repeated."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print weight, files and report as JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print summary, files and report as JSON.")]
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Columns:
             "--sensitive",
             "-s",
             help="Numeric column that the prediction is not to depend on, or bands such as 30-39; may be repeated. It "
-            "is needed to train, not to predict.",
+            "is needed to train, and to predict only with --uses-sensitive.",
         ),
     ]
     positive: Positive = None
@@ -73,7 +72,7 @@ class Columns:
     decimal: Decimal = None
     split_by: Annotated[
         str | None,
-        typer.Option(help="Column of dates or numbers: train on the earlier rows, choose and report on the later."),
+        typer.Option(help="Column of dates or numbers: train on the earlier rows, report on the later."),
     ] = None
     groups: Annotated[
         str | None, typer.Option(help="Column of groups, such as persons: no group is split between the parts.")
@@ -85,7 +84,6 @@ class Reporting:
     """How a trained model is reported."""
 
     test_share: Annotated[float, typer.Option(help="Share of the rows kept for the report alone.")] = 0.2
-    fail_above: FailAbove = None
     title: Title = None
     max_rows: MaxRows = 2000
     as_json: AsJson = False
@@ -95,11 +93,12 @@ class Reporting:
 class Stated:
     """What people state for the first page of a report."""
 
-    limit: Annotated[
+    require: Annotated[
         list[str] | None,
         typer.Option(
-            help="Limit such as gdp=0.05, gdp=10% of the base rate, or eo=0.05 among rows with the favourable outcome: "
-            "the report says whether it is kept, and the exit code is 1 unless it is; may be repeated."
+            help="What the audited rows must show, such as gdp=0.05, gdp=10% of the base rate, or eo=0.05 among rows "
+            "with the favourable outcome: the report says whether it is kept, and the exit code is 1 unless it is; may "
+            "be repeated."
         ),
     ] = None
     threshold: Annotated[
@@ -118,7 +117,7 @@ class Stated:
         """Where the PDF goes, if one is wanted; raise if nothing can print it, or a limit cannot be read."""
         from frhsic.auditing.stated import limits_of
 
-        limits_of(self.limit or ())
+        limits_of(self.require or ())
         if self.pdf is None:
             return {}
         from frhsic.report.printing import find_browser
@@ -148,7 +147,7 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
     >>> @with_fields
     ... def count(reporting: Reporting, *, weight: float = 1.0) -> None:
     ...     print(reporting.max_rows, weight)
-    >>> count(test_share=0.2, fail_above=None, title=None, max_rows=7, as_json=False, weight=2.0)
+    >>> count(test_share=0.2, title=None, max_rows=7, as_json=False, weight=2.0)
     7 2.0
     """
     parameters = inspect.signature(command, eval_str=True).parameters.values()

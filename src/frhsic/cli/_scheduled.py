@@ -51,7 +51,7 @@ def audit(options: _Options, stated: _options.Stated, at: dict[str, list[float]]
             settings=Settings(confidence=options.confidence, max_rows=options.max_rows, seed=options.seed),
             title=options.title,
             source=str(options.table),
-            limit=stated.limit or (),
+            limit=stated.require or (),
             threshold=stated.threshold,
             context=stated.context(None),
             watch=watch,

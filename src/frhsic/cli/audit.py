@@ -44,11 +44,11 @@ A representation: its dependence, a linear head for the target, contrasts near 3
 
 For a pipeline: JSON on standard output, exit code 1 if a number is above its limit.
 
-[cyan]frhsic audit june.csv -s age --score p --limit gdp=10% --against may.json --pdf june.pdf[/cyan]
+[cyan]frhsic audit june.csv -s age --score p --require gdp=10% --against may.json --pdf june.pdf[/cyan]
 
 A month later: is the limit kept, has the gap grown since the audit that --json wrote, and the report as PDF.
 
-[cyan]frhsic audit panel.csv -s age --score p --groups customer --limit gdp=10%[/cyan]
+[cyan]frhsic audit panel.csv -s age --score p --groups customer --require gdp=10%[/cyan]
 
 Several rows of each customer: without --groups they pass for several customers, and chance for a gap.
 
@@ -58,7 +58,7 @@ More rows than fit into memory, on a Dask cluster; --scheduler local uses the co
 
 [bold]Exit codes[/bold]
 
-0 done; 1 a number is above its --fail-above limit, a --limit is not kept or cannot be told, or a gap has grown since
+0 done; 1 a number is above its --fail-above limit, a --require is not kept or cannot be told, or a gap has grown since
 --against; 2 any error; 130 interrupted.
 """
 
@@ -89,7 +89,7 @@ class _Options:
         str | None,
         typer.Option(
             help="Column that says which rows belong together, such as persons with several rows: the intervals and "
-            "the test of the gap, and with them --limit, count persons."
+            "the test of the gap, and with them --require, count persons."
         ),
     ] = None
     row_weights: Annotated[
@@ -307,7 +307,7 @@ def _measure(
         given=table.given,
         sample_weight=table.weights,
         clusters=table.groups,
-        limit=stated.limit or (),
+        limit=stated.require or (),
         threshold=stated.threshold,
         context=stated.context(options.table, options.model),
         watch=watch,

@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from frhsic._files import require_writable, writing
-from frhsic.cli import _options, _terminal
+from frhsic.cli import _terminal
 from frhsic.formatting import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from frhsic.cli._models import Served
 
 DEFAULT_SCORES = Path("frhsic-scores.csv")
 
 EPILOG = """
 [bold]Examples[/bold]
 
-[cyan]frhsic predict model.frhsic new.csv[/cyan]
+[cyan]frhsic predict frhsic-model.frhsic new.csv[/cyan]
 
 One row of frhsic-scores.csv for each row of the table, in its order.
 
-[cyan]frhsic predict model.frhsic new.parquet --keep id -o scores.csv[/cyan]
+[cyan]frhsic predict frhsic-model.frhsic new.parquet --keep id -o scores.csv[/cyan]
 
 With the column id of the table beside the scores.
 
 [bold]What is written[/bold]
 
-Two classes: score, the probability of the second class, and predicted, the class. More classes: predicted and one
-score_CLASS for each. Numbers: predicted. A model without a target: its representation, z_0, z_1, ...
+Two classes: score, that of the second class, and predicted, the label of the training table by the threshold of the
+model (1 and 0 if it was trained with --positive). More classes: predicted and one score_CLASS for each. Numbers:
+predicted. A model without a target: its representation, z_0, z_1, ...
 
-The sensitive attribute is not needed, unless the model was fitted with uses_sensitive. Columns that the model does not
-use are ignored.
+The sensitive attribute is needed only by a model that was trained with --uses-sensitive. Columns that the model does
+not use are ignored.
 
 [bold]Exit codes[/bold]
 
@@ -52,23 +54,16 @@ def predict(
     keep: Annotated[
         list[str] | None, typer.Option(help="Column of the table to copy, such as an identifier; may be repeated.")
     ] = None,
-    device: _options.Device = "cpu",
 ) -> None:
-    """Write the score of a saved model for each row of a table; the sensitive attribute is not needed."""
+    """Write the score and the prediction of a saved model for each row of a table."""
     with _terminal.one_thread():
         from frhsic.cli import _models
         from frhsic.tables import column_names
 
         require_writable({"scores": out}, {"table": table, "model": model})
-        fitted, needed, numeric = _models.with_columns(model)
-        if hasattr(fitted, "device"):
-            fitted.device = device
-        sensitive = list(fitted.sensitive_names_in_) if getattr(fitted, "uses_sensitive", False) else []
+        served = _models.Served.load(model)
         names = column_names(table)
-        for wanted, why in (
-            ([*needed, *sensitive], f"columns that {model.name} needs"),
-            (keep or [], "columns to keep"),
-        ):
+        for wanted, why in ((served.columns, f"columns that {model.name} needs"), (keep or [], "columns to keep")):
             missing = [name for name in wanted if name not in names]
             if missing:
                 shown = ", ".join(map(repr, missing[:10])) + (", ..." if len(missing) > 10 else "")
@@ -77,46 +72,40 @@ def predict(
         taken = sorted({"score", "predicted"} & set(keep or ()))
         if taken:
             raise ValueError(f"--keep {taken[0]}: a column of this name is written; rename that of {table.name} first.")
-        _write(fitted, needed, numeric, sensitive, table, list(keep or ()), out)
+        _write(served, table, list(keep or ()), out)
     _terminal.show(list, [], {"scores": out})
 
 
-def _write(
-    model: Any, needed: list[str], numeric: list[str], sensitive: list[str], table: Path, keep: list[str], out: Path
-) -> None:
+def _write(served: Served, table: Path, keep: list[str], out: Path) -> None:
     """Write scores piece by piece, so that memory stays bounded."""
-    from frhsic.cli import _models
     from frhsic.tables.files import pieces
 
     rows = 0
     with _terminal.progress() as watch, writing(out) as file:
         count = _terminal.row_counter(table, watch)
-        for frame in pieces(table, list(dict.fromkeys([*needed, *sensitive, *keep])), [*numeric, *sensitive]):
+        for frame in pieces(table, list(dict.fromkeys([*served.columns, *keep])), served.numeric):
             if frame.empty:
                 continue
-            features = _models.with_categories(model, _models.with_dates(frame[needed], numeric))
-            scores = scored(model, features, {"sensitive_features": frame[sensitive]} if sensitive else {})
-            frame[keep].join(scores).to_csv(file, index=False, header=rows == 0)
+            frame[keep].join(scored(served, frame)).to_csv(file, index=False, header=rows == 0)
             rows += len(frame)
             count(rows)
         if rows == 0:
             raise ValueError(f"{table.name} has a header and no rows.")
 
 
-def scored(model: Any, rows: pd.DataFrame, attributes: Mapping[str, Any]) -> pd.DataFrame:
-    """Return what a model makes of rows and, if it uses them, of their attributes, by the names that are written."""
+def scored(served: Served, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what a model makes of rows, by the names of the columns that are written."""
     import numpy as np
     import pandas as pd
 
+    model = served.model
     if not hasattr(model, "predict"):
-        z = model.transform(rows)
+        z = model.transform(served.inputs(rows)[0])
         return pd.DataFrame(z, rows.index, [f"z_{i}" for i in range(z.shape[1])])
     if not hasattr(model, "predict_proba"):
-        return pd.DataFrame({"predicted": model.predict(rows, **attributes)}, rows.index, dtype=np.float64)
-    classes = np.asarray(model.classes_)
-    p = np.asarray(model.predict_proba(rows, **attributes))
+        return pd.DataFrame({"predicted": served.predicted(rows)}, rows.index, dtype=np.float64)
+    classes = model.classes_
     names = ["score"] if len(classes) == 2 else [f"score_{label}" for label in classes]
-    scores = pd.DataFrame(p[:, -len(names) :], rows.index, names)
-    above = p[:, -1] > getattr(model, "threshold_", 0.5) if len(classes) == 2 else p.argmax(axis=1)
-    scores["predicted"] = pd.Series(classes[above.astype(np.int64)], rows.index, dtype=object)
+    scores = pd.DataFrame(served.scores(rows), rows.index, names)
+    scores["predicted"] = pd.Series(served.predicted(rows), rows.index, dtype=object)
     return scores

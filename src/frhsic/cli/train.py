@@ -1,84 +1,332 @@
-"""`frhsic train`: from a table to a model, with audits before and after."""
+"""`frhsic train`: from a table to a model under a limit, with its trade-offs and audits."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from frhsic._files import require_writable
-from frhsic.cli import _limits, _options, _terminal, _training
+from frhsic._files import require_writable, write_together
+from frhsic.cli import _limits, _options, _terminal
+from frhsic.formatting import capitalized, did_you_mean, figure
+from frhsic.sentences import HEADLINES
 
-DEFAULT_MODEL = Path("frhsic-model.safetensors")
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from frhsic.auditing import Settings
+    from frhsic.estimators.tradeoffs import Limit
+    from frhsic.report import Report
+    from frhsic.tables import TrainingTable
+
+DEFAULT_MODEL = Path("frhsic-model.frhsic")
 DEFAULT_REPORT = Path("frhsic-report.html")
 
 EPILOG = """
 [bold]Examples[/bold]
 
-[cyan]frhsic train people.csv --target approved --sensitive age[/cyan]
+[cyan]frhsic train people.csv --target approved --sensitive age --limit 50%[/cyan]
 
-The model lands in frhsic-model.safetensors, the audits before and after in frhsic-report.html.
+Half of the gap along age. The model lands in frhsic-model.frhsic, every trade-off and the audits in
+frhsic-report.html.
 
-[cyan]frhsic train people.parquet -t income --positive ">50K" -s age -s hours --drop id -w 30[/cyan]
+[cyan]frhsic train people.parquet -t income --positive ">50K" -s age -s hours --limit age=25% --limit hours=0.02[/cyan]
 
-Two attributes; income = ">50K" against the rest; a column that identifies rows is left out.
+A limit for each of two attributes; income = ">50K" against the rest.
 
-[cyan]frhsic train people.csv -t approved -s age --penalty frem --json --fail-above gdp=0.05[/cyan]
+[cyan]frhsic train people.csv -t approved -s age --limit 0.02 --confidence 0.95 --aim decision --json[/cyan]
 
-For a pipeline: JSON on standard output, exit code 1 if GDP is above its limit on the held out rows.
+The upper end of the interval of the gap between decisions keeps the limit. For a pipeline: JSON on standard output.
 
-[cyan]frhsic audit new.csv --model frhsic-model.safetensors -s age[/cyan]
+[cyan]frhsic audit new.csv --model frhsic-model.frhsic -s age --require gdp=0.05[/cyan]
 
-Later, the same model on other rows. Which weight to take: see frhsic.select_weight in Python.
+Later, the same model on other rows.
 
 [bold]Exit codes[/bold]
 
-0 done; 1 a number is above its --fail-above limit, or a --limit is not shown to be kept; 2 bad input; 130 interrupted.
+0 done; 1 the --limit is not met in the fit, or a --require is not shown to be kept on the rows held out; 2 bad input;
+130 interrupted.
 """
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is fitted."""
+
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Largest gap: a number in the unit of --aim, a share of the gap without a limit such as 50%, 0 for "
+            "the least gap, or none; NAME=LIMIT for one of several attributes, may be repeated. 50% if not given."
+        ),
+    ] = None
+    aim: Annotated[
+        str,
+        typer.Option(help="What must not move with the attribute: score (its mean), rank (its order) or decision."),
+    ] = "score"
+    condition: Annotated[
+        str | None,
+        typer.Option(
+            help="positive: compare rows of the positive class (Equal Opportunity); both: rows of each class."
+        ),
+    ] = None
+    uses_sensitive: Annotated[
+        bool, typer.Option("--uses-sensitive", help="Predictions may use the attributes, and then need them.")
+    ] = False
+    confidence: Annotated[
+        float | None,
+        typer.Option(help="Such as 0.95: the upper end of the interval meets the limit. The estimate if not given."),
+    ] = None
+    seed: _options.Seed = 0
+
+    def estimator(self, data: TrainingTable) -> Any:
+        """Return the unfitted estimator."""
+        from frhsic.estimators import ParityClassifier, ParityRegressor
+
+        kind = ParityClassifier if data.binary else ParityRegressor
+        condition: Any = self.condition
+        aim: Any = self.aim
+        return kind(
+            limit=limit_of(self.limit or ["50%"], [str(name) for name in data.s]),
+            aim=aim,
+            condition=condition,
+            uses_sensitive=self.uses_sensitive,
+            confidence=self.confidence,
+            n_jobs=1,
+            random_state=self.seed,
+        )
+
+
+def limit_of(texts: Sequence[str], attributes: Sequence[str]) -> Limit:
+    """Return the limit that options state.
+
+    Examples
+    --------
+    >>> limit_of(["50%"], ["age"]), limit_of(["0.02"], ["age"]), limit_of(["age=0", "hours=none"], ["age", "hours"])
+    ('50%', 0.02, {'age': 0.0, 'hours': None})
+    """
+    limits: dict[str, float | str | None] = {}
+    for text in texts:
+        name, _, value = (part.strip() for part in text.rpartition("="))
+        if name and name not in attributes:
+            raise ValueError(f"--limit names {name!r}, which is no --sensitive.{did_you_mean(name, attributes)}")
+        number = _options.number(value)
+        if value != "none" and not value.endswith("%") and math.isnan(number):
+            raise ValueError(
+                f"--limit is {text!r}; pass a number such as 0.02, a share of the gap without a limit such as 50%, 0 "
+                "for the least gap, or none."
+            )
+        limits[name] = None if value == "none" else value if value.endswith("%") else number
+    if "" in limits and len(texts) > 1:
+        raise ValueError("--limit is given several times; name the attribute each time, such as age=50%.")
+    return limits.get("", limits)
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A fitted model, its report, and what a reader should know."""
+
+    model: Any
+    report: Report
+    notes: tuple[str, ...]
 
 
 @_options.with_fields
 def train(
     columns: _options.Columns,
     *,
-    weight: Annotated[
-        float,
-        typer.Option("--penalty-weight", "-w", help="Weight λ of the penalty; a larger one leaves less dependence."),
-    ] = 10.0,
+    recipe: Recipe,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")] = DEFAULT_MODEL,
     report: Annotated[
         Path | None,
         typer.Option("--report", "-r", help=f"Where the report goes; {DEFAULT_REPORT} if not given, none with --json."),
     ] = None,
-    recipe: _training.Recipe,
     reporting: _options.Reporting,
     stated: _options.Stated,
 ) -> None:
-    """Train a model whose representation is penalised for depending on the attributes; audit it before and after.
+    """Fit the best predictor whose gap along the attributes stays within a limit, and report every trade-off.
 
-    Two models are trained on the same rows, without the penalty and with it, and both are audited on rows that were
-    held out. The second is written.
+    The model is fitted once, for all limits. It is audited without the limit and with it, on rows that were held out.
     """
     with _terminal.one_thread():
         from frhsic.auditing import Settings
 
-        limits = _limits.parsed(reporting.fail_above or ())
         page = report if report is not None else (None if reporting.as_json else DEFAULT_REPORT)
         files = {"model": out} | ({} if page is None else {"report": page}) | stated.files
         require_writable(files, {"table": columns.table})
+        data = read(columns, recipe.seed)
         settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
-        if not 0 <= weight < math.inf:
-            raise ValueError(f"--penalty-weight is {weight:g}; pass zero or more.")
-        data = _training.read(columns, recipe.seed)
-        result = _training.train(
-            data,
-            recipe,
-            weight,
-            held_out=reporting.test_share,
-            settings=settings,
-            title=reporting.title,
-            page=_training.Page(stated, columns.table),
+        result = fitted(data, recipe, reporting.test_share, settings, reporting.title, stated, columns.table)
+        result = finish(result, files)
+        show(result, files, as_json=reporting.as_json)
+        exit_unless_met(result)
+
+
+def read(columns: _options.Columns, seed: int) -> TrainingTable:
+    """Read the columns of a table that are trained on, as the options name them."""
+    from frhsic.tables import ColumnRoles, read_training_table
+
+    if columns.split_by is not None and columns.groups is not None:
+        raise ValueError("--split-by and --groups are two ways to split rows; pass one of them.")
+    roles = ColumnRoles(
+        columns.target,
+        tuple(columns.sensitive),
+        columns.positive,
+        tuple(columns.features or ()),
+        tuple(columns.drop or ()),
+        columns.favourable,
+        columns.groups,
+        columns.split_by,
+    )
+    with _terminal.progress() as watch:
+        table = read_training_table(
+            columns.table,
+            roles,
+            seed=seed,
+            watch=_terminal.row_counter(columns.table, watch),
+            advice=_options.advice(),
+            options=_options.read_options(columns.delimiter, columns.decimal),
         )
-        _training.finish(result, files, as_json=reporting.as_json, limits=limits)
+    labels = sorted(set(table.y.tolist())) if table.binary and columns.positive is None else []
+    if not labels or not isinstance(labels[1], str):
+        return table
+    note = f"--positive was not given: scores are the probability of {labels[1]!r}, the last in the alphabet."
+    return replace(table, notes=(*table.notes, note))
+
+
+def fitted(
+    data: TrainingTable,
+    recipe: Recipe,
+    held_out: float,
+    settings: Settings,
+    title: str | None,
+    stated: _options.Stated,
+    table: Path | None = None,
+) -> Trained:
+    """Fit on a part of the rows and report on the others."""
+    from frhsic.report import trained_report
+
+    estimator = recipe.estimator(data)
+    (X, y, s), (X_test, y_test, s_test) = data.split([held_out], recipe.seed)
+    groups = [None if data.groups is None else data.groups[rows] for rows in data.split_rows([held_out], recipe.seed)]
+    with _noting() as notes, _terminal.progress() as watch:
+        watch(f"fitting on {len(y):,} rows")
+        model = estimator.fit(X, y, sensitive_features=s, groups=groups[0])
+    notes = [*data.notes, *notes]
+    with _terminal.progress() as watch:
+        report = trained_report(
+            model,
+            X_test,
+            y_test,
+            sensitive_features=s_test,
+            target_name=data.target_name,
+            settings=settings,
+            title=title,
+            source=data.name,
+            notes=notes,
+            dropped=data.dropped,
+            given=data.given or None,
+            favourable=data.favourable,
+            groups=groups[1],
+            limit=stated.require or (),
+            threshold=stated.threshold,
+            context=stated.context(table),
+            watch=watch,
+        )
+    return Trained(model, report, tuple(notes))
+
+
+@contextmanager
+def _noting() -> Iterator[list[str]]:
+    """Collect warnings as notes for the report; that a limit is not met is told at the end."""
+    from frhsic.estimators import UnmetLimitWarning
+
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        yield notes
+    notes += dict.fromkeys(str(one.message) for one in caught if not issubclass(one.category, UnmetLimitWarning))
+
+
+def finish(result: Trained, files: dict[str, Path]) -> Trained:
+    """Write model and report, all of them or none; return the result with the fingerprint of the model."""
+    from frhsic import save
+    from frhsic.report.printing import page_bytes
+
+    contents: dict[Path, bytes] = {}
+    report = result.report
+    if "model" in files:
+        with tempfile.TemporaryDirectory() as folder:
+            save(result.model, Path(folder, "model"))
+            contents[files["model"]] = Path(folder, "model").read_bytes()
+        fingerprint = hashlib.sha256(contents[files["model"]]).hexdigest()
+        context = replace(report.audit.context, model_sha256=fingerprint)
+        report = replace(report, audit=replace(report.audit, context=context))
+    write_together(contents | {files[kind]: page_bytes(report, kind) for kind in ("report", "PDF") if kind in files})
+    return replace(result, report=report)
+
+
+def show(result: Trained, files: dict[str, Path], *, as_json: bool) -> None:
+    """Print what was found: as JSON, on a terminal as tables, elsewhere the paths of the files.
+
+    Notes go to standard error where there is no terminal: a column that gives the target away must not pass unseen in a
+    log.
+    """
+    report = result.report
+    if as_json:
+        content = {
+            "met": report.tradeoff is not None and report.tradeoff.met,
+            "summary": report.summary,
+            "notes": list(result.notes),
+            "files": {kind: str(path) for kind, path in files.items()},
+            "report": report.to_dict(),
+        }
+        _terminal.echo_json(json.dumps(content, allow_nan=False, ensure_ascii=False, indent=1))
+        return
+    _terminal.show(lambda: tables(report), result.notes, files)
+    if not _terminal.console().is_terminal:
+        for note in result.notes:
+            _terminal.echo(f"note: {note}", err=True)
+
+
+def exit_unless_met(result: Trained) -> None:
+    """Exit with code 1 if a limit is not met, and say which."""
+    lines = _limits.not_kept(result.report.audit)
+    if result.report.tradeoff is not None and not result.report.tradeoff.met:
+        lines.insert(0, f"not met: {result.model.choice_}")
+    _terminal.exit_above(lines)
+
+
+def tables(report: Report) -> Iterator[RenderableType]:
+    """Yield the trade-offs, the main numbers before and after, and the summary."""
+    from rich.markup import escape
+    from rich.table import Table
+    from rich.text import Text
+
+    from frhsic.report.quality import GAPS, MEASURES, tradeoff_rows
+
+    tradeoff = report.tradeoff
+    assert tradeoff is not None
+    gaps = [escape(f"{capitalized(GAPS[tradeoff.aim])} along {name}") for name in tradeoff.attributes]
+    shown = Table("", capitalized(MEASURES[tradeoff.measure]), *gaps)
+    for point, kind in tradeoff_rows(tradeoff):
+        cells = [f"{figure(gap.value)} ({figure(gap.low)} to {figure(gap.high)})" for gap in point.gaps]
+        shown.add_row(kind, figure(point.performance), *cells, style="bold" if point.chosen else None)
+    yield shown
+    audits = [audit for audit in (report.before, report.audit) if audit is not None]
+    for attribute in report.audit.attributes:
+        numbers = Table(escape(attribute.name), *(["no limit"] if report.before else []), "chosen")
+        for number in attribute.all_rows.numbers:
+            if number.key in HEADLINES:
+                values = [{n.key: n.value for n in a[attribute.name].all_rows.numbers}.get(number.key) for a in audits]
+                numbers.add_row(Text(number.label), *map(figure, values))
+        yield numbers
+    yield Text(report.summary, style="bold")

@@ -1,4 +1,4 @@
-"""What drives a gap: which columns carry the attribute into the score, and whose score a penalty changed."""
+"""What drives a gap: which columns carry the attribute into the score, and whose score a limit changed."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ class Driver:
 class Drivers:
     """The columns of one attribute, the one that carries most first; `gap` is the gap with all columns as they are.
 
-    `unpenalised` says that they are those of the model without a penalty, not of the one that was chosen.
+    `unlimited` says that they are those of the model without the limit, not of the one that was chosen.
     """
 
     attribute: str
     gap: float
     rows: int
     columns: tuple[Driver, ...]
-    unpenalised: bool = False
+    unlimited: bool = False
 
 
 @dataclass(frozen=True)
 class Shift:
-    """Score of the chosen model less that of the model without a penalty: its mean in groups along an attribute."""
+    """Score under the limit less the score without it: its mean in groups along an attribute."""
 
     attribute: str
     curve: Curve
 
 
 def drivers(
-    score: Callable[[Any], np.ndarray], X: Any, s: np.ndarray, names: Sequence[str], settings: Settings
+    score: Callable[[Any, np.ndarray], np.ndarray], X: Any, s: np.ndarray, names: Sequence[str], settings: Settings
 ) -> tuple[Drivers, ...]:
     r"""Return for each attribute by how much GDP falls when a column of X is shuffled among the audited rows.
 
@@ -68,7 +68,7 @@ def drivers(
     Parameters
     ----------
     score
-        Function from rows like X to their scores.
+        Function from rows like X, and their places in X, to their scores.
     X
         Frame or matrix; the columns of a frame are shuffled as they are, before any encoding.
     s
@@ -81,7 +81,7 @@ def drivers(
     rows = subsample(len(frame), MOST_ROWS, settings.generator(6))
     frame, s = frame.iloc[rows].reset_index(drop=True), s[rows]
     random = settings.generator(7)
-    whole = _gaps(score(frame if framed else frame.to_numpy()), s)
+    whole = _gaps(score(frame if framed else frame.to_numpy(), rows), s)
     shuffled = {}
     for column in frame.columns:
         gaps = []
@@ -89,7 +89,7 @@ def drivers(
             order = random.permutation(len(frame))
             changed = frame.copy()
             changed[column] = frame[column].iloc[order].reset_index(drop=True)
-            gaps.append(_gaps(score(changed if framed else changed.to_numpy()), s))
+            gaps.append(_gaps(score(changed if framed else changed.to_numpy(), rows), s))
         shuffled[str(column)] = np.mean(gaps, axis=0)
     results = []
     for i, name in enumerate(names):
@@ -133,11 +133,11 @@ def driver_sentence(found: Drivers) -> str:
             f"most of {found.attribute} reaches the score through {first.column}: with that column shuffled, GDP is "
             f"{figure(first.shuffled)} instead of {figure(found.gap)}."
         )
-    return f"Without the penalty, {text}" if found.unpenalised else capitalized(text)
+    return f"Without the limit, {text}" if found.unlimited else capitalized(text)
 
 
 def shift_sentence(found: Shift) -> str:
-    """Return whose scores the penalty raised and lowered most."""
+    """Return whose scores the limit raised and lowered most."""
     curve, parts = found.curve, []
     trusted = [i for i, sparse in enumerate(curve.sparse) if not sparse] or list(range(len(curve.mean)))
     for word, i, moved in (
@@ -147,4 +147,4 @@ def shift_sentence(found: Shift) -> str:
         if curve.mean[i] * moved > 0:
             where = group_phrase(curve, i, found.attribute)
             parts.append(f"{word} scores most {where}, by {figure(abs(curve.mean[i]))} on average")
-    return f"The penalty {', and '.join(parts)}." if parts else "The penalty changed no score."
+    return f"The limit {', and '.join(parts)}." if parts else "The limit changed no score."

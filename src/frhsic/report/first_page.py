@@ -19,6 +19,8 @@ LIMITED = {
     "hsic": "the distance of score and {s} from independence",
     "hsic_effect": "the dependence of the score on {s}, on a scale from 0 to 1,",
     "distance_correlation": "the dependence of the score on {s}, by distances, on a scale from 0 to 1,",
+    "rank": "the average rank gap along {s}",
+    "decision": "the average gap of decisions along {s}",
 }
 """Names of the numbers that a limit can be stated for."""
 
@@ -50,7 +52,7 @@ def first_page(report: Report) -> FirstPage:
     return FirstPage(
         _facts(audit),
         (
-            *_limits(audit),
+            *_limits(report),
             *_drift(audit),
             Question("How large is the worst gap?", tuple(_worst(audit))),
             Question(f"What does it mean for 1,000 {people_of(audit)}?", tuple(_thousand(audit))),
@@ -108,20 +110,43 @@ def _side(audit: Audit) -> str:
     )
 
 
-def _limits(audit: Audit) -> list[Question]:
+def _checks(report: Report) -> tuple[LimitCheck, ...]:
+    """Return the limits of the audit or, if there is none, that of the fit on the rows of the report."""
+    tradeoff = report.tradeoff
+    if report.audit.limits or tradeoff is None:
+        return report.audit.limits
+    key, among = {"score": "gdp"}.get(tradeoff.aim, tradeoff.aim), tradeoff.condition or "all"
+    return tuple(
+        LimitCheck(
+            name, key, float(f"{limit:.3g}"), gap.value, gap.low, gap.high, report.audit.subject.confidence, among=among
+        )
+        for name, limit, gap in zip(tradeoff.attributes, tradeoff.limits, tradeoff.after.gaps)
+        if limit
+    )
+
+
+def _limits(report: Report) -> list[Question]:
+    audit = report.audit
     explained: set[str] = set()
     questions = []
-    for check in audit.limits:
+    for check in _checks(report):
         lines = [_kept(check, audit)]
         if check.key == "gdp":
             lines[0] += _on_1000(audit, check)
             if check.attribute not in explained:
                 lines.append(_average_gap(audit, check.attribute))
             explained.add(check.attribute)
+        if not audit.limits and report.tradeoff is not None and "%" in report.tradeoff.asked:
+            lines.append(f"The limit was stated as {report.tradeoff.asked} of the gap without a limit.")
         questions.append(Question("Is the limit kept?", tuple(lines), check.verdict))
     if questions:
         return questions
-    lines = ["No limit was stated, so this page cannot say whether one is kept."]
+    least = report.tradeoff is not None and report.tradeoff.limited
+    lines = [
+        "The limit of 0 asks for the least gap that can be reached."
+        if least
+        else "No limit was stated, so this page cannot say whether one is kept."
+    ]
     for attribute in audit.attributes:
         for number in attribute.all_rows.numbers:
             if number.key == "gdp" and number.interval is not None:
@@ -149,7 +174,12 @@ def _kept(check: LimitCheck, audit: Audit) -> str:
             whole = f"the share of {people_of(audit)} with {outcome_of(audit)}"
         share = f"{percent(check.share)} of {whole} ({figure(check.reference)})"
         limit = f"the limit of {figure(check.limit)}, which is {share}"
-    whom = "" if check.among == "all" else f"Among {_favoured(audit)} alone: "
+    whom = {
+        "all": "",
+        "favourable": f"Among {_favoured(audit)} alone: ",
+        "positive": f"Among those with {outcome_of(audit)} alone: ",
+        "both": "Among people with the same outcome: ",
+    }[check.among]
     what = LIMITED[check.key].format(s=check.attribute)
     measured = (
         f"{whom or ''}{what if whom else capitalized(what)} is {figure(check.value)}; with "
@@ -283,11 +313,11 @@ def _trust(report: Report) -> list[str]:
     names = _list(attribute.name for attribute in audit.attributes)
     if report.tradeoff is not None:
         lines = [
-            f"All numbers are from {counted(rows.used, 'row')} that had no part in training or choosing the model. It "
-            f"is one of {len(report.tradeoff.points)} models; the evidence shows all and says why this one."
+            f"All numbers are from {counted(rows.used, 'row')} that had no part in fitting or choosing the model. The "
+            "evidence shows every trade-off of the fit."
         ]
-        if any(point.chosen and point.weight == 0 for point in report.tradeoff.points):
-            lines.append(f"The chosen model was trained without a penalty: nothing kept it from moving with {names}.")
+        if report.before is None:
+            lines.append(f"No limit holds here: nothing kept the score from moving with {names}.")
     else:
         lines = [
             f"All numbers are from {counted(rows.used, 'row')}. They hold for new cases only if the model was not "

@@ -20,10 +20,13 @@ GLOSSARY = (
     ("HSIC", "Hilbert–Schmidt independence criterion: distance of score and attribute from independence; zero only if "
      "they are independent."),
     ("Kernel", "A measure of how similar two rows are; its bandwidth says how near counts as similar."),
-    ("Penalty weight λ", "How strongly training avoids dependence on the attribute. At 0 it does not try."),
+    ("Limit", "The largest gap that the model may have; 50% is half of the gap of the same model without a limit."),
+    ("Log loss", "Mean of minus the logarithm of the chance that the score gave to what happened; less is better."),
     ("p-value", "Share of samples in which chance alone shows as much or more."),
     ("Probe", "A model that tries to recover the attribute from the score or the representation."),
     ("Quantile", "Score below which a given share of the rows lies; half of them lie below the quantile 0.5."),
+    ("Rank gap", "How far the share of rows above a score lies from that of all rows, on average over the rows and "
+     "over nine scores that cut the rows into tenths. It sees the order of the scores and not their size."),
     ("Representation", "The numbers that a model computes from the columns before it makes a score of them."),
 )  # fmt: skip
 """What the words of the evidence mean."""

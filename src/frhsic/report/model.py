@@ -1,59 +1,75 @@
-"""What a report holds: an audit and, where a model was trained, the trade-off and the audit without a penalty."""
+"""What a report holds: an audit and, of a model under a limit, the trade-offs and the audit without the limit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from frhsic.auditing import Audit, Curve, Interval
+from frhsic.auditing import Audit
 from frhsic.auditing.documents import Document
+from frhsic.estimators.tradeoffs import Gap
 from frhsic.report.driving import Drivers, Shift
 
-FORMAT = 4
+FORMAT = 5
 """Version of the JSON form of a :class:`Report`."""
 
 
 @dataclass(frozen=True)
 class TradeOffPoint:
-    """One penalty weight: performance and dependence of its model, and its curve E[f | S = s]."""
+    """Performance of one predictor, and its gap along each attribute."""
 
-    weight: float
     performance: float
-    gdp: float
-    hsic: float | None = None
+    gaps: tuple[Gap, ...]
     chosen: bool = False
-    label: str = ""
-    performance_interval: Interval | None = None
-    gdp_interval: Interval | None = None
-    curve: Curve | None = None
 
 
 @dataclass(frozen=True)
 class TradeOff:
-    """A sweep over penalty weights for one attribute, and why one of its points was chosen.
+    """The trade-offs of one fit and the one that its limit chose.
 
-    `floor` is the performance that the choice had to keep, or None.
+    Attributes
+    ----------
+    aim, condition
+        The gap that is limited, as in :class:`~frhsic.ParityClassifier`.
+    measure
+        Key of the performance: the loss for the aim "score", "auc" for "rank", "accuracy" or "balanced_accuracy" for
+        "decision".
+    attributes, worst
+        Names of the attributes, and the index of the one with the largest gap without a limit.
+    asked, limits, met
+        The limit as it was given, the largest gap that it allows along each attribute (None: any), and whether the
+        estimate of the fit meets it.
+    points
+        From no limit to almost no gap, measured on training rows that neither fitted nor chose the point.
+    before, after
+        Without the limit and with it, on the rows of the report.
+    constant
+        Performance of a constant on the rows of the report.
     """
 
-    attribute: str
-    performance_name: str
-    higher_is_better: bool
+    aim: str
+    condition: str | None
+    measure: str
+    attributes: tuple[str, ...]
+    worst: int
+    asked: str
+    limits: tuple[float | None, ...]
+    met: bool
     points: tuple[TradeOffPoint, ...]
-    reason: str = ""
-    floor: float | None = None
+    before: TradeOffPoint
+    after: TradeOffPoint
+    constant: float
 
-    def __post_init__(self) -> None:
-        if not self.points:
-            raise ValueError("a trade-off needs at least one point.")
-        chosen = sum(point.chosen for point in self.points)
-        if chosen > 1:
-            raise ValueError(f"{chosen} points of the trade-off are marked as chosen; mark one at most.")
+    @property
+    def limited(self) -> bool:
+        """Whether any attribute has a limit."""
+        return any(limit is not None for limit in self.limits)
 
 
 @dataclass(frozen=True)
 class Report(Document):
-    """Content of one page. `before` is the audit without a penalty, to compare with `audit` number by number.
+    """Content of one page. `before` is the audit without the limit, to compare with `audit` number by number.
 
-    `drivers` says which columns carry an attribute into the score, `shifts` whose scores the penalty changed.
+    `drivers` says which columns carry an attribute into the score, `shifts` whose scores the limit changed.
     """
 
     audit: Audit

@@ -22,6 +22,7 @@ from frhsic.report.driving import driver_sentence, shift_sentence
 from frhsic.report.first_page import first_page
 from frhsic.report.glossary import GLOSSARY
 from frhsic.report.model import Report
+from frhsic.report.quality import GAPS, LOSSES, MEASURES, tradeoff_rows, tradeoff_sentence
 
 INCOMPARABLE = frozenset({"mutual_information"})
 """Numbers whose estimates for two models cannot be compared, which a comparison leaves out."""
@@ -59,6 +60,9 @@ def render(report: Report | Audit) -> str:
         glossary=GLOSSARY,
         driver_sentence=driver_sentence,
         shift_sentence=shift_sentence,
+        tradeoff_rows=tradeoff_rows,
+        tradeoff_sentence=tradeoff_sentence,
+        axes=_axes(report),
         words=sentences,
     )
     return page.lstrip().encode(errors="replace").decode()  # a file name need not be UTF-8
@@ -77,6 +81,14 @@ def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
 def unbroken(value: Any) -> Any:
     """Return a text in which no line breaks between a number and its unit or power of ten."""
     return re.sub(r"(?<=\d) (?=%)|(?<=\d) (?=× 10)|(?<=×) (?=10)", "\u00a0", value) if type(value) is str else value
+
+
+def _axes(report: Report) -> tuple[str, str, bool]:
+    """Return the names of the gap and of the measure of a trade-off, and whether less of the measure is better."""
+    if report.tradeoff is None:
+        return "", "", False
+    aim, measure = report.tradeoff.aim, report.tradeoff.measure
+    return formatting.capitalized(GAPS[aim]), formatting.capitalized(MEASURES[measure]), measure in LOSSES
 
 
 def _compared(report: Report) -> list[tuple[str, list[tuple[Number | None, Number]], str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -16,9 +16,6 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, fit_path
-from frhsic.formatting import plain
-
-Watch = Callable[[str], None]
 
 
 def check_estimator(estimator: Any) -> None:
@@ -53,24 +50,16 @@ class Fitting:
     sample_weight: Any = None
     groups: Any = None
     sequential: bool = False
-    watch: Watch = lambda step: None
 
     def path(self, weights: Sequence[float]) -> list[Any]:
         """Fit a copy for each weight: those of this library all at once, others one after another."""
-        rows = f"on {len(self.y):,} rows"
         if isinstance(self.estimator, (FRHSICClassifier, FRHSICRegressor)):
-            return self._fleets(list(weights), rows)
-        models = []
-        for i, weight in enumerate(weights):
-            self.watch(f"training weight {plain(weight)} ({i + 1} of {len(weights)}) {rows}")
-            models.append(self.at(weight))
-        return models
+            return self._fleets(list(weights))
+        return [self.at(weight) for weight in weights]
 
-    def _fleets(self, weights: list[float], rows: str) -> list[Any]:
+    def _fleets(self, weights: list[float]) -> list[Any]:
         """Fit all weights as one fleet, or as one fleet for each worker that joblib is configured with."""
         workers = min(effective_n_jobs(None), len(weights))
-        tasks = "" if workers == 1 else f" in {workers} tasks"
-        self.watch(f"training {len(weights)} weights at once {rows}{tasks}")
         # the rows are part of each task: arguments that joblib spreads over a Dask cluster are lost with a worker
         fit = partial(
             fit_path,

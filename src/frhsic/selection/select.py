@@ -14,7 +14,7 @@ from frhsic import _arrays
 from frhsic.formatting import figure, percent, plain
 from frhsic.frontier import Frontier, Run
 from frhsic.held_out import rows_held_out, rows_of
-from frhsic.selection.fitting import Fitting, Watch, check_estimator, checked_weights, joined, refined_weights
+from frhsic.selection.fitting import Fitting, check_estimator, checked_weights, joined, refined_weights
 from frhsic.selection.measuring import Constant, Rows
 from frhsic.selection.performance import constant_predictor, scoring_of
 from frhsic.selection.reasons import REASONS
@@ -57,7 +57,6 @@ def select_weight(
     sample_weight: Any = None,
     sequential: bool = False,
     random_state: _arrays.RandomState = 0,
-    watch: Watch | None = None,
 ) -> Selection:
     r"""Choose λ on validation rows, from models of the whole grid trained at once.
 
@@ -105,8 +104,6 @@ def select_weight(
         Train one model after another, for encoders that cannot be stacked, such as those with dropout.
     random_state
         Seed of the split and of the rows that the test uses; training uses the estimator's own.
-    watch : callable, optional
-        Called with a sentence at each step, such as ``print``.
 
     References
     ----------
@@ -134,16 +131,14 @@ def select_weight(
     if count < 0:
         raise ValueError(f"refine={refine!r}; pass True, or how many weights to try on either side of the choice.")
     seed = _arrays.seed_of(random_state) % 2**32
-    tell = watch or (lambda step: None)
     everything = (X, y, sensitive_features, sample_weight, groups)
     fit, held = _parts(*everything, validation=validation, order=order, seed=seed, refit=refit)
-    fitting = Fitting(estimator, *fit, sequential, tell)
+    fitting = Fitting(estimator, *fit, sequential)
     models = fitting.path(grid)
     constant = held.constant(constant_predictor(estimator, *fit[:2], fit[3]), score)
     confidence = 1 - (1 - rule.confidence) / 2 if count and rule.confidence > 0.5 else rule.confidence
 
     def measure(models: Sequence[Any], unpenalised: float | None) -> list[Candidate]:
-        tell(f"measuring {len(models)} models on {len(held.s):,} validation rows")
         found: list[Candidate] = []
         for model in models:
             reference = found[0].performance if found and unpenalised is None else unpenalised
@@ -175,7 +170,6 @@ def select_weight(
     chosen = models[at]
     if refit:
         whole = everything if isinstance(validation, (int, float, str)) else _with_validation(everything, validation)
-        tell(f"fitting weight {plain(candidates[at].weight)} again on all {len(whole[1]):,} rows")
         chosen = Fitting(estimator, *whole).at(candidates[at].weight)
     return Selection(
         weight=candidates[at].weight,

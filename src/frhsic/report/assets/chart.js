@@ -112,8 +112,7 @@ const Chart = (() => {
    * options.label: what a screen reader says; options.height(width); options.margin;
    * options.domain: [low, high] of x, or null for a chart that cannot be zoomed;
    * options.draw(ctx): draws into ctx.plane with ctx.x, ctx.width, ctx.height;
-   * options.stops(): the x values that the arrow keys visit; options.read(index): { x, y, lines, marks };
-   * options.pick(index): what the Enter key does at a value, if anything.
+   * options.stops(): the x values that the arrow keys visit; options.read(index): { x, y, lines, marks }.
    */
   function frame(holder, options) {
     const id = "chart-" + ++serial, margin = options.margin;
@@ -209,7 +208,7 @@ const Chart = (() => {
       plot.tabIndex = 0;
       plot.setAttribute("role", "group");
       plot.setAttribute("aria-roledescription", "interactive chart");
-      plot.setAttribute("aria-label", options.label + " Left and right arrow keys read the values, " + (options.pick ? "Enter chooses one, " : "") + "plus and minus zoom, zero shows the whole range.");
+      plot.setAttribute("aria-label", options.label + " Left and right arrow keys read the values, plus and minus zoom, zero shows the whole range.");
       plot.addEventListener("pointermove", (event) => {
         if (!ctx) return;
         const { best, pixel } = nearest(event);
@@ -240,7 +239,6 @@ const Chart = (() => {
         else if (event.key === "-") zoomBy(2);
         else if (event.key === "0") zoomTo(...options.domain);
         else if (event.key === "Escape") show(-1, false);
-        else if (event.key === "Enter" && options.pick && state.at >= 0) options.pick(state.at);
         else return;
         event.preventDefault();
       });

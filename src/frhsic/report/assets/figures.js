@@ -233,132 +233,47 @@ const Figures = (() => {
     return chart;
   }
 
-  /* Performance against GDP; choosing a point, by click, table or slider, changes the curve beside it. */
-  function tradeoff(holder, beside, data, names) {
-    const points = data.points, gdps = points.map((p) => p.gdp), marks = points.map((p) => p.performance);
-    const curves = points.map((p) => p.curve).filter(Boolean);
-    const slider = document.getElementById("weight"), said = document.getElementById("weight-said");
-    const rows = Array.from(document.querySelectorAll("tr[data-point]"));
-    let selected = Math.max(0, points.findIndex((p) => p.chosen)), drawn = null, moving = 0, mapY = null;
-    const within = (interval) => (interval ? " (" + figure(interval.low) + " to " + figure(interval.high) + ")" : "");
-    const tell = (p) => "λ = " + plain(p.weight) + ": " + data.performance_name + " " + figure(p.performance) + ", GDP " + figure(p.gdp) + (p.chosen ? " (chosen)" : "");
-
-    const map = Chart.frame(holder, {
-      label: "Trade-off: " + points.map(tell).join("; ") + ".",
-      domain: padded(Math.min(0, ...gdps), Math.max(...gdps), 0.06),
+  /* Performance against the gap that is limited: a point for each trade-off, and squares for the rows of the report. */
+  function tradeoff(holder, data, axes) {
+    const [gapName, measure, less] = axes, gap = (p) => p.gaps[data.worst], points = data.points, own = [data.before, data.after];
+    const order = points.map((_, i) => i).sort((a, b) => gap(points[a]).value - gap(points[b]).value);
+    const every = points.concat(own), ends = every.flatMap((p) => [gap(p).low, gap(p).high]), limit = data.limits[data.worst];
+    const tell = (p) => measure + " " + figure(p.performance) + ", " + gapName.toLowerCase() + " " + figure(gap(p).value) + (p.chosen ? " (chosen)" : "");
+    let y = null;
+    return Chart.frame(holder, {
+      label: "Trade-offs: " + points.map(tell).join("; ") + ".",
+      domain: padded(Math.min(0, ...ends), Math.max(...ends), 0.04),
       margin: { left: 52, right: 16, bottom: 46 },
-      height: (width) => Math.round(Math.min(400, Math.max(300, width * 0.72))),
-      stops: () => gdps,
-      pick: (i) => choose(i),
+      height: (width) => Math.round(Math.min(420, Math.max(300, width * 0.5))),
+      stops: () => order.map((i) => gap(points[i]).value),
       draw(ctx) {
-        const { plane, x, height, margin } = ctx, floor = height - margin.bottom, clip = ctx.clipped(0, floor);
-        const seen = marks.filter((_, i) => gdps[i] >= x.domain[0] && gdps[i] <= x.domain[1]).concat(data.floor === null ? [] : [data.floor]);
-        const y = linear(padded(Math.min(...(seen.length ? seen : marks)), Math.max(...(seen.length ? seen : marks)), 0.12), [floor, 30]);
-        mapY = y;
-        vertical(ctx, y, data.performance_name + (data.higher_is_better ? " (higher is better)" : " (lower is better)"));
-        horizontal(ctx, floor, "GDP (lower is better)");
-        if (data.floor !== null) {
-          svg("line", { class: "floor", x1: margin.left, x2: ctx.width - margin.right, y1: y(data.floor), y2: y(data.floor) }, plane);
-          svg("text", { class: "floor-said halo", x: margin.left + 4, y: y(data.floor) - 6 }, plane, "to be kept: " + plain(data.floor));
+        const { plane, x, height, margin } = ctx, floor = height - margin.bottom, marks = every.map((p) => p.performance);
+        y = linear(padded(Math.min(...marks), Math.max(...marks), 0.12), [floor, 30]);
+        vertical(ctx, y, measure + (less ? " (lower is better)" : " (higher is better)"));
+        horizontal(ctx, floor, gapName + " along " + data.attributes[data.worst]);
+        const layer = svg("g", { "clip-path": ctx.clipped(22, floor) }, plane);
+        if (limit) {
+          svg("line", { class: "floor", x1: x(limit), x2: x(limit), y1: 22, y2: floor }, layer);
+          svg("text", { class: "floor-said halo", x: x(limit) + 5, y: 34 }, layer, "limit " + figure(limit));
         }
-        const layer = svg("g", { "clip-path": clip }, plane);
-        svg("path", { class: "path", d: path(points.map((p) => [x(p.gdp), y(p.performance)])) }, layer);
-        points.forEach((p, i) => {
-          if (p.gdp < x.domain[0] || p.gdp > x.domain[1]) return;
-          const group = svg("g", { class: "point" + (i === selected ? " selected" : ""), "data-point": i }, plane);
-          const cx = x(p.gdp), cy = y(p.performance);
-          if (p.chosen) {
-            svg("circle", { class: "chosen", cx, cy, r: 11 }, group);
-            svg("text", { class: "chosen-said halo", x: cx + 15, y: cy + 18 }, group, "chosen");
-          }
-          svg("circle", { class: "body", cx, cy, r: i === selected ? 7 : 5.5 }, group);
-          svg("circle", { class: "hit", cx, cy, r: 16 }, group);
-        });
+        svg("path", { class: "path", d: path(points.map((p) => [x(gap(p).value), y(p.performance)])) }, layer);
+        for (const p of points) {
+          const group = svg("g", { class: "point" + (p.chosen ? " selected" : "") }, layer), cx = x(gap(p).value), cy = y(p.performance);
+          svg("line", { class: "faint", x1: x(gap(p).low), x2: x(gap(p).high), y1: cy, y2: cy }, group);
+          if (p.chosen) svg("circle", { class: "chosen", cx, cy, r: 11 }, group);
+          svg("circle", { class: "body", cx, cy, r: 5 }, group);
+          if (p.chosen) svg("text", { class: "chosen-said halo", x: cx + 15, y: cy + (less ? -8 : 18) }, group, "chosen");
+        }
+        for (const p of own) {
+          const cx = x(gap(p).value), cy = y(p.performance);
+          svg("rect", { class: "own", x: cx - 5, y: cy - 5, width: 10, height: 10 }, layer);
+        }
       },
-      read: (i) => ({ x: gdps[i], top: mapY(marks[i]), lines: ["λ = " + plain(points[i].weight), data.performance_name + " " + figure(marks[i]) + within(points[i].performance_interval), "GDP " + figure(gdps[i]) + within(points[i].gdp_interval)].concat(points[i].hsic === null ? [] : ["HSIC " + figure(points[i].hsic)]) }),
+      read(k) {
+        const p = points[order[k]], g = gap(p);
+        return { x: g.value, top: y(p.performance), lines: [order[k] === 0 ? "no limit" : p.chosen ? "chosen" : "trade-off", measure + " " + figure(p.performance), gapName + " " + figure(g.value) + " (" + figure(g.low) + " to " + figure(g.high) + ")"] };
+      },
     });
-    /* Points may lie on each other: each further click takes the next one under the pointer. */
-    map.root.addEventListener("click", (event) => {
-      const point = event.target.closest("[data-point]");
-      if (!point) return;
-      const under = event.detail ? Array.from(map.root.querySelectorAll(".hit")).filter((hit) => holds(hit, event)).map((hit) => Number(hit.parentNode.getAttribute("data-point"))) : [];
-      const next = under.indexOf(selected) + 1;
-      choose(under.length > 1 && next ? under[next % under.length] : Number(point.getAttribute("data-point")));
-    });
-    function holds(hit, event) {
-      const box = hit.getBoundingClientRect();
-      return Math.hypot(event.clientX - (box.left + box.right) / 2, event.clientY - (box.top + box.bottom) / 2) <= box.width / 2;
-    }
-
-    let view = null, viewY = null;
-    if (curves.length) {
-      const first = curves[0];
-      const domain = [Math.min(...curves.map((c) => c.grid[0])), Math.max(...curves.map((c) => c.grid[c.grid.length - 1]))];
-      view = Chart.frame(beside, {
-        label: "Mean of " + names.score + " at each value of " + data.attribute + " for the chosen penalty weight.",
-        domain,
-        margin: { left: 52, right: 16, bottom: 46 },
-        height: (width) => Math.round(Math.min(400, Math.max(300, width * 0.72))),
-        stops: () => (drawn || first).grid,
-        draw(ctx) {
-          const { plane, x, height, margin } = ctx, floor = height - margin.bottom;
-          const y = (viewY = linear(extent(curves, x.domain), [floor, 30]));
-          vertical(ctx, y, "Mean of " + names.score);
-          const layer = svg("g", { "clip-path": ctx.clipped(22, floor) }, plane);
-          points.forEach((p, i) => { if (p.curve && i !== selected) svg("path", { class: "faint", d: path(p.curve.grid.map((s, k) => [x(s), y(p.curve.mean[k])])) }, layer); });
-          if (drawn) {
-            hatchSparse(ctx, drawn, 22, floor);
-            svg("line", { class: "mean", x1: margin.left, x2: ctx.width - margin.right, y1: y(drawn.overall), y2: y(drawn.overall) }, plane);
-            drawCurve(ctx, drawn, y, "", ctx.clipped(22, floor));
-          }
-          horizontal(ctx, floor, data.attribute);
-        },
-        read(i) {
-          const s = drawn.grid[i], top = viewY(drawn.mean[i]);
-          return { x: s, top, cross: [22, 254], marks: [{ class: "dot", y: top }], lines: [Chart.shortened(data.attribute, 30) + " = " + plain(s)].concat(reading(drawn, i, "mean")) };
-        },
-      });
-    }
-
-    function blend(from, to, share) {
-      const mix = (a, b) => (a.length === b.length ? b.map((v, i) => a[i] + (v - a[i]) * share) : b);
-      return { ...to, mean: mix(from.mean, to.mean), low: mix(from.low, to.low), high: mix(from.high, to.high), overall: from.overall + (to.overall - from.overall) * share };
-    }
-
-    function choose(index) {
-      selected = index;
-      slider.value = index;
-      slider.setAttribute("aria-valuetext", tell(points[index]));
-      said.textContent = tell(points[index]);
-      for (const row of rows) {
-        const shown = Number(row.dataset.point) === index;
-        row.classList.toggle("selected", shown);
-        row.querySelector("input").checked = shown;
-      }
-      map.draw();
-      const to = points[index].curve, from = drawn, mine = ++moving;
-      if (!view) return;
-      view.plot.dataset.selected = index;
-      const same = from && to && from.grid.length === to.grid.length && from.grid.every((s, i) => s === to.grid[i]);
-      if (!same || matchMedia("(prefers-reduced-motion: reduce)").matches) {
-        drawn = to;
-        view.draw();
-        return;
-      }
-      const start = performance.now();
-      (function step(now) {
-        if (mine !== moving) return;
-        const share = Math.min(1, Math.max(0, (now - start) / 260));
-        drawn = share < 1 ? blend(from, to, share * (2 - share)) : to;
-        view.draw();
-        if (share < 1) requestAnimationFrame(step);
-      })(start);
-    }
-
-    slider.addEventListener("input", () => choose(Number(slider.value)));
-    rows.forEach((row) => row.addEventListener("click", () => choose(Number(row.dataset.point))));
-    rows.forEach((row) => row.querySelector("input").addEventListener("change", () => choose(Number(row.dataset.point))));
-    choose(selected);
   }
 
   return { curve, quantiles, decisions, strength, tradeoff };

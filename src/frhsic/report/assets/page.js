@@ -25,7 +25,7 @@
   for (const kind of ["quantiles", "decisions"]) document.querySelectorAll(`[data-figure="${kind}"]`).forEach((holder) => Figures[kind](holder, audit.attributes[Number(holder.dataset.attribute)], names));
   document.querySelectorAll('[data-figure="strength"]').forEach((holder) => Figures.strength(holder, audit.attributes[Number(holder.dataset.attribute)].all_rows));
   const map = document.querySelector('[data-figure="tradeoff"]');
-  if (map) Figures.tradeoff(map, document.querySelector('[data-figure="tradeoff-curve"]'), report.tradeoff, names);
+  if (map) Figures.tradeoff(map, report.tradeoff, JSON.parse(map.closest("section").dataset.axes));
 
   const links = new Map(Array.from(document.querySelectorAll("nav a"), (link) => [link.hash.slice(1), link]));
   const sections = Array.from(document.querySelectorAll("main > section"));
