@@ -43,7 +43,7 @@ from frhsic import kernels, penalties
 from frhsic._files import write_whole
 from frhsic._version import __version__
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityClassifier, ParityEncoder, ParityRegressor
-from frhsic.estimators.conditional import BoostedMeans, SensitiveBasis, TreeTable
+from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, SensitiveBasis, TreeTable
 from frhsic.estimators.ensemble import EncoderEnsemble
 from frhsic.estimators.network import NetworkEstimator, set_state
 from frhsic.estimators.parity import Block, ParityEstimator, Solution
@@ -468,7 +468,7 @@ def _listed() -> dict[str, frozenset[str]]:
         if getattr(cls, "__module__", "") == module.__name__
     }
     scalars = {cls for cls in np.sctypeDict.values() if issubclass(cls, (np.number, np.bool_, np.str_))}
-    names = {f"{cls.__module__}.{cls.__name__}" for cls in (TreeTable, BoostedMeans, *estimators, *parts)}
+    names = {f"{cls.__module__}.{cls.__name__}" for cls in (TreeTable, BoostedMeans, BoostedTrees, *estimators, *parts)}
     names |= {f"{module}.{name}" for module, own in INTERNAL.items() for name in own.split()}
     losses = {f"{_loss.__name__}.{name}" for name in vars(_loss) if name.startswith("Cy") and "Function" not in name}
     by_loader: dict[str, set[Any]] = {
@@ -570,13 +570,16 @@ def _complete_parity(model: ParityEstimator, tensors: dict[str, Tensor]) -> None
     if solution is None:
         _require(frontier is None and choice is None and len(model.models_) == 1, "it has no coefficients")
         return
+    _require(frontier is not None and choice is not None, "it has coefficients and no trade-offs")
+    assert frontier is not None
+    assert choice is not None
     bases = [block.basis for block in solution.blocks]
     width, attributes = sum(basis.values.shape[1] for basis in bases), len(model.sensitive_names_in_)
     base = np.zeros((1, len(model.classes_)) if solution.family == "classes" else 1)
     columns = expanded(solution.family, np.zeros((1, width)), np.zeros(1))
     start = Rows(solution.family, base, columns, base, np.ones(1)).start()
     trade_offs, folds, size = solution.parameters.shape
-    numbers = [solution.parameters, solution.ranks, solution.threshold, solution.center, solution.scale]
+    numbers: list[Any] = [solution.parameters, solution.ranks, solution.threshold, solution.center, solution.scale]
     numbers += [values for basis in bases for values in (basis.starts, basis.mass, basis.values)]
     _require(all(np.isfinite(values).all() for values in numbers), "a coefficient is not a finite number")
     _require(solution.family == model._family() and size == len(start) and trade_offs > 1, "its coefficients differ")
