@@ -28,12 +28,32 @@ The fourteen laws of `ASIDE` were written down before the statistics were change
 
 from __future__ import annotations
 
+import argparse
+import json
+import math
+import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
+from joblib import Parallel, delayed
 from scipy.special import expit, ndtri
+
+from frhsic.parity import correlation_ratio, gdp_curve, local_mean, quantile_gap, rank_gap
+from frhsic.parity._rows import rows_of
+from frhsic.parity.gap import gap_and_standardized
+
+OUT = Path(__file__).parent / "results" / "coverage.json"
+ROWS = (100, 1_000, 10_000)
+DESIGNS = ("rows", "clusters", "weights")
+RESAMPLES = 99
+LEVEL = 0.05
 
 Array = np.ndarray
 Noise = Callable[[Array, Array, np.random.Generator], Array]
@@ -153,3 +173,198 @@ ASIDE = (
     Law("weak slope, Student's t", same, lambda u: 0.2 * u, added(lambda u, rng: rng.standard_t(3, len(u)))),
     Law("two waves", same, lambda u: 0.3 * np.sin(4 * np.pi * u), normal(0.5)),
 )  # fmt: skip
+
+TWELVE = levels([1.0] * 12, [0.1, -0.1] * 6)
+SCHOOL = levels([1, 1, 2, 2, 3, 4, 5, 6, 30, 12, 8, 16, 10], [0.1] * 8 + [0.2] * 4 + [0.5])
+TEN = levels([0.7**k for k in range(10)], [0.5, -0.5, 0.3, -0.2, 0.6, -0.6, 0.2, 0.4, -0.3, 0.1])
+HUNDRED = np.exp(np.random.default_rng(1).uniform(-1.5, 1.5, 100))
+
+
+def unequal(u: Array) -> Array:
+    return HUNDRED[(100 * u).astype(int)]
+
+
+def logistic(mean: Array, u: Array, rng: np.random.Generator) -> Array:
+    return expit(-4 + 1.5 * rng.standard_normal(len(u)))
+
+
+@cache
+def logistic_mean() -> float:
+    return float(logistic(np.zeros(GRID), np.zeros(10 * GRID), np.random.default_rng(0)).mean())
+
+
+SMOOTH = (
+    Law("slope", same, ndtri, normal(0.5)),
+    Law("log-normal S", lambda u: np.exp(2 * ndtri(u)), lambda u: u, normal(0.2)),
+    Law("square", same, lambda u: (2 * u - 1) ** 2, normal(0.3)),
+    Law("weak slope", same, lambda u: 0.1 * u, normal(0.5)),
+    Law("independent", same, flat(0.0), normal(1.0), independent=True),
+    Law("flat, spread follows S", same, flat(0.0), normal(lambda u: 0.05 + u**2)),
+    Law("ages", ages, lambda u: ages(u) / 100, normal(0.2)),
+    Law("independent, ages", ages, flat(0.0), normal(1.0), independent=True),
+    Law("three levels", lambda u: np.floor(3 * u), lambda u: np.floor(3 * u) * 0.1, normal(0.3)),
+)
+"""Laws on which the interval before these changes was valid."""
+
+HARD = (
+    Law("flat, logistic of a normal", same, lambda u: np.full_like(u, logistic_mean()), logistic, independent=True),
+    Law("flat, log-normal", same, flat(0.0), log_normal(1.0, flat(1.0)), independent=True),
+    Law("flat, nine in ten zeros", same, flat(0.0), zeros_in(0.9, 1.0), independent=True),
+    Law("flat decisions, rate .02", same, flat(0.02), decisions, independent=True),
+    Law("flat, skewness grows", same, flat(0.0), gamma(lambda u: 4.0 * 16.0**-u)),
+    Law("rate 0 below the median, .02 above", same, lambda u: 0.02 * (u > 0.5), decisions),
+    Law("twelve alternating levels", *TWELVE, normal(0.3)),
+    Law("schooling, jumps at 12 and 16", *SCHOOL, decisions),
+    Law("ten unequal levels", *TEN, normal(0.5)),
+    Law("jump at the ninetieth percentile", same, lambda u: (u > 0.9) * 1.0, normal(1.0)),
+    Law("three waves", same, lambda u: np.sin(6 * np.pi * u), normal(0.5)),
+    Law("thirty waves", same, lambda u: np.sin(60 * np.pi * u), normal(0.5)),
+    Law(
+        "92 % at one value of S",
+        lambda u: np.maximum(u - 0.92, 0),
+        lambda u: 0.1 + (u > 0.92) * (4 * u - 3.3),
+        normal(0.2),
+    ),
+    Law("hundred levels, unequal spreads", lambda u: np.floor(100 * u), flat(0.0), normal(unequal)),
+)
+"""Laws on which intervals or tests before these changes failed."""
+
+
+def sample(law: Law, n: int, design: str, rng: np.random.Generator) -> tuple[Array, Array, dict[str, Array]]:
+    """Draw scores, S, and the weights or clusters."""
+    if design == "weights":  # density 1 / w, up to a factor, with w from 1/2 to 3/2
+        u = 0.5 * 3 ** rng.random(n) - 0.5
+        return *law.draw(u, rng), {"sample_weight": u + 0.5}
+    u = rng.random(n)
+    f, s = law.draw(u, rng)
+    if design == "rows":
+        return f, s, {}
+    copied = rng.random(n // 2) < 0.5
+    for values in (f, s):
+        values[1::2] = np.where(copied, values[::2], values[1::2])
+    return f, s, {"clusters": np.repeat(np.arange(n // 2), 2)}
+
+
+def outcomes(law: Law, n: int, design: str, rng: np.random.Generator) -> dict[str, tuple[float, float]]:
+    """Return, for each measure, whether it erred and the width of its interval (NaN for a test)."""
+    f, s, options = sample(law, n, design, rng)
+    found: dict[str, tuple[float, float]] = {}
+
+    def interval(name: str, ends: tuple[float, float], truth: float) -> None:
+        found[name] = float(not ends[0] - 1e-9 <= truth <= ends[1] + 1e-9), ends[1] - ends[0]
+
+    rows = rows_of(f, s, **options)
+    gap, scaled = gap_and_standardized(rows, 1 - LEVEL, RESAMPLES, int(rng.integers(2**31)))  # as in an audit
+    interval("gdp", gap.interval, law.gdp)
+    if hasattr(gap, "bound"):
+        found["bound of gdp"] = float(gap.bound < law.gdp - 1e-9), gap.bound
+        found["gdp, not trusted"] = float(not gap.trusted), math.nan
+    if scaled is not None:
+        interval("standardized_gdp", scaled.interval, law.gdp / math.sqrt(law.variance))
+        if design != "clusters":
+            share = law.grid[1].var() / law.variance
+            interval("correlation_ratio", correlation_ratio(f, s, **options).interval, float(share))
+    curve = gdp_curve(f, s, **options)
+    places, means = law.grid
+    first, last = np.searchsorted(places, curve.start), np.searchsorted(places, curve.end, side="right")
+    truths = np.array([means[a : max(b, a + 1)].mean() for a, b in zip(first, last)])
+    held = ((curve.lower - 1e-9 <= truths) & (truths <= curve.upper + 1e-9)).all()
+    widths = (curve.upper - curve.lower)[np.isfinite(curve.upper)]
+    found["gdp_curve, all groups"] = float(not held), float(widths.mean()) if len(widths) else math.nan
+    near = local_mean(f, s, float(np.median(s)), **options)
+    a, b = np.searchsorted(places, near.start), np.searchsorted(places, near.end, side="right")
+    interval("local_mean", near.interval, float(means[a : max(b, a + 1)].mean() - means.mean()))
+    if law.gdp < 1e-12:
+        found["gdp, test"] = float(gap.pvalue <= LEVEL), math.nan
+    if law.independent:
+        people = {"groups": options["clusters"]} if design == "clusters" else options
+        ranks = rank_gap(f, s, resamples=RESAMPLES, **people)
+        interval("rank_gap", ranks.interval, 0.0)
+        found["rank_gap, test"] = float(ranks.pvalue <= LEVEL), math.nan
+    if design != "weights" and law.independent:
+        found["quantile_gap, test"] = float(quantile_gap(f, s, permutations=99, **options).pvalue <= LEVEL), math.nan
+    return found
+
+
+def cell(law: Law, n: int, design: str, draws: int, seed: int) -> list[dict[str, Any]]:
+    """Return a record for each measure: share of errors and mean width over the draws."""
+    torch.set_num_threads(1)
+    start, results = time.process_time(), defaultdict(list)
+    for draw in range(draws):
+        rng = np.random.default_rng([seed, draw, n, DESIGNS.index(design), *law.name.encode()])
+        for name, outcome in outcomes(law, n, design, rng).items():
+            results[name].append(outcome)
+    seconds = time.process_time() - start
+    return [
+        {
+            "measure": name,
+            "law": law.name,
+            "aside": law in ASIDE,
+            "rows": n,
+            "design": design,
+            "draws": len(values),
+            "errors": round(float(np.mean([error for error, _ in values])), 4),
+            "width": None if math.isnan(values[0][1]) else float(f"{np.nanmean([w for _, w in values]):.4g}"),
+            "seconds": round(seconds / draws, 3),
+        }
+        for name, values in results.items()
+    ]
+
+
+def tables(records: list[dict[str, Any]]) -> str:
+    """Return a Markdown table for each measure: laws by rows and design."""
+    lines = []
+    columns = list(product(DESIGNS, ROWS))
+    for measure in dict.fromkeys(record["measure"] for record in records):
+        chosen = {(r["law"], r["design"], r["rows"]): r for r in records if r["measure"] == measure}
+        test = "test" in measure or "trusted" in measure
+        what = "share of samples" if test else "share of intervals that hold the truth (mean width)"
+        lines += [f"**{measure}**: {what}", ""]
+        lines += ["| law | " + " | ".join(f"{design}, {n:,}" for design, n in columns) + " |"]
+        lines += ["|---|" + "---|" * len(columns)]
+        for law in dict.fromkeys(law for law, _, _ in chosen):
+            lines.append(
+                f"| {law} | " + " | ".join(text(chosen.get((law, *column)), test) for column in columns) + " |"
+            )
+        lines.append("")
+    return "\n".join(lines)
+
+
+def text(record: dict[str, Any] | None, test: bool) -> str:
+    if record is None:
+        return ""
+    share = record["errors"] if test else 1 - record["errors"]
+    shown = f"{share:.3f}".removeprefix("0")
+    return shown if record["width"] is None else f"{shown} ({record['width']:.3g})"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--laws", nargs="+", default=[""], help="parts of their names")
+    parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
+    parser.add_argument("--designs", nargs="+", default=DESIGNS)
+    parser.add_argument("--draws", type=int, default=400)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--page", action="store_true", help="only print the tables of --out")
+    options = parser.parse_args(arguments)
+    if not options.page:
+        laws = [law for law in (*SMOOTH, *HARD, *ASIDE) if any(part in law.name for part in options.laws)]
+        cells = sorted(product(laws, options.rows, options.designs), key=lambda one: -one[1])
+        # laws hold functions, which processes cannot exchange, so a process finds its law by number
+        every = (*SMOOTH, *HARD, *ASIDE)
+        jobs = (delayed(numbered)(every.index(law), n, d, options.draws, options.seed) for law, n, d in cells)
+        records = [record for part in Parallel(options.jobs, verbose=1)(jobs) for record in part]
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        lines = ",\n ".join(json.dumps(record, ensure_ascii=False) for record in records)
+        options.out.write_text(f'{{"resamples": {RESAMPLES}, "level": {LEVEL}, "cells": [\n {lines}\n]}}\n')
+    print(tables(json.loads(options.out.read_text())["cells"]))
+
+
+def numbered(number: int, n: int, design: str, draws: int, seed: int) -> list[dict[str, Any]]:
+    return cell((*SMOOTH, *HARD, *ASIDE)[number], n, design, draws, seed)
+
+
+if __name__ == "__main__":
+    main()
