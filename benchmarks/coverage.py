@@ -1,12 +1,13 @@
-"""Coverage of the intervals of `frhsic.parity`, and level of its tests, on laws whose truth is known.
+"""Coverage of intervals and level of tests on laws whose truth is known.
 
     python benchmarks/coverage.py --jobs 16                # every cell, 400 draws, to results/coverage.json
-    python benchmarks/coverage.py --draws 40 --laws jump   # some laws, with fewer draws
+    python benchmarks/coverage.py --draws 40 --law jump    # some laws, with fewer draws
     python benchmarks/coverage.py --page                   # the tables of the results
 
 A cell is a law at a number of rows, with independent rows, with clusters of rows (each row has a copy of itself with
 probability one half, otherwise a second row of its own), or with survey weights (rows are drawn with a density that the
-weights undo). A law is a mean score along the ranks u of S and a kind of noise.
+weights undo). A law is a mean score along the ranks u of S and a kind of noise; `OTHERS` are laws for the measures and
+tests of dependence. At 10,000 rows clusters and weights are drawn for the laws of `HARD` only.
 
 The fourteen laws of `ASIDE` were written down before the statistics were changed and were not looked at until the end:
 
@@ -33,9 +34,9 @@ import json
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,16 @@ import torch
 from joblib import Parallel, delayed
 from scipy.special import expit, ndtri
 
+from frhsic.independence import (
+    SequentialTest,
+    aggregated_test,
+    conditional_test,
+    equivalence_test,
+    gamma_test,
+    hsic_interval,
+    permutation_test,
+)
+from frhsic.kernels import Gaussian
 from frhsic.parity import correlation_ratio, gdp_curve, local_mean, quantile_gap, rank_gap
 from frhsic.parity._rows import rows_of
 from frhsic.parity.gap import gap_and_standardized
@@ -230,6 +241,9 @@ HARD = (
 """Laws on which intervals or tests before these changes failed."""
 
 
+SETS = {"smooth": SMOOTH, "hard": HARD, "aside": ASIDE}
+
+
 def sample(law: Law, n: int, design: str, rng: np.random.Generator) -> tuple[Array, Array, dict[str, Array]]:
     """Draw scores, S, and the weights or clusters."""
     if design == "weights":  # density 1 / w, up to a factor, with w from 1/2 to 3/2
@@ -286,20 +300,92 @@ def outcomes(law: Law, n: int, design: str, rng: np.random.Generator) -> dict[st
     return found
 
 
-def cell(law: Law, n: int, design: str, draws: int, seed: int) -> list[dict[str, Any]]:
+def normals(rho: float, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    z, s = rng.standard_normal((2, n))
+    return z, rho * z + math.sqrt(1 - rho**2) * s
+
+
+def normal_hsic(rho: float) -> float:
+    """HSIC of two normals of correlation ρ under Gaussian kernels of bandwidth one.
+
+    For a pair of differences with covariance C, E exp(−|δ|²/2) = det(I + C)^(−1/2).
+    """
+    terms = [1 / math.sqrt(9 - c**2) for c in (2 * rho, rho, 0)]
+    return terms[0] - 2 * terms[1] + terms[2]
+
+
+def correlated(rho: float, n: int, rng: np.random.Generator) -> dict[str, tuple[float, float]]:
+    """The interval of HSIC, and tests against the true HSIC: "below" and "above" are both false."""
+    (z, s), one, truth = normals(rho, n, rng), Gaussian(1.0), normal_hsic(rho)
+    ends = hsic_interval(z, s, one, one, confidence=1 - LEVEL).interval
+    found = {"hsic_interval": (float(not ends.low <= truth <= ends.high), ends.high - ends.low)}
+    if rho:
+        above = gamma_test(z, s, one, one, epsilon=truth).pvalue_epsilon
+        found["gamma_test(epsilon=), test"] = float(above <= LEVEL), math.nan
+        found["equivalence_test, test"] = float(equivalence_test(z, s, truth, one, one).pvalue <= LEVEL), math.nan
+    return found
+
+
+def independent(
+    s_of: Callable[[Array], Array], d: int, n: int, rng: np.random.Generator
+) -> dict[str, tuple[float, float]]:
+    z, s, seed = rng.standard_normal((n, d)), s_of(rng.standard_normal(n)), int(rng.integers(2**31))
+    tests = {"gamma_test": gamma_test(z, s)}
+    if n <= 1_000:
+        tests["permutation_test"] = permutation_test(z, s, resamples=99, random_state=seed)
+        tests["aggregated_test"] = aggregated_test(z, s, resamples=99, random_state=seed)
+    return {f"{name}, test": (float(test.pvalue <= LEVEL), math.nan) for name, test in tests.items()}
+
+
+def given_y(
+    shape: Callable[[Array], Array], noise: float, n: int, rng: np.random.Generator
+) -> dict[str, tuple[float, float]]:
+    y = rng.standard_normal(n)
+    z, s = shape(y) + noise * rng.standard_normal((2, n))
+    test = conditional_test(z, s, y, resamples=99, random_state=int(rng.integers(2**31)))
+    return {
+        "conditional_test, test": (float(test.pvalue <= LEVEL), math.nan),
+        "conditional_test, caution, test": (float(bool(test.caution)), math.nan),
+    }
+
+
+def stream(n: int, rng: np.random.Generator) -> dict[str, tuple[float, float]]:
+    """A look after each of n/20 batches of 20 independent rows, whose law drifts."""
+    test = SequentialTest(resamples=99, random_state=int(rng.integers(2**31)))
+    for batch in range(n // 20):
+        test.update(rng.standard_normal(20) + 0.1 * batch, rng.lognormal(size=20))
+    return {"SequentialTest, ever, test": (float(test.pvalue <= LEVEL), math.nan)}
+
+
+OTHERS: dict[str, Callable[[int, np.random.Generator], dict[str, tuple[float, float]]]] = {
+    **{f"normal, ρ = {rho:g}": partial(correlated, rho) for rho in (0.0, 0.2, 0.5)},
+    "independent, one column": partial(independent, np.exp, 1),
+    "independent, fifty columns": partial(independent, np.exp, 50),
+    "independent, ties": partial(independent, lambda s: np.round(2 * s), 1),
+    "Z and S follow Y": partial(given_y, same, 1.0),
+    "Z and S follow sin 3Y": partial(given_y, lambda y: np.sin(3 * y), 0.3),
+    "Z and S follow a step of Y": partial(given_y, lambda y: (y > 0) * 1.0, 0.3),
+    "independent stream": stream,
+}  # fmt: skip
+MOST_ROWS = 1_000
+"""Rows of the laws of `OTHERS`, whose measures cost more than n log n."""
+
+
+def cell(law: str, n: int, design: str, draws: int, seed: int) -> list[dict[str, Any]]:
     """Return a record for each measure: share of errors and mean width over the draws."""
     torch.set_num_threads(1)
     start, results = time.process_time(), defaultdict(list)
+    known = {one.name: one for laws in SETS.values() for one in laws}
     for draw in range(draws):
-        rng = np.random.default_rng([seed, draw, n, DESIGNS.index(design), *law.name.encode()])
-        for name, outcome in outcomes(law, n, design, rng).items():
+        rng = np.random.default_rng([seed, draw, n, DESIGNS.index(design), *law.encode()])
+        found = outcomes(known[law], n, design, rng) if law in known else OTHERS[law](n, rng)
+        for name, outcome in found.items():
             results[name].append(outcome)
     seconds = time.process_time() - start
     return [
         {
             "measure": name,
-            "law": law.name,
-            "aside": law in ASIDE,
+            "law": law,
             "rows": n,
             "design": design,
             "draws": len(values),
@@ -314,9 +400,9 @@ def cell(law: Law, n: int, design: str, draws: int, seed: int) -> list[dict[str,
 def tables(records: list[dict[str, Any]]) -> str:
     """Return a Markdown table for each measure: laws by rows and design."""
     lines = []
-    columns = list(product(DESIGNS, ROWS))
     for measure in dict.fromkeys(record["measure"] for record in records):
         chosen = {(r["law"], r["design"], r["rows"]): r for r in records if r["measure"] == measure}
+        columns = [one for one in product(DESIGNS, ROWS) if any(key[1:] == one for key in chosen)]
         test = "test" in measure or "trusted" in measure
         what = "share of samples" if test else "share of intervals that hold the truth (mean width)"
         lines += [f"**{measure}**: {what}", ""]
@@ -338,11 +424,21 @@ def text(record: dict[str, Any] | None, test: bool) -> str:
     return shown if record["width"] is None else f"{shown} ({record['width']:.3g})"
 
 
+def cells(sets: list[str], part: str) -> Iterator[tuple[str, int, str]]:
+    """Yield law, rows and design of each cell, the longest first."""
+    for n, design in product(reversed(ROWS), DESIGNS):
+        for name in sets:
+            for law in OTHERS if name == "others" else [law.name for law in SETS[name]]:
+                others = name == "others" and (design != "rows" or n > MOST_ROWS)
+                if part in law and not others and (n <= MOST_ROWS or design == "rows" or name == "hard"):
+                    yield law, n, design
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--laws", nargs="+", default=[""], help="parts of their names")
+    parser.add_argument("--sets", nargs="+", choices=[*SETS, "others"], default=[*SETS, "others"])
+    parser.add_argument("--law", default="", help="part of the names of the laws")
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
-    parser.add_argument("--designs", nargs="+", default=DESIGNS)
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
@@ -350,20 +446,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--page", action="store_true", help="only print the tables of --out")
     options = parser.parse_args(arguments)
     if not options.page:
-        laws = [law for law in (*SMOOTH, *HARD, *ASIDE) if any(part in law.name for part in options.laws)]
-        cells = sorted(product(laws, options.rows, options.designs), key=lambda one: -one[1])
-        # laws hold functions, which processes cannot exchange, so a process finds its law by number
-        every = (*SMOOTH, *HARD, *ASIDE)
-        jobs = (delayed(numbered)(every.index(law), n, d, options.draws, options.seed) for law, n, d in cells)
-        records = [record for part in Parallel(options.jobs, verbose=1)(jobs) for record in part]
+        chosen = [one for one in cells(options.sets, options.law) if one[1] in options.rows]
+        jobs = (delayed(cell)(*one, options.draws, options.seed) for one in chosen)
+        records = [record for part in Parallel(options.jobs, backend="multiprocessing")(jobs) for record in part]
         options.out.parent.mkdir(parents=True, exist_ok=True)
         lines = ",\n ".join(json.dumps(record, ensure_ascii=False) for record in records)
         options.out.write_text(f'{{"resamples": {RESAMPLES}, "level": {LEVEL}, "cells": [\n {lines}\n]}}\n')
     print(tables(json.loads(options.out.read_text())["cells"]))
-
-
-def numbered(number: int, n: int, design: str, draws: int, seed: int) -> list[dict[str, Any]]:
-    return cell((*SMOOTH, *HARD, *ASIDE)[number], n, design, draws, seed)
 
 
 if __name__ == "__main__":
