@@ -38,6 +38,9 @@ STEP = 8
 NEARBY, OVERALL = 3.0, 2.0
 """Standard deviations by which squared differences nearby, and over all of s, must exceed their noise."""
 
+MISSED = 1.5
+"""Standard deviations beyond which squared differences may be more than noise, and widen the interval."""
+
 TINY = 1e-300
 WORST = 0.7518
 """Where x Φ(-x) is largest."""
@@ -126,7 +129,7 @@ class Smoother:
                 error = math.sqrt(2 / windows)
                 limit = 1 + margin * error
                 moved = np.maximum(moved, 1 - limit / np.maximum(average, limit))
-                excess = np.maximum(excess, average - 1 - error)
+                excess = np.maximum(excess, average - 1 - MISSED * error)
             hidden = hidden + (1 - moved) ** 2 * excess * noise
             mean, square = mean + moved * step, square + moved**2 * noise
             own = own + moved * (self.own[k] - own)

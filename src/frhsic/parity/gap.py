@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -138,7 +139,7 @@ def gdp(
 
     The standard error adds to that of a mean of :math:`g (f - \bar f)` what resamples find where signs are uncertain.
     In expectation a wrong sign can only lower the estimate, so the upper end of the interval is raised by a bound on
-    that loss, and by what finer means show beyond one standard deviation of their noise. The interval is conservative
+    that loss, and by what finer means show beyond 1.5 standard deviations of their noise. The interval is conservative
     near independence. Ends on the side of the longer tail of skewed scores are moved out (Hall, 1992). If fewer than
     eight 0/1 decisions, or clusters, are of one kind, the upper end is the largest gap that their rate allows,
     :math:`2\mu(1 - \mu)` at the upper end of Clopper and Pearson (1934). A mean that oscillates faster than the local
@@ -278,10 +279,9 @@ def columns_of(rows: Rows, resolution: float | None) -> list[ColumnGap]:
         _arrays.require_fraction(resolution, "resolution")
     every = sums_of(rows, node_starts(rows))
     smoother = Smoother(every[0], resolution)
-    return [
-        ColumnGap(sums, smoother if i == 0 or sums.clusters is None else Smoother(sums, resolution))
-        for i, sums in enumerate(every)
-    ]
+    if rows.clusters is not None:  # its columns share the multipliers of the clusters, others draw their own noise
+        return [ColumnGap(sums, Smoother(sums, resolution)) for sums in every]
+    return [ColumnGap(sums, smoother, number) for number, sums in enumerate(every)]
 
 
 @dataclass(frozen=True)
@@ -375,8 +375,8 @@ def tail_share(null: Array, value: float) -> float:
 class ColumnGap:
     """The gap of one column of centred scores, in units of the score or of its standard deviation."""
 
-    def __init__(self, sums: Sums, smoother: Smoother) -> None:
-        self.sums, self.smoother = sums, smoother
+    def __init__(self, sums: Sums, smoother: Smoother, number: int = 0) -> None:
+        self.sums, self.smoother, self.number = sums, smoother, number
         self.resolution = smoother.resolution
         rows = sums.counts**2 / sums.own_squares(0)
         self.groups = group_levels(np.maximum(np.rint(rows), 1).astype(np.int64), 2 * NODES, 2)
@@ -389,14 +389,14 @@ class ColumnGap:
         self.mean, self.error, self.hidden = curve.mean[:, 0], curve.error[:, 0], curve.hidden[:, 0]
         self.own = curve.own[:, 0]
         self.soft = 2 * ndtr(self.mean / np.maximum(SOFTNESS * self.error, TINY)) - 1
-        self.scale = 1.0
+        self.standardize, self.scale = False, 1.0
         self.value, self.magnitude = self.gap, max(-sums.ends[0], sums.ends[1])
         self.drawn: dict[str, Array] = {}
 
     def standardized(self) -> ColumnGap:
         """Return the gap in standard deviations of the scores; resamples that were drawn are used again."""
-        scaled = ColumnGap(self.sums, self.smoother)
-        scaled.drawn, scaled.scale = self.drawn, math.sqrt(self.sums.variance)
+        scaled = copy(self)
+        scaled.standardize, scaled.scale = True, math.sqrt(self.sums.variance)
         scaled.value, scaled.magnitude = self.gap / scaled.scale, self.magnitude / scaled.scale
         return scaled
 
@@ -404,9 +404,12 @@ class ColumnGap:
         """Return values of resamples whose mean does not depend on s."""
         if "null" not in self.drawn:
             center = self.precise_mean()
-            drawn = noise_like(self.sums, center, options.resamples, np.random.default_rng([options.seed, 1]))
+            drawn = self._noise(center, options, 1)
             self.drawn["null"] = self.smoother.resampled(self.sums, np.zeros(len(center)), center, drawn)
         return self.drawn["null"] / self.scale
+
+    def _noise(self, at: Array, options: GapOptions, key: int) -> Array:
+        return noise_like(self.sums, at, options.resamples, np.random.default_rng([options.seed, self.number, key]))
 
     def precise_mean(self) -> Array:
         """Return, at every node, the mean that weights rows by the inverse of the spread near them."""
@@ -419,8 +422,8 @@ class ColumnGap:
         """Return the interval at a probability of error on each side."""
         sums, counts = self.sums, self.sums.counts
         slope = self.soft - counts @ self.soft / sums.n
-        bend = 0.0 if self.scale == 1 else -self.gap / (2 * sums.variance)
-        variance, third = sums.influence(np.full(len(counts), -self.gap if bend == 0 else -self.gap / 2), slope, bend)
+        half, bend = (0.5, -self.gap / (2 * sums.variance)) if self.standardize else (1.0, 0.0)
+        variance, third = sums.influence(np.full(len(counts), -half * self.gap), slope, bend)
         extra, lost = self.uncertain_signs(options)
         error = math.sqrt(variance + extra)
         below, above = skewed_reach(error, third / max(error**3, TINY), student(tail, sums.effective))
@@ -431,7 +434,7 @@ class ColumnGap:
             most, few = rarity(sums, tail)
             bound = min(bound, most)
             low, high = (0.0, max(high, most)) if few else (low, high)
-        if self.scale != 1:
+        if self.standardize:
             low, high, bound = (min(end / self.scale, 1.0) for end in (low, high, bound))
             error, hidden, value = (number / self.scale for number in (error, hidden, value))
         return Ends(float(low), float(high), error, bound, hidden / 2 <= high - value)
@@ -472,7 +475,7 @@ class ColumnGap:
         if "extra" not in self.drawn:
             near = np.abs(self.mean) <= NEAR * self.error
             fixed = np.where(near, self.soft, np.sign(self.mean))
-            drawn = noise_like(sums, self.mean, options.resamples, np.random.default_rng([options.seed, 0]))
+            drawn = self._noise(self.mean, options, 0)
             resampled = self.smoother.resampled(sums, np.where(near, 0, self.mean), self.mean, drawn)
             linear = (fixed - counts @ fixed / sums.n) @ drawn / sums.n
             self.drawn["extra"] = np.stack([resampled, linear])
