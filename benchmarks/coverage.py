@@ -4,10 +4,10 @@
     python benchmarks/coverage.py --draws 40 --law jump    # some laws, with fewer draws
     python benchmarks/coverage.py --page                   # the tables of the results
 
-A cell is a law at a number of rows, with independent rows, with clusters of rows (each row has a copy of itself with
-probability one half, otherwise a second row of its own), or with survey weights (rows are drawn with a density that the
-weights undo). A law is a mean score along the ranks u of S and a kind of noise; `OTHERS` are laws for the measures and
-tests of dependence. At 10,000 rows clusters and weights are drawn for the laws of `HARD` only.
+A cell is a law at a number of rows, with independent rows, with clusters (people with one value of S and two rows,
+whose scores are equal with probability one half and otherwise drawn apart), or with survey weights (rows are drawn with
+a density that the weights undo). A law is a mean score along the ranks u of S and a kind of noise; `OTHERS` are laws
+for the measures and tests of dependence. At 10,000 rows clusters and weights are drawn for the laws of `HARD` only.
 
 The fourteen laws of `ASIDE` were written down before the statistics were changed and were not looked at until the end:
 
@@ -249,13 +249,10 @@ def sample(law: Law, n: int, design: str, rng: np.random.Generator) -> tuple[Arr
     if design == "weights":  # density 1 / w, up to a factor, with w from 1/2 to 3/2
         u = 0.5 * 3 ** rng.random(n) - 0.5
         return *law.draw(u, rng), {"sample_weight": u + 0.5}
-    u = rng.random(n)
-    f, s = law.draw(u, rng)
     if design == "rows":
-        return f, s, {}
-    copied = rng.random(n // 2) < 0.5
-    for values in (f, s):
-        values[1::2] = np.where(copied, values[::2], values[1::2])
+        return *law.draw(rng.random(n), rng), {}
+    f, s = law.draw(np.repeat(rng.random(n // 2), 2), rng)
+    f[1::2] = np.where(rng.random(n // 2) < 0.5, f[::2], f[1::2])
     return f, s, {"clusters": np.repeat(np.arange(n // 2), 2)}
 
 

@@ -565,7 +565,13 @@ def test_no_positive_decision_is_no_proof_that_there_is_no_gap():
     people = np.repeat(np.arange(100), 2)
     rate = 1 - 0.025 ** (1 / 100)
     assert gdp(np.zeros(200), s, clusters=people).interval == approx((0.0, 2 * rate * (1 - rate)))
+    assert gdp(np.ones(200), s, clusters=people).interval == approx((0.0, 2 * rate * (1 - rate)))
     assert gdp(np.full(200, 0.3), s).interval == (0.0, 0.0)
+    none, all_ = gdp_curve(np.zeros(200), s), gdp_curve(np.ones(200), s)
+    assert none.lower == approx(0)
+    assert all_.upper == approx(1)
+    assert none.upper == approx(1 - all_.lower)
+    assert (none.upper > 0.05).all()
 
 
 def test_the_band_holds_skewed_scores():

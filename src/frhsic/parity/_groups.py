@@ -53,8 +53,8 @@ def group_ends(sums: Sums, confidence: float) -> tuple[Array, Array, Array]:
     count = weight**2 / sums.own_squares(0)
     if sums.decisions:
         low, high = sums.ends
-        size = high - low or 1.0
-        share = np.clip((mean - low) / size if high > low else np.zeros(len(mean)), 0, 1)
+        size = high - low
+        share = np.clip((mean - low) / size, 0, 1)
         below = np.where(share > 0, stats.beta.ppf(tail, np.maximum(count * share, TINY), count * (1 - share) + 1), 0)
         above = np.where(
             share < 1, stats.beta.ppf(1 - tail, count * share + 1, np.maximum(count * (1 - share), TINY)), 1

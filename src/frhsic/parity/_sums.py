@@ -46,9 +46,9 @@ class Sums:
     clusters
         Sums of w f^j, j from 0 to 2, of shape (groups, clusters); None if rows are independent.
     ends
-        Smallest and largest centred score.
+        Smallest and largest centred score that is possible.
     decisions
-        Whether all scores are 0 or 1, or one of two values.
+        Whether scores have two values, such as 0 and 1.
     """
 
     powers: Array
@@ -121,6 +121,17 @@ class Sums:
         return bessel * float(square.sum()) / n**2, float(cube.sum()) / n**3
 
 
+def ends_of(low: float, high: float, mean: float) -> tuple[float, float]:
+    """Return the ends of centred scores. Scores that are all 0, or all 1, could have been the other."""
+    return (
+        (-low, 1 - low)
+        if low == high and low in (0.0, 1.0)
+        else (low - mean, high - mean)
+        if low < high
+        else (0.0, 0.0)
+    )
+
+
 def sums_of(rows: Rows, starts: Integers) -> list[Sums]:
     """Return the sums of each column of scores over groups of rows that begin at `starts`."""
     weights = rows.weights
@@ -141,8 +152,8 @@ def sums_of(rows: Rows, starts: Integers) -> list[Sums]:
             group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(weights))))
             shape = len(starts), int(rows.clusters.max()) + 1
             clusters = tuple(sparse.csr_matrix((weights * f**j, (group, rows.clusters)), shape=shape) for j in range(3))
-        ends = float(f.min()), float(f.max())
         low, high = float(column.min()), float(column.max())
-        two = bool(((column == low) | (column == high)).all()) and (low < high or low in (0.0, 1.0))
+        ends = ends_of(low, high, float(weighted_mean(weights, column)))
+        two = ends[0] < ends[1] and bool(((column == low) | (column == high)).all())
         columns.append(Sums(np.stack(powers if weighted else powers * 3), rows.effective, clusters, ends, two))
     return columns

@@ -495,7 +495,7 @@ def rarity(sums: Sums, tail: float) -> tuple[float, bool]:
     The end is that of Clopper and Pearson (1934); rows of a cluster count as one.
     """
     low, high = sums.ends
-    size = high - low or 1.0
+    size = high - low
     rare = min(-low, high) / size * sums.effective
     rate = float(stats.beta.ppf(1 - tail, rare + 1, sums.effective - rare))
     return size * (0.5 if rate > 0.5 else 2 * rate * (1 - rate)), rare < FEW

@@ -16,7 +16,7 @@ from frhsic import _arrays
 from frhsic.parity._groups import group_levels
 from frhsic.parity._rows import Array, Integers
 from frhsic.parity._signs import Smoother
-from frhsic.parity._sums import NODES, Sums, node_levels
+from frhsic.parity._sums import NODES, Sums, ends_of, node_levels
 from frhsic.parity.curve import ParityCurve, banded, groups_for
 from frhsic.parity.gap import RESAMPLES, ColumnGap, GapOptions, ParityResult, largest_gap
 
@@ -113,9 +113,8 @@ class ScoreSums:
         shift = self.center - self.mean
         powers = np.add.reduceat(self.powers, starts, axis=1)
         centred = [sum(math.comb(k, j) * shift ** (k - j) * powers[j] for j in range(k + 1)) for k in range(5)]
-        ends, n = (self.ends[0] - self.mean, self.ends[1] - self.mean), float(powers[0].sum())
-        two = self.at_ends == int(n) and (self.ends[0] < self.ends[1] or self.ends[0] in (0.0, 1.0))
-        return Sums(np.stack([np.asarray(centred)] * 3), n, None, ends, two)
+        ends, n = ends_of(*self.ends, self.mean), float(powers[0].sum())
+        return Sums(np.stack([np.asarray(centred)] * 3), n, None, ends, self.at_ends == int(n) and ends[0] < ends[1])
 
 
 def gdp_of_sums(
