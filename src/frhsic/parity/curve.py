@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from frhsic import _arrays
 from frhsic.parity._groups import group_ends, group_starts
@@ -218,15 +217,16 @@ def local_mean(
     sums = sums_of(rows, starts)[0]
     inside = int(np.searchsorted(starts, first))
     mean, lower, upper = (float(part[inside]) for part in group_ends(sums, confidence))
-    # the two means are positively correlated, so adding their variances is conservative
-    variance, _ = sums.influence(np.zeros(len(sums.counts)), np.ones(len(sums.counts)))
-    extra = math.sqrt(variance) * float(stats.norm.ppf((1 + confidence) / 2))
+    # the two means are positively correlated, so adding the squares of their errors is conservative
+    _, whole_lower, whole_upper = (
+        float(part[0]) for part in group_ends(sums.joined(np.zeros(1, np.int64)), confidence)
+    )
     return LocalMean(
         at=float(at),
         start=float(low),
         end=float(high),
         value=mean,
-        interval=(mean - math.hypot(mean - lower, extra), mean + math.hypot(upper - mean, extra)),
+        interval=(mean - math.hypot(mean - lower, whole_upper), mean + math.hypot(upper - mean, whole_lower)),
         rows=last - first,
         confidence=confidence,
     )

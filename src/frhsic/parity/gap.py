@@ -432,8 +432,7 @@ class ColumnGap:
         bound, hidden = self.beside(tail)
         if sums.decisions:
             most, few = rarity(sums, tail)
-            bound = min(bound, most)
-            low, high = (0.0, max(high, most)) if few else (low, high)
+            low, high, bound = (0.0, max(high, most), most) if few else (low, high, min(bound, most))
         if self.standardize:
             low, high, bound = (min(end / self.scale, 1.0) for end in (low, high, bound))
             error, hidden, value = (number / self.scale for number in (error, hidden, value))
@@ -456,9 +455,13 @@ class ColumnGap:
         between = float(weights @ ((sums.powers[0, 1] ** 2 - own) / pairs))
         noise = np.maximum(own - mean**2 * ones, 0) * counts**2 / pairs  # of the sum over a group
         chance = 2 * float((weights**2 * (noise / counts**2) ** 2).sum())
-        variance = max(sums.influence(-(mean**2) - between, 2 * mean)[0] - chance, chance)
-        high = between + float(stats.norm.ppf(1 - tail)) * math.sqrt(variance)
-        bound = math.sqrt(min(max(high, 0.0), self.sums.variance * n / max(n - 1, 1)))
+        # the variance of the estimate grows with what it estimates, so the upper end is solved for it
+        z, value, unit = float(stats.norm.ppf(1 - tail)), max(between, 0.0), 4 * sums.variance / sums.effective
+        # noise of the means themselves adds twice the variance by chance to that of the influence
+        linear = max(sums.influence(-(mean**2) - between, 2 * mean)[0] - 2 * chance, 0.0)
+        growth = z * (linear + unit**2) / (value + unit)
+        high = value + z * growth / 2 + z * math.sqrt(growth * value / z + chance + growth**2 / 4)
+        bound = math.sqrt(min(high, sums.variance * n / max(n - 1, 1)))
 
         def joined(values: Array) -> Array:
             return np.add.reduceat(self.sums.counts * values, starts) / counts
