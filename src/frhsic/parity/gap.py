@@ -459,7 +459,7 @@ class ColumnGap:
         z, value, unit = float(stats.norm.ppf(1 - tail)), max(between, 0.0), 4 * sums.variance / sums.effective
         # noise of the means themselves adds twice the variance by chance to that of the influence
         linear = max(sums.influence(-(mean**2) - between, 2 * mean)[0] - 2 * chance, 0.0)
-        growth = z * (linear + unit**2) / (value + unit)
+        growth = z * (linear + unit**2) / max(value + unit, TINY)
         high = value + z * growth / 2 + z * math.sqrt(growth * value / z + chance + growth**2 / 4)
         bound = math.sqrt(min(high, sums.variance * n / max(n - 1, 1)))
 
