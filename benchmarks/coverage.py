@@ -1,12 +1,14 @@
-"""Coverage of the intervals of `frhsic.parity`, and level of its tests, on laws whose truth is known.
+"""Coverage of intervals and level of tests on laws whose truth is known.
 
     python benchmarks/coverage.py --jobs 16                # every cell, 400 draws, to results/coverage.json
-    python benchmarks/coverage.py --draws 40 --laws jump   # some laws, with fewer draws
+    python benchmarks/coverage.py --draws 40 --law jump    # some laws, with fewer draws
     python benchmarks/coverage.py --page                   # the tables of the results
 
-A cell is a law at a number of rows, with independent rows, with clusters of rows (each row has a copy of itself with
-probability one half, otherwise a second row of its own), or with survey weights (rows are drawn with a density that the
-weights undo). A law is a mean score along the ranks u of S and a kind of noise.
+A cell is a law at a number of rows, with independent rows, with clusters (people with one value of S and two rows,
+whose scores are equal with probability one half and otherwise drawn apart), or with survey weights (rows are drawn with
+a density that the weights undo). A law is a mean score along the ranks u of S and a kind of noise; `OTHERS` are laws
+for the measures and tests of dependence. Clusters and weights are drawn for all laws at 1,000 rows, and for those of
+`HARD` also at 100 and 10,000.
 
 The fourteen laws of `ASIDE` were written down before the statistics were changed and were not looked at until the end:
 
@@ -28,12 +30,42 @@ The fourteen laws of `ASIDE` were written down before the statistics were change
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+import json
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
+from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
+from joblib import Parallel, delayed
 from scipy.special import expit, ndtri
+
+from frhsic.independence import (
+    SequentialTest,
+    aggregated_test,
+    conditional_test,
+    equivalence_test,
+    gamma_test,
+    hsic_interval,
+    permutation_test,
+)
+from frhsic.kernels import Gaussian
+from frhsic.parity import correlation_ratio, gdp_curve, local_mean, quantile_gap, rank_gap
+from frhsic.parity._rows import rows_of
+from frhsic.parity.gap import gap_and_standardized
+
+OUT = Path(__file__).parent / "results" / "coverage.json"
+ROWS = (100, 1_000, 10_000)
+DESIGNS = ("rows", "clusters", "weights")
+RESAMPLES = 99
+LEVEL = 0.05
 
 Array = np.ndarray
 Noise = Callable[[Array, Array, np.random.Generator], Array]
@@ -153,3 +185,273 @@ ASIDE = (
     Law("weak slope, Student's t", same, lambda u: 0.2 * u, added(lambda u, rng: rng.standard_t(3, len(u)))),
     Law("two waves", same, lambda u: 0.3 * np.sin(4 * np.pi * u), normal(0.5)),
 )  # fmt: skip
+
+TWELVE = levels([1.0] * 12, [0.1, -0.1] * 6)
+SCHOOL = levels([1, 1, 2, 2, 3, 4, 5, 6, 30, 12, 8, 16, 10], [0.1] * 8 + [0.2] * 4 + [0.5])
+TEN = levels([0.7**k for k in range(10)], [0.5, -0.5, 0.3, -0.2, 0.6, -0.6, 0.2, 0.4, -0.3, 0.1])
+HUNDRED = np.exp(np.random.default_rng(1).uniform(-1.5, 1.5, 100))
+
+
+def unequal(u: Array) -> Array:
+    return HUNDRED[(100 * u).astype(int)]
+
+
+def logistic(mean: Array, u: Array, rng: np.random.Generator) -> Array:
+    return expit(-4 + 1.5 * rng.standard_normal(len(u)))
+
+
+@cache
+def logistic_mean() -> float:
+    return float(logistic(np.zeros(GRID), np.zeros(10 * GRID), np.random.default_rng(0)).mean())
+
+
+SMOOTH = (
+    Law("slope", same, ndtri, normal(0.5)),
+    Law("log-normal S", lambda u: np.exp(2 * ndtri(u)), lambda u: u, normal(0.2)),
+    Law("square", same, lambda u: (2 * u - 1) ** 2, normal(0.3)),
+    Law("weak slope", same, lambda u: 0.1 * u, normal(0.5)),
+    Law("independent", same, flat(0.0), normal(1.0), independent=True),
+    Law("flat, spread follows S", same, flat(0.0), normal(lambda u: 0.05 + u**2)),
+    Law("ages", ages, lambda u: ages(u) / 100, normal(0.2)),
+    Law("independent, ages", ages, flat(0.0), normal(1.0), independent=True),
+    Law("three levels", lambda u: np.floor(3 * u), lambda u: np.floor(3 * u) * 0.1, normal(0.3)),
+)
+"""Laws on which the interval before these changes was valid."""
+
+HARD = (
+    Law("flat, logistic of a normal", same, lambda u: np.full_like(u, logistic_mean()), logistic, independent=True),
+    Law("flat, log-normal", same, flat(0.0), log_normal(1.0, flat(1.0)), independent=True),
+    Law("flat, nine in ten zeros", same, flat(0.0), zeros_in(0.9, 1.0), independent=True),
+    Law("flat decisions, rate .02", same, flat(0.02), decisions, independent=True),
+    Law("flat, skewness grows", same, flat(0.0), gamma(lambda u: 4.0 * 16.0**-u)),
+    Law("rate 0 below the median, .02 above", same, lambda u: 0.02 * (u > 0.5), decisions),
+    Law("twelve alternating levels", *TWELVE, normal(0.3)),
+    Law("schooling, jumps at 12 and 16", *SCHOOL, decisions),
+    Law("ten unequal levels", *TEN, normal(0.5)),
+    Law("jump at the ninetieth percentile", same, lambda u: (u > 0.9) * 1.0, normal(1.0)),
+    Law("three waves", same, lambda u: np.sin(6 * np.pi * u), normal(0.5)),
+    Law("thirty waves", same, lambda u: np.sin(60 * np.pi * u), normal(0.5)),
+    Law(
+        "92 % at one value of S",
+        lambda u: np.maximum(u - 0.92, 0),
+        lambda u: 0.1 + (u > 0.92) * (4 * u - 3.3),
+        normal(0.2),
+    ),
+    Law("hundred levels, unequal spreads", lambda u: np.floor(100 * u), flat(0.0), normal(unequal)),
+)
+"""Laws on which intervals or tests before these changes failed."""
+
+
+SETS = {"smooth": SMOOTH, "hard": HARD, "aside": ASIDE}
+
+
+def sample(law: Law, n: int, design: str, rng: np.random.Generator) -> tuple[Array, Array, dict[str, Array]]:
+    """Draw scores, S, and the weights or clusters."""
+    if design == "weights":  # density 1 / w, up to a factor, with w from 1/2 to 3/2
+        u = 0.5 * 3 ** rng.random(n) - 0.5
+        return *law.draw(u, rng), {"sample_weight": u + 0.5}
+    if design == "rows":
+        return *law.draw(rng.random(n), rng), {}
+    f, s = law.draw(np.repeat(rng.random(n // 2), 2), rng)
+    f[1::2] = np.where(rng.random(n // 2) < 0.5, f[::2], f[1::2])
+    return f, s, {"clusters": np.repeat(np.arange(n // 2), 2)}
+
+
+def outcomes(law: Law, n: int, design: str, rng: np.random.Generator) -> dict[str, tuple[float, float]]:
+    """Return, for each measure, whether it erred and the width of its interval (NaN for a test)."""
+    f, s, options = sample(law, n, design, rng)
+    found: dict[str, tuple[float, float]] = {}
+
+    def interval(name: str, ends: tuple[float, float], truth: float) -> None:
+        found[name] = float(not ends[0] - 1e-9 <= truth <= ends[1] + 1e-9), ends[1] - ends[0]
+
+    rows = rows_of(f, s, **options)
+    gap, scaled = gap_and_standardized(rows, 1 - LEVEL, RESAMPLES, int(rng.integers(2**31)))  # as in an audit
+    interval("gdp", gap.interval, law.gdp)
+    if hasattr(gap, "bound"):
+        found["bound of gdp"] = float(gap.bound < law.gdp - 1e-9), gap.bound
+        found["gdp, not trusted"] = float(not gap.trusted), math.nan
+    if scaled is not None:
+        interval("standardized_gdp", scaled.interval, law.gdp / math.sqrt(law.variance))
+        if design != "clusters":
+            share = law.grid[1].var() / law.variance
+            interval("correlation_ratio", correlation_ratio(f, s, **options).interval, float(share))
+    curve = gdp_curve(f, s, **options)
+    places, means = law.grid
+    first, last = np.searchsorted(places, curve.start), np.searchsorted(places, curve.end, side="right")
+    truths = np.array([means[a : max(b, a + 1)].mean() for a, b in zip(first, last)])
+    held = ((curve.lower - 1e-9 <= truths) & (truths <= curve.upper + 1e-9)).all()
+    widths = (curve.upper - curve.lower)[np.isfinite(curve.upper)]
+    found["gdp_curve, all groups"] = float(not held), float(widths.mean()) if len(widths) else math.nan
+    near = local_mean(f, s, float(np.median(s)), **options)
+    a, b = np.searchsorted(places, near.start), np.searchsorted(places, near.end, side="right")
+    interval("local_mean", near.interval, float(means[a : max(b, a + 1)].mean() - means.mean()))
+    if law.gdp < 1e-12:
+        found["gdp, test"] = float(gap.pvalue <= LEVEL), math.nan
+    if law.independent:
+        people = {"groups": options["clusters"]} if design == "clusters" else options
+        ranks = rank_gap(f, s, resamples=RESAMPLES, **people)
+        interval("rank_gap", ranks.interval, 0.0)
+        found["rank_gap, test"] = float(ranks.pvalue <= LEVEL), math.nan
+    if design != "weights" and law.independent:
+        found["quantile_gap, test"] = float(quantile_gap(f, s, permutations=99, **options).pvalue <= LEVEL), math.nan
+    return found
+
+
+def normals(rho: float, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    z, s = rng.standard_normal((2, n))
+    return z, rho * z + math.sqrt(1 - rho**2) * s
+
+
+def normal_hsic(rho: float) -> float:
+    """HSIC of two normals of correlation ρ under Gaussian kernels of bandwidth one.
+
+    For a pair of differences with covariance C, E exp(−|δ|²/2) = det(I + C)^(−1/2).
+    """
+    terms = [1 / math.sqrt(9 - c**2) for c in (2 * rho, rho, 0)]
+    return terms[0] - 2 * terms[1] + terms[2]
+
+
+def correlated(rho: float, n: int, rng: np.random.Generator) -> dict[str, tuple[float, float]]:
+    """The interval of HSIC, and tests against the true HSIC: "below" and "above" are both false."""
+    (z, s), one, truth = normals(rho, n, rng), Gaussian(1.0), normal_hsic(rho)
+    ends = hsic_interval(z, s, one, one, confidence=1 - LEVEL).interval
+    found = {"hsic_interval": (float(not ends.low <= truth <= ends.high), ends.high - ends.low)}
+    if rho:
+        above = gamma_test(z, s, one, one, epsilon=truth).pvalue_epsilon
+        found["gamma_test(epsilon=), test"] = float(above <= LEVEL), math.nan
+        found["equivalence_test, test"] = float(equivalence_test(z, s, truth, one, one).pvalue <= LEVEL), math.nan
+    return found
+
+
+def independent(
+    s_of: Callable[[Array], Array], d: int, n: int, rng: np.random.Generator
+) -> dict[str, tuple[float, float]]:
+    z, s, seed = rng.standard_normal((n, d)), s_of(rng.standard_normal(n)), int(rng.integers(2**31))
+    tests = {"gamma_test": gamma_test(z, s)}
+    if n <= 100:
+        tests["permutation_test"] = permutation_test(z, s, resamples=99, random_state=seed)
+        tests["aggregated_test"] = aggregated_test(z, s, resamples=99, random_state=seed)
+    return {f"{name}, test": (float(test.pvalue <= LEVEL), math.nan) for name, test in tests.items()}
+
+
+def given_y(
+    shape: Callable[[Array], Array], noise: float, n: int, rng: np.random.Generator
+) -> dict[str, tuple[float, float]]:
+    y = rng.standard_normal(n)
+    z, s = shape(y) + noise * rng.standard_normal((2, n))
+    test = conditional_test(z, s, y, resamples=99, random_state=int(rng.integers(2**31)))
+    return {
+        "conditional_test, test": (float(test.pvalue <= LEVEL), math.nan),
+        "conditional_test, caution, test": (float(bool(test.caution)), math.nan),
+    }
+
+
+def stream(n: int, rng: np.random.Generator) -> dict[str, tuple[float, float]]:
+    """A look after each of n/20 batches of 20 independent rows, whose law drifts."""
+    test = SequentialTest(resamples=99, random_state=int(rng.integers(2**31)))
+    for batch in range(n // 20):
+        test.update(rng.standard_normal(20) + 0.1 * batch, rng.lognormal(size=20))
+    return {"SequentialTest, ever, test": (float(test.pvalue <= LEVEL), math.nan)}
+
+
+OTHERS: dict[str, Callable[[int, np.random.Generator], dict[str, tuple[float, float]]]] = {
+    **{f"normal, ρ = {rho:g}": partial(correlated, rho) for rho in (0.0, 0.2, 0.5)},
+    "independent, one column": partial(independent, np.exp, 1),
+    "independent, fifty columns": partial(independent, np.exp, 50),
+    "independent, ties": partial(independent, lambda s: np.round(2 * s), 1),
+    "Z and S follow Y": partial(given_y, same, 1.0),
+    "Z and S follow sin 3Y": partial(given_y, lambda y: np.sin(3 * y), 0.3),
+    "Z and S follow a step of Y": partial(given_y, lambda y: (y > 0) * 1.0, 0.3),
+    "independent stream": stream,
+}  # fmt: skip
+MOST_ROWS = 1_000
+"""Rows of the laws of `OTHERS`, whose measures cost more than n log n."""
+
+
+def cell(law: str, n: int, design: str, draws: int, seed: int) -> list[dict[str, Any]]:
+    """Return a record for each measure: share of errors and mean width over the draws."""
+    torch.set_num_threads(1)
+    start, results = time.process_time(), defaultdict(list)
+    known = {one.name: one for laws in SETS.values() for one in laws}
+    for draw in range(draws):
+        rng = np.random.default_rng([seed, draw, n, DESIGNS.index(design), *law.encode()])
+        found = outcomes(known[law], n, design, rng) if law in known else OTHERS[law](n, rng)
+        for name, outcome in found.items():
+            results[name].append(outcome)
+    seconds = time.process_time() - start
+    return [
+        {
+            "measure": name,
+            "law": law,
+            "rows": n,
+            "design": design,
+            "draws": len(values),
+            "errors": round(float(np.mean([error for error, _ in values])), 4),
+            "width": None if math.isnan(values[0][1]) else float(f"{np.nanmean([w for _, w in values]):.4g}"),
+            "seconds": round(seconds / draws, 3),
+        }
+        for name, values in results.items()
+    ]
+
+
+def tables(records: list[dict[str, Any]]) -> str:
+    """Return a Markdown table for each measure: laws by rows and design."""
+    lines = []
+    for measure in dict.fromkeys(record["measure"] for record in records):
+        chosen = {(r["law"], r["design"], r["rows"]): r for r in records if r["measure"] == measure}
+        columns = [one for one in product(DESIGNS, ROWS) if any(key[1:] == one for key in chosen)]
+        test = "test" in measure or "trusted" in measure
+        what = "share of samples" if test else "share of intervals that hold the truth (mean width)"
+        lines += [f"**{measure}**: {what}", ""]
+        lines += ["| law | " + " | ".join(f"{design}, {n:,}" for design, n in columns) + " |"]
+        lines += ["|---|" + "---|" * len(columns)]
+        for law in dict.fromkeys(law for law, _, _ in chosen):
+            lines.append(
+                f"| {law} | " + " | ".join(text(chosen.get((law, *column)), test) for column in columns) + " |"
+            )
+        lines.append("")
+    return "\n".join(lines)
+
+
+def text(record: dict[str, Any] | None, test: bool) -> str:
+    if record is None:
+        return ""
+    share = record["errors"] if test else 1 - record["errors"]
+    shown = f"{share:.3f}".removeprefix("0")
+    return shown if record["width"] is None else f"{shown} ({record['width']:.3g})"
+
+
+def cells(sets: list[str], part: str) -> Iterator[tuple[str, int, str]]:
+    """Yield law, rows and design of each cell, the longest first."""
+    for n, design in product(reversed(ROWS), DESIGNS):
+        for name in sets:
+            for law in OTHERS if name == "others" else [law.name for law in SETS[name]]:
+                others = name == "others" and (design != "rows" or n > MOST_ROWS)
+                if part in law and not others and (n == 1_000 or design == "rows" or name == "hard"):
+                    yield law, n, design
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", choices=[*SETS, "others"], default=[*SETS, "others"])
+    parser.add_argument("--law", default="", help="part of the names of the laws")
+    parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
+    parser.add_argument("--draws", type=int, default=400)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--page", action="store_true", help="only print the tables of --out")
+    options = parser.parse_args(arguments)
+    if not options.page:
+        chosen = [one for one in cells(options.sets, options.law) if one[1] in options.rows]
+        jobs = (delayed(cell)(*one, options.draws, options.seed) for one in chosen)
+        records = [record for part in Parallel(options.jobs, backend="multiprocessing")(jobs) for record in part]
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        lines = ",\n ".join(json.dumps(record, ensure_ascii=False) for record in records)
+        options.out.write_text(f'{{"resamples": {RESAMPLES}, "level": {LEVEL}, "cells": [\n {lines}\n]}}\n')
+    print(tables(json.loads(options.out.read_text())["cells"]))
+
+
+if __name__ == "__main__":
+    main()

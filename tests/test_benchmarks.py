@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -20,7 +21,6 @@ from frhsic import ParityEncoder
 from frhsic.dependence import hsic
 from frhsic.independence import hsic_interval
 from frhsic.kernels import Gaussian, Linear
-from frhsic.parity import gdp
 from frhsic.penalties import HSIC
 from real_data import real  # noqa: F401  # a fixture
 
@@ -50,8 +50,7 @@ def start(module: ModuleType, options: str, *more: str) -> None:
 def test_no_program_is_left_out():
     tested = {
         "certificates",
-        "coverage_cells",
-        "coverage_samples",
+        "coverage",
         "cpu_peers",
         "drawing",
         "enough",
@@ -59,7 +58,6 @@ def test_no_program_is_left_out():
         "front_page",  # by hand: it needs Chromium
         "gpu",
         "independence",
-        "interval_coverage",
         "large_audit",
         "mutants",  # by hand: it needs mutmut
         "performance",
@@ -88,89 +86,45 @@ def test_target_rule(program, capsys):
     assert all("target missed" in line for line in lines)
 
 
-def test_coverage(program, monkeypatch, tmp_path, capsys):
-    """A run that stopped goes on where it was, and the shares are counted over all draws."""
-    module = program("interval_coverage")
-    cells = list(module.coverage_cells.cells([40], 4))
-    few = [cell for cell in cells if cell.law in ("independent, ties", "normal S, d = 1, ρ = 0.3")]
-    monkeypatch.setattr(
-        module.coverage_cells, "cells", lambda rows, repeats: (replace(cell, enough=repeats) for cell in few)
-    )
-    monkeypatch.setattr(module, "FEWEST", 1)
-    files = "--records", str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "coverage.json")
-    start(module, "--rows 40 --repeats 4 --seconds 0", *files)
-    assert json.loads((tmp_path / "coverage.json").read_text())["shares"] == []
-    start(module, "--rows 40 --repeats 4", *files)
-    text = capsys.readouterr().out
-    assert "**`gdp`**: share of intervals that contain the truth (draws)" in text
-    assert "| law | 0.95, n = 40 | 0.99, n = 40 |" in text
-    shares = json.loads((tmp_path / "coverage.json").read_text())["shares"]
-    assert {share["repeats"] for share in shares} == {4}
-    kinds = {(share["measure"], share["kind"]) for share in shares}
-    assert {("gdp", "interval"), ("gdp (“moves”)", "test"), ("hsic_interval", "interval")} <= kinds
-    before = (tmp_path / "coverage.json").read_text()
-    start(module, "--rows 40 --repeats 4", *files)  # nothing is left to draw
-    assert (tmp_path / "coverage.json").read_text() == before
-
-    lines = (tmp_path / "a.jsonl").read_text()
-    two = [str(tmp_path / name) for name in ("b.jsonl.gz", "a.jsonl")]
-    start(module, "--rows 40 --repeats 6 --seed 1 --records", *two, "--out", str(tmp_path / "coverage.json"))
-    shares = json.loads((tmp_path / "coverage.json").read_text())["shares"]
-    assert {share["repeats"] for share in shares} == {6}
-    assert (tmp_path / "a.jsonl").read_text() == lines  # new draws go to the first file
-    joined = module.joined([tmp_path / name for name in ("b.jsonl.gz", "a.jsonl", "a.jsonl")])
-    assert {record["draws"] for record in joined.values()} == {6}  # none is counted twice
+def test_coverage(program, tmp_path, capsys):
+    module = program("coverage")
+    out = str(tmp_path / "coverage.json")
+    start(module, "--draws 2 --rows 100 --sets smooth others --law three --out", out)
+    cells = json.loads((tmp_path / "coverage.json").read_text())["cells"]
+    assert {(cell["law"], cell["rows"], cell["draws"]) for cell in cells} == {("three levels", 100, 2)}
+    assert {cell["design"] for cell in cells} == {"rows"}
+    assert {"gdp", "bound of gdp", "gdp_curve, all groups", "local_mean"} <= {cell["measure"] for cell in cells}
+    assert "**gdp**: share of intervals that hold the truth" in capsys.readouterr().out
 
 
-def test_cells_of_the_coverage_program_advance_evenly(program, monkeypatch, tmp_path):
-    module = program("interval_coverage")
-    quick = [module.Cell(f"law {i}", 10, 1, enough, lambda random: {"p": 0.5}) for i, enough in enumerate((50, 200))]
-    monkeypatch.setattr(module.coverage_cells, "cells", lambda rows, repeats: iter(quick))
-    begun, block = [], module.block
-
-    def watched(given, index, first, draws):
-        begun.append((index, draws))
-        return block(given, index, first, draws)
-
-    monkeypatch.setattr(module, "block", watched)
-    start(module, "", "--records", str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "coverage.json"))
-    shares = np.cumsum([[draws / quick[i].enough if i == cell else 0 for i in (0, 1)] for cell, draws in begun], axis=0)
-    assert np.abs(np.diff(shares, axis=1)).max() <= 1 / 50 + 1e-12
-    assert shares[-1] == pytest.approx([1, 1])
-
-
-def test_the_coverage_program_measures_what_the_public_functions_give(program):
-    cells = program("interval_coverage").coverage_cells.samples
-    f, s = cells.LAWS[9].draw(80, np.random.default_rng(0))
-    at, direct = cells.at_confidence(gdp(f, s, resamples=19), 0.99), gdp(f, s, resamples=19, confidence=0.99).interval
-    assert at == pytest.approx(direct, rel=1e-9)
-    value, *ends = cells.dependence("normal", 2, 0.5, 60, np.random.default_rng(0))["hsic_interval"]
-    z, s = cells.correlated("normal", 2, 0.5, 60, np.random.default_rng(0))
-    effects = [hsic_interval(z, s, *cells.gaussians("normal", 2), confidence=c) for c in cells.CONFIDENCES]
-    assert value == effects[0].value
-    assert ends == [end for effect in effects for end in (effect.interval.low, effect.interval.high)]
+def test_every_law_of_the_coverage_program_has_the_mean_that_it_states(program):
+    """Overall and above the median of S, within five standard errors."""
+    module = program("coverage")
+    laws = [law for laws in module.SETS.values() for law in laws]
+    assert len(module.ASIDE) >= 10
+    assert len({law.name for law in laws}) == len(laws)
+    u = (np.arange(200_000) + 0.5) / 200_000
+    for law in laws:
+        away = law.draw(u, np.random.default_rng(0))[0] - law.mean(u)
+        for part in (away, away[100_000:]):
+            assert abs(part.mean()) <= 5 * part.std() / math.sqrt(len(part)), law.name
+    _, s, design = module.sample(laws[0], 200_000, "weights", np.random.default_rng(1))
+    weights = design["sample_weight"]
+    assert weights @ (s < 0.3) / weights.sum() == pytest.approx(0.3, abs=0.01)  # the weights undo the selection
 
 
 def test_closed_form_of_hsic_of_the_coverage_program(program):
-    cells = program("interval_coverage").coverage_cells.samples
-    z, s = cells.correlated("normal", 1, 0.6, 3000, np.random.default_rng(0))
+    module = program("coverage")
+    z, s = module.normals(0.6, 3000, np.random.default_rng(0))
     effect = hsic_interval(z, s, Gaussian(1.0), Gaussian(1.0), confidence=0.9999)
-    assert effect.interval.low < cells.normal_hsic(0.6) < effect.interval.high
-    assert cells.normal_hsic(0.0) == pytest.approx(0, abs=1e-15)
+    assert effect.interval.low < module.normal_hsic(0.6) < effect.interval.high
+    assert module.normal_hsic(0.0) == pytest.approx(0, abs=1e-15)
 
 
-def test_the_recorded_shares_are_those_of_the_recorded_draws(program, tmp_path):
-    module = program("interval_coverage")
-    records = module.OUT.with_name("coverage.jsonl.gz")
-    files = str(tmp_path / "new.jsonl"), str(records), "--out", str(tmp_path / "c.json")
-    start(module, "--seconds 0 --records", *files)
-    assert json.loads((tmp_path / "c.json").read_text()) == json.loads(module.OUT.read_text())
-
-
-def test_the_page_of_coverage_has_the_tables_of_the_recorded_shares(program):
-    module = program("interval_coverage")
-    shares = json.loads(module.OUT.read_text())["shares"]
-    assert module.tables(shares).strip() in (FOLDER.parent / "docs" / "coverage.md").read_text()
+def test_the_page_of_coverage_has_the_tables_of_the_recorded_cells(program):
+    module = program("coverage")
+    cells = json.loads(module.OUT.read_text())["cells"]
+    assert module.tables(cells).strip() in (FOLDER.parent / "docs" / "coverage.md").read_text()
 
 
 @pytest.mark.slow

@@ -61,8 +61,7 @@ BLOCKS = {  # which change nothing but the time
 }  # fmt: skip
 LIMITS = {  # above which large tables are approximated
     D + "hgr.DENSE_ROWS": 10, D + "hgr.PRECONDITIONER_RANK": 4, D + "moments.CUBE_ROWS": 20,
-    P + "_nodes.EXACT_VALUES": 10, P + "_nodes.NODES_PER_BANDWIDTH": 8, P + "_signs.NODES": 16,
-    P + "_signs.FEW_NODES": 8, P + "_signs.MOST_PAIRS": 10, P + "_signs.LARGE": 10,
+    P + "_nodes.EXACT_VALUES": 10, P + "_nodes.NODES_PER_BANDWIDTH": 8, P + "_sums.NODES": 16,
 }  # fmt: skip
 APPROXIMATED = (
     "kernel_hgr several", "kernel_hgr with ridges", "gamma_test several", "hsic_interval several",
@@ -181,7 +180,7 @@ MORE: Calls = {
     "gdp_of_sums of decisions": lambda: of_sums(1.0 * LABELS, S, standardize=True),
     "curve_of_sums": lambda: curve_of_sums(*halves(SCORES, TWO[:, 1], 700)),
     "curve_of_sums of decisions": lambda: curve_of_sums(*halves(1.0 * LABELS, S, 700), confidence=0.8),
-    "sums": lambda: [halves(1.0 * LABELS, S)[0].decisions, halves(SCORES, S)[0].decisions, halves(SCORES, S)[0].low],
+    "sums": lambda: [halves(1.0 * LABELS, S)[0].at_ends, halves(SCORES, S)[0].at_ends, halves(SCORES, S)[0].low],
     "permutation_test of clusters, where": lambda: i.permutation_test(Z, S, clusters=CLUSTERS, where=WHERE, **few),
     "permutation_test by default": lambda: i.permutation_test(SCORES, S, random_state=3),
     "permutation_test of ties": lambda: i.permutation_test(k % 2, LABELS, Linear(), Linear(), **few),

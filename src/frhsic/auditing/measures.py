@@ -55,7 +55,7 @@ class Settings:
     probe_rows
         Largest number of rows for the probes.
     resamples
-        Resamples of the wild bootstrap of GDP.
+        Resamples of GDP.
     shuffles
         Shuffles of the attribute for the value expected under independence.
     sparse_rows
@@ -289,7 +289,7 @@ def shown_curve(curve: ParityCurve, least: float, most: float, settings: Setting
 
 def gap_interval(gap: ParityResult) -> Interval:
     """Return the interval of a gap."""
-    return Interval(*gap.interval, gap.confidence, f"influence function and wild bootstrap, {gap.resamples} resamples")
+    return Interval(*gap.interval, gap.confidence, f"influence function, {gap.resamples} resamples")
 
 
 def _parity(rows: Rows, together: SortedRows, settings: Settings, omitted: list[Omitted]) -> Iterator[Number]:

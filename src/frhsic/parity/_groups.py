@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-from frhsic.parity._rows import Array, Integers, Rows, levels
+from frhsic.parity._rows import Array, Integers, levels
+from frhsic.parity._sums import Sums
+
+TINY = 1e-300
 
 LEAST_ROWS = 5
 """Fewest rows of a group that is one value of s."""
@@ -23,10 +26,10 @@ def group_starts(s: Array, most: int) -> Integers:
     return first[group_levels(np.diff(np.append(first, len(s))), most)]
 
 
-def group_levels(counts: Integers, most: int) -> Integers:
+def group_levels(counts: Integers, most: int, least: int = LEAST_ROWS) -> Integers:
     """Return which distinct values of s, given their numbers of rows, begin a group; see :func:`group_starts`."""
     n = int(counts.sum())
-    smallest = min(LEAST_ROWS, n // 2) if len(counts) <= most else n / most
+    smallest = min(least, n // 2) if len(counts) <= most else n / most
     starts, begin = [0], 0
     for level, end in enumerate(np.cumsum(counts)[:-1].tolist(), start=1):
         if end - begin >= smallest:
@@ -37,52 +40,57 @@ def group_levels(counts: Integers, most: int) -> Integers:
     return np.asarray(starts, dtype=np.int64)
 
 
-def two_values(rows: Rows) -> tuple[float, float] | None:
-    """Return the two values of scores that have only two, such as decisions."""
-    low, high = float(rows.scores.min()), float(rows.scores.max())
-    both = bool(((rows.scores == low) | (rows.scores == high)).all())
-    return (low, high) if both and low < high and rows.clusters is None else None
+def group_ends(sums: Sums, confidence: float) -> tuple[Array, Array, Array]:
+    """Return the mean of each group, and the ends of its interval at a confidence for each.
 
-
-def group_means(
-    rows: Rows, starts: Integers, confidence: float, decisions: tuple[float, float] | None
-) -> tuple[Array, Array, Array, Array]:
-    """Return mean, lower and upper end, and rows of each group; the ends have the stated confidence each.
-
-    Scores with the two values of `decisions` get the ends of Clopper and Pearson (1934), others those of Student's t.
+    0/1 decisions get the ends of Clopper and Pearson (1934), where rows of a cluster count as one. Other scores get
+    those of Student's t, corrected for the skewness of all groups together (Johnson, 1978; Hall, 1992). Where scores
+    have heavy tails, the variance of a group is no less than its mean with that of all groups, each weighted by its
+    degrees of freedom; those of the latter are fewer, the more the variances differ between groups.
     """
-    groups = np.split(np.arange(len(rows.s)), starts[1:])
-    ends = [_ends(rows, members, confidence, decisions) for members in groups]
-    mean, lower, upper = (np.asarray(values) for values in zip(*ends))
-    return mean, lower, upper, np.asarray([len(members) for members in groups], dtype=np.float64)
+    tail, weight = (1 - confidence) / 2, sums.counts
+    mean = sums.powers[0, 1] / weight
+    count = weight**2 / sums.own_squares(0)
+    if sums.decisions:
+        low, high = sums.ends
+        size = high - low
+        share = np.clip((mean - low) / size, 0, 1)
+        below = np.where(share > 0, stats.beta.ppf(tail, np.maximum(count * share, TINY), count * (1 - share) + 1), 0)
+        above = np.where(
+            share < 1, stats.beta.ppf(1 - tail, count * share + 1, np.maximum(count * (1 - share), TINY)), 1
+        )
+        return mean, low + size * below, low + size * above
+    squares, cubes, fourths = sums.residuals(mean)
+    several = count > 1 + 1e-9
+    rest = np.where(several, count - 1, 1)
+    variance = squares / weight**2 * count * count / rest  # of one row
+    spread = float(squares.sum())
+    pooled = float(weight @ np.where(several, variance, 0) / weight[several].sum()) if several.any() else 0.0
+    skew = tails = 0.0
+    if spread > 0:
+        skew = float(cubes.sum()) / spread**1.5 * math.sqrt(float(count.sum()))
+        tails = max(float(fourths.sum()) / spread**2 * float(count.sum()) - 3, 0.0)
+    quantile, skewness = stats.t.ppf(1 - tail, rest), skew / np.sqrt(count)
+    borrowed: Array = np.zeros(len(count))
+    if tails > 0 and several.sum() > 1:
+        freedom = 2 * count / (tails + 2)
+        excess = float(variance[several].var() / pooled**2 - (2 / freedom[several]).mean())
+        prior = min(2 / max(excess, TINY), 1e3)
+        borrowed = prior / (freedom + prior)
+        variance = np.maximum(variance, variance + borrowed * (pooled - variance))
+    error = np.sqrt(variance / count)
+    below, above = skewed_reach(error, skewness, quantile)
+    # a variance that is not the group's own does not grow with its mean, whose skewness then counts itself
+    more = error * borrowed * skewness * (quantile**2 - 1) / 6
+    below, above = below + np.maximum(more, 0), above + np.maximum(-more, 0)
+    return mean, np.where(several, mean - below, -np.inf), np.where(several, mean + above, np.inf)
 
 
-def _ends(
-    rows: Rows, members: NDArray[np.int64], confidence: float, decisions: tuple[float, float] | None
-) -> tuple[float, float, float]:
-    weights, f = rows.weights[members], rows.scores[members, 0]
-    total = weights.sum()
-    mean = float(weights @ f / total)
-    part = Rows(rows.scores[members], rows.s[members], weights, None)
-    if rows.clusters is not None:
-        labels = np.unique(rows.clusters[members], return_inverse=True)[1].ravel()
-        part = Rows(part.scores, part.s, weights, labels)
-    variance = part.square_of_sums(weights * (f - mean)) / total**2
-    return mean, *ends_of_mean(mean, variance, part.effective, confidence, decisions)
+def skewed_reach(error: Any, skewness: Any, quantile: Any) -> tuple[Any, Any]:
+    """Return how far the ends of an interval lie below and above a mean of known skewness.
 
-
-def ends_of_mean(
-    mean: float, variance: float, count: float, confidence: float, decisions: tuple[float, float] | None
-) -> tuple[float, float]:
-    """Return the ends of the interval of a mean of `count` rows; the variance of the mean is not yet corrected."""
-    tail = (1 - confidence) / 2
-    if decisions is not None:
-        low, high = decisions
-        share = (mean - low) / (high - low)
-        below = float(stats.beta.ppf(tail, count * share, count * (1 - share) + 1)) if share > 0 else 0.0
-        above = float(stats.beta.ppf(1 - tail, count * share + 1, count * (1 - share))) if share < 1 else 1.0
-        return low + (high - low) * below, low + (high - low) * above
-    if count < 1 + 1e-9:
-        return -math.inf, math.inf
-    reach = float(stats.t.ppf(1 - tail, count - 1)) * math.sqrt(variance * count / (count - 1))
-    return mean - reach, mean + reach
+    The end on the side of the longer tail is moved out by the first term of Edgeworth's expansion of Student's t (Hall,
+    1992); the other is not moved in.
+    """
+    shift = np.clip(skewness * (2 * quantile**2 + 1) / 6, -1.5 * quantile, 1.5 * quantile)
+    return error * (quantile + np.maximum(-shift, 0)), error * (quantile + np.maximum(shift, 0))

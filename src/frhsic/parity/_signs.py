@@ -3,22 +3,25 @@ r"""The statistic of GDP: scores averaged with the soft sign of the conditional 
 .. math:: T = \frac1n \sum_i g_i (f_i - \bar f), \qquad
     g_i = 2\Phi\Bigl(\frac{\hat m_{-i}(u_i) - \bar f_{-i}}{c\,\hat\tau(u_i)}\Bigr) - 1
 
-where u are the mid-ranks of s, :math:`\hat m` the Nadaraya–Watson mean on them and :math:`\hat\tau` its standard error.
-Since the sign does not see its own row, T is centred at zero when the mean does not depend on s. A soft sign has a
-smaller error than a hard one where the sign is uncertain.
+where u are the mid-ranks of s, :math:`\hat m` a local mean on them and :math:`\hat\tau` its standard error. A row's own
+share in the mean is taken out to first order, which is exact in expectation for normal noise (Stein's identity). So T
+is centred at zero when the mean does not depend on s, and its expectation is never above the gap.
+
+The local mean has one idea of resolution. It starts with the Nadaraya–Watson mean at a bandwidth h, and moves to the
+means at h/8, h/64, ... and last to those of single values of s, as far as these differ from it by more than their
+noise. The share of a move is that of James and Stein, from the squared differences nearby or over all of s.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
-import torch
-from scipy import sparse
 from scipy.special import ndtr
 
-from frhsic.parity._rows import Array, Integers, Rows, levels, weighted_mean
+from frhsic.parity._rows import Array
+from frhsic.parity._sums import Sums
 
 SOFTNESS = 0.5
 """The c of the soft sign: a mean that is c standard errors away from the overall mean has the sign 0.68."""
@@ -26,163 +29,149 @@ SOFTNESS = 0.5
 NEAR = 2.0
 """Within this many standard errors of the overall mean, the sign of a gap counts as uncertain."""
 
-NODES = 256
-"""Groups of equal counts that replace the values of s where there are more."""
+LEAST_ROWS = 5
+"""Rows of a value of s whose mean can stand alone, and of the narrowest window where values are rarer."""
 
-FEW_NODES = 64
-MOST_PAIRS = 30_000_000
-"""Pairs of nodes within clusters above which :data:`FEW_NODES` are used."""
+STEP = 8
+"""Ratio of one bandwidth to the next."""
 
-LARGE = 10_000
-"""Rows above which resamples are drawn as normal sums over nodes, unless rows are clustered."""
+NEARBY, OVERALL = 3.0, 2.0
+"""Standard deviations by which squared differences nearby, and over all of s, must exceed their noise."""
 
-CHUNK_ENTRIES = 1 << 16
-"""Entries of the matrix of resampled rows held at once."""
+MISSED = 1.5
+"""Standard deviations beyond which squared differences may be more than noise, and widen the interval."""
 
 TINY = 1e-300
 WORST = 0.7518
 """Where x Φ(-x) is largest."""
 
 
-def node_levels(weights: Array, most: int) -> Integers:
-    """Return which of the distinct values of s, given their weights, begin a node: all, or `most` of equal weight."""
-    if len(weights) <= most:
-        return np.arange(len(weights))
-    middle = np.cumsum(weights) - weights / 2
-    group = np.minimum((middle * most / weights.sum()).astype(np.int64), most - 1)
-    return np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+class Curve(NamedTuple):
+    """Local means of shape (nodes, resamples), with their standard errors.
+
+    `own` is the share of a row in the mean at its node. `cross` is what rows of the same clusters at other nodes add to
+    the product of the rows of a node with their share. `hidden` is the variance of finer means that may be more than
+    noise but to which the mean did not move.
+    """
+
+    mean: Array
+    error: Array
+    own: Array
+    cross: Array
+    hidden: Array
 
 
 class Smoother:
-    """Nodes along s, the smoothing weights between their mid-ranks, and the statistic from sums over the nodes.
+    """Kernels between the nodes of some sums, from the coarsest to the finest."""
 
-    `counts` and `weight_squares` are sums over the rows of each node of w and w².
+    def __init__(self, sums: Sums, resolution: float | None = None) -> None:
+        counts, squares = sums.counts, sums.own_squares(0)
+        self.counts, self.weight_squares, self.n = counts, squares, float(counts.sum())
+        self.share = (squares / counts)[:, None]
+        self.u = (np.cumsum(counts) - counts / 2) / self.n
+        self.resolution = 0.5 * sums.effective**-0.25 if resolution is None else resolution
+        widths = [self.resolution]
+        if resolution is None:
+            least = LEAST_ROWS / (2 * math.sqrt(math.pi) * sums.effective)  # bandwidth with so many rows in its window
+            finer = max(self.resolution / STEP, least)
+            while finer >= least and finer * len(counts) > 0.5:
+                widths.append(finer)
+                finer /= STEP
+        self.kernels = [np.exp(-(((self.u[:, None] - self.u) / width) ** 2) / 2) for width in widths]
+        alone = counts**2 / squares >= LEAST_ROWS
+        if resolution is None and alone.any():
+            last = self.kernels[-1] * ~(alone[:, None] | alone)
+            last[np.diag_indices(len(last))] = 1
+            if np.abs(last - self.kernels[-1]).max() > 1e-3:
+                widths.append(min(widths[-1], float(counts[alone].min() / self.n)))
+                self.kernels.append(last)
+        self.totals = [kernel @ counts for kernel in self.kernels]
+        ratios = [(kernel**2 @ squares) / total**2 for kernel, total in zip(self.kernels, self.totals)]
+        self.per_spread = [ratio[:, None] for ratio in ratios]
+        self.bessel = (1 / np.maximum(1 - ratios[-1], 0.5))[:, None]
+        self.spread = self.kernels[0] / (self.kernels[0] @ squares)[:, None]
+        self.windows = [(b / a, max(min(1 / (3.5 * a), len(counts)), 1)) for a, b in zip(widths, [1.0, *widths])]
+        self.own = [(1 / total)[:, None] for total in self.totals]
+        self.cross = [np.zeros((len(counts), 1))] * len(widths)
+
+    def adopt_clusters(self, sums: Sums) -> None:
+        """Let standard errors and left-out rows count the rows that a cluster has at several nodes as dependent."""
+        residuals = sums.cluster_residuals(self.kernels[-1] @ sums.powers[0, 1] / self.totals[-1])
+        joint = (residuals @ residuals.T).toarray()
+        alone = joint.diagonal().copy()
+        np.fill_diagonal(joint, 0)
+        self.cross = []
+        for k, (kernel, total) in enumerate(zip(self.kernels, self.totals)):
+            apart, more = kernel**2 @ alone, ((kernel @ joint) * kernel).sum(axis=1)
+            inflation = np.where(apart > 1e-9 * apart.max(), 1 + more / np.maximum(apart, TINY), 1)
+            self.per_spread[k] = self.per_spread[k] * np.maximum(inflation, 1)[:, None]
+            self.cross.append(((kernel * joint).sum(axis=1) / total - joint.sum(axis=1) / self.n)[:, None])
+
+    def curve(self, totals: Array, squares: Array) -> Curve:
+        """Return local means from the sums over nodes of w f and w² f², of centred scores."""
+        means = [kernel @ totals / total[:, None] for kernel, total in zip(self.kernels, self.totals)]
+        last = means[-1]
+        residual = squares - 2 * last * self.share * totals + last**2 * self.weight_squares[:, None]
+        spread = self.spread @ (np.maximum(residual, 0) * self.bessel)  # of one row near each node
+        mean, square = means[0], spread * self.per_spread[0]
+        own: Array = np.broadcast_to(self.own[0], mean.shape)
+        cross = self.cross[0]
+        hidden = np.zeros_like(mean)
+        counts = self.counts[:, None]
+        for k in range(1, len(means)):
+            step, finer = means[k] - mean, spread * self.per_spread[k]
+            noise = np.maximum(finer - square, 0.1 * finer)
+            energy = step**2 / np.maximum(noise, TINY)
+            nearby = self.kernels[k - 1] @ (counts * energy) / self.totals[k - 1][:, None]
+            overall = (counts * energy).sum(axis=0) / self.n
+            moved, excess = np.zeros_like(mean), np.zeros_like(mean)
+            for average, windows, margin in zip((nearby, overall), self.windows[k], (NEARBY, OVERALL)):
+                error = math.sqrt(2 / windows)
+                limit = 1 + margin * error
+                moved = np.maximum(moved, 1 - limit / np.maximum(average, limit))
+                excess = np.maximum(excess, average - 1 - MISSED * error)
+            hidden = hidden + (1 - moved) ** 2 * excess * noise
+            mean, square = mean + moved * step, square + moved**2 * noise
+            own = own + moved * (self.own[k] - own)
+            cross = cross + moved * (self.cross[k] - cross)
+        return Curve(mean, np.sqrt(square), own, cross, hidden)
+
+    def statistic(self, totals: Array, squares: Array) -> Array:
+        """Return the statistic from sums over nodes of w f and w² f²."""
+        center = totals.sum(axis=0) / self.n
+        squares = squares - 2 * center * self.share * totals + center**2 * self.weight_squares[:, None]
+        totals = totals - center * self.counts[:, None]
+        return self.signed(self.curve(totals, squares), totals, squares)
+
+    def signed(self, curve: Curve, totals: Array, squares: Array) -> Array:
+        """Return the statistic, given the local means."""
+        scale = np.maximum(SOFTNESS * curve.error, TINY)
+        x = np.clip(curve.mean / scale, -40, 40)  # a sign beyond is certain
+        slope = 2 * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi) / scale
+        left_out = (squares - curve.mean * self.share * totals) * curve.own - squares / self.n + curve.cross
+        return np.asarray(((2 * ndtr(x) - 1) * totals - slope * left_out).sum(axis=0) / self.n)
+
+    def resampled(self, sums: Sums, curve: Array, at: Array, drawn: Array) -> Array:
+        """Return the statistic of `curve`, by nodes, plus noise `drawn` with the spread of scores about `at`."""
+        spread, cubes = (part[:, None] for part in sums.residuals(at)[:2])
+        base = (curve * self.counts)[:, None]
+        squares = (curve**2 * self.weight_squares)[:, None] + 2 * curve[:, None] * self.share * drawn
+        squares = squares + np.maximum(spread + cubes / np.maximum(spread, TINY) * drawn, 0.1 * spread)
+        return self.statistic(base + drawn, squares)
+
+
+def noise_like(sums: Sums, at: Array, resamples: int, rng: np.random.Generator) -> Array:
+    """Draw sums over nodes, of shape (nodes, resamples), with the spread and skewness of w (f - at).
+
+    A gamma distribution has the first three moments of the sum over a node; with clusters, it multiplies their sums.
     """
-
-    def __init__(self, counts: Array, weight_squares: Array, resolution: float) -> None:
-        self.counts, self.weight_squares, self.resolution = counts, weight_squares, resolution
-        self.u = (np.cumsum(counts) - counts / 2) / counts.sum()
-        self.kernel = np.exp(-(((self.u[:, None] - self.u) / resolution) ** 2) / 2)
-        self.squares = self.kernel**2
-        self.total = self.kernel @ counts  # weight within reach of each node
-        self.inflation: Array | float = 1.0
-
-    def at_nodes(self, totals: Array, squares: Array, singles: Array) -> tuple[Array, Array]:
-        """Return the smoothed means and their standard errors, of shape (nodes, resamples).
-
-        `totals`, `squares` and `singles` are sums over the rows of each node of w f, w² f² and w² f.
-        """
-        mean = self.kernel @ totals / self.total[:, None]
-        residual = squares - 2 * mean * singles + mean**2 * self.weight_squares[:, None]
-        error = np.sqrt(np.maximum(self.squares @ residual, 0)) / self.total[:, None]
-        return mean, error * self.inflation
-
-    def statistic_of_sums(self, totals: Array, squares: Array) -> Array:
-        """Return the statistic from sums over nodes; leaving a row out enters to first order."""
-        n, counts = self.counts.sum(), self.counts[:, None]
-        share = (self.weight_squares / self.counts)[:, None]
-        center = totals.sum(axis=0) / n
-        squares = squares - 2 * center * share * totals + center**2 * self.weight_squares[:, None]
-        totals = totals - center * counts
-        singles = share * totals
-        mean, error = self.at_nodes(totals, squares, singles)
-        scale = np.maximum(SOFTNESS * error, TINY)
-        slope = 2 * np.exp(-((mean / scale) ** 2) / 2) / math.sqrt(2 * math.pi) / scale
-        left_out = (squares - mean * singles) / self.total[:, None] - squares / n
-        return np.asarray(((2 * ndtr(mean / scale) - 1) * totals - slope * left_out).sum(axis=0) / n)
-
-    def resampled_sums(self, curve: Array, spread: Array, resamples: int, rng: np.random.Generator) -> Array:
-        """Return the statistic of `curve` plus normal noise; `spread` has the sums of its squares over each node."""
-        base, spread = (curve * self.counts)[:, None], spread[:, None]
-        drawn = np.sqrt(spread) * rng.standard_normal((len(spread), resamples))
-        share = (curve * self.weight_squares / self.counts)[:, None]
-        squares = (curve**2 * self.weight_squares)[:, None] + 2 * share * drawn + spread
-        return self.statistic_of_sums(base + drawn, squares)
-
-    def precision(self, squares: Array) -> Array:
-        """Return weights of the nodes, the inverse of the spread of the scores near each; `squares` sums w f²."""
-        spread = self.kernel @ squares / self.total
-        return np.asarray(1 / np.maximum(spread, 1e-12 * spread.max())) if spread.max() > 0 else np.ones(len(spread))
-
-
-class Signs(Smoother):
-    """Ranks of a sample of s, and the statistic of any scores on its rows."""
-
-    def __init__(self, rows: Rows, resolution: float | None = None) -> None:
-        self.rows, self.weights = rows, rows.weights
-        resolution = 0.5 * rows.effective**-0.25 if resolution is None else resolution
-        self._set_nodes(NODES, resolution)
-        self.own = _Own(rows, self.node, self.kernel)
-        if self.own.pairs > MOST_PAIRS:
-            self._set_nodes(FEW_NODES, resolution)
-            self.own = _Own(rows, self.node, self.kernel)
-        self.own.build()
-        rest = self.total[self.node] - self.own.weight
-        self.per_rest = np.where(rest > 1e-3, 1 / np.maximum(rest, 1e-3), 0)[:, None]
-        self.per_other = 1 / self.own.others[:, None]
-        self.weighted = bool((self.weights != 1).any())
-
-    def _set_nodes(self, most: int, resolution: float) -> None:
-        starts = levels(self.rows.s)
-        self.starts = starts[node_levels(np.add.reduceat(self.weights, starts), most)]
-        self.sizes = np.diff(np.append(self.starts, len(self.weights)))
-        self.node = np.repeat(np.arange(len(self.starts)), self.sizes)
-        super().__init__(self.sums(self.weights), self.sums(self.weights**2), resolution)
-
-    def sums(self, values: Array) -> Array:
-        """Return sums over the rows of each node: of shape (nodes, ...) from (rows, ...)."""
-        return np.asarray(np.add.reduceat(values, self.starts, axis=0))
-
-    def signs(self, f: Array) -> tuple[Array, Array, Array]:
-        """Return the soft signs of centred scores of shape (rows, resamples), smoothed means and standard errors."""
-        weights = self.weights[:, None]
-        weighted = weights * f
-        squares = weights * weighted
-        totals = self.sums(weighted)
-        singles = self.sums(squares) if self.weighted else totals
-        mean, error = self.at_nodes(totals, self.sums(squares * f), singles)
-        own, around = self.own.sums(weighted)
-        scale = np.maximum(SOFTNESS * math.sqrt(2) * error, TINY)
-        away = (mean * self.total[:, None])[self.node]
-        away -= own
-        away *= self.per_rest
-        away += around * self.per_other
-        away /= scale[self.node]
-        return torch.from_numpy(away).erf_().numpy(), mean, error
-
-    def statistic(self, f: Array) -> Array:
-        """Return the statistic of scores of shape (rows, resamples)."""
-        f = f - weighted_mean(self.weights, f)
-        return weighted_mean(self.weights, self.signs(f)[0] * f)
-
-    def precise_mean(self, f: Array) -> float:
-        """Return the mean of centred scores, weighted by the inverse of their spread around zero near each row."""
-        weights = self.weights * self.precision(self.sums(self.weights * f**2))[self.node]
-        return float(weights @ f / weights.sum())
-
-    def resampled(self, curve: Array, noise: Array, resamples: int, rng: np.random.Generator) -> Array:
-        """Return the statistic of `curve`, by nodes, plus the noise of each row times random signs (wild bootstrap)."""
-        n = len(noise)
-        if n > LARGE and self.rows.clusters is None:
-            return self.resampled_sums(curve, self.sums((self.weights * noise) ** 2), resamples, rng)
-        base = curve[self.node][:, None]
-        values = [
-            self.statistic(base + noise[:, None] * signs)
-            for signs in _multipliers(rng, self.rows.clusters, n, resamples)
-        ]
-        return np.concatenate(values)
-
-    def adopt_clusters(self, residuals: Array) -> None:
-        """Let standard errors count rows of a cluster as dependent, by the ratio that the residuals show."""
-        clusters = self.rows.clusters
-        assert clusters is not None
-        shape = (len(self.counts), int(clusters.max()) + 1)
-        by_cluster = sparse.csr_matrix((self.weights * residuals, (self.node, clusters)), shape=shape).tocsc()
-        joint = np.zeros(shape[0])
-        for start in range(0, shape[1], 4096):
-            joint += ((self.kernel @ by_cluster[:, start : start + 4096].toarray()) ** 2).sum(axis=1)
-        alone = self.squares @ self.sums((self.weights * residuals) ** 2)
-        self.inflation = np.sqrt(joint / np.maximum(alone, TINY))[:, None]
+    if sums.clusters is not None:
+        residuals = sums.cluster_residuals(at)
+        return np.asarray(residuals @ (rng.standard_gamma(4.0, (residuals.shape[1], resamples)) / 2 - 2))
+    spread, cubes = (part[:, None] for part in sums.residuals(at)[:2])
+    shape = np.clip(4 * spread**3 / np.maximum(cubes**2, TINY), 1e-4, 1e8)
+    drawn = rng.standard_gamma(np.broadcast_to(shape, (len(spread), resamples)))
+    return np.asarray(np.sign(cubes) * np.sqrt(spread / shape) * (drawn - shape))
 
 
 def lost_to_wrong_signs(counts: Array, mean: Array, error: Array) -> float:
@@ -191,53 +180,3 @@ def lost_to_wrong_signs(counts: Array, mean: Array, error: Array) -> float:
     size = np.abs(mean) / np.maximum(error, TINY)
     worst = np.clip(WORST * spread, np.maximum(size - NEAR, 0), size + NEAR)
     return float((counts * 2 * worst * ndtr(-worst / spread) * error).sum() / counts.sum())
-
-
-class _Own:
-    """Part of each smoothed mean that comes from a row's own cluster; without clusters, from the row itself."""
-
-    def __init__(self, rows: Rows, node: Integers, kernel: Array) -> None:
-        self.rows, self.kernel, self.pairs = rows, kernel, 0
-        if rows.clusters is None:
-            return
-        cells, self.cell = np.unique(rows.clusters * len(kernel) + node, return_inverse=True)
-        self.cluster, self.cell_node = np.divmod(cells, len(kernel))
-        self.widths = np.bincount(self.cluster)
-        self.pairs = int((self.widths.astype(np.float64) ** 2).sum())
-
-    def build(self) -> None:
-        """Set up the weights of a row's own cluster."""
-        weights, clusters = self.rows.weights, self.rows.clusters
-        n = weights.sum()
-        if clusters is None:
-            self.weight, self.others = weights, n - weights
-            return
-        rows = np.arange(len(weights))
-        ones = np.ones(len(weights))
-        self.in_cell = sparse.csr_matrix((ones, (self.cell, rows)), shape=(len(self.cluster), len(weights)))
-        self.in_cluster = sparse.csr_matrix((ones, (clusters, rows)), shape=(len(self.widths), len(weights)))
-        repeats = self.widths[self.cluster]
-        first = np.repeat(np.arange(len(self.cluster)), repeats)
-        begin = np.concatenate([[0], np.cumsum(self.widths)])[self.cluster]
-        second = np.arange(len(first)) - np.repeat(np.cumsum(repeats) - repeats, repeats) + np.repeat(begin, repeats)
-        entries = self.kernel[self.cell_node[first], self.cell_node[second]]
-        self.near = sparse.csr_matrix((entries, (first, second)), shape=(len(self.cluster),) * 2)
-        self.weight = (self.near @ (self.in_cell @ weights))[self.cell]
-        self.others = n - (self.in_cluster @ weights)[clusters]
-
-    def sums(self, weighted: Array) -> tuple[Array, Array]:
-        """Return, for each row, the sum of w f over its cluster weighted by nearness, and the plain sum."""
-        if self.rows.clusters is None:
-            return weighted, weighted
-        near = np.asarray(self.near @ (self.in_cell @ weighted))[self.cell]
-        return near, np.asarray(self.in_cluster @ weighted)[self.rows.clusters]
-
-
-def _multipliers(rng: np.random.Generator, clusters: Integers | None, n: int, resamples: int) -> Iterator[Array]:
-    """Yield random signs, one for each row or cluster, in blocks of shape (rows, some resamples)."""
-    count = n if clusters is None else int(clusters.max()) + 1
-    step = max(1, CHUNK_ENTRIES // n)
-    for start in range(0, resamples, step):
-        bits = rng.integers(2, size=(count, min(step, resamples - start)), dtype=np.int8)
-        signs = bits.astype(np.float64) * 2 - 1
-        yield signs if clusters is None else signs[clusters]

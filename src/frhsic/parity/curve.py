@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from frhsic import _arrays
-from frhsic.parity._groups import group_means, group_starts, two_values
-from frhsic.parity._rows import Array, Rows, rows_of, weighted_mean
-from frhsic.parity._signs import Signs
+from frhsic.parity._groups import group_ends, group_starts
+from frhsic.parity._rows import Array, Integers, Rows, rows_of, weighted_mean
+from frhsic.parity._signs import Smoother
+from frhsic.parity._sums import Sums, node_starts, sums_of
+from frhsic.parity.gap import ColumnGap
 
 ROWS_PER_GROUP = 100
 FEWEST_GROUPS, MOST_GROUPS = 5, 40
@@ -85,8 +86,10 @@ def gdp_curve(
 
     Notes
     -----
-    The ends are those of Student's t, or of Clopper and Pearson (1934) for 0/1 decisions, at the confidence
-    :math:`(1 - \alpha)^{1/G}` for G groups (Šidák). Means of groups have no bias of smoothing.
+    The ends are those of Student's t with a correction for the skewness of the scores in all groups together (Johnson,
+    1978; Hall, 1992), or those of Clopper and Pearson (1934) for 0/1 decisions, at the confidence
+    :math:`(1 - \alpha)^{1/G}` for G groups (Šidák). Where scores have heavy tails, a group borrows from the variance of
+    all groups. Means of groups have no bias of smoothing.
 
     Examples
     --------
@@ -105,26 +108,37 @@ def curve_of(rows: Rows, confidence: float, groups: int | None = None) -> Parity
     if groups is None:
         groups = groups_for(n)
     _arrays.require_integer(groups, "groups", 2)
-    starts = group_starts(rows.s, groups)
-    mean, lower, upper, counts = group_means(rows, starts, confidence ** (1 / len(starts)), two_values(rows))
+    starts, nodes = group_starts(rows.s, groups), node_starts(rows)
     ends = np.append(starts[1:], n)
-    signs = Signs(rows)
-    f = rows.weights * rows.scores[:, 0]
-    smooth = (signs.kernel @ signs.sums(f) / signs.total)[signs.node]
-    middle = (starts + ends - 1) // 2
-    return ParityCurve(
+    return banded(
+        sums_of(rows, starts)[0],
+        sums_of(rows, nodes)[0],
+        np.searchsorted(nodes, (starts + ends - 1) // 2, side="right") - 1,
+        float(weighted_mean(rows.weights, rows.scores[:, 0])),
+        confidence,
         at=np.asarray([np.median(part) for part in np.split(rows.s, starts[1:])]),
         start=rows.s[starts],
         end=rows.s[ends - 1],
-        mean=mean,
-        lower=lower,
-        upper=upper,
-        rows=counts,
-        overall=float(weighted_mean(rows.weights, rows.scores[:, 0])),
-        smoothed=smooth[middle],
-        confidence=confidence,
-        resolution=signs.resolution,
+        rows=(ends - starts).astype(np.float64),
         n=n,
+    )
+
+
+def banded(
+    groups: Sums, nodes: Sums, middle: Integers, overall: float, confidence: float, **places: Any
+) -> ParityCurve:
+    """Return the curve of sums over groups and over nodes; `middle` is the node at the centre of each group."""
+    mean, lower, upper = group_ends(groups, confidence ** (1 / len(groups.counts)))
+    column = ColumnGap(nodes, Smoother(nodes))
+    return ParityCurve(
+        mean=overall + mean,
+        lower=overall + lower,
+        upper=overall + upper,
+        overall=overall,
+        smoothed=overall + column.mean[middle],
+        confidence=confidence,
+        resolution=column.resolution,
+        **places,
     )
 
 
@@ -198,26 +212,22 @@ def local_mean(
     missing = max(size - (right - left), 0) / 2
     low = values[max(int(left - missing), 0)]
     high = values[min(int(np.ceil(right + missing)), n) - 1]
-    near = (values >= low) & (values <= high)
-    f, weights = rows.scores[:, 0], rows.weights
-    inside = weights * near
-    mean, overall = inside @ f / inside.sum(), weighted_mean(weights, f)
-    labels = None if rows.clusters is None else rows.clusters[near]
-    nearby = Rows(rows.scores[near], values[near], weights[near], labels)
-    (center,), (lower,), (upper,), _ = group_means(nearby, np.zeros(1, dtype=np.int64), confidence, two_values(rows))
-    # the two means are positively correlated, so adding their variances is conservative
-    extra = math.sqrt(rows.square_of_sums(weights * (f - overall))) / weights.sum()
-    extra *= float(stats.norm.ppf((1 + confidence) / 2))
+    first, last = (int(i) for i in (np.searchsorted(values, low), np.searchsorted(values, high, side="right")))
+    starts = np.unique([i for i in (0, first, last) if i < n])
+    sums = sums_of(rows, starts)[0]
+    inside = int(np.searchsorted(starts, first))
+    mean, lower, upper = (float(part[inside]) for part in group_ends(sums, confidence))
+    # the two means are positively correlated, so adding the squares of their errors is conservative
+    _, whole_lower, whole_upper = (
+        float(part[0]) for part in group_ends(sums.joined(np.zeros(1, np.int64)), confidence)
+    )
     return LocalMean(
         at=float(at),
         start=float(low),
         end=float(high),
-        value=float(mean - overall),
-        interval=(
-            float(mean - overall - math.hypot(center - lower, extra)),
-            float(mean - overall + math.hypot(upper - center, extra)),
-        ),
-        rows=int(near.sum()),
+        value=mean,
+        interval=(mean - math.hypot(mean - lower, whole_upper), mean + math.hypot(upper - mean, whole_lower)),
+        rows=last - first,
         confidence=confidence,
     )
 

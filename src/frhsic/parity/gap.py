@@ -10,18 +10,22 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy import stats
+from scipy.special import ndtr
 
 from frhsic import _arrays
-from frhsic.parity import _signs
-from frhsic.parity._rows import Array, Rows, rows_of, weighted_mean
-from frhsic.parity._signs import NEAR, Signs, lost_to_wrong_signs
+from frhsic.parity._groups import group_levels, skewed_reach
+from frhsic.parity._rows import Array, Rows, rows_of
+from frhsic.parity._signs import NEAR, SOFTNESS, TINY, Smoother, lost_to_wrong_signs, noise_like
+from frhsic.parity._sums import NODES, Sums, node_starts, sums_of
 
 RESAMPLES = 999
+FEW = 8
+"""Rows of the rarer decision, or clusters, below which the upper end of a gap is the largest that their rate allows."""
 
 
 @dataclass(frozen=True)
 class ParityResult:
-    """A gap in mean scores, with its uncertainty and settings. ``float(result)`` is its value.
+    r"""A gap in mean scores, with its uncertainty and settings. ``float(result)`` is its value.
 
     Attributes
     ----------
@@ -43,8 +47,16 @@ class ParityResult:
     n
         Number of rows.
     resolution
-        Bandwidth on the ranks of s, as a share of the population. Where the conditional mean crosses the overall mean
-        more often than this resolves, the gap is estimated too low.
+        Largest bandwidth on the ranks of s, as a share of the population.
+    bound
+        Upper bound of the gap beside the interval, :math:`\sqrt{\mathrm{Var}\,E[f | G]}` at its upper end; NaN without
+        resamples. It assumes nothing of the shape of the conditional mean, but is wider than the interval.
+    bound_resolution
+        What the bound assumes: 0 if G is s, so that it holds for every shape; otherwise the share of the rows in a
+        group G of neighbouring values of s, and the bound is for the gap between such groups.
+    trusted
+        Whether interval and bound agree. False where scores vary between the groups G by more than the local means show
+        and the interval allows for: the mean then oscillates too fast for the interval, and the bound counts.
     confidence, resamples, seed
         Settings of the computation; the seed reproduces it.
     unit
@@ -60,6 +72,9 @@ class ParityResult:
     column: int
     n: int
     resolution: float
+    bound: float
+    bound_resolution: float
+    trusted: bool
     confidence: float
     resamples: int
     seed: int
@@ -105,37 +120,40 @@ def gdp(
         Labels of rows that belong together, such as several rows of one person. Clusters are left out and resampled
         as a whole.
     resolution
-        Bandwidth on the ranks of s, a share between 0 and 1. None is :math:`n^{-1/4} / 2` for n (effective) rows or
-        clusters: 0.13 for 200 rows, 0.09 for 1,000, 0.05 for 10,000.
+        One fixed bandwidth on the ranks of s, a share between 0 and 1. None begins with :math:`n^{-1/4} / 2` for n
+        (effective) rows or clusters, 0.13 for 200 rows and 0.05 for 10,000, and refines it where the scores show more.
     confidence
         Confidence of the interval.
     resamples
-        Number of resamples of the wild bootstrap; 0 gives the value alone.
+        Number of resamples; 0 gives the value alone.
     random_state
         Seed of the resamples. The value does not depend on it.
 
-    Notes
-    -----
-    The sign is estimated from the other rows, by a Nadaraya–Watson mean on mid-ranks of s at the stated resolution. The
-    estimate replaces it by the soft sign :math:`2\Phi(2x) - 1`, where x is the estimated gap at the row in standard
-    errors. More than 256 distinct values of s are replaced by as many groups of equal size.
+    Notes ----- The sign is estimated from the other rows, by a local mean on mid-ranks of s, and replaced by the soft
+    sign :math:`2\Phi(2x) - 1`, where x is the estimated gap at the row in standard errors. The local mean begins with a
+    Nadaraya–Watson mean at the stated resolution. It moves to means at an eighth of that bandwidth, and so on down to
+    the means of single values of s with five rows or more, as far as these differ from it by more than their noise,
+    nearby or over all of s (James and Stein). So levels of a discrete s are not smoothed together where their means
+    differ, and jumps are found; a smooth mean is smoothed. More than 256 distinct values of s are replaced by as many
+    groups of equal size.
 
-    The standard error adds to that of a mean of :math:`g (f - \bar f)` what the wild bootstrap finds where signs are
-    uncertain. In expectation a wrong sign can only lower the estimate, so the upper end of the interval is raised by a
-    bound on that loss: the interval is conservative near independence. Where the mean jumps at a value of a continuous
-    s, rows within the resolution of the jump get uncertain signs and the estimate is low: 0.289 at 1,000 rows and 0.305
-    at 25,000 for a gap of 0.32. No estimate sees a conditional mean that oscillates faster than its resolution;
-    :func:`correlation_ratio` resolves more. With several columns the error probability is divided among them
-    (Bonferroni).
+    The standard error adds to that of a mean of :math:`g (f - \bar f)` what resamples find where signs are uncertain.
+    In expectation a wrong sign can only lower the estimate, so the upper end of the interval is raised by a bound on
+    that loss, and by what finer means show beyond 1.5 standard deviations of their noise. The interval is conservative
+    near independence. Ends on the side of the longer tail of skewed scores are moved out (Hall, 1992). If fewer than
+    eight 0/1 decisions, or clusters, are of one kind, the upper end is the largest gap that their rate allows,
+    :math:`2\mu(1 - \mu)` at the upper end of Clopper and Pearson (1934). A mean that oscillates faster than the local
+    means resolve is not covered: `trusted` of the result is then False wherever it shows, and `bound` is the number to
+    use. With several columns the error probability is divided among them (Bonferroni).
 
-    The p-value compares with resamples :math:`\mu + \xi_i (f_i - \mu)` with random signs :math:`\xi_i`, which keep the
-    spread of the scores at each value of s. The common mean :math:`\mu` weights rows by the inverse of that spread.
-    Above 10,000 rows without clusters the resampled sums over the groups are drawn from the normal distribution.
+    The p-value compares with resamples whose mean does not move with s and whose sums over each value of s have the
+    spread and skewness of the scores there (gamma distributed; with clusters, random multiples of their sums). Beyond
+    the resamples an exponential tail is fitted, so that every level can be reached.
 
     References
     ----------
-    Jiang et al. (2022), *Generalized demographic parity for group fairness*; the paper, its equation of GDP. Wu (1986),
-    *Jackknife, bootstrap and other resampling methods in regression analysis* (wild bootstrap).
+    Jiang et al. (2022), *Generalized demographic parity for group fairness*; the paper, its equation of GDP. Hall
+    (1992), *On the removal of skewness by transformation*.
 
     Examples
     --------
@@ -232,170 +250,255 @@ def _measured(
     standardize: bool,
 ) -> ParityResult:
     """Return the largest gap over the columns of scores, with its interval and its test."""
-    columns = _columns(rows, resolution)
-    options = GapOptions(columns[0].signs.resolution, confidence, resamples, _arrays.seed_of(random_state), standardize)
-    if standardize:
-        columns = [column.standardized() for column in columns]
-    return largest_gap(columns, len(rows.s), rows.effective, options)
+    columns = columns_of(rows, resolution)
+    options = GapOptions(confidence, resamples, _arrays.seed_of(random_state), standardize)
+    return largest_gap([column.standardized() if standardize else column for column in columns], len(rows.s), options)
 
 
 def gap_and_standardized(
     rows: Rows, confidence: float, resamples: int, random_state: _arrays.RandomState
 ) -> tuple[ParityResult, ParityResult | None]:
     """:func:`gdp` and :func:`standardized_gdp`, which share their resamples; no second if scores are constant."""
-    columns = _columns(rows, None)
-    options = GapOptions(columns[0].signs.resolution, confidence, resamples, _arrays.seed_of(random_state), False)
-    n, effective = len(rows.s), rows.effective
-    gap = largest_gap(columns, n, effective, options)
-    if any(column.variance == 0 for column in columns):
+    columns = columns_of(rows, None)
+    options = GapOptions(confidence, resamples, _arrays.seed_of(random_state), False)
+    gap = largest_gap(columns, len(rows.s), options)
+    if any(column.sums.variance == 0 for column in columns):
         return gap, None
     scaled = [column.standardized() for column in columns]
-    return gap, largest_gap(scaled, n, effective, replace(options, standardize=True))
+    return gap, largest_gap(scaled, len(rows.s), replace(options, standardize=True))
 
 
 def gap_value(rows: Rows, resolution: float) -> float:
     """Return the value of :func:`gdp` at a resolution."""
-    return max(0.0, *(column.value for column in _columns(rows, resolution)))
+    return max(0.0, *(column.value for column in columns_of(rows, resolution)))
 
 
-def _columns(rows: Rows, resolution: float | None) -> list[_Column]:
+def columns_of(rows: Rows, resolution: float | None) -> list[ColumnGap]:
+    """Return the gap of each column of scores."""
     if resolution is not None:
         _arrays.require_fraction(resolution, "resolution")
-    return centred_columns(rows, Signs(rows, resolution))
-
-
-def centred_columns(rows: Rows, signs: Signs) -> list[_Column]:
-    """Return the gap of each column of scores."""
-    varies = (rows.scores != rows.scores[0]).any(axis=0)
-    f = np.where(varies, rows.scores - weighted_mean(rows.weights, rows.scores), 0.0)
-    return [_Column(signs, column) for column in f.T]
+    every = sums_of(rows, node_starts(rows))
+    smoother = Smoother(every[0], resolution)
+    if rows.clusters is not None:  # its columns share the multipliers of the clusters, others draw their own noise
+        return [ColumnGap(sums, Smoother(sums, resolution)) for sums in every]
+    return [ColumnGap(sums, smoother, number) for number, sums in enumerate(every)]
 
 
 @dataclass(frozen=True)
 class GapOptions:
     """Settings of a gap."""
 
-    resolution: float
     confidence: float
     resamples: int
     seed: int
-    standardize: bool
+    standardize: bool = False
 
     def __post_init__(self) -> None:
         _arrays.require_fraction(self.confidence, "confidence")
         _arrays.require_integer(self.resamples, "resamples", 0)
 
 
-class GapColumn(Protocol):
+class Gap(Protocol):
     """The gap of one column of scores, its error and its values under independence."""
 
     value: float
+    resolution: float
+    bound_resolution: float
     magnitude: float
 
-    def null(self, resamples: int, rng: np.random.Generator) -> Array: ...
+    def null(self, options: GapOptions) -> Array: ...
 
-    def uncertainty(self, resamples: int, rng: np.random.Generator) -> tuple[float, float]: ...
+    def ends(self, options: GapOptions, tail: float) -> Ends: ...
 
 
-def largest_gap(columns: Sequence[GapColumn], n: int, effective: float, options: GapOptions) -> ParityResult:
-    """Return the largest gap of some columns with its interval and its test; `effective` counts rows or clusters."""
+@dataclass(frozen=True)
+class Ends:
+    """The interval of one column, its standard error, the bound beside it, and whether the two agree."""
+
+    low: float
+    high: float
+    error: float
+    bound: float
+    trusted: bool
+
+
+def largest_gap(columns: Sequence[Gap], n: int, options: GapOptions) -> ParityResult:
+    """Return the largest gap of some columns with its interval and its test."""
     tail = (1 - options.confidence) / 2 / len(columns)
-    quantile = float(stats.t.ppf(1 - tail, max(effective - 1, 1)))
     largest = int(np.argmax([column.value for column in columns]))
-    value, error, expected, pvalue = columns[largest].value, math.nan, math.nan, math.nan
-    interval = (math.nan, math.nan)
-    resamples, seed = options.resamples, options.seed
-    if resamples:
-        bounds, null = [], []
-        for i, column in enumerate(columns):
-            # sums over nodes are drawn independently for each column, which can only raise their maximum
-            keys = [seed, i] if n > _signs.LARGE else [seed]
-            own_error, lost = column.uncertainty(resamples, np.random.default_rng([*keys, 0]))
-            reach, above = quantile * own_error, max(column.value, 0.0)  # the gap itself is never negative
-            bounds.append((column.value - reach, above + reach + lost))
-            null.append(column.null(resamples, np.random.default_rng([*keys, 1])))
-            error = own_error if i == largest else error
-        interval = max(0.0, *(low for low, _ in bounds)), max(0.0, *(high for _, high in bounds))
-        most = np.max(null, axis=0)
-        slack = 100 * np.finfo(np.float64).eps * max(column.magnitude for column in columns)
-        expected = float(np.maximum(most, 0).mean())
-        pvalue = float((1 + (most >= value - slack).sum()) / (1 + resamples))
+    value, expected, pvalue = columns[largest].value, math.nan, math.nan
+    nothing = Ends(math.nan, math.nan, math.nan, math.nan, True)
+    every = [column.ends(options, tail) if options.resamples else nothing for column in columns]
+    if options.resamples:
+        null = np.max([column.null(options) for column in columns], axis=0)
+        slack = 100 * float(np.finfo(np.float64).eps) * max(column.magnitude for column in columns)
+        expected = float(np.maximum(null, 0).mean())
+        pvalue = tail_share(null, value - slack)
     return ParityResult(
         value=max(value, 0.0),
-        interval=interval,
-        standard_error=error,
+        interval=(max(ends.low for ends in every), max(ends.high for ends in every)),
+        standard_error=every[largest].error,
         expected_under_independence=expected,
         pvalue=pvalue,
         per_column=tuple(max(column.value, 0.0) for column in columns),
         column=largest,
         n=n,
-        resolution=options.resolution,
+        resolution=columns[largest].resolution,
+        bound=max(ends.bound for ends in every),
+        bound_resolution=columns[largest].bound_resolution,
+        trusted=all(ends.trusted for ends in every),
         confidence=options.confidence,
-        resamples=resamples,
-        seed=seed,
+        resamples=options.resamples,
+        seed=options.seed,
         unit="standard deviation of the score" if options.standardize else "score",
     )
 
 
-class _Column:
-    """The gap of one column of centred scores."""
+def tail_share(null: Array, value: float) -> float:
+    r"""Return the p-value of a value: the share of resamples that reach it, the sample included.
 
-    def __init__(self, signs: Signs, f: Array) -> None:
-        self.signs, self.f, self.weights = signs, f, signs.weights
-        soft, mean, error = signs.signs(f[:, None])
-        if signs.rows.clusters is not None:
-            signs.inflation = 1.0
-            signs.adopt_clusters(f - mean[signs.node, 0])
-            soft, mean, error = signs.signs(f[:, None])
-        self.inflation = signs.inflation
-        self.soft, self.mean, self.error = soft[:, 0], mean[:, 0], error[:, 0]
-        self.gap = float(weighted_mean(self.weights, self.soft * f))
-        self.variance = float(weighted_mean(self.weights, f**2))
+    If fewer than ten reach it, the largest tenth of the resamples gives an exponential tail, whose mean excess is
+    estimated: :math:`\frac{k + 1}{B + 1} (1 + x / k \bar x)^{-k}`. The null has lighter tails than that.
+    """
+    count, resamples = int((null >= value).sum()), len(null)
+    k = resamples // 10
+    if count >= 10 or k < 5:
+        return (1 + count) / (1 + resamples)
+    top = np.sort(null)[-k - 1 :]
+    start, excess = float(top[0]), float(top[1:].mean() - top[0])
+    if excess <= 0 or value <= start:
+        return (1 + count) / (1 + resamples)
+    beyond: float = (k + 1) / (resamples + 1) * (1 + (value - start) / (k * excess)) ** -k
+    return min((1 + count) / (1 + resamples), beyond)
+
+
+class ColumnGap:
+    """The gap of one column of centred scores, in units of the score or of its standard deviation."""
+
+    def __init__(self, sums: Sums, smoother: Smoother, number: int = 0) -> None:
+        self.sums, self.smoother, self.number = sums, smoother, number
+        self.resolution = smoother.resolution
+        rows = sums.counts**2 / sums.own_squares(0)
+        self.groups = group_levels(np.maximum(np.rint(rows), 1).astype(np.int64), 2 * NODES, 2)
+        self.bound_resolution = 0.0 if len(self.groups) == len(rows) < NODES else 1 / len(self.groups)
+        if sums.clusters is not None:
+            smoother.adopt_clusters(sums)
+        totals, squares = sums.powers[0, 1][:, None], sums.own_squares(1)[:, None]
+        curve = smoother.curve(totals, squares)
+        self.gap = float(smoother.signed(curve, totals, squares)[0])
+        self.mean, self.error, self.hidden = curve.mean[:, 0], curve.error[:, 0], curve.hidden[:, 0]
+        self.own = curve.own[:, 0]
+        self.soft = 2 * ndtr(self.mean / np.maximum(SOFTNESS * self.error, TINY)) - 1
         self.standardize, self.scale = False, 1.0
-        self.value, self.magnitude = self.gap, float(np.abs(f).max())
-        self.unscaled_null: Array | None = None
-        self.unscaled_extra: tuple[float, float] | None = None
+        self.value, self.magnitude = self.gap, max(-sums.ends[0], sums.ends[1])
+        self.drawn: dict[str, Array] = {}
 
-    def standardized(self) -> _Column:
+    def standardized(self) -> ColumnGap:
         """Return the gap in standard deviations of the scores; resamples that were drawn are used again."""
         scaled = copy(self)
-        scaled.standardize, scaled.scale = True, math.sqrt(self.variance)
-        scaled.value, scaled.magnitude = self.value / scaled.scale, self.magnitude / scaled.scale
+        scaled.standardize, scaled.scale = True, math.sqrt(self.sums.variance)
+        scaled.value, scaled.magnitude = self.gap / scaled.scale, self.magnitude / scaled.scale
         return scaled
 
-    def null(self, resamples: int, rng: np.random.Generator) -> Array:
+    def null(self, options: GapOptions) -> Array:
         """Return values of resamples whose mean does not depend on s."""
-        if self.unscaled_null is None:
-            self.signs.inflation = self.inflation
-            flat = np.zeros(len(self.mean))
-            noise = self.f - self.signs.precise_mean(self.f)
-            self.unscaled_null = self.signs.resampled(flat, noise, resamples, rng)
-        return self.unscaled_null / self.scale
+        if "null" not in self.drawn:
+            center = self.precise_mean()
+            drawn = self._noise(center, options, 1)
+            self.drawn["null"] = self.smoother.resampled(self.sums, np.zeros(len(center)), center, drawn)
+        return self.drawn["null"] / self.scale
 
-    def uncertainty(self, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
-        """Return the standard error, and a bound on what uncertain signs take away from the value."""
-        weights, rows = self.weights, self.signs.rows
-        n = weights.sum()
-        influence = (self.soft - weighted_mean(weights, self.soft)) * self.f - self.gap
+    def _noise(self, at: Array, options: GapOptions, key: int) -> Array:
+        return noise_like(self.sums, at, options.resamples, np.random.default_rng([options.seed, self.number, key]))
+
+    def precise_mean(self) -> Array:
+        """Return, at every node, the mean that weights rows by the inverse of the spread near them."""
+        sums = self.sums
+        spread = self.smoother.kernels[0] @ sums.powers[0, 2] / self.smoother.totals[0]
+        weights = 1 / np.maximum(spread, 1e-12 * spread.max()) if spread.max() > 0 else np.ones(len(spread))
+        return np.full(len(spread), weights @ sums.powers[0, 1] / (weights @ sums.counts))
+
+    def ends(self, options: GapOptions, tail: float) -> Ends:
+        """Return the interval at a probability of error on each side."""
+        sums, counts = self.sums, self.sums.counts
+        slope = self.soft - counts @ self.soft / sums.n
+        half, bend = (0.5, -self.gap / (2 * sums.variance)) if self.standardize else (1.0, 0.0)
+        variance, third = sums.influence(np.full(len(counts), -half * self.gap), slope, bend)
+        extra, lost = self.uncertain_signs(options)
+        error = math.sqrt(variance + extra)
+        below, above = skewed_reach(error, third / max(error**3, TINY), student(tail, sums.effective))
+        value = max(self.gap, 0.0)  # the gap itself is never negative
+        low, high = max(self.gap - below, 0.0), value + above + lost
+        bound, hidden = self.beside(tail)
+        if sums.decisions:
+            most, few = rarity(sums, tail)
+            low, high, bound = (0.0, max(high, most), most) if few else (low, high, min(bound, most))
         if self.standardize:
-            influence -= self.gap * (self.f**2 / self.variance - 1) / 2
-        factor = rows.effective / max(rows.effective - 1, 1)
-        variance = factor * rows.square_of_sums(weights * influence) / n**2
-        if self.unscaled_extra is None:
-            self.unscaled_extra = self.uncertain_signs(resamples, rng)
-        extra, lost = self.unscaled_extra
-        return math.sqrt(variance + extra) / self.scale, lost / self.scale
+            low, high, bound = (min(end / self.scale, 1.0) for end in (low, high, bound))
+            error, hidden, value = (number / self.scale for number in (error, hidden, value))
+        return Ends(float(low), float(high), error, bound, hidden / 2 <= high - value)
 
-    def uncertain_signs(self, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
+    def beside(self, tail: float) -> tuple[float, float]:
+        r"""Return an upper bound of the gap for every shape, and the standard deviation of what the local means miss.
+
+        The bound is :math:`\sqrt{\mathrm{Var}\,E[f | G]} \ge E|E[f | G] - E f|` for values of s, or for groups G
+        of two rows or more where values are rarer. The second number is 0 unless it is above three standard errors.
+        """
+        starts = self.groups
+        sums = self.sums.joined(starts)
+        counts, n = sums.counts, sums.n
+        mean, own, ones = sums.powers[0, 1] / counts, sums.own_squares(1), sums.own_squares(0)
+        pairs = np.maximum(counts**2 - ones, 0)
+        usable = pairs > 1e-6 * counts**2
+        weights = np.where(usable, counts, 0) / max(float(counts[usable].sum()), TINY)
+        pairs = np.where(usable, pairs, 1)
+        between = float(weights @ ((sums.powers[0, 1] ** 2 - own) / pairs))
+        noise = np.maximum(own - mean**2 * ones, 0) * counts**2 / pairs  # of the sum over a group
+        chance = 2 * float((weights**2 * (noise / counts**2) ** 2).sum())
+        # the variance of the estimate grows with what it estimates, so the upper end is solved for it
+        z, value, unit = float(stats.norm.ppf(1 - tail)), max(between, 0.0), 4 * sums.variance / sums.effective
+        # noise of the means themselves adds twice the variance by chance to that of the influence
+        linear = max(sums.influence(-(mean**2) - between, 2 * mean)[0] - 2 * chance, 0.0)
+        growth = z * (linear + unit**2) / max(value + unit, TINY)
+        high = value + z * growth / 2 + z * math.sqrt(growth * value / z + chance + growth**2 / 4)
+        bound = math.sqrt(min(high, sums.variance * n / max(n - 1, 1)))
+
+        def joined(values: Array) -> Array:
+            return np.add.reduceat(self.sums.counts * values, starts) / counts
+
+        smooth, share = joined(self.mean), joined(self.own) * counts
+        expected = np.maximum(noise / counts**2 * (1 - 2 * share) + joined(self.error**2), 0)
+        missed = float(weights @ ((mean - smooth) ** 2 - expected))
+        error = math.sqrt(2 * float((weights**2 * expected**2).sum()))
+        return bound, math.sqrt(missed) if missed > 3 * error else 0.0
+
+    def uncertain_signs(self, options: GapOptions) -> tuple[float, float]:
         """Return what uncertain signs add to the variance of the gap, and a bound on what they take away from it."""
-        signs, weights, rows = self.signs, self.weights, self.signs.rows
-        signs.inflation = self.inflation
-        leverage = signs.own.weight / signs.total[signs.node]
-        residual = (self.f - self.mean[signs.node]) / np.sqrt(np.maximum(1 - leverage, 0.1))
-        near = np.abs(self.mean) <= NEAR * self.error
-        resampled = signs.resampled(np.where(near, 0, self.mean), residual, resamples, rng)
-        fixed = np.where(near[signs.node], self.soft, np.sign(self.mean)[signs.node])
-        noise = weights * (fixed - weighted_mean(weights, fixed)) * residual
-        linear = rows.square_of_sums(noise) / weights.sum() ** 2
-        extra = max(float(resampled.var(ddof=1)) - linear, 0) if resamples > 1 else 0.0
-        return extra, lost_to_wrong_signs(signs.counts, self.mean, self.error)
+        sums, counts = self.sums, self.sums.counts
+        if "extra" not in self.drawn:
+            near = np.abs(self.mean) <= NEAR * self.error
+            fixed = np.where(near, self.soft, np.sign(self.mean))
+            drawn = self._noise(self.mean, options, 0)
+            resampled = self.smoother.resampled(sums, np.where(near, 0, self.mean), self.mean, drawn)
+            linear = (fixed - counts @ fixed / sums.n) @ drawn / sums.n
+            self.drawn["extra"] = np.stack([resampled, linear])
+        resampled, linear = self.drawn["extra"]
+        extra = max(float(resampled.var() - linear.var()), 0)
+        return extra, lost_to_wrong_signs(counts, self.mean, np.sqrt(self.error**2 + self.hidden))
+
+
+def student(tail: float, effective: float) -> float:
+    """Return the quantile of Student's t."""
+    return float(stats.t.ppf(1 - tail, max(effective - 1, 1)))
+
+
+def rarity(sums: Sums, tail: float) -> tuple[float, bool]:
+    """Return the largest gap 2μ(1 - μ) of 0/1 decisions, μ at its upper end, and whether decisions of a kind are few.
+
+    The end is that of Clopper and Pearson (1934); rows of a cluster count as one.
+    """
+    low, high = sums.ends
+    size = high - low
+    rare = min(-low, high) / size * sums.effective
+    rate = float(stats.beta.ppf(1 - tail, rare + 1, sums.effective - rare))
+    return size * (0.5 if rate > 0.5 else 2 * rate * (1 - rate)), rare < FEW

@@ -111,7 +111,7 @@ def correlation_ratio_of(rows: Rows, confidence: float) -> CorrelationRatio:
         low, high = value - z * error, value + z * error
     else:
         # the variance is about a·share + b: 4/n times the share, and what is left when s has no effect
-        b = _variance_without_effect(weights, starts)
+        b = _variance_without_effect(weights, within, starts) / variance**2
         a = (float(terms @ terms) / n**2 + (4 / n) ** 2) / (value + 4 / n)
         error = math.sqrt(a * value + b)
         middle, root = value + z**2 * a / 2, z * math.sqrt(error**2 + z**2 * a**2 / 4)
@@ -119,16 +119,21 @@ def correlation_ratio_of(rows: Rows, confidence: float) -> CorrelationRatio:
     return CorrelationRatio(value, (max(low, 0.0), min(high, 1.0)), error, n, confidence)
 
 
-def _variance_without_effect(weights: Array, starts: Integers) -> float:
-    r"""Return the variance of the estimate for normal scores whose mean does not depend on s.
+def _variance_without_effect(weights: Array, within: Array, starts: Integers) -> float:
+    r"""Return the variance of the estimated variance of means that are all equal, for normal scores.
 
-    It is :math:`\frac{2}{n^2} \bigl(\sum_l \frac{n_l}{n_l - 1} - 1\bigr)` over values of s with :math:`n_l \ge 2` rows.
-    A value with one row adds at most :math:`1 / n^2`, the share of a difference between neighbours.
+    It is :math:`\frac{2}{n^2} \sum_l \frac{n_l}{n_l - 1} \sigma_l^4` over values of s with :math:`n_l \ge 2` rows. A
+    value with one row adds at most :math:`\sigma^4 / n^2`, the share of a difference between neighbours.
     """
-    sizes = np.add.reduceat(weights, starts) ** 2 / np.add.reduceat(weights**2, starts)
+    total = np.add.reduceat(weights, starts)
+    sizes = total**2 / np.add.reduceat(weights**2, starts)
+    spread = np.add.reduceat(weights * within, starts) / total
     several = sizes > 1 + 1e-9
-    excess = float((sizes[several] / (sizes[several] - 1)).sum()) - 1
-    return (2 * max(excess, 0.0) + float((~several).sum())) / len(weights) ** 2
+    freedom = np.where(several, sizes - 1, 1)
+    fourth = spread**2 * freedom / (freedom + 2)  # without bias for normal scores
+    mean = float(weights @ within / weights.sum())
+    excess = 2 * float((fourth * sizes / freedom)[several].sum()) + mean**2 * float((~several).sum())
+    return excess / len(weights) ** 2
 
 
 def _error_of_differences(terms: Array) -> float:
@@ -193,7 +198,13 @@ class QuantileGap:
 
 
 def quantile_gap(
-    scores: Any, s: Any, *, where: Any = None, permutations: int = PERMUTATIONS, random_state: _arrays.RandomState = 0
+    scores: Any,
+    s: Any,
+    *,
+    where: Any = None,
+    clusters: Any = None,
+    permutations: int = PERMUTATIONS,
+    random_state: _arrays.RandomState = 0,
 ) -> QuantileGap:
     r"""Largest spread of a conditional quantile of the scores along s.
 
@@ -210,6 +221,8 @@ def quantile_gap(
         One column.
     s, where
         As in :func:`gdp`.
+    clusters
+        Labels of rows that belong together. Clusters of equal size exchange their values of s as a whole.
     permutations
         Number of permutations of s; 0 for none.
     random_state
@@ -223,11 +236,11 @@ def quantile_gap(
     >>> round(result.value, 3), result.pvalue < 0.05
     (0.8, True)
     """
-    return quantile_gap_of(rows_of(scores, s, where), permutations, random_state)
+    return quantile_gap_of(rows_of(scores, s, where, clusters=clusters), permutations, random_state)
 
 
 def quantile_gap_of(rows: Rows, permutations: int, random_state: _arrays.RandomState) -> QuantileGap:
-    """:func:`quantile_gap` of rows that other measures use as well; their weights and clusters are not used."""
+    """:func:`quantile_gap` of rows that other measures use as well; their weights are not used."""
     _arrays.require_integer(permutations, "permutations", 0)
     if rows.scores.shape[1] > 1:
         raise ValueError(f"scores has {rows.scores.shape[1]} columns; pass one class at a time.")
@@ -249,7 +262,8 @@ def quantile_gap_of(rows: Rows, permutations: int, random_state: _arrays.RandomS
 
     observed = spreads(labels)
     value, rng = float(observed.max()), np.random.default_rng(seed)
-    null = np.asarray([spreads(rng.permutation(labels)).max() for _ in range(permutations)])
+    people = None if rows.clusters is None else rows.clusters[order]
+    null = np.asarray([spreads(_permuted(labels, people, rng)).max() for _ in range(permutations)])
     slack = 100 * np.finfo(np.float64).eps * float(np.abs(f).max())
     return QuantileGap(
         value=value,
@@ -261,3 +275,16 @@ def quantile_gap_of(rows: Rows, permutations: int, random_state: _arrays.RandomS
         permutations=permutations,
         seed=seed,
     )
+
+
+def _permuted(labels: Any, clusters: Integers | None, rng: np.random.Generator) -> Any:
+    """Return labels in a random order; clusters of equal size exchange theirs as a whole."""
+    if clusters is None:
+        return np.asarray(rng.permutation(labels))
+    permuted, sizes = labels.copy(), np.bincount(clusters)
+    by_cluster = np.argsort(clusters, kind="stable")
+    size_of = sizes[clusters[by_cluster]]
+    for size in np.unique(sizes):
+        block = by_cluster[size_of == size].reshape(-1, size)
+        permuted[block] = labels[rng.permutation(block)]
+    return np.asarray(permuted)

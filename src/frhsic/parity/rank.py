@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from frhsic import _arrays
+from frhsic.parity._groups import TINY, skewed_reach
 from frhsic.parity._rows import Array, Rows, rows_of
-from frhsic.parity._signs import Signs
-from frhsic.parity.gap import RESAMPLES, GapOptions, ParityResult, centred_columns, largest_gap
+from frhsic.parity._sums import node_starts
+from frhsic.parity.gap import RESAMPLES, Ends, GapOptions, ParityResult, columns_of, largest_gap, student
 
 DECILES = np.arange(1, 10) / 10
 NEARBY = 0.05
@@ -66,57 +66,82 @@ def rank_gap(
     rows = rows_of(scores, s, where, sample_weight, groups)
     if rows.scores.shape[1] > 1:
         raise ValueError(f"scores has {rows.scores.shape[1]} columns; pass one class at a time.")
-    signs = Signs(rows)
-    column = _Ranks(rows, signs)
-    options = GapOptions(signs.resolution, confidence, resamples, _arrays.seed_of(random_state), False)
-    result = largest_gap([column], len(rows.s), rows.effective, options)
-    return replace(result, per_column=tuple(max(gap, 0.0) for gap in column.gaps), unit="share of rows")
-
-
-def deciles(scores: Array, weights: Array) -> Array:
-    """Return the nine deciles, each the smallest score that has at least its share of the weight at or below it."""
-    order = np.argsort(scores, kind="stable")
-    below = np.cumsum(weights[order])
-    return np.asarray(scores[order][np.searchsorted(below, DECILES * below[-1] * (1 - 1e-12))])
+    column = _Ranks(rows)
+    result = largest_gap([column], len(rows.s), GapOptions(confidence, resamples, _arrays.seed_of(random_state)))
+    return replace(result, per_column=tuple(np.maximum(column.gaps, 0.0).tolist()), unit="share of rows")
 
 
 class _Ranks:
     """The mean gap of the decisions at nine deciles."""
 
-    def __init__(self, rows: Rows, signs: Signs) -> None:
-        self.rows, self.weights = rows, rows.weights
-        self.score = rows.scores[:, 0]
-        self.at = deciles(self.score, self.weights)
-        thresholds = np.unique(self.at)
-        decisions = replace(rows, scores=(self.score[:, None] > thresholds).astype(np.float64))
-        self.columns = centred_columns(decisions, signs)
-        self.repeats = (self.at[:, None] == thresholds).mean(axis=0)
-        by_threshold = np.array([column.value for column in self.columns])
-        self.gaps = by_threshold[np.searchsorted(thresholds, self.at)]
-        self.thresholds = thresholds
-        self.value, self.magnitude = float(self.repeats @ by_threshold), 1.0
+    def __init__(self, rows: Rows) -> None:
+        score, weights = rows.scores[:, 0], rows.weights
+        order = np.argsort(score, kind="stable")
+        below = np.cumsum(weights[order])
+        self.rank = np.empty(len(order))
+        self.rank[order] = below / below[-1]
+        deciles = score[order][np.searchsorted(below, DECILES * below[-1] * (1 - 1e-12))]
+        self.thresholds, which = np.unique(deciles, return_inverse=True)
+        self.rows = replace(rows, scores=(score[:, None] > self.thresholds).astype(np.float64))
+        self.at = score[:, None] == self.thresholds
+        self.columns = columns_of(self.rows, None)
+        self.shares = np.bincount(which) / 9
+        self.gaps = np.array([column.value for column in self.columns])[which]
+        self.value, self.magnitude = float(self.gaps.mean()), 1.0
+        self.resolution, self.bound_resolution = self.columns[0].resolution, self.columns[0].bound_resolution
 
-    def null(self, resamples: int, rng: np.random.Generator) -> Array:
-        """Return values of resamples in which no decision depends on s; all share the random signs of the rows."""
-        draws = [column.null(resamples, deepcopy(rng)) for column in self.columns]
-        return np.asarray(self.repeats @ np.stack(draws))
+    def null(self, options: GapOptions) -> Array:
+        """Return values of resamples in which no decision depends on s."""
+        if self.rows.clusters is not None:
+            draws = [column.null(options) for column in self.columns]
+        else:
+            noise = self._normal_noise(options)
+            flat = np.zeros(noise.shape[1])
+            draws = [
+                column.smoother.resampled(column.sums, flat, flat, drawn) for column, drawn in zip(self.columns, noise)
+            ]
+        return np.asarray(self.shares @ np.stack(draws))
 
-    def uncertainty(self, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
-        """Return the standard error, and a bound on what uncertain signs take away from the value."""
-        weights, rows = self.weights, self.rows
-        influence, extra, lost = np.zeros(len(weights)), 0.0, 0.0
-        order = np.argsort(self.score, kind="stable")
-        rank = np.empty(len(order))
-        rank[order] = np.cumsum(weights[order]) / weights.sum()
-        for share, threshold, column in zip(self.repeats, self.thresholds, self.columns):
-            at = self.score == threshold
+    def _normal_noise(self, options: GapOptions) -> Array:
+        """Draw sums over nodes for all decisions together, of shape (decisions, nodes, resamples).
+
+        Of two decisions the one at the higher threshold implies the other, so that their product is the rarer one.
+        """
+        mean = np.array([-column.sums.ends[0] for column in self.columns])
+        above = np.stack([c.sums.powers[1, 1] + m * c.sums.powers[1, 0] for c, m in zip(self.columns, mean)], axis=1)
+        later = np.maximum.outer(np.arange(len(mean)), np.arange(len(mean)))
+        weights = self.columns[0].sums.powers[1, 0][:, None, None]
+        cross = above[:, :, None] * mean
+        covariance = above[:, later] - cross - cross.transpose(0, 2, 1) + weights * np.outer(mean, mean)
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
+        normal = np.random.default_rng([options.seed, 1]).standard_normal((*root.shape[:2], options.resamples))
+        return np.asarray((root @ normal).transpose(1, 0, 2))
+
+    def ends(self, options: GapOptions, tail: float) -> Ends:
+        """Return the interval at a probability of error on each side."""
+        rows, weights, n = self.rows, self.rows.weights, float(self.rows.weights.sum())
+        node = np.repeat(np.arange(len(self.columns[0].mean)), np.diff(np.append(node_starts(rows), len(weights))))
+        influence, extra, lost, bound, hidden = np.zeros(len(weights)), 0.0, 0.0, 0.0, 0.0
+        for j, (share, column) in enumerate(zip(self.shares, self.columns)):
+            at, soft = self.at[:, j], column.soft[node]
             # a decile inside a large tie does not move
-            tied = weights[at].sum() / weights.sum() > NEARBY
-            middle = float(rank[at].mean())
-            near = weights * (1.0 if tied else np.abs(rank - middle) <= NEARBY)
-            influence += share * ((column.soft - near @ column.soft / near.sum()) * column.f - column.gap)
-            own_extra, own_lost = column.uncertain_signs(resamples, deepcopy(rng))
+            tied = float(weights[at].sum()) / n > NEARBY
+            near = weights * (1.0 if tied else np.abs(self.rank - self.rank[at].mean()) <= NEARBY)
+            decided = rows.scores[:, j] + column.sums.ends[0]
+            influence += share * ((soft - near @ soft / near.sum()) * decided - column.gap)
+            own_extra, own_lost = column.uncertain_signs(options)
+            own_bound, own_hidden = column.beside(tail / len(self.columns))
             extra, lost = extra + share * math.sqrt(own_extra), lost + share * own_lost
-        factor = rows.effective / max(rows.effective - 1, 1)
-        variance = factor * rows.square_of_sums(weights * influence) / weights.sum() ** 2
-        return math.sqrt(variance + extra**2), lost
+            bound, hidden = bound + share * own_bound, hidden + share * own_hidden
+        sums: Array = weights * influence / n
+        if rows.clusters is not None:
+            sums = np.bincount(rows.clusters, weights=sums).astype(np.float64)
+        bessel = rows.effective / max(rows.effective - 1, 1)
+        error = math.sqrt(bessel * float(sums @ sums) + extra**2)
+        skewness = float((sums**3).sum()) / max(error**3, TINY)
+        below, above = skewed_reach(error, skewness, student(tail, rows.effective))
+        high = max(self.value, 0.0) + above + lost
+        return Ends(
+            max(self.value - float(below), 0.0), float(high), error, float(bound), bool(hidden / 2 <= high - self.value)
+        )
