@@ -64,7 +64,7 @@ NAMES = re.compile(rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|{re.escape(SCHEMA
 
 # Limits: bytes of a file; bytes of model.json, of which Python takes about twenty times as much memory; brackets,
 # braces and commas of a skops schema, for the same reason; bytes of an array of text, which its JSON does not bound
-MOST_BYTES, MOST_JSON, MOST_PARTS, MOST_TEXT = 2**32, 2**24, 2_000_000, 2**24
+MOST_BYTES, MOST_JSON, MOST_PARTS, MOST_TEXT = 2**32, 2**24, 1_500_000, 2**24
 
 CURVES = ("loss_curve_", "penalty_curve_", "validation_curve_")
 
@@ -368,7 +368,10 @@ def _skops_entries(parts: Mapping[str, Any]) -> dict[str, bytes]:
             node.pop("__id__", None)
             if "file" in node:
                 node["file"] = files.setdefault(node["file"], f"{len(files)}{Path(node['file']).suffix}")
-        return {SCHEMA: json.dumps(schema).encode()} | {new: archive.read(old) for old, new in files.items()}
+        text = json.dumps(schema).encode()
+        if _parts_in(text) > MOST_PARTS:
+            raise ValueError(f"the models have {_parts_in(text)} parts; a file holds {MOST_PARTS}. Use fewer trees.")
+        return {SCHEMA: text} | {new: archive.read(old) for old, new in files.items()}
 
 
 def _skops_parts(archive: zipfile.ZipFile, trusted: frozenset[str]) -> dict[str, Any]:
@@ -376,7 +379,7 @@ def _skops_parts(archive: zipfile.ZipFile, trusted: frozenset[str]) -> dict[str,
     import skops.io
 
     text = archive.read(SCHEMA)
-    _require(sum(map(text.count, (b"{", b"[", b","))) <= MOST_PARTS, f"its {SCHEMA} has more than {MOST_PARTS} parts")
+    _require(_parts_in(text) <= MOST_PARTS, f"its {SCHEMA} has more than {MOST_PARTS} parts")
     schema, listed = json.loads(text), _listed()
     _require(schema["protocol"] > 0, "its protocol is too old")  # in which a function has another name than it says
     used, unknown, read = set(trusted), set(), 0
@@ -407,6 +410,10 @@ def _skops_parts(archive: zipfile.ZipFile, trusted: frozenset[str]) -> dict[str,
         if f"{kind.__module__}.{kind.__name__}" == "lightgbm.basic.Booster":
             _require(isinstance(getattr(part, "_handle", None), ctypes.c_void_p), "a booster without trees")
     return dict(parts)
+
+
+def _parts_in(text: bytes) -> int:
+    return sum(map(text.count, (b"{", b"[", b",")))
 
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
