@@ -13,7 +13,7 @@ from frhsic._version import __version__
 if TYPE_CHECKING:
     from frhsic.auditing import audit
     from frhsic.datasets import load_dataset
-    from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor, load, save
+    from frhsic.estimators import ParityClassifier, ParityCoupling, ParityEncoder, ParityRegressor, load, save
     from frhsic.frontier import Frontier
     from frhsic.selection import select_weight
     from frhsic.transferring import transfer
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Frontier",
     "ParityClassifier",
+    "ParityCoupling",
     "ParityEncoder",
     "ParityRegressor",
     "__version__",
@@ -35,6 +36,7 @@ __all__ = [
 _HOMES = {
     "Frontier": "frontier",
     "ParityClassifier": "estimators",
+    "ParityCoupling": "estimators",
     "ParityEncoder": "estimators",
     "ParityRegressor": "estimators",
     "audit": "auditing",

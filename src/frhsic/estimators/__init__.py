@@ -5,6 +5,7 @@ from frhsic.estimators.base_scores import BasePerformance
 from frhsic.estimators.bases import LeakingBaseWarning
 from frhsic.estimators.boosted import BoostedTreesClassifier, BoostedTreesRegressor
 from frhsic.estimators.classifier import ParityClassifier
+from frhsic.estimators.coupling import ParityCoupling
 from frhsic.estimators.encoder import ParityEncoder
 from frhsic.estimators.path import fit_path
 from frhsic.estimators.persistence import describe, load, save
@@ -20,6 +21,7 @@ __all__ = [
     "LeakingBaseWarning",
     "MissingSensitiveFeaturesWarning",
     "ParityClassifier",
+    "ParityCoupling",
     "ParityEncoder",
     "ParityRegressor",
     "UnlabelledRowsWarning",
