@@ -18,12 +18,19 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
 
 @pytest.fixture(scope="module")
 def few_trees() -> Iterator[None]:
-    """Ten trees at most in a probe and in the base of a model, for tests that look at neither: half of their time."""
-    from frhsic.estimators.boosted import BoostedTrees  # slow to import, and not needed to hand tests out
-
+    """Ten trees at most in a probe, for tests that do not look at it: half of their time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("frhsic.probes.TREES", 10)
-        patch.setitem(BoostedTrees.__init__.__kwdefaults__, "max_iter", 10)
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_epochs() -> Iterator[None]:
+    """Three epochs in models that are trained at their defaults, for tests that do not look at what is learned."""
+    from frhsic.estimators.network import NetworkEstimator  # slow to import, and not needed to hand tests out
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(NetworkEstimator.__init__.__kwdefaults__, "epochs", 3)
         yield
 
 

@@ -60,10 +60,10 @@ from frhsic.certificates import (
 )
 from frhsic.datasets import Dataset, Split, load_dataset
 from frhsic.dependence.operators import gram_times
-from frhsic.fleet import Member, Recipe, TrainingData, affine_head, grid, mlp_encoder, train
 from frhsic.kernels import Gaussian, Linear, gaussian_at_median, median_bandwidth
 from frhsic.parity import gdp
 from frhsic.penalties import HSIC
+from frhsic.training import Member, Recipe, TrainingData, affine_head, grid, mlp_encoder, train
 
 RULES: dict[str, DirectionRule] = {
     "95 % of the variance of s": VarianceShare(0.95),

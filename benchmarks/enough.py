@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import log_loss, roc_auc_score
 
-from frhsic import ParityClassifier
+from frhsic import FRHSICClassifier
 from frhsic.parity import gdp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
@@ -88,7 +88,7 @@ def trained(settings: dict[str, Any], known: float, seed: int, n: int) -> tuple[
     X, y, age = applicants(n, seed=2 * seed)
     X_new, y_new, age_new = applicants(5000, seed=2 * seed + 1)
     age = age.where(np.random.default_rng(seed).random(n) < known)
-    model = ParityClassifier(**{"penalty_weight": 10.0, "random_state": seed, **settings})
+    model = FRHSICClassifier(**{"penalty_weight": 10.0, "random_state": seed, **settings})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         scores = model.fit(X, y, sensitive_features=age).predict_proba(X_new)[:, 1]
@@ -110,7 +110,7 @@ def rare(weight: float, seed: int, options: argparse.Namespace) -> tuple[float, 
     """Return accuracy, AUC, gain in log loss over a constant, GDP and base rate of a model of rare defaults."""
     X, y, age = credit(options.train, seed=2 * seed)
     X_new, y_new, age_new = credit(20_000, seed=2 * seed + 1)
-    model = ParityClassifier(penalty_weight=weight, epochs=options.epochs[-1], random_state=seed)
+    model = FRHSICClassifier(penalty_weight=weight, epochs=options.epochs[-1], random_state=seed)
     scores = model.fit(X, y, sensitive_features=age).predict_proba(X_new)[:, 1]
     gain = log_loss(y_new, np.full(len(y_new), y.mean())) - log_loss(y_new, scores)
     gap = gdp(scores, age_new, resamples=0).value

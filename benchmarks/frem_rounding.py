@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frhsic.fleet import Recipe, grid, train
 from frhsic.penalties import EIPM, conditional
+from frhsic.training import Recipe, grid, train
 from frhsic_paper.grid import FIRST_SEED, Splits, loaded, training_data
 from frhsic_paper.measures import measured
 from frhsic_paper.protocol import PUBLISHED

@@ -27,10 +27,10 @@ import torch
 from torch import Tensor
 
 from frhsic.dependence import _gpu, hsic, hsic_features
-from frhsic.fleet import Member, Recipe, TrainingData, grid, mlp_encoder, train
 from frhsic.independence import gamma_test
 from frhsic.kernels import Gaussian
 from frhsic.penalties import HSIC, Penalty
+from frhsic.training import Member, Recipe, TrainingData, grid, mlp_encoder, train
 
 RESULTS = Path(__file__).parent / "results" / "gpu.json"
 KERNELS = Gaussian(10.0), Gaussian(1.4)

@@ -243,14 +243,14 @@ def dcor_trials() -> list[tuple[str, str, Run]]:
 
 
 def frhsic_trials() -> list[tuple[str, str, Run]]:
-    from frhsic import ParityClassifier
+    from frhsic import FRHSICClassifier
     from frhsic.independence import gamma_test
     from frhsic.parity import gdp
 
     def train(d: Sample) -> tuple[str, str]:
         gaps = []
         for weight in (0, 10):
-            model = ParityClassifier(penalty_weight=weight, base=None, epochs=30, random_state=0)
+            model = FRHSICClassifier("hsic", weight, epochs=30, random_state=0)
             model.fit(d.X, d.y, sensitive_features=d.age)
             gaps.append(float(gdp(model.predict_proba(d.X)[:, 1], d.age, resamples=0)))
         return "yes, HSIC and others", f"GDP on the training rows {gaps[0]:.3f} without penalty, {gaps[1]:.3f} with"
@@ -268,7 +268,7 @@ def frhsic_trials() -> list[tuple[str, str, Run]]:
         return "yes", f"GDP from {low:.3f} to {high:.3f}"
 
     return [
-        ("train", "ParityClassifier().fit(sensitive_features=age)", train),
+        ("train", "FRHSICClassifier().fit(sensitive_features=age)", train),
         ("audit", "parity.gdp(score, age)", measure),
         ("test", "independence.gamma_test(score, age)", test),
         ("interval", "parity.gdp(score, age).interval", interval),

@@ -6,7 +6,7 @@ peak of the largest worker, which imports the library first; seconds are those o
 sample does not grow with the rows. Other programs disturb the clock more than processor time, so both are given: with
 cores of their own, two workers need the processor seconds of the busier one.
 
-Training is one epoch of `frhsic.distributed.fit` over the partitions of the fewest rows; the sample and the base model
+Training is one epoch of `frhsic.distributed.fit` over the partitions of the fewest rows; the first call on the sample
 on it, which do not grow with the rows, are timed by themselves.
 
 Writes benchmarks/results/scale.json after each run. The same command continues where it stopped; the files are removed
@@ -34,7 +34,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from frhsic import ParityClassifier, distributed
+from frhsic import FRHSICClassifier, distributed
 from frhsic.auditing import Settings
 from frhsic.distributed.files import read_files, table_files
 
@@ -127,7 +127,7 @@ def measured(paths: list[str], rows: int, embedding: list[str], workers: int, fe
 
 
 def trained(paths: list[str], rows: int, features: list[str]) -> dict[str, float]:
-    """Train one epoch over the partitions; return seconds of the sample, of the base model on it and of the epoch."""
+    """Train one epoch over the partitions; return seconds of the sample, of the first call on it and of the epoch."""
     times: list[tuple[str, float]] = []
 
     def watch(step: str) -> None:
@@ -137,7 +137,7 @@ def trained(paths: list[str], rows: int, features: list[str]) -> dict[str, float
     with distributed.cluster("local:1"):
         frame = read_files(paths, ["age", "repaid", *features])
         distributed.fit(
-            ParityClassifier(penalty_weight=10, random_state=0), frame, target="repaid", sensitive="age", watch=watch
+            FRHSICClassifier(penalty_weight=10, random_state=0), frame, target="repaid", sensitive="age", watch=watch
         )
     end, after = time.perf_counter(), used()
     (_, start), (_, sampled), (_, epoch) = times[:3]
@@ -185,7 +185,7 @@ def table(results: dict[str, Any]) -> str:
     ]
     epoch = results["training"]
     hours = 500e6 / epoch["rows_per_second"] / 3600
-    lines += ["", "| sample and base model, s | training, rows per second | an epoch of 500 million rows, hours |"]
+    lines += ["", "| sample and first call, s | training, rows per second | an epoch of 500 million rows, hours |"]
     lines += ["|" + "---|" * 3]
     first = epoch["seconds_sample"] + epoch["seconds_first_call"]
     lines.append(f"| {first:.0f} | {epoch['rows_per_second']:,.0f} | {hours:.1f} |")

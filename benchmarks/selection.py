@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from frhsic import ParityClassifier, load_dataset
+from frhsic import FRHSICClassifier, load_dataset
 from frhsic.selection import (
     WEIGHTS,
     IndependenceRule,
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             for part in (split.train, split.test)
         ]
         (X, y, s), (X_test, y_test, s_test) = parts
-        model = ParityClassifier(epochs=arguments.epochs, random_state=seed, device="cpu")
+        model = FRHSICClassifier(epochs=arguments.epochs, random_state=seed, device="cpu")
         rows = {"sensitive_features": s, "weights": weights, "random_state": seed}
         with patch.object(fitting, "fit_path", once(fit_path)):  # every choice is among models of one training
             first = select_weight(model, X, y, rule=TargetRule(max(TARGETS)), **rows)

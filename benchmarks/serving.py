@@ -2,7 +2,7 @@
 
     python benchmarks/serving.py [--rows 1000000] [--columns 20]
 
-The model is a ParityClassifier of the default size, fitted on made rows; a fifth of its columns are text. Times are on
+The model is an FRHSICClassifier of the default size, fitted on made rows; a fifth of its columns are text. Times are on
 one thread of the CPU, in processor time, so that other work on the machine does not count. For one row they are the
 median of many calls, for many rows the time of one call.
 """
@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from frhsic import ParityClassifier, load, save
+from frhsic import FRHSICClassifier, load, save
 from frhsic.cli.predict import _write
 
 
@@ -36,9 +36,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     text = max(arguments.columns // 5, 1)
     train = made(500, arguments.columns, text)
     y, s = (train["x0"] > 0).to_numpy(), np.random.default_rng(1).normal(size=500)
-    model = ParityClassifier(epochs=arguments.epochs, device="cpu", random_state=0).fit(train, y, sensitive_features=s)
+    model = FRHSICClassifier(epochs=arguments.epochs, device="cpu", random_state=0).fit(train, y, sensitive_features=s)
     numbers = train.drop(columns=[f"t{i}" for i in range(text)])
-    plain = ParityClassifier(epochs=arguments.epochs, device="cpu", random_state=0)
+    plain = FRHSICClassifier(epochs=arguments.epochs, device="cpu", random_state=0)
     plain.fit(numbers.to_numpy(), y, sensitive_features=s)
     rows = made(arguments.rows, arguments.columns, text)
     one, row = rows.iloc[:1], numbers.to_numpy()[:1]

@@ -24,10 +24,10 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from frhsic.fleet import Execution, Member, Recipe, TrainingData, affine_head, grid, mlp_encoder, train
-from frhsic.fleet.plan import Plan
-from frhsic.fleet.training import Trainer
 from frhsic.penalties import EIPM, GDP, HSIC, Adversary, BinnedAdversary, BinnedMMD, DistanceCovariance, Penalty
+from frhsic.training import Execution, Member, Recipe, TrainingData, affine_head, grid, mlp_encoder, train
+from frhsic.training.loop import Trainer
+from frhsic.training.plan import Plan
 
 BATCH = 256
 WARM = 2  # epochs: the first adapts bandwidths, the second does not, so both kinds of step are warm

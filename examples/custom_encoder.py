@@ -13,7 +13,7 @@ import torch
 from applicants import applicants
 from torch import Tensor, nn
 
-from frhsic import ParityClassifier, load
+from frhsic import FRHSICClassifier, load
 from frhsic.parity import gdp_difference
 
 
@@ -32,7 +32,7 @@ class Residual(nn.Module):
 
 def main(n: int = 2000, epochs: int = 60) -> dict[str, float]:
     table, hired, age = applicants(n)
-    model = ParityClassifier(encoder=Residual, penalty_weight=10.0, epochs=epochs, random_state=0)
+    model = FRHSICClassifier(encoder=Residual, penalty_weight=10.0, epochs=epochs, random_state=0)
     model.fit(table, hired, sensitive_features=age)
 
     # the weights are in the file, the code of the encoder is not: it is passed again

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pandas as pd
 from applicants import applicants
 
-from frhsic import ParityClassifier
+from frhsic import FRHSICClassifier
 from frhsic.estimators import fit_path
 from frhsic.parity import equal_opportunity_gdp, gdp_difference
 from frhsic.penalties import HSIC
@@ -19,7 +19,7 @@ def main(n: int = 2000, epochs: int = 60) -> pd.DataFrame:
     new_table, new_hired, new_age = applicants(n, seed=1)
     rows = []
     for asked, penalty in (("all rows", HSIC()), ("rows with y = 1", HSIC(condition="positive"))):
-        model = ParityClassifier(penalty, epochs=epochs, random_state=0)
+        model = FRHSICClassifier(penalty, epochs=epochs, random_state=0)
         for fitted in fit_path(model, table, hired, weights=[0.0, 10.0], sensitive_features=age):
             scores = fitted.predict_proba(new_table)[:, 1]
             rows.append(

@@ -10,7 +10,7 @@ from applicants import applicants
 from fairlearn.metrics import MetricFrame, plot_model_comparison, selection_rate
 from sklearn.metrics import accuracy_score
 
-from frhsic import ParityClassifier
+from frhsic import FRHSICClassifier
 from frhsic.estimators import fit_path
 from frhsic.parity import gdp_difference
 
@@ -20,7 +20,7 @@ WEIGHTS = (0.0, 1.0, 10.0, 100.0)
 def main(n: int = 2000, epochs: int = 60, picture: str | None = "comparison.png") -> pd.DataFrame:
     table, hired, age = applicants(n)
     new_table, new_hired, new_age = applicants(n, seed=1)
-    model = ParityClassifier(epochs=epochs, random_state=0)
+    model = FRHSICClassifier(epochs=epochs, random_state=0)
     models = fit_path(model, table, hired, weights=WEIGHTS, sensitive_features=age)
     decisions = {f"weight {m.penalty_weight:g}": m.predict(new_table) for m in models}
 

@@ -14,16 +14,16 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from frhsic import ParityClassifier
+from frhsic import FRHSICClassifier
 from frhsic.parity import gdp_difference
 
 
 def main(n: int = 2000, epochs: int = 60) -> pd.DataFrame:
     table, hired, age = applicants(n)
     with config_context(enable_metadata_routing=True):
-        model = ParityClassifier(epochs=epochs, random_state=0).set_fit_request(sensitive_features=True)
+        model = FRHSICClassifier(epochs=epochs, random_state=0).set_fit_request(sensitive_features=True)
         gap = make_scorer(gdp_difference, greater_is_better=False, response_method="predict_proba")
-        # ParityClassifier takes the table as it is; the first step is there to show that any may stand before it
+        # FRHSICClassifier takes the table as it is; the first step is there to show that any may stand before it
         columns = make_column_transformer((OneHotEncoder(), ["degree"]), remainder="passthrough")
         search = GridSearchCV(
             Pipeline([("columns", columns), ("model", model)]),

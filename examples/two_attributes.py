@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 from applicants import applicants
 
-from frhsic import ParityClassifier
+from frhsic import FRHSICClassifier
 from frhsic.estimators import fit_path
 from frhsic.parity import gdp_by_attribute
 
 
 def main(n: int = 2000, epochs: int = 60) -> pd.DataFrame:
     (table, hired, protected), (new_table, _, new_protected) = sample(n, 0), sample(n, 1)
-    model = ParityClassifier(epochs=epochs, random_state=0)
+    model = FRHSICClassifier(epochs=epochs, random_state=0)
     rows = {}
     for fitted in fit_path(model, table, hired, weights=[0.0, 10.0], sensitive_features=protected):
         scores = fitted.predict_proba(new_table)[:, 1]

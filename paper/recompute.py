@@ -147,7 +147,7 @@ def tuned(page: str, results: Path) -> list[str]:
     records = pd.read_parquet(path) if path.exists() else pd.DataFrame({"part": []})
     records = records[records["part"] == "final"]
     if not len(records) or not (records["method"] == "default").any():
-        return [] if "Not run yet: `frhsic reproduce tuned" in page else ["tuned: there are no records"]
+        return [] if "no records of the tuned comparison" in page else ["tuned: there are no records"]
     scores: dict[str, dict[str, np.ndarray]] = {}
     missed, tests = {}, []
     for dataset in records["dataset"].unique():

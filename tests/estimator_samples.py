@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 QUICK: dict[str, Any] = {
-    "base": None,
     "scaling": "range",
     "activation": "selu",
     "schedule": "constant",

@@ -10,8 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from frhsic.fleet import Execution, Fleet, Member, Recipe, TrainingData, affine_head, mlp_encoder, train
-from frhsic.fleet.data import Purpose, batch_order, stream, stream_seed
 from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import (
     EIPM,
@@ -25,6 +23,8 @@ from frhsic.penalties import (
     NoPenalty,
     Penalty,
 )
+from frhsic.training import Execution, Fleet, Member, Recipe, TrainingData, affine_head, mlp_encoder, train
+from frhsic.training.data import Purpose, batch_order, stream, stream_seed
 
 ROWS, COLUMNS, WIDTH, BATCH = 150, 4, 5, 64  # batches of 64, 64 and 22: the last is partial
 

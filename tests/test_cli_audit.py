@@ -265,11 +265,11 @@ def test_an_embedding_with_two_attributes_and_a_head(folder):
 
 @pytest.fixture(scope="module")
 def fitted():
-    from frhsic.estimators import ParityClassifier
+    from frhsic.estimators import FRHSICClassifier
 
     data = frame()
     X = data[["hours", "sex", "z_1"]]
-    model = ParityClassifier(epochs=2, representation_size=3, random_state=0, device="cpu")
+    model = FRHSICClassifier(epochs=2, representation_size=3, random_state=0, device="cpu")
     return model.fit(X, data["income"], sensitive_features=data["age"]), X
 
 
@@ -288,7 +288,7 @@ def test_a_saved_model_is_applied_to_the_table_piece_by_piece(folder, fitted, mo
     assert found.subject.score_name == "score of model.frhsic"
 
 
-def test_rows_that_lack_a_required_feature_are_dropped_and_none_is_a_level(tmp_path):
+def test_rows_that_lack_a_feature_are_kept_and_none_is_a_level(tmp_path):
     path = tmp_path / "levels.csv"
     path.write_text("age,job\n30,none\n40,cook\n50,\n?,cook\n")
     seen = []
@@ -297,29 +297,28 @@ def test_rows_that_lack_a_required_feature_are_dropped_and_none_is_a_level(tmp_p
         seen.extend(rows["job"])
         return np.ones((len(rows), 2))
 
-    got = read_numbers(path, {"age": "x"}, derived=Derived(("job",), 2, make, required=("job",)))
-    assert seen == ["none", "cook"]
-    assert got.derived.shape == (2, 2)
-    assert (got.given, got.dropped) == (4, 2)
     got = read_numbers(path, {"age": "x"}, derived=Derived(("job",), 2, make))
-    assert (got.rows, got.dropped) == (3, 1)
+    assert seen[:2] == ["none", "cook"]
+    assert pd.isna(seen[2])
+    assert got.derived.shape == (3, 2)
+    assert (got.given, got.rows, got.dropped) == (4, 3, 1)
 
 
 def test_a_model_that_cannot_be_applied_says_why(folder, fitted, monkeypatch):
-    from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor
+    from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder
 
     _, X = fitted
     asked = ["audit", "people.csv", "-s", "age", "--model", "other.frhsic"]
     monkeypatch.chdir(folder)
     data = frame()
-    nameless = ParityRegressor(penalty_weight=0, epochs=1, random_state=0).fit(data[["z_1"]].to_numpy(), data["score"])
+    nameless = FRHSICRegressor(penalty_weight=0, epochs=1, random_state=0).fit(data[["z_1"]].to_numpy(), data["score"])
     nameless.save(folder / "other.frhsic")
     assert "without column names" in run(app, asked).stderr
     elsewhere = X.rename(columns={"hours": "hoursx"})
     encoder = ParityEncoder(epochs=1, random_state=0).fit(elsewhere, sensitive_features=data["age"])
     encoder.save(folder / "other.frhsic")
     assert "no column 'hoursx'. Did you mean 'hours'?" in run(app, asked).stderr
-    three = ParityClassifier(epochs=1, random_state=0).fit(X, np.arange(len(X)) % 3, sensitive_features=data["age"])
+    three = FRHSICClassifier(epochs=1, random_state=0).fit(X, np.arange(len(X)) % 3, sensitive_features=data["age"])
     three.save(folder / "other.frhsic")
     assert "tells 3 classes apart; an audit is of one score" in run(app, asked).stderr
     (folder / "other.frhsic").write_bytes(b"nonsense")

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import frhsic
 from frhsic.auditing import Audit, Settings
 from frhsic.cli import app
-from frhsic.estimators import ParityRegressor
+from frhsic.estimators import FRHSICRegressor
 from frhsic.report import trained_report
 from frhsic.tables import Derived, files, read_numbers
 
@@ -180,7 +180,7 @@ def test_groups_and_weights_are_no_part_of_a_representation_or_a_model(table, tm
     asked = ["audit", str(table), "-s", "age", "--embedding", "person", "--groups", "person"]
     assert "nothing is left to audit" in run(app, asked).stderr
     data = panel()
-    model = ParityRegressor(penalty_weight=0, epochs=1, base=None, random_state=0).fit(data[["p", "w"]], data["late"])
+    model = FRHSICRegressor(penalty_weight=0, epochs=1, random_state=0).fit(data[["p", "w"]], data["late"])
     model.save(tmp_path / "model.frhsic")
     asked = ["audit", str(table), "-s", "age", "--model", str(tmp_path / "model.frhsic"), *QUICK]
     result = run(app, [*asked, "--groups", "person", "--row-weights", "w"])
@@ -211,9 +211,9 @@ def test_on_dask_they_are_refused_before_anything_is_read(option, tmp_path):
 
 def test_the_trade_off_of_a_trained_model_has_the_hsic_of_its_audit():
     data = panel(strength=1.0)
-    options = {"epochs": 1, "base": None, "random_state": 0}
+    options = {"epochs": 1, "random_state": 0}
     models = [
-        ParityRegressor(penalty_weight=weight, **options).fit(data[["p"]], data["w"], sensitive_features=data["age"])
+        FRHSICRegressor(penalty_weight=weight, **options).fit(data[["p"]], data["w"], sensitive_features=data["age"])
         for weight in (0.0, 1.0)
     ]
     settings = Settings(max_rows=100, resamples=60, shuffles=2)

@@ -106,22 +106,10 @@ def test_a_pdf_without_a_browser_is_refused_before_the_work(may, monkeypatch):
     assert "on Debian: apt-get install chromium" in result.stderr
 
 
+@pytest.mark.usefixtures("few_epochs")
 def test_a_training_states_its_limit_and_names_its_model_by_a_fingerprint(may):
     model, page = may / "m.frhsic", may / "trained.html"
-    line = [
-        "train",
-        str(may / "may.csv"),
-        "-t",
-        "late",
-        "-s",
-        "age",
-        "--epochs",
-        "2",
-        "--base",
-        "none",
-        "--weight",
-        "1",
-    ]
+    line = ["train", str(may / "may.csv"), "-t", "late", "-s", "age", "-w", "1"]
     line += ["--max-rows", "100", "--device", "cpu", "--json", "-o", str(model), "-r", str(page)]
     result = CliRunner().invoke(app, [*line, "--limit", "gdp=0.9", "--decision", "whether a loan is granted"])
     assert result.exit_code == 0, result.output

@@ -10,9 +10,8 @@ from typer.testing import CliRunner
 from estimator_samples import QUICK, people
 from frhsic import load, save
 from frhsic.cli import app
-from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor
-from frhsic.tables import Number, TableEncoding, files
-from frhsic.transport import ScoreTransport
+from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder
+from frhsic.tables import files
 
 run = CliRunner().invoke
 FAST = {**QUICK, "epochs": 2}
@@ -24,12 +23,11 @@ def place(tmp_path_factory):
     X, paid, age = people()
     X = X.assign(size=X["size"].astype(str))
     rows = {"sensitive_features": age}
-    save(ParityClassifier(**FAST).fit(X, np.where(paid, "yes", "no"), **rows), folder / "model")
-    save(ParityRegressor(**FAST).fit(X, X["hours"] * 2.0, **rows), folder / "numbers")
-    save(ParityClassifier(**FAST).fit(X, X["job"], **rows), folder / "jobs")
+    save(FRHSICClassifier(**FAST).fit(X, np.where(paid, "yes", "no"), **rows), folder / "model")
+    save(FRHSICRegressor(**FAST).fit(X, X["hours"] * 2.0, **rows), folder / "numbers")
+    save(FRHSICClassifier(**FAST).fit(X, X["job"], **rows), folder / "jobs")
     save(ParityEncoder(**FAST).fit(X, **rows), folder / "encoder")
-    save(ParityClassifier(**FAST).fit(X[["hours"]].to_numpy(), paid, **rows), folder / "nameless")
-    save(ScoreTransport().fit(X["hours"], age), folder / "transport")
+    save(FRHSICClassifier(**FAST).fit(X[["hours"]].to_numpy(), paid, **rows), folder / "nameless")
     table = X.assign(id=[f"p{i}" for i in range(len(X))], note="x", age=age)[
         ["note", "job", "id", *X.columns.drop("job")]
     ]
@@ -60,7 +58,7 @@ def test_scores_are_those_of_the_model_in_the_order_of_the_rows(place, tmp_path,
 def test_dates_of_a_text_file_are_dates_as_they_were_in_training(tmp_path):
     X, paid, age = people()
     X = X[["hours"]].assign(since=pd.date_range("2020-01-01", periods=len(X), freq="7h"))
-    model = ParityClassifier(**FAST).fit(X, paid, sensitive_features=age)
+    model = FRHSICClassifier(**FAST).fit(X, paid, sensitive_features=age)
     save(model, tmp_path / "model")
     X.to_csv(tmp_path / "new.csv", index=False)
     out = tmp_path / "scores.csv"
@@ -100,37 +98,6 @@ def test_rows_that_lack_a_value_are_scored_as_the_model_scores_them(place, tmp_p
     X["hours"] = X["hours"].astype(float)
     X.loc[[3, 5], "hours"], X.loc[4, "job"] = np.nan, "pilot"
     assert np.allclose(scores["score"], load(place / "model").predict_proba(X)[:, 1], atol=1e-5)
-    assert "lack a value" not in result.stderr
-
-
-def test_rows_without_a_value_that_an_old_model_needs_have_empty_fields(place, tmp_path):
-    """Models of the first version take no missing numbers."""
-    model, X = load(place / "model"), features(place)
-    old = [Number(c.name, 0.0, 60.0) if c.name == "hours" else c for c in model.feature_encoding_.columns]
-    model.feature_encoding_ = TableEncoding(tuple(old))
-    save(model, tmp_path / "old")
-    X.assign(hours=X["hours"].where(np.arange(len(X)) != 3), age=1.0).to_csv(tmp_path / "gaps.csv", index=False)
-    out = tmp_path / "scores.csv"
-    result = run(app, ["predict", str(tmp_path / "old"), str(tmp_path / "gaps.csv"), "-o", str(out)])
-    assert (result.exit_code, result.stderr) == (
-        0,
-        "frhsic: 1 of 200 rows lack a value that the model needs; no score.\n",
-    )
-    scores = pd.read_csv(out)
-    assert scores.isna().all(axis=1).tolist() == [row == 3 for row in range(200)]
-    assert np.allclose(scores["score"].drop(3), model.predict_proba(X.drop(3))[:, 1], atol=1e-6)
-
-
-def test_boosted_trees_score_the_rows_of_a_table(place, tmp_path):
-    pytest.importorskip("lightgbm")
-    from frhsic.boosting import BoostedParityRegressor
-
-    X = features(place)
-    model = BoostedParityRegressor(penalty_weight=0, n_jobs=1, random_state=0).fit(X, X["hours"] * 2.0)
-    save(model, tmp_path / "trees")
-    out = tmp_path / "scores.csv"
-    assert run(app, ["predict", str(tmp_path / "trees"), str(place / "new.csv"), "-o", str(out)]).exit_code == 0
-    assert np.allclose(pd.read_csv(out)["predicted"], model.predict(X), rtol=1e-6)
 
 
 def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatch):
@@ -150,7 +117,6 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
         ([str(place / "model"), "few.csv", "-o", "few.csv"], "would overwrite the table"),
         (["missing", new], "there is no saved model 'missing'"),
         ([str(place / "nameless"), new], "without column names"),
-        ([str(place / "transport"), new], "transport holds a ScoreTransport, which moves scores"),
         ([str(place / "model"), new, "-o", "nowhere/x.csv"], "the folder 'nowhere' of the scores is not there"),
     ):
         result = run(app, ["predict", *arguments])

@@ -1,4 +1,4 @@
-"""`frhsic train`, `sweep` and `demo` as a user meets them: what they read, refuse and write, how they exit."""
+"""`frhsic train` and `demo` as a user meets them: what they read, refuse and write, how they exit."""
 
 import html
 import json
@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -17,15 +18,14 @@ import frhsic
 from frhsic.auditing import Audit, Settings
 from frhsic.cli import _terminal, _training, app
 from frhsic.cli import demo as demo_module
-from frhsic.cli.sweep import _grid, _rule
 from frhsic.datasets import DatasetUnavailableError
-from frhsic.estimators import PENALTY_NAMES, ParityClassifier, ParityRegressor, fit_path
+from frhsic.estimators import PENALTY_NAMES, FRHSICClassifier, FRHSICRegressor, fit_path
 from frhsic.parity import gdp
 from frhsic.report import Report, trained_report
-from frhsic.selection import WEIGHTS, IndependenceRule, PerformanceRule, TargetRule, select_weight
+from frhsic.selection import PerformanceRule, TargetRule, select_weight
 from frhsic.tables import ColumnRoles, TrainingTable, files, read_training_table
 
-pytestmark = pytest.mark.usefixtures("few_trees")
+pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
 
 run = CliRunner().invoke
 QUICK = Settings(resamples=20, shuffles=1, max_rows=100, probe_rows=100)
@@ -55,7 +55,7 @@ def frame(n=300, seed=0):
 
 
 FEATURES = ["--features", "skill", "--features", "rank", "--features", "job"]
-FAST = ["--epochs", "3", "--max-rows", "100", "--device", "cpu"]
+FAST = ["--max-rows", "100", "--device", "cpu"]
 
 
 @pytest.fixture(scope="module")
@@ -79,22 +79,27 @@ def prepared(path, target="approved", sensitive=("age",), **options):
 def trained(folder):
     """One training with a limit that it cannot keep; several tests read what it wrote."""
     model, page = folder / "model.safetensors", folder / "report.html"
-    asked = ["train", str(folder / "people.csv"), "-t", "approved", "-s", "age", *FEATURES, *FAST, "--weight", "5"]
+    asked = [
+        "train",
+        str(folder / "people.csv"),
+        "-t",
+        "approved",
+        "-s",
+        "age",
+        *FEATURES,
+        *FAST,
+        "--penalty-weight",
+        "5",
+    ]
     result = run(app, [*asked, "-o", str(model), "-r", str(page), "--json", "--fail-above", "quantile_gap=0"])
     assert result.exit_code == 1, result.output
     return json.loads(result.stdout), model, page, result.stderr
 
 
-@pytest.mark.parametrize("asked", [None, 0.0, 0.5])
-def test_the_recipe_hands_its_weight_decay_and_variance_floor_on(asked):
-    made = _training.Recipe(weight_decay=asked, variance_floor=asked).estimator(binary=True)
-    assert (made.weight_decay, made.variance_floor) == (asked, asked)
-
-
 def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained):
     said, path, _, _ = trained
     (X, y, s), (X_test, y_test, s_test) = prepared(folder / "people.csv").split([0.2], 0)
-    start = ParityClassifier(epochs=3, handle_unknown="ignore", device="cpu", random_state=0)
+    start = FRHSICClassifier(epochs=3, device="cpu", random_state=0)
     expected = fit_path(start, X, y, weights=[0.0, 5.0], sensitive_features=s)
     written = frhsic.load(path)
     assert written.penalty_weight == said["weight"] == 5.0
@@ -140,139 +145,30 @@ def test_the_written_model_is_audited_on_the_table_it_came_from(folder, trained)
     assert Audit.from_json(result.stdout)["age"].all_rows["gdp"].value == pytest.approx(expected.value, rel=1e-5)
 
 
-@pytest.fixture(scope="module")
-def swept(folder):
-    """One sweep that asks for more than any weight gives; several tests read what it wrote."""
-    out = folder / "age-sweep"
-    asked = ["sweep", str(folder / "people.parquet"), "-t", "approved", "-s", "age", *FEATURES, *FAST]
-    asked += ["--weights", "2,20", "--target-gdp", "1e-6", "--all-models", "--out", str(out)]
-    result = run(app, [*asked, "--json"])
-    assert result.exit_code == 1, result.output
-    return json.loads(result.stdout), out, result.stderr
-
-
-@pytest.mark.parametrize(("asked", "base"), [("boosted", "boosted"), ("none", None)])
-def test_the_recipe_hands_its_base_on(asked, base):
-    assert _training.Recipe(base=asked).estimator(binary=True).base == base
-    assert _training.Recipe(base=asked).estimator(binary=False).base == base
-
-
-def test_the_report_says_which_base_there_is(swept):
-    said, out, _ = swept
-    told = frhsic.load(out / "model.safetensors").base_performance_
-    assert Report.from_dict(said["report"]).tradeoff.reason.endswith(f"Base model under the penalty: {told}")
-    assert told.rows == 180
-
-
-def by_hand(folder):
-    train, check, test = prepared(folder / "people.parquet").split([0.2, 0.2], 0)
-    start = ParityClassifier(epochs=3, handle_unknown="ignore", device="cpu", random_state=0)
+def test_the_choice_among_weights_is_that_of_select_weight_on_the_validation_rows(folder, tmp_path, capsys):
+    data, start = prepared(folder / "people.parquet"), FRHSICClassifier(device="cpu", random_state=0)
+    parts = {"validation": 0.2, "held_out": 0.2, "settings": QUICK}
+    result = _training.select(data, start, [2.0, 20.0], TargetRule(1e-6), **parts)
+    (X, y, s), check, (X_test, y_test, _) = data.split([0.2, 0.2], 0)
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         chosen = select_weight(
-            start,
-            train[0],
-            train[1],
-            sensitive_features=train[2],
-            rule=TargetRule(1e-6),
-            weights=[2, 20],
-            validation=check,
+            start, X, y, sensitive_features=s, rule=TargetRule(1e-6), weights=[2, 20], validation=check
         )
-    return chosen, test
+    assert result.model.penalty_weight == chosen.weight
+    assert [c.gdp_upper for c in result.selection.candidates] == [c.gdp_upper for c in chosen.candidates]
+    for point, model in zip(result.report.tradeoff.points, chosen.models):
+        assert point.performance == pytest.approx(model.score(X_test, y_test), abs=1e-12)
+    with pytest.raises(typer.Exit) as ended:
+        _training.finish(result, {"report": tmp_path / "report.html"}, as_json=True, limits={})
+    assert ended.value.exit_code == 1
+    assert "not met: no weight keeps GDP at 1 × 10⁻⁶" in capsys.readouterr().err
 
 
-def test_a_sweep_chooses_what_select_weight_chooses_on_the_validation_rows(folder, swept):
-    said, out, _ = swept
-    chosen, (X, y, s) = by_hand(folder)
-    assert said["weight"] == chosen.weight
-    assert [c["gdp_upper"] for c in said["validation"]] == [c.gdp_upper for c in chosen.candidates]
-    assert [c["weight"] for c in said["validation"]] == [0, 2, 20]
-    report = Report.from_dict(said["report"])
-    for point, model in zip(report.tradeoff.points, chosen.models):
-        assert point.performance == pytest.approx(model.score(X, y), abs=1e-12)
-        gap = gdp(model.predict_proba(X)[:, 1], s["age"], resamples=0).value
-        assert point.gdp == pytest.approx(gap, rel=1e-12)
-        loaded = frhsic.load(out / "models" / f"weight-{model.penalty_weight:g}.safetensors")
-        assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
-    assert np.array_equal(frhsic.load(out / "model.safetensors").predict_proba(X), chosen.estimator.predict_proba(X))
-
-
-def test_a_sweep_over_boosted_trees_is_that_of_select_weight_and_its_model_predicts(folder, tmp_path):
-    pytest.importorskip("lightgbm")
-    from frhsic.boosting import BoostedParityClassifier
-
-    out, table = tmp_path / "trees", str(folder / "people.parquet")
-    asked = ["sweep", table, "-t", "approved", "-s", "age", *FEATURES, "--model", "boosting", "--max-rows", "100"]
-    result = run(app, [*asked, "--weights", "5,50", "--out", str(out), "--json"])
-    assert result.exit_code in (0, 1), result.output
-    said = json.loads(result.stdout)
-    train, check, (X, y, _) = prepared(folder / "people.parquet").split([0.2, 0.2], 0)
-    with warnings.catch_warnings(action="ignore", category=UserWarning):
-        chosen = select_weight(
-            BoostedParityClassifier(random_state=0),
-            train[0],
-            train[1],
-            sensitive_features=train[2],
-            weights=[5, 50],
-            validation=check,
-        )
-    assert said["weight"] == chosen.weight
-    points = Report.from_dict(said["report"]).tradeoff.points
-    assert [point.performance for point in points] == pytest.approx([model.score(X, y) for model in chosen.models])
-    model = frhsic.load(out / "model.safetensors")
-    assert np.allclose(model.predict_proba(X), chosen.estimator.predict_proba(X))
-    refused = run(app, [*asked, "--epochs", "3", "--out", str(tmp_path / "other")])
-    assert refused.exit_code == 2
-    assert "--model boosting takes no --epochs" in refused.stderr
-
-
-@pytest.mark.parametrize(
-    ("more", "weight"),
-    [([], 10.0), (["--model", "boosting"], 30.0), (["--model", "boosting", "--weight", "0"], 0.0), (["-w", "7"], 7.0)],
-)
-def test_without_a_weight_that_of_the_model_is_taken(folder, monkeypatch, more, weight):
-    pytest.importorskip("lightgbm")
-    taken = []
-
-    def train(data, recipe, weight, **others):
-        taken.append(weight)
-        raise ValueError("seen")
-
-    monkeypatch.setattr("frhsic.cli._training.train", train)
-    asked = ["train", str(folder / "people.parquet"), "-t", "approved", "-s", "age", *FEATURES, "--json", *more]
-    assert "seen" in run(app, asked).stderr
-    assert taken == [weight]
-
-
-def test_boosted_trees_are_trained_with_the_default_of_their_estimator(folder, tmp_path):
-    pytest.importorskip("lightgbm")
-    from frhsic.boosting import BoostedParityClassifier
-
-    asked = ["train", str(folder / "people.parquet"), "-t", "approved", "-s", "age", *FEATURES, "--model", "boosting"]
-    result = run(app, [*asked, "--max-rows", "100", "--out", str(tmp_path / "trees.safetensors"), "--json"])
-    assert result.exit_code == 0, result.stderr
-    (X, y, s), (new, _, _) = prepared(folder / "people.parquet").split([0.2], 0)
-    expected = BoostedParityClassifier(random_state=0).fit(X, y, sensitive_features=s)
-    assert json.loads(result.stdout)["weight"] == expected.penalty_weight == 30
-    model = frhsic.load(tmp_path / "trees.safetensors")
-    assert np.allclose(model.predict_proba(new), expected.predict_proba(new))
-
-
-def test_a_choice_that_is_not_met_is_written_told_and_exits_with_1(swept):
-    said, out, stderr = swept
-    assert said["satisfied"] is False
-    assert "not met: no weight keeps GDP at 1 × 10⁻⁶" in stderr
-    assert not any("no weight keeps" in note for note in said["notes"])  # it is told once
-    assert sorted(path.name for path in out.iterdir()) == ["frontier.csv", "model.safetensors", "models", "report.html"]
-
-
-def test_the_frontier_holds_validation_and_test_rows_beside_each_other(swept):
-    said, out, _ = swept
-    table = pd.read_csv(out / "frontier.csv", dtype={"test_gdp": str, "validation_gdp": str})
-    points = Report.from_dict(said["report"]).tradeoff.points
-    assert table["weight"].tolist() == [0, 2, 20]
-    assert [float(gdp) for gdp in table["test_gdp"]] == [point.gdp for point in points]
-    assert [float(gdp) for gdp in table["validation_gdp"]] == [c["gdp"] for c in said["validation"]]
-    assert table["chosen"].tolist() == [point.chosen for point in points]
+def test_a_choice_of_no_penalty_is_noted(folder):
+    data, start = prepared(folder / "people.parquet"), FRHSICClassifier("none", device="cpu", random_state=0)
+    parts = {"validation": 0.2, "held_out": 0.2, "settings": QUICK}
+    result = _training.select(data, start, [1.0], PerformanceRule(0.01), **parts)
+    assert any(note.startswith("No penalty was chosen: no penalised model has less GDP") for note in result.notes)
 
 
 def data_of(n=300, **changes):
@@ -303,8 +199,8 @@ def test_test_rows_have_no_part_in_training_or_choice(monkeypatch):
     X.iloc[rows] = 99.0
     y[rows] = 1 - y[rows]
     for data in (plain, data_of(X=X, y=y)):
-        recipe = _training.Recipe(epochs=2, device="cpu")
-        _training.sweep(data, recipe, [1.0], PerformanceRule(), validation=0.2, held_out=0.2, settings=QUICK)
+        model = FRHSICClassifier(device="cpu", random_state=0)
+        _training.select(data, model, [1.0], PerformanceRule(), validation=0.2, held_out=0.2, settings=QUICK)
     assert np.array_equal(seen[0][2], 1 - seen[1][2])
     assert seen[0][1] == seen[1][1]
     for one, other in zip(seen[0][0], seen[1][0]):
@@ -327,7 +223,7 @@ def test_a_split_deals_every_row_to_one_part():
 def test_two_attributes_show_the_one_that_matters_more_and_name_the_other():
     data = frame(200)
     s = data[["hours", "age"]]
-    start = ParityRegressor(epochs=30, device="cpu", random_state=0)
+    start = FRHSICRegressor(epochs=30, device="cpu", random_state=0)
     models = fit_path(start, data[["skill", "rank"]], data["wage"], weights=[0, 1], sensitive_features=s)
     arguments = (data[["skill", "rank"]], data["wage"])
     report = trained_report(models, 1, *arguments, sensitive_features=s, settings=QUICK)
@@ -344,7 +240,7 @@ def test_two_attributes_show_the_one_that_matters_more_and_name_the_other():
 def test_the_summary_says_so_when_a_penalty_does_not_help():
     data = frame(200)
     models = fit_path(
-        ParityRegressor(epochs=20, device="cpu", random_state=0),
+        FRHSICRegressor(epochs=20, device="cpu", random_state=0),
         data[["skill"]],
         data["wage"],
         weights=[0, 100],
@@ -361,7 +257,7 @@ def test_the_summary_says_so_when_a_penalty_does_not_help():
 def test_the_summary_says_whether_chance_could_explain_a_lower_gap():
     data = frame(300)
     X, y, age = data[["skill", "rank"]], data["wage"], data["age"]
-    model = ParityRegressor(epochs=20, device="cpu", random_state=0)
+    model = FRHSICRegressor(epochs=20, device="cpu", random_state=0)
     free, alike, strong = fit_path(model, X, y, weights=[0, 1e-6, 300], sensitive_features=age)
     wide, narrow = sorted((free, alike), key=lambda one: -float(gdp(one.predict(X), age, resamples=0)))
     for before, after, doubt in ((wide, narrow, True), (wide, strong, False)):
@@ -371,17 +267,9 @@ def test_the_summary_says_whether_chance_could_explain_a_lower_gap():
         assert ("a change that chance alone could explain" in report.summary) is doubt
 
 
-def test_a_sweep_that_chooses_no_penalty_says_so_in_a_log(folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    table = ["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--positive", "yes"]
-    result = run(app, ["sweep", *table, "--weights", "1e5", "--within", "1%", "--out", "unpenalised", *FAST])
-    assert result.exit_code == 0, result.stderr
-    assert "note: No penalty was chosen: no penalised model has less GDP and keeps 99 %" in result.stderr
-
-
 def test_more_than_two_classes_are_refused_by_a_report():
     data = frame(60)
-    model = ParityClassifier(epochs=1, penalty_weight=0, device="cpu", random_state=0).fit(data[["skill"]], data["job"])
+    model = FRHSICClassifier(epochs=1, penalty_weight=0, device="cpu", random_state=0).fit(data[["skill"]], data["job"])
     with pytest.raises(ValueError, match="3 classes apart"):
         trained_report([model], 0, data[["skill"]], data["job"], sensitive_features=data["age"])
 
@@ -405,18 +293,9 @@ BAD = [
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--favourable", "maybe"], "'maybe' is not a value of"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--delimiter", ";;"], "pass one character"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--decimal", ","], "cannot separate its fields"),
-    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--scaling", "minmax"], "scaling='minmax'"),
     (["few.csv", "-t", "approved", "-s", "age", *FEATURES], "has 60 rows with a target"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--test-share", "1.5"], "pass shares above 0"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--penalty", "hsci"], "penalty='hsci' is not known"),
-    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--epochs", "0"], "--epochs is 0"),
-    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--learning-rate", "-1"], "--learning-rate is -1"),
-    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--weight-decay", "-1"], "--weight-decay is -1"),
-    (
-        ["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--base", "tree"],
-        "--base is 'tree'; pass boosted or none",
-    ),
-    (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--variance-floor", "1"], "--variance-floor is 1"),
     (["people.csv", "-t", "approved", "-s", "age", *FEATURES, "--device", "gpu"], "device"),
     (["people.csv", "-t", "approved", "-s", "age", "--fail-above", "gpd=1"], "Did you mean 'gdp'?"),
     (["empty.csv", "-t", "approved", "-s", "age"], "not even a header"),
@@ -425,16 +304,14 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("command", ["train", "sweep"])
 @pytest.mark.parametrize(("arguments", "message"), BAD)
-def test_bad_input_exits_with_2_and_one_message(folder, monkeypatch, tmp_path, command, arguments, message):
+def test_bad_input_exits_with_2_and_one_message(folder, monkeypatch, tmp_path, arguments, message):
     monkeypatch.chdir(folder)
     before = sorted(folder.iterdir())
-    out = tmp_path / ("model.safetensors" if command == "train" else "sweep")
-    result = run(app, [command, *arguments, "--out", str(out), "--json"])
+    result = run(app, ["train", *arguments, "--out", str(tmp_path / "model.safetensors"), "--json"])
     assert result.exit_code == 2
     assert message in result.stderr
-    assert result.stderr.startswith(f"frhsic {command}: ")
+    assert result.stderr.startswith("frhsic train: ")
     assert "Traceback" not in result.output
     assert result.stdout == ""
     assert sorted(folder.iterdir()) == before
@@ -444,49 +321,26 @@ def test_bad_input_exits_with_2_and_one_message(folder, monkeypatch, tmp_path, c
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "--weight", "-1"], "--weight is -1"),
-        (["train", "--model", "forest"], "--model is 'forest'; pass encoder or boosting"),
+        (["train", "--penalty-weight", "-1"], "--penalty-weight is -1"),
         (["train", "--out", "nowhere/model"], "the folder 'nowhere' of the model is not there"),
         (["train", "--out", "people.csv"], "would overwrite the table"),
         (["train", "--out", "same.html", "--report", "same.html"], "would be the same file"),
         (["train", "--out", "."], "which is a folder"),
-        (["sweep", "--within", "1%", "--test"], "--within and --test are different ways to choose"),
-        (["sweep", "--within", "120%"], "--within is '120%'"),
-        (["sweep", "--target-gdp", "0"], "--target-gdp is 0"),
-        (
-            ["sweep", "--scoring", "roc-auc"],
-            "--scoring is 'roc-auc', no scorer of scikit-learn. Did you mean",
-        ),
-        (["sweep", "--split-by", "when", "--groups", "id"], "--split-by and --groups are two ways to split rows"),
+        (["train", "--split-by", "when", "--groups", "id"], "--split-by and --groups are two ways to split rows"),
         (["train", "--groups", "same"], "has 1 different value"),
         (["train", "--split-by", "job"], "whose order in time is not clear"),
         (["train", "--split-by", "wenn"], "Did you mean 'when'?"),
-        (["sweep", "--weights", "1,many"], "--weights is '1,many'"),
-        (["sweep", "--weights", "0"], "--weights is '0'"),
-        (["sweep", "--penalty", "none"], "--penalty none makes every weight the same"),
-        (["sweep", "--validation-share", "0.9"], "pass shares above 0"),
-        (["sweep", "--out", "people.csv"], "people.csv"),
         (["demo", "--out", "nowhere/report.html"], "the folder 'nowhere' of the report is not there"),
     ],
 )
 def test_options_that_cannot_be_are_refused_before_anything_is_trained(folder, monkeypatch, arguments, message):
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("frhsic.fleet.training.Plan.of", lambda *a, **k: pytest.fail("training began"))
+    monkeypatch.setattr("frhsic.training.loop.Plan.of", lambda *a, **k: pytest.fail("training began"))
     command, *rest = arguments
     table = [] if command == "demo" else ["people.csv", "-t", "approved", "-s", "age", *FEATURES]
     result = run(app, [command, *table, *rest])
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
-
-
-def test_rules_and_weights_as_they_are_written():
-    assert _rule(None, None, False) == _rule("20%", None, False) == _rule("0.2", None, False) == PerformanceRule()
-    assert _rule("2.5 %", None, False) == PerformanceRule(0.025)
-    assert _rule("0", None, False) == PerformanceRule(0.0)
-    assert _rule(None, 0.02, False) == TargetRule(0.02)
-    assert _rule(None, None, True) == IndependenceRule()
-    assert _grid(None) == WEIGHTS
-    assert _grid(["10,1", "3 0.5"]) == (0.5, 1, 3, 10)
 
 
 def test_a_mark_for_missing_makes_a_column_of_numbers_no_text(tmp_path):
@@ -500,7 +354,7 @@ def test_a_mark_for_missing_makes_a_column_of_numbers_no_text(tmp_path):
     assert (len(got.y), got.dropped, got.binary) == (22, 0, True)
     assert got.y.dtype == np.int64
     X, y, s = got.X[:21], got.y[:21], got.s[:21]
-    model = ParityClassifier(epochs=1, device="cpu", random_state=0).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(epochs=1, device="cpu", random_state=0).fit(X, y, sensitive_features=s)
     model.save(tmp_path / "model")
     result = run(app, ["audit", str(path), "-s", "age", "--model", str(tmp_path / "model"), "--json"])
     assert result.exit_code == 0, result.output
@@ -536,7 +390,7 @@ def test_of_a_long_table_a_sample_is_trained_on_and_the_report_says_so(tmp_path,
 
 
 def test_an_interrupted_training_writes_nothing_and_exits_with_130(folder, monkeypatch, tmp_path):
-    from frhsic.fleet.progress import EpochLog
+    from frhsic.training.progress import EpochLog
 
     def interrupt(self, pace):
         raise KeyboardInterrupt
@@ -552,7 +406,7 @@ def test_an_interrupted_training_writes_nothing_and_exits_with_130(folder, monke
 def outcome(name="age"):
     data = frame(200).rename(columns={"age": name})
     models = fit_path(
-        ParityClassifier(epochs=2, device="cpu", random_state=0),
+        FRHSICClassifier(epochs=2, device="cpu", random_state=0),
         data[["skill"]],
         data["repaid"],
         weights=[0, 1, 2],
@@ -585,7 +439,7 @@ def test_on_a_terminal_it_tells_the_finding_the_tradeoff_and_both_audits(monkeyp
 def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error(folder, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:
-        app(["train", str(folder / "people.csv"), "-t", "approved", "-s", "age", *FEATURES, *FAST, "--weight", "0"])
+        app(["train", str(folder / "people.csv"), "-t", "approved", "-s", "age", *FEATURES, *FAST, "-w", "0"])
     stdout, stderr = capfd.readouterr()
     assert ended.value.code == 0
     notes = [line.removeprefix("note: ") for line in stderr.splitlines()]
@@ -625,7 +479,7 @@ def test_a_demo_of_all_rows_and_epochs_is_not_said_to_be_shortened(rows, monkeyp
     assert "This is a shortened run: 20,000 of 20,000 rows and few epochs" in demo_module._data(rows, 3, 0).notes[-1]
 
 
-def test_the_demo_on_a_terminal_shows_what_a_sweep_shows(monkeypatch, capsys, tmp_path):
+def test_the_demo_on_a_terminal_shows_what_train_shows(monkeypatch, capsys, tmp_path):
     console = Console(force_terminal=True, width=200, color_system=None)
     monkeypatch.setattr(_terminal, "console", lambda: console)
     found, files = outcome("age"), {"report": tmp_path / "report.html"}
@@ -637,7 +491,7 @@ def test_the_demo_on_a_terminal_shows_what_a_sweep_shows(monkeypatch, capsys, tm
 
 
 def test_help_teaches_with_examples_and_names_every_penalty():
-    for command in ("train", "sweep", "demo"):
+    for command in ("train", "demo"):
         text = run(app, [command, "--help"]).output
         assert "Examples" in text
         assert text.count(f"frhsic {command}") >= 2

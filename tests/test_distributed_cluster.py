@@ -39,22 +39,6 @@ def table(n=4000):
 
 
 @pytest.mark.slow
-def test_a_sweep_from_the_command_line_survives_a_worker(tmp_path):
-    frame = table(600).assign(skill=np.random.default_rng(1).normal(size=600))
-    frame["paid"] = np.where(frame["p"] + 0.3 * frame["skill"] > 0.5, "yes", "no")
-    frame.to_csv(tmp_path / "people.csv", index=False)
-    words = ["sweep", str(tmp_path / "people.csv"), "-t", "paid", "-s", "age", "--weights", "1,10", "--base", "none"]
-    words += ["--epochs", "20", "--max-rows", "100", "--device", "cpu", "--positive", "yes", "--target-gdp", "0.5"]
-    frontiers = {}
-    with dying_worker() as address:
-        for name, more in (("here", []), ("there", ["--scheduler", address])):
-            result = CliRunner().invoke(app, [*words, *more, "--out", str(tmp_path / name)])
-            assert result.exit_code == 0, result.output
-            frontiers[name] = pd.read_csv(tmp_path / name / "frontier.csv")
-    pd.testing.assert_frame_equal(frontiers["here"], frontiers["there"], rtol=1e-3)
-
-
-@pytest.mark.slow
 def test_a_worker_that_dies_in_an_audit_changes_nothing():
     frame = table()
     parts = dd.from_pandas(frame, npartitions=8)
@@ -92,13 +76,11 @@ def test_a_scheduler_that_does_not_answer_is_told():
         pass
 
 
-@pytest.mark.parametrize("command", [["audit"], ["sweep", "-t", "p"]])
-def test_the_commands_tell_that_no_scheduler_answers(command, tmp_path, monkeypatch):
+def test_the_command_tells_that_no_scheduler_answers(tmp_path, monkeypatch):
     monkeypatch.setitem(distributed.cluster.__wrapped__.__kwdefaults__, "timeout", 0.5)
     table(100).to_parquet(tmp_path / "a.parquet")
-    words = [str(tmp_path / "a.parquet"), "-s", "age", "--scheduler", "tcp://127.0.0.1:1"]
-    words += ["--score", "p"] if command == ["audit"] else []
-    result = CliRunner().invoke(app, [*command, *words, "-o", str(tmp_path / "out")])
+    words = [str(tmp_path / "a.parquet"), "-s", "age", "--score", "p", "--scheduler", "tcp://127.0.0.1:1"]
+    result = CliRunner().invoke(app, ["audit", *words, "-o", str(tmp_path / "out")])
     assert (result.exit_code, (tmp_path / "out").exists()) == (2, False)
     assert "no scheduler answers at tcp://127.0.0.1:1" in " ".join(result.output.split())
 

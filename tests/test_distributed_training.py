@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score, roc_auc_score
 
-from frhsic import ParityClassifier, ParityRegressor, distributed
+from frhsic import FRHSICClassifier, FRHSICRegressor, distributed
 from frhsic.selection.fitting import Fitting
 
 dask = pytest.importorskip("dask")
@@ -28,7 +28,7 @@ def test_partitions_train_one_model_with_one_encoding():
     frame = table()
     frame.loc[3, "paid"] = None
     parts = dd.concat([dd.from_pandas(frame, npartitions=3), dd.from_pandas(frame[:0], npartitions=1)])
-    estimator = ParityClassifier(base=None, penalty_weight=1.0, batch_size=64, learning_rate=5e-3, random_state=0)
+    estimator = FRHSICClassifier(penalty_weight=1.0, batch_size=64, learning_rate=5e-3, random_state=0)
     steps = []
     with dask.config.set(scheduler="sync"):
         model = distributed.fit(
@@ -44,7 +44,7 @@ def test_partitions_train_one_model_with_one_encoding():
     assert 400 < sizes[0] < 600
     with pytest.raises(ValueError, match="no column 'wage'"):
         distributed.fit(estimator, parts, target="wage", sensitive="age")
-    with pytest.raises(TypeError, match="estimator is LinearRegression; pass a ParityClassifier"):
+    with pytest.raises(TypeError, match="estimator is LinearRegression; pass an FRHSICClassifier"):
         distributed.fit(LinearRegression(), parts, target="paid", sensitive="age")
     nobody = dd.from_pandas(frame.assign(paid=None), npartitions=2)
     with pytest.raises(ValueError, match="no row has the target 'paid'; there is nothing to train on"):
@@ -54,7 +54,7 @@ def test_partitions_train_one_model_with_one_encoding():
 def test_partitions_train_a_regression():
     frame = table(600).assign(years=lambda rows: rows["seniority"] + 1)
     parts, columns = dd.from_pandas(frame, npartitions=2), ["skill", "years"]
-    estimator = ParityRegressor(base=None, penalty_weight=0.0, batch_size=64, learning_rate=1e-2, random_state=0)
+    estimator = FRHSICRegressor(penalty_weight=0.0, batch_size=64, learning_rate=1e-2, random_state=0)
     with dask.config.set(scheduler="sync"):
         model = distributed.fit(estimator, parts, target="seniority", sensitive="age", columns=columns, epochs=5)
     assert r2_score(frame["seniority"], model.predict(frame[columns])) > 0.9
@@ -63,7 +63,7 @@ def test_partitions_train_a_regression():
 def test_fleets_as_tasks_give_the_models_of_one_fleet():
     frame = table(300)
     X, y, s = frame[["skill", "seniority"]], frame["paid"], frame["age"]
-    fitting = Fitting(ParityClassifier(base=None, epochs=2, random_state=0), X, y, s)
+    fitting = Fitting(FRHSICClassifier(epochs=2, random_state=0), X, y, s)
     whole = fitting.path([0.0, 1.0, 10.0])
     with joblib.parallel_config(backend="threading", n_jobs=2):
         tasks = fitting.path([0.0, 1.0, 10.0])

@@ -43,8 +43,6 @@ NEEDED = [(path, name) for path in PAGES for name in sorted({package for package
 LONG = (
     "certificates_evidence",
     "coverage",
-    "penalty",
-    "penalty_before",
     "penalty_tables",
     "reproduction",
     "summary",
@@ -65,7 +63,7 @@ def world(folder: Path) -> dict[str, Any]:
     def score(rows: Any) -> np.ndarray:
         return np.asarray(trees.predict_proba(rows.drop(columns="degree"))[:, 1])
 
-    model = frhsic.ParityClassifier(penalty_weight=1, epochs=5, random_state=0)
+    model = frhsic.FRHSICClassifier(penalty_weight=1, epochs=5, random_state=0)
     model.fit(X, y, sensitive_features=age)
     for name in ("model.safetensors", "frhsic-model.safetensors"):
         frhsic.save(model, folder / name)
@@ -76,7 +74,7 @@ def world(folder: Path) -> dict[str, Any]:
     return {
         "frhsic": frhsic,
         "np": np,
-        "ParityClassifier": frhsic.ParityClassifier,
+        "FRHSICClassifier": frhsic.FRHSICClassifier,
         "LGBMClassifier": HistGradientBoostingClassifier,
         "X": X,
         "y": y,
@@ -149,7 +147,7 @@ def at_work(prepared: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of small tables, which the pages are not about
 @pytest.mark.filterwarnings("ignore:Setting an? :DeprecationWarning")  # fairlearn with new pandas
-@pytest.mark.usefixtures("few_trees")  # the pages show no number of the tree probe
+@pytest.mark.usefixtures("few_trees", "few_epochs")  # the pages show no number of the tree probe
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_the_code_of_a_page_runs(
     page: Path, at_work: dict[str, Any], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch

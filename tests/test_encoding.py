@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator_samples import QUICK, people
-from frhsic.estimators import ParityClassifier, load
+from frhsic.estimators import FRHSICClassifier, load
 from frhsic.tables import Category, Number, Quantiles, Robust, TableEncoding
 from frhsic.tables.columns import MOST_LEVELS
 from frhsic.tables.scales import MOST_KNOTS, SCALES
@@ -251,14 +251,6 @@ def test_a_forged_encoding_is_a_value_error(odd: dict[str, Any]):
         TableEncoding.from_plain([plain | odd])
 
 
-def test_encodings_of_earlier_files_are_read():
-    old = [{"name": "age", "low": 20.0, "high": 60.0}, {"name": "job", "levels": ["clerk", "cook"]}]
-    encoding = TableEncoding.from_plain(old)
-    assert encoding.columns == (Number("age", 20.0, 60.0), Category("job", ("clerk", "cook")))
-    with pytest.raises(ValueError, match=r"'age' holds 1 missing values .* trained before missing values were taken"):
-        encoding(pd.DataFrame({"age": [np.nan], "job": ["cook"]}))
-
-
 @pytest.mark.parametrize("scaling", SCALINGS)
 def test_a_model_takes_odd_columns_and_predicts_the_same_after_loading(scaling: str, tmp_path):
     frame, y, age = people(200)
@@ -273,7 +265,7 @@ def test_a_model_takes_odd_columns_and_predicts_the_same_after_loading(scaling: 
     )
     frame.loc[::7, "hours"] = np.nan
     frame.loc[::5, "job"] = None
-    model = ParityClassifier(**{**QUICK, "epochs": 2, "scaling": scaling}).fit(frame, y, sensitive_features=age)
+    model = FRHSICClassifier(**{**QUICK, "epochs": 2, "scaling": scaling}).fit(frame, y, sensitive_features=age)
     model.save(tmp_path / "model.frhsic")
     again = load(tmp_path / "model.frhsic")
     new = frame.head(20).assign(owner=None, size=None, job="pilot", gain=1e308)

@@ -21,18 +21,18 @@ from frhsic import load
 from frhsic.estimators import (
     PENALTIES,
     PENALTY_NAMES,
+    FRHSICClassifier,
+    FRHSICRegressor,
     MissingSensitiveFeaturesWarning,
-    ParityClassifier,
     ParityEncoder,
-    ParityRegressor,
     fit_path,
     penalty_named,
 )
-from frhsic.fleet import Bottleneck, Member, Recipe, TrainingData, affine_head, mlp_encoder, train
 from frhsic.kernels import Gaussian
 from frhsic.parity import equal_opportunity_gdp, gdp, gdp_difference, standardized_gdp, standardized_gdp_difference
 from frhsic.penalties import EIPM, GDP, HSIC, Adversary, BinnedAdversary, BinnedMMD, DistanceCovariance, NoPenalty
 from frhsic.tables import TableEncoding
+from frhsic.training import Bottleneck, Member, Recipe, TrainingData, affine_head, mlp_encoder, train
 
 
 def scaled(values: np.ndarray) -> np.ndarray:
@@ -42,22 +42,20 @@ def scaled(values: np.ndarray) -> np.ndarray:
 # what is trained
 
 
-def test_a_classifier_is_a_fleet_of_one_on_columns_scaled_by_the_training_rows():
-    X, y, s = biased(150)
-    model = ParityClassifier(penalty_weight=3.0, **QUICK).fit(X, y, sensitive_features=s)
+def test_the_default_classifier_is_the_paper_s_method_as_a_fleet_of_one():
+    X, y, s = biased(300)
+    model = FRHSICClassifier(penalty_weight=3.0, random_state=0, device="cpu").fit(X, y, sensitive_features=s)
     fleet = train(
         TrainingData.of(scaled(X), y, scaled(s)),
         [Member(3.0, 0)],
         Recipe(
             "binary",
-            penalty=HSIC(),
-            encoder=lambda: mlp_encoder(3, (16,), 8),
-            head=lambda: affine_head(8),
-            epochs=25,
-            batch_size=64,
-            learning_rate=0.02,
-            weight_decay=1e-3,
-            variance_floor=0.01,
+            penalty=HSIC.published(),
+            encoder=lambda: mlp_encoder(3, 50, 50, "selu"),
+            head=lambda: affine_head(50),
+            epochs=200,
+            batch_size=256,
+            learning_rate=1e-3,
         ),
         device="cpu",
     )
@@ -65,15 +63,15 @@ def test_a_classifier_is_a_fleet_of_one_on_columns_scaled_by_the_training_rows()
     np.testing.assert_allclose(model.transform(X), fleet.transform(rows)[0].numpy(), atol=1e-5)
     np.testing.assert_allclose(model.decision_function(X), fleet.scores(rows)[0, :, 0].numpy(), atol=1e-5)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], expit(model.decision_function(X)), rtol=1e-12)
-    assert model.loss_curve_.shape == (25,)
+    assert model.loss_curve_.shape == (200,)
     np.testing.assert_allclose(model.penalty_curve_, fleet.history.penalty[0].numpy())
 
 
 def test_a_path_holds_the_models_that_each_weight_gives_alone():
     X, y, s = biased(150)
-    path = fit_path(ParityClassifier(**QUICK), X, y, weights=[0.0, 5.0], sensitive_features=s)
+    path = fit_path(FRHSICClassifier(**QUICK), X, y, weights=[0.0, 5.0], sensitive_features=s)
     for model, weight in zip(path, [0.0, 5.0]):
-        alone = ParityClassifier(penalty_weight=weight, **QUICK).fit(X, y, sensitive_features=s)
+        alone = FRHSICClassifier(penalty_weight=weight, **QUICK).fit(X, y, sensitive_features=s)
         np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X), atol=2e-4)
         assert model.penalty_weight == weight
         assert model.n_features_in_ == 3
@@ -81,7 +79,7 @@ def test_a_path_holds_the_models_that_each_weight_gives_alone():
 
 def test_a_larger_weight_leaves_less_dependence_in_scores_and_in_the_representation():
     X, y, s = biased(600)
-    plain, strong = fit_path(ParityClassifier(**QUICK), X, y, weights=[0.0, 30.0], sensitive_features=s)
+    plain, strong = fit_path(FRHSICClassifier(**QUICK), X, y, weights=[0.0, 30.0], sensitive_features=s)
     X, y, s = biased(600, seed=1)
     before = gdp_difference(y, plain.predict_proba(X)[:, 1], sensitive_features=s)
     after = gdp_difference(y, strong.predict_proba(X)[:, 1], sensitive_features=s)
@@ -93,7 +91,7 @@ def test_a_larger_weight_leaves_less_dependence_in_scores_and_in_the_representat
 @pytest.mark.parametrize("name", PENALTY_NAMES)
 def test_every_name_trains(name: str):
     X, y, s = biased(100)
-    model = ParityClassifier(name, penalty_weight=0.5, **{**QUICK, "epochs": 2}).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(name, penalty_weight=0.5, **{**QUICK, "epochs": 2}).fit(X, y, sensitive_features=s)
     assert type(model.penalty_) is type(penalty_named(name))
     assert np.isfinite(model.predict_proba(X)).all()
 
@@ -140,8 +138,8 @@ def test_every_name_is_described_in_one_line_and_in_the_documentation():
 def test_the_penalty_of_a_fitted_model_is_prepared_anew_for_another():
     X, y, s = biased(100)
     settings = {**QUICK, "epochs": 2}
-    first = ParityClassifier("adv", 0.1, **settings).fit(X, y, sensitive_features=s)
-    again = ParityClassifier(first.penalty_, 0.1, **settings).fit(X, y, sensitive_features=np.column_stack([s, s**2]))
+    first = FRHSICClassifier("adv", 0.1, **settings).fit(X, y, sensitive_features=s)
+    again = FRHSICClassifier(first.penalty_, 0.1, **settings).fit(X, y, sensitive_features=np.column_stack([s, s**2]))
     assert (first.penalty_.n_attributes, again.penalty_.n_attributes) == (1, 2)
     assert int(again.penalty_.steps) == int(first.penalty_.steps)
 
@@ -157,7 +155,7 @@ def test_a_new_fit_forgets_what_an_earlier_one_learned():
 
 def test_an_adversary_is_as_wide_as_the_representation():
     X, y, s = biased(60)
-    model = ParityClassifier("adv", 0.1, **{**QUICK, "epochs": 1}).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier("adv", 0.1, **{**QUICK, "epochs": 1}).fit(X, y, sensitive_features=s)
     assert model.penalty_.z_dim == 8
 
 
@@ -167,7 +165,7 @@ def test_an_adversary_is_as_wide_as_the_representation():
 @pytest.mark.parametrize("penalty", ["hsic", "reg-gdp", "adv"])
 def test_the_units_of_features_and_attribute_do_not_matter(penalty: str):
     X, y, s = biased(100)
-    model = ParityClassifier(penalty, 1.0, **{**QUICK, "epochs": 15})
+    model = FRHSICClassifier(penalty, 1.0, **{**QUICK, "epochs": 15})
     one = model.fit(X, y, sensitive_features=s).predict_proba(X)
     other = clone(model).fit(1000 * X - 7, y, sensitive_features=12 * s + 3).predict_proba(1000 * X - 7)
     np.testing.assert_allclose(one, other, atol=1e-4)
@@ -176,8 +174,8 @@ def test_the_units_of_features_and_attribute_do_not_matter(penalty: str):
 def test_a_regressor_gives_predictions_in_the_unit_of_its_target():
     X, _, s = biased()
     y = X[:, 1] + 0.02 * s
-    model = ParityRegressor(penalty_weight=1.0, **QUICK).fit(X, y, sensitive_features=s)
-    other = ParityRegressor(penalty_weight=1.0, **QUICK).fit(X, 1e4 * y - 3e5, sensitive_features=s)
+    model = FRHSICRegressor(penalty_weight=1.0, **QUICK).fit(X, y, sensitive_features=s)
+    other = FRHSICRegressor(penalty_weight=1.0, **QUICK).fit(X, 1e4 * y - 3e5, sensitive_features=s)
     np.testing.assert_allclose(other.predict(X), 1e4 * model.predict(X) - 3e5, atol=30)
     assert model.score(X, y) > 0.7
     assert model.target_mean_ == pytest.approx(y.mean())
@@ -192,8 +190,8 @@ def test_text_and_categories_of_a_frame_are_their_indicators():
         + [frame["owner"]]
         + [frame["size"] == level for level in ("m", "s")]
     ).astype(float)
-    model = ParityClassifier(**{**QUICK, "epochs": 5}).fit(frame, y, sensitive_features=age)
-    other = ParityClassifier(**{**QUICK, "epochs": 5}).fit(by_hand, y, sensitive_features=age)
+    model = FRHSICClassifier(**{**QUICK, "epochs": 5}).fit(frame, y, sensitive_features=age)
+    other = FRHSICClassifier(**{**QUICK, "epochs": 5}).fit(by_hand, y, sensitive_features=age)
     np.testing.assert_array_equal(model.predict_proba(frame), other.predict_proba(by_hand))
     assert list(model.feature_names_in_) == ["hours", "job", "owner", "size"]
     assert list(model.sensitive_names_in_) == ["age"]
@@ -205,14 +203,14 @@ def test_a_polars_frame_is_the_same_table():
     polars = pytest.importorskip("polars")
     frame, y, age = people()
     table = polars.DataFrame({name: column.tolist() for name, column in frame.items()})
-    model = ParityClassifier(**{**QUICK, "epochs": 1}).fit(frame, y, sensitive_features=age)
+    model = FRHSICClassifier(**{**QUICK, "epochs": 1}).fit(frame, y, sensitive_features=age)
     np.testing.assert_array_equal(model.predict_proba(table), model.predict_proba(frame))
 
 
 def test_an_unseen_category_is_an_error_that_names_it_or_a_row_without_level():
     frame, y, age = people()
     new = frame.head(3).assign(job=["cook", "pilot", "nurse"])
-    model = ParityClassifier(**{**QUICK, "epochs": 1}, handle_unknown="error").fit(frame, y, sensitive_features=age)
+    model = FRHSICClassifier(**{**QUICK, "epochs": 1}, handle_unknown="error").fit(frame, y, sensitive_features=age)
     with pytest.raises(ValueError, match=r"column 'job' has 'pilot' \(row 1\)"):
         model.predict(new)
     model.set_params(handle_unknown="ignore")
@@ -222,7 +220,7 @@ def test_an_unseen_category_is_an_error_that_names_it_or_a_row_without_level():
 
 def test_columns_missing_or_in_another_order_are_refused():
     frame, y, age = people()
-    model = ParityClassifier(**{**QUICK, "epochs": 1}).fit(frame, y, sensitive_features=age)
+    model = FRHSICClassifier(**{**QUICK, "epochs": 1}).fit(frame, y, sensitive_features=age)
     with pytest.raises(ValueError, match="same order"):
         model.predict(frame[["job", "hours", "owner", "size"]])
     with pytest.raises(ValueError, match="hours"):
@@ -241,7 +239,7 @@ def test_an_encoding_of_another_table_is_refused():
     frame, y, age = people()
     encoding = TableEncoding.fit(frame[["job", "hours", "owner", "size"]])
     with pytest.raises(ValueError, match="the encoding is of the columns"):
-        ParityClassifier(feature_encoding=encoding, **QUICK).fit(frame, y, sensitive_features=age)
+        FRHSICClassifier(feature_encoding=encoding, **QUICK).fit(frame, y, sensitive_features=age)
 
 
 @pytest.mark.parametrize(
@@ -272,12 +270,12 @@ def test_names_of_the_representation_s_columns_and_pandas_output():
 # weight decay
 
 
-def test_the_default_decays_the_encoder_and_the_paper_s_methods_do_not():
+def test_hsic_decays_the_encoder_and_the_paper_s_methods_do_not():
     X, y, s = biased(80)
     settings = {**QUICK, "epochs": 3}
 
     def weights(**asked: Any) -> np.ndarray:
-        model = ParityClassifier(**settings, **asked).fit(X, y, sensitive_features=s)
+        model = FRHSICClassifier(**settings | {"penalty": "hsic"} | asked).fit(X, y, sensitive_features=s)
         return np.concatenate([p.detach().numpy().ravel() for p in model.encoder_.parameters()])
 
     assert np.array_equal(weights(), weights(weight_decay=1e-3))
@@ -306,7 +304,7 @@ def test_without_a_target_nothing_decays():
 def test_a_weight_decay_or_variance_floor_that_is_no_finite_number_is_refused(name: str, asked: Any, error: type):
     X, y, s = biased(40)
     with pytest.raises(error, match=name):
-        ParityClassifier(**{name: asked}, **QUICK).fit(X, y, sensitive_features=s)
+        FRHSICClassifier(**{name: asked}, **QUICK).fit(X, y, sensitive_features=s)
 
 
 # the floor under the variance of Z
@@ -324,8 +322,8 @@ def least_squares_r2(z: np.ndarray, s: np.ndarray) -> float:
 def test_what_no_direction_of_variance_holds_is_not_in_z_for_any_regression():
     X, y, s = biased(2000)
     settings = {**QUICK, "epochs": 60, "penalty_weight": 30.0}
-    whole = ParityClassifier(variance_floor=0.0, **settings).fit(X, y, sensitive_features=s)
-    cut = ParityClassifier(**settings).fit(X, y, sensitive_features=s)
+    whole = FRHSICClassifier(variance_floor=0.0, **settings).fit(X, y, sensitive_features=s)
+    cut = FRHSICClassifier(**settings).fit(X, y, sensitive_features=s)
     X, y, s = biased(2000, seed=1)
     z = cut.transform(X)
     assert whole.representation_rank_ == 8 > cut.representation_rank_
@@ -335,11 +333,12 @@ def test_what_no_direction_of_variance_holds_is_not_in_z_for_any_regression():
     assert cut.score(X, y) > whole.score(X, y) - 0.02
 
 
-def test_the_default_cuts_and_the_paper_s_methods_do_not():
+def test_hsic_cuts_and_the_paper_s_methods_do_not():
     X, y, s = biased(200)
 
     def rank(**asked: Any) -> int:
-        return ParityClassifier(**{**QUICK, "epochs": 3}, **asked).fit(X, y, sensitive_features=s).representation_rank_
+        model = FRHSICClassifier(**{**QUICK, "epochs": 3, "penalty": "hsic", **asked})
+        return model.fit(X, y, sensitive_features=s).representation_rank_
 
     assert rank() == rank(variance_floor=0.3) < rank(variance_floor=0.01) < 8
     assert rank(variance_floor=0.9) <= rank()
@@ -349,7 +348,7 @@ def test_the_default_cuts_and_the_paper_s_methods_do_not():
 
 def test_a_later_call_cuts_anew_and_keeps_the_cut_where_its_rows_are_too_few_to_tell():
     X, y, s = biased(300)
-    model = ParityClassifier(**{**QUICK, "epochs": 10}).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier("hsic", **{**QUICK, "epochs": 10}).fit(X, y, sensitive_features=s)
     first = model.encoder_[1].inward.clone()
     before = model.encoder_[0][0].weight.clone()
     model.partial_fit(X[:20], y[:20], sensitive_features=s[:20])
@@ -365,7 +364,7 @@ def test_a_later_call_cuts_anew_and_keeps_the_cut_where_its_rows_are_too_few_to_
 
 def test_many_small_calls_learn_through_the_cut_of_the_first():
     X, y, s = biased(1000)
-    model = ParityClassifier(penalty_weight=0.3, **{**QUICK, "epochs": 5}).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier("hsic", 0.3, **{**QUICK, "epochs": 5}).fit(X, y, sensitive_features=s)
     flipped = 1 - y  # the target turns around: what was learnt has to be learnt anew, in small calls
     assert model.score(X, flipped) < 0.3
     for start in range(0, 1000, 20):
@@ -377,7 +376,7 @@ def test_many_small_calls_learn_through_the_cut_of_the_first():
 
 def test_a_later_call_without_penalty_has_no_cut():
     X, y, s = biased(300)
-    model = ParityClassifier(warm_start=True, **{**QUICK, "epochs": 5}).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier("hsic", warm_start=True, **{**QUICK, "epochs": 5}).fit(X, y, sensitive_features=s)
     assert model.representation_rank_ < 8
     model.set_params(penalty_weight=0).fit(X[:20], y[:20], sensitive_features=s[:20])
     assert (model.has_bottleneck_, model.representation_rank_) == (False, 8)
@@ -385,7 +384,7 @@ def test_a_later_call_without_penalty_has_no_cut():
 
 def test_a_later_call_with_another_penalty_trains_with_it():
     X, y, s = biased(200)
-    model = ParityClassifier(warm_start=True, **{**QUICK, "epochs": 3}).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(warm_start=True, **{**QUICK, "epochs": 3}).fit(X, y, sensitive_features=s)
     model.set_params(penalty="reg-gdp").fit(X, y, sensitive_features=s)
     assert (type(model.penalty_), model.has_bottleneck_) == (GDP, False)
     model.set_params(penalty=HSIC(3 * Gaussian(1.0))).fit(X, y, sensitive_features=s)
@@ -396,7 +395,7 @@ def test_a_later_call_with_another_penalty_trains_with_it():
 def test_a_later_call_with_other_sensitive_columns_is_refused():
     X, y, s = biased(100)
     two = pd.DataFrame({"age": s, "income": 1000 * (1 - s) ** 2})
-    model = ParityClassifier(**{**QUICK, "epochs": 2}).fit(X, y, sensitive_features=two)
+    model = FRHSICClassifier(**{**QUICK, "epochs": 2}).fit(X, y, sensitive_features=two)
     for other in (two[["income", "age"]], two.rename(columns={"age": "years"})):
         with pytest.raises(ValueError, match="fitted with age, income, in this order"):
             model.partial_fit(X, y, sensitive_features=other)
@@ -406,9 +405,9 @@ def test_a_later_call_with_other_sensitive_columns_is_refused():
 
 def test_another_s_encoder_with_its_cut_is_an_encoder_of_one_s_own(tmp_path: Path):
     X, y, s = biased(300)
-    settings = {**QUICK, "epochs": 5}
-    first = ParityClassifier(**settings).fit(X, y, sensitive_features=s)
-    later = ParityClassifier(encoder=first.encoder_, variance_floor=0.0, **settings).fit(X, y, sensitive_features=s)
+    settings = {**QUICK, "epochs": 5, "penalty": "hsic"}
+    first = FRHSICClassifier(**settings).fit(X, y, sensitive_features=s)
+    later = FRHSICClassifier(encoder=first.encoder_, variance_floor=0.0, **settings).fit(X, y, sensitive_features=s)
     assert not later.has_bottleneck_
     later.save(tmp_path / "model")
     again = load(tmp_path / "model", encoder=first.encoder_)
@@ -420,7 +419,7 @@ def test_another_s_encoder_with_its_cut_is_an_encoder_of_one_s_own(tmp_path: Pat
 # bad input
 
 
-@pytest.mark.parametrize("estimator", [ParityClassifier, ParityRegressor, ParityEncoder])
+@pytest.mark.parametrize("estimator", [FRHSICClassifier, FRHSICRegressor, ParityEncoder])
 def test_a_missing_attribute_warns_in_its_own_category_and_trains_without_penalty(estimator: type):
     X, y, _ = biased(80)
     settings = {**QUICK, "epochs": 3}
@@ -436,7 +435,7 @@ def test_a_missing_attribute_warns_in_its_own_category_and_trains_without_penalt
 
 def test_bad_input_is_refused_with_what_to_do():
     X, y, s = biased(60)
-    model = ParityClassifier(**{**QUICK, "epochs": 1})
+    model = FRHSICClassifier(**{**QUICK, "epochs": 1})
     for arguments, said in [
         ((X, y[:-1], s), "lengths differ: X has 60 rows, y has 59"),
         ((X, y, s[:-1]), "lengths differ: X has 60 rows, sensitive_features has 59"),
@@ -470,18 +469,18 @@ def test_bad_input_is_refused_with_what_to_do():
 def test_a_gpu_where_there_is_none_is_refused():
     X, y, s = biased(20)
     with pytest.raises(ValueError, match="PyTorch sees no GPU here"):
-        ParityClassifier(device="cuda").fit(X, y, sensitive_features=s)
+        FRHSICClassifier(device="cuda").fit(X, y, sensitive_features=s)
 
 
 def test_fewer_rows_than_a_batch_are_one_batch():
     X, y, s = biased(20)
-    model = ParityClassifier(**{**QUICK, "batch_size": 256}).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(**{**QUICK, "batch_size": 256}).fit(X, y, sensitive_features=s)
     assert np.isfinite(model.predict_proba(X)).all()
 
 
 def test_a_fit_that_fails_leaves_the_fitted_model_whole():
     X, y, s = biased(60)
-    model = ParityClassifier(**{**QUICK, "epochs": 1}).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(**{**QUICK, "epochs": 1}).fit(X, y, sensitive_features=s)
     before = model.predict_proba(X)
     with pytest.raises(ValueError, match="one class only"):
         model.fit(2 * X[:, :2], np.ones(60), sensitive_features=s)
@@ -490,13 +489,13 @@ def test_a_fit_that_fails_leaves_the_fitted_model_whole():
 
 def test_an_interrupted_fit_leaves_the_fitted_model_whole(monkeypatch: pytest.MonkeyPatch):
     X, y, s = biased(60)
-    model = ParityClassifier(**{**QUICK, "epochs": 1}).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(**{**QUICK, "epochs": 1}).fit(X, y, sensitive_features=s)
     before = model.predict_proba(X)
 
     def interrupted(*given: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("frhsic.fleet.training.Trainer.epoch", interrupted)
+    monkeypatch.setattr("frhsic.training.loop.Trainer.epoch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, sensitive_features=s)
     np.testing.assert_array_equal(model.predict_proba(X), before)
@@ -506,11 +505,11 @@ def test_equal_opportunity_needs_two_classes():
     X, y, s = biased(60)
     penalty = HSIC(condition="positive")
     settings = {**QUICK, "epochs": 1}
-    ParityClassifier(penalty, **settings).fit(X, y, sensitive_features=s)
+    FRHSICClassifier(penalty, **settings).fit(X, y, sensitive_features=s)
     with pytest.raises(ValueError, match="needs two classes"):
-        ParityClassifier(penalty, **settings).fit(X, np.arange(60) % 3, sensitive_features=s)
+        FRHSICClassifier(penalty, **settings).fit(X, np.arange(60) % 3, sensitive_features=s)
     with pytest.raises(ValueError, match="needs two classes"):
-        ParityRegressor(penalty, **settings).fit(X, X[:, 1], sensitive_features=s)
+        FRHSICRegressor(penalty, **settings).fit(X, X[:, 1], sensitive_features=s)
 
 
 # labels, weights, attributes
@@ -519,7 +518,7 @@ def test_equal_opportunity_needs_two_classes():
 def test_labels_of_any_kind_come_back():
     X, y, s = biased()
     labels = np.array(["no", "yes"])[y]
-    model = ParityClassifier(penalty_weight=0.1, **QUICK).fit(X, labels, sensitive_features=s)
+    model = FRHSICClassifier(penalty_weight=0.1, **QUICK).fit(X, labels, sensitive_features=s)
     assert list(model.classes_) == ["no", "yes"]
     np.testing.assert_array_equal(model.predict(X) == "yes", model.predict_proba(X)[:, 1] > 0.5)
     assert model.score(X, labels) > 0.85
@@ -528,7 +527,7 @@ def test_labels_of_any_kind_come_back():
 def test_three_classes_have_one_score_each():
     X, _, s = biased(400)
     y = np.digitize(X[:, 1], [-0.4, 0.4])
-    model = ParityClassifier(penalty_weight=0.1, **QUICK).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(penalty_weight=0.1, **QUICK).fit(X, y, sensitive_features=s)
     assert model.decision_function(X).shape == (400, 3)
     np.testing.assert_allclose(model.predict_proba(X).sum(1), 1)
     assert model.score(X, y) > 0.85
@@ -536,19 +535,19 @@ def test_three_classes_have_one_score_each():
 
 def test_constant_sample_weights_are_none_and_rows_of_weight_zero_do_not_teach():
     X, y, s = biased(200)
-    plain = ParityClassifier(**QUICK).fit(X, y, sensitive_features=s)
-    same = ParityClassifier(**QUICK).fit(X, y, sensitive_features=s, sample_weight=np.full(200, 2.0))
+    plain = FRHSICClassifier(**QUICK).fit(X, y, sensitive_features=s)
+    same = FRHSICClassifier(**QUICK).fit(X, y, sensitive_features=s, sample_weight=np.full(200, 2.0))
     np.testing.assert_allclose(plain.predict_proba(X), same.predict_proba(X), atol=1e-5)
     wrong = np.concatenate([y, 1 - y, 1 - y])
     weight = np.concatenate([np.ones(200), np.zeros(400)])
-    taught = ParityClassifier(penalty_weight=0, **QUICK).fit(np.tile(X, (3, 1)), wrong, sample_weight=weight)
+    taught = FRHSICClassifier(penalty_weight=0, **QUICK).fit(np.tile(X, (3, 1)), wrong, sample_weight=weight)
     assert taught.score(X, y) > 0.9
 
 
 def test_several_attributes_are_penalised_jointly():
     X, y, s = biased(400)
     both = pd.DataFrame({"age": s, "other": X[:, 1]})
-    plain, strong = fit_path(ParityClassifier(**QUICK), X, y, weights=[0.0, 100.0], sensitive_features=both)
+    plain, strong = fit_path(FRHSICClassifier("hsic", **QUICK), X, y, weights=[0.0, 100.0], sensitive_features=both)
     gaps = [gdp_difference(y, m.predict_proba(X)[:, 1], sensitive_features=both) for m in (plain, strong)]
     assert gaps[1] < 0.3 * gaps[0]
     assert list(strong.sensitive_names_in_) == ["age", "other"]
@@ -561,7 +560,7 @@ def test_the_same_seed_gives_the_same_model_and_another_seed_another():
 
     def z(random_state: object) -> np.ndarray:
         settings["random_state"] = random_state
-        return ParityClassifier(**settings).fit(X, y, sensitive_features=s).transform(X)
+        return FRHSICClassifier(**settings).fit(X, y, sensitive_features=s).transform(X)
 
     np.testing.assert_array_equal(z(7), z(7))
     assert not np.array_equal(z(7), z(8))
@@ -611,20 +610,20 @@ class Doubling(nn.Module):
 def test_an_encoder_of_one_s_own_is_a_function_of_the_number_of_columns_or_a_module():
     X, y, s = biased(120)
     settings = {**QUICK, "epochs": 3}
-    model = ParityClassifier(encoder=Doubling, **settings).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(encoder=Doubling, **settings).fit(X, y, sensitive_features=s)
     assert model.transform(X).shape == (120, 5)
     np.testing.assert_array_equal(model.transform(X), model.transform(X))
     torch.manual_seed(0)
     module = Doubling(3)
     start = {name: values.clone() for name, values in module.state_dict().items()}
-    copied = ParityClassifier(encoder=module, **settings).fit(X, y, sensitive_features=s)
-    assert isinstance(copied.encoder_[0], Doubling)
-    assert not torch.equal(copied.encoder_[0].layer.weight, start["layer.weight"])
+    copied = FRHSICClassifier(encoder=module, **settings).fit(X, y, sensitive_features=s)
+    assert isinstance(copied.encoder_, Doubling)
+    assert not torch.equal(copied.encoder_.layer.weight, start["layer.weight"])
     torch.testing.assert_close(module.state_dict(), start)
     with pytest.raises(ValueError, match="does not take rows of 3 columns"):
-        ParityClassifier(encoder=nn.Linear(4, 2), **settings).fit(X, y, sensitive_features=s)
+        FRHSICClassifier(encoder=nn.Linear(4, 2), **settings).fit(X, y, sensitive_features=s)
     with pytest.raises(TypeError, match=r"must make a torch\.nn\.Module"):
-        ParityClassifier(encoder=lambda columns: columns, **settings).fit(X, y, sensitive_features=s)
+        FRHSICClassifier(encoder=lambda columns: columns, **settings).fit(X, y, sensitive_features=s)
 
 
 # several calls
@@ -632,7 +631,7 @@ def test_an_encoder_of_one_s_own_is_a_function_of_the_number_of_columns_or_a_mod
 
 def test_a_warm_start_goes_on_with_weights_and_scales():
     X, y, s = biased(150)
-    model = ParityClassifier(warm_start=True, **{**QUICK, "epochs": 15}).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(warm_start=True, **{**QUICK, "epochs": 15}).fit(X, y, sensitive_features=s)
     first, encoding, scale = model.loss_curve_, model.feature_encoding_, model.penalty_.scale_s_now.clone()
     model.fit(X, y, sensitive_features=s)
     assert model.loss_curve_[0] < 0.5 * (first[0] + first[-1])
@@ -646,7 +645,7 @@ def test_a_warm_start_goes_on_with_weights_and_scales():
 def test_training_in_parts_learns_with_scales_of_the_first_call():
     X, y, s = biased(480)
     labels = np.array(["no", "yes"])[y]
-    plain, model = (ParityClassifier("hsic", w, **{**QUICK, "batch_size": 16}) for w in (0.0, 10.0))
+    plain, model = (FRHSICClassifier("hsic", w, **{**QUICK, "batch_size": 16}) for w in (0.0, 10.0))
     for _ in range(2):
         for part in np.split(np.arange(480), 3):
             for each in (plain, model):
@@ -660,7 +659,7 @@ def test_training_in_parts_learns_with_scales_of_the_first_call():
 
 def test_an_adversary_goes_on_in_the_next_call():
     X, y, s = biased(64)
-    model = ParityClassifier("adv", 0.1, **{**QUICK, "batch_size": 16})
+    model = FRHSICClassifier("adv", 0.1, **{**QUICK, "batch_size": 16})
     for call in range(1, 4):
         model.partial_fit(X, y, sensitive_features=s)
         assert int(model.penalty_.steps) == 4 * call
@@ -669,7 +668,7 @@ def test_an_adversary_goes_on_in_the_next_call():
 def test_scales_may_be_passed_and_classes_must_be_named_in_the_first_call():
     X, y, s = biased(100)
     whole = TableEncoding.fit(X)
-    model = ParityClassifier(feature_encoding=whole, **QUICK)
+    model = FRHSICClassifier(feature_encoding=whole, **QUICK)
     model.partial_fit(X[:10], y[:10], classes=[0, 1, 2], sensitive_features=s[:10])
     assert model.feature_encoding_ == whole
     assert model.predict_proba(X).shape == (100, 3)
@@ -682,7 +681,7 @@ def test_scales_may_be_passed_and_classes_must_be_named_in_the_first_call():
 
 def test_a_regressor_and_an_encoder_train_in_parts():
     X, y, s = biased(200)
-    regressor = ParityRegressor(penalty_weight=0.1, **{**QUICK, "batch_size": 16})
+    regressor = FRHSICRegressor(penalty_weight=0.1, **{**QUICK, "batch_size": 16})
     encoder = ParityEncoder(penalty_weight=0.1, **{**QUICK, "batch_size": 16})
     for _ in range(6):
         regressor.partial_fit(X, X[:, 1], sensitive_features=s)
@@ -710,7 +709,7 @@ def test_metrics_are_the_parity_of_the_worst_attribute():
 
 def test_a_metric_becomes_a_scorer_of_probabilities():
     X, y, s = biased(80)
-    model = ParityClassifier(**{**QUICK, "epochs": 2}).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(**{**QUICK, "epochs": 2}).fit(X, y, sensitive_features=s)
     scorer = make_scorer(gdp_difference, greater_is_better=False, response_method="predict_proba")
     with config_context(enable_metadata_routing=True):
         score = scorer.set_score_request(sensitive_features=True)(model, X, y, sensitive_features=s)
@@ -719,18 +718,18 @@ def test_a_metric_becomes_a_scorer_of_probabilities():
 
 def test_a_path_that_cannot_be_is_refused():
     X, y, s = biased(40)
-    with pytest.raises(TypeError, match="estimator is Linear; pass a ParityClassifier, Regressor or Encoder"):
+    with pytest.raises(TypeError, match="estimator is Linear; pass an FRHSICClassifier"):
         fit_path(nn.Linear(1, 1), X, y, weights=[1.0], sensitive_features=s)
     with pytest.raises(ValueError, match="weights is empty; pass at least one"):
-        fit_path(ParityClassifier(**QUICK), X, y, weights=[], sensitive_features=s)
+        fit_path(FRHSICClassifier(**QUICK), X, y, weights=[], sensitive_features=s)
     with pytest.raises(ValueError, match="sensitive_features is None: without it every weight gives the same model"):
-        fit_path(ParityClassifier(**QUICK), X, y, weights=[0.0, 1.0], sensitive_features=None)
+        fit_path(FRHSICClassifier(**QUICK), X, y, weights=[0.0, 1.0], sensitive_features=None)
 
 
 def test_epochs_and_targets_of_other_kinds_are_refused():
     X, y, s = biased(40)
     with pytest.raises(ValueError, match="epochs='many'; pass a number or 'auto'"):
-        ParityClassifier(**{**QUICK, "epochs": "many"}).fit(X, y, sensitive_features=s)
+        FRHSICClassifier(**{**QUICK, "epochs": "many"}).fit(X, y, sensitive_features=s)
     several = np.column_stack([y, 1 - y])
     with pytest.raises(ValueError, match="y is multilabel-indicator; pass one column of labels or numbers"):
         ParityEncoder(**QUICK)._supervised(several, None)
@@ -740,7 +739,7 @@ def test_a_model_that_does_not_know_the_names_of_its_attributes_goes_on_training
     """Files of the first version have none."""
     X, y, s = biased(60)
     frame = pd.DataFrame({"age": s})
-    model = ParityClassifier(**{**QUICK, "epochs": 1}).partial_fit(X, y, sensitive_features=frame, classes=[0, 1])
+    model = FRHSICClassifier(**{**QUICK, "epochs": 1}).partial_fit(X, y, sensitive_features=frame, classes=[0, 1])
     with pytest.raises(ValueError, match="age"):
         model.partial_fit(X, y, sensitive_features=frame.rename(columns={"age": "height"}))
     del model.sensitive_names_in_

@@ -20,10 +20,10 @@ from sklearn.preprocessing import StandardScaler
 import frhsic
 from estimator_samples import QUICK, biased
 from frhsic.estimators import (
+    FRHSICClassifier,
+    FRHSICRegressor,
     MissingSensitiveFeaturesWarning,
-    ParityClassifier,
     ParityEncoder,
-    ParityRegressor,
 )
 from frhsic.parity import gdp_difference
 
@@ -45,8 +45,8 @@ def gap_scorer() -> object:
 def test_a_pipeline_routes_the_attribute_to_its_last_step():
     X, y, s = biased(150)
     scaled = StandardScaler().fit_transform(X)
-    alone = ParityClassifier(**SHORT).fit(scaled, y, sensitive_features=s)
-    last = ParityClassifier(**SHORT).set_fit_request(sensitive_features=True)
+    alone = FRHSICClassifier(**SHORT).fit(scaled, y, sensitive_features=s)
+    last = FRHSICClassifier(**SHORT).set_fit_request(sensitive_features=True)
     pipeline = make_pipeline(StandardScaler(), last).fit(X, y, sensitive_features=s)
     np.testing.assert_array_equal(pipeline.predict_proba(X), alone.predict_proba(scaled))
 
@@ -62,9 +62,9 @@ def test_an_encoder_is_a_step_before_any_classifier():
 
 def test_without_routing_a_pipeline_takes_the_attribute_by_the_step_s_name():
     X, y, s = biased(80)
-    pipeline = Pipeline([("model", ParityClassifier(**SHORT))]).fit(X, y, model__sensitive_features=s)
+    pipeline = Pipeline([("model", FRHSICClassifier(**SHORT))]).fit(X, y, model__sensitive_features=s)
     np.testing.assert_array_equal(
-        pipeline.predict_proba(X), ParityClassifier(**SHORT).fit(X, y, sensitive_features=s).predict_proba(X)
+        pipeline.predict_proba(X), FRHSICClassifier(**SHORT).fit(X, y, sensitive_features=s).predict_proba(X)
     )
 
 
@@ -73,21 +73,21 @@ def test_a_grid_search_gives_each_fold_its_rows_of_the_attribute():
     X, y, s = biased(150)
     folds = KFold(2)
     search = GridSearchCV(
-        ParityClassifier(**SHORT).set_fit_request(sensitive_features=True),
+        FRHSICClassifier(**SHORT).set_fit_request(sensitive_features=True),
         {"penalty_weight": [0.0, 100.0]},
         scoring={"accuracy": "accuracy", "gap": gap_scorer()},
         refit="gap",
         cv=folds,
     ).fit(X, y, sensitive_features=s)
     fit_on, check_on = next(iter(folds.split(X)))
-    strong = ParityClassifier(penalty_weight=100.0, **SHORT).fit(X[fit_on], y[fit_on], sensitive_features=s[fit_on])
+    strong = FRHSICClassifier(penalty_weight=100.0, **SHORT).fit(X[fit_on], y[fit_on], sensitive_features=s[fit_on])
     gap = gdp_difference(None, strong.predict_proba(X[check_on])[:, 1], sensitive_features=s[check_on])
     assert search.cv_results_["split0_test_gap"][1] == pytest.approx(-gap)
     assert search.best_params_ == {"penalty_weight": 100.0}
 
 
 @pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("estimator", [ParityClassifier, ParityRegressor])
+@pytest.mark.parametrize("estimator", [FRHSICClassifier, FRHSICRegressor])
 def test_cross_validation_passes_the_attribute_on(estimator: type):
     X, y, s = biased(100)
     model = estimator(**{**SHORT, "epochs": 2}).set_fit_request(sensitive_features=True)
@@ -101,9 +101,9 @@ def test_an_attribute_that_was_not_asked_for_is_not_dropped_in_silence():
 
     X, y, s = biased(60)
     with pytest.raises(UnsetMetadataPassedError, match="sensitive_features"):
-        make_pipeline(StandardScaler(), ParityClassifier(**SHORT)).fit(X, y, sensitive_features=s)
+        make_pipeline(StandardScaler(), FRHSICClassifier(**SHORT)).fit(X, y, sensitive_features=s)
     with pytest.warns(MissingSensitiveFeaturesWarning):
-        make_pipeline(StandardScaler(), ParityClassifier(**{**SHORT, "epochs": 1})).fit(X, y)
+        make_pipeline(StandardScaler(), FRHSICClassifier(**{**SHORT, "epochs": 1})).fit(X, y)
 
 
 # the package

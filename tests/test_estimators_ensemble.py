@@ -13,7 +13,7 @@ from torch import nn
 
 from estimator_samples import QUICK, biased
 from frhsic import load
-from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor, describe, fit_path
+from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder, describe, fit_path
 from frhsic.estimators.ensemble import joined, member_seeds
 
 SHORT: dict[str, Any] = QUICK | {"epochs": 8}
@@ -30,7 +30,7 @@ def joins(monkeypatch: pytest.MonkeyPatch) -> list[Pairs]:
         seen.append([(encoder, head) for encoder, head in pairs])
         return joined(pairs)
 
-    monkeypatch.setattr("frhsic.estimators.base.joined", noting)
+    monkeypatch.setattr("frhsic.estimators.network.joined", noting)
     return seen
 
 
@@ -38,7 +38,7 @@ def joins(monkeypatch: pytest.MonkeyPatch) -> list[Pairs]:
 def test_raw_scores_are_the_mean_of_the_members_to_twelve_digits(options: dict[str, Any], joins: list[Pairs]):
     X, y, s = biased()
     y = y + (X[:, 2] > 1)  # three classes
-    model = ParityClassifier(ensemble=K, **(SHORT | options)).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(ensemble=K, **(SHORT | options)).fit(X, y, sensitive_features=s)
     x = torch.from_numpy(model.feature_encoding_(X))
     ((*pairs,),) = joins
     assert len(pairs) == K
@@ -57,7 +57,7 @@ def test_raw_scores_are_the_mean_of_the_members_to_twelve_digits(options: dict[s
 
 def test_members_are_the_models_that_their_seeds_give_alone():
     X, y, s = biased()
-    model = ParityClassifier(penalty_weight=3.0, ensemble=K, **SHORT).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier("hsic", 3.0, ensemble=K, **SHORT).fit(X, y, sensitive_features=s)
     alone = [
         clone(model).set_params(ensemble=1, random_state=seed).fit(X, y, sensitive_features=s)
         for seed in member_seeds(0, K)
@@ -67,15 +67,15 @@ def test_members_are_the_models_that_their_seeds_give_alone():
     assert np.allclose(model.loss_curve_, np.mean([member.loss_curve_ for member in alone], axis=0), atol=1e-4)
     assert model.representation_rank_ == sum(member.representation_rank_ for member in alone)
     assert model.has_bottleneck_
-    once = ParityClassifier(penalty_weight=3.0, ensemble=1, **SHORT).fit(X, y, sensitive_features=s)
+    once = FRHSICClassifier("hsic", 3.0, ensemble=1, **SHORT).fit(X, y, sensitive_features=s)
     assert np.array_equal(once.decision_function(X), alone[0].decision_function(X))
 
 
 def test_a_path_holds_an_ensemble_for_each_weight():
     X, _, s = biased()
-    path = fit_path(ParityRegressor(ensemble=2, **SHORT), X, X[:, 1], weights=[0.0, 5.0], sensitive_features=s)
+    path = fit_path(FRHSICRegressor("hsic", ensemble=2, **SHORT), X, X[:, 1], weights=[0.0, 5.0], sensitive_features=s)
     for weight, model in zip([0.0, 5.0], path):
-        alone = ParityRegressor(penalty_weight=weight, ensemble=2, **SHORT).fit(X, X[:, 1], sensitive_features=s)
+        alone = FRHSICRegressor("hsic", weight, ensemble=2, **SHORT).fit(X, X[:, 1], sensitive_features=s)
         assert np.allclose(model.predict(X), alone.predict(X), atol=1e-4)
         assert model.has_bottleneck_ == (weight > 0)
     assert path[0].representation_rank_ == 16
@@ -99,7 +99,7 @@ def test_an_encoder_of_one_s_own_is_built_for_every_member(tmp_path: Path):
     def encoder(columns: int) -> nn.Module:
         return nn.Sequential(nn.Linear(columns, 4), nn.Tanh())
 
-    model = ParityClassifier(encoder=encoder, ensemble=2, **SHORT).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(encoder=encoder, ensemble=2, **SHORT).fit(X, y, sensitive_features=s)
     assert model.transform(X).shape == (len(X), 8)
     model.save(tmp_path / "model")
     assert np.array_equal(load(tmp_path / "model", encoder=encoder).transform(X), model.transform(X))
@@ -109,12 +109,12 @@ def test_an_ensemble_cannot_continue_and_says_so():
     X, y, s = biased(60)
     once = SHORT | {"epochs": 1}
     with pytest.raises(ValueError, match="an ensemble of 2 models cannot continue training"):
-        ParityClassifier(ensemble=2, **once).partial_fit(X, y, sensitive_features=s)
+        FRHSICClassifier(ensemble=2, **once).partial_fit(X, y, sensitive_features=s)
     with pytest.raises(ValueError, match="cannot continue training"):
-        ParityRegressor(ensemble=2, **once).partial_fit(X, X[:, 0], sensitive_features=s)
+        FRHSICRegressor(ensemble=2, **once).partial_fit(X, X[:, 0], sensitive_features=s)
     with pytest.raises(ValueError, match="cannot continue training"):
-        ParityClassifier(ensemble=2, warm_start=True, **once).fit(X, y, sensitive_features=s)
-    model = ParityClassifier(ensemble=2, **once).fit(X, y, sensitive_features=s)
+        FRHSICClassifier(ensemble=2, warm_start=True, **once).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(ensemble=2, **once).fit(X, y, sensitive_features=s)
     with pytest.raises(ValueError, match="an ensemble of 2 models"):
         model.set_params(ensemble=1).partial_fit(X, y, sensitive_features=s)
     with pytest.raises(ValueError, match="an ensemble of 2 models"):
@@ -126,4 +126,4 @@ def test_an_ensemble_cannot_continue_and_says_so():
 def test_a_number_of_members_that_cannot_be_is_refused(asked: Any, error: type[Exception]):
     X, y, s = biased(60)
     with pytest.raises(error, match="ensemble is"):
-        ParityClassifier(ensemble=asked, **SHORT).fit(X, y, sensitive_features=s)
+        FRHSICClassifier(ensemble=asked, **SHORT).fit(X, y, sensitive_features=s)

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from frhsic.estimators import MissingSensitiveFeaturesWarning, ParityClassifier, ParityEncoder, ParityRegressor
+from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, MissingSensitiveFeaturesWarning, ParityEncoder
 
 SMALL = {"epochs": 15, "batch_size": 64, "learning_rate": 0.03, "representation_size": 8, "hidden_layer_sizes": (16,)}
 
@@ -22,7 +22,7 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
 
 @pytest.mark.usefixtures("few_trees")
 @parametrize_with_checks(
-    [ParityClassifier(**SMALL), ParityRegressor(**SMALL), ParityEncoder(**SMALL)],
+    [FRHSICClassifier(**SMALL), FRHSICRegressor(**SMALL), ParityEncoder(**SMALL)],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_finds_an_estimator(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:

@@ -14,17 +14,17 @@ from torch import nn
 
 from estimator_samples import QUICK, biased
 from frhsic import load
-from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor, fit_path
+from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder, fit_path
 from frhsic.estimators.length import AUTO_ROWS, number_of_epochs, validation_rows
 from frhsic.estimators.targets import Target
-from frhsic.fleet import Execution, Member, Recipe, TrainingData, affine_head, mlp_encoder, train
 from frhsic.penalties import HSIC
+from frhsic.training import Execution, Member, Recipe, TrainingData, affine_head, mlp_encoder, train
 
 STOPS: dict[str, Any] = QUICK | {"early_stopping": True, "n_iter_no_change": 3, "validation_fraction": 0.2}
 
 
 def rows_held_out(
-    model: ParityClassifier, y: np.ndarray, known: np.ndarray | None = None, **options: Any
+    model: FRHSICClassifier, y: np.ndarray, known: np.ndarray | None = None, **options: Any
 ) -> np.ndarray:
     model.random_seed_ = int(model.random_state)
     task = "binary" if len(np.unique(y)) == 2 else "multiclass"
@@ -36,7 +36,7 @@ def rows_held_out(
 
 def test_a_fit_that_stops_early_is_a_fleet_with_these_rows_held_out():
     X, y, s = biased()
-    model = ParityClassifier(penalty_weight=3.0, variance_floor=0.0, **STOPS).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier("hsic", 3.0, variance_floor=0.0, **STOPS).fit(X, y, sensitive_features=s)
     out = rows_held_out(clone(model), y)
     x = model.feature_encoding_(X)
     scaled = (s - s.min()) / (s.max() - s.min())
@@ -73,7 +73,7 @@ def test_it_stops_before_it_overfits():
     settings = QUICK | {"epochs": 150, "learning_rate": 0.05, "hidden_layer_sizes": (32,), "penalty_weight": 0.3}
     options = {"weight_decay": 0.0, "variance_floor": 0.0, "validation_fraction": 0.25, "n_iter_no_change": 20}
     stopped, late = (
-        ParityClassifier(**(settings | options | {"early_stopping": stops})).fit(X, y, sensitive_features=s)
+        FRHSICClassifier(**(settings | options | {"early_stopping": stops})).fit(X, y, sensitive_features=s)
         for stops in (True, False)
     )
     assert stopped.best_epochs_ == (int(np.argmin(stopped.validation_curve_)),)
@@ -90,7 +90,7 @@ def test_rows_are_held_out_by_class_and_by_what_is_known_of_s_and_rare_classes_s
     y = np.repeat([0, 1, 2], [700, 290, 4])
     rng.shuffle(y)
     known = rng.uniform(size=len(y)) < 0.3
-    model = ParityClassifier(early_stopping=True, validation_fraction=0.1, random_state=3)
+    model = FRHSICClassifier(early_stopping=True, validation_fraction=0.1, random_state=3)
     rows = rows_held_out(model, y, known)
     for label, has in ((0, True), (0, False), (1, True), (1, False)):
         stratum = (y == label) & (known == has)
@@ -103,14 +103,14 @@ def test_rows_are_held_out_by_class_and_by_what_is_known_of_s_and_rare_classes_s
 def test_groups_are_held_out_whole():
     y = np.arange(300) % 2
     groups = np.arange(300) // 10
-    rows = rows_held_out(ParityClassifier(early_stopping=True, random_state=0), y, groups=groups)
+    rows = rows_held_out(FRHSICClassifier(early_stopping=True, random_state=0), y, groups=groups)
     assert set(np.unique(rows.reshape(30, 10).sum(axis=1))) == {0, 10}
     assert rows.sum() == 30
 
 
 @pytest.mark.parametrize("penalty", ["hsic", "adv"])
 def test_auto_stops_early_on_tables_of_middle_size_and_not_for_adversaries(penalty: str):
-    model = ParityClassifier(penalty, random_state=0)
+    model = FRHSICClassifier(penalty, early_stopping="auto", random_state=0)
     model.random_seed_ = 0
     least, most = AUTO_ROWS
     for rows, stops in ((least - 1, False), (least, True), (most - 1, True), (most, False)):
@@ -123,27 +123,27 @@ def test_auto_epochs_make_about_as_many_steps_whatever_the_number_of_rows():
     assert number_of_epochs(7, 10**7, 256) == 7
 
 
-@pytest.mark.parametrize("estimator", [ParityRegressor, ParityEncoder])
+@pytest.mark.parametrize("estimator", [FRHSICRegressor, ParityEncoder])
 def test_other_estimators_stop_early_too(estimator: type):
     X, _, s = biased()
-    y = X[:, 1] if estimator is ParityRegressor else None
+    y = X[:, 1] if estimator is FRHSICRegressor else None
     model = estimator(penalty_weight=0.5, **STOPS).fit(X, y, sensitive_features=s)
     assert model.best_epochs_ == (int(np.argmin(model.validation_curve_)),)
 
 
 def test_a_path_stops_each_weight_where_it_would_stop_alone():
     X, y, s = biased()
-    path = fit_path(ParityClassifier(**STOPS), X, y, weights=[0.0, 30.0], sensitive_features=s)
-    alone = [ParityClassifier(penalty_weight=w, **STOPS).fit(X, y, sensitive_features=s) for w in (0.0, 30.0)]
+    path = fit_path(FRHSICClassifier(**STOPS), X, y, weights=[0.0, 30.0], sensitive_features=s)
+    alone = [FRHSICClassifier(penalty_weight=w, **STOPS).fit(X, y, sensitive_features=s) for w in (0.0, 30.0)]
     assert [model.best_epochs_ for model in path] == [model.best_epochs_ for model in alone]
     assert np.allclose(path[1].decision_function(X), alone[1].decision_function(X), atol=1e-3)
 
 
 def test_one_epoch_and_partial_fit_hold_out_nothing():
     X, y, s = biased()
-    plain = ParityClassifier(**(STOPS | {"early_stopping": False})).partial_fit(X, y, sensitive_features=s)
-    part = ParityClassifier(**STOPS).partial_fit(X, y, sensitive_features=s)
-    once = ParityClassifier(**(STOPS | {"epochs": 1})).fit(X, y, sensitive_features=s)
+    plain = FRHSICClassifier(**(STOPS | {"early_stopping": False})).partial_fit(X, y, sensitive_features=s)
+    part = FRHSICClassifier(**STOPS).partial_fit(X, y, sensitive_features=s)
+    once = FRHSICClassifier(**(STOPS | {"epochs": 1})).fit(X, y, sensitive_features=s)
     for model in (part, once):
         assert model.best_epochs_ is None
         assert np.array_equal(model.decision_function(X), plain.decision_function(X))
@@ -151,11 +151,11 @@ def test_one_epoch_and_partial_fit_hold_out_nothing():
 
 def test_a_warm_start_holds_out_the_same_rows(monkeypatch: pytest.MonkeyPatch):
     X, y, s = biased()
-    model = ParityClassifier(warm_start=True, **STOPS).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(warm_start=True, **STOPS).fit(X, y, sensitive_features=s)
     first = rows_held_out(clone(model), y)
     seen = []
     monkeypatch.setattr(
-        "frhsic.estimators.base.validation_rows",
+        "frhsic.estimators.network.validation_rows",
         lambda *arguments: seen.append(validation_rows(*arguments)) or seen[0],
     )
     model.fit(X, y, sensitive_features=s)
@@ -165,7 +165,7 @@ def test_a_warm_start_holds_out_the_same_rows(monkeypatch: pytest.MonkeyPatch):
 def test_schedule_and_activation_reach_the_model(tmp_path: Path):
     X, y, s = biased()
     models = {
-        options: ParityClassifier(**QUICK | dict([options])).fit(X, y, sensitive_features=s)
+        options: FRHSICClassifier(**QUICK | dict([options])).fit(X, y, sensitive_features=s)
         for options in (("schedule", "constant"), ("schedule", "cosine"), ("activation", "relu"))
     }
     scores = [model.decision_function(X) for model in models.values()]
@@ -178,7 +178,7 @@ def test_schedule_and_activation_reach_the_model(tmp_path: Path):
 
 def test_a_stopped_model_comes_back_from_its_file(tmp_path: Path):
     X, y, s = biased()
-    model = ParityClassifier(**STOPS).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(**STOPS).fit(X, y, sensitive_features=s)
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert again.best_epochs_ == model.best_epochs_
@@ -201,4 +201,4 @@ def test_a_stopped_model_comes_back_from_its_file(tmp_path: Path):
 def test_options_that_cannot_be_are_refused(options: dict[str, Any], error: type[Exception], message: str):
     X, y, s = biased()
     with pytest.raises(error, match=message):
-        ParityClassifier(**(QUICK | options)).fit(X, y, sensitive_features=s)
+        FRHSICClassifier(**(QUICK | options)).fit(X, y, sensitive_features=s)

@@ -37,12 +37,9 @@ def test_no_example_is_left_out():
         "custom_encoder",
         "equal_opportunity",
         "fairlearn_comparison",
-        "lightgbm_objective",
         "own_loop",
         "pipeline_grid_search",
-        "transport_scores",
         "two_attributes",
-        "xgboost_objective",
     }
 
 
@@ -77,20 +74,6 @@ def test_equal_opportunity():
 def test_two_attributes():
     found = main_of("two_attributes")(**SMALL)
     assert (found.iloc[1] < 0.8 * found.iloc[0]).all()
-
-
-@pytest.mark.parametrize("name", ["lightgbm_objective", "xgboost_objective"])
-def test_an_objective_of_boosted_trees(name: str):
-    pytest.importorskip(name.partition("_")[0])
-    results = main_of(name)(n=800, trees=60)
-    assert results["gdp"].is_monotonic_decreasing
-    assert results["gdp"].iloc[-1] < 0.4 * results["gdp"].iloc[0]
-
-
-def test_transport_of_scores():
-    results = main_of("transport_scores")(n=800)
-    assert results["gdp"].iloc[1] < 0.6 * results["gdp"].iloc[0]
-    assert results["gdp"].iloc[2] < 0.25 * results["gdp"].iloc[0]
 
 
 def test_the_credit_story_from_start_to_finish(tmp_path: Path):

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample, trained
-from frhsic.fleet import Member, Recipe, TrainingData, affine_head, grid, mlp_encoder, train
 from frhsic.penalties import HSIC, NoPenalty
+from frhsic.training import Member, Recipe, TrainingData, affine_head, grid, mlp_encoder, train
 
 small = partial(trained, encoder=ENCODER, epochs=3, batch_size=BATCH, device="cpu")
 binary = partial(small, task="binary")
@@ -159,7 +159,7 @@ def test_predictions_in_pieces_are_the_predictions(monkeypatch):
     data, members = sample(), grid([0.0, 3.0], [1, 2], [0, 1])
     fleet = binary(data, members, penalty=HSIC)
     whole = fleet.scores(data.x)
-    monkeypatch.setattr("frhsic.fleet.result.CHUNK_BYTES", 4 * 8 * 4 * 7)  # one model and seven rows at a time
+    monkeypatch.setattr("frhsic.training.result.CHUNK_BYTES", 4 * 8 * 4 * 7)  # one model and seven rows at a time
     assert torch.allclose(fleet.scores(data.x), whole, atol=1e-6)
 
 

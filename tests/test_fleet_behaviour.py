@@ -13,14 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample, trained
-from frhsic.fleet import DivergenceWarning, Execution, Member, Recipe, Tick, TrainingData, grid, mlp_encoder
-from frhsic.fleet.data import Purpose, batch_order, stream_seed
-from frhsic.fleet.plan import Plan
-from frhsic.fleet.randomness import seeded
-from frhsic.fleet.state import Layout
-from frhsic.fleet.training import Trainer
 from frhsic.penalties import HSIC, BinnedMMD, Penalty
 from frhsic.penalties.base import Batch
+from frhsic.training import DivergenceWarning, Execution, Member, Recipe, Tick, TrainingData, grid, mlp_encoder
+from frhsic.training.data import Purpose, batch_order, stream_seed
+from frhsic.training.loop import Trainer
+from frhsic.training.plan import Plan
+from frhsic.training.randomness import seeded
+from frhsic.training.state import Layout
 
 binary = partial(trained, task="binary", encoder=ENCODER, epochs=3, batch_size=BATCH, device="cpu")
 
@@ -148,7 +148,7 @@ def test_fleet_that_runs_out_of_memory_is_halved_until_it_fits(monkeypatch, capl
         epoch_of(self, epoch)
 
     monkeypatch.setattr(Trainer, "epoch", short_of_memory)
-    with caplog.at_level(logging.WARNING, logger="frhsic.fleet"):
+    with caplog.at_level(logging.WARNING, logger="frhsic.training"):
         fleet = binary(data, members, penalty=HSIC)
     assert tried == [5, 2, 2, 2, 3, 1, 1, 1, 2, 2, 2]
     assert "5 models at once do not fit into memory" in caplog.text
@@ -170,7 +170,7 @@ def test_a_trial_that_does_not_fit_into_memory_is_no_error_of_stacking(monkeypat
     def short_of_memory(*_):
         raise torch.OutOfMemoryError("the trial is too large")
 
-    monkeypatch.setattr("frhsic.fleet.training.losses", short_of_memory)
+    monkeypatch.setattr("frhsic.training.loop.losses", short_of_memory)
     with pytest.raises(torch.OutOfMemoryError, match="the trial is too large"):
         binary(sample(), grid([0.0, 1.0], [0]), penalty=HSIC)
 
@@ -466,7 +466,7 @@ def test_update_is_adam_of_torch_bit_for_bit(dtype):
 def test_compiled_steps_give_the_same_models(caplog):
     data, members = sample(), grid([0.0, 2.0], [0, 1], [0, 1])
     plain = binary(data, members, penalty=HSIC)
-    with caplog.at_level(logging.WARNING, logger="frhsic.fleet"), warnings.catch_warnings():
+    with caplog.at_level(logging.WARNING, logger="frhsic.training"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the compiler says about itself
         fused = binary(data, members, penalty=HSIC, compile=True)
     assert not caplog.records

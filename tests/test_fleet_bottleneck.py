@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 import fleet_samples
-from frhsic.fleet import Bottleneck, Member, TrainingData, bottleneck
-from frhsic.fleet.bottleneck import floored
 from frhsic.penalties import HSIC
+from frhsic.training import Bottleneck, Member, TrainingData, bottleneck
+from frhsic.training.bottleneck import floored
 
 FLOOR = 0.05
 

@@ -14,9 +14,9 @@ from torch import nn
 
 from estimator_samples import biased
 from fleet_samples import BATCH, ENCODER, PENALTIES, gap, sample, trained
-from frhsic.estimators import ParityClassifier
-from frhsic.fleet import DivergenceWarning, TrainingData, grid
+from frhsic.estimators import FRHSICClassifier
 from frhsic.penalties import HSIC
+from frhsic.training import DivergenceWarning, TrainingData, grid
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -32,7 +32,7 @@ def of(fleet, index):
 @pytest.mark.parametrize("name", PENALTIES)
 def test_captured_step_is_the_step_and_agrees_with_the_cpu(name, members, caplog):
     data = sample()
-    with caplog.at_level(logging.WARNING, logger="frhsic.fleet"):
+    with caplog.at_level(logging.WARNING, logger="frhsic.training"):
         captured = binary(data, members, penalty=PENALTIES[name], device="cuda")
     assert not caplog.records
     plain = binary(data, members, penalty=PENALTIES[name], device="cuda", capture=False)
@@ -75,16 +75,14 @@ KINDS = [{"penalty": "hsic"}, {"penalty": "adv"}, {"encoder": dropout}]
 def probabilities(number: int) -> np.ndarray:
     """Return what a fit predicts on a GPU; each third one drops out."""
     x, y, s = biased(64)
-    model = ParityClassifier(
-        base=None, epochs=2, batch_size=32, random_state=number, device="cuda", **KINDS[number % 3]
-    )
+    model = FRHSICClassifier(epochs=2, batch_size=32, random_state=number, device="cuda", **KINDS[number % 3])
     return model.fit(x, y, sensitive_features=s).predict_proba(x)
 
 
 @pytest.mark.parametrize("threads", [2, 4, 8])
 def test_fits_in_threads_are_those_of_one_thread(threads, caplog):
     serial = [probabilities(number) for number in range(24)]
-    with caplog.at_level(logging.WARNING, logger="frhsic.fleet"), ThreadPoolExecutor(threads) as pool:
+    with caplog.at_level(logging.WARNING, logger="frhsic.training"), ThreadPoolExecutor(threads) as pool:
         parallel = list(pool.map(probabilities.__wrapped__, range(24)))
     assert not caplog.records
     assert [number for number, pair in enumerate(zip(serial, parallel)) if not np.array_equal(*pair)] == []
@@ -95,7 +93,7 @@ def test_fits_in_threads_are_those_of_one_thread(threads, caplog):
 def test_compiled_step_agrees_on_a_gpu(caplog):
     data = sample()
     plain = binary(data, MEMBERS, penalty=HSIC, device="cuda")
-    with caplog.at_level(logging.WARNING, logger="frhsic.fleet"):
+    with caplog.at_level(logging.WARNING, logger="frhsic.training"):
         fused = binary(data, MEMBERS, penalty=HSIC, device="cuda", compile=True)
     assert not caplog.records
     for index in range(len(MEMBERS)):
@@ -109,7 +107,7 @@ def test_early_stopping_and_schedule_are_those_of_the_cpu(name, schedule, caplog
     parts = [TrainingData(data.x[:, at], data.y[:, at], data.s[:, at]) for at in (slice(150), slice(150, None))]
     data = replace(parts[0], held_out=parts[1])
     options = {"penalty": PENALTIES[name], "epochs": 12, "patience": 3, "schedule": schedule}
-    with caplog.at_level(logging.WARNING, logger="frhsic.fleet"):
+    with caplog.at_level(logging.WARNING, logger="frhsic.training"):
         captured = binary(data, MEMBERS, device="cuda", **options)
     assert not caplog.records
     plain = binary(data, MEMBERS, device="cuda", capture=False, **options)
@@ -125,7 +123,7 @@ def test_early_stopping_and_schedule_are_those_of_the_cpu(name, schedule, caplog
 @pytest.mark.parametrize("name", ["frhsic", "head and gaussian", "adv"])
 def test_rows_without_s_are_trained_on_as_on_the_cpu(name, caplog):
     data = replace(sample(), labelled=61)
-    with caplog.at_level(logging.WARNING, logger="frhsic.fleet"):
+    with caplog.at_level(logging.WARNING, logger="frhsic.training"):
         captured = binary(data, MEMBERS, penalty=PENALTIES[name], device="cuda")
     assert not caplog.records
     on_cpu = binary(data, MEMBERS, penalty=PENALTIES[name], device="cpu")

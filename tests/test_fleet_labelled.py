@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from fleet_samples import BATCH, ENCODER, HEAD, LOSSES, PENALTIES, ROWS, by_hand, gap, sample, trained
-from frhsic.fleet import Member, TrainingData, grid
-from frhsic.fleet.batches import Batches, batch_shapes
-from frhsic.fleet.data import Purpose, batch_order, stream, stream_seed
-from frhsic.fleet.state import Layout
 from frhsic.penalties import HSIC
+from frhsic.training import Member, TrainingData, grid
+from frhsic.training.batches import Batches, batch_shapes
+from frhsic.training.data import Purpose, batch_order, stream, stream_seed
+from frhsic.training.state import Layout
 
 MEMBERS = grid([0.0, 3.0], [1, 2], [0, 1])
 binary = partial(trained, task="binary", encoder=ENCODER, head=HEAD, epochs=3, batch_size=BATCH, device="cpu")

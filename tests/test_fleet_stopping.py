@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from fleet_samples import BATCH, COLUMNS, ENCODER, HEAD, LOSSES, PENALTIES, WIDTH, by_hand, gap, sample, trained
-from frhsic.fleet import DivergenceWarning, Member, Recipe, TrainingData, grid, mlp_encoder
-from frhsic.fleet.data import Purpose, batch_order
 from frhsic.penalties import HSIC, Penalty
+from frhsic.training import DivergenceWarning, Member, Recipe, TrainingData, grid, mlp_encoder
+from frhsic.training.data import Purpose, batch_order
 
 MEMBERS = grid([0.0, 1.0, 20.0], [1, 2], [0, 1])
 ROWS = 70

@@ -16,7 +16,7 @@ import pytest
 
 from estimator_samples import QUICK, biased
 from frhsic.datasets import from_file, from_frame
-from frhsic.estimators import ParityClassifier, fit_path
+from frhsic.estimators import FRHSICClassifier, fit_path
 from frhsic.tables import (
     BandedAttributeWarning,
     ColumnRoles,
@@ -253,7 +253,7 @@ def test_numbers_come_out_as_they_went_in_whatever_holds_them():
 def test_an_estimator_and_a_dataset_take_bands_and_say_so():
     X, y, s = biased(200)
     bands = pd.Series([f"{int(v) // 10 * 10}-{int(v) // 10 * 10 + 9}" for v in s], name="age")
-    model = ParityClassifier(**{**QUICK, "epochs": 2})
+    model = FRHSICClassifier(**{**QUICK, "epochs": 2})
     with pytest.warns(BandedAttributeWarning, match="'age' holds bands, which are taken at their mid-points"):
         banded = model.fit(X, y, sensitive_features=bands).predict_proba(X)
     points = pd.Series(s // 10 * 10 + 4.5, name="age")
@@ -341,7 +341,7 @@ def test_datasets_and_training_tables_name_suspicious_columns(tmp_path):
 def test_a_sensitive_column_that_is_still_in_X_is_named():
     X, y, s = biased(100)
     frame = pd.DataFrame(X, columns=["age", "b", "c"])
-    model = ParityClassifier(**{**QUICK, "epochs": 1})
+    model = FRHSICClassifier(**{**QUICK, "epochs": 1})
     with pytest.warns(SuspiciousColumnWarning, match="'age' is among the sensitive_features and still a column of X"):
         model.fit(frame, y, sensitive_features=pd.Series(s, name="age"))
 
@@ -351,7 +351,7 @@ def test_what_is_imputed_can_be_fitted(tmp_path):
     X.loc[::9, "x"], X.loc[::7, "job"] = np.nan, None
     X.assign(y=y, age=s["age"]).to_csv(tmp_path / "t.csv", index=False)
     data = from_file(tmp_path / "t.csv", "y", "age", missing="impute")
-    model = ParityClassifier(**{**QUICK, "epochs": 2}).fit(data.X, data.y, sensitive_features=data.s)
+    model = FRHSICClassifier(**{**QUICK, "epochs": 2}).fit(data.X, data.y, sensitive_features=data.s)
     assert np.isfinite(model.predict_proba(data.X)).all()
     assert "x=missing" in model.feature_encoding_.names
 
@@ -404,7 +404,7 @@ def test_the_favourable_outcome_is_a_label_of_the_target(tmp_path):
 
 def test_odd_arguments_are_named():
     X, y, s = biased(60)
-    model = ParityClassifier(**{**QUICK, "epochs": 1})
+    model = FRHSICClassifier(**{**QUICK, "epochs": 1})
     frame = pd.DataFrame(X, columns=["a", "a", "b"])
     with pytest.raises(ValueError, match="X has more than one column named a; rename them"):
         model.fit(frame, y, sensitive_features=s)

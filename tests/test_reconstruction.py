@@ -14,12 +14,12 @@ from sklearn.base import clone
 
 from estimator_samples import QUICK, people
 from fleet_samples import COLUMNS, by_hand, gap, sample, trained
-from frhsic.estimators import ParityEncoder, fit_path, load
-from frhsic.estimators.base import ParityBase
-from frhsic.fleet import Member, Recipe, TrainingData, affine_head, mlp_encoder, train
-from frhsic.fleet.residuals import KNOTS, RankSpline, residuals
+from frhsic.estimators import ParityEncoder, fit_path
+from frhsic.estimators.network import NetworkEstimator
 from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import HSIC
+from frhsic.training import Member, Recipe, TrainingData, affine_head, mlp_encoder, train
+from frhsic.training.residuals import KNOTS, RankSpline, residuals
 
 
 def r2(z: np.ndarray, t: np.ndarray) -> float:
@@ -202,26 +202,6 @@ def test_at_equal_weight_residuals_keep_what_is_not_s_and_leave_out_s():
     assert read["columns"][0] > 0.3
 
 
-def test_columns_are_reconstructed_as_by_the_trainer_itself():
-    x, _, s = parts(300)
-    model = ParityEncoder(penalty="frhsic", penalty_weight=1.0, reconstruct="columns", **QUICK)
-    model.fit(x, sensitive_features=s)
-    scaled = model.feature_encoding_(x)
-    recipe = Recipe(
-        "reconstruction",
-        HSIC.published,
-        partial(mlp_encoder, 3, [16], 8),
-        partial(affine_head, 8, 3),
-        epochs=QUICK["epochs"],
-        batch_size=QUICK["batch_size"],
-        learning_rate=QUICK["learning_rate"],
-    )
-    data = TrainingData.of(scaled, None, model.sensitive_encoding_(s[:, None]))
-    fleet = train(data, [Member(1.0, 0)], recipe, device="cpu")
-    for name, values in model.encoder_.state_dict().items():
-        assert torch.equal(values, fleet.parameters[f"encoder.{name}"][0])
-
-
 def test_a_path_trains_the_unpenalized_model_as_it_is_trained_alone():
     x, _, s = parts(200)
     model = ParityEncoder(**{**QUICK, "epochs": 3})
@@ -256,29 +236,6 @@ def test_a_table_with_text_and_weights_of_rows():
     assert 0 < model.loss_curve_[-1] < 3
 
 
-def test_what_to_reconstruct_is_saved_and_older_files_reconstruct_columns(tmp_path, monkeypatch):
-    x, _, s = parts(60)
-    short = {**QUICK, "epochs": 1}
-    model = ParityEncoder(**short).fit(x, sensitive_features=s)
-    model.save(tmp_path / "new")
-    assert load(tmp_path / "new").reconstruct == "residuals"
-    get_params = ParityEncoder.get_params
-
-    def older(self: ParityEncoder, deep: bool = True) -> dict[str, Any]:
-        return {name: value for name, value in get_params(self, deep).items() if name != "reconstruct"}
-
-    with monkeypatch.context() as before:
-        before.setattr(ParityEncoder, "get_params", older)
-        model.save(tmp_path / "old")
-    assert load(tmp_path / "old").reconstruct == "columns"
-
-
-def test_another_word_is_refused():
-    with pytest.raises(ValueError, match="reconstruct='x'; pass 'residuals' or 'columns'"):
-        ParityEncoder(reconstruct="x").fit(np.eye(3), sensitive_features=np.arange(3.0))
-
-
-def test_the_encoder_has_every_parameter_of_the_others_with_the_same_default():
-    own = inspect.signature(ParityEncoder).parameters
-    for name, parameter in inspect.signature(ParityBase).parameters.items():
-        assert own[name].default == parameter.default, name
+def test_the_encoder_has_every_parameter_of_the_others():
+    own, others = (inspect.signature(cls).parameters for cls in (ParityEncoder, NetworkEstimator))
+    assert list(own) == list(others)

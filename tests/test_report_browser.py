@@ -490,16 +490,17 @@ def test_without_scripts_the_tables_are_still_there(browser, tmp_path):
 
 @pytest.fixture(scope="module")
 def swept():
-    """A sweep as the command line makes it, on the synthetic task."""
+    """Several weights as the demo trains them, on the synthetic task."""
     from frhsic.cli import _training, demo
+    from frhsic.estimators import FRHSICClassifier
     from frhsic.selection import PerformanceRule
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("frhsic.datasets.load_dataset", unavailable)
         data = demo._data(1500, 20, 0)
-    recipe = _training.Recipe(epochs=20, learning_rate=0.01, device="cpu")
-    return _training.sweep(
-        data, recipe, (0.1, 1.0, 10.0), PerformanceRule(0.9), validation=0.2, held_out=0.2, settings=QUICK
+    model = FRHSICClassifier("hsic", epochs=20, learning_rate=0.01, device="cpu", random_state=0)
+    return _training.select(
+        data, model, (0.1, 1.0, 10.0), PerformanceRule(0.9), validation=0.2, held_out=0.2, settings=QUICK
     ).report
 
 

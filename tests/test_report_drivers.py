@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import report_samples as samples
 from frhsic.auditing import Settings
 from frhsic.cli import app
-from frhsic.estimators import ParityClassifier, fit_path
+from frhsic.estimators import FRHSICClassifier, fit_path
 from frhsic.formatting import plain
 from frhsic.parity import gdp
 from frhsic.report import Driver, Drivers, Report, Shift, drivers, render, shifts, trained_report
@@ -101,7 +101,7 @@ def test_the_page_shows_columns_and_shifts_with_all_digits():
 def models():
     frame, age = loans(300)
     y = (score(frame) + 0.3 * np.random.default_rng(2).standard_normal(300) > 0.4).astype(int)
-    start = ParityClassifier(epochs=3, base=None, random_state=0)
+    start = FRHSICClassifier(epochs=3, random_state=0)
     return fit_path(start, frame, y, weights=[0, 10], sensitive_features=age), frame, y, age
 
 

@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 
 from estimator_samples import QUICK, biased
 from frhsic import select_weight
-from frhsic.estimators import ParityClassifier, ParityEncoder, ParityRegressor
+from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder
 from frhsic.independence import gamma_test
 from frhsic.parity import gdp
 from frhsic.selection import (
@@ -97,7 +97,7 @@ def test_of_equal_performances_the_least_gap_is_taken():
 @pytest.fixture(scope="module")
 def chosen() -> Selection:
     X, y, s = biased(600)
-    model = ParityClassifier(**QUICK)
+    model = FRHSICClassifier("hsic", **QUICK)
     return select_weight(
         model, X, y, sensitive_features=s, rule=TargetRule(0.1), weights=[1.0, 10.0, 100.0], random_state=3
     )
@@ -150,7 +150,7 @@ def test_the_frontier_has_the_candidates_and_the_unpenalised_model_as_its_baseli
 
 def test_a_target_that_no_weight_meets_is_said_to_be_unmet():
     X, y, s = biased(150)
-    model = ParityClassifier(**{**QUICK, "epochs": 2})
+    model = FRHSICClassifier(**{**QUICK, "epochs": 2})
     with pytest.warns(UnmetTargetWarning, match="no weight keeps GDP at 1 × 10⁻⁶"):
         found = select_weight(model, X, y, sensitive_features=s, rule=TargetRule(1e-6), weights=[1.0])
     assert not found.satisfied
@@ -161,7 +161,7 @@ def test_a_limit_on_hsic_is_one_on_what_the_rule_looks_at(of: str):
     X, y, s = biased(200)
     rule = TargetRule(1.0, measure="hsic", of=of)
     found = select_weight(
-        ParityClassifier(**{**QUICK, "epochs": 2}),
+        FRHSICClassifier(**{**QUICK, "epochs": 2}),
         X[:100],
         y[:100],
         sensitive_features=s[:100],
@@ -182,7 +182,7 @@ def test_a_regressor_is_chosen_by_its_error_on_rows_that_were_given_with_two_att
     X, _, s = biased(300)
     y, both = X[:, 1] + 0.05 * X[:, 0], np.column_stack([s, X[:, 2]])
     found = select_weight(
-        ParityRegressor(**{**QUICK, "epochs": 15}),
+        FRHSICRegressor(**{**QUICK, "epochs": 15}),
         X[:200],
         y[:200],
         sensitive_features=both[:200],
@@ -199,7 +199,7 @@ def test_a_regressor_is_chosen_by_its_error_on_rows_that_were_given_with_two_att
 
 
 def test_a_collapsed_representation_counts_as_independent():
-    class Constant(ParityClassifier):
+    class Constant(FRHSICClassifier):
         def transform(self, X: Any) -> np.ndarray:
             return np.zeros((len(X), 2))
 
@@ -212,24 +212,24 @@ def test_a_collapsed_representation_counts_as_independent():
 
 def test_bad_input_is_refused():
     X, y, s = biased(40)
-    with pytest.raises(TypeError, match=r"lacks a method predict.*pass a ParityClassifier or ParityRegressor"):
+    with pytest.raises(TypeError, match=r"lacks a method predict.*pass an FRHSICClassifier or FRHSICRegressor"):
         select_weight(ParityEncoder(), X, y, sensitive_features=s)
     with pytest.raises(TypeError, match="a parameter penalty_weight and a fit that takes sensitive_features"):
         select_weight(LogisticRegression(), X, y, sensitive_features=s)
     with pytest.raises(TypeError, match="pass an unfitted scikit-learn estimator"):
-        select_weight(ParityClassifier, X, y, sensitive_features=s)
+        select_weight(FRHSICClassifier, X, y, sensitive_features=s)
     for wrong in ([], [0], [-1.0], ["many"], 3):
         with pytest.raises(ValueError, match="weights="):
-            select_weight(ParityClassifier(), X, y, sensitive_features=s, weights=wrong)
+            select_weight(FRHSICClassifier(), X, y, sensitive_features=s, weights=wrong)
     with pytest.raises(ValueError, match="refine=-1"):
-        select_weight(ParityClassifier(), X, y, sensitive_features=s, refine=-1)
+        select_weight(FRHSICClassifier(), X, y, sensitive_features=s, refine=-1)
     for wrong in ("first", (X, y)):
         with pytest.raises(ValueError, match=r'pass a share of the rows such as 0\.2, "last"'):
-            select_weight(ParityClassifier(), X, y, sensitive_features=s, validation=wrong)
+            select_weight(FRHSICClassifier(), X, y, sensitive_features=s, validation=wrong)
     with pytest.raises(ValueError, match="no dependence to choose by"):
-        select_weight(ParityClassifier(), X, y, sensitive_features=None)
+        select_weight(FRHSICClassifier(), X, y, sensitive_features=None)
     with pytest.raises(ValueError, match=r"validation=1\.5"):
-        select_weight(ParityClassifier(), X, y, sensitive_features=s, validation=1.5)
+        select_weight(FRHSICClassifier(), X, y, sensitive_features=s, validation=1.5)
     for wrong in (lambda: TargetRule(-1.0), lambda: TargetRule(0.1, measure="mi"), lambda: PerformanceRule(2.0)):
         with pytest.raises(ValueError, match="pass"):
             wrong()

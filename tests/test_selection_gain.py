@@ -16,7 +16,7 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, make_sco
 from estimator_samples import QUICK, biased
 from frhsic import select_weight
 from frhsic.auditing import Settings
-from frhsic.estimators import ParityClassifier
+from frhsic.estimators import FRHSICClassifier
 from frhsic.frontier import Frontier, Run
 from frhsic.independence import gamma_test
 from frhsic.parity import gdp
@@ -82,7 +82,7 @@ def test_the_table_of_the_rare_outcome_trips_up_a_rule_by_accuracy_and_not_the_d
 
 def test_a_penalised_network_on_a_rare_outcome_is_not_chosen_for_being_constant():
     X, y, age = credit(800)
-    model = ParityClassifier(**{**QUICK, "epochs": 10})
+    model = FRHSICClassifier(**{**QUICK, "epochs": 10})
     chosen = select_weight(model, X, y, sensitive_features=age, weights=[1, 1000])
     assert chosen.weight < 1000
     with pytest.warns(LowGainWarning, match="of the unpenalised model's gain over a constant, less than 25 %"):
@@ -414,17 +414,6 @@ def test_a_fit_that_takes_groups_is_given_those_of_its_rows():
     assert np.array_equal(given.estimator.groups_, persons)
 
 
-def test_rows_of_a_person_are_in_one_fold_of_the_base_model():
-    random = np.random.default_rng(0)
-    persons = np.repeat(np.arange(60), 5)
-    X, y, age = random.standard_normal((60, 4)), random.integers(0, 2, 60), random.uniform(20, 60, 60)
-    model = ParityClassifier(**{**QUICK, "base": "boosted"})
-    options = {"sensitive_features": age[persons], "groups": persons, "weights": [1]}
-    with warnings.catch_warnings(action="ignore"):  # nothing can be learned from these columns
-        chosen = select_weight(model, X[persons], y[persons], **options)
-    assert chosen.estimator.base_performance_.score < 0.75  # with its persons in all folds, close to 1
-
-
 def test_with_an_order_the_latest_rows_choose():
     X, y, age = credit(400, rate=0.3)
     when = np.random.default_rng(0).permutation(400)
@@ -538,6 +527,6 @@ def test_three_classes_are_measured_one_against_the_rest():
 def test_of_many_rows_a_sample_is_tested(monkeypatch: pytest.MonkeyPatch):
     X, y, s = biased(200)
     monkeypatch.setattr("frhsic.selection.measuring.TEST_ROWS", 60)
-    model = ParityClassifier(**{**QUICK, "epochs": 1}).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(**{**QUICK, "epochs": 1}).fit(X, y, sensitive_features=s)
     rows = Rows.of(X, y, s, None, 0)
     assert rows.tested(model, "scores").n == 60

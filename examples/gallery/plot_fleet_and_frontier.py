@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 from frhsic import Frontier
-from frhsic.fleet import Recipe, TrainingData, grid, mlp_encoder, train
 from frhsic.parity import gdp
 from frhsic.penalties import GDP, HSIC
+from frhsic.training import Recipe, TrainingData, grid, mlp_encoder, train
 
 
 def table(n, seed):

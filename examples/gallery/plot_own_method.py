@@ -16,9 +16,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from frhsic.fleet import Recipe, TrainingData, grid, mlp_encoder, train
 from frhsic.parity import gdp
 from frhsic.penalties import HSIC, Penalty
+from frhsic.training import Recipe, TrainingData, grid, mlp_encoder, train
 
 
 class Waves(Penalty):

@@ -16,11 +16,11 @@ from sklearn.preprocessing import StandardScaler
 from frhsic.datasets.synthetic import gaussian_pair
 from frhsic.dependence import eipm, hsic, hsic_unbiased, mutual_information
 from frhsic.dependence.grams import centered
-from frhsic.fleet import affine_head, mlp_encoder
 from frhsic.independence import gamma_test, permutation_test
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.parity import smoothed_gdp
 from frhsic.penalties import EIPM, NoPenalty
+from frhsic.training import affine_head, mlp_encoder
 from frhsic_paper import measures, records
 from frhsic_paper.grid import Grid, Splits, by_name, run
 from frhsic_paper.models import Model

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from frhsic_paper import records
-from frhsic_paper.joined import join
 from frhsic_paper.records import Wanted
 from frhsic_paper.results import Results
 
@@ -145,17 +144,6 @@ def test_a_running_time_on_each_device_is_a_record_of_its_own(tmp_path):
     records.write(path, [one | {"device": "cpu", "seconds": seconds} for seconds in (0.1, 0.2)])
     with pytest.raises(ValueError, match="twice"):
         records.read(path)
-
-
-def test_files_of_several_processes_are_joined_and_nothing_comes_twice(tmp_path):
-    for name in ("a", "b"):
-        records.write(tmp_path / f"{name}.parquet", [{"part": "trials", "dataset": name, "gdp": 0.5}])
-    files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
-    assert join(tmp_path / "all.parquet", files) == 2
-    with pytest.raises(ValueError, match="twice"):
-        join(tmp_path / "all.parquet", [*files, files[0]])
-    with pytest.raises(ValueError, match="there is no file"):
-        join(tmp_path / "all.parquet", [tmp_path / "c.parquet"])
 
 
 def test_shipped_records_are_as_many_as_the_commands_make(shipped):

@@ -13,12 +13,25 @@ from frhsic._version import __version__
 if TYPE_CHECKING:
     from frhsic.auditing import audit
     from frhsic.datasets import load_dataset
-    from frhsic.estimators import ParityClassifier, ParityCoupling, ParityEncoder, ParityRegressor, load, save
+    from frhsic.dependence import hsic
+    from frhsic.estimators import (
+        FRHSICClassifier,
+        FRHSICRegressor,
+        ParityClassifier,
+        ParityCoupling,
+        ParityEncoder,
+        ParityRegressor,
+        load,
+        save,
+    )
     from frhsic.frontier import Frontier
+    from frhsic.parity import gdp
     from frhsic.selection import select_weight
     from frhsic.transferring import transfer
 
 __all__ = [
+    "FRHSICClassifier",
+    "FRHSICRegressor",
     "Frontier",
     "ParityClassifier",
     "ParityCoupling",
@@ -26,6 +39,8 @@ __all__ = [
     "ParityRegressor",
     "__version__",
     "audit",
+    "gdp",
+    "hsic",
     "load",
     "load_dataset",
     "save",
@@ -34,12 +49,16 @@ __all__ = [
 ]
 
 _HOMES = {
+    "FRHSICClassifier": "estimators",
+    "FRHSICRegressor": "estimators",
     "Frontier": "frontier",
     "ParityClassifier": "estimators",
     "ParityCoupling": "estimators",
     "ParityEncoder": "estimators",
     "ParityRegressor": "estimators",
     "audit": "auditing",
+    "gdp": "parity",
+    "hsic": "dependence",
     "load": "estimators",
     "load_dataset": "datasets",
     "save": "estimators",
@@ -49,13 +68,11 @@ _HOMES = {
 
 _MODULES = (
     "auditing",
-    "boosting",
     "certificates",
     "datasets",
     "dependence",
     "distributed",
     "estimators",
-    "fleet",
     "frontier",
     "independence",
     "intervals",
@@ -67,8 +84,8 @@ _MODULES = (
     "selection",
     "sentences",
     "tables",
+    "training",
     "transferring",
-    "transport",
 )
 
 

@@ -115,22 +115,6 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
 
 
 @contextlib.contextmanager
-def new_folder(path: Path) -> Iterator[None]:
-    """Make a folder and those above it. If the work in it fails, remove those of them that are still empty."""
-    if file := next((part for part in (path, *path.parents) if part.exists() and not part.is_dir()), None):
-        raise ValueError(f"the folder {str(path)!r} cannot be made: {str(file)!r} is a file; choose another path.")
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-    path.mkdir(parents=True, exist_ok=True)
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(OSError):  # not empty
-            for folder in missing:
-                folder.rmdir()
-        raise
-
-
-@contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Let no second process that asks for the same lock work in a folder; raise if one does already.
 

@@ -107,7 +107,7 @@ def reached(entries: Entries) -> str:
     return (
         f"**Code that the tests reach**: {', '.join(shares)}. Counted on a machine without a GPU, where Triton's "
         "interpreter runs the kernels. What needs a GPU is not reached there, above all CUDA graphs "
-        f"(`fleet/execution.py`). Rooms below {ENOUGH:.0%}, {'; '.join(below)}.\n"
+        f"(`training/execution.py`). Rooms below {ENOUGH:.0%}, {'; '.join(below)}.\n"
     )
 
 

@@ -12,13 +12,11 @@ import torch
 from hypothesis import strategies as st
 
 from estimator_samples import QUICK
-from frhsic import _arrays, boosting, certificates, dependence, independence, kernels, parity
+from frhsic import certificates, dependence, independence, kernels, parity
 from frhsic.estimators import (
-    BoostedTreesClassifier,
-    BoostedTreesRegressor,
-    ParityClassifier,
+    FRHSICClassifier,
+    FRHSICRegressor,
     ParityEncoder,
-    ParityRegressor,
 )
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear
 
@@ -75,16 +73,7 @@ OTHERS: dict[str, Statistic] = {  # not penalties, objectives and probes: they t
     "khgr_bound": lambda z, s: certificates.khgr_bound(z, s).value,
     "localized_contrast": lambda z, s: certificates.localized_contrast(z, s, 0.0).value,
     "held_out_bound": lambda z, s: certificates.held_out_bound(z, s, Gaussian(1.0), Gaussian(1.0)).value,
-    "midranks": lambda z, s: ranks_of_known(s),
 }
-
-
-def ranks_of_known(s: Any) -> np.ndarray:
-    """Return the ranks of the rows that have the attribute; the others, and only these, have none."""
-    ranks = boosting.midranks(s)
-    missing = np.isnan(_arrays.to_numpy(_arrays.matrix(s, "s", allow_missing=True))).any(axis=1)
-    assert (np.isnan(ranks) == missing[:, None]).all()
-    return ranks[~missing]
 
 
 TINY = {**QUICK, "epochs": 1, "hidden_layer_sizes": (3,), "representation_size": 2}
@@ -95,12 +84,10 @@ def binary(values: Any) -> np.ndarray:
 
 
 HEAVY: dict[str, Statistic] = {
-    "ParityClassifier": lambda x, s: ParityClassifier(**TINY).fit(x, binary(x), sensitive_features=s).predict_proba(x),
-    "ParityRegressor": lambda x, s: ParityRegressor(**TINY).fit(x, binary(x), sensitive_features=s).predict(x),
+    "FRHSICClassifier": lambda x, s: FRHSICClassifier(**TINY).fit(x, binary(x), sensitive_features=s).predict_proba(x),
+    "FRHSICRegressor": lambda x, s: FRHSICRegressor(**TINY).fit(x, binary(x), sensitive_features=s).predict(x),
     "ParityEncoder": lambda x, s: ParityEncoder(**TINY).fit(x, sensitive_features=s).transform(x),
-    "ParityRegressor on y": lambda y, s: ParityRegressor(**TINY).fit(s, y, sensitive_features=s).predict(s),
-    "BoostedTreesClassifier": lambda x, s: BoostedTreesClassifier(n_iter=2).fit(x, binary(x)).predict_proba(x),
-    "BoostedTreesRegressor": lambda x, y: BoostedTreesRegressor(n_iter=2).fit(x, y).predict(x),
+    "FRHSICRegressor on y": lambda y, s: FRHSICRegressor(**TINY).fit(s, y, sensitive_features=s).predict(s),
 }
 
 FUNCTIONS = {**DEPENDENCE, **PARITY, **INDEPENDENCE, **OTHERS, **HEAVY}

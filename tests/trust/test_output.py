@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from frhsic import _files
-from frhsic._files import locked, new_folder, remove_unfinished, require_writable, write_together, write_whole
+from frhsic._files import locked, remove_unfinished, require_writable, write_together, write_whole
 from frhsic.cli import app
 from trust_samples import ASKED, one_line_and_2, table
 
-pytestmark = pytest.mark.usefixtures("few_trees")
+pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
 
 
 @pytest.fixture
@@ -67,16 +67,14 @@ def test_devices_pipes_and_folders_are_refused_and_stay(csv: Path, kind: str):
 
 
 def test_all_is_refused_before_anything_is_trained(csv: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("frhsic.fleet.training.Plan.of", lambda *a, **k: pytest.fail("training began"))
+    monkeypatch.setattr("frhsic.training.loop.Plan.of", lambda *a, **k: pytest.fail("training began"))
 
     def full(self: Path, *arguments: Any, **named: Any) -> Any:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "open", full)
     asked = [str(csv), "-t", "y", "-s", "age", "--features", "score"]
-    outputs = {"train": csv.parent / "model", "sweep": csv.parent / "new" / "folder"}
-    for command, out in outputs.items():
-        assert "No space left" in one_line_and_2([command, *asked, "-o", str(out)])
+    assert "No space left" in one_line_and_2(["train", *asked, "-o", str(csv.parent / "model")])
     assert names(csv.parent) == {"people.csv"}
 
 
@@ -152,28 +150,10 @@ def test_a_report_that_cannot_be_written_leaves_no_model(csv: Path, monkeypatch:
         original(*arguments)
 
     monkeypatch.setattr(_files.os, "replace", failing)
-    asked = ["train", str(csv), "-t", "y", "-s", "age", "--features", "score", "--epochs", "1", "--max-rows", "100"]
+    asked = ["train", str(csv), "-t", "y", "-s", "age", "--features", "score", "--max-rows", "100"]
     result = CliRunner().invoke(app, [*asked, "-o", str(csv.parent / "model"), "-r", str(csv.parent / "report.html")])
     assert result.exit_code == 2, result.output
     assert names(csv.parent) == {"people.csv"}
-
-
-def test_a_folder_in_the_place_of_a_file_is_refused_by_name(tmp_path):
-    (tmp_path / "table.csv").write_text("a\n1\n")
-    for folder in (tmp_path / "table.csv", tmp_path / "table.csv" / "sweep"):
-        with pytest.raises(ValueError, match=r"'.*table.csv' is a file; choose another path"), new_folder(folder):
-            pass
-
-
-def test_folders_that_were_made_for_nothing_are_removed(tmp_path: Path):
-    with pytest.raises(RuntimeError), new_folder(tmp_path / "a" / "b"):
-        raise RuntimeError
-    assert names(tmp_path) == set()
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "mine").touch()
-    with pytest.raises(RuntimeError), new_folder(tmp_path / "a" / "b"):
-        raise RuntimeError
-    assert names(tmp_path / "a") == {"mine"}
 
 
 def test_one_lock_at_a_time_and_what_a_kill_left_is_removed(tmp_path: Path):

@@ -120,8 +120,8 @@ def test_a_signal_ends_a_run_with_its_workers_and_leaves_no_half_trained_record(
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_leaves_a_training_without_files_or_with_all(tmp_path: Path, number: int):
-    table(400).to_csv(tmp_path / "people.csv", index=False)
-    asked = ["train", str(tmp_path / "people.csv"), "-t", "y", "-s", "age", "--features", "score", "--epochs", "3000"]
+    table(40_000).to_csv(tmp_path / "people.csv", index=False)
+    asked = ["train", str(tmp_path / "people.csv"), "-t", "y", "-s", "age", "--features", "score"]
     process = started(*asked, "-o", str(tmp_path / "model"), "-r", str(tmp_path / "report.html"), "--device", "cpu")
     returned, _ = stopped(process, number, all_of_them=False, after=25)
     assert returned in ({signal.SIGINT: 130, signal.SIGTERM: 143}.get(signal.Signals(number), -number), 0)

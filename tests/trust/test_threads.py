@@ -18,7 +18,7 @@ from torch import nn
 
 from estimator_samples import biased
 from frhsic import load, save, transfer
-from frhsic.estimators import ParityClassifier
+from frhsic.estimators import FRHSICClassifier
 
 SMALL = {"epochs": 2, "batch_size": 32, "hidden_layer_sizes": (4,), "representation_size": 3, "device": "cpu"}
 
@@ -33,7 +33,7 @@ X, y, s = biased(64)
 
 def fitted(number: int) -> np.ndarray:
     kind = KINDS[number % len(KINDS)]
-    model = ParityClassifier(penalty_weight=1.0, random_state=number, **SMALL, **kind)
+    model = FRHSICClassifier(penalty_weight=1.0, random_state=number, **SMALL, **kind)
     return model.fit(X, y, sensitive_features=s).predict_proba(X)
 
 
@@ -83,7 +83,7 @@ def in_threads(work: Callable[[], object]) -> None:
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("models") / "model"
-    save(ParityClassifier(random_state=0, **SMALL).fit(X, y, sensitive_features=s), path)
+    save(FRHSICClassifier(random_state=0, **SMALL).fit(X, y, sensitive_features=s), path)
     return path
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -50,9 +49,6 @@ def reproduce(
     ] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="Dask scheduler whose workers train and measure, such as tcp://10.0.0.1:8786.")
-    ] = None,
-    seconds: Annotated[
-        float | None, typer.Option(min=0, help="Begin nothing new after so long; the same command goes on (tuned).")
     ] = None,
     docs: Annotated[
         bool, typer.Option("--docs", help="Run nothing: write document, tables and figures from the records.")
@@ -105,7 +101,6 @@ def reproduce(
         (workers if on_cpu else None) or cpu_count(),
         told,
         folder / "log" / "reproduce.log",
-        math.inf if seconds is None else time.perf_counter() + seconds,
         None if on_cpu else 1,
     )
     started = time.perf_counter()

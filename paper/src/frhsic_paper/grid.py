@@ -15,10 +15,10 @@ from joblib import Parallel, delayed
 from torch import nn
 
 from frhsic.datasets import Dataset, Split, load_dataset
-from frhsic.fleet import Fleet, Member, Recipe, Task, Tick, TrainingData, affine_head, train
 from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import HSIC, Penalty
 from frhsic.penalty_names import penalty_named
+from frhsic.training import Fleet, Member, Recipe, Task, Tick, TrainingData, affine_head, train
 from frhsic_paper import records
 from frhsic_paper.baselines import text_baselines
 from frhsic_paper.measures import measured

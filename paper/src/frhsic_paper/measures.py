@@ -13,9 +13,9 @@ from torch import Tensor
 
 from frhsic.datasets import Split, Subset
 from frhsic.dependence.grams import hsic_biased
-from frhsic.fleet import Fleet
 from frhsic.kernels import Gaussian
 from frhsic.parity.smoothing import evaluation_points, gdp_value
+from frhsic.training import Fleet
 
 PUBLISHED_BANDWIDTH = 0.1
 """Bandwidth of the published evaluator, on S scaled to [0, 1] by the training rows."""

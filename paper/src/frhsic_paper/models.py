@@ -17,8 +17,8 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from frhsic._files import write_whole
-from frhsic.fleet import Bottleneck, affine_head, mlp_encoder
 from frhsic.frontier import best_in_band
+from frhsic.training import Bottleneck, affine_head, mlp_encoder
 from frhsic_paper import records
 from frhsic_paper.grid import Keep, Trained
 from frhsic_paper.options import Options

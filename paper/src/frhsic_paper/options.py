@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,8 +33,6 @@ class Options:
         Called with a line of text when a unit is done.
     log
         File that gets the same lines, and those of trainings that take long, each with the time; None writes none.
-    until
-        Value of :func:`time.perf_counter` after which a long study begins no new unit.
     trainers
         Processes that train the fleets of a study; a GPU trains one after another. None: as many as measure.
     """
@@ -48,13 +45,7 @@ class Options:
     workers: int = 1
     watch: Callable[[str], None] | None = None
     log: Path | None = None
-    until: float = math.inf
     trainers: int | None = None
-
-    @property
-    def late(self) -> bool:
-        """Whether the time for new units is over."""
-        return time.perf_counter() > self.until
 
     def file(self, study: str, protocol: Protocol) -> Path:
         """Return the file of a study's records under a protocol."""

@@ -161,8 +161,6 @@ class Computation:
         Yields the records of each unit that it is given.
     settings
         What the numbers depend on, by the name of a protocol; a protocol without an entry is not run.
-    of_unit
-        What a unit depends on besides; None if it is the same for all.
 
     Examples
     --------
@@ -189,21 +187,20 @@ class Computation:
     units: Callable[[Protocol, Options], Mapping[Unit, int]]
     compute: Callable[[Sequence[Unit], Protocol, Options], Iterable[list[Record]]]
     settings: Mapping[str, object]
-    of_unit: Callable[[Unit, Protocol, Options], object] | None = None
 
     def __call__(self, protocol: Protocol, options: Options) -> list[Record]:
         """Compute the units that have no up-to-date records."""
         if protocol.name not in self.settings:
             return []
         path, by = options.file(self.study, protocol), ("part", *self.by)
+        depends_on = records.digest(protocol.name, self.settings[protocol.name])
         wanted = {
-            (self.part, *unit): Wanted(count, self._depends_on(unit, protocol, options))
-            for unit, count in self.units(protocol, options).items()
+            (self.part, *unit): Wanted(count, depends_on) for unit, count in self.units(protocol, options).items()
         }
         missing = [unit[1:] for unit in records.missing(path, by, wanted)]
         for unit, found in zip(missing, self.compute(missing, protocol, options) if missing else ()):
             names = dict(zip(self.by, unit))
-            shared = {**records.stamp(self.part, protocol.name, "cpu", wanted[self.part, *unit].depends_on), **names}
+            shared = {**records.stamp(self.part, protocol.name, "cpu", depends_on), **names}
             records.put(path, by, [{**shared, **record} for record in found])
             told = " ".join(f"{name}={value}" for name, value in names.items())
             options.say(f"{protocol.name} {self.study} {self.part} {told}: {len(found)} records")
@@ -214,7 +211,3 @@ class Computation:
         if protocol.name not in self.settings:
             return {}
         return {(self.study, self.part): sum(self.units(protocol, Options(Path(), device="cpu")).values())}
-
-    def _depends_on(self, unit: Unit, protocol: Protocol, options: Options) -> str:
-        besides = () if self.of_unit is None else (self.of_unit(unit, protocol, options),)
-        return records.digest(protocol.name, self.settings[protocol.name], *besides)

@@ -50,6 +50,8 @@ class Study:
         Default limit on the number of repeats.
     published
         Whether it runs under the published protocol.
+    frozen
+        Tag of the repository that made its records, if this version cannot make them again.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Study:
     claims: tuple[Claim, ...] = ()
     repeats: int | None = None
     published: bool = True
+    frozen: str = ""
 
 
 def named(studies: Iterable[Study], names: Iterable[str]) -> list[Study]:
@@ -75,9 +78,15 @@ def named(studies: Iterable[Study], names: Iterable[str]) -> list[Study]:
     >>> [study.name for study in named([bound, leak], ["leak", "all"])]
     ['leak', 'bound']
     """
+    studies = list(studies)
     known = {study.name: study for study in studies if study.train or study.measure}
     chosen: dict[str, Study] = {}
     for name in names:
+        if frozen := next((study.frozen for study in studies if study.name == name), ""):
+            raise ValueError(
+                f"the records of {name!r} are frozen: they were made at the tag {frozen}, with methods that this "
+                f"version no longer has. To make them again, check out {frozen}."
+            )
         if name != "all" and name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "."

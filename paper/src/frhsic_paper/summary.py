@@ -17,9 +17,7 @@ from frhsic_paper.studies.agreement import LISTED, agreement
 from frhsic_paper.studies.tuned import STUDY as TUNED
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Table
-from frhsic_paper.tuned.methods import UNTUNED
-from frhsic_paper.tuned.reading import comparisons, tested
-from frhsic_paper.tuned.rows import CONFIRMATORY, SEEN
+from frhsic_paper.tuned import CONFIRMATORY, SEEN, UNTUNED, comparisons, tested
 
 
 class Item(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from frhsic import __version__
-from frhsic.cli import _plugins, _terminal, audit, datasets, demo, predict, sweep, train
+from frhsic.cli import _plugins, _terminal, audit, datasets, demo, predict, train
 
 __all__ = ["app", "main"]
 
@@ -20,7 +20,6 @@ app.add_typer(datasets.app, name="datasets")
 app.command(epilog=demo.EPILOG)(demo.demo)
 app.command(epilog=audit.EPILOG)(audit.audit)
 app.command(epilog=train.EPILOG)(train.train)
-app.command(epilog=sweep.EPILOG)(sweep.sweep)
 app.command(epilog=predict.EPILOG)(predict.predict)
 _plugins.add_commands(app)
 

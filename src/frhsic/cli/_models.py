@@ -15,7 +15,6 @@ from frhsic.held_out import scores_of
 from frhsic.report import Drivers, drivers
 from frhsic.tables import Derived, ReadOptions, read_frame, read_sensitive
 from frhsic.tables.columns import typed
-from frhsic.transport import ScoreTransport
 
 
 def with_columns(path: Path) -> tuple[Any, list[str], list[str]]:
@@ -23,20 +22,13 @@ def with_columns(path: Path) -> tuple[Any, list[str], list[str]]:
     if not path.is_file():
         raise ValueError(f"there is no saved model {str(path)!r}.")
     model = load(path)
-    if isinstance(model, ScoreTransport):
-        raise ValueError(
-            f"{path.name} holds a ScoreTransport, which moves scores that another model gave and reads no columns. "
-            f'Move them in Python with frhsic.load("{path.name}").transform(scores, s), and audit them as --score.'
-        )
     features = getattr(model, "feature_names_in_", None)
     if features is None:
         raise ValueError(
             f"the model {path.name} was fitted on an array without column names, so its columns cannot be found in a "
             "table. Fit it on a DataFrame."
         )
-    numeric = [column.name for column in _encoders(model) if not hasattr(column, "levels")]
-    if hasattr(model, "columns_"):  # boosted trees
-        numeric = [name for name, levels in zip(model.columns_.names, model.columns_.levels) if levels is None]
+    numeric = [column.name for column in model.feature_encoding_.columns if not hasattr(column, "levels")]
     return model, [str(name) for name in features], numeric
 
 
@@ -58,7 +50,7 @@ def applied(path: Path) -> tuple[Derived, bool]:
             "probability of the class in question into the table and pass it as --score."
         )
     head = classes is not None or hasattr(model, "predict")
-    encodes = hasattr(model, "transform")  # boosted trees have no Z
+    encodes = hasattr(model, "transform")
 
     def make(rows: pd.DataFrame) -> np.ndarray:
         rows = with_dates(rows, numeric)
@@ -66,7 +58,7 @@ def applied(path: Path) -> tuple[Derived, bool]:
         return np.column_stack([*parts, *([scores_of(model, rows)] if head else [])])
 
     width = int(model.representation_size_) if encodes else 0
-    return Derived(tuple(features), width + head, make, tuple(numeric), tuple(required(model))), head
+    return Derived(tuple(features), width + head, make, tuple(numeric)), head
 
 
 def drivers_of(path: Path, table: Path, attributes: Sequence[str], reading: ReadOptions) -> tuple[Drivers, ...]:
@@ -77,18 +69,5 @@ def drivers_of(path: Path, table: Path, attributes: Sequence[str], reading: Read
     frame = read_frame(table, reading)
     sensitive = read_sensitive(frame[list(attributes)], allow_missing=True)
     known = ~np.isnan(sensitive.values).any(axis=1)
-    for name in derived.required:
-        known &= frame[name].notna().to_numpy()
     rows = frame.loc[known, list(derived.columns)]
     return drivers(lambda part: derived.make(part)[:, -1], rows, sensitive.values[known], sensitive.names, Settings())
-
-
-def required(model: Any) -> list[str]:
-    """Return the columns in which a model takes no missing values: some of models of earlier versions."""
-    return [column.name for column in _encoders(model) if not column.takes_missing]
-
-
-def _encoders(model: Any) -> tuple[Any, ...]:
-    """Return the encoders of a model's columns; boosted trees have none."""
-    encoding = getattr(model, "feature_encoding_", None)
-    return () if encoding is None else tuple(encoding.columns)

@@ -30,10 +30,6 @@ Delimiter = Annotated[
 ]
 Decimal = Annotated[str | None, typer.Option(help="Decimal sign of a text file, . or ,; found out where it is clear.")]
 Title = Annotated[str | None, typer.Option(help="Title of the report.")]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(help="Dask scheduler that runs the work, such as tcp://10.0.0.1:8786, or local for this machine."),
-]
 MaxRows = Annotated[int, typer.Option(help="Rows that the costly statistics use at most.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]

@@ -1,4 +1,4 @@
-"""Shared by `train`, `sweep` and `demo`: train models, choose one, report on it, and print the result."""
+"""Shared by `train` and `demo`: train models, choose one, report on it, and print the result."""
 
 from __future__ import annotations
 
@@ -32,76 +32,18 @@ if TYPE_CHECKING:
 class Recipe:
     """Training options of the command line."""
 
-    model: Annotated[
-        str,
-        typer.Option(
-            help="What is deployed: encoder (a network with base model and representation), or boosting (LightGBM with "
-            "the penalty in its objective), which takes none of the other options of training but --seed."
-        ),
-    ] = "encoder"
     penalty: Annotated[
         str, typer.Option(help="; ".join(f"{name}: {one.description}" for name, one in PENALTIES.items()) + ".")
-    ] = "hsic"
-    base: Annotated[
-        str,
-        typer.Option(
-            help="Model whose cross-fitted score is one more column: boosted (trees), or none for the paper's encoder."
-        ),
-    ] = "boosted"
-    epochs: Annotated[
-        int | None,
-        typer.Option(help="Passes over the training rows; by default about 2,500 steps, from 20 to 100 passes."),
-    ] = None
-    batch_size: Annotated[int, typer.Option(help="Rows in a step.")] = 256
-    learning_rate: Annotated[float, typer.Option(help="Learning rate of Adam.")] = 1e-3
-    weight_decay: Annotated[
-        float | None,
-        typer.Option(help="Weight decay of the encoder; by default 0.001 with hsic, and 0 with the paper's methods."),
-    ] = None
-    variance_floor: Annotated[
-        float | None,
-        typer.Option(help="Directions of Z with less variance are cut; by default 0.3 with hsic, else 0."),
-    ] = None
-    scaling: Annotated[
-        str,
-        typer.Option(help="Scale of numbers: quantile (ranks), robust (median and quartiles) or range (the paper's)."),
-    ] = "robust"
+    ] = "frhsic"
     device: _options.Device = "auto"
     seed: _options.Seed = 0
 
-    def estimator(self, binary: bool) -> Any:
+    def estimator(self, binary: bool, **more: Any) -> Any:
         """Return the unfitted estimator."""
-        from frhsic.estimators import ParityClassifier, ParityRegressor
+        from frhsic.estimators import FRHSICClassifier, FRHSICRegressor
 
-        if self.model == "boosting":
-            return self._boosting(binary)
-        if self.model != "encoder":
-            raise ValueError(f"--model is {self.model!r}; pass encoder or boosting.")
-        for name in ("epochs", "batch_size"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise ValueError(f"--{name.replace('_', '-')} is {getattr(self, name)}; pass 1 or more.")
-        if not 0 < self.learning_rate < float("inf"):
-            raise ValueError(f"--learning-rate is {self.learning_rate:g}; pass a positive number, such as 0.001.")
-        if self.weight_decay is not None and not 0 <= self.weight_decay < float("inf"):
-            raise ValueError(f"--weight-decay is {self.weight_decay:g}; pass zero or more, such as 0.001.")
-        if self.variance_floor is not None and not 0 <= self.variance_floor < 1:
-            raise ValueError(f"--variance-floor is {self.variance_floor:g}; pass 0 or more and below 1, such as 0.3.")
-        if self.base not in ("boosted", "none"):
-            raise ValueError(f"--base is {self.base!r}; pass boosted or none.")
-        options = asdict(self) | {"base": None if self.base == "none" else self.base}
-        del options["model"]
-        options |= {"epochs": self.epochs or "auto", "random_state": options.pop("seed"), "verbose": True}
-        return ParityClassifier(**options) if binary else ParityRegressor(**options)
-
-    def _boosting(self, binary: bool) -> Any:
-        from frhsic.boosting import BoostedParityClassifier, BoostedParityRegressor
-
-        if self != Recipe(model="boosting", seed=self.seed):
-            given = asdict(self) | {"model": "encoder"}
-            others = [f"--{name.replace('_', '-')}" for name, value in asdict(Recipe()).items() if given[name] != value]
-            named = ", ".join(name for name in others if name != "--seed")
-            raise ValueError(f"--model boosting takes no {named}; leave it out, or train the encoder.")
-        return (BoostedParityClassifier if binary else BoostedParityRegressor)(random_state=self.seed)
+        network = FRHSICClassifier if binary else FRHSICRegressor
+        return network(self.penalty, device=self.device, random_state=self.seed, verbose=True, **more)
 
 
 @dataclass(frozen=True)
@@ -191,9 +133,9 @@ def train(
     return _reported(data, models, len(models) - 1, test, notes, reason, settings, title, page or Page())
 
 
-def sweep(
+def select(
     data: TrainingTable,
-    recipe: Recipe,
+    estimator: Any,
     weights: Sequence[float],
     rule: Rule,
     *,
@@ -202,17 +144,14 @@ def sweep(
     settings: Settings,
     title: str | None = None,
     page: Page | None = None,
-    scoring: str | None = None,
-    refine: int = 0,
-    refit: bool = False,
 ) -> Trained:
     """Train all weights at once, choose one on validation rows, and report on test rows."""
     from frhsic.selection import LowGainWarning, UnmetTargetWarning, select_weight
 
-    (X, y, s, groups), check, test = _parts(data, [validation, held_out], recipe.seed)
+    (X, y, s, groups), check, test = _parts(data, [validation, held_out], settings.seed)
     with _noting(UnmetTargetWarning, LowGainWarning) as notes, _terminal.steps() as watch:
         selection = select_weight(
-            recipe.estimator(data.binary),
+            estimator,
             X,
             y,
             sensitive_features=s,
@@ -220,23 +159,16 @@ def sweep(
             weights=weights,
             validation=check,
             groups=groups,
-            scoring=scoring,
-            refine=refine,
-            refit=refit,
-            random_state=recipe.seed,
+            random_state=settings.seed,
             watch=watch,
         )
     notes += [f"No penalty was chosen: {selection.reason}."] if selection.weight == 0 and selection.satisfied else []
-    models = list(selection.models)
-    models[selection.position] = selection.estimator  # what is written is what is reported
     reason = (
         f"λ = {plain(selection.weight)} was chosen on {selection.validation_rows:,} validation rows: "
         f"{selection.reason}. Points and curves are of {len(test[1]):,} test rows, which had no part in training or "
         "choice."
     )
-    if refit:
-        reason += " The chosen model was then fitted again on training and validation rows."
-    result = _reported(data, models, selection.position, test, notes, reason, settings, title, page or Page())
+    result = _reported(data, selection.models, selection.position, test, notes, reason, settings, title, page or Page())
     return replace(result, selection=selection)
 
 
@@ -276,7 +208,7 @@ def _reported(
             test[1],
             sensitive_features=test[2],
             target_name=data.target_name,
-            reason=f"{reason} {_base_sentence(chosen)}",
+            reason=reason,
             settings=settings,
             title=title,
             source=data.name,
@@ -293,14 +225,6 @@ def _reported(
     return Trained(tuple(models), at, report, tuple(notes))
 
 
-def _base_sentence(model: Any) -> str:
-    if not hasattr(model, "base_performance_"):
-        return "The model consists of boosted trees, with the penalty in their objective."
-    if model.base_performance_ is None:
-        return "There is no base model under the penalty."
-    return f"Base model under the penalty: {model.base_performance_}"
-
-
 @contextmanager
 def _noting(*ignored: type[Warning]) -> Iterator[list[str]]:
     """Collect warnings as notes for the report and the end of the output, where they are seen."""
@@ -313,17 +237,16 @@ def _noting(*ignored: type[Warning]) -> Iterator[list[str]]:
 def finish(
     result: Trained,
     files: dict[str, Path],
-    contents: dict[Path, bytes] | None = None,
     *,
     as_json: bool,
     limits: dict[str, float],
     printed: Callable[[Trained, dict[str, Path]], None] | None = None,
 ) -> None:
-    """Write model, report and other contents, print the result, and exit with 1 if it is not what was asked for."""
+    """Write model and report, print the result, and exit with 1 if it is not what was asked for."""
     from frhsic.estimators.persistence import file_bytes
     from frhsic.report.printing import page_bytes
 
-    contents = contents or {}
+    contents: dict[Path, bytes] = {}
     if "model" in files:
         contents[files["model"]] = file_bytes(result.model)
         result = replace(result, report=_of_model(result.report, contents[files["model"]]))

@@ -1,4 +1,4 @@
-"""`frhsic demo`: a sweep, a choice and a report on one dataset, in a few minutes."""
+"""`frhsic demo`: several models, a choice and a report on one dataset, in a few minutes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ A shortened run, about a minute on two cores; the report lands in frhsic-report.
 
 All rows, all epochs and full audits: the numbers to quote, in many minutes without a GPU.
 
-With a table of your own: [bold]frhsic sweep[/bold].
+With a table of your own: [bold]frhsic train[/bold].
 """
 
 
@@ -60,9 +60,10 @@ def demo(
             watch("getting the Adult census data")
             data = _data(rows or (None if full else ROWS), passes, seed)
         people, period = PEOPLE[data.name]
-        result = _training.sweep(
+        network = _training.Recipe(device=device, seed=seed).estimator(data.binary)
+        result = _training.select(
             data,
-            _training.Recipe(epochs=passes, device=device, seed=seed),
+            network if passes is None else network.set_params(epochs=passes),
             WEIGHTS,
             PerformanceRule(0.3),
             validation=0.2,
@@ -105,7 +106,7 @@ def _data(rows: int | None, epochs: int | None, seed: int) -> TrainingTable:
 
 
 def _print(result: _training.Trained, files: dict[str, Path]) -> None:
-    """Print as for a sweep on a terminal; elsewhere the summary, the notes and the path of the report."""
+    """Print as for `train` on a terminal; elsewhere the summary, the notes and the path of the report."""
     if _terminal.console().is_terminal:
         _training.show(result, files)
         return

@@ -30,8 +30,7 @@ With the column id of the table beside the scores.
 [bold]What is written[/bold]
 
 Two classes: score, the probability of the second class, and predicted, the class. More classes: predicted and one
-score_CLASS for each. Numbers: predicted. A model without a target: its representation, z_0, z_1, ... A row that lacks
-a value that the model needs has empty fields.
+score_CLASS for each. Numbers: predicted. A model without a target: its representation, z_0, z_1, ...
 
 The sensitive attribute is not needed. Columns that the model does not use are ignored.
 
@@ -42,7 +41,7 @@ The sensitive attribute is not needed. Columns that the model does not use are i
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="Model that `frhsic train`, `sweep` or `frhsic.save` wrote.")],
+    model: Annotated[Path, typer.Argument(help="Model that `frhsic train` or `frhsic.save` wrote.")],
     table: Annotated[
         Path, typer.Argument(help="CSV, TSV, Parquet or Arrow with the columns that the model was fitted on.")
     ],
@@ -60,8 +59,7 @@ def predict(
 
         require_writable({"scores": out}, {"table": table, "model": model})
         fitted, needed, numeric = _models.with_columns(model)
-        if hasattr(fitted, "device"):  # boosted trees have none
-            fitted.device = device
+        fitted.device = device
         names = column_names(table)
         for wanted, why in ((needed, f"columns that {model.name} needs"), (keep or [], "columns to keep")):
             missing = [name for name in wanted if name not in names]
@@ -72,32 +70,27 @@ def predict(
         taken = sorted({"score", "predicted"} & set(keep or ()))
         if taken:
             raise ValueError(f"--keep {taken[0]}: a column of this name is written; rename that of {table.name} first.")
-        rows, empty = _write(fitted, needed, numeric, table, list(keep or ()), out)
-    if empty:
-        typer.echo(f"frhsic: {empty:,} of {rows:,} rows lack a value that the model needs; no score.", err=True)
+        _write(fitted, needed, numeric, table, list(keep or ()), out)
     _terminal.show(list, [], {"scores": out})
 
 
-def _write(
-    model: Any, needed: list[str], numeric: list[str], table: Path, keep: list[str], out: Path
-) -> tuple[int, int]:
-    """Write scores piece by piece, so that memory stays bounded; return how many rows there are and lack a score."""
+def _write(model: Any, needed: list[str], numeric: list[str], table: Path, keep: list[str], out: Path) -> None:
+    """Write scores piece by piece, so that memory stays bounded."""
     from frhsic.cli import _models
     from frhsic.tables.files import pieces
 
-    required = _models.required(model)
-    rows = empty = 0
+    rows = 0
     with _terminal.progress() as watch, writing(out) as file:
         count = _terminal.row_counter(table, watch)
         for frame in pieces(table, list(dict.fromkeys([*needed, *keep])), numeric):
-            complete = frame[required].notna().all(axis=1)
-            scores = scored(model, _models.with_dates(frame.loc[complete, needed], numeric)).reindex(frame.index)
+            if frame.empty:
+                continue
+            scores = scored(model, _models.with_dates(frame[needed], numeric))
             frame[keep].join(scores).to_csv(file, index=False, header=rows == 0)
-            rows, empty = rows + len(frame), empty + int((~complete).sum())
+            rows += len(frame)
             count(rows)
         if rows == 0:
             raise ValueError(f"{table.name} has a header and no rows.")
-    return rows, empty
 
 
 def scored(model: Any, rows: pd.DataFrame) -> pd.DataFrame:
@@ -106,13 +99,13 @@ def scored(model: Any, rows: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     if not hasattr(model, "predict"):
-        z = model.transform(rows) if len(rows) else np.empty((0, int(model.representation_size_)))
+        z = model.transform(rows)
         return pd.DataFrame(z, rows.index, [f"z_{i}" for i in range(z.shape[1])])
     if not hasattr(model, "predict_proba"):
-        return pd.DataFrame({"predicted": model.predict(rows) if len(rows) else []}, rows.index, dtype=np.float64)
+        return pd.DataFrame({"predicted": model.predict(rows)}, rows.index, dtype=np.float64)
     classes = np.asarray(model.classes_)
-    p = np.asarray(model.predict_proba(rows)) if len(rows) else np.empty((0, len(classes)))
+    p = np.asarray(model.predict_proba(rows))
     names = ["score"] if len(classes) == 2 else [f"score_{label}" for label in classes]
     scores = pd.DataFrame(p[:, -len(names) :], rows.index, names)
-    scores["predicted"] = pd.Series(classes[p.argmax(axis=1)] if len(rows) else [], rows.index, dtype=object)
+    scores["predicted"] = pd.Series(classes[p.argmax(axis=1)], rows.index, dtype=object)
     return scores

@@ -21,17 +21,17 @@ EPILOG = """
 
 The model lands in frhsic-model.safetensors, the audits before and after in frhsic-report.html.
 
-[cyan]frhsic train people.parquet -t income --positive ">50K" -s age -s hours --drop id --weight 30[/cyan]
+[cyan]frhsic train people.parquet -t income --positive ">50K" -s age -s hours --drop id -w 30[/cyan]
 
 Two attributes; income = ">50K" against the rest; a column that identifies rows is left out.
 
-[cyan]frhsic train people.csv -t approved -s age --penalty frhsic --epochs 50 --json --fail-above gdp=0.05[/cyan]
+[cyan]frhsic train people.csv -t approved -s age --penalty frem --json --fail-above gdp=0.05[/cyan]
 
 For a pipeline: JSON on standard output, exit code 1 if GDP is above its limit on the held out rows.
 
 [cyan]frhsic audit new.csv --model frhsic-model.safetensors -s age[/cyan]
 
-Later, the same model on other rows. Which weight to take: see [bold]frhsic sweep[/bold].
+Later, the same model on other rows. Which weight to take: see frhsic.select_weight in Python.
 
 [bold]Exit codes[/bold]
 
@@ -44,14 +44,9 @@ def train(
     columns: _options.Columns,
     *,
     weight: Annotated[
-        float | None,
-        typer.Option(
-            "--weight",
-            "-w",
-            help="Weight λ of the penalty; a larger one leaves less dependence. By default that of the estimator: 10, "
-            "and 30 with --model boosting.",
-        ),
-    ] = None,
+        float,
+        typer.Option("--penalty-weight", "-w", help="Weight λ of the penalty; a larger one leaves less dependence."),
+    ] = 10.0,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")] = DEFAULT_MODEL,
     report: Annotated[
         Path | None,
@@ -74,13 +69,13 @@ def train(
         files = {"model": out} | ({} if page is None else {"report": page}) | stated.files
         require_writable(files, {"table": columns.table})
         settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
-        if weight is not None and not 0 <= weight < math.inf:
-            raise ValueError(f"--weight is {weight:g}; pass zero or more.")
+        if not 0 <= weight < math.inf:
+            raise ValueError(f"--penalty-weight is {weight:g}; pass zero or more.")
         data = _training.read(columns, recipe.seed)
         result = _training.train(
             data,
             recipe,
-            recipe.estimator(data.binary).penalty_weight if weight is None else weight,
+            weight,
             held_out=reporting.test_share,
             settings=settings,
             title=reporting.title,

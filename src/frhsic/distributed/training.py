@@ -11,7 +11,7 @@ from sklearn.base import clone, is_classifier
 from frhsic import _arrays
 from frhsic.distributed.reduction import dask_module, first_rows, require_columns
 from frhsic.distributed.rows import hashed
-from frhsic.estimators.base import ParityBase
+from frhsic.estimators.network import NetworkEstimator
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,12 +34,12 @@ def fit(
     """Fit an estimator on a Dask data frame by ``partial_fit``, with one partition in memory at a time.
 
     A first pass draws a random sample of the rows. The first call of ``partial_fit`` is on this sample: it fixes
-    scales, levels, the base model and what the penalty fits in advance. Then each epoch takes all partitions in a
+    scales, levels and what the penalty fits in advance. Then each epoch takes all partitions in a
     random order, loaded by Dask and trained on here.
 
     Parameters
     ----------
-    estimator : ParityClassifier, ParityRegressor or ParityEncoder
+    estimator : FRHSICClassifier, FRHSICRegressor or ParityEncoder
         Unfitted; it is not changed.
     frame : dask.dataframe.DataFrame
         Its partitions should hold many batches each. Rows without a target are left out.
@@ -60,8 +60,10 @@ def fit(
     -------
     The fitted copy of the estimator.
     """
-    if not isinstance(estimator, ParityBase):
-        raise TypeError(f"estimator is {type(estimator).__name__}; pass a ParityClassifier, Regressor or Encoder.")
+    if not isinstance(estimator, NetworkEstimator):
+        raise TypeError(
+            f"estimator is {type(estimator).__name__}; pass an FRHSICClassifier, FRHSICRegressor or ParityEncoder."
+        )
     _arrays.require_integer(epochs, "epochs", 1)
     attributes = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     require_columns(frame, [target, *attributes, *(columns or ())])

@@ -12,7 +12,7 @@ from frhsic.penalties import NoPenalty
 from frhsic.tables import BandedAttributeWarning, Number, Quantiles, TableEncoding, read_sensitive
 
 if TYPE_CHECKING:
-    from frhsic.estimators.base import ParityBase
+    from frhsic.estimators.network import NetworkEstimator
 
 
 class MissingSensitiveFeaturesWarning(UserWarning):
@@ -26,7 +26,7 @@ class UnlabelledRowsWarning(UserWarning):
     """Some rows have NaN in `sensitive_features`: they train the task and skip the penalty."""
 
 
-def scaled_attributes(estimator: ParityBase, values: Any, rows: int) -> np.ndarray | None:
+def scaled_attributes(estimator: NetworkEstimator, values: Any, rows: int) -> np.ndarray | None:
     """Return the sensitive attributes scaled, (n, q), or None if there is no penalty to train with.
 
     Rows in which an attribute is not known are NaN throughout. The first call learns names and scales from the others.
@@ -77,7 +77,7 @@ def scaled_attributes(estimator: ParityBase, values: Any, rows: int) -> np.ndarr
     return scaled
 
 
-def _learn_scales(estimator: ParityBase, names: list[str], s: np.ndarray) -> None:
+def _learn_scales(estimator: NetworkEstimator, names: list[str], s: np.ndarray) -> None:
     """Learn names and scales: the range as in the paper, else ranks, which no increasing map changes."""
     for name, column in zip(names, s.T):
         if estimator.sensitive_encoding is None and column.min() == column.max():

@@ -15,18 +15,18 @@ from torch import nn
 
 from frhsic import _arrays
 from frhsic.estimators.ensemble import encoders_in
-from frhsic.fleet import TrainingData
-from frhsic.fleet.randomness import seeded
-from frhsic.fleet.recipe import output_width
 from frhsic.penalties import Penalty
 from frhsic.penalty_names import penalty_named
 from frhsic.tables import SuspiciousColumnWarning, TableEncoding
+from frhsic.training import TrainingData
+from frhsic.training.randomness import seeded
+from frhsic.training.recipe import output_width
 
 if TYPE_CHECKING:
-    from frhsic.estimators.base import ParityBase
+    from frhsic.estimators.network import NetworkEstimator
 
 
-def check_parameters(estimator: ParityBase) -> None:
+def check_parameters(estimator: NetworkEstimator) -> None:
     """Raise if a parameter has a value that cannot be used."""
     _arrays.require_nonnegative(estimator.penalty_weight, "penalty_weight")
     if estimator.weight_decay is not None:
@@ -74,7 +74,7 @@ def restored_on_failure(estimator: Any) -> Iterator[None]:
         raise
 
 
-def check_continues(estimator: ParityBase) -> None:
+def check_continues(estimator: NetworkEstimator) -> None:
     """Raise if an estimator cannot continue training: an ensemble is one model and does not keep its members apart."""
     members = max(estimator.ensemble, len(encoders_in(estimator.encoder_)) if hasattr(estimator, "encoder_") else 1)
     if members > 1:
@@ -94,7 +94,7 @@ def check_same_names(names: list[str], known: list[str]) -> None:
         )
 
 
-def warn_shared_columns(estimator: ParityBase) -> None:
+def warn_shared_columns(estimator: NetworkEstimator) -> None:
     """Warn if a column of X has the name of a sensitive attribute."""
     features, sensitive = (getattr(estimator, name, ()) for name in ("feature_names_in_", "sensitive_names_in_"))
     shared = [str(name) for name in sensitive if name in set(features)]

@@ -9,28 +9,25 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
-from frhsic.estimators.base import ParityBase
 from frhsic.estimators.checks import check_continues
+from frhsic.estimators.network import NetworkEstimator
 from frhsic.estimators.problem import FitCall
 from frhsic.estimators.targets import Target, class_target, target_column
 
 
-class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # scikit-learn is untyped
+class FRHSICClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     r"""Classifier whose representation is trained to be independent of continuous sensitive attributes.
 
     .. math:: \min_{h, f} \; \frac1n \sum_i \ell(f(h(x_i)), y_i) + \lambda \cdot \text{penalty}(h(x), s)
         + \tfrac w2 \|W\|^2,
 
     with an encoder h, an affine head f, the cross-entropy :math:`\ell`, λ the `penalty_weight` and w the `weight_decay`
-    of the encoder's weight matrices W. The columns x are those of X and the scores of a `base` model, which brings the
-    accuracy of boosted trees; the penalty takes the dependence away. The attributes are needed to fit, not to predict,
-    and the base never sees them. Measure the dependence that is left on rows that were not trained on:
-    :func:`frhsic.audit`.
+    of the encoder's weight matrices W. The attributes are needed to fit, not to predict. Measure the dependence that is
+    left on rows that were not trained on: :func:`frhsic.audit`.
 
-    **Which options to choose.** Keep the defaults and choose λ: a larger one leaves less dependence and costs accuracy,
-    and :func:`frhsic.select_weight` finds one by a rule that you state. For Equal Opportunity pass
-    ``HSIC(condition="positive")``. If only the scores are used, ``HSIC(0 * Linear())`` can cost less accuracy, but
-    leaves S readable in Z. For the method of the paper call ``ParityClassifier.published()``.
+    The defaults are the method of the paper. A larger λ leaves less dependence and costs accuracy;
+    :func:`frhsic.select_weight` finds one by a rule that you state. The methods that the paper compares have names,
+    such as "frem" and "reg-gdp"; for Equal Opportunity pass ``HSIC(condition="positive")``.
     :class:`frhsic.penalties.HSIC` says more about kernels and units.
 
     Parameters
@@ -40,17 +37,8 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         ``condition="positive"`` the positive class is ``classes_[1]``.
     penalty_weight : float
         λ, zero or more.
-    base : "boosted", estimator, function or None
-        Model of y whose scores are additional columns of X: log-odds, one column per class if there are more than two.
-        Training rows get scores of models that have not seen them (5 folds, stratified), other rows those of one model
-        of all training rows. "boosted" is :class:`BoostedTreesClassifier` (or Regressor) with its defaults, or no base
-        if there are fewer than 100 rows, or than 5 in the second class. **An estimator is cloned and fitted here, also
-        if it is fitted already**, as scikit-learn does everywhere. To use a model that you have as it is, pass
-        ``FrozenEstimator(model)`` (:mod:`sklearn.frozen`), or a function of X that returns scores. It must have been
-        fitted on other rows: on the same rows its scores know y, which is warned of where it can be seen
-        (:class:`LeakingBaseWarning`). None is the paper's model.
     encoder : module, callable or None
-        None is d → 128 → 128 → 16 with GELU between the layers. A function is called with the number of encoded columns
+        None is d → 50 → 50 with SELU between the layers. A function is called with the number of encoded columns
         and returns a module. A module is copied, and training starts from its weights.
     hidden_layer_sizes, representation_size, activation
         Widths of the default encoder's hidden layers and of Z, and the function after each hidden layer: "selu",
@@ -93,11 +81,11 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
     feature_encoding, sensitive_encoding : TableEncoding, optional
         Scales and levels to use in place of those of the training rows (of the first call to `partial_fit`).
     warm_start : bool
-        Whether `fit` continues from the weights, scales, classes and base model of the last call.
+        Whether `fit` continues from the weights, scales and classes of the last call.
     device : str
         "auto" uses a GPU if there is one.
     random_state : int, Generator, RandomState or None
-        Seed of initial weights, batches, and folds and random states of the base.
+        Seed of initial weights, batches and held-out rows.
     verbose : bool
         Show a progress bar on a terminal.
 
@@ -115,8 +103,6 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
         The penalty with its state at the end of training; of an ensemble, that of its first member.
     feature_encoding_, sensitive_encoding_ : TableEncoding
         Scales and levels of X in the training rows, and scales of the attributes.
-    base_performance_ : BasePerformance or None
-        What the base reaches alone on the training rows, cross-fitted, beside the best constant.
     loss_curve_, penalty_curve_ : ndarray
         Task loss and penalty of each epoch of the last call; of an ensemble, the mean of its members'.
     validation_curve_, best_epochs_ : ndarray and tuple of int, or None
@@ -127,7 +113,7 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
 
     See Also
     --------
-    ParityRegressor, ParityEncoder, frhsic.select_weight
+    FRHSICRegressor, ParityEncoder, frhsic.select_weight
 
     Examples
     --------
@@ -135,7 +121,7 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
     >>> s = rng.uniform(size=200)
     >>> X = np.column_stack([s + 0.1 * rng.normal(size=200), rng.normal(size=200)])
     >>> y = X[:, 1] > 0
-    >>> model = ParityClassifier(penalty_weight=1.0, epochs=60, random_state=0).fit(X, y, sensitive_features=s)
+    >>> model = FRHSICClassifier(penalty_weight=1.0, epochs=60, random_state=0).fit(X, y, sensitive_features=s)
     >>> model.score(X, y) > 0.9
     True
     """
@@ -151,10 +137,9 @@ class ParityClassifier(ClassifierMixin, ParityBase):  # type: ignore[misc]  # sc
     ) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
 
-        The first call fixes scales, levels, classes, the base model and what the penalty fits in advance; pass
-        `feature_encoding` and `sensitive_encoding` to set the scales of the whole data. Rows of the first call keep
-        their out-of-fold scores of the base model. Adam's moments start anew in each call, so pass parts of many
-        batches. The other parameters are those of :meth:`fit`.
+        The first call fixes scales, levels, classes and what the penalty fits in advance; pass `feature_encoding` and
+        `sensitive_encoding` to set the scales of the whole data. Adam's moments start anew in each call, so pass parts
+        of many batches. The other parameters are those of :meth:`fit`.
 
         Parameters
         ----------

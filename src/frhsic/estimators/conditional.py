@@ -18,7 +18,8 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from frhsic.tables import is_frame, kind_of, to_pandas
+from frhsic.tables import is_frame, kind_of, numbers, to_pandas
+from frhsic.tables.columns import days
 
 FUNCTIONS = 8
 """Cosines of the rank of a continuous attribute."""
@@ -123,6 +124,8 @@ class TreeTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         if self.levels_ is None:
             return np.asarray(X, dtype=np.float64)
         frame = to_pandas(X)
+        if all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes):
+            return frame.to_numpy(dtype=np.float64, na_value=np.nan)
         columns = {f"x{j}": self._column(frame.iloc[:, j], levels) for j, levels in enumerate(self.levels_)}
         if any(levels is not None for levels in self.levels_):
             return pd.DataFrame(columns, index=frame.index)
@@ -133,17 +136,14 @@ class TreeTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         if levels is not None:
             codes = pd.Index(levels).get_indexer(pd.Index(column.astype(object).map(str, na_action="ignore")))
             return pd.Categorical.from_codes(codes, categories=pd.RangeIndex(len(levels)))
-        if kind_of(column) == "date":
-            instants = pd.to_timedelta(column) if column.dtype.kind == "m" else pd.to_datetime(column, utc=True)
-            origin = pd.Timedelta(0) if column.dtype.kind == "m" else pd.Timestamp(0, tz="UTC")
-            return ((instants - origin) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64)
-        return pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
+        name = f"column {column.name!r} of X"
+        return days(column, name)[0] if kind_of(column) == "date" else numbers(column, name)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "levels_")
 
 
-def boosted_trees(classifier: bool, random_state: int, threads: int) -> Pipeline:
+def boosted_trees(classifier: bool, random_state: int, threads: int | None) -> Pipeline:
     """Return the default model of y: LightGBM with its own settings, on the table as it comes."""
     import lightgbm
 
@@ -161,7 +161,7 @@ class BoostedMeans(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scik
     """
 
     def __init__(
-        self, *, n_estimators: int = 60, num_leaves: int = 15, learning_rate: float = 0.1, n_jobs: int | None = None
+        self, *, n_estimators: int = 40, num_leaves: int = 15, learning_rate: float = 0.15, n_jobs: int | None = None
     ) -> None:
         self.n_estimators = n_estimators
         self.num_leaves = num_leaves

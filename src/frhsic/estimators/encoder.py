@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 from torch import nn
 
-from frhsic.estimators.base import ParityBase
+from frhsic.estimators.network import NetworkEstimator
 from frhsic.estimators.targets import Target, class_target, number_target, residual_target, target_column
-from frhsic.fleet import Task
-from frhsic.fleet.recipe import Schedule
 from frhsic.penalties import Penalty
 from frhsic.tables import TableEncoding
+from frhsic.training import Task
+from frhsic.training.recipe import Schedule
 
-Reconstruct = Literal["residuals", "columns"]
 
-
-class ParityEncoder(ParityBase):
+class ParityEncoder(NetworkEstimator):
     r"""Transformer: a representation Z = h(X) trained to be independent of continuous sensitive attributes.
 
     .. math:: \min_{h, f} \; \frac1n \sum_i \ell(f(h(x_i)), y_i) + \lambda \cdot \text{penalty}(h(x), s)
@@ -31,36 +29,34 @@ class ParityEncoder(ParityBase):
 
     .. math:: \ell = \frac{1}{d} \|f(z) - r\|^2, \qquad r = (x - \hat E[x \mid s]) / \sigma,
 
-    with :math:`\sigma^2` the mean variance of the columns, so that the loss is a share of their variance. Z gains
-    nothing from carrying S then. The attributes are needed to fit, not to transform. The head is not used afterwards;
-    others are fitted on Z. :func:`frhsic.transfer` measures what they still recover of S.
+    with :math:`\sigma^2` the mean variance of the columns, so that the loss is a share of their variance, and a spline
+    in the ranks of each attribute, fitted to the rows of each call, for the conditional mean. So Z gains nothing from
+    carrying S. The attributes are needed to fit, not to transform. The head is not used afterwards; others are fitted
+    on Z. :func:`frhsic.transfer` measures what they still recover of S.
 
     **With or without y.** Pass y if the tasks to come resemble it: Z then keeps little else. Leave y out if they are
     unknown: Z keeps more of X, and more of S with it. `docs/representations.md` says when to use which, with numbers.
 
     Parameters
     ----------
-    reconstruct : {"residuals", "columns"}
-        What f reconstructs without y. ``"residuals"`` is r above; the conditional mean is a spline in the ranks of each
-        attribute, fitted to the rows of each call. ``"columns"`` is the scaled x itself, as an autoencoder does: Z then
-        has to carry S, and the penalty to take it out.
-    penalty, penalty_weight, base, encoder, hidden_layer_sizes, representation_size, activation, epochs, batch_size
-        As in :class:`ParityClassifier`. Without y there is no base model, and "hsic" drops the term of the head.
+    penalty, penalty_weight, encoder, hidden_layer_sizes, representation_size, activation, epochs, batch_size
+        As in :class:`FRHSICClassifier`, with other defaults: the encoder is d → 128 → 128 → 16 with GELU, and its Z has
+        50 columns without y. Without y, "hsic" drops the term of the head.
     learning_rate, schedule, weight_decay, variance_floor, early_stopping, validation_fraction, n_iter_no_change
-        As in :class:`ParityClassifier`. Without y, the weight decay is 0.
+        As in :class:`FRHSICClassifier`. Without y, the weight decay is 0.
     ensemble, scaling, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
-        As in :class:`ParityClassifier`.
+        As in :class:`FRHSICClassifier`.
 
     Attributes
     ----------
     task_ : str
         "binary", "multiclass", "regression" or "reconstruction".
     encoder_, head_, has_bottleneck_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_
-        As in :class:`ParityClassifier`.
-    base_performance_, loss_curve_, penalty_curve_, validation_curve_, best_epochs_, n_features_in_, feature_names_in_
-        As in :class:`ParityClassifier`.
+        As in :class:`FRHSICClassifier`.
+    loss_curve_, penalty_curve_, validation_curve_, best_epochs_, n_features_in_, feature_names_in_
+        As in :class:`FRHSICClassifier`.
     sensitive_names_in_
-        As in :class:`ParityClassifier`.
+        As in :class:`FRHSICClassifier`.
 
     Examples
     --------
@@ -78,10 +74,8 @@ class ParityEncoder(ParityBase):
         self,
         penalty: str | Penalty = "hsic",
         penalty_weight: float = 10.0,
-        base: Any = "boosted",
         encoder: nn.Module | Callable[[int], nn.Module] | None = None,
         *,
-        reconstruct: Reconstruct = "residuals",
         hidden_layer_sizes: Sequence[int] = (128, 128),
         representation_size: int | None = None,
         activation: str = "gelu",
@@ -107,7 +101,6 @@ class ParityEncoder(ParityBase):
         super().__init__(
             penalty,
             penalty_weight,
-            base,
             encoder,
             hidden_layer_sizes=hidden_layer_sizes,
             representation_size=representation_size,
@@ -131,14 +124,9 @@ class ParityEncoder(ParityBase):
             random_state=random_state,
             verbose=verbose,
         )
-        self.reconstruct = reconstruct
 
     def _completed(self, target: Target, x: np.ndarray, sensitive_features: Any, weights: Any) -> Target:
-        if self.reconstruct not in get_args(Reconstruct):
-            raise ValueError(f"reconstruct={self.reconstruct!r}; pass 'residuals' or 'columns'.")
-        if target.task == "reconstruction" and self.reconstruct == "residuals":
-            return residual_target(x, sensitive_features, weights)
-        return target
+        return residual_target(x, sensitive_features, weights) if target.task == "reconstruction" else target
 
     def _target(self, y: Any, classes: Any = None) -> Target:
         task = getattr(self, "task_", None)

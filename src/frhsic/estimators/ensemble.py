@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from frhsic.fleet import Bottleneck, affine_head
-from frhsic.fleet.data import Purpose, stream_seed
+from frhsic.training import Bottleneck, affine_head
+from frhsic.training.data import Purpose, stream_seed
 
 
 class EncoderEnsemble(nn.Module):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 from frhsic.tables import TableEncoding, check_distinct, is_frame, to_pandas
 
 if TYPE_CHECKING:
-    from frhsic.estimators.base import ParityBase
+    from frhsic.estimators.network import NetworkEstimator
 
 
 def checked_table(estimator: Any, X: Any, *, first: bool) -> Any:
@@ -23,7 +23,7 @@ def checked_table(estimator: Any, X: Any, *, first: bool) -> Any:
     return X
 
 
-def encoded_features(estimator: ParityBase, X: Any) -> np.ndarray:
+def encoded_features(estimator: NetworkEstimator, X: Any) -> np.ndarray:
     """Return a checked table encoded, float64 (n, width); the first call learns scales and levels."""
     if not hasattr(estimator, "feature_encoding_"):
         if estimator.feature_encoding is not None and is_frame(X):

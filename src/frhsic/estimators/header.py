@@ -16,9 +16,9 @@ from typing import Any
 
 from torch import Tensor
 
-from frhsic.fleet.recipe import ACTIVATIONS
 from frhsic.formatting import printable
 from frhsic.tables import TableEncoding
+from frhsic.training.recipe import ACTIVATIONS
 
 Check = Callable[[Any, str], None]
 """Raises a ValueError if an entry is not what it should be; the text says where the entry stands."""
@@ -155,34 +155,22 @@ def labels(value: Any, where: str) -> None:
 
 TABLE = record({"table": items(_column, 1)})
 SIZE = whole(1, WIDEST)
-BASE = record(
-    {
-        "kind": one_of("trees", "lightgbm", "xgboost", "skops", "custom"),
-        "model": of_type(str),
-        "frozen": of_type(bool),
-        "classes": optional(labels),
-        "model_classes": optional(labels),
-        "performance": mapping(anything),
-    },
-    {
-        "parameters": mapping(of_type(int, float, bool, str, type(None))),
-        "n_iter": whole(0, WIDEST),
-        "encoding": TABLE,
-        "columns": SIZE,
-        "names": optional(items(of_type(str), 1)),
-        "enable_categorical": of_type(bool),
-    },
-)
 
 HEADER = record(
     {
-        "layout": whole(1),
         "versions": mapping(of_type(str)),
-        "estimator": one_of("ParityClassifier", "ParityEncoder", "ParityRegressor"),
+        "estimator": one_of("FRHSICClassifier", "FRHSICRegressor", "ParityEncoder"),
         "parameters": mapping(anything),
         "architecture": record(
-            {"encoder": anything, "columns": SIZE, "hidden": items(SIZE, 0, MOST_LAYERS), "head": items(SIZE, 2, 2)},
-            {"bottleneck": of_type(bool), "activation": one_of(*ACTIVATIONS), "ensemble": whole(1, MOST_LAYERS)},
+            {
+                "encoder": anything,
+                "columns": SIZE,
+                "hidden": items(SIZE, 0, MOST_LAYERS),
+                "activation": one_of(*ACTIVATIONS),
+                "head": items(SIZE, 2, 2),
+                "bottleneck": of_type(bool),
+                "ensemble": whole(1, MOST_LAYERS),
+            },
         ),
         "penalty": anything,
         "learned": record(
@@ -191,6 +179,7 @@ HEADER = record(
                 "representation_size_": SIZE,
                 "random_seed_": whole(),
                 "n_fits_": whole(),
+                "best_epochs_": optional(items(whole(-1), 1, MOST_LAYERS)),
                 "feature_encoding_": TABLE,
             },
             {
@@ -201,12 +190,10 @@ HEADER = record(
                 "feature_names_in_": items(of_type(str), 1),
                 "sensitive_names_in_": items(of_type(str), 1),
                 "classes_": labels,
-                "best_epochs_": optional(items(whole(-1), 1, MOST_LAYERS)),
             },
         ),
         "checksum": of_type(str),
     },
-    {"base": optional(BASE)},
 )
 
 
@@ -225,10 +212,10 @@ def check_header(header: Any) -> None:
     if penalized:
         _required(learned, "sensitive_encoding_")
     outputs = architecture["head"][1]
-    if header["estimator"] == "ParityClassifier":
+    if header["estimator"] == "FRHSICClassifier":
         classes = len(_required(learned, "classes_")["values"])
         _require_equal("outputs of the head", outputs, 1 if classes <= 2 else classes)
-    elif header["estimator"] == "ParityRegressor":
+    elif header["estimator"] == "FRHSICRegressor":
         _required(learned, "target_mean_"), _required(learned, "target_scale_")
         _require_equal("outputs of the head", outputs, 1)
 
@@ -246,20 +233,20 @@ def check_tensors(header: dict[str, Any], tensors: Mapping[str, Tensor], curves:
     for name, values in tensors.items():
         if name in curves:
             continue
-        if not name.startswith(("encoder.", "head.", "penalty.", "base.")):
+        if not name.startswith(("encoder.", "head.", "penalty.")):
             raise InvalidHeaderError(f"the tensor {_shown(name)} belongs to no part of a model")
         own = name.startswith("head.") or header["architecture"]["encoder"] == "mlp_encoder"
-        if own and not name.startswith(("penalty.", "base.")) and not bool(values.isfinite().all()):
+        if own and not name.startswith("penalty.") and not bool(values.isfinite().all()):
             raise InvalidHeaderError(f"the tensor {name!r} holds NaN or infinity")
     architecture = header["architecture"]
     table = TableEncoding.from_plain(header["learned"]["feature_encoding_"]["table"])
-    _require_equal("columns of X and base", architecture["columns"], table.width + _base_width(header, tensors))
+    _require_equal("columns of X", architecture["columns"], table.width)
     size, outputs = architecture["head"]
     _require_equal("numbers in the head", size * outputs + outputs, _count(tensors, "head."))
-    count = architecture.get("ensemble", 1)
+    count = architecture["ensemble"]
     _require_equal("columns of Z", size, size // count * count)
     size //= count
-    bottleneck = count * (2 * size**2 + size) if architecture.get("bottleneck") else 0
+    bottleneck = count * (2 * size**2 + size) if architecture["bottleneck"] else 0
     widths = [architecture["columns"], *architecture["hidden"], size]
     numbers = count * sum(before * after + after for before, after in pairwise(widths)) + bottleneck
     if architecture["encoder"] == "mlp_encoder":
@@ -280,18 +267,6 @@ def reading(name: str) -> Iterator[None]:
     except Exception as error:
         said = f"{type(error).__name__}: {printable(str(error), LONGEST)}"
         raise ValueError(f"{name} is not a file that frhsic.save has written: {said}.") from error
-
-
-def _base_width(header: dict[str, Any], tensors: Mapping[str, Tensor]) -> int:
-    """Return the number of columns that the base adds; raise unless the scale of its scores is sound."""
-    if header.get("base") is None:
-        return 0
-    center, spread = (tensors.get(f"base.{name}") for name in ("center", "spread"))
-    if center is None or spread is None or center.ndim != 1 or center.shape != spread.shape:
-        raise InvalidHeaderError("the scale of the base's scores is missing")
-    if not bool(center.isfinite().all() and spread.isfinite().all() and (spread > 0).all()):
-        raise InvalidHeaderError("the scale of the base's scores is not finite and positive")
-    return len(center)
 
 
 def _count(tensors: Mapping[str, Tensor], prefix: str) -> int:

@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.model_selection import GroupShuffleSplit
 
 from frhsic.estimators.targets import Target
-from frhsic.fleet import TrainingData
-from frhsic.fleet.data import Purpose, stream_seed
 from frhsic.penalties import Adversary, BinnedAdversary
+from frhsic.training import TrainingData
+from frhsic.training.data import Purpose, stream_seed
 
 if TYPE_CHECKING:
-    from frhsic.estimators.base import ParityBase
+    from frhsic.estimators.network import NetworkEstimator
 
 AUTO_ROWS = (500, 10_000)
 """Numbers of rows, from and below, for which ``early_stopping="auto"`` holds some out.
@@ -61,7 +61,7 @@ def training_data(
 
 
 def validation_rows(
-    estimator: ParityBase, target: Target, s: np.ndarray | None, n: int, groups: Any = None
+    estimator: NetworkEstimator, target: Target, s: np.ndarray | None, n: int, groups: Any = None
 ) -> np.ndarray | None:
     """Return which rows are held out, (n,) booleans, or None if training does not stop early.
 
@@ -71,7 +71,7 @@ def validation_rows(
 
     Parameters
     ----------
-    estimator : ParityBase
+    estimator : NetworkEstimator
         Its parameters ask for early stopping or not.
     target : Target
         Target of all rows.

@@ -7,12 +7,12 @@ from typing import Any
 
 from sklearn.base import clone
 
-from frhsic.estimators.base import ParityBase
+from frhsic.estimators.network import NetworkEstimator
 from frhsic.estimators.problem import FitCall
 
 
 def fit_path(
-    estimator: ParityBase,
+    estimator: NetworkEstimator,
     X: Any,
     y: Any = None,
     *,
@@ -24,12 +24,12 @@ def fit_path(
 ) -> list[Any]:
     """Fit one copy of an estimator for each weight of the penalty, all at once, as one fleet.
 
-    All copies start from the same weights, see the same batches and share one base model, which is fitted once. Each
-    agrees with the estimator fitted alone, up to rounding.
+    All copies start from the same weights and see the same batches. Each agrees with the estimator fitted alone, up to
+    rounding.
 
     Parameters
     ----------
-    estimator : ParityClassifier, ParityRegressor or ParityEncoder
+    estimator : FRHSICClassifier, FRHSICRegressor or ParityEncoder
         The estimator to copy; it is not changed.
     X, y, sensitive_features, sample_weight, groups
         As in its ``fit``.
@@ -45,14 +45,16 @@ def fit_path(
     Examples
     --------
     >>> import numpy as np
-    >>> from frhsic.estimators import ParityRegressor
+    >>> from frhsic.estimators import FRHSICRegressor
     >>> s = np.linspace(0, 1, 40)
-    >>> path = fit_path(ParityRegressor(epochs=1, random_state=0), s[:, None], s, weights=[0, 1], sensitive_features=s)
+    >>> path = fit_path(FRHSICRegressor(epochs=1, random_state=0), s[:, None], s, weights=[0, 1], sensitive_features=s)
     >>> [model.penalty_weight for model in path]
     [0.0, 1.0]
     """
-    if not isinstance(estimator, ParityBase):
-        raise TypeError(f"estimator is {type(estimator).__name__}; pass a ParityClassifier, Regressor or Encoder.")
+    if not isinstance(estimator, NetworkEstimator):
+        raise TypeError(
+            f"estimator is {type(estimator).__name__}; pass an FRHSICClassifier, FRHSICRegressor or ParityEncoder."
+        )
     if isinstance(weights, str) or not isinstance(weights, Iterable):
         raise TypeError(f"weights is {weights!r}; pass a sequence of numbers, such as [0, 1, 10].")
     grid = [float(weight) for weight in weights]

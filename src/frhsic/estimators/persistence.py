@@ -1,11 +1,11 @@
 """Save fitted models to one file and load them again.
 
 A file is a safetensors file. Its tensors are the weights of encoder and head, the state of the penalty and the
-training curves; of boosted trees, the bytes of the booster's own text format. Its metadata hold a JSON header under the
-key "frhsic": the number of the layout, versions, the estimator and its parameters, the architecture, the columns with
-their scales and levels, the classes, and a SHA-256 checksum of the header and the tensors. Any reader of safetensors
-can read it, :func:`describe` returns it, and reading it executes nothing. The checksum finds damage, not forgery:
-anyone can write a file with a right one. Load models only from people whom you trust to give you a model.
+training curves. Its metadata hold a JSON header under the key "frhsic": versions, the estimator and its parameters, the
+architecture, the columns with their scales and levels, the classes, and a SHA-256 checksum of the header and the
+tensors. Any reader of safetensors can read it, :func:`describe` returns it, and reading it executes nothing. The
+checksum finds damage, not forgery: anyone can write a file with a right one. Load models only from people whom you
+trust to give you a model.
 """
 
 from __future__ import annotations
@@ -27,25 +27,18 @@ from torch import Tensor, nn
 
 from frhsic._files import write_whole
 from frhsic._version import __version__
-from frhsic.estimators import transport_files
-from frhsic.estimators.base_files import base_from_file, base_parameter, base_to_file
 from frhsic.estimators.ensemble import EncoderEnsemble, encoders_in
 from frhsic.estimators.header import InvalidHeaderError, check_header, check_tensors, reading
 from frhsic.estimators.plain import from_json, is_custom, labels_from_json, labels_to_json, to_json
-from frhsic.fleet import Bottleneck, affine_head, mlp_encoder
-from frhsic.fleet.randomness import seeded
 from frhsic.penalties import NoPenalty, Penalty
-from frhsic.transport import ScoreTransport
+from frhsic.training import Bottleneck, affine_head, mlp_encoder
+from frhsic.training.randomness import seeded
 
 if TYPE_CHECKING:
-    from frhsic.estimators.base import ParityBase
-
-LAYOUT = 3
-"""Number of the layout that is written; files with a larger number are refused. Layout 2 added the bottleneck, layout 3
-the base model, several encoders of columns, the activation of the encoder, ensembles and early stopping."""
+    from frhsic.estimators.network import NetworkEstimator
 
 KEY = "frhsic"
-ESTIMATORS = ("ParityClassifier", "ParityEncoder", "ParityRegressor")
+ESTIMATORS = ("FRHSICClassifier", "FRHSICRegressor", "ParityEncoder")
 LEARNED = (
     "n_features_in_",
     "representation_size_",
@@ -60,34 +53,19 @@ LEARNED = (
 )
 NAMES = ("feature_names_in_", "sensitive_names_in_")
 CURVES = ("loss_curve_", "penalty_curve_", "validation_curve_")
-BEFORE_THEY_EXISTED: dict[str, Any] = {
-    "base": None,
-    "weight_decay": 0.0,
-    "variance_floor": 0.0,
-    "activation": "selu",
-    "schedule": "constant",
-    "early_stopping": False,
-    "ensemble": 1,
-    "scaling": "range",
-    "reconstruct": "columns",
-}
-"""Parameters that older files do not have, and the values those models were trained with."""
 
 
 def save(model: Any, path: str | Path) -> None:
     """Write a fitted model to one file. A write that fails leaves no file.
 
     The file holds the weights of a custom encoder or penalty, but not its code: pass the object again to :func:`load`.
-    Boosted trees are written as arrays, a base of LightGBM or XGBoost in its own format, and any other scikit-learn
-    estimator by skops (``pip install 'frhsic[skops]'``), if it consists of types of scikit-learn, NumPy and SciPy.
-    A `random_state` that is a generator is written as the seed drawn from it. A
-    :class:`~frhsic.transport.ScoreTransport` is written with the sorted values of S of the rows that it was fitted on.
+    A `random_state` that is a generator is written as the seed drawn from it.
 
     Examples
     --------
     >>> import tempfile
-    >>> from frhsic.estimators import ParityRegressor
-    >>> model = ParityRegressor(penalty_weight=0, epochs=1, random_state=0).fit([[0.0], [1.0]], [1.0, 3.0])
+    >>> from frhsic.estimators import FRHSICRegressor
+    >>> model = FRHSICRegressor(penalty_weight=0, epochs=1, random_state=0).fit([[0.0], [1.0]], [1.0, 3.0])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(model, f"{folder}/model.frhsic")
     ...     again = load(f"{folder}/model.frhsic")
@@ -99,33 +77,19 @@ def save(model: Any, path: str | Path) -> None:
 
 def file_bytes(model: Any) -> bytes:
     """Return the content of the file that :func:`save` writes."""
-    from frhsic.boosting import files  # imported here because boosted estimators import this module to save
-
-    if type(model) in files.CLASSES.values():
-        check_is_fitted(model)
-        header, tensors = files.header_of(model), files.tensors_of(model)
-        header["layout"], header["versions"]["frhsic"] = LAYOUT, __version__
-    elif type(model) is ScoreTransport:
-        check_is_fitted(model)
-        header, tensors = transport_files.header_of(model), transport_files.tensors_of(model)
-        header["layout"], header["versions"]["frhsic"] = LAYOUT, __version__
-    elif type(model) in _classes().values():
-        check_is_fitted(model)
-        base, base_tensors = base_to_file(model.base_)
-        header = {**_header(model), "base": base}
-        tensors = _tensors(model) | {f"base.{name}": values for name, values in base_tensors.items()}
-    else:
-        known = ", ".join([*ESTIMATORS, *files.CLASSES, "ScoreTransport"])
-        raise TypeError(f"model is {type(model).__name__}; pass a fitted {known}.")
+    if type(model) not in _classes().values():
+        raise TypeError(f"model is {type(model).__name__}; pass a fitted {', '.join(ESTIMATORS)}.")
+    check_is_fitted(model)
+    header, tensors = _header(model), _tensors(model)
     header["checksum"] = _checksum(header, tensors)
     content: bytes = to_bytes(tensors, {KEY: json.dumps(header, allow_nan=False)})
     return content
 
 
-def load(path: str | Path, *, encoder: Any = None, penalty: Any = None, base: Any = None) -> Any:
+def load(path: str | Path, *, encoder: Any = None, penalty: Any = None) -> Any:
     """Return the fitted model of a file. It predicts bit for bit what the saved one did on the same device.
 
-    A file that is cut off, foreign, of a newer version or changed since it was written is refused with the reason.
+    A file that is cut off, foreign, of another version or changed since it was written is refused with the reason.
 
     Parameters
     ----------
@@ -133,8 +97,6 @@ def load(path: str | Path, *, encoder: Any = None, penalty: Any = None, base: An
         File that :func:`save` has written.
     encoder, penalty
         The custom encoder or penalty that the model was made with, if it was made with one.
-    base
-        The function or object that the model was made with as its base. All other bases are in the file.
     """
     header, name = describe(path), Path(path).name
     with reading(name):
@@ -145,29 +107,21 @@ def load(path: str | Path, *, encoder: Any = None, penalty: Any = None, base: An
             f"{name} is not what was written: its checksum is {current[:12]}..., it says {str(written)[:12]}... "
             "Get the file again."
         )
-    from frhsic.boosting import files  # see file_bytes
-
-    if str(header.get("estimator")) in files.CLASSES:
-        with reading(name):
-            return files.model_of(header, tensors)
-    if header.get("estimator") == "ScoreTransport":
-        with reading(name):
-            return transport_files.transport_of(header, tensors)
     with reading(name):
         check_header(header)
         check_tensors(header, tensors, CURVES)
     if penalty is not None and not isinstance(penalty, Penalty):
         raise TypeError(f"penalty is {penalty!r}; pass an object such as the one that was trained with.")
     model = _classes()[header["estimator"]]()
-    made = _given_encoders(encoder, header["architecture"])
+    encoders = _given_encoders(encoder, header["architecture"])
     with reading(name):
         parameters = _parameters(header, {"encoder": encoder, "penalty": penalty})
-        if not parameters.keys() <= model.get_params(deep=False).keys():
-            raise InvalidHeaderError("it has parameters that this version does not know")
-        if not isinstance(parameters.get("device", "auto"), str):
+        if parameters.keys() != model.get_params(deep=False).keys():
+            raise InvalidHeaderError("it has other parameters than this version")
+        if not isinstance(parameters["device"], str):
             raise InvalidHeaderError("its device is not a name")
         model.set_params(**parameters)
-        _restore(model, header, tensors, made, base)
+        _restore(model, header, tensors, encoders)
     return model
 
 
@@ -184,18 +138,9 @@ def describe(path: str | Path) -> dict[str, Any]:
             f"{file.name} is not a whole safetensors file: {str(error)[:200]}. It may have been cut off."
         ) from error
     try:
-        header = json.loads(metadata[KEY])
-        layout = header["layout"]
-        versions = header.get("versions")
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        return dict(json.loads(metadata[KEY]))
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{file.name} is a safetensors file, but not one that frhsic.save has written.") from error
-    if not isinstance(layout, int) or not 1 <= layout <= LAYOUT:
-        version = versions.get("frhsic", "?") if isinstance(versions, dict) else "?"
-        raise ValueError(
-            f"{file.name} has layout {str(layout)[:20]}, written by frhsic {str(version)[:20]}; "
-            f"this is frhsic {__version__}, which reads layouts up to {LAYOUT}. Load it with a newer version."
-        )
-    return dict(header)
 
 
 def set_state(penalty: Penalty, state: dict[str, Tensor]) -> None:
@@ -214,13 +159,13 @@ def set_state(penalty: Penalty, state: dict[str, Tensor]) -> None:
             raise ValueError(f"{type(penalty).__name__} has no state {name!r}; it is not the penalty of this file.")
 
 
-def _classes() -> dict[str, type[ParityBase]]:
+def _classes() -> dict[str, type[NetworkEstimator]]:
     from frhsic import estimators  # imported here because the estimators import this module
 
     return {name: getattr(estimators, name) for name in ESTIMATORS}
 
 
-def _header(model: ParityBase) -> dict[str, Any]:
+def _header(model: NetworkEstimator) -> dict[str, Any]:
     parameters = {name: to_json(value) for name, value in model.get_params(deep=False).items()}
     if is_custom(parameters["random_state"]):
         parameters["random_state"] = model.random_seed_
@@ -231,13 +176,12 @@ def _header(model: ParityBase) -> dict[str, Any]:
     head = model.head_
     assert isinstance(head, nn.Linear)
     return {
-        "layout": LAYOUT,
         "versions": {"frhsic": __version__, "torch": torch.__version__, "scikit-learn": sklearn.__version__},
         "estimator": type(model).__name__,
         "parameters": parameters,
         "architecture": {
             "encoder": "mlp_encoder" if model.encoder is None else parameters["encoder"],
-            "columns": model.feature_encoding_.width + (0 if model.base_ is None else model.base_.width),
+            "columns": model.feature_encoding_.width,
             "hidden": [int(size) for size in model.hidden_layer_sizes],
             "activation": model.activation,
             "head": [head.in_features, head.out_features],
@@ -249,7 +193,7 @@ def _header(model: ParityBase) -> dict[str, Any]:
     }
 
 
-def _tensors(model: ParityBase) -> dict[str, Tensor]:
+def _tensors(model: NetworkEstimator) -> dict[str, Tensor]:
     modules = {"encoder": model.encoder_, "head": model.head_, "penalty": model.penalty_}
     tensors = {f"{part}.{name}": v for part, module in modules.items() for name, v in module.state_dict().items()}
     curves = {name: getattr(model, name) for name in CURVES}
@@ -259,11 +203,8 @@ def _tensors(model: ParityBase) -> dict[str, Tensor]:
 
 def _parameters(header: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """Return the constructor's parameters, with the custom encoder and penalty that were passed again."""
-    known = _classes()[header["estimator"]]().get_params(deep=False)
-    parameters: dict[str, Any] = {name: value for name, value in BEFORE_THEY_EXISTED.items() if name in known}
+    parameters = {}
     for name, value in header["parameters"].items():
-        if name == "base" and is_custom(value):
-            continue  # restored from its own part of the file
         if given.get(name) is not None:
             parameters[name] = given[name]
         elif is_custom(value):
@@ -277,21 +218,16 @@ def _parameters(header: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]
 
 
 def _restore(
-    model: ParityBase, header: dict[str, Any], tensors: dict[str, Tensor], encoders: list[nn.Module] | None, base: Any
+    model: NetworkEstimator, header: dict[str, Any], tensors: dict[str, Tensor], encoders: list[nn.Module] | None
 ) -> None:
     """Give an estimator that has its parameters the fitted state of a file."""
-    model.best_epochs_ = None
-    model.base_ = base_from_file(header.get("base"), _state(tensors, "base"), base)
-    model.base_performance_ = None if model.base_ is None else model.base_.performance
-    if is_custom(header["parameters"].get("base")):
-        model.base = base_parameter(model.base_)
     for name, value in header["learned"].items():
         if name == "classes_":
             model.classes_ = labels_from_json(value)
         else:
             setattr(model, name, np.array(value, dtype=object) if name in NAMES else from_json(value))
     architecture = header["architecture"]
-    model.has_bottleneck_ = architecture.get("bottleneck", False)
+    model.has_bottleneck_ = architecture["bottleneck"]
     size, outputs = architecture["head"]
     with seeded():  # the initial weights that layers draw are overwritten
         members = _default_encoders(architecture) if encoders is None else encoders
@@ -315,7 +251,7 @@ def _restore(
 
 
 def _default_encoders(architecture: dict[str, Any]) -> list[nn.Module]:
-    count, activation = architecture.get("ensemble", 1), architecture.get("activation", "selu")
+    count, activation = architecture["ensemble"], architecture["activation"]
     size = architecture["head"][0] // count
     return [mlp_encoder(architecture["columns"], architecture["hidden"], size, activation) for _ in range(count)]
 
@@ -325,7 +261,7 @@ def _given_encoders(custom: Any, architecture: dict[str, Any]) -> list[nn.Module
     if custom is None:
         return None
     with seeded():
-        return [_given_encoder(custom, architecture["columns"]) for _ in range(architecture.get("ensemble", 1))]
+        return [_given_encoder(custom, architecture["columns"]) for _ in range(architecture["ensemble"])]
 
 
 def _given_encoder(custom: Any, columns: int) -> nn.Module:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -13,17 +12,6 @@ from frhsic import kernels, penalties
 from frhsic.kernels import Kernel
 from frhsic.penalties import Penalty
 from frhsic.tables import TableEncoding
-
-RENAMED_CLASSES: dict[str, str] = {}
-"""Old to new name of each renamed kernel or penalty. Whoever renames one adds it here, so that old files still load."""
-
-RENAMED_ARGUMENTS = {"estimator": "statistic", "standardise_scores": "standardize_scores", "fewest": "min_rows"}
-"""Old to new name of each renamed argument of a kernel or penalty. Applied to an old file where the class has the new
-name. Whoever renames an argument adds it here."""
-
-RENAMED_VALUES = {"standardised": "standardized", "normalised": "normalized"}
-"""Old to new spelling of each renamed option. Applied to every argument of a kernel or penalty in an old file. Whoever
-renames an option adds it here."""
 
 
 def to_json(value: Any) -> Any:
@@ -74,11 +62,11 @@ def from_json(value: Any) -> Any:
         return TableEncoding.from_plain(value["table"])
     for kind, module, base in (("kernel", kernels, Kernel), ("penalty", penalties, Penalty)):
         if kind in value:
-            name = str(RENAMED_CLASSES.get(value[kind], value[kind]))
+            name = str(value[kind])
             cls = getattr(module, name, None)
             if not isinstance(cls, type) or not issubclass(cls, base) or cls is base:
                 raise ValueError(f"the {kind} {name!r} is not known to this version of frhsic.")
-            return cls(**_renamed(cls, {key: from_json(item) for key, item in value["arguments"].items()}))
+            return cls(**{key: from_json(item) for key, item in value["arguments"].items()})
     raise ValueError(f"{value.get('custom', value)!r} cannot be built from a file.")
 
 
@@ -105,17 +93,3 @@ def labels_from_json(value: dict[str, Any] | None) -> Any:
 def _custom(value: Any) -> dict[str, str]:
     named = value if hasattr(value, "__qualname__") else type(value)
     return {"custom": f"{named.__module__}.{named.__qualname__}"}
-
-
-def _renamed(cls: type, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an older file in the names and spellings of today."""
-    known = inspect.signature(cls).parameters
-    names = {old: new for old, new in RENAMED_ARGUMENTS.items() if new in known}
-    current: dict[str, Any] = {
-        names.get(name, name): RENAMED_VALUES.get(value, value) if isinstance(value, str) else value
-        for name, value in arguments.items()
-    }
-    if "representation_weight" in current:  # now a factor of the kernel
-        factor = current.pop("representation_weight")
-        current["kernel_z"] = current["kernel_z"] if factor == 1 else factor * current["kernel_z"]
-    return current

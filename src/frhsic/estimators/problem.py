@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import nn
 
-from frhsic.fleet import Task, TrainingData, mlp_encoder
 from frhsic.penalties import Penalty
+from frhsic.training import Task, TrainingData, mlp_encoder
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Regressor with a penalty on the dependence of its representation on sensitive attributes."""
+"""Regression with a penalty on the dependence of its representation on sensitive attributes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from frhsic.estimators.base import ParityBase
+from frhsic.estimators.network import NetworkEstimator
 from frhsic.estimators.targets import Target, number_target, target_column
 
 
-class ParityRegressor(RegressorMixin, ParityBase):  # type: ignore[misc]  # scikit-learn is untyped
+class FRHSICRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     r"""Regressor whose representation is trained to be independent of continuous sensitive attributes.
 
     .. math:: \min_{h, f} \; \frac1n \sum_i (f(h(x_i)) - \tilde y_i)^2 + \lambda \cdot \text{penalty}(h(x), s)
@@ -20,28 +20,28 @@ class ParityRegressor(RegressorMixin, ParityBase):  # type: ignore[misc]  # scik
     The target is standardized by the training rows, so that λ means the same in every unit of y: the head's raw output,
     which penalties see, has unit scale. Predictions are in the unit of y.
 
-    Keep the defaults and choose λ with :func:`frhsic.select_weight`; :class:`ParityClassifier` says when to choose
-    other options.
+    The defaults are the method of the paper; choose λ with :func:`frhsic.select_weight`. :class:`FRHSICClassifier` says
+    more about the options.
 
     Parameters
     ----------
-    penalty, penalty_weight, base, encoder, hidden_layer_sizes, representation_size, activation, epochs, batch_size
-        As in :class:`ParityClassifier`.
+    penalty, penalty_weight, encoder, hidden_layer_sizes, representation_size, activation, epochs, batch_size
+        As in :class:`FRHSICClassifier`.
     learning_rate, schedule, weight_decay, variance_floor, early_stopping, validation_fraction, n_iter_no_change
-        As in :class:`ParityClassifier`.
+        As in :class:`FRHSICClassifier`.
     ensemble, scaling, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
-        As in :class:`ParityClassifier`.
+        As in :class:`FRHSICClassifier`.
 
     Attributes
     ----------
     target_mean_, target_scale_ : float
         Mean and standard deviation of y in the training rows.
     encoder_, head_, has_bottleneck_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_
-        As in :class:`ParityClassifier`.
-    base_performance_, loss_curve_, penalty_curve_, validation_curve_, best_epochs_, n_features_in_, feature_names_in_
-        As in :class:`ParityClassifier`.
+        As in :class:`FRHSICClassifier`.
+    loss_curve_, penalty_curve_, validation_curve_, best_epochs_, n_features_in_, feature_names_in_
+        As in :class:`FRHSICClassifier`.
     sensitive_names_in_
-        As in :class:`ParityClassifier`.
+        As in :class:`FRHSICClassifier`.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class ParityRegressor(RegressorMixin, ParityBase):  # type: ignore[misc]  # scik
     >>> s = rng.uniform(size=200)
     >>> X = np.column_stack([s + 0.1 * rng.normal(size=200), rng.normal(size=200)])
     >>> y = 1000 + 50 * X[:, 1]
-    >>> model = ParityRegressor(penalty_weight=1.0, epochs=100, random_state=0).fit(X, y, sensitive_features=s)
+    >>> model = FRHSICRegressor(penalty_weight=1.0, epochs=100, random_state=0).fit(X, y, sensitive_features=s)
     >>> model.score(X, y) > 0.9
     True
     """

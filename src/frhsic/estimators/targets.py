@@ -11,22 +11,21 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import column_or_1d
 
 from frhsic import _arrays
-from frhsic.fleet import Task
-from frhsic.fleet.residuals import residuals
 from frhsic.tables import read_sensitive
+from frhsic.training import Task
+from frhsic.training.residuals import residuals
 
 if TYPE_CHECKING:
-    from frhsic.estimators.base import ParityBase
+    from frhsic.estimators.network import NetworkEstimator
 
 
 @dataclass(frozen=True)
 class Target:
-    """A target as training takes it: values (n,) or (n, c), the task, the outputs of the head, and y itself."""
+    """A target as training takes it: values (n,) or (n, c), the task, and the outputs of the head."""
 
     values: np.ndarray | None
     task: Task
     outputs: int
-    given: np.ndarray | None = None
 
 
 def target_column(estimator: Any, y: Any) -> np.ndarray:
@@ -39,7 +38,7 @@ def target_column(estimator: Any, y: Any) -> np.ndarray:
     return np.asarray(values)
 
 
-def class_target(estimator: ParityBase, y: np.ndarray, classes: Any = None) -> Target:
+def class_target(estimator: NetworkEstimator, y: np.ndarray, classes: Any = None) -> Target:
     """Return labels as codes of `classes_`, which the first call learns from y or takes from `classes`."""
     labels = unique_labels(y)
     if not hasattr(estimator, "classes_"):
@@ -52,15 +51,15 @@ def class_target(estimator: ParityBase, y: np.ndarray, classes: Any = None) -> T
             "call. That call needs rows of every class; a classifier's partial_fit can name them: classes=[...]."
         )
     codes = np.searchsorted(known, y).astype(np.float64)
-    return Target(codes, "binary", 1, y) if len(known) <= 2 else Target(codes, "multiclass", len(known), y)
+    return Target(codes, "binary", 1) if len(known) <= 2 else Target(codes, "multiclass", len(known))
 
 
-def number_target(estimator: ParityBase, y: np.ndarray) -> Target:
+def number_target(estimator: NetworkEstimator, y: np.ndarray) -> Target:
     """Return numbers standardized by the mean and the standard deviation of the first call."""
     values = _arrays.to_numpy(_arrays.vector(y.astype(np.float64), "y"))
     if not hasattr(estimator, "target_scale_"):
         estimator.target_mean_, estimator.target_scale_ = float(values.mean()), float(values.std()) or 1.0
-    return Target((values - estimator.target_mean_) / estimator.target_scale_, "regression", 1, values)
+    return Target((values - estimator.target_mean_) / estimator.target_scale_, "regression", 1)
 
 
 def residual_target(x: np.ndarray, sensitive_features: Any, weights: np.ndarray | None) -> Target:

@@ -4,6 +4,7 @@ from frhsic.parity.curve import LocalMean, ParityCurve, gdp_curve, local_mean
 from frhsic.parity.gap import ParityResult, gdp, gdp_by_attribute, standardized_gdp
 from frhsic.parity.law import CorrelationRatio, QuantileGap, correlation_ratio, quantile_gap
 from frhsic.parity.metrics import equal_opportunity_gdp, gdp_difference, standardized_gdp_difference
+from frhsic.parity.rank import rank_gap
 from frhsic.parity.smoothed import SmoothedGap, smoothed_gdp
 from frhsic.parity.smoothing import Weighting, evaluation_points, gdp_value, nadaraya_watson_weights
 
@@ -26,6 +27,7 @@ __all__ = [
     "local_mean",
     "nadaraya_watson_weights",
     "quantile_gap",
+    "rank_gap",
     "smoothed_gdp",
     "standardized_gdp",
     "standardized_gdp_difference",

@@ -261,7 +261,11 @@ def gap_value(rows: Rows, resolution: float) -> float:
 def _columns(rows: Rows, resolution: float | None) -> list[_Column]:
     if resolution is not None:
         _arrays.require_fraction(resolution, "resolution")
-    signs = Signs(rows, resolution)
+    return centred_columns(rows, Signs(rows, resolution))
+
+
+def centred_columns(rows: Rows, signs: Signs) -> list[_Column]:
+    """Return the gap of each column of scores."""
     varies = (rows.scores != rows.scores[0]).any(axis=0)
     f = np.where(varies, rows.scores - weighted_mean(rows.weights, rows.scores), 0.0)
     return [_Column(signs, column) for column in f.T]
@@ -378,11 +382,11 @@ class _Column:
         factor = rows.effective / max(rows.effective - 1, 1)
         variance = factor * rows.square_of_sums(weights * influence) / n**2
         if self.unscaled_extra is None:
-            self.unscaled_extra = self._uncertain_signs(resamples, rng)
+            self.unscaled_extra = self.uncertain_signs(resamples, rng)
         extra, lost = self.unscaled_extra
         return math.sqrt(variance + extra) / self.scale, lost / self.scale
 
-    def _uncertain_signs(self, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
+    def uncertain_signs(self, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
         """Return what uncertain signs add to the variance of the gap, and a bound on what they take away from it."""
         signs, weights, rows = self.signs, self.weights, self.signs.rows
         signs.inflation = self.inflation

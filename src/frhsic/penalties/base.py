@@ -99,7 +99,7 @@ class Penalty(nn.Module, ABC):
         Number of sensitive attributes, once prepared; None before.
     default_weight_decay, default_variance_floor
         Weight decay of the encoder and variance floor of Z that an estimator uses with this penalty unless told
-        otherwise; see :class:`frhsic.ParityClassifier`. 0 unless a penalty says more.
+        otherwise; see :class:`frhsic.FRHSICClassifier`. 0 unless a penalty says more.
 
     Examples
     --------

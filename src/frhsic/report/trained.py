@@ -26,11 +26,11 @@ from frhsic.report.model import Report, TradeOff, TradeOffPoint
 from frhsic.sentences import left_out, summary
 
 if TYPE_CHECKING:
-    from frhsic.estimators import ParityClassifier, ParityRegressor
+    from frhsic.estimators import FRHSICClassifier, FRHSICRegressor
 
 
 def trained_report(
-    models: Sequence[ParityClassifier | ParityRegressor],
+    models: Sequence[FRHSICClassifier | FRHSICRegressor],
     chosen: int,
     X: Any,
     y: Any,
@@ -86,10 +86,10 @@ def trained_report(
 
     Examples
     --------
-    >>> from frhsic.estimators import ParityRegressor, fit_path
+    >>> from frhsic.estimators import FRHSICRegressor, fit_path
     >>> s = np.linspace(0, 1, 40)
     >>> X, y = np.column_stack([s, s**2]), 3 * s
-    >>> models = fit_path(ParityRegressor(epochs=1, random_state=0), X, y, weights=[0, 1], sensitive_features=s)
+    >>> models = fit_path(FRHSICRegressor(epochs=1, random_state=0), X, y, weights=[0, 1], sensitive_features=s)
     >>> report = trained_report(models, 1, X, y, sensitive_features=s, settings=Settings(resamples=20))
     >>> point, numbers = report.tradeoff.points[1], report.audit.attributes[0].all_rows
     >>> point.gdp == numbers["gdp"].value, abs(point.hsic - numbers["hsic"].value) < 1e-9

@@ -15,7 +15,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
-from frhsic.estimators import ParityClassifier, ParityRegressor, fit_path
+from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, fit_path
 from frhsic.formatting import plain
 
 Watch = Callable[[str], None]
@@ -26,7 +26,7 @@ def check_estimator(estimator: Any) -> None:
     name = type(estimator).__name__
     lacks = []
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
-        raise TypeError(f"estimator is {name}; pass an unfitted scikit-learn estimator, such as ParityClassifier().")
+        raise TypeError(f"estimator is {name}; pass an unfitted scikit-learn estimator, such as FRHSICClassifier().")
     if "penalty_weight" not in estimator.get_params(deep=False):
         lacks.append("a parameter penalty_weight")
     arguments = inspect.signature(estimator.fit).parameters
@@ -38,7 +38,7 @@ def check_estimator(estimator: Any) -> None:
     if lacks:
         raise TypeError(
             f"estimator is {name}, which lacks {' and '.join(lacks)}. A weight is chosen by performance and "
-            "dependence: pass a ParityClassifier or ParityRegressor, or an estimator of yours with these."
+            "dependence: pass an FRHSICClassifier or FRHSICRegressor, or an estimator of yours with these."
         )
 
 
@@ -58,7 +58,7 @@ class Fitting:
     def path(self, weights: Sequence[float]) -> list[Any]:
         """Fit a copy for each weight: those of this library all at once, others one after another."""
         rows = f"on {len(self.y):,} rows"
-        if isinstance(self.estimator, (ParityClassifier, ParityRegressor)):
+        if isinstance(self.estimator, (FRHSICClassifier, FRHSICRegressor)):
             return self._fleets(list(weights), rows)
         models = []
         for i, weight in enumerate(weights):

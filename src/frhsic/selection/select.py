@@ -71,7 +71,7 @@ def select_weight(
 
     Parameters
     ----------
-    estimator : ParityClassifier, ParityRegressor, or another estimator
+    estimator : FRHSICClassifier, FRHSICRegressor, or another estimator
         Unfitted. It needs a parameter `penalty_weight`, which is set, and a ``fit`` that takes `sensitive_features`. It
         is not changed. Estimators of this library are trained at once, others one after another.
     X, y, sensitive_features, sample_weight
@@ -114,12 +114,12 @@ def select_weight(
 
     Examples
     --------
-    >>> from frhsic.estimators import ParityClassifier
+    >>> from frhsic.estimators import FRHSICClassifier
     >>> rng = np.random.default_rng(0)
     >>> s = rng.uniform(size=400)
     >>> X = np.column_stack([s, rng.normal(size=400)])
     >>> y = 2 * s + X[:, 1] > 1
-    >>> model = ParityClassifier(epochs=50, random_state=0)
+    >>> model = FRHSICClassifier(epochs=50, random_state=0)
     >>> chosen = select_weight(model, X, y, sensitive_features=s, rule="gdp <= 0.1", weights=[10, 100])
     >>> chosen.satisfied, chosen.weight > 0
     (True, True)

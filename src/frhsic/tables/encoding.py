@@ -36,11 +36,6 @@ class Category:
     other: bool = False
     missing: bool = False
 
-    @property
-    def takes_missing(self) -> bool:
-        """Whether missing values are taken: always, as a level of its own or as an unseen one."""
-        return True
-
     @classmethod
     def fit(cls, name: str, values: np.ndarray) -> Category:
         """Fit the levels to a column; None is missing. Above 64 levels, the 63 with the most rows keep a column."""
@@ -140,7 +135,7 @@ class TableEncoding:
 
     @classmethod
     def from_plain(cls, columns: Sequence[Mapping[str, Any]]) -> TableEncoding:
-        """Return the encoding that :meth:`to_plain` has written. Files of earlier versions do not name encoders."""
+        """Return the encoding that :meth:`to_plain` has written."""
         return cls(tuple(_from_plain(column) for column in columns))
 
     def to_plain(self) -> list[dict[str, Any]]:
@@ -216,9 +211,9 @@ def _columns(table: Any, name: str) -> list[tuple[str, np.ndarray, Unit | Litera
 def _from_plain(column: Mapping[str, Any]) -> Encoder:
     """Return an encoder from a dictionary that may come from anyone; raise ValueError unless every field is right."""
     given: dict[str, Any] = {key: tuple(item) if isinstance(item, list) else item for key, item in column.items()}
-    kind = ENCODERS.get(str(given.pop("encoder", "Category" if "levels" in given else "Number")))
+    kind = ENCODERS.get(str(given.pop("encoder", None)))
     if kind is None:
-        raise ValueError(f"the encoder {column['encoder']!r} is not known to this version of frhsic.")
+        raise ValueError(f"the encoder {column.get('encoder')!r} is not known to this version of frhsic.")
     types: dict[str, Any] = {
         "name": str,
         "missing": bool,

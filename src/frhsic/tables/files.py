@@ -142,7 +142,7 @@ class Rows:
 class Derived:
     """Numbers made from the rows as they are read, such as the scores of a model.
 
-    `make` takes a frame of `columns`, of which those in `required` have no missing values, and returns `width` columns.
+    `make` takes a frame of `columns` and returns `width` columns.
     Columns in `numeric` hold numbers, so that marks such as "?" are missing values there.
     """
 
@@ -150,7 +150,6 @@ class Derived:
     width: int
     make: Callable[[pd.DataFrame], np.ndarray]
     numeric: tuple[str, ...] = ()
-    required: tuple[str, ...] = ()
 
 
 NOTHING = Derived((), 0, lambda frame: np.empty((len(frame), 0)))
@@ -192,7 +191,7 @@ def read_rows(
         How a text file is read.
     """
     columns, raw = list(columns), list(derived.columns)
-    wanted, needed = list(dict.fromkeys([*columns, *raw])), list(dict.fromkeys([*required, *derived.required]))
+    wanted, needed = list(dict.fromkeys([*columns, *raw])), list(dict.fromkeys(required))
     reservoir = Reservoir(len(columns) + derived.width, seed)
     given, present = 0, pd.Series(0, index=needed)
     for piece in pieces(path, wanted, [*numeric, *derived.numeric], options, text=text):

@@ -34,13 +34,8 @@ class _Scale(ABC):
 
     @property
     @abstractmethod
-    def middle(self) -> float | None:
-        """The value that stands for a missing one, or None if there is none."""
-
-    @property
-    def takes_missing(self) -> bool:
-        """Whether missing values are taken."""
-        return self.middle is not None
+    def middle(self) -> float:
+        """The value that stands for a missing one."""
 
     @abstractmethod
     def scaled(self, values: np.ndarray) -> np.ndarray:
@@ -48,14 +43,8 @@ class _Scale(ABC):
 
     def __call__(self, values: np.ndarray, unknown: str = "ignore") -> np.ndarray:
         """Return one column, or two with the indicator of missing values."""
-        absent, middle = np.isnan(values), self.middle
-        if absent.any() and middle is None:
-            raise ValueError(
-                f"column {self.name!r} holds {int(absent.sum())} missing values (NaN), the first in row "
-                f"{int(absent.argmax())}; this model was trained before missing values were taken. Drop those rows, "
-                "impute them, or train anew."
-            )
-        column = self.scaled(np.where(absent, 0.0 if middle is None else middle, values))
+        absent = np.isnan(values)
+        column = self.scaled(np.where(absent, self.middle, values))
         return np.column_stack([column, absent]) if self.missing else column[:, None]
 
 
@@ -197,8 +186,7 @@ class Robust(_Scale):
 class Number(_Scale):
     r"""Scale by the range, :math:`x \mapsto (x - \text{low}) / (\text{high} - \text{low})`, the paper's choice.
 
-    A constant column becomes 0. `median` is None if there was no value, and in files of earlier versions, which refuse
-    missing values: their `missing` is False.
+    A constant column becomes 0. `median` is None if there was no value.
 
     Examples
     --------
@@ -227,8 +215,8 @@ class Number(_Scale):
         return cls(name, float(present.min()), float(present.max()), median, missing, unit)
 
     @property
-    def middle(self) -> float | None:
-        return 0.0 if self._empty else self.median
+    def middle(self) -> float:
+        return self.low if self.median is None else self.median
 
     @property
     def _empty(self) -> bool:

@@ -7,8 +7,8 @@ from functools import partial
 
 from torch import nn
 
-from frhsic.fleet import mlp_encoder
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian
+from frhsic.training import mlp_encoder
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.frontiers import methods_of, weights_of
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, representation_hsic

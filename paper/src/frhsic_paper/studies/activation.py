@@ -8,7 +8,7 @@ from functools import partial
 
 from torch import nn
 
-from frhsic.fleet import mlp_encoder
+from frhsic.training import mlp_encoder
 from frhsic_paper.comparisons import variants_table
 from frhsic_paper.grid import REPRESENTATION, Grid, by_name, held_out
 from frhsic_paper.protocol import CORRECTED, METHODS, OWN, PAPER_WEIGHTS, Protocol

@@ -25,9 +25,9 @@ import torch
 from torch import Tensor
 
 from frhsic.datasets import Dataset
-from frhsic.fleet import affine_head, mlp_encoder
 from frhsic.kernels import Gaussian
 from frhsic.penalties import EIPM, HSIC, Penalty
+from frhsic.training import affine_head, mlp_encoder
 from frhsic_paper.claim import Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.grid import FIRST_SEED, loaded
 from frhsic_paper.options import Options

@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from frhsic.datasets.synthetic import synthetic_task
-from frhsic.fleet import affine_head, mlp_encoder
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.penalties import EIPM, GDP, HSIC, NoPenalty, Penalty
+from frhsic.training import affine_head, mlp_encoder
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.options import Options
 from frhsic_paper.plot import MARKERS, figures_of, finish, panels, styled

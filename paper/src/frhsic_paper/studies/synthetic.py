@@ -12,7 +12,7 @@ from torch import nn
 
 from frhsic.datasets import Dataset
 from frhsic.datasets.synthetic import synthetic_task
-from frhsic.fleet import mlp_encoder
+from frhsic.training import mlp_encoder
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.frontiers import finite, mean_of, weights_of
 from frhsic_paper.grid import FIRST_SEED, SMALL_REPEATS, Grid, Splits, by_name

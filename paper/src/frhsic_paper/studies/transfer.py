@@ -23,9 +23,9 @@ from sklearn.svm import SVC, SVR
 from torch import Tensor, nn
 
 from frhsic.datasets import Split
-from frhsic.fleet import Member, Recipe, Task, TrainingData, affine_head, train
 from frhsic.frontier import within_band
 from frhsic.parity.smoothing import evaluation_points, gdp_value
+from frhsic.training import Member, Recipe, Task, TrainingData, affine_head, train
 from frhsic.transferring import Transfer, transfer
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, enough, outcome_of
 from frhsic_paper.frontiers import datasets_of, mean_of, methods_of, weights_of

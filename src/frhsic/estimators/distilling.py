@@ -1,0 +1,181 @@
+"""One plain model in place of the parts of a predictor under parity, so that serving is one call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.metrics import log_loss, mean_squared_error, roc_auc_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import _safe_indexing
+
+from frhsic.estimators.conditional import TreeTable, fold_of_rows
+from frhsic.estimators.parity import ParityEstimator, Sample, fit_with_weights
+from frhsic.estimators.tradeoffs import aimed_gap, by_attribute
+from frhsic.parity import ParityResult
+from frhsic.tables import is_frame, read_sensitive
+
+
+@dataclass(frozen=True, eq=False)
+class Distilled:
+    """A plain model that imitates a predictor under parity, both measured on rows that neither has seen.
+
+    Attributes
+    ----------
+    model : estimator
+        The plain model; for a DataFrame a pipeline with its encoding.
+    threshold : float
+        Score above which the decision is the second class.
+    performance, teacher_performance : dict of str to float
+        "log_loss" and "auc", or "squared_error", of the plain model and of what it imitates.
+    gaps, teacher_gaps : dict of str to ParityResult
+        The gap that the aim names along each attribute.
+    """
+
+    model: Any
+    threshold: float
+    performance: dict[str, float]
+    teacher_performance: dict[str, float]
+    gaps: dict[str, ParityResult]
+    teacher_gaps: dict[str, ParityResult]
+
+
+def distilled(
+    predictor: ParityEstimator,
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any,
+    sample_weight: Any = None,
+    groups: Any = None,
+) -> Distilled:
+    """Imitate a predictor under parity by one plain model.
+
+    Four fifths of the rows fit the predictor anew, and then the plain model on its out-of-fold scores. A tenth corrects
+    the limit for what the imitation adds to the gap, and the last tenth measures both.
+
+    Parameters
+    ----------
+    predictor : ParityClassifier or ParityRegressor
+        Its parameters are used, fitted or not. It must not use S to predict, and have at most two classes.
+    estimator : classifier or regressor
+        A plain model such as ``LGBMClassifier()``. A regressor learns the scores; a classifier learns both labels of
+        each row, weighted by the score.
+    X, y, sensitive_features, sample_weight, groups
+        Rows, as in the predictor's `fit`; the same rows may be passed.
+
+    Examples
+    --------
+    >>> from lightgbm import LGBMRegressor
+    >>> from frhsic.estimators import ParityRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.uniform(size=500)
+    >>> X = np.column_stack([s, rng.normal(size=500)])
+    >>> student = LGBMRegressor(n_estimators=20, verbose=-1)
+    >>> model = distilled(ParityRegressor(random_state=0), student, X, X.sum(axis=1), sensitive_features=s)
+    >>> model.model.predict(X).shape
+    (500,)
+    """
+    y, names = np.asarray(y), list(read_sensitive(sensitive_features, allow_missing=True).names)
+    if predictor.uses_sensitive or (is_classifier(predictor) and len(np.unique(y)) > 2):
+        raise ValueError("a predictor that uses S, or that has more than two classes, cannot be distilled.")
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    groups = None if groups is None else np.asarray(groups)
+    part = fold_of_rows(len(y), 10, y if is_classifier(predictor) else None, groups, 0)
+
+    def rows_of(kept: np.ndarray) -> tuple[Any, ...]:
+        rows = np.flatnonzero(kept)
+        each = [None if values is None else values[rows] for values in (weights, groups)]
+        return _safe_indexing(X, rows), y[rows], _safe_indexing(sensitive_features, rows), *each
+
+    check, measure = rows_of(part == 1), rows_of(part == 0)
+    teacher = clone(predictor)
+    fitted = teacher._fit(*rows_of(part > 1))
+    assert fitted is not None
+    limits = {name: teacher.frontier_.absolute(name, one) for name, one in by_attribute(predictor.limit, names).items()}
+    student = _imitation(teacher, estimator, *fitted)
+    threshold = _threshold(teacher, student, check[0])
+    gaps, aims = _gaps(teacher, student, threshold, check), _gaps(teacher, teacher, _own(teacher), check)
+    ratios = [gaps[name].value / aims[name].value for name in names if limits[name] and aims[name].value > 0]
+    excess = max([1.0, *ratios])
+    if excess > 1:
+        teacher._choose({name: None if limit is None else limit / excess for name, limit in limits.items()})
+        student = _imitation(teacher, estimator, *fitted)
+        threshold = _threshold(teacher, student, check[0])
+    return Distilled(
+        student,
+        threshold,
+        _performance(teacher, student, measure),
+        _performance(teacher, teacher, measure),
+        _gaps(teacher, student, threshold, measure),
+        _gaps(teacher, teacher, _own(teacher), measure),
+    )
+
+
+def _imitation(teacher: ParityEstimator, estimator: Any, sample: Sample, eta: np.ndarray, means: np.ndarray) -> Any:
+    """Return the plain model, fitted on scores of predictors that have not seen their rows."""
+    solution, choice = teacher.solution_, teacher.choice_
+    assert solution is not None
+    assert choice is not None
+    scores = solution.out_of_fold(choice.position, sample.fold, eta, means)
+    if is_classifier(teacher):
+        scores = np.clip(scores + (solution.threshold if solution.family == "decision" else 0.0), 0.0, 1.0)
+    student, X, weights = clone(estimator), sample.X, sample.weights
+    if is_frame(X) and not isinstance(student, Pipeline):
+        student = make_pipeline(TreeTable(), student)
+    if not is_classifier(estimator):
+        return fit_with_weights(student, X, scores, weights)
+    n = len(scores)
+    chances = np.concatenate([1 - scores, scores]) * (1.0 if weights is None else np.tile(weights, 2))
+    return fit_with_weights(student, _safe_indexing(X, np.tile(np.arange(n), 2)), np.repeat([0, 1], n), chances)
+
+
+def _scores(model: Any, X: Any) -> np.ndarray:
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(X)[:, 1])
+    return np.asarray(model.predict(X))
+
+
+def _own(teacher: ParityEstimator) -> float:
+    return float(getattr(teacher, "threshold_", 0.0))
+
+
+def _threshold(teacher: ParityEstimator, student: Any, X: Any) -> float:
+    """Return the threshold: for decisions, the one that takes as many of some rows as the teacher does."""
+    if teacher.aim != "decision":
+        return _own(teacher)
+    taken = float(np.mean(_scores(teacher, X) > _own(teacher)))
+    return float(np.quantile(_scores(student, X), 1 - taken))
+
+
+def _gaps(teacher: ParityEstimator, model: Any, threshold: float, rows: tuple[Any, ...]) -> dict[str, ParityResult]:
+    """Return the largest gap over the conditions along each attribute."""
+    X, y, sensitive_features, weights, groups = rows
+    scores, attributes = _scores(model, X), read_sensitive(sensitive_features, allow_missing=True)
+    if teacher.aim == "decision":
+        scores = scores > threshold
+    second = y == teacher.classes_[1] if is_classifier(teacher) else np.ones(len(y), dtype=bool)
+    every = np.ones(len(y), dtype=bool)
+    conditions = {None: [every], "positive": [second], "both": [second, ~second]}[teacher.condition]
+    gaps = {}
+    for name, s in zip(attributes.names, attributes.values.T):
+        kept = [rows & ~np.isnan(s) for rows in conditions]
+        weighted = [(None if v is None else v[k] for v in (weights, groups)) for k in kept]
+        each = [aimed_gap(teacher.aim, scores[k], s[k], *more) for k, more in zip(kept, weighted)]
+        gaps[name] = max(each, key=float)
+    return gaps
+
+
+def _performance(teacher: ParityEstimator, model: Any, rows: tuple[Any, ...]) -> dict[str, float]:
+    X, y, _, weights, _ = rows
+    scores = _scores(model, X)
+    if not is_classifier(teacher):
+        return {"squared_error": float(mean_squared_error(y, scores, sample_weight=weights))}
+    labels, clipped = y == teacher.classes_[1], np.clip(scores, 1e-6, 1 - 1e-6)
+    return {
+        "log_loss": float(log_loss(labels, clipped, sample_weight=weights)),
+        "auc": float(roc_auc_score(labels, scores, sample_weight=weights)),
+    }

@@ -1,0 +1,860 @@
+"""Predictors under parity in closed form: two kinds of regressions and a handful of numbers."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import roc_auc_score
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, has_fit_parameter
+
+from frhsic import _arrays
+from frhsic.estimators.attributes import MissingSensitiveFeaturesWarning
+from frhsic.estimators.conditional import BoostedMeans, SensitiveBasis, boosted_trees, fold_of_rows
+from frhsic.estimators.features import checked_table
+from frhsic.estimators.solving import MOST_ROWS, SHARES, Curve, Family, Rows, expanded, link, outputs, solve
+from frhsic.estimators.targets import target_column
+from frhsic.estimators.tradeoffs import (
+    Aim,
+    Choice,
+    Gap,
+    IndistinctGapWarning,
+    Limit,
+    TradeOffs,
+    UnmetLimitWarning,
+    aimed_gap,
+    by_attribute,
+    check_limit,
+    share,
+)
+from frhsic.parity import ParityResult
+from frhsic.tables import BandedAttributeWarning, is_frame, read_sensitive, to_pandas
+
+Condition = Literal["positive", "both"]
+
+RESAMPLES = 49
+"""Resamples for the interval of each gap on the frontier; the p-value of the first takes more."""
+
+RARE = 0.2
+"""Base rate below which decisions are made for balanced accuracy, with the base rate as threshold."""
+
+LEAK_ERRORS = 4.0
+"""Standard errors by which a frozen model may be better on these rows than its clone on rows that it has not seen."""
+
+
+class LeakingEstimatorWarning(UserWarning):
+    """A frozen model seems to have been trained on the rows that are passed to fit.
+
+    Its scores then know y, so that loss and gaps are understated. Fit on rows that it has not seen, or pass the model
+    without ``FrozenEstimator``, so that it is fitted out of fold here.
+    """
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One attribute among the rows of one condition: "all", "positive" or "negative"."""
+
+    attribute: int
+    condition: str
+    basis: SensitiveBasis
+    rate: float
+
+    def rows(self, y: np.ndarray) -> np.ndarray:
+        """Return which rows the condition keeps, as 0 and 1."""
+        return {"all": np.ones(len(y)), "positive": y, "negative": 1 - y}[self.condition]
+
+    def functions(self, s: np.ndarray) -> np.ndarray:
+        """Return the functions of the attribute, zero where it is missing."""
+        column = s[:, self.attribute]
+        return np.where(np.isnan(column)[:, None], 0.0, self.basis(np.nan_to_num(column)))
+
+    def known(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """Return m where S is known: φ(s), times the chance of the condition over its rate."""
+        functions = self.functions(s)
+        if self.condition == "all":
+            return functions
+        chance = eta if self.condition == "positive" else 1 - eta
+        return np.asarray(functions * chance[:, None] / self.rate)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a fitted predictor consists of beside its models.
+
+    `parameters` has the coefficients of each trade-off and fold, (G, J, P); `ranks` the quantiles of η between which a
+    rank is interpolated; numbers are centred and scaled.
+    """
+
+    family: Family
+    blocks: tuple[Block, ...]
+    parameters: np.ndarray
+    ranks: np.ndarray
+    threshold: float
+    center: float = 0.0
+    scale: float = 1.0
+
+    def at(self, position: float) -> np.ndarray:
+        """Return the coefficients of each fold, (J, P), at a place between two trade-offs."""
+        below = min(int(position), len(self.parameters) - 2)
+        low, high = self.parameters[below], self.parameters[below + 1]
+        return np.asarray(low + (position - below) * (high - low))
+
+    def inputs(self, eta: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return base and columns as the family takes them."""
+        eta = (eta - self.center) / self.scale
+        rank = np.interp(eta, self.ranks, np.linspace(0, 1, len(self.ranks))) if eta.ndim == 1 else eta
+        return link(self.family, eta, self.threshold), expanded(self.family, means, rank)
+
+    def scores(self, parameters: np.ndarray, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """Return scores in the units of y; for decisions, the distance to zero."""
+        return self.center + self.scale * outputs(self.family, parameters, *self.inputs(eta, means))
+
+    def out_of_fold(self, position: float, fold: np.ndarray, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """Return the score of each row by the predictor of its own fold, which has not seen it."""
+        scores, parameters = np.empty(eta.shape), self.at(position)
+        for j, own in enumerate(parameters):
+            rows = fold == j
+            scores[rows] = self.scores(own, eta[rows], means[rows])
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Checked rows of a call of fit; y holds numbers, or codes of the classes."""
+
+    X: Any
+    y: np.ndarray
+    labels: np.ndarray
+    s: np.ndarray
+    weights: np.ndarray | None
+    groups: np.ndarray | None
+    fold: np.ndarray
+
+    def weights_at(self, rows: np.ndarray) -> np.ndarray | None:
+        return None if self.weights is None else self.weights[rows]
+
+
+class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """What classifier and regressor share."""
+
+    models_: list[Any]
+    attribute_models_: list[list[Any]]
+    solution_: Solution | None
+    frontier_: TradeOffs | None
+    choice_: Choice | None
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        limit: Limit = "50%",
+        aim: Aim = "score",
+        condition: Condition | None = None,
+        uses_sensitive: bool = False,
+        confidence: float | None = None,
+        attribute_estimator: Any = None,
+        cv: int = 5,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.limit = limit
+        self.aim = aim
+        self.condition = condition
+        self.uses_sensitive = uses_sensitive
+        self.confidence = confidence
+        self.attribute_estimator = attribute_estimator
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
+        """Fit the regressions, solve every trade-off and choose one by the limit.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n, d)
+            Features. The default models take text, categories, dates and missing values as they come.
+        y : array of shape (n,)
+            Labels, or numbers.
+        sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
+            Attributes. Rows with NaN fit the model of y and skip what needs the attribute. Without them there is no
+            constraint, with a warning.
+        sample_weight : array of shape (n,), optional
+            Weights of the rows, in all regressions and sums.
+        groups : array of shape (n,), optional
+            Rows that belong together, such as those of one person, are in one fold and count as one in intervals.
+        """
+        self._fit(X, y, sensitive_features, sample_weight, groups)
+        return self
+
+    def _fit(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Sample, np.ndarray, np.ndarray] | None:
+        """Fit; return the rows with η and m of models that have not seen them, or None without attributes."""
+        self._check()
+        X = checked_table(self, X, first=True)
+        target = target_column(self, y)
+        labels = self._learn(target)
+        codes = self._codes(target)
+        n = len(codes)
+        if _num_samples(X) != n:
+            raise ValueError(f"lengths differ: X has {_num_samples(X)} rows, y has {n}.")
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, np.zeros((n, 1)), ensure_non_negative=True)
+        seed = self._seed()
+        if sensitive_features is None:
+            self._unconstrained(X, target, weights, seed)
+            return None
+        s = self._attributes(sensitive_features, n, first=True)
+        groups = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+        fold = fold_of_rows(n, self._folds(codes, groups), labels, groups, seed)
+        sample = Sample(X, codes, target, s, weights, groups, fold)
+        eta = self._fit_models(sample, seed)
+        blocks = self._blocks(sample)
+        means = self._fit_attribute_models(sample, blocks, eta, seed)
+        self._solve(sample, blocks, eta, means, seed)
+        self._choose(self.limit)
+        return sample, eta, means
+
+    def at(self, limit: Limit) -> Self:
+        """Return a fitted copy at another limit. Nothing is fitted again; the models are shared."""
+        check_is_fitted(self)
+        if self.frontier_ is None:
+            raise ValueError("this model was fitted without sensitive_features, so it has one trade-off only.")
+        moved = copy.copy(self)
+        moved.limit = limit
+        moved._check()
+        moved._choose(limit)
+        return moved
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "models_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.estimator is None
+        return tags
+
+    # What differs between classes and numbers
+
+    def _learn(self, y: np.ndarray) -> np.ndarray | None:
+        """Learn the classes; return labels to stratify folds by, or None."""
+        raise NotImplementedError
+
+    def _codes(self, y: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _family(self) -> Family:
+        raise NotImplementedError
+
+    def _eta(self, model: Any, X: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    # Fitting
+
+    def _check(self) -> None:
+        if self.aim not in ("score", "rank", "decision"):
+            raise ValueError(f"aim={self.aim!r}; pass 'score', 'rank' or 'decision'.")
+        if self.condition not in (None, "positive", "both"):
+            raise ValueError(f"condition={self.condition!r}; pass None, 'positive' or 'both'.")
+        if self.confidence is not None:
+            _arrays.require_fraction(self.confidence, "confidence")
+        _arrays.require_integer(self.cv, "cv", 2)
+        check_limit(self.limit, 0.5 if is_classifier(self) or self.aim == "rank" else np.inf)
+        if self.estimator is not None and not _is_given(self.estimator):
+            suited = is_classifier(self.estimator) if is_classifier(self) else is_regressor(self.estimator)
+            if not suited:
+                kind = "classifier" if is_classifier(self) else "regressor"
+                raise ValueError(f"estimator is {type(self.estimator).__name__}, which is no {kind}.")
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, (int, np.integer)):
+            return int(self.random_state)
+        if isinstance(self.random_state, np.random.Generator):
+            return _arrays.seed_of(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31))
+
+    def _attributes(self, values: Any, n: int, *, first: bool) -> np.ndarray:
+        """Return the attributes as numbers, (n, q); the first call learns their names."""
+        attributes = read_sensitive(values, allow_missing=True)
+        if len(attributes.values) != n:
+            raise ValueError(f"lengths differ: X has {n} rows, sensitive_features has {len(attributes.values)}.")
+        names = list(attributes.names)
+        if first:
+            for note in attributes.notes:
+                warnings.warn(note, BandedAttributeWarning, stacklevel=3)
+            for name, column in zip(names, attributes.values.T):
+                known = column[~np.isnan(column)]
+                if not len(known) or known.min() == known.max():
+                    state = "missing" if not len(known) else f"{known[0]:g}"
+                    raise ValueError(f"sensitive attribute {name!r} is {state} in every row. Leave it out.")
+            self.sensitive_names_in_ = np.array(names, dtype=object)
+        elif len(names) != len(self.sensitive_names_in_):
+            raise ValueError(
+                f"sensitive_features has {len(names)} columns; this model was fitted with "
+                f"{', '.join(self.sensitive_names_in_)}."
+            )
+        return attributes.values
+
+    def _folds(self, codes: np.ndarray, groups: np.ndarray | None) -> int:
+        """Return the number of folds, at most as many as the rarest class has rows or as there are groups."""
+        most = self.cv
+        if is_classifier(self):
+            most = min(most, int(np.bincount(codes.astype(np.int64)).min()))
+        if groups is not None:
+            most = min(most, int(groups.max()) + 1)
+        most = min(most, len(codes) // 2)
+        if most < 2:
+            raise ValueError(
+                "the rows cannot be cut into two folds. Each class needs at least two rows, and `groups` two groups."
+            )
+        return most
+
+    def _unconstrained(self, X: Any, y: np.ndarray, weights: np.ndarray | None, seed: int) -> None:
+        if self.limit is not None:
+            warnings.warn(
+                f"{type(self).__name__} was given no sensitive_features, so nothing is constrained. Pass "
+                "sensitive_features=..., or limit=None.",
+                MissingSensitiveFeaturesWarning,
+                stacklevel=3,
+            )
+        self.models_ = [self._fitted(X, y, weights, seed)]
+        self.attribute_models_, self.solution_, self.frontier_, self.choice_ = [], None, None, None
+
+    def _fitted(self, X: Any, y: np.ndarray, weights: np.ndarray | None, seed: int) -> Any:
+        """Return the model of y, fitted on some rows; one that is given stays as it is."""
+        if _is_given(self.estimator):
+            return self.estimator
+        model = self.estimator
+        model = boosted_trees(is_classifier(self), seed, self.n_jobs) if model is None else clone(model)
+        unset = [
+            name
+            for name, value in model.get_params().items()
+            if name.split("__")[-1] == "random_state" and value is None
+        ]
+        return fit_with_weights(model.set_params(**dict.fromkeys(unset, seed % 2**31)), X, y, weights)
+
+    def _fit_models(self, sample: Sample, seed: int) -> np.ndarray:
+        """Fit the models of y; return η of each row by the model that has not seen it."""
+        X = self._with_sensitive(sample.X, sample.s)
+        if _is_given(self.estimator):
+            self.models_ = [self.estimator]
+            eta = self._eta(self.estimator, X)
+            self._warn_if_leaking(sample, eta)
+            return eta
+        self.models_, parts = [], []
+        for j in range(sample.fold.max() + 1):
+            train, held_out = np.flatnonzero(sample.fold != j), np.flatnonzero(sample.fold == j)
+            model = self._fitted(_safe_indexing(X, train), sample.labels[train], sample.weights_at(train), seed)
+            self.models_.append(model)
+            parts.append((held_out, self._eta(model, _safe_indexing(X, held_out))))
+        eta = np.empty((len(sample.y), *parts[0][1].shape[1:]))
+        for held_out, values in parts:
+            eta[held_out] = values
+        return eta
+
+    def _blocks(self, sample: Sample) -> tuple[Block, ...]:
+        conditions = {None: ["all"], "positive": ["positive"], "both": ["positive", "negative"]}[self.condition]
+        blocks = []
+        for attribute in range(sample.s.shape[1]):
+            for condition in conditions:
+                kept = ~np.isnan(sample.s[:, attribute])
+                if condition != "all":
+                    kept &= sample.y == (condition == "positive")
+                rows = np.flatnonzero(kept)
+                if len(np.unique(sample.s[rows, attribute])) < 2:
+                    raise ValueError(
+                        f"sensitive attribute {self.sensitive_names_in_[attribute]!r} does not vary among the "
+                        f"{condition} rows."
+                    )
+                basis = SensitiveBasis.fit(sample.s[rows, attribute], sample.weights_at(rows))
+                rate = 1.0
+                if condition != "all":
+                    rate = float(np.average(sample.y == (condition == "positive"), weights=sample.weights))
+                blocks.append(Block(attribute, condition, basis, rate))
+        return tuple(blocks)
+
+    def _fit_attribute_models(
+        self, sample: Sample, blocks: tuple[Block, ...], eta: np.ndarray, seed: int
+    ) -> np.ndarray:
+        """Fit the models of m; return m of each row by models that have not seen it, (n, K)."""
+        self.attribute_models_ = []
+        if self.uses_sensitive:
+            return np.column_stack([block.known(sample.s, eta) for block in blocks])
+        targets = [block.functions(sample.s) * (block.rows(sample.y) / block.rate)[:, None] for block in blocks]
+        columns = np.zeros((len(sample.y), sum(target.shape[1] for target in targets)))
+        attributes = range(sample.s.shape[1])
+        for j in range(sample.fold.max() + 1):
+            train, held_out = sample.fold != j, np.flatnonzero(sample.fold == j)
+            X_held_out, models, parts = _safe_indexing(sample.X, held_out), [], []
+            for attribute in attributes:
+                rows = np.flatnonzero(train & ~np.isnan(sample.s[:, attribute]))
+                own = np.column_stack([t for t, block in zip(targets, blocks) if block.attribute == attribute])
+                model = self._attribute_model(seed, own.shape[1])
+                fit_with_weights(model, _safe_indexing(sample.X, rows), own[rows], sample.weights_at(rows))
+                models.append(model)
+                parts.append(np.reshape(model.predict(X_held_out), (len(held_out), -1)))
+            self.attribute_models_.append(models)
+            columns[held_out] = np.column_stack(parts)
+        return columns
+
+    def _attribute_model(self, seed: int, outputs: int) -> Any:
+        if self.attribute_estimator is None:
+            return BoostedMeans(n_jobs=self.n_jobs)
+        model = clone(self.attribute_estimator)
+        if outputs > 1 and not get_tags(model).target_tags.multi_output:
+            model = MultiOutputRegressor(model)
+        unset = [n for n, v in model.get_params().items() if n.split("__")[-1] == "random_state" and v is None]
+        return model.set_params(**dict.fromkeys(unset, seed % 2**31))
+
+    def _solve(self, sample: Sample, blocks: tuple[Block, ...], eta: np.ndarray, means: np.ndarray, seed: int) -> None:
+        family, n = self._family(), len(sample.y)
+        weights = np.ones(n) if sample.weights is None else sample.weights
+        center, scale = 0.0, 1.0
+        if family in ("numbers", "rank of numbers"):
+            center = float(np.average(sample.y, weights=weights))
+            scale = float(np.sqrt(np.average((sample.y - center) ** 2, weights=weights))) or 1.0
+        threshold, cost = 0.5, weights
+        if family == "decision":
+            rate = float(np.average(sample.y, weights=weights))
+            if min(rate, 1 - rate) < RARE:
+                threshold, cost = rate, weights * np.where(sample.y == 1, 0.5 / rate, 0.5 / (1 - rate))
+        solution = Solution(family, blocks, np.zeros((len(SHARES), 1, 1)), np.zeros(0), threshold, center, scale)
+        ranks = np.quantile((eta - center) / scale, np.linspace(0, 1, 101)) if eta.ndim == 1 else np.zeros(0)
+        solution = replace(solution, ranks=ranks)
+        base, columns = solution.inputs(eta, means)
+        y = (sample.y - center) / scale if family != "classes" else np.eye(len(self.classes_))[sample.y.astype(int)]
+        scales = self._scales(solution, sample, eta, weights)
+        rng = np.random.default_rng(seed)
+        parameters = []
+        for j in range(sample.fold.max() + 1):
+            rows = np.flatnonzero(sample.fold != j)
+            most = MOST_ROWS if not family.startswith("rank") else MOST_ROWS // 3
+            if len(rows) > most:
+                rows = np.sort(rng.choice(rows, most, replace=False))
+            curves = [
+                Curve.of(
+                    block.basis,
+                    block.functions(sample.s[rows]),
+                    weights[rows] * block.rows(sample.y[rows]) * ~np.isnan(sample.s[rows, block.attribute]),
+                    scales[block.attribute],
+                )
+                for block in blocks
+                if np.isfinite(scales[block.attribute])
+            ]
+            task = Rows(family, base[rows], columns[rows], y[rows], cost[rows] / cost[rows].sum(), curves)
+            parameters.append(solve(task, 60 if not family.startswith("rank") else 30))
+        self.solution_ = replace(solution, parameters=np.stack(parameters, axis=1))
+        self.frontier_ = self._measured(sample, eta, means, weights)
+
+    def _scales(self, solution: Solution, sample: Sample, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return what the gap along each attribute is divided by while solving: its limit, or its size."""
+        scaled = (eta - solution.center) / solution.scale
+        scaled = scaled[:, None] if scaled.ndim == 1 else scaled
+        if solution.family == "decision":
+            scaled = (scaled > solution.threshold).astype(np.float64)
+        names = [str(name) for name in self.sensitive_names_in_]
+        limits = by_attribute(self.limit, names)
+        free = all(one is None for one in limits.values())
+        scales = []
+        for attribute, name in enumerate(names):
+            gaps = [
+                Curve.of(
+                    block.basis,
+                    block.functions(sample.s),
+                    weights * block.rows(sample.y) * ~np.isnan(sample.s[:, attribute]),
+                ).gap(scaled, 0.0)[0]
+                for block in solution.blocks
+                if block.attribute == attribute
+            ]
+            gap, one = max(*gaps, 1e-6), limits[name]
+            if one is None and not free:
+                scales.append(np.inf)
+            elif isinstance(one, str):
+                scales.append(gap * max(share(one), 1e-3))
+            else:
+                scales.append(gap if not one else float(one) / solution.scale)
+        return np.array(scales)
+
+    def _measured(self, sample: Sample, eta: np.ndarray, means: np.ndarray, weights: np.ndarray) -> TradeOffs:
+        """Measure every trade-off on the rows of each fold with the predictor of that fold."""
+        solution, folds = self.solution_, sample.fold.max() + 1
+        assert solution is not None
+        confidence = self.confidence or 0.95
+        names = [str(name) for name in self.sensitive_names_in_]
+        gaps: dict[str, list[Gap]] = {name: [] for name in names}
+        performance: dict[str, list[float]] = {}
+        pvalues: dict[str, float] = {}
+        for at in range(len(SHARES)):
+            scores = solution.out_of_fold(at, sample.fold, eta, means)
+            for key, value in self._performance(sample, scores, weights).items():
+                performance.setdefault(key, []).append(value)
+            for attribute, name in enumerate(names):
+                worst: Gap | None = None
+                for block in solution.blocks:
+                    if block.attribute != attribute:
+                        continue
+                    kept = ~np.isnan(sample.s[:, attribute]) & (block.rows(sample.y) == 1)
+                    parts = [kept & (sample.fold == j) for j in range(folds)]
+                    each = [
+                        self._gap(scores[part], sample, part, attribute, confidence, RESAMPLES)
+                        for part in parts
+                        if len(np.unique(sample.s[part, attribute])) > 1
+                    ]
+                    gap = Gap.mean(each, confidence)
+                    worst = gap if worst is None or gap.high > worst.high else worst
+                    if at == 0:
+                        pooled = self._gap(scores[kept], sample, kept, attribute, confidence, 499)
+                        pvalues[name] = min(pvalues.get(name, 1.0), pooled.pvalue)
+                assert worst is not None
+                gaps[name].append(worst)
+        return TradeOffs(
+            self.aim,
+            {key: np.array(values) for key, values in performance.items()},
+            {name: tuple(each) for name, each in gaps.items()},
+            pvalues,
+            confidence,
+        )
+
+    def _gap(
+        self, scores: np.ndarray, sample: Sample, rows: np.ndarray, attribute: int, confidence: float, resamples: int
+    ) -> ParityResult:
+        if self.aim == "decision":
+            scores = scores > 0
+        groups = None if sample.groups is None else sample.groups[rows]
+        s, weights = sample.s[rows, attribute], sample.weights_at(rows)
+        return aimed_gap(self.aim, scores, s, weights, groups, confidence=confidence, resamples=resamples)
+
+    def _performance(self, sample: Sample, scores: np.ndarray, weights: np.ndarray) -> dict[str, float]:
+        raise NotImplementedError
+
+    def _choose(self, limit: Limit) -> None:
+        assert self.frontier_ is not None
+        self.choice_ = self.frontier_.choose(limit, self.confidence is not None)
+        if self.choice_.indistinct:
+            warnings.warn(str(self.choice_), IndistinctGapWarning, stacklevel=3)
+        if not self.choice_.met and limit != 0:
+            warnings.warn(str(self.choice_), UnmetLimitWarning, stacklevel=3)
+
+    def _warn_if_leaking(self, sample: Sample, eta: np.ndarray) -> None:
+        """Warn if a frozen model is better on a fold than its clone that was fitted on the others, beyond chance."""
+        model = self.estimator.estimator if isinstance(self.estimator, FrozenEstimator) else None
+        if model is None or not (hasattr(model, "fit") and hasattr(model, "get_params")):
+            return
+        train, held_out = np.flatnonzero(sample.fold != 0), np.flatnonzero(sample.fold == 0)
+        try:
+            again = fit_with_weights(
+                clone(model), _safe_indexing(sample.X, train), sample.labels[train], sample.weights_at(train)
+            )
+            other = self._eta(again, _safe_indexing(sample.X, held_out))
+        except (TypeError, ValueError):  # a model that cannot be fitted on these rows was not fitted on them
+            return
+        gain = self._losses(other, sample.y[held_out]) - self._losses(eta[held_out], sample.y[held_out])
+        if gain.mean() > LEAK_ERRORS * gain.std() / np.sqrt(len(gain)):
+            warnings.warn(
+                f"the frozen {type(model).__name__} predicts these rows better than its clone that was fitted without "
+                "them: it seems to have been trained on them. Fit on other rows, or pass the model without "
+                "FrozenEstimator, so that it is fitted out of fold.",
+                LeakingEstimatorWarning,
+                stacklevel=4,
+            )
+
+    def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    # Predicting
+
+    def _with_sensitive(self, X: Any, s: np.ndarray | None) -> Any:
+        """Return the columns that the model of y sees: with the attributes, if it may use them and is fitted here."""
+        if not self.uses_sensitive or s is None or _is_given(self.estimator):
+            return X
+        if not is_frame(X):
+            return np.column_stack([X, s])
+        frame = to_pandas(X)
+        return frame.assign(**{f"sensitive {name}": s[:, j] for j, name in enumerate(self.sensitive_names_in_)})
+
+    def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
+        """Return the mean of the scores of the fold predictors."""
+        check_is_fitted(self)
+        X = checked_table(self, X, first=False)
+        if self.solution_ is None:
+            return self._eta(self.models_[0], X)
+        s = None
+        if self.uses_sensitive:
+            if sensitive_features is None:
+                raise ValueError("this model uses the sensitive attributes to predict: pass sensitive_features=...")
+            s = self._attributes(sensitive_features, _num_samples(X), first=False)
+            if np.isnan(s).any():
+                raise ValueError("sensitive_features has missing values; this model needs them to predict.")
+        assert self.choice_ is not None
+        parameters, solution = self.solution_.at(self.choice_.position), self.solution_
+        table, eta = self._with_sensitive(X, s), None
+        total: Any = 0.0
+        for j, own in enumerate(parameters):
+            if eta is None or len(self.models_) > 1:
+                eta = self._eta(self.models_[j], table)
+            if s is not None:
+                means = np.column_stack([block.known(s, eta) for block in solution.blocks])
+            else:
+                means = np.column_stack(
+                    [np.reshape(model.predict(X), (len(eta), -1)) for model in self.attribute_models_[j]]
+                )
+            total = total + solution.scores(own, eta, means)
+        return np.asarray(total / len(parameters))
+
+
+class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    r"""Classifier with the least log loss among those whose gap along a continuous attribute stays within a limit.
+
+    .. math:: \min_f \; E\,\ell(f(X), Y) \quad \text{subject to} \quad
+        E\,\bigl|E[f(X) | S] - E f(X)\bigr| \le \text{limit}
+
+    over all functions of x. The solution moves :math:`\eta(x) = P(Y = 1 | x)` along
+    :math:`m_k(x) = E[\varphi_k(S) | x]`: both are ordinary regressions, fitted out of fold, and a handful of
+    coefficients are solved for every trade-off at once. The attributes are needed to fit, and to predict only with
+    `uses_sensitive`.
+
+    Parameters
+    ----------
+    estimator : classifier, FrozenEstimator, function or None
+        Model of y: any classifier or pipeline, which is cloned and fitted out of fold. A model in production stays as
+        it is as ``FrozenEstimator(model)``, or as a function of X that returns probabilities; it must have been trained
+        on other rows than those passed to `fit`. None is LightGBM on the table as it comes.
+    limit : number, str, dict or None
+        Largest gap: a number in the unit of `aim`, a share of the unconstrained gap such as "50%", 0 for the least gap,
+        None for no constraint, or a dictionary of these by attribute.
+    aim : {"score", "rank", "decision"}
+        What must not move with the attribute: the mean score, the rank of the score
+        (:func:`~frhsic.parity.rank_gap`), or the decision of `predict`. For decisions `predict_proba` is a score with
+        its threshold in `threshold_`. Where the rarer class has under a fifth of the rows, decisions are made for
+        balanced accuracy.
+    condition : {None, "positive", "both"}
+        Compare all rows, those of ``classes_[1]`` (Equal Opportunity), or each class (equalized odds).
+    uses_sensitive : bool
+        Whether predictions may use the attributes. They then cost less, and `predict` needs `sensitive_features`.
+    confidence : float, optional
+        None: the estimated gap meets the limit. A number such as .95: the upper end of its interval does.
+    attribute_estimator : regressor, optional
+        Model of the :math:`m_k`. None is a LightGBM for each k.
+    cv : int
+        Number of folds.
+    n_jobs : int, optional
+        Threads of the default models.
+    random_state : int, RandomState, Generator or None
+        Seed of folds and models.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Labels.
+    frontier_ : TradeOffs or None
+        Every trade-off, measured on rows that neither fitted nor chose it.
+    choice_ : Choice or None
+        The trade-off that is served: its gaps, and whether the limit is met.
+    models_, attribute_models_, solution_
+        The fitted regressions of each fold, and the coefficients.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.uniform(size=400)
+    >>> X = np.column_stack([s + 0.3 * rng.normal(size=400), rng.normal(size=400)])
+    >>> y = X.sum(axis=1) + 0.5 * rng.normal(size=400) > 0.5
+    >>> model = ParityClassifier(limit="50%", random_state=0).fit(X, y, sensitive_features=s)
+    >>> before, after = model.choice_.unconstrained["sensitive"], model.choice_.gaps["sensitive"]
+    >>> bool(after.value <= 0.51 * before.value)
+    True
+    >>> tighter = model.at(0.02)
+    """
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Return the probability of each class, (n, C)."""
+        scores = self._scores(X, sensitive_features)
+        if scores.ndim == 2:
+            return scores
+        if self.solution_ is not None and self.solution_.family == "decision":
+            scores = np.clip(scores + self.solution_.threshold, 0.0, 1.0)
+        return np.column_stack([1 - scores, scores])
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Return labels, by the stored threshold for two classes and the largest probability for more."""
+        scores = self._scores(X, sensitive_features)
+        if scores.ndim == 2:
+            return np.asarray(self.classes_[scores.argmax(axis=1)])
+        decides = self.solution_ is not None and self.solution_.family == "decision"
+        return np.asarray(self.classes_[(scores > (0.0 if decides else 0.5)).astype(np.int64)])
+
+    @property
+    def threshold_(self) -> float:
+        """Score above which `predict` returns the second of two classes."""
+        check_is_fitted(self)
+        return 0.5 if self.solution_ is None else self.solution_.threshold
+
+    def _learn(self, y: np.ndarray) -> np.ndarray:
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            raise ValueError(f"Classifier can't train when only one class is present: {self.classes_.tolist()}.")
+        if len(self.classes_) > 2 and (self.aim != "score" or self.condition is not None):
+            raise ValueError(
+                f"y has {len(self.classes_)} classes; aim={self.aim!r} with condition={self.condition!r} needs two. "
+                "Pass aim='score' and condition=None, or one class against the rest."
+            )
+        return y
+
+    def _codes(self, y: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self.classes_, y).astype(np.float64)
+
+    def _family(self) -> Family:
+        if len(self.classes_) > 2:
+            return "classes"
+        families: dict[str, Family] = {"score": "binary", "rank": "rank", "decision": "decision"}
+        return families[self.aim]
+
+    def _eta(self, model: Any, X: Any) -> np.ndarray:
+        """Return probabilities: of the second of two classes, (n,), or of each class, (n, C)."""
+        if hasattr(model, "predict_proba"):
+            p = np.asarray(model.predict_proba(X), dtype=np.float64)
+        elif hasattr(model, "decision_function"):
+            p = expit(np.asarray(model.decision_function(X), dtype=np.float64))
+        else:
+            p = np.asarray((model.predict if hasattr(model, "predict") else model)(X), dtype=np.float64)
+        if p.ndim == 2 and hasattr(model, "classes_") and p.shape[1] != len(self.classes_):
+            every = np.zeros((len(p), len(self.classes_)))  # a fold without a rare class
+            every[:, np.searchsorted(self.classes_, model.classes_)] = p
+            p = every
+        if p.ndim == 2 and p.shape[1] == 2 and len(self.classes_) == 2:
+            p = p[:, 1]
+        if p.ndim == 2 and p.shape[1] == 1:
+            p = p[:, 0]
+        wanted = 1 if len(self.classes_) == 2 else 2
+        if p.ndim != wanted or not np.isfinite(p).all() or p.min() < 0 or p.max() > 1:
+            raise ValueError(
+                f"the estimator gives scores of shape {p.shape} between {np.min(p):g} and {np.max(p):g}; probabilities "
+                f"of {len(self.classes_)} classes are needed."
+            )
+        return p
+
+    def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        chance = np.where(y == 1, eta, 1 - eta) if eta.ndim == 1 else eta[np.arange(len(y)), y.astype(int)]
+        return np.asarray(-np.log(np.clip(chance, 1e-12, 1.0)))
+
+    def _performance(self, sample: Sample, scores: np.ndarray, weights: np.ndarray) -> dict[str, float]:
+        y, values = sample.y, dict[str, float]()
+        decides = self.solution_ is not None and self.solution_.family == "decision"
+        if not decides:
+            values |= _mean_and_error("log_loss", self._losses(scores, y), weights)
+        if scores.ndim == 2:
+            right = scores.argmax(axis=1) == y
+            return values | {"accuracy": float(np.average(right, weights=weights))}
+        folds = [sample.fold == j for j in range(sample.fold.max() + 1)]
+        auc = [roc_auc_score(y[f], scores[f], sample_weight=weights[f]) for f in folds if 0 < y[f].mean() < 1]
+        taken = scores > (0.0 if decides else 0.5)
+        hits = [float(np.average(taken[y == c] == c, weights=weights[y == c])) for c in (0, 1)]
+        return values | {
+            "auc": float(np.mean(auc)),
+            "accuracy": float(np.average(taken == y, weights=weights)),
+            "balanced_accuracy": float(np.mean(hits)),
+        }
+
+
+class ParityRegressor(RegressorMixin, ParityEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    r"""Regressor with the least squared error among those whose gap along a continuous attribute stays within a limit.
+
+    .. math:: \min_f \; E\,(f(X) - Y)^2 \quad \text{subject to} \quad
+        E\,\bigl|E[f(X) | S] - E f(X)\bigr| \le \text{limit}, \qquad f = \eta - \sum_k c_k m_k
+
+    See :class:`ParityClassifier` for how it works. A limit that is a number is in the unit of y.
+
+    Parameters
+    ----------
+    estimator, limit, uses_sensitive, confidence, attribute_estimator, cv, n_jobs, random_state
+        As in :class:`ParityClassifier`, with a regressor.
+    aim : {"score", "rank"}
+        Whether the mean prediction or the rank of the prediction must not move with the attribute.
+    condition : None
+        Conditions need two classes.
+
+    Attributes
+    ----------
+    frontier_, choice_, models_, attribute_models_, solution_
+        As in :class:`ParityClassifier`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.uniform(size=400)
+    >>> X = np.column_stack([s + 0.1 * rng.normal(size=400), rng.normal(size=400)])
+    >>> model = ParityRegressor(random_state=0).fit(X, X.sum(axis=1), sensitive_features=s)
+    >>> model.choice_.met
+    True
+    """
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Return predictions, (n,)."""
+        return self._scores(X, sensitive_features)
+
+    def _check(self) -> None:
+        super()._check()
+        if self.aim == "decision" or self.condition is not None:
+            raise ValueError("a regressor takes aim='score' or 'rank' and no condition; decisions need classes.")
+
+    def _learn(self, y: np.ndarray) -> None:
+        self._codes(y)
+
+    def _codes(self, y: np.ndarray) -> np.ndarray:
+        return _arrays.to_numpy(_arrays.vector(np.asarray(y, dtype=np.float64), "y"))
+
+    def _family(self) -> Family:
+        return "rank of numbers" if self.aim == "rank" else "numbers"
+
+    def _eta(self, model: Any, X: Any) -> np.ndarray:
+        predicted = (model.predict if hasattr(model, "predict") else model)(X)
+        return np.asarray(predicted, dtype=np.float64).reshape(len(predicted))
+
+    def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.asarray((eta - y) ** 2)
+
+    def _performance(self, sample: Sample, scores: np.ndarray, weights: np.ndarray) -> dict[str, float]:
+        return _mean_and_error("squared_error", self._losses(scores, sample.y), weights)
+
+
+def fit_with_weights(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | None) -> Any:
+    """Fit a model or a pipeline with weights of the rows."""
+    if weights is None:
+        return model.fit(X, y)
+    last = model.steps[-1] if isinstance(model, Pipeline) else ("", model)
+    inner = last[1].estimator if isinstance(last[1], MultiOutputRegressor) else last[1]
+    if not has_fit_parameter(inner, "sample_weight"):
+        raise ValueError(f"{type(inner).__name__} takes no sample_weight, which was passed to fit.")
+    name = f"{last[0]}__sample_weight" if last[0] else "sample_weight"
+    return model.fit(X, y, **{name: weights})
+
+
+def _is_given(estimator: Any) -> bool:
+    """Return whether a model is used as it is: frozen, a function, or an object that only predicts."""
+    if estimator is None:
+        return False
+    return isinstance(estimator, FrozenEstimator) or not (
+        hasattr(estimator, "fit") and hasattr(estimator, "get_params")
+    )
+
+
+def _mean_and_error(name: str, values: np.ndarray, weights: np.ndarray) -> dict[str, float]:
+    mean = float(np.average(values, weights=weights))
+    error = float(np.sqrt((weights**2 * (values - mean) ** 2).sum()) / weights.sum())
+    return {name: mean, f"{name}_error": error}

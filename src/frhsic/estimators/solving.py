@@ -1,0 +1,306 @@
+r"""Coefficients of the closed form, for every trade-off between loss and gap.
+
+Over all functions f of x, the least loss at a given gap is reached by
+
+.. math:: \partial \ell(f(x), \eta(x)) = -m_c(x), \qquad m_c(x) = \sum_k c_k m_k(x),
+
+with :math:`\eta(x) = E[Y | x]` and :math:`m_k(x) = E[\varphi_k(S) | x]` (docs/theory.md). Here the few numbers c are
+found on rows whose :math:`\eta` and :math:`m` come from models that have not seen them:
+
+.. math:: \min_{a, b, c} \; \frac1n \sum_i \ell(f(x_i), y_i) + \mu \, \Bigl\| \bigl( N_j(f) / t_j \bigr)_j \Bigr\|,
+    \qquad N_j = \sum_v p_v \bigl( \sqrt{g_j(v)^2 + \varepsilon^2} - \varepsilon \bigr),
+
+for a grid of :math:`\mu`; what is minimised has the square of the norm. The curve
+:math:`g_j(v) = \sum_k \hat E[f \varphi_k(S)] \varphi_k(v)` on the nodes v of an attribute is the gap, projected on its
+functions, and a and b recalibrate :math:`\eta`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax, logit, softmax
+
+from frhsic.estimators.conditional import SensitiveBasis
+
+Family = Literal["binary", "classes", "numbers", "rank", "rank of numbers", "decision"]
+
+SHARES = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.02, 0.005])
+"""Shares of the unconstrained gap that the trade-offs aim at."""
+
+STRICTEST = 100.0
+"""μ of a first solution with almost no gap, in units of the loss; what it costs sets the scale of the others."""
+
+MOST_ROWS = 50_000
+"""Rows, drawn at random, that the coefficients are solved on; a few dozen numbers need no more."""
+
+SMOOTHNESS = 0.1
+"""ε, as a share of the gap without constraint."""
+
+LARGEST = 4.0
+"""The norm over several curves is the p-norm with this p, close to their largest."""
+
+DECILES = np.arange(1, 10) / 10
+KNOTS = np.linspace(0.0, 1.0, 4)
+"""Places, on the ranks of η, between which the coefficients of the rank family change linearly."""
+
+RANK_WIDTH = 0.2
+DECISION_WIDTH = 0.1
+"""Width over which a decision is softened while solving, in standard deviations of the score."""
+
+CLIP = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The gap along one attribute among the rows of one condition, from a function of x or of S for each row, (n, K).
+
+    `functions` are weighted, centred rows: the curve of scores f is ``basis.values @ (functions.T @ f)``.
+    """
+
+    basis: SensitiveBasis
+    functions: np.ndarray
+    scale: float = 1.0
+
+    @classmethod
+    def of(cls, basis: SensitiveBasis, functions: np.ndarray, weights: np.ndarray, scale: float = 1.0) -> Curve:
+        """Return the curve of rows with weights, which are 0 where a row does not count."""
+        shares = (weights / weights.sum())[:, None]
+        centred = functions - (shares * functions).sum(axis=0)
+        return cls(basis, shares * centred, scale)
+
+    def gap(self, outputs: np.ndarray, smoothness: float) -> tuple[float, np.ndarray]:
+        """Return N, the mean over the columns of outputs (n, c), and its gradient."""
+        values = self.basis.values
+        curve = values @ (self.functions.T @ outputs)
+        length = np.sqrt(curve**2 + smoothness**2)
+        weights = self.basis.mass[:, None] / outputs.shape[1]
+        gradient = self.functions @ (values.T @ (weights * curve / np.maximum(length, 1e-300)))
+        return float((weights * (length - smoothness)).sum()), gradient
+
+
+class Evaluation(NamedTuple):
+    """Loss of some parameters, the outputs that curves see, and the gradient of loss + ⟨weights, outputs⟩."""
+
+    loss: float
+    outputs: np.ndarray
+    gradient: Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows to solve on: η as `base`, (n,) or (n, C); m as `means`, (n, K); y (n,) or (n, C); weights that sum to 1."""
+
+    family: Family
+    base: np.ndarray
+    means: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    curves: Sequence[Curve] = ()
+    width: float = 1.0
+
+    def evaluate(self, parameters: np.ndarray) -> Evaluation:
+        """Return loss, outputs and gradient at some parameters."""
+        return _FAMILIES[self.family](self, parameters)
+
+    def start(self) -> np.ndarray:
+        """Return the parameters of η itself."""
+        if self.family == "classes":
+            classes = self.base.shape[1]
+            return np.concatenate([[1.0], np.zeros(classes * (1 + self.means.shape[1]))])
+        first = [0.0] if self.family == "decision" else [0.0, 1.0]
+        return np.concatenate([first, np.zeros(self.means.shape[1])])
+
+    def units(self) -> np.ndarray:
+        """Return a scale for each parameter, so that all steps have similar effects."""
+        spread = np.maximum(self.means.std(axis=0), 1e-3)
+        if self.family == "classes":
+            return np.concatenate([[1.0], np.ones(self.base.shape[1]), np.repeat(1 / spread, self.base.shape[1])])
+        first = [1.0] if self.family == "decision" else [1.0, 1 / max(float(self.base.std()), 1e-3)]
+        return np.concatenate([first, 1 / spread])
+
+    def softened(self, parameters: np.ndarray) -> Rows:
+        """Return the rows with the width over which decisions are softened, a share of the spread of the score."""
+        if self.family == "decision":
+            return replace(self, width=max(DECISION_WIDTH * float(self.base.std()), CLIP))
+        if not self.family.startswith("rank"):
+            return self
+        score = outputs("numbers", parameters, self.base, self.means)
+        return replace(self, width=max(RANK_WIDTH * float(score.std()), CLIP))
+
+
+def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
+    """Return the parameters for each trade-off, (G, P), each started from the one before."""
+    units, start = rows.units(), rows.start()
+    rows = rows.softened(start)
+    loss, initial, _ = rows.evaluate(start)
+    gaps = [max(curve.gap(initial, 0.0)[0], 1e-12) for curve in rows.curves]
+    smoothness = [SMOOTHNESS * gap for gap in gaps]
+    whole = max(gap / curve.scale for gap, curve in zip(gaps, rows.curves))
+
+    def objective(scaled: np.ndarray, rows: Rows, mu: float) -> tuple[float, np.ndarray]:
+        loss, outputs, gradient = rows.evaluate(scaled * units)
+        each = [curve.gap(outputs, eps) for curve, eps in zip(rows.curves, smoothness)]
+        shares = np.array([value / curve.scale for (value, _), curve in zip(each, rows.curves)]) / whole
+        norm = float((shares**LARGEST).sum() ** (1 / LARGEST))
+        slopes = (shares / norm) ** (LARGEST - 1) if norm > 0 else np.zeros(len(shares))
+        weights = sum(slope / curve.scale * back for slope, curve, (_, back) in zip(slopes, rows.curves, each))
+        # the square has the same solutions as the norm and spreads them evenly
+        return loss + mu * norm**2 / 2, gradient(mu * norm / whole * np.asarray(weights)) * units
+
+    def solved(current: np.ndarray, mu: float) -> np.ndarray:
+        softened = rows.softened(current * units)
+        options = {"maxiter": iterations, "ftol": 1e-8}
+        result = minimize(objective, current, args=(softened, mu), jac=True, method="L-BFGS-B", options=options)
+        return np.asarray(result.x)
+
+    free = solved(start / units, 0.0)
+    strict = solved(free, STRICTEST * loss)
+    cost = max(rows.evaluate(strict * units).loss - rows.evaluate(free * units).loss, 1e-4 * loss)
+    path = [free]
+    for share in SHARES[1:]:
+        # where the cost of a share r of the gap is cost * (1 - r)², this μ leads to the share r
+        path.append(solved(path[-1], 2 * cost * (1 - share) / share))
+    return np.asarray(np.array(path) * units)
+
+
+def link(family: Family, eta: np.ndarray, threshold: float = 0.5) -> np.ndarray:
+    """Return η on the scale of a family: log-odds, log-probabilities, numbers, or the distance to a threshold."""
+    if family in ("binary", "rank"):
+        return np.asarray(logit(np.clip(eta, CLIP, 1 - CLIP)))
+    if family == "classes":
+        return np.asarray(np.log(np.clip(eta, CLIP, 1.0)))
+    return eta - threshold if family == "decision" else eta
+
+
+def expanded(family: Family, means: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Return the columns that coefficients multiply: m, and for ranks m times a hat function of the rank of η."""
+    if not family.startswith("rank"):
+        return means
+    hats = np.stack([np.interp(rank, KNOTS, unit) for unit in np.eye(len(KNOTS))], axis=1)
+    return np.asarray((hats[:, :, None] * means[:, None, :]).reshape(len(means), -1))
+
+
+def outputs(family: Family, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Return the scores of rows: probabilities (n,) or (n, C), numbers, or for decisions the distance to zero."""
+    if family == "classes":
+        return np.asarray(softmax(_class_margins(parameters, base, means), axis=1))
+    if family == "decision":
+        return np.asarray(base - parameters[0] - means @ parameters[1:])
+    a, b, c = parameters[0], parameters[1], parameters[2:]
+    if family == "binary":
+        return _root(expit(a + b * base), means @ c)[0]
+    score = a + b * base - means @ c
+    return np.asarray(expit(score) if family == "rank" else score)
+
+
+def _root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return the f in [0, 1] with f = η - m f(1 - f), and the root of the discriminant.
+
+    The convex problem min ℓ(f, η) + m f has this one stationary point, the smaller root of a quadratic.
+
+    Examples
+    --------
+    >>> f, _ = _root(np.array([0.5]), np.array([1.0]))
+    >>> bool(abs(f[0] - (0.5 - f[0] * (1 - f[0]))) < 1e-12)
+    True
+    """
+    discriminant = np.sqrt(np.maximum((1 + moved) ** 2 - 4 * moved * eta, CLIP**2))
+    return np.clip(2 * eta / (1 + moved + discriminant), 0.0, 1.0), discriminant
+
+
+def _binary(rows: Rows, parameters: np.ndarray) -> Evaluation:
+    a, b, c = parameters[0], parameters[1], parameters[2:]
+    eta = expit(a + b * rows.base)
+    f, discriminant = _root(eta, rows.means @ c)
+    f = np.clip(f, CLIP, 1 - CLIP)
+    loss = -float(rows.weights @ (rows.y * np.log(f) + (1 - rows.y) * np.log1p(-f)))
+
+    def gradient(weights: np.ndarray) -> np.ndarray:
+        slope = rows.weights * (f - rows.y) + weights[:, 0] * f * (1 - f)
+        moved = slope / discriminant
+        base = moved * eta * (1 - eta) / (f * (1 - f))
+        return np.concatenate([[base.sum(), base @ rows.base], -(rows.means.T @ moved)])
+
+    return Evaluation(loss, f[:, None], gradient)
+
+
+def _numbers(rows: Rows, parameters: np.ndarray) -> Evaluation:
+    f = outputs("numbers", parameters, rows.base, rows.means)
+    loss = float(rows.weights @ (f - rows.y) ** 2)
+
+    def gradient(weights: np.ndarray) -> np.ndarray:
+        slope = 2 * rows.weights * (f - rows.y) + weights[:, 0]
+        return _linear_gradient(rows, slope)
+
+    return Evaluation(loss, f[:, None], gradient)
+
+
+def _class_margins(parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+    classes = base.shape[1]
+    c = parameters[1 + classes :].reshape(-1, classes)
+    return np.asarray(parameters[1 : 1 + classes] + parameters[0] * base - means @ c)
+
+
+def _classes(rows: Rows, parameters: np.ndarray) -> Evaluation:
+    log_f = log_softmax(_class_margins(parameters, rows.base, rows.means), axis=1)
+    f = np.exp(log_f)
+    loss = -float(rows.weights @ (rows.y * log_f).sum(axis=1))
+
+    def gradient(weights: np.ndarray) -> np.ndarray:
+        slope = rows.weights[:, None] * (f - rows.y) + f * (weights - (weights * f).sum(axis=1, keepdims=True))
+        return np.concatenate([[(slope * rows.base).sum()], slope.sum(axis=0), -(rows.means.T @ slope).ravel()])
+
+    return Evaluation(loss, f, gradient)
+
+
+def _rank(rows: Rows, parameters: np.ndarray) -> Evaluation:
+    """Rank family: the curves see soft indicators of the score above its own deciles."""
+    score = outputs("numbers", parameters, rows.base, rows.means)
+    if rows.family == "rank":
+        loss = float(rows.weights @ (np.logaddexp(0, score) - rows.y * score))
+        task = rows.weights * (expit(score) - rows.y)
+    else:
+        loss = float(rows.weights @ (score - rows.y) ** 2)
+        task = 2 * rows.weights * (score - rows.y)
+    deciles = np.quantile(score, DECILES, method="inverted_cdf", weights=rows.weights)
+    above = expit((score[:, None] - deciles) / rows.width)
+    slope = above * (1 - above) / rows.width
+
+    def gradient(weights: np.ndarray) -> np.ndarray:
+        # a decile moves with the rows near it, so only what a row does beyond their mean counts
+        near = rows.weights[:, None] * slope
+        common = (slope * weights).sum(axis=0) / np.maximum(near.sum(axis=0), 1e-12)
+        return _linear_gradient(rows, task + (slope * weights - near * common).sum(axis=1))
+
+    return Evaluation(loss, above, gradient)
+
+
+def _decision(rows: Rows, parameters: np.ndarray) -> Evaluation:
+    margin = outputs("decision", parameters, rows.base, rows.means)
+    taken = expit(margin / rows.width)
+    loss = float(rows.weights @ (rows.y * (1 - taken) + (1 - rows.y) * taken))
+
+    def gradient(weights: np.ndarray) -> np.ndarray:
+        slope = (rows.weights * (1 - 2 * rows.y) + weights[:, 0]) * taken * (1 - taken) / rows.width
+        return -np.concatenate([[slope.sum()], rows.means.T @ slope])
+
+    return Evaluation(loss, taken[:, None], gradient)
+
+
+def _linear_gradient(rows: Rows, slope: np.ndarray) -> np.ndarray:
+    return np.concatenate([[slope.sum(), slope @ rows.base], -(rows.means.T @ slope)])
+
+
+_FAMILIES: dict[Family, Callable[[Rows, np.ndarray], Evaluation]] = {
+    "binary": _binary,
+    "classes": _classes,
+    "numbers": _numbers,
+    "rank": _rank,
+    "rank of numbers": _rank,
+    "decision": _decision,
+}

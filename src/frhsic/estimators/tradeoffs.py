@@ -1,0 +1,260 @@
+"""The trade-offs of one fit, measured on rows that chose nothing, and the choice among them by a limit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy import stats
+
+from frhsic.parity import ParityResult, gdp, rank_gap
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+Aim = Literal["score", "rank", "decision"]
+Limit = float | str | Mapping[str, float | str | None] | None
+
+DISTINCT = 0.05
+"""Level at which a gap without constraint counts as one."""
+
+
+class UnmetLimitWarning(UserWarning):
+    """No trade-off meets the limit; the estimator is at the one that comes closest."""
+
+
+class IndistinctGapWarning(UserWarning):
+    """The gap without constraint cannot be told from zero, so a share of it constrains nothing."""
+
+
+def aimed_gap(aim: Aim, scores: Any, s: Any, weights: Any, groups: Any, **options: Any) -> ParityResult:
+    """Return the gap that an aim names: GDP of scores or of 0/1 decisions, or the rank gap."""
+    if aim == "rank":
+        return rank_gap(scores, s, sample_weight=weights, groups=groups, **options)
+    return gdp(np.asarray(scores, dtype=np.float64), s, sample_weight=weights, clusters=groups, **options)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """An estimated gap with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def mean(cls, folds: Sequence[ParityResult], confidence: float) -> Gap:
+        """Return the mean gap of the fold predictors, each measured on the rows of its own fold.
+
+        It is at least the gap of the mean of the fold predictors, which is what is served, since a gap is convex.
+        Pooling the folds would understate it: what the coefficients of one fold overfit is balanced by the others.
+        """
+        tail = (1 - confidence) / 2
+        errors = np.array([fold.standard_error for fold in folds])
+        reach = float(stats.norm.ppf(1 - tail)) * math.sqrt(float((errors**2).sum())) / len(folds)
+        value = float(np.mean([fold.value for fold in folds]))
+        # the rest of an interval bounds the effect of uncertain signs, which does not average out
+        beyond = [
+            max(fold.interval[1] - fold.value - float(stats.t.ppf(1 - tail, max(fold.n - 1, 1))) * error, 0.0)
+            for fold, error in zip(folds, errors)
+        ]
+        return cls(value, max(value - reach, 0.0), value + reach + float(np.mean(beyond)))
+
+    def between(self, other: Gap, weight: float) -> Gap:
+        """Return the gap at a place between two trade-offs."""
+        return Gap(*(a + weight * (b - a) for a, b in zip(self._ends, other._ends)))
+
+    @property
+    def _ends(self) -> tuple[float, float, float]:
+        return self.value, self.low, self.high
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
+
+
+@dataclass(frozen=True, eq=False)
+class TradeOffs:
+    """Every trade-off of one fit, from no constraint to almost no gap.
+
+    Loss, performance and gaps are of the out-of-fold rows: none of them fitted η or m of the predictor that they
+    measure, nor chose its coefficients.
+
+    Attributes
+    ----------
+    aim : str
+        "score", "rank" or "decision": the gap that is constrained.
+    performance : dict of str to ndarray
+        For each measure one value per trade-off: "log_loss" or "squared_error" with its standard error, and for two
+        classes "auc" and "accuracy".
+    gaps : dict of str to tuple of Gap
+        For each attribute the gap at each trade-off.
+    pvalues : dict of str to float
+        For each attribute the p-value of no gap, at the predictor without constraint.
+    confidence : float
+        Confidence of the intervals.
+    """
+
+    aim: str
+    performance: dict[str, np.ndarray]
+    gaps: dict[str, tuple[Gap, ...]]
+    pvalues: dict[str, float]
+    confidence: float
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each trade-off."""
+        import pandas as pd
+
+        columns: dict[str, Any] = dict(self.performance)
+        for name, gaps in self.gaps.items():
+            columns |= {
+                f"gap_{name}": [gap.value for gap in gaps],
+                f"gap_{name}_low": [gap.low for gap in gaps],
+                f"gap_{name}_high": [gap.high for gap in gaps],
+            }
+        return pd.DataFrame(columns)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw performance against the largest gap: AUC for the aim "rank", accuracy for "decision", else the loss."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.gca() if ax is None else ax
+        name = {"rank": "auc", "decision": "accuracy"}.get(self.aim, "")
+        name = name if name in self.performance else next(iter(self.performance))
+        for attribute, gaps in self.gaps.items():
+            value = np.array([gap.value for gap in gaps])
+            reach = np.array([[gap.value - gap.low, gap.high - gap.value] for gap in gaps]).T
+            ax.errorbar(value, self.performance[name], xerr=reach, marker="o", capsize=2, label=attribute)
+        ax.set_xlabel({"rank": "rank gap", "decision": "GDP of decisions"}.get(self.aim, "GDP"))
+        ax.set_ylabel(name.replace("_", " "))
+        ax.legend()
+        return ax
+
+    def choose(self, limit: Limit, by_upper_end: bool) -> Choice:
+        """Return the first place on the way to no gap that meets a limit, between two trade-offs too."""
+        limits = {name: self.absolute(name, one) for name, one in by_attribute(limit, self.gaps).items()}
+        indistinct = tuple(
+            name
+            for name, one in by_attribute(limit, self.gaps).items()
+            if isinstance(one, str) and self.pvalues[name] > DISTINCT
+        )
+        wanted = {name: one for name, one in limits.items() if one is not None and name not in indistinct}
+        position, met = 0.0, True
+        if wanted:
+            excess = np.max([self._excess(name, one, by_upper_end) for name, one in wanted.items()], axis=0)
+            position, met = _crossing(excess)
+        below = min(int(position), len(excess) - 2) if wanted else 0
+        gaps = {
+            name: all_gaps[below].between(all_gaps[below + 1], position - below) for name, all_gaps in self.gaps.items()
+        }
+        return Choice(limit, position, met, gaps, {name: every[0] for name, every in self.gaps.items()}, indistinct)
+
+    def absolute(self, name: str, limit: float | str | None) -> float | None:
+        """Return a limit as a number."""
+        if not isinstance(limit, str):
+            return limit
+        return share(limit) * self.gaps[name][0].value
+
+    def _excess(self, name: str, limit: float, by_upper_end: bool) -> np.ndarray:
+        measured = np.array([gap.high if by_upper_end else gap.value for gap in self.gaps[name]])
+        return (measured - limit) / max(self.gaps[name][0].value, 1e-12)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A place among the trade-offs.
+
+    Attributes
+    ----------
+    limit
+        The limit as it was given.
+    position : float
+        0 is no constraint; 2.5 lies half-way between the third and the fourth trade-off.
+    met : bool
+        Whether the limit is met by the estimated gap, or by the upper end of its interval if that was asked for.
+    gaps, unconstrained : dict of str to Gap
+        The gap along each attribute there, and without constraint.
+    indistinct : tuple of str
+        Attributes whose gap without constraint cannot be told from zero, so that a share of it constrains nothing.
+    """
+
+    limit: Any
+    position: float
+    met: bool
+    gaps: dict[str, Gap]
+    unconstrained: dict[str, Gap]
+    indistinct: tuple[str, ...]
+
+    def __str__(self) -> str:
+        parts = [
+            f"the gap along {name} goes from {self.unconstrained[name]} to {gap}" for name, gap in self.gaps.items()
+        ]
+        text = "; ".join(parts)
+        if self.indistinct:
+            text += f". Without constraint, the gap along {', '.join(self.indistinct)} cannot be told from zero"
+        if not self.met:
+            text += f". The limit {self.limit!r} is not met: this is the closest trade-off"
+        return f"{text[0].upper()}{text[1:]}."
+
+
+def _crossing(excess: np.ndarray) -> tuple[float, bool]:
+    """Return where the excess over the limit first falls to zero, and whether it does.
+
+    Examples
+    --------
+    >>> _crossing(np.array([3.0, 1.0, -1.0, 0.5]))
+    (1.5, True)
+    >>> _crossing(np.array([3.0, 1.0, 2.0]))
+    (1.0, False)
+    """
+    kept = np.flatnonzero(excess <= 0)
+    if not len(kept):
+        return float(np.argmin(excess)), False
+    first = int(kept[0])
+    if first == 0:
+        return 0.0, True
+    return first - 1 + float(excess[first - 1] / (excess[first - 1] - excess[first])), True
+
+
+def share(text: str) -> float:
+    """Return a share that is written as a percentage.
+
+    Examples
+    --------
+    >>> share("50%")
+    0.5
+    """
+    try:
+        value = float(text.removesuffix("%")) / 100
+    except ValueError:
+        value = math.nan
+    if not text.endswith("%") or not 0 <= value <= 1:
+        raise ValueError(f"limit is {text!r}; pass a number, a share of the unconstrained gap such as '50%', or None.")
+    return value
+
+
+def by_attribute(limit: Limit, names: Any) -> dict[str, float | str | None]:
+    """Return the limit of each attribute; a dictionary leaves attributes that it does not name unconstrained."""
+    if not isinstance(limit, Mapping):
+        return dict.fromkeys(names, limit)
+    unknown = [name for name in limit if name not in names]
+    if unknown:
+        raise ValueError(f"limit names {unknown[0]!r}; the attributes are {', '.join(names)}.")
+    return {name: limit.get(name) for name in names}
+
+
+def check_limit(limit: Limit, most: float) -> None:
+    """Raise if a limit cannot be one, or limits nothing: no gap is larger than `most`."""
+    for one in limit.values() if isinstance(limit, Mapping) else [limit]:
+        if isinstance(one, str):
+            share(one)
+        elif one is not None and (isinstance(one, bool) or not isinstance(one, (int, float, np.number))):
+            raise TypeError(f"limit is {one!r}; pass a number, a share such as '50%', None, or a dictionary of these.")
+        elif one is not None and not 0 <= one <= most:
+            raise ValueError(
+                f"limit is {one:g}; a gap lies between 0 and {most:g}. Pass a number such as 0.02, or a share of the "
+                "unconstrained gap such as '50%'."
+            )

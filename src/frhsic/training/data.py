@@ -1,0 +1,267 @@
+"""Training rows, the members of a fleet, and the random streams of a member.
+
+Every random stream is ``numpy.random.SeedSequence([seed, split, purpose, *more])`` with a fixed number for each
+purpose. The weight λ and the method do not enter. Adding one therefore changes no other model, and two methods trained
+on the same (seed, split) start from the same weights and see the same batches, so that their results are paired. Draws
+are made on the CPU, so that a GPU gets the same numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from frhsic import _arrays
+
+
+@dataclass(frozen=True, order=True)
+class Member:
+    """One model of a fleet: weight λ of its penalty, seed, and split it is trained on.
+
+    Initial weights, batch order and the penalty's own randomness are functions of (seed, split) alone.
+
+    Examples
+    --------
+    >>> Member(weight=10.0, seed=42)
+    Member(weight=10.0, seed=42, split=0)
+    """
+
+    weight: float
+    seed: int = 0
+    split: int = 0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.weight) and self.weight >= 0):
+            raise ValueError(f"weight is {self.weight}; pass a finite number, zero or more.")
+        if not (0 <= self.seed < 2**32 and 0 <= self.split < 2**32):
+            raise ValueError(f"seed={self.seed} and split={self.split} must be from 0 to 2**32 - 1.")
+
+
+def grid(weights: Iterable[float], seeds: Iterable[int] = (0,), splits: Iterable[int] | None = None) -> list[Member]:
+    """Return one member for each weight and each (seed, split) pair.
+
+    `splits` has one entry for each seed. By default every seed trains on split 0.
+
+    Examples
+    --------
+    >>> [(m.weight, m.seed, m.split) for m in grid([0.0, 1.0], seeds=[42, 43], splits=[0, 1])]
+    [(0.0, 42, 0), (1.0, 42, 0), (0.0, 43, 1), (1.0, 43, 1)]
+    """
+    seeds = list(seeds)
+    splits = [0] * len(seeds) if splits is None else list(splits)
+    if len(splits) != len(seeds):
+        raise ValueError(f"{len(seeds)} seeds and {len(splits)} splits; pass one split for each seed.")
+    weights = list(weights)
+    return [Member(float(w), int(seed), int(split)) for seed, split in zip(seeds, splits) for w in weights]
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Training rows of D splits, n rows each.
+
+    Attributes
+    ----------
+    x : Tensor
+        Features, (D, n, d).
+    y : Tensor or None
+        Targets, (D, n): 0/1, class numbers, or real values. For a reconstruction None, which is x itself, or the values
+        to reconstruct, (D, n, c).
+    s : Tensor
+        Sensitive attributes, (D, n, q).
+    sample_weight : Tensor or None
+        Weights of the rows in the task loss, (D, n), with mean 1 in each split. The penalty does not use them.
+    held_out : TrainingData or None
+        Other rows of the same D splits and columns. No model is trained on them. Each keeps the weights of the epoch
+        with the least task loss + λ · penalty on them; see :class:`~frhsic.training.stopping.EarlyStopping`.
+    labelled : int or None
+        Number of rows of each split for which S is known, if it is not known for all; these come first. The other rows
+        train the task and skip the penalty, whatever `s` holds for them. With several attributes a row is labelled if
+        all are known.
+    """
+
+    x: Tensor
+    y: Tensor | None
+    s: Tensor
+    sample_weight: Tensor | None = None
+    held_out: TrainingData | None = None
+    labelled: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        x: Any,
+        y: Any,
+        s: Any,
+        *,
+        sample_weight: Any = None,
+        held_out: TrainingData | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> TrainingData:
+        """Convert the arrays of one split: NumPy, pandas, polars, torch or lists.
+
+        NaN in `s` marks what is not known; rows with it are moved to the end.
+
+        Examples
+        --------
+        >>> data = TrainingData.of([[1, 2], [3, 4]], [0, 1], [0.5, 0.1])
+        >>> data.splits, data.rows, data.columns
+        (1, 2, 2)
+        """
+        known = _arrays.matrix(s, "s", allow_missing=True).to(dtype)
+        missing = known.isnan().any(1)
+        arrays = [(x, "x"), (known.nan_to_num(), "s"), (y, "y"), (sample_weight, "sample_weight")]
+        _arrays.paired(*((values, name) for values, name in arrays if values is not None))
+        features = _arrays.matrix(x, "x").to(dtype)
+        target = weights = None
+        if y is not None:
+            several = getattr(y, "ndim", 1) == 2 and y.shape[1] > 1
+            target = (_arrays.matrix if several else _arrays.vector)(y, "y").to(dtype)
+        if sample_weight is not None:
+            weights = _normalized(_arrays.vector(sample_weight, "sample_weight").to(dtype))
+        if not bool(missing.any()):
+            return cls(features[None], _batched(target), known[None], _batched(weights), held_out)
+        rows = missing.int().argsort(stable=True)
+        return cls(
+            features[rows][None],
+            _batched(target if target is None else target[rows]),
+            known[rows][None],
+            _batched(weights if weights is None else weights[rows]),
+            held_out,
+            int((~missing).sum()),
+        )
+
+    @classmethod
+    def stacked(cls, parts: Sequence[TrainingData]) -> TrainingData:
+        """Join several splits, which must have equal numbers of rows and columns."""
+        if not parts:
+            raise ValueError("no splits came; pass at least one.")
+        shapes = {(p.rows, p.labelled, *p.widths, p.held_out is None) for p in parts}
+        if len(shapes) > 1:
+            listed = "; ".join(
+                f"n={p.rows}, d={p.columns}, q={p.s.shape[-1]}"
+                + ("" if p.labelled is None else f", {p.labelled} rows with S")
+                for p in parts
+            )
+            raise ValueError(f"splits differ in shape ({listed}). Train each shape as a fleet of its own.")
+        y = [p.y for p in parts if p.y is not None]
+        weights = [p.sample_weight for p in parts if p.sample_weight is not None]
+        held_out = [p.held_out for p in parts if p.held_out is not None]
+        return cls(
+            torch.cat([p.x for p in parts]),
+            torch.cat(y) if y else None,
+            torch.cat([p.s for p in parts]),
+            torch.cat(weights) if weights else None,
+            cls.stacked(held_out) if held_out else None,
+            parts[0].labelled,
+        )
+
+    def __post_init__(self) -> None:
+        if self.x.ndim != 3 or self.s.ndim != 3 or self.x.shape[:2] != self.s.shape[:2]:
+            raise ValueError(
+                f"x has shape {tuple(self.x.shape)} and s {tuple(self.s.shape)}; pass (D, n, d) and (D, n, q), "
+                "or use TrainingData.of for one split."
+            )
+        for name, values in (("y", self.y), ("sample_weight", self.sample_weight)):
+            several = name == "y" and values is not None and values.ndim == 3
+            if values is not None and values.shape[: 2 if several else None] != self.x.shape[:2]:
+                raise ValueError(f"{name} has shape {tuple(values.shape)}; x asks for {tuple(self.x.shape[:2])}.")
+        if 0 in self.x.shape:
+            raise ValueError(f"x is empty: its shape is {tuple(self.x.shape)}.")
+        if self.labelled is not None and not 1 <= self.labelled <= self.rows:
+            raise ValueError(
+                f"S is known for {self.labelled} of {self.rows} rows, the others hold NaN; a penalty needs rows with "
+                "it. Train without penalty, or pass S for some rows."
+            )
+        if self.held_out is not None and (self.held_out.splits, *self.held_out.widths) != (self.splits, *self.widths):
+            raise ValueError(
+                f"held-out rows come in {self.held_out.splits} splits with {self.held_out.widths} columns of x, s, y "
+                f"and the sample weight, training rows in {self.splits} splits with {self.widths}; pass the same."
+            )
+
+    def table(self) -> Tensor:
+        """Return the rows of all splits as one matrix, (D·n, d + q + ...), so that one gather serves a batch."""
+        parts = [self.x, self.s]
+        if self.y is not None:
+            parts.append(self.y.reshape(*self.x.shape[:2], -1))
+        if self.sample_weight is not None:
+            parts.append(self.sample_weight[..., None])
+        return torch.cat(parts, dim=-1).flatten(0, 1).contiguous()
+
+    @property
+    def widths(self) -> tuple[int, int, int, int]:
+        """Columns of x, s, y and the sample weight in :meth:`table`; 0 for what is not there."""
+        targets = 0 if self.y is None else 1 if self.y.ndim == 2 else self.y.shape[2]
+        return self.columns, self.s.shape[-1], targets, int(self.sample_weight is not None)
+
+    @property
+    def splits(self) -> int:
+        """Number D of splits."""
+        return self.x.shape[0]
+
+    @property
+    def rows(self) -> int:
+        """Number n of training rows of each split."""
+        return self.x.shape[1]
+
+    @property
+    def columns(self) -> int:
+        """Number d of features."""
+        return self.x.shape[2]
+
+
+class Purpose(IntEnum):
+    """Purpose of a random stream. The numbers are part of the derivation and never change."""
+
+    WEIGHTS = 0
+    ORDER = 1
+    PENALTY = 2
+    TRAINING = 3  # randomness inside a module, such as dropout
+    HELD_OUT = 4  # batches of the held-out rows
+    ENSEMBLE = 5  # seeds of the members of an ensemble
+
+
+def stream_seed(seed: int, split: int, purpose: Purpose, *more: int) -> int:
+    """Return the 63-bit seed of a stream.
+
+    Examples
+    --------
+    >>> stream_seed(42, 0, Purpose.ORDER) == stream_seed(42, 0, Purpose.ORDER)
+    True
+    >>> stream_seed(42, 0, Purpose.ORDER) == stream_seed(42, 1, Purpose.ORDER)
+    False
+    """
+    entropy = np.random.SeedSequence([seed, split, int(purpose), *more])
+    return int(entropy.generate_state(1, np.uint64)[0] >> 1)
+
+
+def stream(seed: int, split: int, purpose: Purpose, *more: int) -> torch.Generator:
+    """Return a CPU generator at the start of a stream."""
+    return torch.Generator().manual_seed(stream_seed(seed, split, purpose, *more))
+
+
+def batch_order(seed: int, split: int, epoch: int, n: int, purpose: Purpose = Purpose.ORDER) -> Tensor:
+    """Return the order of the n rows in an epoch, a permutation that does not depend on earlier epochs.
+
+    Examples
+    --------
+    >>> sorted(batch_order(42, 0, 7, 5).tolist())
+    [0, 1, 2, 3, 4]
+    """
+    return torch.randperm(n, generator=stream(seed, split, purpose, epoch))
+
+
+def _batched(values: Tensor | None) -> Tensor | None:
+    return None if values is None else values[None]
+
+
+def _normalized(weights: Tensor) -> Tensor:
+    if bool((weights < 0).any()) or not bool(weights.sum() > 0):
+        raise ValueError("sample_weight must be zero or more, and not zero everywhere.")
+    return weights / weights.mean()

@@ -1,0 +1,179 @@
+"""Stacked state of a fleet: the tensors of M models, along a leading axis.
+
+Members are laid out as (G, K): G groups of K members that share (seed, split), and therefore initial weights, batches
+and what the penalty fixed before training. A batch is gathered once per group, and what depends on the batch alone (the
+Gram matrix of S, for example) is computed once per group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from frhsic.penalties.base import Penalty
+from frhsic.training.data import Member
+
+PIECES = 32
+"""Pieces of the parameters that Adam's one kernel on a GPU gets; it takes 36 at once."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Members in an order in which K neighbours share (seed, split), G times."""
+
+    members: tuple[Member, ...]
+    groups: int
+
+    @classmethod
+    def of(cls, members: Sequence[Member]) -> Layout:
+        """Lay out members that are sorted by (seed, split)."""
+        sizes = Counter((member.seed, member.split) for member in members)
+        together = math.gcd(*sizes.values())  # the largest K that cuts every set of sharing members evenly
+        return cls(tuple(members), len(members) // together)
+
+    @property
+    def together(self) -> int:
+        """The number K of members in a group."""
+        return len(self.members) // self.groups
+
+    @property
+    def leaders(self) -> tuple[Member, ...]:
+        """The first member of each group, whose seed and split are those of all."""
+        return self.members[:: self.together]
+
+
+@dataclass
+class State:
+    """Every tensor that a step reads or changes. Sizes: M models, G groups, P trained parameters of a model."""
+
+    layout: Layout
+    names: tuple[str, ...]  # trained parameters, in the order of `flat`
+    shapes: tuple[torch.Size, ...]
+    flat: Tensor  # (M, P) trained parameters, side by side
+    decayed: Tensor  # (P,) 1 for weight matrices of the encoder, which decay, 0 for biases and the head
+    own: dict[str, Tensor]  # (M, ...) other state of a model: buffers, penalty state that adapts
+    shared: dict[str, Tensor]  # (G, ...) state that a group shares: what the penalty fixed before training
+    weight: Tensor  # (M,) λ
+    first: Tensor = field(init=False)  # (M, P) Adam's running mean of the gradient
+    second: Tensor = field(init=False)  # (M, P) and of its square
+    steps: Tensor = field(init=False)  # (pieces,) steps taken, a count for each piece of `flat`
+    alive: Tensor = field(init=False)  # (M,) False once an epoch ended with a loss or parameters that are not finite
+    sums: Tensor = field(init=False)  # (2, M) task loss and penalty, summed over the rows of the epoch so far
+    sizes: list[int] = field(init=False)
+    settled: list[Tensor] = field(init=False)  # `flat` and `own` at the end of the last whole epoch
+
+    def __post_init__(self) -> None:
+        flat = self.flat.detach()
+        self.first, self.second = torch.zeros_like(flat), torch.zeros_like(flat)
+        self.steps = torch.zeros(len(pieces(flat)), dtype=torch.float32, device=flat.device)
+        self.alive = torch.ones(len(flat), dtype=torch.bool, device=flat.device)
+        self.sums = flat.new_zeros(2, len(flat))
+        self.sizes = [shape.numel() for shape in self.shapes]
+        self.settled = [tensor.detach().clone() for tensor in self.kept()]
+
+    @classmethod
+    def stacked(
+        cls, layout: Layout, models: Sequence[nn.Module], shared: frozenset[str], device: torch.device
+    ) -> State:
+        """Stack the state of all members from the models of the groups' leaders.
+
+        `shared` names the state that :meth:`Penalty.adapt` does not change, which a group needs once.
+        """
+        trained = {name: p for name, p in models[0].named_parameters() if is_trained(name, p)}
+        if not trained:
+            raise ValueError("neither encoder nor head has a parameter to train.")
+        states = [dict([*model.named_parameters(), *model.named_buffers()]) for model in models]
+        rest = [name for name in states[0] if name not in trained]
+
+        def per_group(name: str) -> Tensor:
+            return torch.stack([state[name].detach() for state in states])
+
+        def per_model(values: Tensor) -> Tensor:
+            return values.repeat_interleave(layout.together, dim=0).to(device).contiguous()
+
+        flat = per_model(torch.cat([per_group(name).flatten(1) for name in trained], dim=1))
+        decays = [
+            torch.full((p.numel(),), float(name.startswith("encoder.") and p.ndim > 1)) for name, p in trained.items()
+        ]
+        return cls(
+            layout=layout,
+            names=tuple(trained),
+            shapes=tuple(p.shape for p in trained.values()),
+            flat=flat.requires_grad_(),
+            decayed=torch.cat(decays).to(flat.detach()),
+            own={name: per_model(per_group(name)) for name in rest if name not in shared},
+            shared={name: per_group(name).to(device) for name in rest if name in shared},
+            weight=torch.tensor([m.weight for m in layout.members], dtype=flat.dtype, device=device),
+        )
+
+    def parameters(self, *lead: int) -> dict[str, Tensor]:
+        """Return the trained parameters as views of `flat`, each (*lead, *shape); lead is (M,), (G, K), or nothing."""
+        columns = torch.split(self.flat.view(*lead, -1), self.sizes, dim=-1)
+        return {name: part.view((*lead, *shape)) for name, part, shape in zip(self.names, columns, self.shapes)}
+
+    def kept(self) -> list[Tensor]:
+        """Return the tensors that make up the models, each (M, ...)."""
+        return [self.flat, *self.own.values()]
+
+    def mutable(self) -> list[Tensor]:
+        """Return every tensor that a step changes."""
+        return [self.flat, self.first, self.second, self.steps, *self.own.values(), self.sums]
+
+    @torch.no_grad()
+    def settle(self) -> None:
+        """End an epoch: keep the new state of every model that is still finite.
+
+        A gradient that is not finite spoils Adam's means and with them the parameters for good, so a check at the end
+        of an epoch misses nothing and costs the steps nothing. A penalty of weight 0 does not count.
+        """
+        task, penalty = self.sums
+        finite = torch.isfinite(self.flat.sum(1) + task + torch.where(self.weight != 0, penalty, 0))
+        self.alive.logical_and_(finite)
+        for tensor, settled in zip(self.kept(), self.settled):
+            running = self.alive.view(-1, *[1] * (tensor.ndim - 1))
+            settled.copy_(torch.where(running, tensor, settled))
+        self.restore()
+        self.sums.zero_()
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        """Go back to the end of the last whole epoch."""
+        for tensor, settled in zip(self.kept(), self.settled):
+            tensor.copy_(settled)
+
+
+def is_trained(name: str, parameter: nn.Parameter) -> bool:
+    """Return whether the training loop steps this parameter; the penalty steps its own."""
+    return parameter.requires_grad and not name.startswith("penalty.")
+
+
+def pieces(tensor: Tensor) -> list[Tensor]:
+    """Cut a tensor for Adam's kernel, which on a GPU gives each piece to a few threads only."""
+    if not tensor.is_cuda:
+        return [tensor]
+    length = 1024 * -(-tensor.numel() // (1024 * PIECES))  # whole multiples, so that pieces stay aligned
+    return list(torch.split(tensor.reshape(-1), length))
+
+
+def unadapted(penalty: Penalty, z: Tensor, s: Tensor, epochs: int) -> frozenset[str]:
+    """Return the names of the penalty's tensors that `adapt` leaves alone, after one call on a batch."""
+
+    def places_and_writes() -> dict[str, tuple[int, int]]:
+        # the counter of writes in place has no public name; values do not show it, as a write may leave them equal
+        return {name: (value.data_ptr(), value._version) for name, value in penalty.state_dict(keep_vars=True).items()}
+
+    before = places_and_writes()
+    epoch = next((e for e in range(epochs) if penalty.adapts(e)), None)
+    if epoch is not None:
+        penalty.adapt(z.detach(), s, epoch)
+    after = places_and_writes()
+    if any(after[name][0] != before[name][0] for name in before) or len(after) != len(before):
+        raise TypeError(
+            f"{type(penalty).__name__}.adapt replaced a buffer; it must write in place (copy_), as a fleet stacks it."
+        )
+    return frozenset(name for name in after if after[name] == before[name])
