@@ -33,7 +33,7 @@ WITHIN = 5e-4
 # Rows that are assigned to places at once.
 LARGEST = 1000
 # New rows that are a table of their own; fewer are drawn from the pool.
-FEWEST = 500
+FEWEST = 200
 # Rows on which the two treatments of numbers are compared, and the share of rows that must stay in addition.
 COMPARED, WORTH = 10_000, 0.05
 # Rows whose ratio is computed at once.
@@ -290,7 +290,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
 
     A table is transformed as a whole: its removed rows change places, each is handed out once, and within narrow ranges
     of S they are exchanged so that they move least. The rows that the estimator was fitted on always get the same Z.
-    Fewer than 500 new rows are drawn from a pool of fitted rows, see `pool`.
+    Fewer than 200 new rows are drawn from a pool of fitted rows, see `pool`.
 
     A replaced row is another person's row: use Z to hand on tables or embeddings and to train on them, not to decide
     about a person. Z is not anonymous. Hand on one release only, and neither the pool nor the list of changed rows:
@@ -431,7 +431,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            Fitted rows, all or some, which get the Z that the fit gave them; or new rows: a table of at least 500, or
+            Fitted rows, all or some, which get the Z that the fit gave them; or new rows: a table of at least 200, or
             fewer for which there is a pool.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q)
             The attributes that the estimator was fitted with.
