@@ -151,7 +151,9 @@ def probe(kind: str, seed: int = 0) -> Any:
         return make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 5, 8)))
     if kind == "neighbors":
         return make_pipeline(StandardScaler(), KNeighborsRegressor(50, n_jobs=1))
-    network = MLPRegressor((64,), alpha=1e-2, early_stopping=True, max_iter=40, batch_size=256, random_state=seed)
+    network = MLPRegressor(
+        hidden_layer_sizes=(64,), alpha=1e-2, early_stopping=True, max_iter=40, batch_size=256, random_state=seed
+    )
     return make_pipeline(StandardScaler(), network)
 
 
