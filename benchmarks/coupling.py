@@ -135,9 +135,11 @@ def matrix(X: pd.DataFrame) -> np.ndarray:
 
 
 def same_columns(Z: Pair) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns that vary, with numbers of variance one and indicators as they are."""
     fit, new = map(matrix, Z)
-    varies = fit.std(axis=0) > 1e-9
-    return fit[:, varies], new[:, varies]
+    varies, indicator = fit.std(axis=0) > 1e-9, ((fit == 0) | (fit == 1)).all(axis=0)
+    scale = np.where(indicator, 1.0, fit.std(axis=0))[varies]
+    return fit[:, varies] / scale, new[:, varies] / scale
 
 
 def probe(kind: str, seed: int = 0) -> Any:
@@ -150,9 +152,9 @@ def probe(kind: str, seed: int = 0) -> Any:
     if kind == "ridge":
         return make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 5, 8)))
     if kind == "neighbors":
-        return make_pipeline(StandardScaler(), KNeighborsRegressor(50, n_jobs=1))
+        return KNeighborsRegressor(100, n_jobs=1)
     network = MLPRegressor(
-        hidden_layer_sizes=(64,), alpha=1e-2, early_stopping=True, max_iter=40, batch_size=256, random_state=seed
+        hidden_layer_sizes=(64,), alpha=10.0, early_stopping=True, max_iter=40, batch_size=256, random_state=seed
     )
     return make_pipeline(StandardScaler(), network)
 
