@@ -66,7 +66,8 @@ TAKEN_OUT: dict[str, tuple[str, ...]] = {
 """Columns to recover, beside the target. The last five tables chose nothing."""
 
 PROBES = ("ridge", "boosted", "extra trees", "neighbors", "network")
-METHODS = ("raw", "coupling", "encoder", "frhsic", "leace", "repair")
+COUPLED = ("coupling", "aligned")
+METHODS = ("raw", *COUPLED, "encoder", "frhsic", "leace", "repair")
 PROBED_ROWS, NETWORK_ROWS, HEAD_ROWS, BANDS = 12_000, 6_000, 5_000, 10
 ATTACKED, HEADED = ("adult", "credit"), ("adult", "acs_income", "credit", "bank")
 
@@ -209,11 +210,11 @@ def representation(method: str, fit: Rows, new: Rows) -> tuple[tuple[np.ndarray,
     """Return Z of the training rows and of the others as matrices, and what is to be noted."""
     if method == "raw":
         return same_columns((fit.X, new.X)), {}
-    if method == "coupling":
-        model = ParityCoupling(random_state=0, n_jobs=1)
+    if method in COUPLED:
+        model = ParityCoupling(align=method == "aligned", random_state=0, n_jobs=1)
         Z = model.fit_transform(fit.X, sensitive_features=fit.s)
-        note = {"untouched": model.untouched_, "aligned": model.aligned_}
-        return same_columns((Z, model.transform(new.X, sensitive_features=new.s))), note
+        Z_new = model.transform(new.X, sensitive_features=new.s)
+        return same_columns((Z, Z_new)), {"untouched": model.untouched_}
     if method == "leace":
         return erased(same_columns((fit.X, new.X)), fit.s), {}
     if method == "repair":
@@ -233,10 +234,10 @@ def leak_task(name: str, folder: Path, method: str, seed: int, validation: bool)
     start = time.process_time()
     z, record = representation(method, fit, new)
     record["seconds"] = time.process_time() - start
-    probes = PROBES if method in ("raw", "coupling") else PROBES[:3]
+    probes = PROBES if method in ("raw", *COUPLED) else PROBES[:3]
     rng = np.random.default_rng(seed)
     record["leak"] = {kind: r2(kind, z, fit.s, new.s) for kind in probes}
-    if method == "coupling":
+    if method in COUPLED:
         shuffled = rng.permutation(fit.s), rng.permutation(new.s)
         record["shuffled"] = {kind: r2(kind, z, *shuffled) for kind in probes}
         noise = np.sqrt(0.98 / 0.02) * fit.s.std()
@@ -266,7 +267,7 @@ def counts(rows: pd.DataFrame, among: pd.DataFrame) -> np.ndarray:
 
 def attack_task(name: str, folder: Path) -> dict[str, Any]:
     fit, new = split(stored(folder / f"{name}.parquet"), 0, validation=False)
-    model = ParityCoupling(align=False, pool=0.3, random_state=0, n_jobs=1)
+    model = ParityCoupling(pool=0.3, random_state=0, n_jobs=1)
     model.fit(fit.X, sensitive_features=fit.s)
     public = ~model.pool_
     s, Z = fit.s[public], model.transform(fit.X[public], sensitive_features=fit.s[public])
@@ -359,7 +360,7 @@ def scale_task(name: str, folder: Path) -> dict[str, Any]:
         X = pd.DataFrame(0.4 * s[:, None] * (np.arange(10) < 4) + rng.normal(size=(10**6, 10)))
         X[8], X[9] = (pd.Categorical((X[j] > 0.5).astype(int) + (X[j] > 1)) for j in (0, 9))
     start, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    model = ParityCoupling(align="auto" if name == "adult" else False, random_state=0, n_jobs=1)
+    model = ParityCoupling(random_state=0, n_jobs=1)
     model.fit_transform(X, sensitive_features=s)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     return {"rows": len(X), "cpu seconds": time.process_time() - start, "more memory, GB": memory / 2**20}
@@ -420,8 +421,8 @@ def report(out: Path) -> None:
         raw = by.get((name, "raw"), group)
         best = max(np.mean([r["leak"][kind][0] for r in raw]) for kind in PROBES)
         print(f"\n{name}, {method}, {len(group)} splits; raw R² {best:.3f}", end="")
-        if method == "coupling":
-            print(f", untouched {np.mean([r['untouched'] for r in group]):.2f}, aligned {group[0]['aligned']}", end="")
+        if method in COUPLED:
+            print(f", untouched {np.mean([r['untouched'] for r in group]):.2f}", end="")
         recovery, base = (np.mean([list(r["recovery"].values()) for r in some], axis=0) for some in (group, raw))
         print(f", recovery {100 * recovery.mean() / base.mean():.0f} % {(100 * recovery / base).round().tolist()}")
         for kind in group[0]["leak"]:

@@ -125,7 +125,7 @@ def test_permutations_have_the_weight_that_is_asked_for():
 
 def test_ratio_is_positive_with_mean_one_both_ways():
     X, s = table(3000)
-    model = ParityCoupling(QUICK, align=False, random_state=0).fit(X, sensitive_features=s)
+    model = ParityCoupling(QUICK, random_state=0).fit(X, sensitive_features=s)
     ratio = model._ratio(model._m)
     assert ratio.min() > 0
     assert ratio @ model.basis_.mass == pytest.approx(np.ones(3000))
@@ -137,7 +137,7 @@ def test_ratio_is_calibrated_on_new_rows():
     rng, rho, n = np.random.default_rng(0), 0.6, 5000
     s = rng.normal(size=n)
     X = np.column_stack([rho * s + np.sqrt(1 - rho**2) * rng.normal(size=n), rng.normal(size=n)])
-    model = ParityCoupling(QUICK, align=False, random_state=0).fit(X[:4500], sensitive_features=s[:4500])
+    model = ParityCoupling(QUICK, random_state=0).fit(X[:4500], sensitive_features=s[:4500])
     m = np.mean([fold.predict(pd.DataFrame(X[4500:])) for fold in model._models], axis=0)
     estimate = model._ratio(m)[:, model.basis_.node(s[4500:, None])].ravel()
     true = (norm.pdf(X[4500:, [0]], rho * s[4500:], np.sqrt(1 - rho**2)) / norm.pdf(X[4500:, [0]])).ravel()
@@ -214,7 +214,7 @@ def test_estimated_law_of_a_discrete_table():
 
 def test_a_release_is_a_permutation_with_the_same_types():
     X, s = table(1500)
-    model = ParityCoupling(QUICK, cv=2, align=False, random_state=0)
+    model = ParityCoupling(QUICK, cv=2, random_state=0)
     Z = model.fit_transform(X, sensitive_features=s)
     assert (Z.dtypes == X.dtypes).all()
     assert Z.index.equals(X.index)
@@ -234,14 +234,17 @@ def test_alignment_keeps_types_and_values_of_each_column():
         assert Z[name].isna().sum() == X[name].isna().sum()
 
 
-def test_alignment_is_used_where_more_rows_stay():
+def test_alignment_lets_more_rows_stay_in_a_table_of_numbers():
     rng = np.random.default_rng(0)
     s = rng.normal(size=2000)
     X = s[:, None] + 0.3 * rng.normal(size=(2000, 5)) @ rng.normal(size=(5, 5))
-    aligned = ParityCoupling(QUICK, random_state=0).fit(X, sensitive_features=s)
-    plain = ParityCoupling(QUICK, align=False, random_state=0).fit(X, sensitive_features=s)
-    assert aligned.aligned_
+    plain, aligned = (
+        ParityCoupling(QUICK, align=align, random_state=0).fit(X, sensitive_features=s) for align in (False, True)
+    )
     assert aligned.untouched_ > plain.untouched_ + 0.05
+    X_new = X + rng.normal(scale=0.01, size=X.shape)
+    Z_new = aligned.transform(X_new, sensitive_features=s)
+    assert abs(np.corrcoef(Z_new[:, 0], s)[0, 1]) < 0.1 < 0.7 < np.corrcoef(X_new[:, 0], s)[0, 1]
 
 
 def r2(Z: pd.DataFrame, s: np.ndarray, Z_new: pd.DataFrame, s_new: np.ndarray) -> float:
@@ -283,7 +286,7 @@ def test_the_same_row_gets_the_same_z():
 
 def test_few_new_rows_come_from_the_pool_once_each():
     X, s = table(2000)
-    model = ParityCoupling(QUICK, cv=2, align=False, pool=0.5, random_state=0).fit(X, sensitive_features=s)
+    model = ParityCoupling(QUICK, cv=2, pool=0.5, random_state=0).fit(X, sensitive_features=s)
     pool = X[model.pool_]
     assert len(pool) == pytest.approx(1000, abs=4 * np.sqrt(500))
     X_new, s_new = table(300, seed=1)
@@ -321,7 +324,7 @@ def test_missing_and_discrete_attributes():
     rng = np.random.default_rng(0)
     s = np.where(rng.random(5000) < 0.3, np.nan, rng.integers(0, 5, 5000))
     X = np.column_stack([np.isnan(s) + 0.3 * rng.normal(size=5000), rng.normal(size=5000)])
-    Z = ParityCoupling(QUICK, align=False, random_state=0).fit_transform(X, sensitive_features=s)
+    Z = ParityCoupling(QUICK, random_state=0).fit_transform(X, sensitive_features=s)
     assert np.corrcoef(X[:, 0], np.isnan(s))[0, 1] > 0.8
     assert abs(np.corrcoef(Z[:, 0], np.isnan(s))[0, 1]) < 4 / np.sqrt(5000)
 
@@ -361,7 +364,7 @@ def test_a_million_rows_would_need_no_square_matrix(monkeypatch):
     monkeypatch.setattr(coupling, "linear_sum_assignment", lambda cost: sizes.append(cost.shape) or original(cost))
     monkeypatch.setattr(coupling, "LARGEST", 50)
     X, s = table(3000)
-    ParityCoupling(QUICK, cv=2, align=False, random_state=0).fit(X, sensitive_features=s)
+    ParityCoupling(QUICK, cv=2, random_state=0).fit(X, sensitive_features=s)
     assert max(max(shape) for shape in sizes) <= 50
 
 

@@ -35,7 +35,7 @@ X_new, age_new = applicants(3000, seed=1)
 # The maker of the table knows age. Each row stays with a probability that the fitted ratio gives; the others change
 # places. So the table has the same rows in another order, and most rows stand where they stood.
 
-coupling = ParityCoupling(align=False, random_state=0, n_jobs=1)
+coupling = ParityCoupling(random_state=0, n_jobs=1)
 Z = coupling.fit_transform(X, sensitive_features=age)
 Z_new = coupling.transform(X_new, sensitive_features=age_new)
 print(f"{coupling.untouched_:.0%} of the rows are untouched.")

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,8 @@ from frhsic.tables.sensitive import read_sensitive
 
 # Products of functions of several attributes, those of the lowest total order; and their joint nodes.
 MOST_FUNCTIONS, JOINT_NODES = 24, 256
+# Rounds of boosting: a ratio that is too smooth leaves dependence, one that is too rough removes more rows.
+ROUNDS = 120
 # Smallest ratio before it is scaled to mean one.
 FLOOR = 0.02
 # Proposed exchanges for each removed row, when these are permuted.
@@ -34,8 +36,6 @@ WITHIN = 5e-4
 LARGEST = 1000
 # New rows that are a table of their own; fewer are drawn from the pool.
 FEWEST = 200
-# Rows on which the two treatments of numbers are compared, and the share of rows that must stay in addition.
-COMPARED, WORTH = 10_000, 0.05
 # Rows whose ratio is computed at once.
 CHUNK = 65_536
 
@@ -267,17 +267,6 @@ def conditional_ranks(
     return aligned.where(column.notna(), column).astype(column.dtype).array
 
 
-class Fit(NamedTuple):
-    """The ratio on a table, aligned or not: models of m, one for each fold, out-of-fold m, and the share that stays."""
-
-    aligned: bool
-    table: pd.DataFrame
-    models: list[Any]
-    m: np.ndarray
-    ratio: DensityRatio
-    kept: float
-
-
 class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
     r"""Transformer: a table Z with the columns of X whose law does not depend on sensitive attributes S.
 
@@ -303,10 +292,10 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         takes text, categories, dates and missing values as they come.
     amount : float
         From 0 to 1: a row is left as it is with probability 1 - amount. The dependence on S falls in proportion.
-    align : {"auto", True, False}
+    align : bool
         Whether numbers with more than 16 values are first replaced by the value at the same rank in the whole column as
-        theirs among rows of similar S. Then most rows stay in tables of many numbers, but their numbers have changed.
-        "auto" does so where more rows stay.
+        theirs among rows of similar S. Then more rows stay in tables of many numbers, but their numbers have changed,
+        and more of S is left if the rows are few.
     pool : float
         Share of the fitted rows, drawn at random, that are never handed on. Small batches are drawn from them, each row
         once. These rows are marked in `pool_`; transform the others only.
@@ -320,9 +309,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     Attributes
     ----------
     untouched_ : float
-        Share of the fitted rows that stay, after alignment.
-    aligned_ : bool
-        Whether numbers are aligned.
+        Share of the fitted rows that stay; with `align`, after it.
     pool_ : ndarray of bool, (n,)
         Fitted rows that belong to the pool.
     n_features_in_, feature_names_in_, sensitive_names_in_
@@ -343,7 +330,6 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     basis_: JointBasis
     pool_: np.ndarray
     untouched_: float
-    aligned_: bool
     _handed: dict[int, int]
 
     def __init__(
@@ -351,7 +337,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         estimator: Any = None,
         *,
         amount: float = 1.0,
-        align: bool | Literal["auto"] = "auto",
+        align: bool = False,
         pool: float = 0.0,
         cv: int = 5,
         n_jobs: int | None = None,
@@ -384,9 +370,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         groups : array of shape (n,), optional
             Rows of one group, such as those of one person, are in one fold.
         """
-        if not (0 <= self.amount <= 1 and 0 <= self.pool < 1 and self.align in (True, False, "auto")):
-            given = f"amount={self.amount!r}, pool={self.pool!r}, align={self.align!r}"
-            raise ValueError(f"{given}; pass 0 <= amount <= 1, 0 <= pool < 1, and align=True, False or 'auto'.")
+        if not (0 <= self.amount <= 1 and 0 <= self.pool < 1):
+            raise ValueError(f"amount={self.amount!r}, pool={self.pool!r}; pass 0 <= amount <= 1 and 0 <= pool < 1.")
         frame = _frame(checked_table(self, X, first=True))
         weights = _check_sample_weight(sample_weight, frame, ensure_non_negative=True).astype(np.float64)
         self.sensitive_names_in_ = np.array([], dtype=object)
@@ -405,8 +390,10 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         self._fold = fold_of_rows(len(s), self.cv, None, None if groups is None else np.asarray(groups), self._seed)
         self.basis_ = JointBasis.fit(s, weights)
         self._cell = self._alignment_cells(s)
-        best = self._best(self.basis_.node(s), weights)
-        self.aligned_, self._table, self._models, self._m, self._ratio = best[:-1]
+        node = self.basis_.node(s)
+        self._table = self._aligned(frame, self._cell, self._identity, self._fold) if self.align else frame
+        self._models, self._m = self._means(self._table, self.basis_.values[node], weights)
+        self._ratio = DensityRatio.fit(self._m, node, self.basis_, weights / weights.sum())
         # the largest share of the variance of a function of S that x explains
         signal = min(0.99, float(np.linalg.norm(self._m @ self._ratio.calibration, 2)) ** 2 / len(s))
         self._ranges = int(np.clip(np.ceil((signal / (1 - signal) / WITHIN) ** 0.25), 4, 32))
@@ -464,7 +451,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         if n < FEWEST and not len(pool):
             remedy = "Pass more rows at once, or fit with pool=0.2 to draw from rows that are never handed on."
             raise ValueError(f"X has {n} new rows, too few to change places; {FEWEST} are enough. {remedy}")
-        table = self._aligned(frame, self._alignment_cells(s), identity, np.full(n, -1)) if self.aligned_ else frame
+        table = self._aligned(frame, self._alignment_cells(s), identity, np.full(n, -1)) if self.align else frame
         m = np.mean([model.predict(table) for model in self._models], axis=0).reshape(n, -1)
         if n >= FEWEST:
             return table.iloc[self._coupled(table, s, m, identity)[0]]
@@ -536,29 +523,17 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         columns = (self._fitted.iloc[:, j] for j in range(self._fitted.shape[1]))
         return [j for j, c in enumerate(columns) if pd.api.types.is_numeric_dtype(c) and c.nunique() > MOST_LEVELS]
 
-    def _best(self, node: np.ndarray, weights: np.ndarray) -> Fit:
-        """Fit the ratio, aligned or not; where that is open, compare on some rows how many stay."""
-        everything = np.arange(len(node))
-        if self.align != "auto" or not self._numbers():
-            return self._fit_ratio(everything, node, weights, self.align is True and bool(self._numbers()))
-        some = np.sort(np.random.default_rng(self._seed).permutation(len(node))[:COMPARED])
-        plain, aligned = (self._fit_ratio(some, node, weights, align) for align in (False, True))
-        best = aligned if aligned.kept > plain.kept + WORTH else plain
-        return best if len(some) == len(node) else self._fit_ratio(everything, node, weights, best.aligned)
-
-    def _fit_ratio(self, rows: np.ndarray, node: np.ndarray, weights: np.ndarray, aligned: bool) -> Fit:
-        table, fold, node, weights = self._fitted.iloc[rows], self._fold[rows], node[rows], weights[rows]
-        if aligned:
-            table = self._aligned(table, self._cell[rows], self._identity[rows], fold)
-        m, models = np.zeros((len(rows), self.basis_.values.shape[1])), []
-        for f in np.unique(fold):
-            model = BoostedMeans(n_jobs=self.n_jobs) if self.estimator is None else clone(self.estimator)
-            other, here = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+    def _means(self, table: pd.DataFrame, phi: np.ndarray, weights: np.ndarray) -> tuple[list[Any], np.ndarray]:
+        """Return models of m, one for each fold, and out-of-fold m."""
+        m, models = np.zeros(phi.shape), []
+        for f in np.unique(self._fold):
+            default = BoostedMeans(n_estimators=ROUNDS, n_jobs=self.n_jobs)
+            model = default if self.estimator is None else clone(self.estimator)
+            other, here = np.flatnonzero(self._fold != f), np.flatnonzero(self._fold == f)
             more = {"sample_weight": weights[other]} if np.ptp(weights) else {}
-            models.append(model.fit(table.iloc[other], self.basis_.values[node[other]], **more))
+            models.append(model.fit(table.iloc[other], phi[other], **more))
             m[here] = model.predict(table.iloc[here]).reshape(len(here), -1)
-        ratio = DensityRatio.fit(m, node, self.basis_, weights / weights.sum())
-        return Fit(aligned, table, models, m, ratio, float(np.mean(1 / np.maximum(ratio.at(m, node), 1))))
+        return models, m
 
 
 def _attributes(sensitive_features: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
