@@ -51,6 +51,9 @@ def test_no_program_is_left_out():
     tested = {
         "certificates",
         "coverage",
+        "coupling",
+        "coverage_cells",
+        "coverage_samples",
         "cpu_peers",
         "drawing",
         "enough",
@@ -125,6 +128,40 @@ def test_the_page_of_coverage_has_the_tables_of_the_recorded_cells(program):
     module = program("coverage")
     cells = json.loads(module.OUT.read_text())["cells"]
     assert module.tables(cells).strip() in (FOLDER.parent / "docs" / "coverage.md").read_text()
+
+
+@pytest.mark.slow
+def test_coupling(program, monkeypatch, tmp_path, capsys):
+    pytest.importorskip("lightgbm")
+    module = program("coupling")
+    rng = np.random.default_rng(0)
+    n, names = 2000, ("adult", "credit")
+    for name in names:
+        s = rng.normal(size=n)
+        table = pd.DataFrame({"a": s + rng.normal(size=n), "b": rng.normal(size=n)})
+        table["c"] = pd.Categorical(np.where(table["a"] > 0, "high", "low"))
+        for j in range(6):
+            table[f"x{j}"] = rng.normal(size=n)
+        taken = {"taken out: one": table["b"] + rng.normal(size=n), "taken out: target": (table["a"] > 0).astype(float)}
+        table.assign(**taken, sensitive=s).to_parquet(tmp_path / f"{name}.parquet")
+    monkeypatch.setattr(module, "METHODS", ("raw", "coupling", "leace", "repair"))
+    monkeypatch.setattr(module, "HEADED", ("adult",))
+    out = tmp_path / "records.jsonl"
+    files = ("--tables", str(tmp_path), "--out", str(out))
+    start(module, "run --splits 1 --heads 1 --only leak heads", *files)
+    whole = out.read_text()
+    start(module, "run --splits 1 --heads 1 --only leak heads", *files)
+    assert out.read_text() == whole
+    capsys.readouterr()
+    start(module, "report", *files)
+    text = capsys.readouterr().out
+    assert "adult, coupling, 1 splits" in text
+    assert "30 heads on 1 splits" in text
+    records = {record["key"]: record for record in map(json.loads, whole.splitlines())}
+    assert records["leak adult raw 0"]["leak"]["ridge"][0] > 0.4
+    assert records["leak adult coupling 0"]["leak"]["ridge"][0] < 0.02
+    assert records["leak adult leace 0"]["leak"]["ridge"][0] < 0.02
+    assert records["leak adult coupling 0"]["planted"]["ridge"][0] > 0.005
 
 
 @pytest.mark.slow

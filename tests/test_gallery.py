@@ -49,10 +49,12 @@ def test_no_program_is_left_out():
     assert {path.stem.removeprefix("plot_") for path in FOLDER.glob("*.py")} == {
         "audit_of_scores",
         "certificate",
+        "embeddings_without_s",
         "fleet_and_frontier",
         "monitoring",
         "own_method",
         "scale_fools_hsic",
+        "table_handed_on",
         "two_routes",
         "what_binning_hides",
     }
@@ -117,6 +119,25 @@ def test_an_audit_of_somebody_else_s_scores(run):
     names = run("audit_of_scores")
     assert names["check"].verdict == "not kept"
     assert names["found"].all_rows.contrasts[0].interval.high < 0
+
+
+@pytest.mark.slow
+def test_a_table_that_is_handed_on(run):
+    names = run("table_handed_on")
+    assert names["before"] > 0.7
+    assert names["after"] < 0.02
+    rows = [names[table].sort_values(list(names["X"]), ignore_index=True) for table in ("X", "Z")]
+    assert rows[0].equals(rows[1])
+
+
+@pytest.mark.slow
+def test_embeddings_of_many_columns(run):
+    names = run("embeddings_without_s")
+    leaks, kept = names["leaks"], names["kept"]
+    assert leaks["columns"] > 0.4
+    assert leaks["linear residuals"] > 0.1
+    assert leaks["coupling"] < 0.02
+    assert kept["coupling"] > 0.75
 
 
 @pytest.mark.slow

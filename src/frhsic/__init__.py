@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         FRHSICClassifier,
         FRHSICRegressor,
         ParityClassifier,
+        ParityCoupling,
         ParityEncoder,
         ParityRegressor,
     )
@@ -32,6 +33,7 @@ __all__ = [
     "FRHSICRegressor",
     "Frontier",
     "ParityClassifier",
+    "ParityCoupling",
     "ParityEncoder",
     "ParityRegressor",
     "__version__",
@@ -50,6 +52,7 @@ _HOMES = {
     "FRHSICRegressor": "estimators",
     "Frontier": "frontier",
     "ParityClassifier": "estimators",
+    "ParityCoupling": "estimators",
     "ParityEncoder": "estimators",
     "ParityRegressor": "estimators",
     "audit": "auditing",

@@ -2,6 +2,7 @@
 
 from frhsic.estimators.attributes import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
 from frhsic.estimators.classifier import FRHSICClassifier
+from frhsic.estimators.coupling import ParityCoupling
 from frhsic.estimators.distilling import Distilled, distilled
 from frhsic.estimators.encoder import ParityEncoder
 from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
@@ -22,6 +23,7 @@ __all__ = [
     "LeakingEstimatorWarning",
     "MissingSensitiveFeaturesWarning",
     "ParityClassifier",
+    "ParityCoupling",
     "ParityEncoder",
     "ParityRegressor",
     "TradeOffs",

@@ -1,0 +1,484 @@
+r"""The coupling of tables with S: what is left of S, what can still be recovered, and attacks on a release.
+
+    PYTHONPATH=src FRHSIC_DATA=... python benchmarks/coupling.py tables --tables build/coupling
+    PYTHONPATH=src python benchmarks/coupling.py run --tables build/coupling --jobs 16 --out build/coupling.jsonl
+    PYTHONPATH=src python benchmarks/coupling.py report --out build/coupling.jsonl
+
+``tables`` writes each dataset as a table with its own column types. ``run`` measures what is not yet among the records,
+one JSON line each, so a run that was cut off goes on where it stopped. From each table its target and a few columns are
+taken out; 60 % of the rows are fitted on, and the last 20 % are the test rows (``--validation``: the 20 % between).
+
+leak
+    R² of S on test rows by probes that were fitted on released training rows, its standard error, and the value on
+    shuffled S. A probe counts if it reads at least 80 % of the best probe's R² from the raw columns and finds a planted
+    leak of .02.
+recovery
+    R² of each column that was taken out, less its mean given S; the larger of ridge regression and boosted trees.
+attacks
+    What a release tells of S beside Z: counts, other releases, the pool, and small batches.
+heads
+    Thirty heads on Z: three models of ten columns. GDP of their scores on test rows and the p-value of an F test
+    between ten groups of S, on ten splits.
+scale
+    Seconds of CPU and memory for all rows of Adult, and for a million rows of ten columns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import resource
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import lightgbm
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from scipy.stats import f_oneway
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import SplineTransformer, StandardScaler
+from threadpoolctl import threadpool_limits
+
+from frhsic import FRHSICClassifier, FRHSICRegressor, ParityCoupling, ParityEncoder, gdp, load_dataset
+
+TAKEN_OUT: dict[str, tuple[str, ...]] = {
+    "adult": ("hours-per-week", "sex=Female", "marital-status=Married-civ-spouse"),
+    "acs_income": ("WKHP", "SEX=2", "MAR=1"),
+    "credit": ("LIMIT_BAL", "SEX=2", "EDUCATION=1"),
+    "crime": ("PctUnemployed", "medIncome", "PctNotHSGrad"),
+    "meps": ("SEX=2", "HIBPDX=1", "POVCAT15=5"),
+    "compas": ("priors_count", "c_charge_degree=F"),
+    "bank": ("campaign", "housing=yes", "marital=married"),
+    "support": ("meanbp", "sex=female", "diabetes"),
+    "pension": ("nettfa", "marr", "pira"),
+    "wages": ("exper", "female", "south"),
+}
+"""Columns to recover, beside the target. The last five tables chose nothing."""
+
+PROBES = ("ridge", "boosted", "extra trees", "neighbors", "network")
+COUPLED = ("coupling", "aligned")
+METHODS = ("raw", *COUPLED, "encoder", "frhsic", "leace", "repair")
+PROBED_ROWS, NETWORK_ROWS, HEAD_ROWS, BANDS = 12_000, 6_000, 5_000, 10
+ATTACKED, HEADED = ("adult", "credit"), ("adult", "acs_income", "credit", "bank")
+
+Pair = tuple[pd.DataFrame, pd.DataFrame]
+"""Rows to train on, and rows to measure on."""
+
+
+class Rows(NamedTuple):
+    X: pd.DataFrame
+    targets: pd.DataFrame
+    s: np.ndarray
+
+
+def typed(name: str) -> Rows:
+    """Return a dataset with one categorical column for each source of indicators, its targets taken out, and S."""
+    data = load_dataset(name)
+    columns: dict[str, Any] = {f.source: data.X[f.name] for f in data.features if f.kind == "numeric"}
+    for source in dict.fromkeys(f.source for f in data.features if f.kind == "indicator"):
+        levels = [f for f in data.features if f.source == source]
+        indicators = data.X[[f.name for f in levels]].to_numpy()
+        codes = np.where(indicators.any(axis=1), indicators.argmax(axis=1), -1)
+        columns[source] = pd.Categorical.from_codes(codes, [str(f.level) for f in levels])
+    targets = data.X[list(TAKEN_OUT[name])].assign(target=data.y.to_numpy())
+    sources = {f.source for f in data.features if f.name in TAKEN_OUT[name]}
+    X = pd.DataFrame({column: values for column, values in columns.items() if column not in sources})
+    return Rows(X, targets, data.s.to_numpy(np.float64))
+
+
+def write_tables(folder: Path, names: Iterable[str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        X, targets, s = typed(name)
+        whole = pd.concat([X, targets.add_prefix("taken out: ")], axis=1).assign(sensitive=s)
+        whole.to_parquet(folder / f"{name}.parquet")
+        print(f"{name}: {len(X):,} rows, {X.shape[1]} columns")
+
+
+@cache
+def stored(path: Path) -> Rows:
+    whole = pd.read_parquet(path)
+    out = [column for column in whole if column.startswith("taken out: ")]
+    return Rows(whole.drop(columns=[*out, "sensitive"]), whole[out], whole["sensitive"].to_numpy())
+
+
+def split(rows: Rows, seed: int, validation: bool) -> tuple[Rows, Rows]:
+    n = len(rows.s)
+    order = np.random.default_rng([seed, n]).permutation(n)
+    parts = order[: int(0.6 * n)], (order[int(0.6 * n) : int(0.8 * n)] if validation else order[int(0.8 * n) :])
+    return tuple(
+        Rows(rows.X.iloc[i].reset_index(drop=True), rows.targets.iloc[i].reset_index(drop=True), rows.s[i])
+        for i in parts
+    )
+
+
+def matrix(X: pd.DataFrame) -> np.ndarray:
+    """Return numbers with missing values at the median and marked, and indicators of levels."""
+    blocks = []
+    for name in X:
+        column = X[name]
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            blocks.append(np.eye(len(column.cat.categories) + 1)[column.cat.codes.to_numpy()])
+        else:
+            values = column.to_numpy(np.float64)
+            blocks.append(np.column_stack([np.nan_to_num(values, nan=np.nanmedian(values)), np.isnan(values)]))
+    return np.concatenate(blocks, axis=1)
+
+
+def same_columns(Z: Pair) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns that vary, with numbers of variance one and indicators as they are."""
+    fit, new = map(matrix, Z)
+    varies, indicator = fit.std(axis=0) > 1e-9, ((fit == 0) | (fit == 1)).all(axis=0)
+    scale = np.where(indicator, 1.0, fit.std(axis=0))[varies]
+    return fit[:, varies] / scale, new[:, varies] / scale
+
+
+def probe(kind: str, seed: int = 0) -> Any:
+    if kind == "boosted":
+        return lightgbm.LGBMRegressor(
+            n_estimators=100, num_leaves=15, learning_rate=0.08, n_jobs=1, verbose=-1, random_state=seed
+        )
+    if kind == "extra trees":
+        return ExtraTreesRegressor(50, min_samples_leaf=10, max_features=0.4, n_jobs=1, random_state=seed)
+    if kind == "ridge":
+        return make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 5, 8)))
+    if kind == "neighbors":
+        return KNeighborsRegressor(100, n_jobs=1)
+    network = MLPRegressor(
+        hidden_layer_sizes=(64,), alpha=10.0, early_stopping=True, max_iter=40, batch_size=256, random_state=seed
+    )
+    return make_pipeline(StandardScaler(), network)
+
+
+def r2(kind: str, z: tuple[np.ndarray, np.ndarray], t: np.ndarray, t_new: np.ndarray) -> tuple[float, float]:
+    """Return R² on new rows of a probe that was fitted to others, and its standard error."""
+    rows = NETWORK_ROWS if kind == "network" else PROBED_ROWS
+    center, scale = t.mean(), t.std()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        predicted = probe(kind).fit(z[0][:rows], (t[:rows] - center) / scale).predict(z[1]) * scale + center
+    gain = ((t_new - center) ** 2 - (t_new - predicted) ** 2) / ((t_new - center) ** 2).mean()
+    return float(gain.mean()), float(gain.std() / np.sqrt(len(gain)))
+
+
+def beyond(s: np.ndarray, targets: np.ndarray, s_new: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Take the mean given S out of each target: a spline in the ranks of S, fitted to the training rows."""
+    order = np.sort(s)
+
+    def ranks(values: np.ndarray) -> np.ndarray:
+        return (np.searchsorted(order, values) + np.searchsorted(order, values, side="right"))[:, None] / (2 * len(s))
+
+    means = make_pipeline(SplineTransformer(12), Ridge(1e-3)).fit(ranks(s), targets)
+    return targets - means.predict(ranks(s)), new - means.predict(ranks(s_new))
+
+
+def erased(Z: tuple[np.ndarray, np.ndarray], s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """LEACE: the nearest affine map of x from which no linear map predicts s (Belrose et al. 2023)."""
+    x = Z[0] - Z[0].mean(axis=0)
+    variances, directions = np.linalg.eigh(x.T @ x / len(x))
+    kept = variances > 1e-8 * variances.max()
+    root, directions = np.sqrt(variances[kept]), directions[:, kept]
+    u = (directions / root).T @ (x.T @ (s - s.mean()))
+    u /= np.linalg.norm(u)
+    off = np.outer((directions / root) @ u, (directions * root) @ u)
+    return tuple(z - (z - Z[0].mean(axis=0)) @ off for z in Z)
+
+
+def repaired(Z: tuple[np.ndarray, np.ndarray], fit: Rows, new: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """AIF360's DisparateImpactRemover on ten bands of S, which repairs each table by itself."""
+    from BlackBoxAuditing.repairers.GeneralRepairer import Repairer  # which is all that AIF360 calls
+
+    edges = np.quantile(fit.s, np.arange(1, BANDS) / BANDS)
+    result = []
+    for z, rows in zip(Z, (fit, new)):
+        table = np.column_stack([np.searchsorted(edges, rows.s, side="right"), z]).tolist()
+        result.append(np.array(Repairer(table, 0, 1.0, False).repair(table), dtype=np.float64)[:, 1:])
+    return tuple(result)
+
+
+def representation(method: str, fit: Rows, new: Rows) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, Any]]:
+    """Return Z of the training rows and of the others as matrices, and what is to be noted."""
+    if method == "raw":
+        return same_columns((fit.X, new.X)), {}
+    if method in COUPLED:
+        model = ParityCoupling(align=method == "aligned", random_state=0, n_jobs=1)
+        Z = model.fit_transform(fit.X, sensitive_features=fit.s)
+        Z_new = model.transform(new.X, sensitive_features=new.s)
+        return same_columns((Z, Z_new)), {"untouched": model.untouched_}
+    if method == "leace":
+        return erased(same_columns((fit.X, new.X)), fit.s), {}
+    if method == "repair":
+        return repaired(same_columns((fit.X, new.X)), fit, new), {}
+    few = Rows(*(part[:NETWORK_ROWS] for part in fit))
+    if method == "encoder":
+        network = ParityEncoder(random_state=0, device="cpu").fit(few.X, sensitive_features=few.s)
+    else:
+        y = few.targets.iloc[:, -1].to_numpy()
+        kind = FRHSICClassifier if set(np.unique(y)) <= {0.0, 1.0} else FRHSICRegressor
+        network = kind(random_state=0, device="cpu").fit(few.X, y, sensitive_features=few.s)
+    return (network.transform(fit.X), network.transform(new.X)), {}
+
+
+def leak_task(name: str, folder: Path, method: str, seed: int, validation: bool) -> dict[str, Any]:
+    fit, new = split(stored(folder / f"{name}.parquet"), seed, validation)
+    start = time.process_time()
+    z, record = representation(method, fit, new)
+    record["seconds"] = time.process_time() - start
+    probes = PROBES if method in ("raw", *COUPLED) else PROBES[:3]
+    rng = np.random.default_rng(seed)
+    record["leak"] = {kind: r2(kind, z, fit.s, new.s) for kind in probes}
+    if method in COUPLED:
+        shuffled = rng.permutation(fit.s), rng.permutation(new.s)
+        record["shuffled"] = {kind: r2(kind, z, *shuffled) for kind in probes}
+        noise = np.sqrt(0.98 / 0.02) * fit.s.std()
+        hidden = tuple(
+            np.column_stack([part, s + noise * rng.normal(size=len(s))]) for part, s in zip(z, (fit.s, new.s))
+        )
+        record["planted"] = {kind: r2(kind, hidden, fit.s, new.s) for kind in probes}
+    residual = beyond(fit.s, fit.targets.to_numpy(np.float64), new.s, new.targets.to_numpy(np.float64))
+    record["recovery"] = {
+        column: max(r2(kind, z, residual[0][:, j], residual[1][:, j])[0] for kind in ("ridge", "boosted"))
+        for j, column in enumerate(fit.targets)
+    }
+    return record
+
+
+def told(kind: str, columns: np.ndarray, s: np.ndarray) -> tuple[float, float]:
+    """Return R² of S on the second half of the rows by a probe that was fitted to the first."""
+    half = len(s) // 2
+    return r2(kind, (columns[:half], columns[half:]), s[:half], s[half:])
+
+
+def counts(rows: pd.DataFrame, among: pd.DataFrame) -> np.ndarray:
+    """Return how often each row occurs in a table."""
+    keys, others = (pd.util.hash_pandas_object(table.astype(str), index=False) for table in (rows, among))
+    return keys.map(others.value_counts()).fillna(0).to_numpy(np.float64)
+
+
+def attack_task(name: str, folder: Path) -> dict[str, Any]:
+    fit, new = split(stored(folder / f"{name}.parquet"), 0, validation=False)
+    model = ParityCoupling(pool=0.3, random_state=0, n_jobs=1)
+    model.fit(fit.X, sensitive_features=fit.s)
+    public = ~model.pool_
+    s, Z = fit.s[public], model.transform(fit.X[public], sensitive_features=fit.s[public])
+    Z_new = model.transform(new.X, sensitive_features=new.s)
+    z, z_new = same_columns((Z, Z_new))
+    record: dict[str, Any] = {
+        "Z alone": told("boosted", z, s),
+        "count in its own table": told("boosted", np.column_stack([z, counts(Z, Z)]), s),
+        "count in another released table": told("boosted", np.column_stack([z_new, counts(Z_new, Z)]), new.s),
+    }
+    x_new = same_columns((fit.X, new.X))[1]
+    changed = (pd.DataFrame(z_new) != pd.DataFrame(same_columns((Z, new.X))[1])).any(axis=1).to_numpy()
+    record["raw columns"] = told("boosted", x_new, new.s)
+    record["which rows changed"] = told("boosted", np.column_stack([z_new, changed]), new.s)
+    releases = []
+    for seed in range(20):
+        other = copy.copy(model)
+        other._seed = 1000 + seed  # the same ratio, another draw
+        releases.append(other.transform(new.X, sensitive_features=new.s))
+        if len(releases) in (2, 5, 20):
+            agree = np.sum([counts_equal(releases[0], one) for one in releases], axis=0)
+            every = np.concatenate([codes(one) for one in releases], axis=1)
+            record[f"{len(releases)} releases"] = told("boosted", np.column_stack([every, agree]), new.s)
+    pool = fit.X[model.pool_]
+    for size, rows in ((1, 1000), (100, 3000), (1000, len(new.s) // 1000 * 1000)):
+        fresh = copy.deepcopy(model)
+        parts = [
+            fresh.transform(new.X[i : i + size], sensitive_features=new.s[i : i + size]) for i in range(0, rows, size)
+        ]
+        batch = pd.concat(parts)
+        both = same_columns((Z, batch))
+        record[f"batches of {size}"] = r2("boosted", both, s, new.s[:rows])
+        if size == 100:
+            member = np.column_stack([both[1], counts(batch, pool)])
+            record["membership of the pool"] = told("boosted", member, new.s[:rows])
+    return {"attacks": record}
+
+
+def codes(X: pd.DataFrame) -> np.ndarray:
+    categories = X.select_dtypes("category").apply(lambda column: column.cat.codes)
+    return np.column_stack([X.select_dtypes("number").to_numpy(np.float64), categories.to_numpy(np.float64)])
+
+
+def counts_equal(a: pd.DataFrame, b: pd.DataFrame) -> np.ndarray:
+    return ((a == b) | (a.isna() & b.isna())).all(axis=1).to_numpy()
+
+
+def head_targets(rows: Rows, seed: int) -> np.ndarray:
+    """Return ten columns: those taken out, the target, and columns of X that nobody named, as standardized numbers."""
+    z = matrix(rows.X)
+    free = 10 - rows.targets.shape[1]
+    # the columns must vary; the same ones on all splits
+    candidates = np.flatnonzero((np.abs(z - np.median(z, axis=0)) > 0).mean(axis=0) >= 0.05)
+    chosen = np.random.default_rng(0).choice(candidates, free, replace=False)
+    columns = np.column_stack([rows.targets.to_numpy(np.float64), z[:, chosen]])
+    return (columns - columns.mean(axis=0)) / columns.std(axis=0)
+
+
+def heads_task(name: str, folder: Path, seed: int) -> dict[str, Any]:
+    whole = stored(folder / f"{name}.parquet")
+    targets = pd.DataFrame(head_targets(whole, seed))
+    fit, new = split(Rows(whole.X, targets, whole.s), seed, validation=False)
+    model = ParityCoupling(random_state=0, n_jobs=1)
+    Z = model.fit_transform(fit.X, sensitive_features=fit.s)
+    groups = np.searchsorted(np.quantile(new.s, np.arange(1, 10) / 10), new.s, side="right")
+    heads = []
+    for method, pair in (("coupling", (Z, model.transform(new.X, sensitive_features=new.s))), ("raw", (fit.X, new.X))):
+        z = same_columns(pair)
+        for kind in ("ridge", "boosted", "network"):
+            for j in range(targets.shape[1]):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    head = probe(kind).fit(z[0][:HEAD_ROWS], fit.targets.iloc[:HEAD_ROWS, j])
+                scores = np.asarray(head.predict(z[1]), dtype=np.float64)
+                if scores.std() < 1e-12:
+                    continue
+                gap = gdp(scores, new.s, resamples=0)
+                pvalue = f_oneway(*(scores[groups == group] for group in np.unique(groups))).pvalue
+                fitted = float(np.corrcoef(scores, new.targets.iloc[:, j])[0, 1])
+                heads.append([method, kind, j, float(gap) / float(scores.std()), float(pvalue), fitted])
+    return {"heads": heads}
+
+
+def scale_task(name: str, folder: Path) -> dict[str, Any]:
+    if name == "adult":
+        X, _, s = stored(folder / "adult.parquet")
+    else:
+        rng = np.random.default_rng(0)
+        s = rng.normal(size=10**6)
+        X = pd.DataFrame(0.4 * s[:, None] * (np.arange(10) < 4) + rng.normal(size=(10**6, 10)))
+        X[8], X[9] = (pd.Categorical((X[j] > 0.5).astype(int) + (X[j] > 1)) for j in (0, 9))
+    start, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    model = ParityCoupling(random_state=0, n_jobs=1)
+    model.fit_transform(X, sensitive_features=s)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return {"rows": len(X), "cpu seconds": time.process_time() - start, "more memory, GB": memory / 2**20}
+
+
+def tasks(folder: Path, splits: int, heads: int, validation: bool) -> dict[str, Callable[[], dict[str, Any]]]:
+    """Return every measurement by its key, the slow ones first."""
+    names = [name for name in TAKEN_OUT if (folder / f"{name}.parquet").exists()]
+    every: dict[str, Callable[[], dict[str, Any]]] = {}
+    if not validation:
+        every |= {f"scale {name}": lambda n=name: scale_task(n, folder) for name in ("million", "adult")}
+        every |= {f"attacks {name}": lambda n=name: attack_task(n, folder) for name in ATTACKED if name in names}
+    for method in METHODS:
+        for seed in range(splits if method in ("raw", "coupling") else 1):
+            for name in names:
+                key = f"leak {name} {method} {seed}" + " validation" * validation
+                every[key] = lambda n=name, m=method, i=seed: leak_task(n, folder, m, i, validation)
+    if not validation:
+        for seed in range(heads):
+            every |= {f"heads {n} {seed}": lambda n=n, i=seed: heads_task(n, folder, i) for n in HEADED if n in names}
+    return every
+
+
+def measured(key: str, task: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    start = time.process_time()
+    try:
+        with threadpool_limits(1):
+            record = task()
+    except ModuleNotFoundError as error:
+        record = {"missing": error.name}
+    return {"key": key, **record, "cpu": time.process_time() - start}
+
+
+def run(folder: Path, out: Path, jobs: int, wanted: Sequence[str], **sizes: Any) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    known = {record["key"] for record in records(out)}
+    left = {key: task for key, task in tasks(folder, **sizes).items() if key not in known}
+    left = {key: task for key, task in left.items() if not wanted or any(word in key for word in wanted)}
+    with out.open("a") as file:
+        parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="all")
+        for record in parallel(delayed(measured)(key, task) for key, task in left.items()):
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+            print(f"{record['key']}: {record['cpu']:.0f} s", flush=True)
+
+
+def records(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+
+
+def report(out: Path) -> None:
+    every = records(out)
+    leaks = [record for record in every if record["key"].startswith("leak") and "leak" in record]
+    by: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for record in leaks:
+        by.setdefault(tuple(record["key"].split()[1:3]), []).append(record)
+    for (name, method), group in by.items():
+        raw = by.get((name, "raw"), group)
+        best = max(np.mean([r["leak"][kind][0] for r in raw]) for kind in PROBES)
+        print(f"\n{name}, {method}, {len(group)} splits; raw R² {best:.3f}", end="")
+        if method in COUPLED:
+            print(f", untouched {np.mean([r['untouched'] for r in group]):.2f}", end="")
+        recovery, base = (np.mean([list(r["recovery"].values()) for r in some], axis=0) for some in (group, raw))
+        print(f", recovery {100 * recovery.mean() / base.mean():.0f} % {(100 * recovery / base).round().tolist()}")
+        for kind in group[0]["leak"]:
+            mean, error = np.mean([r["leak"][kind] for r in group], axis=0)
+            error /= np.sqrt(len(group))
+            print(f"  {kind:12} leak {mean:7.4f} ± {error:.4f}", end="")
+            if "planted" in group[0]:
+                shuffled, planted = (
+                    np.mean([r[what][kind] for r in group], axis=0) for what in ("shuffled", "planted")
+                )
+                reads = np.mean([r["leak"][kind][0] for r in raw]) / best
+                finds = planted[0] - max(mean, 0) > 0 and planted[0] > shuffled[0] + 2 * error
+                print(f"  shuffled {shuffled[0]:7.4f}  reads {reads:.0%} of raw  planted {planted[0]:.4f}", end="")
+                print("" if reads >= 0.8 and finds else "  does not count", end="")
+            print()
+    for record in every:
+        if "attacks" in record:
+            print(f"\n{record['key']}")
+            for attack, (value, error) in record["attacks"].items():
+                print(f"  {attack:34} R² {value:7.4f} ± {error:.4f}")
+        if "cpu seconds" in record:
+            print(f"\n{record['key']}: {record['rows']:,} rows, {record['cpu seconds']:.0f} s of CPU, ", end="")
+            print(f"{record['more memory, GB']:.1f} GB")
+    heads = pd.DataFrame(
+        [[*record["key"].split()[1:], *head] for record in every for head in record.get("heads", ())],
+        columns=["table", "split", "method", "kind", "target", "gdp", "pvalue", "fit"],
+    )
+    for (name, method), group in heads.groupby(["table", "method"]):
+        share = (group.pvalue < 0.05).groupby(group.split).mean()
+        error = share.std() / np.sqrt(len(share))
+        gap = group.groupby("split").gdp.mean()
+        print(f"{name}, {method}: {len(group) // len(share)} heads on {len(share)} splits, ", end="")
+        print(f"standardized GDP {gap.mean():.4f}", end="")
+        print(f" ± {gap.std() / np.sqrt(len(gap)):.4f}, beyond chance at .05: {share.mean():.3f} ± {error:.3f}")
+    print(f"\n{sum(record['cpu'] for record in every) / 60:.0f} minutes of CPU")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=("tables", "run", "report"))
+    parser.add_argument("--tables", type=Path, default=Path("build/coupling"))
+    parser.add_argument("--out", type=Path, default=Path("build/coupling.jsonl"))
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--heads", type=int, default=10, help="splits of the heads")
+    parser.add_argument("--validation", action="store_true", help="measure on validation rows")
+    parser.add_argument("--only", nargs="*", default=(), help="measure the keys that hold one of these words")
+    options = parser.parse_args(argv)
+    if options.command == "tables":
+        write_tables(options.tables, TAKEN_OUT)
+    elif options.command == "run":
+        sizes = {"splits": options.splits, "heads": options.heads, "validation": options.validation}
+        run(options.tables, options.out, options.jobs, options.only, **sizes)
+    else:
+        report(options.out)
+
+
+if __name__ == "__main__":
+    main()

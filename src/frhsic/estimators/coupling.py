@@ -1,0 +1,557 @@
+"""Tables from which no head reads S: a maximal coupling of each row's law given S with the pooled law."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from frhsic.estimators.attributes import MissingSensitiveFeaturesWarning
+from frhsic.estimators.checks import check_same_names, seed_of
+from frhsic.estimators.conditional import ATOM, MOST_LEVELS, BoostedMeans, SensitiveBasis, TreeTable, fold_of_rows
+from frhsic.estimators.features import checked_table
+from frhsic.tables import BandedAttributeWarning, is_frame, to_pandas
+from frhsic.tables.sensitive import read_sensitive
+
+# Products of functions of several attributes, those of the lowest total order; and their joint nodes.
+MOST_FUNCTIONS, JOINT_NODES = 24, 256
+# Rounds of boosting: a ratio that is too smooth leaves dependence, one that is too rough removes more rows.
+ROUNDS = 120
+# Smallest ratio before it is scaled to mean one.
+FLOOR = 0.02
+# Proposed exchanges for each removed row, when these are permuted.
+SWEEPS = 100
+# R² of S that exchanges within a range of S may leave; it decides how many ranges there are.
+WITHIN = 5e-4
+# Rows that are assigned to places at once.
+LARGEST = 1000
+# New rows that are a table of their own; fewer are drawn from the pool.
+FEWEST = 200
+# Rows whose ratio is computed at once.
+CHUNK = 65_536
+
+
+class JointBasis(NamedTuple):
+    r"""Orthonormal functions of one or several attributes under their joint law.
+
+    They span products :math:`\prod_j \varphi_{k_j}(s_j)` of the functions of each attribute and are constant on nodes,
+    the combinations of groups of values that occur.
+
+    Attributes
+    ----------
+    parts
+        Functions of each attribute.
+    groups
+        For each attribute, the group of each of its nodes.
+    places
+        Joint node of each combination of groups, (G₁, …, G_q); the nearest one, where a combination does not occur.
+    mass, values
+        Share of the rows in each joint node, (M,), and the functions there, (M, K).
+    """
+
+    parts: tuple[SensitiveBasis, ...]
+    groups: tuple[np.ndarray, ...]
+    places: np.ndarray
+    mass: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def fit(cls, s: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """Learn nodes and functions from attributes without NaN, (n, q), and the weights of the rows."""
+        parts = tuple(SensitiveBasis.fit(column, weights) for column in s.T)
+        groups = tuple(ranges(part.mass, int(JOINT_NODES ** (1 / len(parts)))) for part in parts)
+        codes = np.column_stack([group[part.node(column)] for part, group, column in zip(parts, groups, s.T)])
+        cells, node = np.unique(codes, axis=0, return_inverse=True)
+        mass = np.bincount(node.ravel(), weights)
+        mass = mass / mass.sum()
+        shape = tuple(int(group[-1]) + 1 for group in groups)
+        everywhere = np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), axis=-1)
+        places = cdist(everywhere.reshape(-1, len(parts)), cells, "cityblock").argmin(axis=1).reshape(shape)
+        means = [_group_means(part, group)[cells[:, j]] for j, (part, group) in enumerate(zip(parts, groups))]
+        orders = sorted(product(*(range(mean.shape[1]) for mean in means)), key=sum)[: 1 + MOST_FUNCTIONS]
+        functions = [np.prod([mean[:, k] for mean, k in zip(means, order)], axis=0) for order in orders]
+        kept: list[np.ndarray] = []
+        for function in functions:  # the first is constant; one that the others span is left out
+            for earlier in kept:
+                function = function - (mass * earlier) @ function * earlier
+            if (norm := np.sqrt(mass @ function**2)) > 1e-6:
+                kept.append(function / norm)
+        return cls(parts, groups, places, mass, np.column_stack(kept[1:]))
+
+    def node(self, s: np.ndarray) -> np.ndarray:
+        """Return the joint node of each row of attributes (n, q)."""
+        codes = (group[part.node(column)] for part, group, column in zip(self.parts, self.groups, s.T))
+        return np.asarray(self.places[tuple(codes)])
+
+    def cells(self, s: np.ndarray, count: int) -> np.ndarray:
+        """Return the number of the range of each row; `count` ranges of each attribute, with frequent values apart."""
+        groups = [ranges(part.mass, count) for part in self.parts]
+        codes = tuple(group[part.node(column)] for part, group, column in zip(self.parts, groups, s.T))
+        return np.asarray(np.ravel_multi_index(codes, [int(group[-1]) + 1 for group in groups]))
+
+
+def ranges(mass: np.ndarray, count: int) -> np.ndarray:
+    """Return the range of each node of an attribute: about `count` of equal mass, with frequent values apart.
+
+    The nodes of an attribute with few levels have a range each.
+
+    Examples
+    --------
+    >>> ranges(np.r_[0.5, np.full(20, 0.025)], 4).tolist()
+    [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
+    """
+    if len(mass) <= MOST_LEVELS:
+        return np.arange(len(mass))
+    group = ((np.cumsum(mass) - mass / 2) * count).astype(np.int64)
+    apart = mass >= ATOM
+    return np.asarray(np.cumsum(np.r_[False, (group[1:] != group[:-1]) | apart[1:] | apart[:-1]]))
+
+
+def _group_means(part: SensitiveBasis, group: np.ndarray) -> np.ndarray:
+    """Return a constant and the mean of each function in each group of nodes, (G, 1 + K)."""
+    sums = np.zeros((int(group[-1]) + 1, part.values.shape[1]))
+    np.add.at(sums, group, part.mass[:, None] * part.values)
+    return np.column_stack([np.ones(len(sums)), sums / np.bincount(group, part.mass)[:, None]])
+
+
+@dataclass(frozen=True, eq=False)
+class DensityRatio:
+    r"""Estimate of :math:`r(x, s) = p(s \mid x) / p(s)` from conditional means.
+
+    .. math:: r(x, s) = a(x)\, b(s) \max\bigl(\epsilon, 1 + \textstyle\sum_{jk} m_j(x) C_{jk} \varphi_k(s)\bigr)
+
+    C is the regression of :math:`\varphi(S)` on the out-of-fold m(X), which shrinks what does not generalise. The
+    factors a and b give r mean one along s for each x, and along x for each s.
+    """
+
+    calibration: np.ndarray
+    values: np.ndarray
+    mass: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def fit(cls, m: np.ndarray, node: np.ndarray, basis: JointBasis, weights: np.ndarray) -> Self:
+        """Fit to out-of-fold means (n, K), the nodes of S (n,), and weights (n,) that add up to one."""
+        weighted = weights[:, None] * m
+        ridge = 1e-4 * np.eye(m.shape[1])
+        calibration = np.linalg.solve(weighted.T @ m + ridge, weighted.T @ basis.values[node])
+        some = slice(None, None, -(-len(m) // CHUNK))
+        share = weights[some] / weights[some].sum()
+        scale = np.ones(len(basis.mass))
+        for _ in range(50):
+            ratio = cls(calibration, basis.values, basis.mass, scale)
+            scale = scale / np.maximum(share @ ratio(m[some]), 1e-12)
+        return cls(calibration, basis.values, basis.mass, scale)
+
+    def __call__(self, m: np.ndarray) -> np.ndarray:
+        """Return the ratio of each row at each node, (n, M)."""
+        positive = np.maximum(1 + m @ self.calibration @ self.values.T, FLOOR) * self.scale
+        return np.asarray(positive / (positive @ self.mass)[:, None])
+
+    def at(self, m: np.ndarray, node: np.ndarray) -> np.ndarray:
+        """Return the ratio of each row at one node, (n,)."""
+        return np.concatenate([self(m[i])[np.arange(len(node[i])), node[i]] for i in _chunks(len(m))])
+
+
+def _chunks(n: int) -> Iterator[slice]:
+    return (slice(i, i + CHUNK) for i in range(0, n, CHUNK))
+
+
+def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    r"""Draw a permutation with :math:`P(\pi) \propto \prod_i w(\pi_i, \text{node}_i)`, by exchanges of random pairs.
+
+    Parameters
+    ----------
+    wanted
+        Logarithms of the weights of each row at each node, (k, M).
+    node
+        Node of each place, (k,).
+    """
+    k = len(node)
+    rows = rng.permutation(k)
+    for _ in range(SWEEPS):
+        a, b = rng.permutation(k)[: k // 2 * 2].reshape(2, -1)
+        gain = wanted[rows[b], node[a]] + wanted[rows[a], node[b]] - wanted[rows[a], node[a]] - wanted[rows[b], node[b]]
+        accepted = np.log(rng.random(len(a))) < gain
+        a, b = a[accepted], b[accepted]
+        rows[a], rows[b] = rows[b], rows[a]
+    return rows
+
+
+def released(
+    ratio: DensityRatio, m: np.ndarray, node: np.ndarray, amount: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return which row each place gets, a permutation (n,), and which places were emptied, (n,).
+
+    A row is removed with probability :math:`\text{amount} \cdot (1 - 1/r)_+`, by systematic sampling along S: so many
+    rows are removed in each range of S as are expected there. They are permuted among the removed places with weight
+    :math:`(1 - r)_+`.
+    """
+    chance = amount * (1 - 1 / np.maximum(ratio.at(m, node), 1))
+    order, removed, rows = np.lexsort((chance, node)), np.zeros(len(node), bool), np.arange(len(node))
+    removed[order] = np.diff(np.floor(np.cumsum(np.r_[rng.random(), chance[order]]))) > 0
+    places = np.flatnonzero(removed)
+    # the small constant lets a row pass through places where it is not wanted
+    wanted = [np.log(np.maximum(1 - ratio(m[places[i]]), 0) + 1e-3).astype(np.float32) for i in _chunks(len(places))]
+    if len(places):
+        rows[places] = places[permutation(np.concatenate(wanted), node[places], rng)]
+    return rows, removed
+
+
+class Comparable(NamedTuple):
+    """Columns that rows are compared by: scaled ranks of numbers, and codes with the cost of a difference."""
+
+    numbers: np.ndarray
+    codes: np.ndarray
+    cost: np.ndarray
+
+    @classmethod
+    def of(cls, encoded: np.ndarray, categorical: np.ndarray) -> Self:
+        """Scale all columns so that two rows at random are 2 apart in each, on average."""
+        numbers = pd.DataFrame(encoded[:, ~categorical]).rank(pct=True).to_numpy()
+        missing = np.isnan(numbers)
+        numbers = np.where(missing, 0.0, numbers - np.nanmean(numbers, axis=0)) if numbers.size else numbers
+        codes = np.column_stack([encoded[:, categorical], missing[:, missing.any(axis=0)]])
+        codes = np.nan_to_num(codes, nan=-1.0)
+        shares = [np.unique(column, return_counts=True)[1] / len(codes) for column in codes.T]
+        apart = np.array([1 - (share**2).sum() for share in shares])
+        return cls(numbers / np.maximum(numbers.std(axis=0), 1e-9), codes, 2 / np.maximum(apart, 1e-9))
+
+    def distances(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the cost of moving from each row of a to each row of b."""
+        cost = (
+            cdist(self.numbers[a], self.numbers[b], "sqeuclidean") if self.numbers.size else np.zeros((len(a), len(b)))
+        )
+        for column, apart in zip(self.codes.T, self.cost):
+            cost += apart * (column[a][:, None] != column[b])
+        return np.asarray(cost)
+
+
+def exchanged(rows: np.ndarray, cell: np.ndarray, table: Comparable) -> np.ndarray:
+    """Return the rows of all places anew, (k,): exchanged within each cell so that they move least."""
+    rows = rows.copy()
+    order = np.argsort(cell, kind="stable")
+    for part in np.split(order, np.flatnonzero(np.diff(cell[order])) + 1):
+        for places in np.array_split(part, max(1, -(-len(part) // LARGEST))):
+            rows[places] = rows[places][linear_sum_assignment(table.distances(places, rows[places]))[1]]
+    return rows
+
+
+def conditional_ranks(
+    column: pd.Series[Any], cell: np.ndarray, fitted: pd.Series[Any], fitted_cell: np.ndarray, uniform: np.ndarray
+) -> Any:
+    """Return the value of the fitted column whose rank is that of x among the fitted rows of its cell.
+
+    Ties have a rank at random within their range, by `uniform`. Missing values stay.
+    """
+    known = fitted.notna().to_numpy()
+    ordered = fitted[known].sort_values(ignore_index=True)
+    reference, x = fitted[known].to_numpy(np.float64), column.to_numpy(np.float64, na_value=np.nan)
+    rank = np.full(len(x), 0.5)
+    for c in np.unique(cell):
+        here, values = cell == c, np.sort(reference[fitted_cell[known] == c])
+        if len(values):
+            low, high = np.searchsorted(values, x[here]), np.searchsorted(values, x[here], side="right")
+            rank[here] = (low + (high - low) * uniform[here]) / len(values)
+    position = np.minimum((rank * len(ordered)).astype(np.int64), len(ordered) - 1)
+    aligned = ordered.iloc[position].set_axis(column.index)
+    return aligned.where(column.notna(), column).astype(column.dtype).array
+
+
+class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
+    r"""Transformer: a table Z with the columns of X whose law does not depend on sensitive attributes S.
+
+    .. math:: P(Z = x \mid X = x, s) = \min\bigl(1, 1/r(x, s)\bigr), \qquad
+        \text{else } Z \sim p(x') \bigl(1 - r(x', s)\bigr)_+, \qquad r(x, s) = \frac{p(x \mid s)}{p(x)}.
+
+    Z given S = s then has the pooled law p(x) for every s, and no other way to this law leaves more rows untouched (a
+    maximal coupling). The ratio is estimated by boosted trees, and r̂ with mean one gives a total variation of at most
+    ½ E|r̂ - r|. S is needed to transform, too.
+
+    A table is transformed as a whole: its removed rows change places, each is handed out once, and within narrow ranges
+    of S they are exchanged so that they move least. The rows that the estimator was fitted on always get the same Z.
+    Fewer than 200 new rows are drawn from a pool of fitted rows, see `pool`.
+
+    A replaced row is another person's row: use Z to hand on tables or embeddings and to train on them, not to decide
+    about a person. Z is not anonymous. Hand on one release only, and neither the pool nor the list of changed rows:
+    together they tell more of S than X does. `docs/coupling.md` says what is proved and what was measured.
+
+    Parameters
+    ----------
+    estimator : regressor, optional
+        Model of the conditional means E[φ(S) | x], which predicts several targets at once. None is LightGBM, which
+        takes text, categories, dates and missing values as they come.
+    amount : float
+        From 0 to 1: a row is left as it is with probability 1 - amount. The dependence on S falls in proportion.
+    align : bool
+        Whether numbers with more than 16 values are first replaced by the value at the same rank in the whole column as
+        theirs among rows of similar S. Then more rows stay in tables of many numbers, but their numbers have changed,
+        and more of S is left if the rows are few.
+    pool : float
+        Share of the fitted rows, drawn at random, that are never handed on. Small batches are drawn from them, each row
+        once. These rows are marked in `pool_`; transform the others only.
+    cv : int
+        Number of folds; the ratio at a fitted row comes from models that have not seen it.
+    n_jobs : int, optional
+        Threads of LightGBM; None means all.
+    random_state : int, Generator, RandomState or None
+        Seed of folds, removals and exchanges.
+
+    Attributes
+    ----------
+    untouched_ : float
+        Share of the fitted rows that stay; with `align`, after it.
+    pool_ : ndarray of bool, (n,)
+        Fitted rows that belong to the pool.
+    n_features_in_, feature_names_in_, sensitive_names_in_
+        Names and number of the columns.
+
+    Examples
+    --------
+    A column that follows age, from which linear regression cannot predict age any more.
+
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.uniform(20, 60, size=2000)
+    >>> X = (age + rng.normal(scale=10, size=2000))[:, None]
+    >>> Z = ParityCoupling(random_state=0).fit_transform(X, sensitive_features=age)
+    >>> bool(np.corrcoef(X[:, 0], age)[0, 1] > 0.7), bool(abs(np.corrcoef(Z[:, 0], age)[0, 1]) < 0.1)
+    (True, True)
+    """
+
+    basis_: JointBasis
+    pool_: np.ndarray
+    untouched_: float
+    _handed: dict[int, int]
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        amount: float = 1.0,
+        align: bool = False,
+        pool: float = 0.0,
+        cv: int = 5,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.amount = amount
+        self.align = align
+        self.pool = pool
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
+        """Fit the ratio and couple the rows.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n, d)
+            Columns of any kind; without the sensitive attributes.
+        y : ignored
+        sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
+            Attributes that Z must be independent of, jointly. A missing value counts as a level below all others.
+            Without them nothing is coupled, with a warning.
+        sample_weight : array of shape (n,), optional
+            Weights of the rows when the ratio is fitted. If Z is to be used with weights, make them a column of X: then
+            Z and weights are independent of S together.
+        groups : array of shape (n,), optional
+            Rows of one group, such as those of one person, are in one fold.
+        """
+        if not (0 <= self.amount <= 1 and 0 <= self.pool < 1):
+            raise ValueError(f"amount={self.amount!r}, pool={self.pool!r}; pass 0 <= amount <= 1 and 0 <= pool < 1.")
+        frame = _frame(checked_table(self, X, first=True))
+        weights = _check_sample_weight(sample_weight, frame, ensure_non_negative=True).astype(np.float64)
+        self.sensitive_names_in_ = np.array([], dtype=object)
+        if sensitive_features is None:
+            without = (
+                "ParityCoupling was given no sensitive_features: transform will return X as it is. Pass them to fit."
+            )
+            warnings.warn(without, MissingSensitiveFeaturesWarning, stacklevel=2)
+            return self
+        s, self.sensitive_names_in_ = _attributes(sensitive_features, len(frame))
+        if (s == s[0]).all():
+            raise ValueError("sensitive_features are the same in every row; nothing can depend on them.")
+        self._seed = seed_of(self.random_state)
+        self._encoder, self._fitted = TreeTable().fit(frame), frame
+        self._identity = self._identities(frame, s)
+        self._fold = fold_of_rows(len(s), self.cv, None, None if groups is None else np.asarray(groups), self._seed)
+        self.basis_ = JointBasis.fit(s, weights)
+        self._cell = self._alignment_cells(s)
+        node = self.basis_.node(s)
+        self._table = self._aligned(frame, self._cell, self._identity, self._fold) if self.align else frame
+        self._models, self._m = self._means(self._table, self.basis_.values[node], weights)
+        self._ratio = DensityRatio.fit(self._m, node, self.basis_, weights / weights.sum())
+        # the largest share of the variance of a function of S that x explains
+        signal = min(0.99, float(np.linalg.norm(self._m @ self._ratio.calibration, 2)) ** 2 / len(s))
+        self._ranges = int(np.clip(np.ceil((signal / (1 - signal) / WITHIN) ** 0.25), 4, 32))
+        self.pool_, self._handed = _uniform(self._identity, 1) < self.pool, {}
+        public = np.flatnonzero(~self.pool_)
+        rows, removed = self._coupled(self._table.iloc[public], s[public], self._m[public], self._identity[public])
+        self._release = np.full(len(frame), -1)
+        self._release[public] = public[rows]
+        self.untouched_ = float(1 - removed.mean())
+        return self
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Any:
+        """Fit, and return Z for the same rows; the parameters are those of :meth:`fit`."""
+        self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight, groups=groups)
+        return self.transform(X, sensitive_features=sensitive_features)
+
+    def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
+        """Return Z, with the columns of X and their types; a DataFrame if X is a table, else an array.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n, d)
+            Fitted rows, all or some, which get the Z that the fit gave them; or new rows: a table of at least 200, or
+            fewer for which there is a pool.
+        sensitive_features : array, Series or DataFrame of shape (n,) or (n, q)
+            The attributes that the estimator was fitted with.
+        """
+        check_is_fitted(self)
+        table = checked_table(self, X, first=False)
+        if not len(self.sensitive_names_in_):
+            return table
+        if sensitive_features is None:
+            raise ValueError("ParityCoupling needs sensitive_features to transform: Z depends on X and S.")
+        frame = _frame(table)
+        s, names = _attributes(sensitive_features, len(frame))
+        check_same_names(list(names), list(self.sensitive_names_in_))
+        identity = self._identities(frame, s)
+        position = pd.Index(self._identity).get_indexer(pd.Index(identity))
+        if (position < 0).any() or (self.pool_[position].any() and len(frame) < FEWEST):
+            Z = self._new(frame, s, identity)
+        elif self.pool_[position].any():
+            raise ValueError("X has rows of the pool, which must not be handed on: transform X[~pool_].")
+        else:
+            Z = self._table.iloc[self._release[position]]
+        return Z.set_axis(frame.index) if is_frame(table) else Z.to_numpy()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        return replace(tags, input_tags=replace(tags.input_tags, allow_nan=True))
+
+    def _new(self, frame: pd.DataFrame, s: np.ndarray, identity: np.ndarray) -> pd.DataFrame:
+        n, pool = len(frame), np.flatnonzero(self.pool_)
+        if n < FEWEST and not len(pool):
+            remedy = "Pass more rows at once, or fit with pool=0.2 to draw from rows that are never handed on."
+            raise ValueError(f"X has {n} new rows, too few to change places; {FEWEST} are enough. {remedy}")
+        table = self._aligned(frame, self._alignment_cells(s), identity, np.full(n, -1)) if self.align else frame
+        m = np.mean([model.predict(table) for model in self._models], axis=0).reshape(n, -1)
+        if n >= FEWEST:
+            return table.iloc[self._coupled(table, s, m, identity)[0]]
+        node, rows = self.basis_.node(s), np.arange(n)
+        wanted = np.maximum(1 - self._ratio(self._m[pool]), 0)
+        chance = self.amount * (1 - 1 / np.maximum(self._ratio.at(m, node), 1))
+        for i in np.flatnonzero(_uniform(identity, 0) < chance):
+            if (key := int(identity[i])) not in self._handed:
+                weights = np.where(np.isin(pool, list(self._handed.values())), 0.0, wanted[:, node[i]])
+                if not weights.any():
+                    raise ValueError(f"all {len(pool)} rows of the pool have been handed out; fit with a larger pool.")
+                share = np.cumsum(weights / weights.sum())[:-1]
+                self._handed[key] = int(pool[np.searchsorted(share, _uniform(identity[[i]], 2)[0], side="right")])
+            rows[i] = n + self._handed[key]
+        return pd.concat([table, self._table]).iloc[rows].astype(dict(table.dtypes))
+
+    def _coupled(
+        self, table: pd.DataFrame, s: np.ndarray, m: np.ndarray, identity: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return which row each place gets and which places were emptied; the order of the rows does not matter."""
+        order = np.argsort(identity, kind="stable")
+        back = np.argsort(order, kind="stable")
+        s = s[order]
+        rng = np.random.default_rng([self._seed, int(identity[order[0]])])
+        rows, removed = released(self._ratio, m[order], self.basis_.node(s), self.amount, rng)
+        places = np.flatnonzero(removed)
+        encoded, categorical = self._encoded(table.iloc[order[places]])
+        cell = self.basis_.cells(s[places], self._ranges)
+        local = np.searchsorted(places, rows[places])
+        rows[places] = places[exchanged(local, cell, Comparable.of(encoded, categorical))]
+        return order[rows][back], removed[back]
+
+    def _encoded(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """Return a table as numbers, with categories as codes, and which columns are categories."""
+        table = self._encoder.transform(frame)
+        if not isinstance(table, pd.DataFrame):
+            return table, np.zeros(table.shape[1], bool)
+        categorical = np.array([isinstance(dtype, pd.CategoricalDtype) for dtype in table.dtypes])
+        columns = [table[name].cat.codes if is_code else table[name] for name, is_code in zip(table, categorical)]
+        return np.column_stack(columns).astype(np.float64), categorical
+
+    def _identities(self, frame: pd.DataFrame, s: np.ndarray) -> np.ndarray:
+        """Return a number for each row that depends on its content, the seed, and how often it came before."""
+        content = pd.DataFrame(np.column_stack([self._encoded(frame)[0], s]))
+        keys = pd.util.hash_pandas_object(content, index=False)
+        again = keys.groupby(keys.to_numpy()).cumcount().to_numpy(np.uint64)
+        seed = np.uint64(self._seed % 2**63)
+        return np.asarray(pd.util.hash_array((keys.to_numpy() ^ pd.util.hash_array(again)) + seed))
+
+    def _alignment_cells(self, s: np.ndarray) -> np.ndarray:
+        """Return the range of S of each row, such that about 100 fitted rows share one."""
+        return self.basis_.cells(s, int(np.clip((len(self._fitted) / 100) ** (1 / s.shape[1]), 2, 32)))
+
+    def _aligned(self, frame: pd.DataFrame, cell: np.ndarray, identity: np.ndarray, fold: np.ndarray) -> pd.DataFrame:
+        """Replace numbers by those at their conditional rank among the fitted rows of other folds."""
+        aligned = frame.copy()
+        for j in self._numbers():
+            column, fitted, uniform = frame.iloc[:, j].copy(), self._fitted.iloc[:, j], _uniform(identity, 3 + j)
+            for f in np.unique(fold):
+                here, other = np.flatnonzero(fold == f), np.flatnonzero(self._fold != f)
+                column.iloc[here] = conditional_ranks(
+                    column.iloc[here], cell[here], fitted.iloc[other], self._cell[other], uniform[here]
+                )
+            aligned.isetitem(j, column.array)
+        return aligned
+
+    def _numbers(self) -> list[int]:
+        """Return the positions of the columns of numbers with more than a few values."""
+        columns = (self._fitted.iloc[:, j] for j in range(self._fitted.shape[1]))
+        return [j for j, c in enumerate(columns) if pd.api.types.is_numeric_dtype(c) and c.nunique() > MOST_LEVELS]
+
+    def _means(self, table: pd.DataFrame, phi: np.ndarray, weights: np.ndarray) -> tuple[list[Any], np.ndarray]:
+        """Return models of m, one for each fold, and out-of-fold m."""
+        m, models = np.zeros(phi.shape), []
+        for f in np.unique(self._fold):
+            default = BoostedMeans(n_estimators=ROUNDS, n_jobs=self.n_jobs)
+            model = default if self.estimator is None else clone(self.estimator)
+            other, here = np.flatnonzero(self._fold != f), np.flatnonzero(self._fold == f)
+            more = {"sample_weight": weights[other]} if np.ptp(weights) else {}
+            models.append(model.fit(table.iloc[other], phi[other], **more))
+            m[here] = model.predict(table.iloc[here]).reshape(len(here), -1)
+        return models, m
+
+
+def _attributes(sensitive_features: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return attributes (n, q) with missing values below all others, and their names."""
+    attributes = read_sensitive(sensitive_features, allow_missing=True)
+    for note in attributes.notes:
+        warnings.warn(note, BandedAttributeWarning, stacklevel=3)
+    if len(attributes.values) != rows:
+        raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(attributes.values)}.")
+    s = np.where(np.isnan(attributes.values), -np.inf, attributes.values)
+    return s, np.array(attributes.names, dtype=object)
+
+
+def _frame(table: Any) -> pd.DataFrame:
+    return to_pandas(table) if is_frame(table) and not isinstance(table, pd.DataFrame) else pd.DataFrame(table)
+
+
+def _uniform(identity: np.ndarray, stream: int) -> np.ndarray:
+    """Return a number from 0 to 1 for each row, another one for each stream."""
+    mixed = pd.util.hash_array(identity + np.uint64(stream))
+    return np.asarray((pd.util.hash_array(mixed) >> np.uint64(11)) * 2.0**-53)

@@ -1,0 +1,375 @@
+"""The coupling: laws that are known, rows that are real, and what a release must not tell."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from lightgbm import LGBMRegressor
+from scipy.stats import norm
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from frhsic.estimators import MissingSensitiveFeaturesWarning, ParityCoupling, coupling
+from frhsic.estimators.conditional import BoostedMeans
+from frhsic.estimators.coupling import Comparable, DensityRatio, JointBasis, conditional_ranks, exchanged, permutation
+from frhsic.estimators.coupling import released as coupled
+
+QUICK = BoostedMeans(n_estimators=30, num_leaves=7, learning_rate=0.2, n_jobs=1)
+
+JOINT = np.array([[0.16, 0.02, 0.02], [0.06, 0.10, 0.04], [0.02, 0.08, 0.20], [0.06, 0.10, 0.14]])
+"""P(x, s) of four values of x and three levels of s."""
+TRUE = JOINT / JOINT.sum(1, keepdims=True) / JOINT.sum(0)
+UNTOUCHED = np.minimum(JOINT, JOINT.sum(1, keepdims=True) * JOINT.sum(0)).sum()
+
+
+def discrete(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    cell = np.random.default_rng(seed).choice(JOINT.size, size=n, p=JOINT.ravel())
+    return cell // 3, cell % 3
+
+
+def true_ratio(s: np.ndarray) -> tuple[DensityRatio, JointBasis]:
+    """The true ratio in the form that is fitted: m are the conditional means of the basis."""
+    basis = JointBasis(*JointBasis.fit(s[:, None].astype(float)))
+    return DensityRatio(np.eye(2), basis.values, basis.mass, np.ones(3)), basis
+
+
+def conditional_means(x: np.ndarray, basis: JointBasis) -> np.ndarray:
+    return (JOINT / JOINT.sum(1, keepdims=True) @ basis.values)[x]
+
+
+def total_variation(z: np.ndarray, s: np.ndarray, pooled: np.ndarray) -> np.ndarray:
+    laws = np.array([np.bincount(z[s == level], minlength=len(pooled)) / (s == level).sum() for level in np.unique(s)])
+    return np.abs(laws - pooled).sum(1) / 2
+
+
+def table(n: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    age = rng.integers(20, 66, size=n)
+    X = pd.DataFrame(
+        {
+            "years": np.maximum(0, (age - 22) * rng.uniform(0.3, 1, n)).round(1),
+            "children": rng.binomial(3, (age - 15) / 60),
+            "job": pd.Categorical(np.where(rng.random(n) < age / 90, "senior", "junior"), ["senior", "junior", "none"]),
+            "town": rng.choice(["A", "B", "C"], n),
+            "member": rng.random(n) < 0.3,
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 500, n), unit="D"),
+            "skill": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
+        }
+    )
+    return X, age.astype(float)
+
+
+def test_law_given_s_is_the_pooled_law_and_the_untouched_share_is_the_sum_of_minima():
+    n = 60_000
+    x, s = discrete(n, seed=0)
+    ratio, basis = true_ratio(s)
+    rng = np.random.default_rng(1)
+    rows, removed = coupled(ratio, conditional_means(x, basis), s, 1.0, rng)
+    assert np.array_equal(np.sort(rows), np.arange(n))
+    error = np.sqrt(UNTOUCHED * (1 - UNTOUCHED) / n)
+    assert 1 - removed.mean() == pytest.approx(UNTOUCHED, abs=4 * error)
+    pooled = np.bincount(x) / n
+    assert total_variation(x, s, pooled).max() > 0.2
+    # expected total variation of k multinomial shares is at most √(cells / (4 n)); the weight 1e-3 adds less than that
+    assert total_variation(x[rows], s, pooled).max() < 2 * np.sqrt(4 / (4 * np.bincount(s).min()))
+
+
+@pytest.mark.parametrize("amount", [0.0, 0.4])
+def test_amount_mixes_the_laws(amount):
+    n = 60_000
+    x, s = discrete(n, seed=2)
+    ratio, basis = true_ratio(s)
+    rng = np.random.default_rng(3)
+    rows, _ = coupled(ratio, conditional_means(x, basis), s, amount, rng)
+    pooled = np.bincount(x) / n
+    expected = (1 - amount) * total_variation(x, s, pooled)
+    assert total_variation(x[rows], s, pooled) == pytest.approx(expected, abs=0.012)
+
+
+def test_total_variation_is_at_most_half_the_error_of_the_ratio():
+    """Exact laws on finite sets, for estimates with mean one along x."""
+    rng = np.random.default_rng(0)
+    p_x, p_s = JOINT.sum(1), JOINT.sum(0)
+    for _ in range(200):
+        estimate = np.exp(rng.normal(scale=1.0, size=TRUE.shape)) * TRUE ** rng.integers(0, 2)
+        estimate /= p_x @ estimate
+        stays = np.minimum(1, 1 / estimate)
+        removed = p_x @ (TRUE * (1 - stays))
+        needed = np.maximum(1 - estimate, 0)
+        law = TRUE * stays + needed * removed / np.maximum(p_x @ needed, 1e-300)
+        distance = p_x @ np.abs(law - 1) / 2
+        bound = p_x @ np.abs(estimate - TRUE) / 2
+        assert (distance <= bound + 1e-12).all()
+        assert p_x @ law == pytest.approx(np.ones(3))
+    assert p_s.sum() == pytest.approx(1)
+
+
+def test_permutations_have_the_weight_that_is_asked_for():
+    """All 6 permutations of three rows, against their weights."""
+    weights = np.array([[1.0, 4.0, 2.0], [2.0, 1.0, 1.0], [1.0, 1.0, 3.0]])
+    rng = np.random.default_rng(0)
+    draws = [tuple(permutation(np.log(weights), np.arange(3), rng)) for _ in range(800)]
+    options = [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
+    expected = np.array([np.prod([weights[row, place] for place, row in enumerate(option)]) for option in options])
+    expected /= expected.sum()
+    counts = np.array([draws.count(option) for option in options])
+    assert counts.sum() == 800
+    assert (counts / 800) == pytest.approx(expected, abs=4 * np.sqrt(0.25 / 800))
+
+
+def test_ratio_is_positive_with_mean_one_both_ways():
+    X, s = table(3000)
+    model = ParityCoupling(QUICK, random_state=0).fit(X, sensitive_features=s)
+    ratio = model._ratio(model._m)
+    assert ratio.min() > 0
+    assert ratio @ model.basis_.mass == pytest.approx(np.ones(3000))
+    assert ratio.mean(0) == pytest.approx(np.ones(ratio.shape[1]), abs=1e-3)
+
+
+def test_ratio_is_calibrated_on_new_rows():
+    """Where the estimate is r, the true ratio of a Gaussian pair is r on average."""
+    rng, rho, n = np.random.default_rng(0), 0.6, 5000
+    s = rng.normal(size=n)
+    X = np.column_stack([rho * s + np.sqrt(1 - rho**2) * rng.normal(size=n), rng.normal(size=n)])
+    model = ParityCoupling(QUICK, random_state=0).fit(X[:4500], sensitive_features=s[:4500])
+    m = np.mean([fold.predict(pd.DataFrame(X[4500:])) for fold in model._models], axis=0)
+    estimate = model._ratio(m)[:, model.basis_.node(s[4500:, None])].ravel()
+    true = (norm.pdf(X[4500:, [0]], rho * s[4500:], np.sqrt(1 - rho**2)) / norm.pdf(X[4500:, [0]])).ravel()
+    for low, high in pairwise(np.quantile(estimate, [0, 0.2, 0.4, 0.6, 0.8, 1])):
+        here = (estimate >= low) & (estimate <= high)
+        assert true[here].mean() == pytest.approx(estimate[here].mean(), abs=0.15)
+
+
+def test_exchanges_move_least_and_stay_in_their_cell():
+    rng = np.random.default_rng(0)
+    x, cell = rng.normal(size=(6, 1)), np.array([0, 1, 0, 1, 0, 1])
+    rows = rng.permutation(6)
+    best = exchanged(rows, cell, Comparable(x, np.zeros((6, 0)), np.zeros(0)))
+    for c in (0, 1):
+        here = cell == c
+        assert set(best[here]) == set(rows[here])
+        # in one dimension the least squares move keeps the order
+        assert np.array_equal(np.argsort(x[best[here], 0]), np.argsort(x[here, 0]))
+
+
+def test_distances_are_by_columns():
+    encoded = np.array([[1.0, 0], [2.0, 1], [3.0, 1], [4.0, np.nan]])
+    table = Comparable.of(encoded, np.array([False, True]))
+    everything = np.arange(4)
+    cost = table.distances(everything, everything)
+    assert np.diag(cost) == pytest.approx(np.zeros(4))
+    assert cost.sum() / 16 == pytest.approx(4)  # two columns of 2 each, the mean over all pairs
+    assert cost[1, 2] < cost[0, 1]
+
+
+def test_conditional_ranks_by_definition():
+    fitted = pd.Series([10, 20, 30, 40, 50, 60])
+    cell = np.array([0, 0, 0, 1, 1, 1])
+    values = conditional_ranks(pd.Series([10, 30, 40, 60]), np.array([0, 0, 1, 1]), fitted, cell, np.full(4, 0.5))
+    # ranks 1/6, 5/6, 1/6, 5/6 in the cell, then in the column
+    assert list(values) == [20, 60, 20, 60]
+    assert np.asarray(values).dtype == fitted.dtype
+
+
+def test_joint_basis_is_orthonormal_and_holds_products():
+    rng = np.random.default_rng(0)
+    s = np.column_stack([rng.normal(size=4000), rng.integers(0, 2, 4000)])
+    s[:, 0] += s[:, 1]
+    basis = JointBasis.fit(s)
+    phi = basis.values[basis.node(s)]
+    assert phi.mean(0) == pytest.approx(np.zeros(phi.shape[1]), abs=1e-10)
+    assert phi.T @ phi / 4000 == pytest.approx(np.eye(phi.shape[1]), abs=1e-10)
+    a, b = rng.integers(0, 2, size=(2, 1000)).astype(float)
+    binary = JointBasis.fit(np.column_stack([a, b]))
+    target = (a != b).astype(float)
+    phi = binary.values[binary.node(np.column_stack([a, b]))]
+    assert LinearRegression().fit(phi, target).score(phi, target) == pytest.approx(1)
+
+
+def test_a_column_that_is_the_xor_of_two_attributes_is_coupled():
+    """It tells nothing of either attribute alone."""
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 2, size=(2, 6000)).astype(float)
+    X = np.column_stack([np.where(rng.random(6000) < 0.9, a != b, rng.random(6000) < 0.5), rng.normal(size=6000)])
+    both = np.column_stack([a, b])
+    Z = ParityCoupling(QUICK, random_state=0).fit_transform(X, sensitive_features=both)
+    before, after = (np.corrcoef(data[:, 0], a != b)[0, 1] for data in (X, Z))
+    assert before > 0.85
+    assert abs(after) < 4 / np.sqrt(6000)
+
+
+def test_estimated_law_of_a_discrete_table():
+    x, s = discrete(20_000, seed=5)
+    model = ParityCoupling(QUICK, random_state=0)
+    z = model.fit_transform(x[:, None].astype(float), sensitive_features=s)[:, 0].astype(int)
+    assert model.untouched_ == pytest.approx(UNTOUCHED, abs=0.02)
+    assert total_variation(z, s, np.bincount(x) / len(x)).max() < 0.02
+
+
+def test_a_release_is_a_permutation_with_the_same_types():
+    X, s = table(1500)
+    model = ParityCoupling(QUICK, cv=2, random_state=0)
+    Z = model.fit_transform(X, sensitive_features=s)
+    assert (Z.dtypes == X.dtypes).all()
+    assert Z.index.equals(X.index)
+    columns = list(X)
+    assert Z.sort_values(columns, ignore_index=True).equals(X.sort_values(columns, ignore_index=True))
+    assert (Z.fillna(0) == X.fillna(0)).all(axis=1).mean() == pytest.approx(model.untouched_, abs=0.02)
+
+
+def test_alignment_keeps_types_and_values_of_each_column():
+    X, s = table(1500)
+    X["count"] = (s * 10).astype(int) + np.arange(1500) % 7
+    X["optional"] = pd.array(np.where(s > 60, None, (10 * s).astype(int)), dtype="Int64")
+    Z = ParityCoupling(QUICK, cv=2, align=True, random_state=0).fit_transform(X, sensitive_features=s)
+    assert (Z.dtypes == X.dtypes).all()
+    for name in X:
+        assert set(Z[name].dropna()) <= set(X[name].dropna())
+        assert Z[name].isna().sum() == X[name].isna().sum()
+
+
+def test_alignment_lets_more_rows_stay_in_a_table_of_numbers():
+    rng = np.random.default_rng(0)
+    s = rng.normal(size=2000)
+    X = s[:, None] + 0.3 * rng.normal(size=(2000, 5)) @ rng.normal(size=(5, 5))
+    plain, aligned = (
+        ParityCoupling(QUICK, align=align, random_state=0).fit(X, sensitive_features=s) for align in (False, True)
+    )
+    assert aligned.untouched_ > plain.untouched_ + 0.05
+    X_new = X + rng.normal(scale=0.01, size=X.shape)
+    Z_new = aligned.transform(X_new, sensitive_features=s)
+    assert abs(np.corrcoef(Z_new[:, 0], s)[0, 1]) < 0.1 < 0.7 < np.corrcoef(X_new[:, 0], s)[0, 1]
+
+
+def r2(Z: pd.DataFrame, s: np.ndarray, Z_new: pd.DataFrame, s_new: np.ndarray) -> float:
+    model = LGBMRegressor(n_estimators=50, num_leaves=15, n_jobs=1, verbose=-1)
+    return model.fit(Z, s).score(Z_new, s_new)
+
+
+def numeric(X: pd.DataFrame) -> pd.DataFrame:
+    codes = {"A": 0, "B": 1, "C": 2}
+    return X.assign(job=X.job.cat.codes, town=X.town.map(codes), since=X.since.astype("int64") / 1e15).astype(float)
+
+
+def test_trees_read_age_from_the_columns_and_not_from_the_release():
+    (X, s), (X_new, s_new) = table(4000), table(2000, seed=1)
+    model = ParityCoupling(QUICK, random_state=0)
+    Z = model.fit_transform(X, sensitive_features=s)
+    Z_new = model.transform(X_new, sensitive_features=s_new)
+    assert r2(numeric(X), s, numeric(X_new), s_new) > 0.4
+    # trees that overfit are below zero on new rows; 2 / √2000 is two errors of R² on independent rows
+    assert r2(numeric(Z), s, numeric(Z_new), s_new) < 2 / np.sqrt(2000)
+    noise = np.random.default_rng(0).normal(scale=30, size=4000)
+    planted = [numeric(data).assign(planted=age + noise[: len(age)]) for data, age in ((Z, s), (Z_new, s_new))]
+    assert r2(planted[0], s, planted[1], s_new) > 2 / np.sqrt(2000)  # the probe finds a column that tells 16 %
+
+
+def test_the_same_row_gets_the_same_z():
+    X, s = table(1200)
+    model = ParityCoupling(QUICK, cv=2, random_state=0).fit(X, sensitive_features=s)
+    Z = model.transform(X, sensitive_features=s)
+    some = np.random.default_rng(0).permutation(1200)[:50]
+    assert model.transform(X.iloc[some], sensitive_features=s[some]).equals(Z.iloc[some])
+    again = ParityCoupling(QUICK, cv=2, random_state=0).fit_transform(X, sensitive_features=s)
+    assert again.equals(Z)
+    X_new, s_new = table(800, seed=1)
+    order = np.random.default_rng(1).permutation(800)
+    whole = model.transform(X_new, sensitive_features=s_new)
+    assert model.transform(X_new.iloc[order], sensitive_features=s_new[order]).equals(whole.iloc[order])
+
+
+def test_few_new_rows_come_from_the_pool_once_each():
+    X, s = table(2000)
+    model = ParityCoupling(QUICK, cv=2, pool=0.5, random_state=0).fit(X, sensitive_features=s)
+    pool = X[model.pool_]
+    assert len(pool) == pytest.approx(1000, abs=4 * np.sqrt(500))
+    X_new, s_new = table(300, seed=1)
+    parts = [model.transform(X_new[i : i + 30], sensitive_features=s_new[i : i + 30]) for i in range(0, 300, 30)]
+    Z = pd.concat(parts)
+    assert Z.index.equals(X_new.index)
+    assert (Z.dtypes == X.dtypes).all()
+    changed = ~(Z.fillna(0) == X_new.fillna(0)).all(axis=1)
+    assert 0.1 < changed.mean() < 0.6
+    replaced = Z[changed]
+    assert not replaced.duplicated().any()
+    assert len(replaced.merge(pool.drop_duplicates())) == len(replaced)
+    again = model.transform(X_new.iloc[:20], sensitive_features=s_new[:20])
+    assert again.equals(Z.iloc[:20])
+    with pytest.raises(ValueError, match="pool_"):
+        model.transform(X, sensitive_features=s)
+    release = model.transform(X[~model.pool_], sensitive_features=s[~model.pool_])
+    columns = list(X)
+    assert release.sort_values(columns, ignore_index=True).equals(
+        X[~model.pool_].sort_values(columns, ignore_index=True)
+    )
+
+
+def test_few_new_rows_without_a_pool_are_refused():
+    X, s = table(1000)
+    model = ParityCoupling(QUICK, cv=2, random_state=0).fit(X, sensitive_features=s)
+    with pytest.raises(ValueError, match="pool"):
+        model.transform(*[part[:3] for part in table(10, seed=1)][:1], sensitive_features=table(10, seed=1)[1][:3])
+    with pytest.raises(ValueError, match="sensitive_features"):
+        model.transform(X)
+
+
+def test_missing_and_discrete_attributes():
+    """A column that tells whether S is missing does not do so after the coupling."""
+    rng = np.random.default_rng(0)
+    s = np.where(rng.random(5000) < 0.3, np.nan, rng.integers(0, 5, 5000))
+    X = np.column_stack([np.isnan(s) + 0.3 * rng.normal(size=5000), rng.normal(size=5000)])
+    Z = ParityCoupling(QUICK, random_state=0).fit_transform(X, sensitive_features=s)
+    assert np.corrcoef(X[:, 0], np.isnan(s))[0, 1] > 0.8
+    assert abs(np.corrcoef(Z[:, 0], np.isnan(s))[0, 1]) < 4 / np.sqrt(5000)
+
+
+def test_weights_count_as_repeated_rows_do():
+    """With weights 3 where x is positive, the ratio is that of the weighted law."""
+    x, s = discrete(20_000, seed=7)
+    weights = np.where(x == 0, 3.0, 1.0)
+    model = ParityCoupling(QUICK, random_state=0)
+    model.fit(x[:, None].astype(float), sensitive_features=s, sample_weight=weights)
+    joint = JOINT * np.where(np.arange(4) == 0, 3.0, 1.0)[:, None]
+    joint /= joint.sum()
+    expected = joint / joint.sum(1, keepdims=True) / joint.sum(0)
+    first = [int(np.flatnonzero(x == value)[0]) for value in range(4)]
+    assert model._ratio(model._m[first]) == pytest.approx(expected, abs=0.1)
+
+
+def test_groups_share_a_fold():
+    X, s = table(400)
+    groups = np.arange(400) // 4
+    model = ParityCoupling(QUICK, cv=2, random_state=0).fit(X, sensitive_features=s, groups=groups)
+    assert all(len(set(model._fold[groups == group])) == 1 for group in range(100))
+
+
+def test_any_regressor_models_the_means():
+    rng = np.random.default_rng(0)
+    s = rng.normal(size=1000)
+    X = s[:, None] + rng.normal(size=(1000, 3))
+    Z = ParityCoupling(Ridge(), random_state=0).fit_transform(X, sensitive_features=s)
+    assert abs(np.corrcoef(Z.mean(1), s)[0, 1]) < 4 / np.sqrt(1000)
+
+
+def test_a_million_rows_would_need_no_square_matrix(monkeypatch):
+    """Tables of ratios are built in chunks, and assignments are bounded."""
+    sizes = []
+    original = coupling.linear_sum_assignment
+    monkeypatch.setattr(coupling, "linear_sum_assignment", lambda cost: sizes.append(cost.shape) or original(cost))
+    monkeypatch.setattr(coupling, "LARGEST", 50)
+    X, s = table(3000)
+    ParityCoupling(QUICK, cv=2, random_state=0).fit(X, sensitive_features=s)
+    assert max(max(shape) for shape in sizes) <= 50
+
+
+@parametrize_with_checks([ParityCoupling()])
+def test_scikit_learn_finds_a_transformer(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingSensitiveFeaturesWarning)
+        check(estimator)
