@@ -66,6 +66,7 @@ def test_no_program_is_left_out():
         "performance",
         "peers",
         "power",
+        "promise",
         "scale",
         "selection",
         "serving",
@@ -79,6 +80,21 @@ def test_no_program_is_left_out():
         "yardsticks_before",  # by hand, once: it goes with the methods that it calls
     }
     assert {path.stem for path in FOLDER.glob("*.py")} == tested
+
+
+def test_promise(program, monkeypatch, tmp_path, capsys):
+    """The gap of a population is that of very many rows, and a run goes on where it stopped."""
+    module = program("promise")
+    law = module.LAWS["linear"]
+    scores = module.expit(2 * module.CELLS[:, 0] - 1)
+    X, _, s = law.draw(np.random.default_rng(0), 40_000)
+    assert float(gdp(module.expit(2 * X[:, 0] - 1), s, resamples=0)) == pytest.approx(law.gap(scores), abs=0.006)
+    monkeypatch.setattr(module, "ROWS", 200)
+    records = str(tmp_path / "promise.jsonl")
+    for tables in (1, 1):
+        start(module, f"--tables {tables} --laws linear", "--records", records)
+    assert "| linear | 0.06 | 1 |" in capsys.readouterr().out
+    assert len((tmp_path / "promise.jsonl").read_text().splitlines()) == 1
 
 
 def test_target_rule(program, capsys):
