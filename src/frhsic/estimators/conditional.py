@@ -188,7 +188,7 @@ class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
             num_leaves=15,
             colsample_bytree=0.5,
             random_state=self.random_state,
-            n_jobs=self.n_jobs,
+            n_jobs=self.n_jobs or 1,
             verbose=-1,
         )
 
@@ -229,7 +229,7 @@ class BoostedMeans(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scik
             "objective": "regression",
             "num_leaves": self.num_leaves,
             "learning_rate": self.learning_rate,
-            "num_threads": self.n_jobs or 0,
+            "num_threads": self.n_jobs or 1,
             "verbose": -1,
         }
         rows = lightgbm.Dataset(self.table_.transform(X), y[:, 0], weight=sample_weight, params=settings)
@@ -243,7 +243,7 @@ class BoostedMeans(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scik
         """Return the conditional means, (n, K)."""
         check_is_fitted(self)
         x = self.table_.transform(X)
-        return np.column_stack([booster.predict(x, num_threads=self.n_jobs or 0) for booster in self.boosters_])
+        return np.column_stack([booster.predict(x, num_threads=self.n_jobs or 1) for booster in self.boosters_])
 
 
 def fold_of_rows(n: int, cv: int, labels: np.ndarray | None, groups: np.ndarray | None, seed: int) -> np.ndarray:

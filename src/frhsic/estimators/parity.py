@@ -658,7 +658,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
     cv : int
         Number of folds.
     n_jobs : int, optional
-        Threads of the default models.
+        Threads of the default models, one by default; more pay from about 100,000 rows on.
     random_state : int, RandomState, Generator or None
         Seed of folds and models.
 
