@@ -169,11 +169,14 @@ class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
             held_out = rng.permutation(len(y)) < len(y) // 6
             if len(np.unique(y[held_out])) == len(np.unique(y)) or not self.classifier:
                 kept, out = (_safe_indexing(x, np.flatnonzero(rows)) for rows in (~held_out, held_out))
+                # LightGBM does not encode the labels of eval_y
+                target = np.unique(y, return_inverse=True)[1] if self.classifier else y
                 first = self._model(300).fit(
                     kept,
-                    y[~held_out],
+                    target[~held_out],
                     sample_weight=weights[~held_out],
-                    eval_set=[(out, y[held_out])],
+                    eval_X=out,
+                    eval_y=target[held_out],
                     eval_sample_weight=[weights[held_out]],
                     callbacks=[lightgbm.early_stopping(20, verbose=False)],
                 )
