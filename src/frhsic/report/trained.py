@@ -88,6 +88,7 @@ def trained_report(
     if model.frontier_ is None:
         raise ValueError("the model was fitted without sensitive_features, so there is no trade-off to report.")
     settings = Settings() if settings is None else settings
+    target = target_name or _arrays.array_name(y, "y")
     missing = np.isnan(_arrays.to_numpy(_arrays.matrix(sensitive_features, "sensitive_features", allow_missing=True)))
     if missing.any():
         known = np.flatnonzero(~missing.any(axis=1))
@@ -96,7 +97,7 @@ def trained_report(
         given = given or len(missing)
         X, y, sensitive_features = (rows_of(part, known) for part in (X, y, sensitive_features))
         groups = None if groups is None else np.asarray(groups)[known]
-    rows = _HeldOut.of(model, X, y, sensitive_features, groups, target_name)
+    rows = _HeldOut.of(model, X, y, sensitive_features, groups, target)
     free = model.at(None)
     was, now = rows.outputs(free), rows.outputs(model)
     tradeoff = _tradeoff(model, rows, rows.point(model, was, settings), rows.point(model, now, settings))
@@ -112,7 +113,7 @@ def trained_report(
             title=title,
             source=source,
             name=rows.score_name,
-            target_name=rows.target_name if favourable is None else target_name or "y",
+            target_name=rows.target_name if favourable is None else target,
             dropped=dropped,
             given=given,
             clusters=groups,
@@ -159,14 +160,13 @@ class _HeldOut:
     target_name: str
 
     @classmethod
-    def of(cls, model: Any, X: Any, y: Any, s: Any, groups: Any, target_name: str | None) -> _HeldOut:
+    def of(cls, model: Any, X: Any, y: Any, s: Any, groups: Any, target: str) -> _HeldOut:
         labels = getattr(model, "classes_", None)
         if labels is not None and len(labels) != 2:
             raise ValueError(
                 f"the model tells {len(labels)} classes apart; a report is of one score. Train one class against the "
                 "rest."
             )
-        target = target_name or _arrays.array_name(y, "y")
         given = np.asarray(y)
         classes = [] if labels is None else [str(label) for label in labels]
         itself = classes in ([], ["0", "1"], ["False", "True"])  # such a target names its positive class
