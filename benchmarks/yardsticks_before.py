@@ -8,7 +8,8 @@ This file goes with the code that it calls; its records stay in `results/yardsti
 The default network is `ParityClassifier()` or `ParityRegressor()` with its base of boosted trees, as `fit_path` fits
 it, with all splits of a table in one fleet. For that, up to five training rows are left out where early stopping holds
 out unequal numbers. Its seconds are CPU seconds of the base, and the share of one split in the GPU's seconds beside
-them (`gpu_seconds`).
+them (`gpu_seconds`). On one thread of a CPU, `fit_path` with the same 16 weights took 278 s on Adult and 70 s on
+Affairs (split 0, CPU seconds, base included).
 """
 
 from __future__ import annotations
