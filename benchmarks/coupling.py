@@ -245,7 +245,8 @@ def leak_task(name: str, folder: Path, method: str, seed: int, validation: bool)
             np.column_stack([part, s + noise * rng.normal(size=len(s))]) for part, s in zip(z, (fit.s, new.s))
         )
         record["planted"] = {kind: r2(kind, hidden, fit.s, new.s) for kind in probes}
-    residual = beyond(fit.s, fit.targets.to_numpy(np.float64), new.s, new.targets.to_numpy(np.float64))
+    targets = [part.targets.fillna(fit.targets.mean()).to_numpy(np.float64) for part in (fit, new)]
+    residual = beyond(fit.s, targets[0], new.s, targets[1])
     record["recovery"] = {
         column: max(r2(kind, z, residual[0][:, j], residual[1][:, j])[0] for kind in ("ridge", "boosted"))
         for j, column in enumerate(fit.targets)

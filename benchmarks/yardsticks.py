@@ -12,9 +12,10 @@ standard errors over them are a little too small.
 Which tables were looked at. Settings of this library were chosen on other splits of Adult, ACS Income, MEPS, COMPAS and
 Crime, and methods were compared on Credit and Bank. No setting was chosen on Pension, Wages, Support, Women, Birth
 control and Affairs. The last three were added for this study, and no further table of their wheels was opened. Test
-rows of all tables were looked at once, for the records of `results/yardsticks.parquet`; the reading of AUC below was
-made stricter after that look, because contraction won cells by interpolation to a constant. Records with a `commit` are
-frozen: the code of their methods is at that commit only.
+rows of all tables were looked at once, for the records of `results/yardsticks.parquet`, and split 0 of COMPAS before
+that, in a trial run. The ranges of the penalties' weights are those that covered the levels in earlier records of other
+splits. The reading of AUC below was made stricter after the look, because contraction won cells by interpolation to a
+constant. Records with a `commit` are frozen: the code of their methods is at that commit only.
 
 How a path is read. The points of a path that no other point beats in both gap and performance are its front. The
 performance at a level is interpolated linearly between the two neighbours on the front; above the front's largest gap
@@ -28,7 +29,7 @@ has three or four splits of five tables.
 
 To add a method, write a function of the training rows and a seed that yields pairs (dial, predict), where
 ``predict(X, s)`` returns scores or `Served(scores, decisions)`, and enter it in METHODS. Fairlearn and AIF360 get bands
-of S with equal numbers of rows, since they have no method for a continuous one.
+of S with equal numbers of rows; only CorrelationRemover takes a continuous S.
 
     python benchmarks/yardsticks.py run --out yardsticks.jsonl [--methods "a;b"] [--tables adult,meps] [--splits 10]
     python benchmarks/yardsticks.py ship yardsticks.jsonl ...       # adds to the shipped records
