@@ -11,7 +11,6 @@ import frhsic
 from frhsic.auditing import Audit, Settings
 from frhsic.cli import app
 from frhsic.estimators import FRHSICRegressor
-from frhsic.report import trained_report
 from frhsic.tables import Derived, files, read_numbers
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -207,20 +206,3 @@ def test_on_dask_they_are_refused_before_anything_is_read(option, tmp_path):
     result = run(app, [*asked, *QUICK, option, "person"])
     assert (result.exit_code, result.stdout) == (2, "")
     assert "--groups and --row-weights are not used with --scheduler" in result.stderr
-
-
-def test_the_trade_off_of_a_trained_model_has_the_hsic_of_its_audit():
-    data = panel(strength=1.0)
-    options = {"epochs": 1, "random_state": 0}
-    models = [
-        FRHSICRegressor(penalty_weight=weight, **options).fit(data[["p"]], data["w"], sensitive_features=data["age"])
-        for weight in (0.0, 1.0)
-    ]
-    settings = Settings(max_rows=100, resamples=60, shuffles=2)
-    held_out = {"sensitive_features": data[["age"]], "reason": "r", "settings": settings}
-    report = trained_report(models, 1, data[["p"]], data["w"], **held_out, clusters=data["person"])
-    numbers = report.audit["age"].all_rows
-    chosen = next(point for point in report.tradeoff.points if point.chosen)
-    assert chosen.hsic == pytest.approx(numbers["hsic"].value, rel=1e-9)
-    assert chosen.gdp == pytest.approx(numbers["gdp"].value, rel=1e-9)
-    assert numbers["hsic"].rows == 60
