@@ -22,6 +22,7 @@ import pandas as pd
 import torch
 
 from frhsic import FRHSICClassifier, load, save
+from frhsic.cli._models import Served
 from frhsic.cli.predict import _write
 
 
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     one, row = rows.iloc[:1], numbers.to_numpy()[:1]
     print("| what | time |\n|---|---|")
     with tempfile.TemporaryDirectory() as folder:
-        path, table = Path(folder) / "model.safetensors", Path(folder) / "new.csv"
+        path, table = Path(folder) / "model.frhsic", Path(folder) / "new.csv"
         save(model, path)
         rows.to_csv(table, index=False)
         size = path.stat().st_size / 1024
@@ -53,11 +54,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         show("one row, DataFrame", typical(lambda: model.predict_proba(one), arguments.repeats))
         show("one row, array", typical(lambda: plain.predict_proba(row), arguments.repeats))
         show(f"{arguments.rows:,} rows, DataFrame", typical(lambda: model.predict_proba(rows), 1))
-        numeric = [name for name in rows if name.startswith("x")]
-        scores = Path(folder) / "scores.csv"
+        served, scores = Served.load(path), Path(folder) / "scores.csv"
         show(
             f"`frhsic predict`, {arguments.rows:,} rows of CSV",
-            typical(lambda: _write(model, list(rows), numeric, table, [], scores), 1),
+            typical(lambda: _write(served, table, [], scores), 1),
             " after loading",
         )
 
