@@ -18,6 +18,10 @@ from frhsic.parity import ParityResult
 from frhsic.tables import is_frame, read_sensitive
 
 
+MOST_EXCESS = 1.25
+"""Largest factor by which the limit is tightened; on few rows the excess is mostly noise."""
+
+
 @dataclass(frozen=True, eq=False)
 class Distilled:
     """A plain model that imitates a predictor under parity, both measured on rows that neither has seen.
@@ -75,7 +79,8 @@ def distilled(
     >>> s = rng.uniform(size=500)
     >>> X = np.column_stack([s, rng.normal(size=500)])
     >>> student = LGBMRegressor(n_estimators=20, verbose=-1)
-    >>> model = distilled(ParityRegressor(random_state=0), student, X, X.sum(axis=1), sensitive_features=s)
+    >>> predictor = ParityRegressor(limit="80%", random_state=0)
+    >>> model = distilled(predictor, student, X, X.sum(axis=1), sensitive_features=s)
     >>> model.model.predict(X).shape
     (500,)
     """
@@ -100,7 +105,7 @@ def distilled(
     threshold = _threshold(teacher, student, check[0])
     gaps, aims = _gaps(teacher, student, threshold, check), _gaps(teacher, teacher, _own(teacher), check)
     ratios = [gaps[name].value / aims[name].value for name in names if limits[name] and aims[name].value > 0]
-    excess = max([1.0, *ratios])
+    excess = min(max([1.0, *ratios]), MOST_EXCESS)
     if excess > 1:
         teacher._choose({name: None if limit is None else limit / excess for name, limit in limits.items()})
         student = _imitation(teacher, estimator, *fitted)
