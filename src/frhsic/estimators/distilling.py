@@ -17,7 +17,6 @@ from frhsic.estimators.tradeoffs import aimed_gap, by_attribute
 from frhsic.parity import ParityResult
 from frhsic.tables import is_frame, read_sensitive
 
-
 MOST_EXCESS = 1.25
 """Largest factor by which the limit is tightened; on few rows the excess is mostly noise."""
 
