@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = ("polars", "dask", "skops", "boosting")
+EXTRAS = ("polars", "dask")
 
 
 def bounds() -> dict[str, str]:

@@ -75,13 +75,6 @@ def test_bad_numbers_of_an_audit(more: list[str], csv: str):
     one_line_and_2(["audit", csv, *ASKED, *more])
 
 
-@pytest.mark.parametrize("device", ["mps", "cuda:99", "tpu", "meta", "xla", ""])
-def test_a_device_that_is_not_here(device: str, csv: str, tmp_path: Path):
-    asked = ["train", csv, "-t", "y", "-s", "age", "--features", "score", "--device", device]
-    one_line_and_2([*asked, "-o", str(tmp_path / "model"), "--json"])
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("size", [1e308, 1e200, -1.7e308])
 def test_scores_of_any_size(size: float, tmp_path: Path):
     """A right number or a message; the scores here are the old ones, times a number."""
@@ -186,10 +179,3 @@ def test_the_version_is_printed_by_the_module_and_by_the_script(way: list[str]):
 
     done = subprocess.run([sys.executable, *way, "--version"], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == (f"frhsic {__version__}\n", "")
-
-
-def test_steps_are_told_at_once_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with _terminal.steps() as tell:
-        tell("reading")
-    assert capsys.readouterr().err == "frhsic: reading\n"
