@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import datetime
 import json
-import time
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import log_loss
 from typer.testing import CliRunner
 
 from frhsic import load
-from frhsic.cli import _terminal, app
+from frhsic.cli import app
 from frhsic.report import Report
 from frhsic.splits import by_group, in_order
 from frhsic.tables import ColumnRoles, TrainingTable, read_training_table
@@ -123,34 +123,21 @@ def test_a_table_is_split_by_its_columns_which_are_no_features(tmp_path):
     assert max(days[0]) < min(days[1]) <= max(days[1]) < min(days[2])
 
 
-@pytest.mark.usefixtures("few_epochs")
 @pytest.mark.parametrize(("option", "column"), [("--groups", "person"), ("--split-by", "day")])
 def test_train_splits_by_a_column_and_reports_on_its_last_part(tmp_path, option, column):
     data, path = loans(), tmp_path / "loans.csv"
     data.to_csv(path, index=False)
     other = "day" if column == "person" else "person"
     asked = ["train", str(path), "-t", "repaid", "-s", "age", "--drop", other, option, column]
-    asked += ["--max-rows", "100", "--device", "cpu", "--out", str(tmp_path / "model"), "--json"]
+    asked += ["--max-rows", "100", "--limit", "none", "--out", str(tmp_path / "model"), "--json"]
     result = CliRunner().invoke(app, asked)
     assert result.exit_code == 0, result.output
     report = Report.from_dict(json.loads(result.stdout)["report"])
     rows = read(path, drop=(other,), **{"groups": column} if column == "person" else {"order": column})
     X, y, _ = rows.split([0.2], 0)[-1]
     assert report.audit.rows.used == len(y) == 60
-    assert report.tradeoff.points[1].performance == pytest.approx(load(tmp_path / "model").score(X, y), abs=1e-12)
-
-
-def test_in_a_log_a_long_step_is_a_line_and_a_short_one_is_not(capsys, monkeypatch):
-    monkeypatch.setattr(_terminal, "LOGGED_AFTER", 0.2)
-    with _terminal.steps() as watch:
-        watch("a short step")
-        watch("a long step")
-        time.sleep(0.6)
-        watch("the last step")
-    time.sleep(0.4)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert lines[0].startswith("frhsic: a long step, since ")
+    expected = log_loss(y, load(tmp_path / "model").predict_proba(X)[:, 1])
+    assert report.tradeoff.after.performance == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_table_of_one_column_splits_as_its_column():
