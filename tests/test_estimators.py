@@ -130,7 +130,7 @@ def test_equal_opportunity_is_refused_where_a_penalty_has_no_form_for_it():
 
 
 def test_every_name_is_described_in_one_line_and_in_the_documentation():
-    documented = (Path(__file__).parents[1] / "docs" / "train.md").read_text(encoding="utf-8")
+    documented = (Path(__file__).parents[1] / "docs" / "methods.md").read_text(encoding="utf-8")
     for name, penalty in PENALTIES.items():
         assert f"| `{name}` | {penalty.description} |" in documented
 
