@@ -245,7 +245,7 @@ def trained(tmp_path_factory):
     data.loc[data.index % 6 == 0, "x"] = np.nan
     data[["age", "x", "risk", "outcome"]].to_csv(folder / "loans.csv", index=False, sep=";", decimal=",")
     asked = ["train", str(folder / "loans.csv"), "-t", "outcome", "-s", "age", "--favourable", "repaid"]
-    asked += ["--max-rows", "100", "--device", "cpu", "--json", "-w", "1"]
+    asked += ["--max-rows", "100", "--limit", "none", "--json"]
     result = run(app, [*asked, "-o", str(folder / "m.safetensors"), "-r", str(folder / "page.html")])
     assert result.exit_code == 0, result.output
     return folder, json.loads(result.stdout)

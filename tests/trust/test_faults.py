@@ -105,7 +105,7 @@ class Commands:
 
     def child(self, name: str, folder: Path, **fault: Any) -> Child:
         people, model, report = str(self.inputs / "people.csv"), str(folder / "model"), str(folder / "report.html")
-        columns = ["-t", "y", "-s", "age", "--features", "score", "--device", "cpu"]
+        columns = ["-t", "y", "-s", "age", "--features", "score"]
         arguments = {
             "train": ["train", people, *columns, "-o", model, "-r", report],
             "reproduce": ["reproduce", "synthetic", "--epochs", "1", "--repeats", "1", "--workers", "1",

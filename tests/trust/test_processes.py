@@ -122,7 +122,7 @@ def test_a_signal_ends_a_run_with_its_workers_and_leaves_no_half_trained_record(
 def test_a_signal_leaves_a_training_without_files_or_with_all(tmp_path: Path, number: int):
     table(40_000).to_csv(tmp_path / "people.csv", index=False)
     asked = ["train", str(tmp_path / "people.csv"), "-t", "y", "-s", "age", "--features", "score"]
-    process = started(*asked, "-o", str(tmp_path / "model"), "-r", str(tmp_path / "report.html"), "--device", "cpu")
+    process = started(*asked, "-o", str(tmp_path / "model"), "-r", str(tmp_path / "report.html"))
     returned, _ = stopped(process, number, all_of_them=False, after=25)
     assert returned in ({signal.SIGINT: 130, signal.SIGTERM: 143}.get(signal.Signals(number), -number), 0)
     assert {path.name for path in tmp_path.iterdir()} in ({"people.csv"}, {"people.csv", "model", "report.html"})
