@@ -263,7 +263,6 @@ def test_every_count_of_the_page_is_that_of_the_audit_and_of_the_table(trained):
     assert "Data loans.csv, 168 of 1,000 rows" in text
     assert "160 of 1,000 rows (16 %) were left out because a value is missing." in text
     assert "16 % of the rows were dropped because a value is missing" in text
-    assert "Trained on 672 rows and measured on 168 others" in text
     favoured = int((y_test == "repaid").sum())
     assert f"The same measures on the {favoured} rows with outcome = repaid, the favourable outcome alone" in text
     populations = [p for a in report.audit.attributes for p in (a.all_rows, a.positives) if p]
