@@ -261,6 +261,7 @@ def test_every_count_of_the_page_is_that_of_the_audit_and_of_the_table(trained):
     assert (len(y), len(y_test)) == (672, 168)
     text = shown(page)
     assert "Data loans.csv, 168 of 1,000 rows" in text
+    assert "Trained on 672 rows and measured on 168 others" in text
     assert "160 of 1,000 rows (16 %) were left out because a value is missing." in text
     assert "16 % of the rows were dropped because a value is missing" in text
     favoured = int((y_test == "repaid").sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.metrics import log_loss
 from typer.testing import CliRunner
 
 from frhsic import load
-from frhsic.cli import app
+from frhsic.cli import _terminal, app
 from frhsic.report import Report
 from frhsic.splits import by_group, in_order
 from frhsic.tables import ColumnRoles, TrainingTable, read_training_table
@@ -144,3 +145,16 @@ def test_a_table_of_one_column_splits_as_its_column():
     groups = np.repeat(np.arange(10), 5)
     for one, other in zip(by_group(groups[:, None], [0.2], seed=0), by_group(groups, [0.2], seed=0)):
         np.testing.assert_array_equal(one, other)
+
+
+def test_in_a_log_a_long_step_is_a_line_and_a_short_one_is_not(capsys, monkeypatch):
+    monkeypatch.setattr(_terminal, "LOGGED_AFTER", 0.2)
+    with _terminal.steps() as watch:
+        watch("a short step")
+        watch("a long step")
+        time.sleep(0.6)
+        watch("the last step")
+    time.sleep(0.4)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("frhsic: a long step, since ")

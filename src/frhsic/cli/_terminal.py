@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +25,7 @@ ABOVE = 1
 BAD_INPUT = 2
 """Exit code of every error."""
 INTERRUPTED = 130
+LOGGED_AFTER = 10.0
 TERMINATED = 143
 LONGEST = 2000
 """Characters of an error message at most."""
@@ -132,6 +135,35 @@ def progress() -> Iterator[Watch]:
         return
     with terminal.status("starting") as status:
         yield lambda step: status.update(escape(step))
+
+
+@contextlib.contextmanager
+def steps() -> Iterator[Watch]:
+    """Print steps as lines on standard error: on a terminal each, in a log those that last `LOGGED_AFTER` seconds.
+
+    Unlike :func:`progress` it says in a log, too, what takes long.
+    """
+    import threading
+
+    def tell(step: str) -> None:
+        typer.echo(f"frhsic: {step}", err=True)
+
+    if sys.stderr.isatty():
+        yield tell
+        return
+    waiting = threading.Timer(0, tell)
+
+    def watch(step: str) -> None:
+        nonlocal waiting
+        waiting.cancel()
+        waiting = threading.Timer(LOGGED_AFTER, tell, [f"{step}, since {time.strftime('%H:%M:%S')}"])
+        waiting.daemon = True
+        waiting.start()
+
+    try:
+        yield watch
+    finally:
+        waiting.cancel()
 
 
 def row_counter(table: Path, watch: Watch) -> Callable[[int], None]:

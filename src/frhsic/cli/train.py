@@ -218,10 +218,10 @@ def fitted(
     estimator = recipe.estimator(data)
     (X, y, s), (X_test, y_test, s_test) = data.split([held_out], recipe.seed)
     groups = [None if data.groups is None else data.groups[rows] for rows in data.split_rows([held_out], recipe.seed)]
-    with _noting() as notes, _terminal.progress() as watch:
+    with _noting() as notes, _terminal.steps() as watch:
         watch(f"fitting on {len(y):,} rows")
         model = estimator.fit(X, y, sensitive_features=s, groups=groups[0])
-    notes = [*data.notes, *notes]
+    notes = [*data.notes, *notes, f"Trained on {len(y):,} rows and measured on {len(y_test):,} others."]
     with _terminal.progress() as watch:
         report = trained_report(
             model,
