@@ -9,6 +9,8 @@ import pytest
 from pytest import approx
 
 from frhsic.parity import gdp, rank_gap
+from frhsic.parity._signs import skewed
+from frhsic.parity.rank import gap_of_each
 
 QUICK = {"resamples": 0}
 
@@ -109,3 +111,30 @@ def by_rates(f, s):
 def test_several_columns_are_refused():
     with pytest.raises(ValueError, match="2 columns; pass one class at a time"):
         rank_gap(np.ones((6, 2)), np.arange(6.0))
+
+
+@pytest.mark.parametrize("design", ["rows", "weights", "clusters"])
+@pytest.mark.parametrize("ranks", [False, True])
+def test_columns_that_share_their_smoother_are_those_measured_alone(ranks, design):
+    rng = np.random.default_rng(8)
+    s = rng.normal(size=300)
+    scores = np.stack([s * slope + rng.exponential(size=300) for slope in (0, 0.1, 1)], axis=1)
+    weights = rng.uniform(0.5, 1.5, 300) if design == "weights" else None
+    people = np.arange(300) // 2 if design == "clusters" else None
+    alone = rank_gap if ranks else gdp
+    labels = {"groups" if ranks else "clusters": people}
+    together = gap_of_each(scores, s, ranks=ranks, sample_weight=weights, clusters=people, resamples=49)
+    for column, result in zip(scores.T, together):
+        one = alone(column, s, sample_weight=weights, resamples=49, **labels)
+        assert result.value == pytest.approx(one.value, rel=1e-9)
+        assert result.interval == pytest.approx(one.interval, rel=1e-9)
+        assert result.standard_error == pytest.approx(one.standard_error, rel=1e-9)
+        assert np.isnan(result.pvalue)
+
+
+def test_noise_has_the_first_three_moments_of_the_scores():
+    skewness = np.array([-1.0, 0.0, 0.4, 1.0])
+    x, weights = np.polynomial.hermite_e.hermegauss(20)  # exact for polynomials of a normal number
+    drawn = skewed(np.tile(x, (4, 1)), skewness)
+    moments = [drawn**k @ weights / weights.sum() for k in (1, 2, 3)]
+    np.testing.assert_allclose(moments, [np.zeros(4), np.ones(4), skewness], atol=1e-12)

@@ -15,6 +15,7 @@ noise. The share of a move is that of James and Stein, from the squared differen
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -86,6 +87,7 @@ class Smoother:
                 widths.append(min(widths[-1], float(counts[alone].min() / self.n)))
                 self.kernels.append(last)
         self.totals = [kernel @ counts for kernel in self.kernels]
+        self.averages = [kernel / total[:, None] for kernel, total in zip(self.kernels, self.totals)]
         ratios = [(kernel**2 @ squares) / total**2 for kernel, total in zip(self.kernels, self.totals)]
         self.per_spread = [ratio[:, None] for ratio in ratios]
         self.bessel = (1 / np.maximum(1 - ratios[-1], 0.5))[:, None]
@@ -93,23 +95,36 @@ class Smoother:
         self.windows = [(b / a, max(min(1 / (3.5 * a), len(counts)), 1)) for a, b in zip(widths, [1.0, *widths])]
         self.own = [(1 / total)[:, None] for total in self.totals]
         self.cross = [np.zeros((len(counts), 1))] * len(widths)
+        self.drawn: dict[tuple[int, ...], Array] = {}
 
-    def adopt_clusters(self, sums: Sums) -> None:
-        """Let standard errors and left-out rows count the rows that a cluster has at several nodes as dependent."""
+    def normals(self, sums: Sums, resamples: int, *seed: int) -> Array:
+        """Return normal numbers for the nodes, or for the clusters, of shape (nodes, resamples); drawn once."""
+        size = len(self.counts) if sums.clusters is None else sums.clusters[0].shape[1]
+        key = (size, resamples, *seed)
+        if key not in self.drawn:
+            self.drawn[key] = np.random.default_rng(seed).standard_normal((size, resamples))
+        return self.drawn[key]
+
+    def with_clusters(self, sums: Sums) -> Smoother:
+        """Return a copy whose errors and left-out rows count rows that a cluster has at several nodes as dependent."""
+        if sums.clusters is None:
+            return self
+        clustered = copy(self)
         residuals = sums.cluster_residuals(self.kernels[-1] @ sums.powers[0, 1] / self.totals[-1])
         joint = (residuals @ residuals.T).toarray()
         alone = joint.diagonal().copy()
         np.fill_diagonal(joint, 0)
-        self.cross = []
+        clustered.cross, clustered.per_spread = [], []
         for k, (kernel, total) in enumerate(zip(self.kernels, self.totals)):
             apart, more = kernel**2 @ alone, ((kernel @ joint) * kernel).sum(axis=1)
             inflation = np.where(apart > 1e-9 * apart.max(), 1 + more / np.maximum(apart, TINY), 1)
-            self.per_spread[k] = self.per_spread[k] * np.maximum(inflation, 1)[:, None]
-            self.cross.append(((kernel * joint).sum(axis=1) / total - joint.sum(axis=1) / self.n)[:, None])
+            clustered.per_spread.append(self.per_spread[k] * np.maximum(inflation, 1)[:, None])
+            clustered.cross.append(((kernel * joint).sum(axis=1) / total - joint.sum(axis=1) / self.n)[:, None])
+        return clustered
 
     def curve(self, totals: Array, squares: Array) -> Curve:
         """Return local means from the sums over nodes of w f and w² f², of centred scores."""
-        means = [kernel @ totals / total[:, None] for kernel, total in zip(self.kernels, self.totals)]
+        means = [average @ totals for average in self.averages]
         last = means[-1]
         residual = squares - 2 * last * self.share * totals + last**2 * self.weight_squares[:, None]
         spread = self.spread @ (np.maximum(residual, 0) * self.bessel)  # of one row near each node
@@ -117,20 +132,16 @@ class Smoother:
         own: Array = np.broadcast_to(self.own[0], mean.shape)
         cross = self.cross[0]
         hidden = np.zeros_like(mean)
-        counts = self.counts[:, None]
         for k in range(1, len(means)):
             step, finer = means[k] - mean, spread * self.per_spread[k]
             noise = np.maximum(finer - square, 0.1 * finer)
             energy = step**2 / np.maximum(noise, TINY)
-            nearby = self.kernels[k - 1] @ (counts * energy) / self.totals[k - 1][:, None]
-            overall = (counts * energy).sum(axis=0) / self.n
-            moved, excess = np.zeros_like(mean), np.zeros_like(mean)
-            for average, windows, margin in zip((nearby, overall), self.windows[k], (NEARBY, OVERALL)):
-                error = math.sqrt(2 / windows)
-                limit = 1 + margin * error
-                moved = np.maximum(moved, 1 - limit / np.maximum(average, limit))
-                excess = np.maximum(excess, average - 1 - MISSED * error)
-            hidden = hidden + (1 - moved) ** 2 * excess * noise
+            nearby, overall = (self.averages[k - 1] * self.counts) @ energy, self.counts @ energy / self.n
+            errors = [math.sqrt(2 / windows) for windows in self.windows[k]]
+            kept = 1 / np.maximum(np.maximum(nearby / (1 + NEARBY * errors[0]), overall / (1 + OVERALL * errors[1])), 1)
+            excess = np.maximum(nearby - MISSED * errors[0], overall - MISSED * errors[1]) - 1
+            hidden = hidden + kept**2 * np.maximum(excess, 0) * noise
+            moved = 1 - kept
             mean, square = mean + moved * step, square + moved**2 * noise
             own = own + moved * (self.own[k] - own)
             cross = cross + moved * (self.cross[k] - cross)
@@ -160,18 +171,23 @@ class Smoother:
         return self.statistic(base + drawn, squares)
 
 
-def noise_like(sums: Sums, at: Array, resamples: int, rng: np.random.Generator) -> Array:
-    """Draw sums over nodes, of shape (nodes, resamples), with the spread and skewness of w (f - at).
+def noise_like(sums: Sums, at: Array, normals: Array) -> Array:
+    r"""Return sums over nodes, of shape (nodes, resamples), with the variance v and third moment c of w (f - at).
 
-    A gamma distribution has the first three moments of the sum over a node; with clusters, it multiplies their sums.
+    They are :math:`\sqrt v \bigl(\sqrt{1 - 2b^2}\,x + b (x^2 - 1)\bigr)` of normal numbers x, where b solves
+    :math:`6b - 4b^3 = c / v^{3/2}`; no sum of independent terms has more skewness than one. With clusters, such numbers
+    of skewness one multiply their sums.
     """
     if sums.clusters is not None:
-        residuals = sums.cluster_residuals(at)
-        return np.asarray(residuals @ (rng.standard_gamma(4.0, (residuals.shape[1], resamples)) / 2 - 2))
-    spread, cubes = (part[:, None] for part in sums.residuals(at)[:2])
-    shape = np.clip(4 * spread**3 / np.maximum(cubes**2, TINY), 1e-4, 1e8)
-    drawn = rng.standard_gamma(np.broadcast_to(shape, (len(spread), resamples)))
-    return np.asarray(np.sign(cubes) * np.sqrt(spread / shape) * (drawn - shape))
+        return np.asarray(sums.cluster_residuals(at) @ skewed(normals, np.ones(1)))
+    spread, cubes = sums.residuals(at)[:2]
+    return np.sqrt(spread)[:, None] * skewed(normals, cubes / np.maximum(spread**1.5, TINY))
+
+
+def skewed(normals: Array, skewness: Array) -> Array:
+    """Return numbers with mean 0, variance 1 and a skewness for each row, from normal ones."""
+    bend = math.sqrt(2) * np.sin(np.arcsin(np.clip(skewness, -1, 1) / math.sqrt(8)) / 3)[:, None]
+    return np.sqrt(1 - 2 * bend**2) * normals + bend * (normals**2 - 1)
 
 
 def lost_to_wrong_signs(counts: Array, mean: Array, error: Array) -> float:

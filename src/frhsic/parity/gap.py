@@ -19,6 +19,9 @@ from frhsic.parity._signs import NEAR, SOFTNESS, TINY, Smoother, lost_to_wrong_s
 from frhsic.parity._sums import NODES, Sums, node_starts, sums_of
 
 RESAMPLES = 999
+ENOUGH = 199
+"""Resamples that the variance of a gap needs; more serve its p-value."""
+
 FEW = 8
 """Rows of the rarer decision, or clusters, below which the upper end of a gap is the largest that their rate allows."""
 
@@ -147,8 +150,8 @@ def gdp(
     use. With several columns the error probability is divided among them (Bonferroni).
 
     The p-value compares with resamples whose mean does not move with s and whose sums over each value of s have the
-    spread and skewness of the scores there (gamma distributed; with clusters, random multiples of their sums). Beyond
-    the resamples an exponential tail is fitted, so that every level can be reached.
+    spread and skewness of the scores there (with clusters, random multiples of their sums). Beyond the resamples an
+    exponential tail is fitted, so that every level can be reached.
 
     References
     ----------
@@ -273,25 +276,25 @@ def gap_value(rows: Rows, resolution: float) -> float:
     return max(0.0, *(column.value for column in columns_of(rows, resolution)))
 
 
-def columns_of(rows: Rows, resolution: float | None) -> list[ColumnGap]:
-    """Return the gap of each column of scores."""
+def columns_of(rows: Rows, resolution: float | None, smoother: Smoother | None = None) -> list[ColumnGap]:
+    """Return the gap of each column of scores; a smoother of the same rows can be used again."""
     if resolution is not None:
         _arrays.require_fraction(resolution, "resolution")
     every = sums_of(rows, node_starts(rows))
-    smoother = Smoother(every[0], resolution)
-    if rows.clusters is not None:  # its columns share the multipliers of the clusters, others draw their own noise
-        return [ColumnGap(sums, Smoother(sums, resolution)) for sums in every]
-    return [ColumnGap(sums, smoother, number) for number, sums in enumerate(every)]
+    smoother = Smoother(every[0], resolution) if smoother is None else smoother
+    # columns of clusters share the multipliers of the clusters, others draw their own noise
+    return [ColumnGap(sums, smoother, number * (rows.clusters is None)) for number, sums in enumerate(every)]
 
 
 @dataclass(frozen=True)
 class GapOptions:
-    """Settings of a gap."""
+    """Settings of a gap. Without `test` there is neither p-value nor value under independence."""
 
     confidence: float
     resamples: int
     seed: int
     standardize: bool = False
+    test: bool = True
 
     def __post_init__(self) -> None:
         _arrays.require_fraction(self.confidence, "confidence")
@@ -329,7 +332,7 @@ def largest_gap(columns: Sequence[Gap], n: int, options: GapOptions) -> ParityRe
     value, expected, pvalue = columns[largest].value, math.nan, math.nan
     nothing = Ends(math.nan, math.nan, math.nan, math.nan, True)
     every = [column.ends(options, tail) if options.resamples else nothing for column in columns]
-    if options.resamples:
+    if options.resamples and options.test:
         null = np.max([column.null(options) for column in columns], axis=0)
         slack = 100 * float(np.finfo(np.float64).eps) * max(column.magnitude for column in columns)
         expected = float(np.maximum(null, 0).mean())
@@ -376,13 +379,12 @@ class ColumnGap:
     """The gap of one column of centred scores, in units of the score or of its standard deviation."""
 
     def __init__(self, sums: Sums, smoother: Smoother, number: int = 0) -> None:
-        self.sums, self.smoother, self.number = sums, smoother, number
+        self.sums, self.number = sums, number
+        self.smoother = smoother = smoother.with_clusters(sums)
         self.resolution = smoother.resolution
         rows = sums.counts**2 / sums.own_squares(0)
         self.groups = group_levels(np.maximum(np.rint(rows), 1).astype(np.int64), 2 * NODES, 2)
         self.bound_resolution = 0.0 if len(self.groups) == len(rows) < NODES else 1 / len(self.groups)
-        if sums.clusters is not None:
-            smoother.adopt_clusters(sums)
         totals, squares = sums.powers[0, 1][:, None], sums.own_squares(1)[:, None]
         curve = smoother.curve(totals, squares)
         self.gap = float(smoother.signed(curve, totals, squares)[0])
@@ -404,12 +406,12 @@ class ColumnGap:
         """Return values of resamples whose mean does not depend on s."""
         if "null" not in self.drawn:
             center = self.precise_mean()
-            drawn = self._noise(center, options, 1)
+            drawn = self._noise(center, options.resamples, options.seed)
             self.drawn["null"] = self.smoother.resampled(self.sums, np.zeros(len(center)), center, drawn)
         return self.drawn["null"] / self.scale
 
-    def _noise(self, at: Array, options: GapOptions, key: int) -> Array:
-        return noise_like(self.sums, at, options.resamples, np.random.default_rng([options.seed, self.number, key]))
+    def _noise(self, at: Array, resamples: int, seed: int) -> Array:
+        return noise_like(self.sums, at, self.smoother.normals(self.sums, resamples, seed, self.number))
 
     def precise_mean(self) -> Array:
         """Return, at every node, the mean that weights rows by the inverse of the spread near them."""
@@ -478,7 +480,7 @@ class ColumnGap:
         if "extra" not in self.drawn:
             near = np.abs(self.mean) <= NEAR * self.error
             fixed = np.where(near, self.soft, np.sign(self.mean))
-            drawn = self._noise(self.mean, options, 0)
+            drawn = self._noise(self.mean, min(options.resamples, ENOUGH), options.seed)
             resampled = self.smoother.resampled(sums, np.where(near, 0, self.mean), self.mean, drawn)
             linear = (fixed - counts @ fixed / sums.n) @ drawn / sums.n
             self.drawn["extra"] = np.stack([resampled, linear])

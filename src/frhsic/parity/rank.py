@@ -11,7 +11,8 @@ import numpy as np
 from frhsic import _arrays
 from frhsic.parity._groups import TINY, skewed_reach
 from frhsic.parity._rows import Array, Rows, rows_of
-from frhsic.parity._sums import node_starts
+from frhsic.parity._signs import Smoother
+from frhsic.parity._sums import node_starts, sums_of
 from frhsic.parity.gap import RESAMPLES, Ends, GapOptions, ParityResult, columns_of, largest_gap, student
 
 DECILES = np.arange(1, 10) / 10
@@ -71,10 +72,34 @@ def rank_gap(
     return replace(result, per_column=tuple(np.maximum(column.gaps, 0.0).tolist()), unit="share of rows")
 
 
+def gap_of_each(
+    scores: Any,
+    s: Any,
+    *,
+    ranks: bool = False,
+    sample_weight: Any = None,
+    clusters: Any = None,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    random_state: _arrays.RandomState = 0,
+) -> list[ParityResult]:
+    """Return :func:`gdp` (or :func:`rank_gap`) of each column of scores alone, without the test of no gap.
+
+    The columns share their smoother and their random numbers, so that many scores of the same rows cost little more
+    than one; `expected_under_independence` and `pvalue` are NaN.
+    """
+    rows = rows_of(scores, s, None, sample_weight, clusters)
+    smoother = Smoother(sums_of(replace(rows, scores=rows.scores[:, :1]), node_starts(rows))[0])
+    options = GapOptions(confidence, resamples, _arrays.seed_of(random_state), test=False)
+    each = (replace(rows, scores=column[:, None]) for column in rows.scores.T)
+    columns = [_Ranks(one, smoother) if ranks else columns_of(one, None, smoother)[0] for one in each]
+    return [largest_gap([column], len(rows.s), options) for column in columns]
+
+
 class _Ranks:
     """The mean gap of the decisions at nine deciles."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, smoother: Smoother | None = None) -> None:
         score, weights = rows.scores[:, 0], rows.weights
         order = np.argsort(score, kind="stable")
         below = np.cumsum(weights[order])
@@ -84,7 +109,7 @@ class _Ranks:
         self.thresholds, which = np.unique(deciles, return_inverse=True)
         self.rows = replace(rows, scores=(score[:, None] > self.thresholds).astype(np.float64))
         self.at = score[:, None] == self.thresholds
-        self.columns = columns_of(self.rows, None)
+        self.columns = columns_of(self.rows, None, smoother)
         self.shares = np.bincount(which) / 9
         self.gaps = np.array([column.value for column in self.columns])[which]
         self.value, self.magnitude = float(self.gaps.mean()), 1.0
