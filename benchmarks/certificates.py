@@ -49,7 +49,6 @@ from frhsic._arrays import resolve_device
 from frhsic.certificates import (
     AffineHead,
     DeployedHead,
-    DirectionRule,
     GapCertificate,
     KernelExpansion,
     NumericalRank,
@@ -58,6 +57,7 @@ from frhsic.certificates import (
     gdp_certificate,
     held_out_bound,
 )
+from frhsic.certificates.directions import DirectionRule
 from frhsic.datasets import Dataset, Split, load_dataset
 from frhsic.dependence.operators import gram_times
 from frhsic.kernels import Gaussian, Linear, gaussian_at_median, median_bandwidth

@@ -18,22 +18,20 @@ from drawing import BOUND, OTHER, QUIET, STYLE, TRUTH, panels, people
 from matplotlib.figure import Figure
 from theorem_population import bridge, causal, learned, maximal_correlation, root_n, uniform
 
-from frhsic.certificates import (
+from frhsic.certificates import KernelExpansion, gdp_certificate, localized_contrast
+from frhsic.dependence import hsic_unbiased
+from frhsic.kernels import Gaussian
+from frhsic_paper.theory import (
     FiniteLaw,
-    KernelExpansion,
     conditional_gaps,
     decomposable_identity,
     discrete_identity,
     disintegration_identity,
     eipm_bound,
-    gdp_certificate,
-    localized_contrast,
     population_gdp,
     smoothed_contrast,
     spectral_equivalence,
 )
-from frhsic.dependence import hsic_unbiased
-from frhsic.kernels import Gaussian
 
 FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
 AGES = (25, 35, 45, 55)

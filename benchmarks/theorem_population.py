@@ -9,7 +9,9 @@ from drawing import BOUND, OTHER, QUIET, TRUTH, panels, people
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from frhsic.certificates import (
+from frhsic.dependence import hsic, hsic_unbiased
+from frhsic.kernels import Gaussian
+from frhsic_paper.theory import (
     LinearEncoders,
     MLPEncoders,
     SingleEncoder,
@@ -18,8 +20,6 @@ from frhsic.certificates import (
     train_to_test,
     uniform_bound,
 )
-from frhsic.dependence import hsic, hsic_unbiased
-from frhsic.kernels import Gaussian
 
 
 def uniform() -> Figure:

@@ -70,7 +70,6 @@ OTHERS: dict[str, Statistic] = {  # not penalties, objectives and probes: they t
     "median_bandwidth": lambda z, s: kernels.median_bandwidth(z, name="z"),
     "default_gaussian": lambda z, s: kernels.default_gaussian(z, name="z")[0].bandwidth,
     "gdp_certificate": lambda z, s: certificates.gdp_certificate(z, s).value,
-    "khgr_bound": lambda z, s: certificates.khgr_bound(z, s).value,
     "localized_contrast": lambda z, s: certificates.localized_contrast(z, s, 0.0).value,
     "held_out_bound": lambda z, s: certificates.held_out_bound(z, s, Gaussian(1.0), Gaussian(1.0)).value,
 }

@@ -14,13 +14,13 @@ from frhsic.auditing.results import CertificateRow
 from frhsic.certificates import (
     Certificate,
     DeployedHead,
-    Head,
     UnknownHead,
     VarianceShare,
     gdp_certificate,
     held_out_bound,
     localized_contrast,
 )
+from frhsic.certificates.heads import Head
 from frhsic.formatting import plain
 from frhsic.intervals import subsample
 from frhsic.kernels import Gaussian

@@ -1,13 +1,23 @@
-"""The result that all certificates share: a bound, the quantity it bounds, and its assumptions."""
+"""What all certificates share: the result, with its assumptions, and the preparation of rows and kernels."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from frhsic import _arrays
+from frhsic.dependence._inputs import kernel_or_median
+from frhsic.kernels import Kernel
 
 Detail = float | int | tuple[float, ...]
 """A value of :attr:`Certificate.details`: a number or a tuple of numbers."""
+
+ON_THESE_ROWS = "none on the law of the rows: it holds on these rows"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,3 +85,24 @@ class Certificate:
         if self.vacuous:
             notes.append(f"vacuous: at least {self.trivial:.6g}, which holds anyway: {self.trivial_because}")
         return f"{self.bounds} <= {self.value:.6g}" + (f" ({'; '.join(notes)})" if notes else "")
+
+
+def paired_float64(z: Any, s: Any, *, device: torch.device | str | None = None, what: str) -> tuple[Tensor, Tensor]:
+    """Return z and s as detached float64 matrices with the same number of rows, at least two."""
+    z, s = (x.detach().to(torch.float64) for x in _arrays.paired((z, "z"), (s, "s"), device=device))
+    _arrays.require_rows(z.shape[0], 2, what)
+    return z, s
+
+
+def rows_and_kernels(
+    z: Any,
+    s: Any,
+    kernel_z: Kernel | None,
+    kernel_s: Kernel | None,
+    *,
+    device: torch.device | str | None = None,
+    what: str = "a certificate",
+) -> tuple[Tensor, Tensor, Kernel, Kernel]:
+    """Return z and s as :func:`paired_float64` does, and their kernels; None is a Gaussian at the median distance."""
+    z, s = paired_float64(z, s, device=device, what=what)
+    return z, s, kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")

@@ -1,28 +1,22 @@
-r"""Bounds on contrasts of the conditional laws, smoothed over S, by HSIC on a sample or in the population.
+r"""How far the law of Z near a sensitive value is from its overall law: a bound by HSIC.
 
 With :math:`\Delta(s) = \mu_{Z \mid S = s} - \mu_Z`, every average :math:`E_S[g(S) \Delta(S)]` equals
-:math:`E[g(S) (k(Z, \cdot) - \mu_Z)]`. No conditional law is needed, and on a sample each bound holds with the biased
-HSIC of the same sample. All contrasts are zero if Z is independent of S. Use them for an attribute without ties.
+:math:`E[g(S) (k(Z, \cdot) - \mu_Z)]`. No conditional law is needed, and on a sample the bound holds with the biased
+HSIC of the same sample. Use it for an attribute without ties.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from frhsic.certificates._inputs import ON_THESE_ROWS, rows_and_kernels
-from frhsic.certificates.certificate import Certificate
-from frhsic.certificates.heads import AffineHead, DeployedHead, KernelExpansion, evaluate, feature_spread
+from frhsic.certificates.certificate import ON_THESE_ROWS, Certificate, rows_and_kernels
+from frhsic.certificates.heads import KernelExpansion, feature_spread
 from frhsic.dependence import hsic
 from frhsic.dependence.operators import gram_times
-from frhsic.kernels import Kernel, Linear
-
-KnownHead = KernelExpansion | AffineHead | DeployedHead
-
-WHAT = "a contrast"
+from frhsic.kernels import Kernel
 
 
 def localized_contrast(
@@ -60,18 +54,19 @@ def localized_contrast(
     References
     ----------
     The paper, Corollary "Localized conditional-MMD control by HSIC". It has :math:`k_S(\cdot, s_0) - k_S(\cdot, s_1)`
-    in place of g, which is not a difference of laws; :func:`smoothed_contrast` takes that function too.
+    in place of g, which is not a difference of laws.
 
     Examples
     --------
     Two values that z copies, with linear kernels: near 1 is the row at 1 alone, half a unit from the mean; E k_S(S, 1)
     is 1/2, so the bound is 4 times an HSIC of 1/16.
 
+    >>> from frhsic.kernels import Linear
     >>> c = localized_contrast([0.0, 1.0], [0.0, 1.0], 1.0, kernel_z=Linear(), kernel_s=Linear())
     >>> c.value, c.bounded, c.details["weight_mean"]
     (0.25, 0.25, 0.5)
     """
-    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
+    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, what="a contrast")
     points = {"at": at} if versus is None else {"at": at, "versus": versus}
     centers = torch.cat([_point(value, s, name) for name, value in points.items()])
     weights = kernel_s(s, centers)
@@ -81,99 +76,24 @@ def localized_contrast(
             f"the weights k_S(s, {at if versus is None else (at, versus)}) of the rows are all zero, or some are "
             "negative. Pass a value that is nearer to rows, and a kernel on s that is not negative."
         )
-    g = KernelExpansion(torch.tensor([1.0, -1.0], dtype=torch.float64)[: len(centers)].to(means) / means, centers)
+    signs = means.new_tensor([1.0, -1.0])[: len(centers)]
+    g = KernelExpansion(signs / means, centers)
+    norm, values = g.norm(kernel_s, s), g.values(kernel_s, s)
+    values = values - values.mean()
+    n, dependence = z.shape[0], float(hsic(z, s, kernel_z, kernel_s))
     about = "its overall law" if versus is None else "that near another"
-    bounds = f"squared MMD between the law of z near a value of s and {about}"
-    furthest = (2 * kernel_z.bound, "no two laws are further apart under a kernel that is not negative")
-    return _contrast(z, s, kernel_z, kernel_s, bounds, weight=g, furthest=furthest, weight_mean=float(means[0]))
-
-
-def smoothed_contrast(
-    z: Any,
-    s: Any,
-    weight: KernelExpansion,
-    *,
-    kernel_z: Kernel | None = None,
-    kernel_s: Kernel | None = None,
-) -> Certificate:
-    r"""Bound a smoothed deviation of the conditional laws,
-    :math:`\|E_S[g(S) \Delta(S)]\|^2 \le \|g\|^2\, \mathrm{HSIC}(Z, S)`.
-
-    Parameters
-    ----------
-    z, s, kernel_z, kernel_s
-        As in :func:`localized_contrast`.
-    weight
-        :math:`g = \sum_j b_j k_S(c_j, \cdot)`.
-
-    References
-    ----------
-    The paper, Theorem "Smoothed conditional-distribution control by HSIC".
-
-    Examples
-    --------
-    >>> g = KernelExpansion([1.0], centers=[[2.0]])
-    >>> c = smoothed_contrast([0.0, 1.0], [0.0, 1.0], g, kernel_z=Linear(), kernel_s=Linear())
-    >>> c.value, c.bounded
-    (0.25, 0.25)
-    """
-    rows = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
-    return _contrast(*rows, "squared norm of the smoothed conditional deviation", weight=weight)
-
-
-def fixed_head_contrast(
-    z: Any,
-    s: Any,
-    head: KnownHead,
-    *,
-    kernel_z: Kernel | None = None,
-    kernel_s: Kernel | None = None,
-) -> Certificate:
-    r"""Bound the smoothed gap of one head,
-    :math:`\|E_S[m_f(S)\, k_S(S, \cdot)]\|^2 \le \|f\|^2\, \mathrm{HSIC}(Z, S)`.
-
-    The left side is HSIC of the head's scores under the linear kernel. With a :class:`DeployedHead` the kernel of the
-    right side contains f(z) f(z').
-
-    References
-    ----------
-    The paper, proof of the Theorem "Smoothed conditional-distribution control by HSIC", fixed-head form.
-
-    Examples
-    --------
-    >>> c = fixed_head_contrast([0.0, 1.0], [0.0, 1.0], AffineHead([2.0]), kernel_z=Linear(), kernel_s=Linear())
-    >>> c.value, c.bounded
-    (0.25, 0.25)
-    """
-    rows = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
-    return _contrast(*rows, "squared norm of the smoothed gap of the head", head=head)
-
-
-def bilinear_contrast(
-    z: Any,
-    s: Any,
-    head: KnownHead,
-    weight: KernelExpansion,
-    *,
-    kernel_z: Kernel | None = None,
-    kernel_s: Kernel | None = None,
-) -> Certificate:
-    r"""Bound the covariance of a head with a function of S,
-    :math:`|E_S[g(S) m_f(S)]|^2 \le \|f\|^2 \|g\|^2\, \mathrm{HSIC}(Z, S)`.
-
-    References
-    ----------
-    The paper, proof of the Theorem "Smoothed conditional-distribution control by HSIC", bilinear form.
-
-    Examples
-    --------
-    >>> g = KernelExpansion([1.0], centers=[[1.0]])
-    >>> c = bilinear_contrast([0.0, 1.0], [0.0, 1.0], AffineHead([2.0]), g, kernel_z=Linear(), kernel_s=Linear())
-    >>> c.value, c.bounded
-    (0.25, 0.25)
-    """
-    rows = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
-    return _contrast(*rows, "squared covariance of the head and the function of s", head=head, weight=weight)
+    spread = largest_variance(kernel_z, z) * float(values @ values) / n
+    furthest = 2 * kernel_z.bound, "no two laws are further apart under a kernel that is not negative"
+    trivial, because = min(furthest, (spread, "Cauchy-Schwarz between the features of z and the function of s"))
+    return Certificate(
+        value=norm**2 * dependence,
+        bounds=f"squared MMD between the law of z near a value of s and {about}",
+        bounded=max(float(values @ gram_times(kernel_z.shifted, z, values)), 0.0) / n**2,
+        assumes=(ON_THESE_ROWS,),
+        trivial=trivial,
+        trivial_because=because,
+        details={"n": n, "hsic": dependence, "weight_norm": norm, "weight_mean": float(means[0])},
+    )
 
 
 def _point(value: Any, s: Tensor, name: str) -> Tensor:
@@ -183,56 +103,7 @@ def _point(value: Any, s: Tensor, name: str) -> Tensor:
     return row
 
 
-def _contrast(
-    z: Tensor,
-    s: Tensor,
-    kernel_z: Kernel,
-    kernel_s: Kernel,
-    bounds: str,
-    *,
-    head: KnownHead | None = None,
-    weight: KernelExpansion | None = None,
-    furthest: tuple[float, str] = (math.inf, ""),
-    **details: float,
-) -> Certificate:
-    """Bound the contrast of a head, of a function of s, or of both by their squared norms times HSIC.
-
-    What holds anyway is the bound of Cauchy and Schwarz, or `furthest`, a bound with its reason, if that is smaller.
-    """
-    n, dependence = z.shape[0], float(hsic(z, s, kernel_z, kernel_s))
-    norms: dict[str, float] = {}
-    variance_z, variance_s = _largest_variance(kernel_z, z), _largest_variance(kernel_s, s)
-    side_z, side_s = "the features of z", "the features of s"
-    f = None
-    if head is not None:
-        norms["norm"], f, _ = evaluate(head, kernel_z, z)
-        if f is None:
-            raise TypeError("this contrast is of one head; pass KernelExpansion, AffineHead or DeployedHead.")
-        bounded = smoothed_gap = float(hsic(f, s, Linear(), kernel_s))
-        if isinstance(head, DeployedHead):  # its kernel is the sum of two, and HSIC is linear in it
-            dependence += smoothed_gap
-        variance_z, side_z = float(f.var(correction=0)), "the scores"
-    if weight is not None:
-        norms["weight_norm"], g = weight.norm(kernel_s, s), weight.values(kernel_s, s)
-        g = g - g.mean()
-        variance_s, side_s = float(g @ g) / n, "the function of s"
-        if f is None:
-            bounded = max(float(g @ gram_times(kernel_z.shifted, z, g)), 0.0) / n**2
-        else:
-            bounded = (float(g @ (f - f.mean())) / n) ** 2
-    trivial, because = min(furthest, (variance_z * variance_s, f"Cauchy-Schwarz between {side_z} and {side_s}"))
-    return Certificate(
-        value=math.prod(norm**2 for norm in norms.values()) * dependence,
-        bounds=bounds,
-        bounded=bounded,
-        assumes=(ON_THESE_ROWS,),
-        trivial=trivial,
-        trivial_because=because,
-        details={"n": n, "hsic": dependence, **norms, **details},
-    )
-
-
-def _largest_variance(kernel: Kernel, rows: Tensor) -> float:
+def largest_variance(kernel: Kernel, rows: Tensor) -> float:
     r"""Return a bound on the variance of functions of norm 1: :math:`\operatorname{tr}(\tilde K)/n`, or half of a
     bounded kernel's bound.
 

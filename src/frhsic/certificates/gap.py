@@ -19,14 +19,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.certificates._inputs import ON_THESE_ROWS, Form, require_form, rows_and_kernels
-from frhsic.certificates.certificate import Certificate, Detail
+from frhsic.certificates.certificate import ON_THESE_ROWS, Certificate, Detail, rows_and_kernels
 from frhsic.certificates.directions import (
     DirectionRule,
     NumericalRank,
@@ -39,6 +38,8 @@ from frhsic.dependence import hsic
 from frhsic.dependence.operators import gram_times
 from frhsic.kernels import Kernel, Linear
 from frhsic.parity import gdp
+
+Form = Literal["tight", "trace", "published"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -209,3 +210,9 @@ def _projected_gram(kernel: Kernel, z: Tensor, in_kernel: Tensor, along: Sensiti
     n = z.shape[0]
     spread = feature_spread(kernel, z, product[:, -1]) + float(in_kernel @ in_kernel) / n
     return symmetrized(small), spread
+
+
+def require_form(form: str) -> None:
+    """Raise unless the form is one of the three."""
+    if form not in get_args(Form):
+        raise ValueError(f"form is {form!r}; pass 'tight', 'trace' or 'published'.")

@@ -11,11 +11,11 @@ import torch
 from pytest import approx
 
 from certificate_instances import INSTANCES, gram_of, holds, instance, kernel_of, table_of
-from frhsic.certificates import (
+from frhsic.certificates import KernelExpansion, NumericalRank, VarianceShare
+from frhsic.datasets.synthetic import circle_example, discrete_groups, linear_causal_model, xor_example
+from frhsic.kernels import Gaussian, Kernel, Linear
+from frhsic_paper.theory import (
     FiniteLaw,
-    KernelExpansion,
-    NumericalRank,
-    VarianceShare,
     causal_necessity,
     conditional_gaps,
     decomposable_identity,
@@ -25,8 +25,6 @@ from frhsic.certificates import (
     population_gdp,
     spectral_equivalence,
 )
-from frhsic.datasets.synthetic import circle_example, discrete_groups, linear_causal_model, xor_example
-from frhsic.kernels import Gaussian, Kernel, Linear
 
 
 def law_of(seed: int) -> tuple[FiniteLaw, np.ndarray, torch.Tensor, torch.Tensor, np.random.Generator]:
@@ -299,7 +297,7 @@ def test_gaps_of_a_sample_are_group_means_less_the_mean() -> None:
 
 
 def test_too_many_conditional_laws_are_refused_before_they_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frhsic.certificates.finite.CONTRAST_ENTRIES", 7)
+    monkeypatch.setattr("frhsic_paper.theory.finite.CONTRAST_ENTRIES", 7)
     with pytest.raises(ValueError, match="too many conditional laws"):
         FiniteLaw.from_sample([1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 1.0, 1.0])
 

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.certificates._inputs import rows_and_kernels
-from frhsic.certificates.certificate import Certificate, Detail
+from frhsic.certificates import Certificate
+from frhsic.certificates.certificate import Detail, rows_and_kernels
 from frhsic.certificates.directions import DirectionRule, count_directions, descending_eigenpairs, symmetrized
 from frhsic.dependence.operators import gram_times
 from frhsic.kernels import Kernel

@@ -1,32 +1,152 @@
-r"""Bounds on HSIC in the population from HSIC on a sample.
+r"""Bounds on HSIC in the population for all encoders of a class at once, from HSIC on a sample.
 
-They hold for kernels with unit diagonal that are not negative and were fixed before the rows were drawn. Under such
-kernels HSIC lies between 0 and 1/4, on a sample and in the population: with :math:`\kappa = E k(Z, Z')`,
-:math:`\mathrm{HSIC}(Z, Z) = E k^2 - 2 E_Z (E_{Z'} k)^2 + \kappa^2 \le \kappa - \kappa^2 \le 1/4`, and
-:math:`\mathrm{HSIC}(Z, S)^2 \le \mathrm{HSIC}(Z, Z)\, \mathrm{HSIC}(S, S)`. A bound at or above 1/4 is
-vacuous.
+The class enters by its Gaussian complexity,
+
+.. math:: \mathcal G_n(\mathcal H) = E \sup_{h \in \mathcal H} \frac1n \sum_i \langle \xi_i, h(X_i) \rangle,
+    \qquad \xi_i \sim N(0, I_{d_Z}).
+
+Each bound on it is :math:`c / \sqrt n`; the property `complexity` is the constant c.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
-
-import torch
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
 
 from frhsic import _arrays
-from frhsic.certificates._inputs import paired_float64
-from frhsic.certificates.certificate import Certificate, Detail
-from frhsic.certificates.encoders import EncoderClass, SingleEncoder
-from frhsic.dependence import hsic
+from frhsic.certificates import Certificate
+from frhsic.certificates.population import FIXED_KERNELS, LARGEST_HSIC, hsic_certificate
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, PerColumn, Product
 
-LARGEST_HSIC = 0.25
-"""Largest possible HSIC of two kernels with values in [0, 1]."""
+ACTIVATIONS = {"identity": 1.0, "relu": 1.0, "tanh": 1.0, "selu": 1.0507009873554805 * 1.6732632423543772}
+"""Lipschitz constants of activations that are zero at zero; SELU's is its slope at 0 from below, about 1.7581."""
 
-_FIXED = "kernels with unit diagonal and their bandwidths fixed before the rows were drawn"
+
+@dataclass(frozen=True)
+class SingleEncoder:
+    """One encoder, fixed before the rows were drawn: its complexity is zero."""
+
+    @property
+    def complexity(self) -> float:
+        r"""Gaussian complexity times :math:`\sqrt n`."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class LinearEncoders:
+    r"""Linear encoders :math:`x \mapsto Wx` with :math:`\|W\|_F \le R` on inputs with :math:`\|X\| \le M`.
+
+    .. math:: \mathcal G_n \le R\, E \Big\| \frac1n \sum_i \xi_i X_i^\top \Big\|_F \le R M \sqrt{d_Z / n}
+
+    References
+    ----------
+    The paper, "Encoder classes covered by the rate".
+
+    Examples
+    --------
+    >>> LinearEncoders(weight_bound=2.0, input_bound=3.0, outputs=4).complexity
+    12.0
+    """
+
+    weight_bound: float
+    input_bound: float
+    outputs: int
+
+    def __post_init__(self) -> None:
+        for name in ("weight_bound", "input_bound", "outputs"):
+            _arrays.require_positive(getattr(self, name), name)
+
+    @property
+    def complexity(self) -> float:
+        r"""Gaussian complexity times :math:`\sqrt n`, :math:`R M \sqrt{d_Z}`."""
+        return self.weight_bound * self.input_bound * math.sqrt(self.outputs)
+
+
+@dataclass(frozen=True)
+class MLPEncoders:
+    r"""Fixed multilayer perceptrons :math:`x_l = \sigma(W_l x_{l-1} + b_l)`, without activation after the
+    last layer.
+
+    The class holds all networks with :math:`\|W_l\|_F \le R_l` and :math:`\|b_l\| \le \beta_l`; inputs have
+    :math:`\|x_0\| \le M`; :math:`\sigma` is L-Lipschitz with :math:`\sigma(0) = 0`. Then
+
+    .. math:: \mathcal G_n \le \sqrt{\frac{B}{n}} \sum_l D_l \Big( M_{l-1} R_l \sqrt{p_l} + \beta_l \sqrt{w_l} \Big),
+        \quad D_l = \prod_{j > l} L R_j, \quad M_l = L (R_l M_{l-1} + \beta_l),
+
+    with :math:`p_l` weights and :math:`w_l` units in layer l, and B the number of blocks (weight matrices and
+    biases) that are not zero.
+
+    Notes
+    -----
+    Changing one block at a time moves the output by at most
+    :math:`D_l (M_{l-1} \|\Delta W_l\|_F + \|\Delta b_l\|)` in all, so by Cauchy-Schwarz the squared
+    increments of the Gaussian process
+    :math:`\theta \mapsto n^{-1} \sum_i \langle \xi_i, h_\theta(x_i) \rangle` are at most those of
+    :math:`\theta \mapsto \sqrt{B/n} \sum_l D_l (M_{l-1} \langle \Xi_l, W_l \rangle + \langle \zeta_l, b_l \rangle)`
+    with standard normal :math:`\Xi_l, \zeta_l`. The Sudakov-Fernique inequality orders their expected
+    suprema, and :math:`E \|\Xi_l\|_F \le \sqrt{p_l}`. For one linear layer :class:`LinearEncoders` is smaller
+    by the root of the number of inputs.
+
+    Parameters
+    ----------
+    widths
+        (d, w_1, ..., d_Z).
+    weight_bounds
+        :math:`R_l`, one for each layer.
+    input_bound
+        :math:`M`.
+    bias_bounds
+        :math:`\beta_l`, one for each layer; all zero if not given.
+    activation
+        "selu" (L = 1.7581), "relu", "tanh" or "identity" (L = 1).
+
+    Examples
+    --------
+    One layer of 4 × 1 weights: √1 · M · R · √4.
+
+    >>> MLPEncoders(widths=(4, 1), weight_bounds=(2.0,), input_bound=3.0).complexity
+    12.0
+    """
+
+    widths: tuple[int, ...]
+    weight_bounds: tuple[float, ...]
+    input_bound: float
+    bias_bounds: tuple[float, ...] = ()
+    activation: Literal["selu", "relu", "tanh", "identity"] = "selu"
+
+    def __post_init__(self) -> None:
+        layers = len(self.widths) - 1
+        if layers < 1 or len(self.weight_bounds) != layers or len(self.bias_bounds) not in (0, layers):
+            raise ValueError(
+                f"widths {self.widths} make {layers} layers; {len(self.weight_bounds)} bounds of weights and "
+                f"{len(self.bias_bounds)} of biases were given. Pass one for each layer."
+            )
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(f"activation is {self.activation!r}; pass one of {', '.join(ACTIVATIONS)}.")
+        _arrays.require_positive(self.input_bound, "input_bound")
+        for width, bound in zip(self.widths[1:], self.weight_bounds):
+            _arrays.require_positive(width, "width")
+            _arrays.require_positive(bound, "weight_bound")
+        if any(not (math.isfinite(b) and b >= 0) for b in self.bias_bounds):
+            raise ValueError(f"bias_bounds are {self.bias_bounds}; pass finite numbers that are not negative.")
+
+    @property
+    def complexity(self) -> float:
+        r"""Gaussian complexity times :math:`\sqrt n`, by the bound above."""
+        slope = ACTIVATIONS[self.activation]
+        biases = self.bias_bounds or (0.0,) * len(self.weight_bounds)
+        blocks = len(self.weight_bounds) + sum(b > 0 for b in biases)
+        size, total = self.input_bound, 0.0
+        for layer, ((inputs, units), weight, bias) in enumerate(zip(pairwise(self.widths), self.weight_bounds, biases)):
+            after = math.prod(slope * later for later in self.weight_bounds[layer + 1 :])
+            total += after * (size * weight * math.sqrt(inputs * units) + bias * math.sqrt(units))
+            size = slope * (weight * size + bias)
+        return math.sqrt(blocks) * total
+
+
+EncoderClass = SingleEncoder | LinearEncoders | MLPEncoders
 
 
 def feature_lipschitz(kernel: Kernel) -> float:
@@ -78,7 +198,7 @@ def uniform_bound(
     for kernels with unit diagonal. With probability at least :math:`1 - \delta` no encoder of the class,
     chosen on these rows or not, has :math:`|\widehat{\mathrm{HSIC}} - \mathrm{HSIC}|` above it. At realistic n the
     bound is vacuous; `n_needed` in the details is the number of rows from which it is not. For an encoder that was
-    fixed before the rows were drawn use :func:`held_out_bound`, which is far smaller.
+    fixed before the rows were drawn use :func:`frhsic.certificates.held_out_bound`, which is far smaller.
 
     Parameters
     ----------
@@ -98,7 +218,6 @@ def uniform_bound(
 
     Examples
     --------
-    >>> from frhsic.certificates import LinearEncoders
     >>> bound = uniform_bound(10_000, LinearEncoders(1.0, 1.0, 2), Gaussian(1.0), Gaussian(1.0))
     >>> round(bound.value, 3), bound.vacuous, bound.details["n_needed"]
     (1.421, True, 322874)
@@ -110,11 +229,11 @@ def uniform_bound(
     sampling = 8 * math.sqrt(2 * math.log(2 / delta))
     complexity = 48 * math.sqrt(math.pi) * slope * encoders.complexity
     root = (sampling + complexity) / math.sqrt(n)
-    return _hsic_certificate(
+    return hsic_certificate(
         root + 4 / n,
         "largest distance of HSIC on the rows from the population over the encoder class",
         1 - delta,
-        ("rows i.i.d.", _FIXED, "every encoder considered lies in the class"),
+        ("rows i.i.d.", FIXED_KERNELS, "every encoder considered lies in the class"),
         {
             "n": n,
             "sampling_term": sampling / math.sqrt(n),
@@ -124,78 +243,6 @@ def uniform_bound(
             "lipschitz": slope,
             "n_needed": _rows_below(sampling + complexity, 4.0, LARGEST_HSIC),
         },
-    )
-
-
-def held_out_bound(
-    z: Any, s: Any, kernel_z: Kernel, kernel_s: Kernel, *, delta: float = 0.05, device: torch.device | str | None = None
-) -> Certificate:
-    r"""Bound HSIC in the population from held-out rows.
-
-    With probability at least :math:`1 - \delta`
-
-    .. math:: \sqrt{\mathrm{HSIC}} \;\le\;
-        \frac{n}{n - 1} \Big( \sqrt{\widehat{\mathrm{HSIC}}} + \sqrt{\frac{3 \log(1/\delta)}{n}} \Big).
-
-    The value is the square of the right side. Unlike :func:`uniform_bound` it is useful at a few thousand rows.
-
-    Parameters
-    ----------
-    z, s
-        Representation and attribute of rows that were not used to choose the encoder or the kernels.
-    kernel_z, kernel_s
-        Kernels with unit diagonal that are never negative, such as Gaussians; others, such as `Linear`, raise an error.
-        Their bandwidths must come from other rows (the training rows), so None raises an error.
-    delta
-        Probability δ of error.
-    device
-        Where to compute; that of the data if None.
-
-    Notes
-    -----
-    Write :math:`\hat W = \frac{1}{2n^2} \sum_{ij} (\phi_i - \phi_j) \otimes (\psi_i - \psi_j)` for the
-    cross-covariance operator of the sample: :math:`\|\hat W\|^2 = \widehat{\mathrm{HSIC}}` and
-    :math:`E \hat W = (1 - 1/n) W` with :math:`\|W\|^2 = \mathrm{HSIC}`, so by Jensen's inequality
-    :math:`(1 - 1/n) \|W\| \le E \|\hat W\|`. Replacing one row changes n - 1 pairs. Features of unit norm
-    with non-negative products are at most :math:`\sqrt2` apart, and a pair changes by at most :math:`\sqrt6`:
-
-    .. math:: \|a \otimes b - a' \otimes b'\|^2
-        = \|a\|^2 \|b\|^2 + \|a'\|^2 \|b'\|^2 - 2 \langle a, a' \rangle \langle b, b' \rangle \le 6.
-
-    Indeed :math:`\langle a, a' \rangle \ge p = (\|a\|^2 + \|a'\|^2)/2 - 1` because :math:`\|a - a'\|^2 \le 2`,
-    and likewise :math:`\langle b, b' \rangle \ge q`. If p and q are not negative, the first two terms are at
-    most :math:`4 + 4pq` and the whole at most :math:`4 + 2pq \le 6`; if one is negative, say p, the product is
-    at least :math:`p \|b\| \|b'\| \ge 2p` and the whole at most :math:`4(1 + p) - 4p = 4`. So
-    :math:`\|\hat W\|` changes by at most :math:`\sqrt6 / n`, and McDiarmid's inequality gives the second term.
-
-    Examples
-    --------
-    >>> x = torch.arange(400.0) % 20
-    >>> bound = held_out_bound(x, torch.arange(400.0) // 20, Gaussian(5.0), Gaussian(5.0))
-    >>> round(bound.details["hsic"], 12), round(bound.value, 4), bound.vacuous
-    (0.0, 0.0226, False)
-    """
-    _arrays.require_fraction(delta, "delta")
-    for kernel, name in ((kernel_z, "kernel_z"), (kernel_s, "kernel_s")):
-        if kernel is None:
-            raise ValueError(
-                f"{name} is None: a bandwidth computed from the held-out rows is not fixed beforehand. Pass "
-                "Gaussian(median_bandwidth(training rows))."
-            )
-        if not kernel.unit_diagonal:
-            raise ValueError(
-                f"{name} is {kernel}, without unit diagonal: its HSIC has no bound that is known beforehand."
-            )
-    z, s = paired_float64(z, s, device=device, what="a held-out bound")
-    n = z.shape[0]
-    measured = max(float(hsic(z, s, kernel_z, kernel_s)), 0.0)
-    deviation = math.sqrt(3 * math.log(1 / delta) / n)
-    return _hsic_certificate(
-        (n / (n - 1) * (math.sqrt(measured) + deviation)) ** 2,
-        "HSIC of z and s in the population",
-        1 - delta,
-        ("rows i.i.d. and independent of the encoder", _FIXED, "kernels not negative"),
-        {"n": n, "hsic": measured, "deviation": deviation},
     )
 
 
@@ -216,7 +263,6 @@ def train_to_population(hsic_train: float, uniform: Certificate) -> Certificate:
 
     Examples
     --------
-    >>> from frhsic.certificates import LinearEncoders
     >>> uniform = uniform_bound(10**9, LinearEncoders(1.0, 1.0, 2), Gaussian(1.0), Gaussian(1.0))
     >>> bound = train_to_population(0.01, uniform)
     >>> round(bound.value, 4), bound.vacuous
@@ -256,7 +302,6 @@ def train_to_test(
 
     Examples
     --------
-    >>> from frhsic.certificates import LinearEncoders
     >>> encoders = LinearEncoders(1.0, 1.0, 2)
     >>> bound = train_to_test(0.01, 10**9, 10**9, encoders, Gaussian(1.0), Gaussian(1.0))
     >>> round(bound.value, 4), bound.confidence
@@ -265,7 +310,7 @@ def train_to_test(
     _require_hsic(hsic_train)
     train = uniform_bound(n_train, encoders, kernel_z, kernel_s, delta=delta)
     test = uniform_bound(n_test, SingleEncoder(), kernel_z, kernel_s, delta=delta)
-    return _hsic_certificate(
+    return hsic_certificate(
         hsic_train + train.value + test.value,
         "HSIC of the trained encoder on the test rows",
         1 - 2 * delta,
@@ -313,21 +358,6 @@ def unseen_gap_bound(norm: float, eigenvalue: float, bridge: Certificate) -> Cer
         trivial=norm**2 / 2,
         trivial_because="a head of this norm varies by at most √2 times it, so its variance is no larger",
         details={"norm": norm, "eigenvalue": eigenvalue, "bridge": bridge.value},
-    )
-
-
-def _hsic_certificate(
-    value: float, bounds: str, confidence: float, assumes: tuple[str, ...], details: Mapping[str, Detail]
-) -> Certificate:
-    """Return a bound on HSIC under kernels with values in [0, 1]."""
-    return Certificate(
-        value=value,
-        bounds=bounds,
-        confidence=confidence,
-        assumes=assumes,
-        trivial=LARGEST_HSIC,
-        trivial_because="HSIC of kernels with values in [0, 1] is at most 1/4",
-        details=details,
     )
 
 

@@ -1,4 +1,4 @@
-r"""Relations between HSIC and conditional criteria, where the conditional law is known.
+r"""Relations between HSIC and other criteria: conditional ones, where the conditional law is known, and kHGR.
 
 Most functions take a :class:`FiniteLaw`: a table of probabilities, or the empirical law of a sample with ties in S.
 """
@@ -11,12 +11,13 @@ from typing import Any
 import torch
 
 from frhsic import _arrays
-from frhsic.certificates._inputs import Form, require_form, rows_and_kernels
-from frhsic.certificates.certificate import Certificate, Detail
-from frhsic.certificates.directions import DirectionRule, NumericalRank
-from frhsic.certificates.finite import FiniteLaw, Spectrum, expected_mmd_certificate, probability_table
-from frhsic.dependence import hsic
+from frhsic.certificates import Certificate, NumericalRank
+from frhsic.certificates.certificate import ON_THESE_ROWS, Detail, rows_and_kernels
+from frhsic.certificates.directions import DirectionRule
+from frhsic.certificates.gap import Form, require_form
+from frhsic.dependence import hsic, kernel_hgr
 from frhsic.kernels import Kernel
+from frhsic_paper.theory.finite import FiniteLaw, Spectrum, expected_mmd_certificate, probability_table
 
 SELECTORS = 1_000_000
 """Largest number of witnesses of a decomposable class."""
@@ -123,7 +124,7 @@ def population_gdp(
     norm
         :math:`\|f\|` in the RKHS of the kernel on Z.
     form, directions
-        As in :func:`gdp_certificate`.
+        As in :func:`frhsic.certificates.gdp_certificate`.
 
     References
     ----------
@@ -314,6 +315,61 @@ def decomposable_identity(table: Any, heads: Any) -> Certificate:
         bounded=joint,
         assumes=("the class is symmetric and decomposable over s",),
         details={"heads": g.shape[0], "witnesses": g.shape[0] ** p.shape[1]},
+    )
+
+
+def khgr_bound(
+    z: Any,
+    s: Any,
+    kernel_z: Kernel | None = None,
+    kernel_s: Kernel | None = None,
+    *,
+    ridge_z: float = 0.01,
+    ridge_s: float = 0.01,
+    device: torch.device | str | None = None,
+) -> Certificate:
+    r"""Bound the squared kernel maximal correlation,
+    :math:`\widehat{\mathrm{kHGR}}^2 \le \widehat{\mathrm{HSIC}} / (\eta_Z \eta_S)`.
+
+    Zero HSIC means that no smooth function of Z correlates with a smooth function of S on these rows. The
+    bound is close if the ridges are large compared with the variances in feature space, and vacuous at small ridges.
+
+    Parameters
+    ----------
+    z, s
+        Representation, of shape (n, d), and attribute, of shape (n,) or (n, q).
+    kernel_z, kernel_s
+        Kernels; a Gaussian at the median distance where None.
+    ridge_z, ridge_s
+        :math:`\eta_Z, \eta_S`, as in :func:`frhsic.dependence.kernel_hgr`.
+    device
+        Where to compute; that of the data if None.
+
+    References
+    ----------
+    The paper, Proposition "Regularized empirical sandwich bound".
+
+    Examples
+    --------
+    Linear kernels, variance and covariance 1.25: (1.25 / 5)², and the correlation (1.25 / 6.25)².
+
+    >>> from frhsic.kernels import Linear
+    >>> x = [0.0, 1.0, 2.0, 3.0]
+    >>> c = khgr_bound(x, x, Linear(), Linear(), ridge_z=5.0, ridge_s=5.0)
+    >>> round(c.value, 12), round(c.bounded, 12)
+    (0.0625, 0.04)
+    """
+    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, device=device)
+    correlation = float(kernel_hgr(z, s, kernel_z, kernel_s, ridge_z=ridge_z, ridge_s=ridge_s))
+    dependence = float(hsic(z, s, kernel_z, kernel_s))
+    return Certificate(
+        value=dependence / (ridge_z * ridge_s),
+        bounds="squared regularised kernel maximal correlation of z and s",
+        bounded=correlation**2,
+        assumes=(ON_THESE_ROWS,),
+        trivial=1.0,
+        trivial_because="a correlation is at most 1",
+        details={"n": z.shape[0], "hsic": dependence, "khgr": correlation, "ridge_z": ridge_z, "ridge_s": ridge_s},
     )
 
 

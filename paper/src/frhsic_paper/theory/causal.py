@@ -7,10 +7,10 @@ from typing import Any
 import torch
 
 from frhsic import _arrays
-from frhsic.certificates.certificate import Certificate
-from frhsic.certificates.finite import FiniteLaw, expected_mmd_certificate
+from frhsic.certificates import Certificate
 from frhsic.dependence._inputs import kernel_or_median
 from frhsic.kernels import Kernel, gaussian_at_median
+from frhsic_paper.theory.finite import FiniteLaw, expected_mmd_certificate
 
 
 def causal_necessity(
