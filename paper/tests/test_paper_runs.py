@@ -11,7 +11,6 @@ from pytest import approx
 from typer.testing import CliRunner
 
 from frhsic.cli import app
-from frhsic.datasets.synthetic import synthetic_task
 from frhsic_paper import grid as grids
 from frhsic_paper import models, records
 from frhsic_paper.grid import Grid, Splits, by_name, run
@@ -23,6 +22,7 @@ from frhsic_paper.studies import STUDIES
 from frhsic_paper.study import named
 from frhsic_paper.study import run as run_study
 from frhsic_paper.sweep import measure_information
+from frhsic_paper.synthetic import synthetic_task
 from paper_samples import toy_dataset
 from workers_that_die import dying_worker
 

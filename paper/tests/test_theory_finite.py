@@ -12,8 +12,8 @@ from pytest import approx
 
 from certificate_instances import INSTANCES, gram_of, holds, instance, kernel_of, table_of
 from frhsic.certificates import KernelExpansion, NumericalRank, VarianceShare
-from frhsic.datasets.synthetic import circle_example, discrete_groups, linear_causal_model, xor_example
 from frhsic.kernels import Gaussian, Kernel, Linear
+from frhsic_paper.synthetic import circle_example, discrete_groups, linear_causal_model, xor_example
 from frhsic_paper.theory import (
     FiniteLaw,
     causal_necessity,

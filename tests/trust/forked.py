@@ -94,7 +94,8 @@ def download(url: str, sha256: str, cache: str) -> None:
     from frhsic.datasets.sources import RawFile, obtain
 
     os.environ.pop("FRHSIC_DATA", None)
-    obtain([RawFile("folder", "file.csv", (sha256,), "the page", url=url)], cache=cache)
+    os.environ["FRHSIC_CACHE"] = cache
+    obtain([RawFile("folder", "file.csv", (sha256,), "the page", url=url)])
 
 
 ACTIONS: dict[str, Callable[..., None]] = {"save_model": save_model, "download": download}

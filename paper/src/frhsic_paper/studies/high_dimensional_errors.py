@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from frhsic.datasets.synthetic import gaussian_pair
 from frhsic.dependence import eipm, hsic, hsic_unbiased
 from frhsic.kernels import Gaussian
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
+from frhsic_paper.synthetic import gaussian_pair
 
 CORRELATION = 0.5
 

@@ -20,7 +20,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frhsic.datasets.synthetic import synthetic_task
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.penalties import EIPM, GDP, HSIC, NoPenalty, Penalty
 from frhsic.training import affine_head, mlp_encoder
@@ -32,6 +31,7 @@ from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
 from frhsic_paper.steps import Computation
 from frhsic_paper.study import Study
+from frhsic_paper.synthetic import synthetic_task
 from frhsic_paper.table import Cell, Column, Table, tables_of
 from frhsic_paper.timing import Loop, LoopedEIPM, Timing, devices, plain_clock, synchronized_clock
 

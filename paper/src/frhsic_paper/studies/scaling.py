@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from frhsic.datasets.synthetic import synthetic_task
 from frhsic.kernels import Gaussian
 from frhsic.penalties import EIPM, HSIC, Penalty
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
@@ -24,6 +23,7 @@ from frhsic_paper.records import Record, Unit, hardware
 from frhsic_paper.steps import Computation
 from frhsic_paper.studies.runtime import RUNTIME_NAMES, draw_seconds, median_seconds
 from frhsic_paper.study import Study
+from frhsic_paper.synthetic import synthetic_task
 from frhsic_paper.table import Cell, Column, Table, tables_of
 from frhsic_paper.timing import LoopedEIPM, devices, one_thread, synchronized_clock
 

@@ -11,7 +11,6 @@ import numpy as np
 from torch import nn
 
 from frhsic.datasets import Dataset
-from frhsic.datasets.synthetic import synthetic_task
 from frhsic.training import mlp_encoder
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.frontiers import finite, mean_of, weights_of
@@ -22,6 +21,7 @@ from frhsic_paper.protocol import BASELINE, OWN, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
+from frhsic_paper.synthetic import synthetic_task
 from frhsic_paper.table import Column, Spread, Table, tables_of
 
 if TYPE_CHECKING:

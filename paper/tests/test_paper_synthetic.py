@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from frhsic.datasets import synthetic
-from frhsic.datasets.synthetic import (
+from frhsic.dependence.grams import hsic_biased, hsic_unbiased
+from frhsic.kernels import Gaussian
+from frhsic_paper import synthetic
+from frhsic_paper.synthetic import (
     circle_example,
     discrete_groups,
     gaussian_pair,
@@ -17,8 +19,6 @@ from frhsic.datasets.synthetic import (
     synthetic_task,
     xor_example,
 )
-from frhsic.dependence.grams import hsic_biased, hsic_unbiased
-from frhsic.kernels import Gaussian
 
 
 def hermite(points: int = 80) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ from scipy import integrate, special
 from torch import Tensor
 
 from frhsic._arrays import RandomState, numpy_generator, require_rows
-from frhsic.datasets.synthetic._integrals import normal_mean, positive, tensor
+from frhsic_paper.synthetic._integrals import normal_mean, positive, tensor
 
 
 @dataclass(frozen=True, eq=False)

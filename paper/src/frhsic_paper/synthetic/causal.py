@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from frhsic._arrays import RandomState, numpy_generator, require_rows, vector
-from frhsic.datasets.synthetic._integrals import tensor
+from frhsic_paper.synthetic._integrals import tensor
 
 
 @dataclass(frozen=True, eq=False)

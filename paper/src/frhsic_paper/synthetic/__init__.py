@@ -4,7 +4,7 @@ Each function draws a sample and returns it in a frozen dataclass that also carr
 population it was drawn from: closed forms, or integrals in one dimension to twelve digits.
 """
 
-from frhsic.datasets.synthetic.causal import (
+from frhsic_paper.synthetic.causal import (
     CircleExample,
     LinearCausalModel,
     XorExample,
@@ -12,8 +12,8 @@ from frhsic.datasets.synthetic.causal import (
     linear_causal_model,
     xor_example,
 )
-from frhsic.datasets.synthetic.pairs import DiscreteGroups, GaussianPair, discrete_groups, gaussian_pair
-from frhsic.datasets.synthetic.task import SyntheticTask, synthetic_task
+from frhsic_paper.synthetic.pairs import DiscreteGroups, GaussianPair, discrete_groups, gaussian_pair
+from frhsic_paper.synthetic.task import SyntheticTask, synthetic_task
 
 __all__ = [
     "CircleExample",

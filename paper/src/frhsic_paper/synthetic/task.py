@@ -11,8 +11,8 @@ from scipy import integrate, optimize, special
 from torch import Tensor
 
 from frhsic._arrays import RandomState, numpy_generator, require_rows
-from frhsic.datasets._dataset import Dataset, Feature
-from frhsic.datasets.synthetic._integrals import normal_mean, tensor
+from frhsic.datasets import Dataset, Feature
+from frhsic_paper.synthetic._integrals import normal_mean, tensor
 
 
 @dataclass(frozen=True, eq=False)
