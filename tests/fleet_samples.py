@@ -37,8 +37,6 @@ PENALTIES: dict[str, Callable[[], Penalty]] = {
     "head and gaussian": HSIC,
     "standardised": partial(HSIC, scale_z="standardized", standardize_scores=True),
     "whitened": partial(HSIC, scale_z="whitened"),
-    "every step": partial(HSIC, scale_z="step", head_weight=0.0),
-    "unbiased": partial(HSIC, statistic="unbiased"),
     "sum of kernels": partial(HSIC, Gaussian(0.5) + Linear(), scale_z=1.0),
     "equal opportunity": partial(HSIC, condition="positive"),
     "frem": EIPM,

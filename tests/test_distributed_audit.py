@@ -11,7 +11,8 @@ from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
 from frhsic import distributed, probes
 from frhsic.auditing import Number, Population, Settings
-from frhsic.dependence import draw_feature_maps, hsic_features
+from frhsic.dependence import hsic_features
+from frhsic.dependence.features import draw_feature_maps
 from frhsic.distributed.numbers import hsic_number
 from frhsic.distributed.rows import Roles, block_of, hashed
 from frhsic.distributed.survey import Draw

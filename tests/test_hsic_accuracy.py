@@ -9,7 +9,7 @@ import pytest
 import torch
 from pytest import approx
 
-from frhsic.dependence import _tiles, hsic, hsic_unbiased
+from frhsic.dependence import _gram, hsic, hsic_unbiased
 from frhsic.kernels import (
     Column,
     Gaussian,
@@ -127,7 +127,7 @@ CASES = [(SMALL, name) for name in KERNELS] + [
 @pytest.fixture
 def tiles(n, monkeypatch):
     if n == SMALL:
-        monkeypatch.setattr(_tiles, "CPU_TILE", 48)
+        monkeypatch.setattr(_gram, "CPU_TILE", 48)
 
 
 @pytest.mark.usefixtures("tiles")
@@ -175,29 +175,6 @@ def test_threads_share_the_tiles_and_change_nothing(dtype):
     for threads in (2, 3):
         assert found[threads][:2] == approx(found[1][:2], abs=0, rel=1e-6 if dtype == torch.float32 else 1e-11)
         torch.testing.assert_close(found[threads][2], found[1][2])
-
-
-@pytest.mark.usefixtures("_threads")
-def test_each_thread_works_on_its_tiles_alone():
-    torch.set_num_threads(2)
-    z, _ = rounded(1400, torch.float64)
-    seen = set()
-
-    def tile(rows, columns):
-        seen.add(torch.get_num_threads())
-        return z[rows] @ z[columns].mT
-
-    _tiles.row_sums(z, tile)
-    assert seen == {1}
-
-
-@pytest.mark.usefixtures("_threads")
-def test_an_error_in_a_thread_comes_out_and_leaves_the_threads_as_they_were():
-    torch.set_num_threads(2)
-    z, _ = rounded(1400, torch.float64)
-    with pytest.raises(ValueError, match="1 kernels for 3 columns"):
-        _tiles.row_sums(z, lambda rows, columns: PerColumn((Gaussian(1.0),))(z[rows], z[columns]))
-    assert torch.get_num_threads() == 2
 
 
 @pytest.mark.slow

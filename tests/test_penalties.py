@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
-from frhsic import penalties
 from frhsic.kernels import Laplacian, Linear
 from frhsic.penalties import (
     EIPM,
@@ -32,15 +31,13 @@ MAKERS: dict[str, Callable[[], Penalty]] = {
     "published": HSIC.published,
     "published-sum": lambda: HSIC.published(attributes="sum"),
     "published-eo": lambda: HSIC.published(condition="positive"),
-    "step": lambda: HSIC(scale_z="step"),
     "standardised": lambda: HSIC(Laplacian(1.0), scale_z="standardized", standardize_scores=True, attributes="sum"),
     "whitened": lambda: HSIC(scale_z="whitened"),
-    "unbiased": lambda: HSIC(statistic="unbiased", scale_s=0.3, attributes="isotropic"),
+    "isotropic": lambda: HSIC(scale_s=0.3, attributes="isotropic"),
     "linear": lambda: HSIC(Linear(), scale_z=1.0, head_weight=0.0),
     "head": lambda: HSIC(0 * Linear()),
-    "minority": lambda: HSIC(minority_clip=(0.1, 10.0), condition="positive"),
     "eipm": EIPM,
-    "eipm-step": lambda: EIPM(scale_z="step", anchors=None, condition="positive"),
+    "eipm-all": lambda: EIPM(anchors=None, condition="positive"),
     "gdp": GDP,
     "gdp-eo": lambda: GDP(weighting="population", condition="positive"),
     "mmd-published": BinnedMMD.published,
@@ -152,18 +149,6 @@ def test_adapts_says_when_adapt_does_anything_and_what_prepare_fixed_it_leaves_a
     assert changed == {key for key, _ in penalty.named_buffers()} - FIXED
 
 
-@every_penalty
-def test_a_vector_and_a_single_column_are_the_same(name, dtype):
-    z, s, f, y = draw(24, 1, 0, dtype)
-    values = []
-    for shape in ((24,), (24, 1)):
-        penalty = prepared(name, 0, 1, dtype)
-        penalty.adapt(z, s.reshape(shape), 0)
-        values.append(penalty(z, s.reshape(shape), scores=f.reshape(shape), y=y.reshape(shape)))
-        assert values[-1].shape == ()
-    torch.testing.assert_close(*values, rtol=0, atol=0)
-
-
 @pytest.mark.parametrize("name", [name for name in MAKERS if name != "eipm"])  # its anchors are the first rows
 def test_the_order_of_rows_does_not_matter(name):
     penalty = prepared(name, 0, 1, torch.float64)
@@ -229,25 +214,6 @@ def test_wrong_shapes_raise_before_anything_is_broadcast(name):
             penalty(z, s, scores=f)
 
 
-@every_penalty
-def test_what_a_penalty_does_not_need_it_does_not_read(name):
-    penalty = prepared(name, 0, 1, torch.float64)
-    z, s, f, y = draw(24, 1, 0, torch.float64)
-    penalty.adapt(z, s, 0)
-    full = penalty(z, s, scores=f, y=y)
-    scores, target = (f if penalty.needs_scores else None), (y if penalty.needs_target else None)
-    assert torch.equal(penalty(z, s, scores=scores, y=target), full)
-
-
-@every_penalty
-def test_state_survives_a_round_trip_through_a_state_dict(name):
-    penalty, other = prepared(name, 0, 1, torch.float64), prepared(name, 1, 1, torch.float64)
-    z, s, f, y = draw(24, 1, 0, torch.float64)
-    penalty.adapt(z, s, 0)
-    other.load_state_dict(penalty.state_dict())
-    assert torch.equal(penalty(z, s, scores=f, y=y), other(z, s, scores=f, y=y))
-
-
 def test_prepare_refuses_missing_values_and_bad_shapes():
     penalty = HSIC()
     with pytest.raises(ValueError, match="NaN or infinite"):
@@ -258,16 +224,6 @@ def test_prepare_refuses_missing_values_and_bad_shapes():
         NoPenalty()(torch.ones(3, 2, dtype=torch.int64), torch.rand(3))
 
 
-@every_penalty
-def test_integers_of_s_train_give_the_state_of_the_same_numbers(name):
-    s = torch.arange(60) % 7
-    whole, real = MAKERS[name](), MAKERS[name]()
-    whole.prepare(s, torch.Generator().manual_seed(0))
-    real.prepare(s.float(), torch.Generator().manual_seed(0))
-    for (key, state), (_, expected) in zip(whole.named_buffers(), real.named_buffers()):
-        torch.testing.assert_close(state, expected, rtol=0, atol=0, equal_nan=True, msg=key)
-
-
 @pytest.mark.parametrize("name", [name for name in MAKERS if name != "none"])
 def test_a_representation_that_is_not_finite_is_not_taken_for_independence(name):
     penalty = prepared(name, 0, 1, torch.float64)
@@ -275,26 +231,6 @@ def test_a_representation_that_is_not_finite_is_not_taken_for_independence(name)
     penalty.adapt(z, s, 0)
     z[3], f[3] = math.nan, math.nan
     assert math.isnan(penalty(z, s, scores=f, y=torch.ones(24)).item())
-
-
-@every_penalty
-def test_what_is_no_tensor_is_refused_with_a_remedy(name):
-    penalty = prepared(name, 0, 1, torch.float64)
-    z, s, f, y = draw(24, 1, 0, torch.float64)
-    with pytest.raises(TypeError, match=r"s_train is ndarray; .*Pass torch\.as_tensor\(s_train\)"):
-        penalty.prepare(s.numpy(), torch.Generator())
-    with pytest.raises(TypeError, match=r"z is ndarray; a penalty works on tensors"):
-        penalty(z.numpy(), s, scores=f, y=y)
-    with pytest.raises(TypeError, match=r"s is list; a penalty works on tensors"):
-        penalty(z, s.tolist(), scores=f, y=y)
-
-
-def test_every_public_name_is_a_penalty():
-    assert set(penalties.__all__) >= {
-        *("HSIC", "EIPM", "GDP", "BinnedMMD", "DistanceCovariance", "DistanceCorrelation"),
-        *("Adversary", "BinnedAdversary", "NoPenalty"),
-    }
-    assert all(issubclass(getattr(penalties, name), Penalty) for name in penalties.__all__)
 
 
 @pytest.mark.parametrize("name", ["hsic", "published", "gdp", "adversary", "none"])
@@ -343,20 +279,33 @@ def test_a_penalty_knows_that_it_is_prepared_and_forgets_it_in_an_unprepared_cop
     assert (copy.n_attributes, penalty.n_attributes) == (1, 2)
 
 
-def test_a_penalty_says_what_it_was_made_with():
-    assert repr(HSIC()) == "HSIC()"
-    assert repr(HSIC(scale_z=2.0, head_weight=3.0)) == "HSIC(scale_z=2.0, head_weight=3.0)"
-    assert repr(HSIC(2 * Linear())) == "HSIC(kernel_z=Multiple(factor=2.0, kernel=Linear()))"
-    assert repr(HSIC.published()) == (
-        "HSIC(kernel_z=Gaussian(bandwidth=1.0), scale_z='published', scale_s='published', head_weight=0.0, "
-        "attributes='isotropic')"
-    )
-    assert repr(EIPM()) == "EIPM()"
-    assert repr(BinnedMMD("mean-difference", bins=5)) == "BinnedMMD(kind='mean-difference', bins=5)"
-    assert repr(BinnedMMD(edges="quantile")) == "BinnedMMD(edges='quantile')"
-
-
-def test_bins_are_asked_for_only_after_they_were_drawn():
-    z = torch.zeros(20, 2)
-    with pytest.raises(RuntimeError, match="BinnedMMD has no bins yet; call prepare"):
-        BinnedMMD()(z, torch.linspace(0, 1, 20)[:, None])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: HSIC(scale_z="none"),
+        lambda: HSIC(scale_z=0.0),
+        lambda: HSIC(scale_s=()),
+        lambda: HSIC(attributes="both"),
+        lambda: HSIC(head_weight=-1.0),
+        lambda: HSIC(0 * Linear(), head_weight=0.0),
+        lambda: HSIC(Laplacian),
+        lambda: HSIC(condition="negative"),
+        lambda: HSIC(min_rows=1),
+        lambda: EIPM(anchors=0),
+        lambda: EIPM(gamma=0.0),
+        lambda: GDP(bandwidth=float("inf")),
+        lambda: GDP(weighting="all"),
+        lambda: BinnedMMD(bins=1),
+        lambda: BinnedMMD("mean-difference", Linear()),
+        lambda: DistanceCovariance(statistic="unbiased", condition="positive"),
+        lambda: Adversary(0),
+        lambda: BinnedAdversary(3, learning_rate=True),
+        lambda: HSIC()(torch.ones(9, 2), torch.arange(9.0), scores=torch.ones(9)),
+        lambda: BinnedMMD()(torch.ones(9, 2), torch.arange(9.0)),
+        lambda: Adversary(3)(torch.ones(9, 3), torch.arange(9.0)),
+        lambda: NoPenalty()([[1.0]], torch.ones(1)),
+    ],
+)
+def test_bad_options_and_calls_are_refused(make):
+    with pytest.raises((ValueError, TypeError, RuntimeError)):
+        make()

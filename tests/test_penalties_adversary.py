@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 from pytest import approx
@@ -34,13 +32,6 @@ def labels(s: Tensor, edges: list[float]) -> Tensor:
 def prepared(penalty: Adversary | BinnedAdversary, s: Tensor, seed: int = 3) -> Adversary | BinnedAdversary:
     penalty.prepare(s, torch.Generator().manual_seed(seed))
     return penalty
-
-
-@pytest.mark.parametrize("q", [1, 2])
-def test_first_weights_are_those_of_torchs_linear_layers(q, dtype):
-    z, s = batch(q=q, dtype=dtype)
-    torch.testing.assert_close(prepared(Adversary(5), s).predict(z), by_torch(q, 3, dtype)(z).detach())
-    torch.testing.assert_close(prepared(BinnedAdversary(5), s).predict(z), by_torch(4 * q, 3, dtype)(z).detach())
 
 
 def test_prepare_leaves_the_global_stream_alone_and_starts_afresh():
@@ -141,36 +132,3 @@ def test_an_adversary_learns_what_can_be_read_and_nothing_where_nothing_can():
     variance = s.var(correction=0).item()
     assert values[0] > -variance / 20
     assert values[1] == approx(-variance, rel=0.15)
-
-
-def test_an_adversary_adapts_in_every_epoch():
-    assert all(Adversary(5).adapts(epoch) and BinnedAdversary(5).adapts(epoch) for epoch in range(3))
-
-
-def test_a_wrong_width_of_z_names_the_right_one():
-    z, s = batch()
-    penalty = prepared(Adversary(50), s)
-    for call in (lambda: penalty(z, s), lambda: penalty.adapt(z, s, 0)):
-        with pytest.raises(
-            ValueError, match=r"z has 5 columns, but the adversary was built for 50; pass Adversary\(z_dim=5\)"
-        ):
-            call()
-
-
-@pytest.mark.parametrize("method", [Adversary, BinnedAdversary])
-def test_a_call_before_prepare_says_so(method):
-    z, s = batch()
-    for call in (lambda: method(5)(z, s), lambda: method(5).adapt(z, s, 0)):
-        with pytest.raises(RuntimeError, match="call prepare"):
-            call()
-
-
-def test_bad_options_are_named():
-    for make, said in (
-        (lambda: Adversary(0), "z_dim=0"),
-        (lambda: Adversary(hidden=0), "hidden=0"),
-        (lambda: Adversary(learning_rate=math.inf), "learning_rate=inf"),
-        (lambda: BinnedAdversary(bins=1), "bins=1"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            make()

@@ -128,8 +128,8 @@ def test_regressors_encoders_and_models_without_attributes_come_back(tmp_path: P
 
 
 PENALTIES = [
-    HSIC(3 * Gaussian(0.5) + Linear() * Laplacian(2.0), scale_s=(0.3, 0.4), minority_clip=(0.1, 10.0)),
-    HSIC(statistic="unbiased", attributes="sum"),
+    HSIC(3 * Gaussian(0.5) + Linear() * Laplacian(2.0), scale_s=(0.3, 0.4)),
+    HSIC(attributes="sum"),
     HSIC.published(condition="positive"),
     EIPM(gamma=0.2, anchors=None),
     GDP(weighting="population", standardize_scores=True),

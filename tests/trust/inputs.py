@@ -31,18 +31,15 @@ DEPENDENCE: dict[str, Statistic] = {
     "hsic_mixed": lambda z, s: dependence.hsic(z, s, Laplacian(2.0) + 3 * Linear(), InverseMultiquadric(0.1)),
     "hsic_far_bandwidths": lambda z, s: dependence.hsic(z, s, Gaussian(1e-9), Gaussian(1e9)),
     "hsic_unbiased": dependence.hsic_unbiased,
-    "hsic_summed": dependence.hsic_summed,
     "hsic_features": lambda z, s: dependence.hsic_features(z, s, features=64, **seeded),
     "eipm": dependence.eipm,
     "binned_mmd": dependence.binned_mmd,
-    "binned_mean_difference": dependence.binned_mean_difference,
     "distance_covariance": dependence.distance_covariance,
     "distance_covariance_unbiased": dependence.distance_covariance_unbiased,
     "distance_correlation": dependence.distance_correlation,
     "distance_correlation_unbiased": dependence.distance_correlation_unbiased,
     "mutual_information": lambda z, s: dependence.mutual_information(z, s, **seeded),
     "kernel_hgr": dependence.kernel_hgr,
-    "minority_weights": lambda z, s: dependence.minority_weights(s),
 }
 
 PARITY: dict[str, Statistic] = {

@@ -29,7 +29,6 @@ STATISTICS: dict[str, tuple[Statistic, float, float]] = {
     "hsic_features": (lambda z, s: dependence.hsic_features(z, s, random_state=0), 0, 0),
     "eipm": (dependence.eipm, 0, 0),
     "binned_mmd": (dependence.binned_mmd, 0, 0),
-    "binned_mean_difference": (lambda z, s: dependence.binned_mean_difference(z[:, 0], s), 2, 0),
     "distance_covariance": (dependence.distance_covariance, 0.5, 0.5),
     "distance_correlation": (dependence.distance_correlation, 0, 0),
     "distance_covariance_unbiased": (dependence.distance_covariance_unbiased, 1, 1),

@@ -78,7 +78,6 @@ def mutual_information_published(
     *,
     n_neighbors: int = 5,
     where: Any = None,
-    device: torch.device | str | None = None,
 ) -> Tensor:
     r"""Mutual information of the published numbers: inclusive counts, no scaling, clipped at zero.
 
@@ -90,7 +89,7 @@ def mutual_information_published(
 
     Parameters
     ----------
-    z, s, n_neighbors, where, device
+    z, s, n_neighbors, where
         As in :func:`frhsic.dependence.mutual_information`.
 
     Examples
@@ -102,4 +101,4 @@ def mutual_information_published(
     """
     z, s, dtype = information_rows(z, s, where, n_neighbors)
     z = principal_components(z, None, least=2)
-    return torch.tensor(max(ksg(z, s, n_neighbors, strict=False, device=device), 0.0), dtype=dtype)
+    return torch.tensor(max(ksg(z, s, n_neighbors, strict=False), 0.0), dtype=dtype)

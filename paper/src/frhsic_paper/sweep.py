@@ -41,8 +41,8 @@ def measure_information(trained: Trained, options: Options) -> None:
                 {
                     **stamp,
                     **{name: model[name] for name in SHARED},
-                    "mi": float(mutual_information(z, s, device=fleet.device)),
-                    "mi_published": float(mutual_information_published(z, s, device=fleet.device)),
+                    "mi": float(mutual_information(z, s)),
+                    "mi_published": float(mutual_information_published(z, s)),
                 }
             )
     records.put(options.file("mutual-information", trained.protocol), BY, rows)

@@ -1,7 +1,7 @@
 r"""Discrepancies between bins of the sensitive attribute, which treat it as categorical.
 
-There are two statistics: the kernel MMD between pairs of bins, and the squared distance of each bin's mean from the
-overall mean. Both ignore dependence within a bin.
+The statistic is the kernel MMD between pairs of bins. Penalties also take the squared distance of each bin's mean from
+the overall mean. Both ignore dependence within a bin.
 """
 
 from __future__ import annotations
@@ -13,11 +13,8 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence._inputs import kernel_or_median, paired_rows, recentered
-from frhsic.dependence._tiles import summed_over_columns
+from frhsic.dependence.operators import gram_times
 from frhsic.kernels import Kernel
-
-TILE_ENTRIES = 1 << 22
-"""Entries of the Gram matrix held at once."""
 
 
 def quantile_edges(s: Any, bins: int = 10) -> Tensor:
@@ -160,12 +157,12 @@ def binned_mmd(
     Returns
     -------
     Tensor
-        0-d, differentiable in z, in O(n · bins) memory. Bins with fewer than two rows are left out.
+        0-d, in O(n · bins) memory, and differentiable in z, in O(n²). Bins with fewer than two rows are left out.
 
     References
     ----------
-    The paper, appendix on baselines, "MMD-binned". The published numbers are :func:`binned_mean_difference` on ten
-    quantile bins.
+    The paper, appendix on baselines, "MMD-binned". The published numbers are mean differences on ten quantile
+    bins, :func:`mean_difference_from_bins`.
 
     Examples
     --------
@@ -175,46 +172,9 @@ def binned_mmd(
     """
     z, member = _binned(z, s, bins, edges, where, device)
     kernel = kernel_or_median(kernel_z, z, "z")
-    z, n = recentered(z, kernel), z.shape[0]
-
-    def sums_of_tile(z: Tensor, rows: Tensor) -> Tensor:
-        # a constant in the kernel drops out of every pair; without it nearly constant kernels keep their digits
-        return member[rows].mT @ (kernel.shifted(z[rows], z) @ member)
-
-    sums = summed_over_columns(sums_of_tile, n, max(1, TILE_ENTRIES // n), z)
+    # a constant in the kernel drops out of every pair; without it nearly constant kernels keep their digits
+    sums = member.mT @ gram_times(kernel.shifted, recentered(z, kernel), member)
     return pairwise_mmd_from_bins(sums, member.sum(0))
-
-
-def binned_mean_difference(
-    z: Any,
-    s: Any,
-    *,
-    bins: int = 10,
-    edges: Any = None,
-    where: Any = None,
-    device: torch.device | str | None = None,
-) -> Tensor:
-    r"""Sum over bins of the squared distance of their mean to the overall mean, :math:`\sum_b \|\bar z_b - \bar z\|^2`.
-
-    Zero when every bin has the same mean, whatever else differs. It is a sum, so it grows with the number of bins.
-    The published numbers call it MMD on bins, although it has no kernel; use it to compare with them.
-
-    Parameters
-    ----------
-    z, s, bins, edges, where, device
-        As in :func:`binned_mmd`.
-
-    Returns
-    -------
-    Tensor
-        0-d, differentiable in z. Bins with fewer than two rows are left out.
-
-    Examples
-    --------
-    >>> binned_mean_difference([0.0, 0.0, 2.0, 2.0], [1.0, 2.0, 3.0, 4.0], bins=2)
-    tensor(2., dtype=torch.float64)
-    """
-    return mean_difference_from_bins(*_binned(z, s, bins, edges, where, device))
 
 
 def _binned(

@@ -15,13 +15,11 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence._inputs import kernel_or_median, paired_rows, recentered, safe_sqrt
-from frhsic.dependence._tiles import summed_over_columns
+from frhsic.dependence.operators import TILE_ENTRIES, gram_times
 from frhsic.kernels import Kernel, squared_distances
 
 MOST_ENTRIES, ADVISED_ENTRIES = 10**12, 10**11
 """Kernel values that `eipm` computes at most unless anchors are given, and for how many its message advises anchors."""
-TILE_ENTRIES = 1 << 22
-"""Entries of the weights, and of the Gram matrix, held at once."""
 
 
 def smoothing_bandwidth(s: Any) -> Tensor:
@@ -117,7 +115,6 @@ def eipm(
     bandwidth: float | None = None,
     anchors: int | None = None,
     random_state: _arrays.RandomState = None,
-    floor: float = 0.0,
     where: Any = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
@@ -145,8 +142,6 @@ def eipm(
         O(anchors · n²).
     random_state
         Seed of the draw of the anchors.
-    floor
-        Smallest value under the root, see :func:`eipm_from_gram`.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
     device
@@ -155,8 +150,7 @@ def eipm(
     Returns
     -------
     Tensor
-        0-d, differentiable in z. Memory is O(n), forwards and backwards: tiles of the weights and of the Gram matrix
-        are computed again for the gradient.
+        0-d, in O(n) memory, and differentiable in z, in O(n²).
 
     References
     ----------
@@ -176,8 +170,6 @@ def eipm(
     if bandwidth is not None:
         _arrays.require_scale(bandwidth, "bandwidth")
     width = smoothing_bandwidth(s) if bandwidth is None else bandwidth
-    if not floor >= 0:
-        raise ValueError(f"floor is {floor}; pass a number that is not negative.")
     n = z.shape[0]
     z = recentered(z, kernel)
     rows = torch.arange(n, device=z.device)
@@ -190,16 +182,8 @@ def eipm(
         _arrays.require_integer(anchors, "anchors", 1, n)
         generator = _arrays.generator(random_state)
         rows = torch.randperm(n, generator=generator, device=generator.device)[:anchors]
-    step = max(1, TILE_ENTRIES // n)
-    squares = [_squared_mmd(z, s, kernel, width, part, step) for part in torch.split(rows.to(z.device), step)]
-    return safe_sqrt(torch.cat(squares).clamp_min(floor)).mean()
-
-
-def _squared_mmd(z: Tensor, s: Tensor, kernel: Kernel, bandwidth: float | Tensor, anchors: Tensor, step: int) -> Tensor:
-    """Return the squared MMD at each of a few anchors, over column tiles of the Gram matrix."""
-
-    def squares_of_tile(z: Tensor, s: Tensor, columns: Tensor) -> Tensor:
-        away = leave_one_out_weights(s, bandwidth, anchors) - 1 / z.shape[0]
-        return ((away @ kernel.shifted(z, z[columns])) * away[:, columns]).sum(-1)
-
-    return summed_over_columns(squares_of_tile, z.shape[0], step, z, s)
+    squares = []
+    for part in torch.split(rows.to(z.device), max(1, TILE_ENTRIES // n)):
+        away = leave_one_out_weights(s, width, part).mT - 1 / n  # (n, anchors of this part)
+        squares.append((gram_times(kernel.shifted, z, away) * away).sum(0))
+    return safe_sqrt(torch.cat(squares).clamp_min(0)).mean()

@@ -14,24 +14,34 @@ References
 Székely, Rizzo and Bakirov (2007), *Measuring and testing dependence by correlation of distances*.
 Székely and Rizzo (2014), *Partial distance correlation with methods for dissimilarities*, for the unbiased ones.
 Sejdinovic, Sriperumbudur, Gretton and Fukumizu (2013), for the identity with HSIC.
+Huo and Székely (2016), *Fast computing for distance covariance*. Chaudhuri and Hu (2019), *A fast algorithm for
+computing distance correlation*. Both count pairs while they sort; here one binary digit of the ranks at a time does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence import _tiles
-from frhsic.dependence._gram import exponents_of
-from frhsic.dependence._inputs import paired_rows, safe_sqrt
-from frhsic.dependence._sorted import distance_products, distance_rows
-from frhsic.kernels import squared_distances
+from frhsic.dependence._gram import Gram
+from frhsic.dependence._inputs import paired_rows, safe_sqrt, working_copy
+from frhsic.dependence.exact import hsic, hsic_unbiased
+from frhsic.dependence.moments import GramSums, PairSums, pair_sums
+from frhsic.kernels import HalfDistance, squared_distances
+
+Numbers = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+SMALL = 1e-6
+"""Part of a sum of squares below which a difference of sums would lose more digits than the six of this number."""
+
+GROUP = 16
+"""Rows of a group in which all pairs are visited; fewer would not be quicker. A power of two."""
 
 
 def euclidean_distances(x: Tensor) -> Tensor:
@@ -91,8 +101,8 @@ def distance_covariance(z: Any, s: Any, *, where: Any = None, device: torch.devi
     >>> distance_covariance([0.0, 1.0], [0.0, 1.0])
     tensor(0.5000, dtype=torch.float64)
     """
-    products = _inner_products(z, s, where, device, _DOUBLE, least=2, what="distance covariance")
-    return _root(products.zs).to(products.dtype)
+    zs, _, _ = _inner_products(z, s, where, device, unbiased=False)
+    return safe_sqrt(zs)
 
 
 def distance_correlation(z: Any, s: Any, *, where: Any = None, device: torch.device | str | None = None) -> Tensor:
@@ -117,8 +127,7 @@ def distance_correlation(z: Any, s: Any, *, where: Any = None, device: torch.dev
     >>> distance_correlation([0.0, 1.0, 5.0], [3.0, 1.0, -7.0])
     tensor(1..., dtype=torch.float64)
     """
-    products = _inner_products(z, s, where, device, _DOUBLE, least=2, what="distance correlation")
-    return _root(ratio(products.zs, products.zz, products.ss)).to(products.dtype)
+    return safe_sqrt(ratio(*_inner_products(z, s, where, device, unbiased=False)))
 
 
 def distance_covariance_unbiased(
@@ -142,8 +151,8 @@ def distance_covariance_unbiased(
     >>> distance_covariance_unbiased([0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0])
     tensor(0.6667, dtype=torch.float64)
     """
-    products = _inner_products(z, s, where, device, _UNBIASED, least=4, what="unbiased distance covariance")
-    return products.zs.to(products.dtype)
+    zs, _, _ = _inner_products(z, s, where, device, unbiased=True)
+    return zs
 
 
 def distance_correlation_unbiased(
@@ -163,152 +172,119 @@ def distance_correlation_unbiased(
     >>> distance_correlation_unbiased([0.0, 1.0, 5.0, 6.0], [3.0, 1.0, -7.0, -9.0])
     tensor(1..., dtype=torch.float64)
     """
-    products = _inner_products(z, s, where, device, _UNBIASED, least=4, what="unbiased distance correlation")
-    return ratio(products.zs, products.zz, products.ss).to(products.dtype)
-
-
-SMALL = 1e-6
-"""Part of a sum of squares below which a difference of sums would lose more digits than the six of this number."""
-
-
-class _Centering(NamedTuple):
-    """A way to centre distances as a_ij − r_i − r_j: the r_i, the divisor of the sums, and the diagonal."""
-
-    offsets: Callable[[Tensor], Tensor]  # from row sums to r
-    divisor: Callable[[int], float]
-    diagonal: float  # 1 if the diagonal belongs to the sums, 0 if not
-
-
-_DOUBLE = _Centering(lambda rows: (rows - rows.mean() / 2) / rows.shape[0], lambda n: float(n) * n, 1.0)
-_UNBIASED = _Centering(
-    lambda rows: (rows - rows.sum() / (2 * (rows.shape[0] - 1))) / (rows.shape[0] - 2),
-    lambda n: float(n) * (n - 3),
-    0.0,
-)
-
-
-class _InnerProducts(NamedTuple):
-    """Inner products of the centred distances of z and s, in float64, and the dtype of the inputs."""
-
-    zs: Tensor
-    zz: Tensor
-    ss: Tensor
-    dtype: torch.dtype
+    return ratio(*_inner_products(z, s, where, device, unbiased=True))
 
 
 def _inner_products(
-    z: Any, s: Any, where: Any, device: torch.device | str | None, centering: _Centering, *, least: int, what: str
-) -> _InnerProducts:
-    """Compute the inner products: on a line by sorting, otherwise by square tiles on and above the diagonal.
-
-    The offsets count as fixed in the gradient. That is exact: centred rows sum to zero, so the derivative of an inner
-    product with respect to the offsets vanishes.
-    """
-    z, s = paired_rows(z, s, where=where, device=device, least=least, what=what)
+    z: Any, s: Any, where: Any, device: torch.device | str | None, *, unbiased: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the inner products of centred distances: z with s, z with itself, s with itself."""
+    least = 4 if unbiased else 2
+    z, s = paired_rows(z, s, where=where, device=device, least=least, what="distance covariance")
     _arrays.require_varying(s, "s")
-    dtype = z.dtype
-    z, s = z.to(torch.float64), s.to(torch.float64)
-    differentiable = torch.is_grad_enabled() and (z.requires_grad or s.requires_grad)
-    on_a_line = z.shape[1] == s.shape[1] == 1 and not differentiable
-    sums = _sorted_products(z[:, 0], s[:, 0], centering) if on_a_line else None
-    if sums is not None:
-        r_z, r_s, total = sums
-    else:
-        of_z, of_s = _distance_tiles(z.detach()), _distance_tiles(s.detach())
-        r_z, r_s = (centering.offsets(_tiles.row_sums(x.detach(), tile)) for x, tile in ((z, of_z), (s, of_s)))
-        total = _differentiable_products(z, s, r_z, r_s) if differentiable else _products(of_z, of_s, r_z, r_s)
-    on_diagonal = 4 * torch.stack([(r_z * r_s).sum(), (r_z * r_z).sum(), (r_s * r_s).sum()])
-    total = (total - (1 - centering.diagonal) * on_diagonal) / centering.divisor(z.shape[0])
-    zs, zz, ss = total
-    return _InnerProducts(zs, zz, ss, dtype)
+    half, n = HalfDistance(), len(z)
+    if torch.is_grad_enabled() and (z.requires_grad or s.requires_grad):
+        statistic = hsic_unbiased if unbiased else hsic
+        zz, ss = (_of_itself(x, statistic, half) for x in (z, s))
+        return 4 * statistic(z, s, half, half), zz, ss
+    sums, times = _sorted_sums(z, s) if z.shape[1] == s.shape[1] == 1 else None, 1
+    if sums is None:
+        k, l = (Gram.of(working_copy(x, half), half) for x in (z, s))
+        sums, times = pair_sums(k, l), 4
+    three = sums, PairSums(sums.k.squares, sums.k, sums.k), PairSums(sums.l.squares, sums.l, sums.l)
+    zs, zz, ss = (times * (each.unbiased if unbiased else each.centered_joint / n**2) for each in three)
+    return zs.to(z.dtype), zz.to(z.dtype), ss.to(z.dtype)
 
 
-def _sorted_products(z: Tensor, s: Tensor, centering: _Centering) -> tuple[Tensor, Tensor, Tensor] | None:
-    r"""Return the offsets of z and s, and what :func:`_products` does, for one column each.
+def _of_itself(x: Tensor, statistic: Any, half: HalfDistance) -> Tensor:
+    return 4 * statistic(x, x, half, half) if bool((x != x[:1]).any()) else x.sum() * 0
 
-    With row sums a and b, :math:`\sum_{ij} (a_{ij} - r_i - r_j)(b_{ij} - q_i - q_j) = \sum_{ij} a_{ij} b_{ij}
-    - 2 (a^\top q + b^\top r) + 2 n\, r^\top q + 2 \sum_i r_i \sum_i q_i`.
-    None if centring takes out all but a :data:`SMALL` part of the sum of squares, as it does where one row is a million
-    times as far out as all others: tiles are centred before they are summed and keep more digits.
+
+def _sorted_sums(z: Tensor, s: Tensor) -> PairSums | None:
+    """Return the sums over the distances of two single columns, by sorting, in O(n log n) time.
+
+    None if centring takes out all but a :data:`SMALL` part of a sum of squares, as it does where one row is a million
+    times as far out as all others: the half-distance kernel keeps more digits there.
     """
-    both = [_arrays.to_numpy(x - x.median()) for x in (z, s)]  # a constant column becomes 0 exactly
-    orders = [x.argsort() for x in both]
-    sums = [z.new_tensor(distance_rows(x, order)) for x, order in zip(both, orders)]
-    offsets = [centering.offsets(rows) for rows in sums]
-    squares = [2 * (len(x) * (x @ x) - x.sum() ** 2) for x in both]
-    products = (distance_products(*both, *orders), *squares)
-
-    def centered(product: float, i: int, j: int) -> Tensor:
-        cross = sums[i] @ offsets[j] + sums[j] @ offsets[i]
-        of_offsets = len(z) * (offsets[i] @ offsets[j]) + offsets[i].sum() * offsets[j].sum()
-        return product - 2 * cross + 2 * of_offsets
-
-    total = torch.stack([centered(*one) for one in zip(products, (0, 0, 1), (1, 0, 1))])
-    on_diagonal = [4 * float(r @ r) * (1 - centering.diagonal) for r in offsets]
-    left = (float(sum_) - apart for sum_, apart in zip(total[1:], on_diagonal))
-    if any(whole > 0 and part < SMALL * whole for part, whole in zip(left, squares)):
+    both = [_arrays.to_numpy((x - x.median())[:, 0].detach().double()) for x in (z, s)]  # a constant column becomes 0
+    orders, wide = [x.argsort() for x in both], torch.float64
+    joint = torch.tensor(distance_products(*both, *orders), dtype=wide)
+    sums = []
+    for x, order in zip(both, orders):
+        squares = torch.tensor(2 * (len(x) * (x @ x) - x.sum() ** 2), dtype=wide)
+        sums.append(GramSums(torch.from_numpy(distance_rows(x, order)), torch.zeros(len(x), dtype=wide), squares))
+    if any(bool(each.centered.squares < SMALL * each.squares) for each in sums):
         return None
-    return offsets[0], offsets[1], total
+    return PairSums(joint, *sums)
 
 
-_Tile = Callable[[slice, slice], Tensor]
-"""A block of a matrix of distances, given its rows and columns."""
+def distance_rows(x: Numbers, order: Places) -> Numbers:
+    r"""Return :math:`\sum_j |x_i - x_j|` of n numbers, given the order that sorts them; of shape (n,).
+
+    Examples
+    --------
+    >>> x = np.array([0.0, 3.0, 1.0])
+    >>> distance_rows(x, x.argsort()).tolist()
+    [4.0, 5.0, 3.0]
+    """
+    n, sums, values = len(x), np.empty_like(x), x[order]
+    up_to = values.cumsum()
+    sums[order] = (2 * np.arange(1, n + 1) - n) * values + up_to[-1] - 2 * up_to
+    return sums
 
 
-def _products(of_z: _Tile, of_s: _Tile, r_z: Tensor, r_s: Tensor) -> Tensor:
-    """Sum the products of centred distances over all pairs: z with s, z with itself, s with itself."""
+def distance_products(x: Numbers, y: Numbers, x_order: Places, y_order: Places) -> float:
+    r"""Return :math:`\sum_{ij} |x_i - x_j| \, |y_i - y_j|` of n pairs, given the orders that sort them.
 
-    def add(rows: slice, columns: slice, total: Tensor) -> None:
-        a = of_z(rows, columns).sub_(r_z[rows, None]).sub_(r_z[columns]).flatten()
-        b = of_s(rows, columns).sub_(r_s[rows, None]).sub_(r_s[columns]).flatten()
-        total += (1 if rows == columns else 2) * torch.stack([a @ b, a @ a, b @ b])
+    :math:`(x_i - x_j)(y_i - y_j)` is the product of the distances, negative for pairs that x and y order differently.
+    The sum over all pairs has a closed form, and the sum over the discordant ones is taken out of it twice. Ties are
+    pairs at distance 0 and add nothing, in whichever order they stand. Numbers far from 0 cost digits.
 
-    return _tiles.over_tiles(len(r_z), r_z.device, lambda: (r_z.new_zeros(3),), add)[0]
-
-
-def _differentiable_products(z: Tensor, s: Tensor, r_z: Tensor, r_s: Tensor) -> Tensor:
-    """Return what :func:`_products` does, tiles being computed again for the gradient instead of kept."""
-    n = z.shape[0]
-    # one split instead of many slices: the gradient of a slice is as long as z, that of a split as long as a part
-    starts = sorted({i.start for i, _ in _tiles.pairs(n, z.device)})
-    lengths = [stop - start for start, stop in pairwise([*starts, n])]
-    z_part, s_part = (dict(zip(starts, torch.split(x, lengths))) for x in (z, s))
-    total = z.new_zeros(3)
-    for i, j in _tiles.pairs(n, z.device):
-        rows = (z_part[i.start], z_part[j.start], s_part[i.start], s_part[j.start])
-        tile = _tiles.recomputed(partial(_tile, same=i == j), *rows, r_z[i], r_z[j], r_s[i], r_s[j])
-        total = total + (tile if i == j else 2 * tile)
-    return total
+    Examples
+    --------
+    >>> x, y = np.array([0.0, 1.0, 3.0]), np.array([0.0, 2.0, 1.0])
+    >>> distance_products(x, y, x.argsort(), y.argsort())
+    14.0
+    """
+    n = len(x)
+    rank = np.empty(n, dtype=np.int64)
+    rank[y_order] = np.arange(n)
+    discordant = _discordant(x[x_order], y[x_order], rank[x_order])
+    return float(2 * (n * (x @ y) - x.sum() * y.sum() - 2 * discordant))
 
 
-def _tile(*parts: Tensor, same: bool) -> Tensor:
-    """Sum the products of two tiles of centred distances: z with s, z with itself, s with itself."""
-    z, z_other, s, s_other, r_z, r_z_other, r_s, r_s_other = parts
-    a = (_distances(z, z_other, same=same) - r_z[:, None] - r_z_other).flatten()
-    b = (_distances(s, s_other, same=same) - r_s[:, None] - r_s_other).flatten()
-    return torch.stack([a @ b, a @ a, b @ b])
+def _discordant(x: Numbers, y: Numbers, rank: Places) -> float:
+    r"""Return the sum of :math:`(x_j - x_i)(y_j - y_i)` over i < j where the rank of i exceeds that of j.
+
+    The rows come in the order of x and are sorted by the ranks of y, from the highest binary digit to the lowest. Rows
+    that agree in all higher digits form a group and stay in the order of x. In a group, a row with digit 1 before a row
+    with digit 0 is a discordant pair. Every such pair is met once, at the first digit in which its ranks differ.
+    """
+    n, total = len(x), 0.0
+    place = np.arange(n)
+    for digit in reversed(range(GROUP.bit_length() - 1, (n - 1).bit_length())):
+        digits = (rank >> digit) & 1
+        one = digits.astype(np.float64)  # products with integers are slow
+        first = place & -(2 << digit)  # of the row's group
+        x_one, y_one, count = x * one, y * one, _before(digits, first)
+        x_zero, y_zero = x - x_one, y - y_one
+        total += (x_zero * y_zero) @ count.astype(np.float64) + (1 - one) @ _before(x_one * y_one, first)
+        total -= x_zero @ _before(y_one, first) + y_zero @ _before(x_one, first)
+        source = np.empty_like(place)
+        source[np.where(digits, first + (1 << digit) + count, place - count)] = place
+        rank, x, y = rank.take(source), x.take(source), y.take(source)
+    return total + _discordant_in_groups(x, y)
 
 
-def _distance_tiles(x: Tensor) -> _Tile:
-    """Return a function of rows and columns that gives that block of the matrix of distances."""
-    if x.shape[1] == 1:
-        return lambda rows, columns: (x[rows] - x[columns].mT).abs_()
-    scale = (x - x.median(dim=0).values).square().sum(1).median().sqrt()
-    factors = exponents_of(x, scale) if bool(scale > 0) else None
-
-    def tile(rows: slice, columns: slice) -> Tensor:
-        if factors is None:
-            return _distances(x[rows], x[columns], same=rows == columns)
-        product = (factors[0][rows] @ factors[1][columns].mT).clamp_(max=0).mul_(-2 * scale * scale).sqrt_()
-        return product.fill_diagonal_(0) if rows == columns else product
-
-    return tile
+def _before(values: NDArray[Any], first: Places) -> NDArray[Any]:
+    """Return the sum of the values before each row, from the first of its group."""
+    sums = values.cumsum() - values
+    from_first: NDArray[Any] = sums - sums.take(first)
+    return from_first
 
 
-def _distances(x: Tensor, y: Tensor, *, same: bool) -> Tensor:
-    """Distances between two blocks of rows; `same` on the diagonal, where both are the same rows."""
-    return euclidean_distances(x) if same else safe_sqrt(squared_distances(x, y))
-
-
-def _root(square: Tensor) -> Tensor:
-    return safe_sqrt(square.clamp_min(0))
+def _discordant_in_groups(x: Numbers, y: Numbers) -> float:
+    """Return the sum over the pairs of each :data:`GROUP` rows; added rows are the largest in both and add nothing."""
+    more = -len(x) % GROUP
+    a, b = (np.append(v, np.full(more, v.max())).reshape(-1, GROUP).T.copy() for v in (x, y))
+    return float(sum(np.minimum((a[k:] - a[:-k]) * (b[k:] - b[:-k]), 0).sum() for k in range(1, GROUP)))

@@ -11,20 +11,20 @@ pass, gives the gradient with respect to the rows. No n × n matrix is held.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence import _gpu, _tiles
+from frhsic.dependence import _device
 from frhsic.dependence._gram import Gram
 from frhsic.dependence._inputs import kernel_or_median, paired_rows, require_no_gradient, working_copy
 from frhsic.dependence.grams import unbiased_from_sums
 from frhsic.dependence.moments import pair_sums, pull_back, weighted_sums
-from frhsic.kernels import Column, Gaussian, Kernel, Sum
+from frhsic.kernels import Kernel
 
 
 def hsic(
@@ -55,16 +55,16 @@ def hsic(
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
     weights
         Weights of the rows, not negative; they are scaled to sum to one. They enter both the joint law and the product
-        of its marginals, so the value still vanishes under independence. See :func:`minority_weights`.
+        of its marginals, so the value still vanishes under independence.
     device
         Where to compute: "auto" is the GPU if there is one, None the device of the inputs.
 
     Returns
     -------
     Tensor
-        A 0-d tensor in the wider dtype of the inputs. Sums are in float64; those of float32 inputs on a GPU with Triton
-        are computed by kernels of its own, with relative errors below 1e-5. Differentiable once, with respect to z and
-        s, but not to the weights or the kernels' bandwidths.
+        A 0-d tensor in the wider dtype of the inputs. Sums are in float64; those of float32 inputs and Gaussian kernels
+        on a GPU with Triton are computed by kernels of its own, with relative errors below 1e-5. Differentiable once,
+        with respect to z and s, but not to the weights or the kernels' bandwidths.
 
     References
     ----------
@@ -119,119 +119,6 @@ def hsic_unbiased(
     return _hsic(z, s, kernel_z, kernel_s, w, combine, skip_diagonal=True)
 
 
-def hsic_summed(
-    z: Any,
-    s: Any,
-    kernel_z: Kernel | None = None,
-    kernels_s: Sequence[Kernel | None] | None = None,
-    *,
-    where: Any = None,
-    weights: Any = None,
-    device: torch.device | str | None = None,
-) -> Tensor:
-    r"""Sum of the HSIC of z with each attribute, :math:`\sum_c \operatorname{HSIC}(z, s_c)`.
-
-    Zero in the population exactly when z is independent of each column of s by itself. That is weaker than
-    independence of all columns jointly, for which you pass them to :func:`hsic`. HSIC is linear in the kernel of s, so
-    the sum is one HSIC under :math:`\sum_c l_c` and costs one pass.
-
-    Parameters
-    ----------
-    kernels_s
-        One kernel for each column of s; None, for all or for one, is a Gaussian at that column's median distance.
-    z, s, kernel_z, where, weights, device
-        As for :func:`hsic`.
-
-    References
-    ----------
-    The paper, appendix on Equal Opportunity and several attributes.
-
-    Examples
-    --------
-    >>> from frhsic.kernels import Linear
-    >>> z, s = [[0.0], [1.0]], [[0.0, 0.0], [1.0, 2.0]]
-    >>> hsic_summed(z, s, Linear(), [Linear(), Linear()])  # covariances 1/4 and 1/2
-    tensor(0.3125, dtype=torch.float64)
-    """
-    rows = _arrays.matrix(s, "s")
-    names = _arrays.column_names(s, "s", rows.shape[1])
-    inside = rows if where is None else rows[_arrays.subset_mask(where, len(rows)).to(rows.device)]
-    if isinstance(kernels_s, Kernel):
-        raise TypeError(f"kernels_s is one kernel, {kernels_s!r}; pass a list with one for each column of s.")
-    given: Sequence[Kernel | None] = [None] * rows.shape[1] if kernels_s is None else kernels_s
-    if len(given) != rows.shape[1]:
-        raise ValueError(f"{len(given)} kernels came for the {rows.shape[1]} columns of s; pass one for each.")
-    columns: list[Kernel] = []
-    for index, (name, kernel) in enumerate(zip(names, given)):
-        column = inside[:, index : index + 1]
-        _arrays.require_rows(len(column), 2, "HSIC")
-        _arrays.require_varying(column, name)
-        columns.append(Column(kernel_or_median(kernel, column, name), index))
-    return hsic(z, rows, kernel_z, reduce(Sum, columns), where=where, weights=weights, device=device)
-
-
-def minority_weights(
-    s: Any, *, bandwidth: float | Sequence[float] | None = None, clip: tuple[float, float] = (0.1, 10.0)
-) -> Tensor:
-    r"""Row weights under which all values of s count equally, :math:`w_i \propto 1 / \hat p(s_i)`, clipped.
-
-    Use them where rare values of the attribute need as much protection as common ones: pass the result as `weights`
-    to :func:`hsic`. The reference law of s is then uniform instead of that of the sample.
-
-    Here :math:`\hat p` is a Gaussian kernel density estimate at the rows of the sample. The ratio
-    :math:`r_i = \operatorname{med}(\hat p) / \hat p(s_i)` is one for a typical row. It is clipped, so that a single
-    outlier cannot dominate, and scaled to sum to one.
-
-    Parameters
-    ----------
-    s
-        The attribute, shape (n,) or (n, q).
-    bandwidth
-        Bandwidth of the density estimate in units of s: one number, or one per column. None is Scott's rule,
-        :math:`h_c = \operatorname{sd}(s_c) \, n^{-1/(q+4)}`, where the standard deviation has divisor n - 1.
-    clip
-        Smallest and largest ratio of a row's weight to that of a row of median density.
-
-    Returns
-    -------
-    Tensor
-        Weights of shape (n,), positive and summing to one, in the dtype of s.
-
-    References
-    ----------
-    The paper's Discussion, :math:`P_Z \otimes \mathrm{Unif}(\mathcal S)`. Scott (1992), *Multivariate density
-    estimation*.
-
-    Examples
-    --------
-    Three rows at 0 and one far away: it is a third as frequent and gets three times the weight.
-
-    >>> minority_weights([0.0, 0.0, 0.0, 50.0], bandwidth=1.0)
-    tensor([0.1667, 0.1667, 0.1667, 0.5000], dtype=torch.float64)
-    """
-    low, high = clip
-    if not 0 < low <= 1 <= high:
-        raise ValueError(f"clip={clip!r}; pass two positive numbers around 1, such as (0.1, 10.0).")
-    given = _arrays.matrix(s, "s").detach()
-    n, q = given.shape
-    _arrays.require_rows(n, 2, "a density of s")
-    rows = given.to(torch.float64)
-    for index, name in enumerate(_arrays.column_names(s, "s", q)):
-        _arrays.require_varying(rows[:, index : index + 1], name)
-    scale = rows.std(dim=0) * n ** (-1 / (q + 4))
-    if bandwidth is not None:
-        scales = [bandwidth] * q if isinstance(bandwidth, (int, float)) else list(bandwidth)
-        if len(scales) != q:
-            raise ValueError(f"{len(scales)} bandwidths came for the {q} columns of s; pass one for each.")
-        for value in scales:
-            _arrays.require_scale(value, "bandwidth")
-        scale = rows.new_tensor(scales)
-    standard, kernel = (rows - rows.mean(dim=0)) / scale, Gaussian(1.0)
-    density = _tiles.row_sums(standard, lambda rows, columns: kernel(standard[rows], standard[columns]))
-    ratio = (density.median() / density).clamp(low, high)
-    return (ratio / ratio.sum()).to(given.dtype)
-
-
 Combine = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 """A statistic as a function of the joint sum, the cross sum, and the totals of K and L."""
 
@@ -248,7 +135,7 @@ class _TiledHSIC(torch.autograd.Function):
     def forward(
         ctx: Any, z: Tensor, s: Tensor, kernels: tuple[Kernel, Kernel], w: Tensor, combine: Combine, skip_diagonal: bool
     ) -> Tensor:
-        on_gpu = _gpu.pair(z, s, *kernels, w) if z.dtype == s.dtype == torch.float32 else None
+        on_gpu = _device.pair(z, s, *kernels, w) if z.dtype == s.dtype == torch.float32 else None
         if on_gpu is None:
             joint, a, b = _tile_sums(z, s, kernels, w, skip_diagonal)
         else:
@@ -262,7 +149,7 @@ class _TiledHSIC(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         z, s, w, a, b, sums = ctx.saved_tensors
         on_gpu = ctx.on_gpu
-        if on_gpu is not None and (ctx.needs_input_grad[1] or not on_gpu.has_gradient(skip_diagonal=ctx.skip_diagonal)):
+        if on_gpu is not None and (ctx.needs_input_grad[1] or not on_gpu.has_gradient):
             on_gpu = None  # tiles in float64, whose constants and centres are others
             joint, a, b = _tile_sums(z, s, ctx.kernels, w, ctx.skip_diagonal)
             sums = torch.stack([joint, (w * a) @ b, w @ a, w @ b])

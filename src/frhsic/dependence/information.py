@@ -25,15 +25,11 @@ from frhsic import _arrays
 from frhsic.dependence._inputs import column_scales, paired_rows
 
 Matrix = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 MAX_COMPONENTS = 5
 VARIANCE_SHARE = 0.95
 JITTER = 1e-10
 FAR = 10.0
-
-TILE_ENTRIES = 1 << 26
-"""Distances held at once on a GPU."""
 
 
 def mutual_information(
@@ -44,7 +40,6 @@ def mutual_information(
     components: int | None = None,
     random_state: _arrays.RandomState = 0,
     where: Any = None,
-    device: torch.device | str | None = None,
 ) -> Tensor:
     r"""Mutual information in nats by nearest neighbours, with strict marginal counts.
 
@@ -73,9 +68,6 @@ def mutual_information(
         Seed of the jitter, of relative size 1e-10, that breaks ties.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
-    device
-        Where to search for neighbours: on the CPU, the default, by trees; on a GPU among all pairs, by tiles. The
-        counts are the same.
 
     Returns
     -------
@@ -103,7 +95,7 @@ def mutual_information(
     noise = _arrays.numpy_generator(random_state)
     z = z + JITTER * noise.standard_normal(z.shape)
     s = s + JITTER * noise.standard_normal(s.shape)
-    return torch.tensor(ksg(z, s, n_neighbors, strict=True, device=device), dtype=dtype, device="cpu")
+    return torch.tensor(ksg(z, s, n_neighbors, strict=True), dtype=dtype, device="cpu")
 
 
 def information_rows(z: Any, s: Any, where: Any, n_neighbors: int) -> tuple[Matrix, Matrix, torch.dtype]:
@@ -133,40 +125,11 @@ def principal_components(x: Matrix, components: int | None, *, least: int) -> Ma
     return np.asarray(centered @ directions[:, ::-1][:, :components])
 
 
-def ksg(z: Matrix, s: Matrix, n_neighbors: int, *, strict: bool, device: torch.device | str | None) -> float:
+def ksg(z: Matrix, s: Matrix, n_neighbors: int, *, strict: bool) -> float:
     """Return the estimate of the rows as they are; `strict` counts rows nearer than the k-th, not those as near."""
-    place = torch.device("cpu") if device is None else _arrays.resolve_device(device)
-    if place.type == "cpu":
-        within = _counts_by_trees(z, s, n_neighbors, strict)
-    else:
-        within = _counts_among_pairs(torch.from_numpy(z).to(place), torch.from_numpy(s).to(place), n_neighbors, strict)
-    # counts include the row itself, which is the +1 of the formula
-    return float(digamma(n_neighbors) + digamma(len(z)) - sum(digamma(count).mean() for count in within))
-
-
-def _counts_by_trees(z: Matrix, s: Matrix, n_neighbors: int, strict: bool) -> list[Counts]:
-    """Return the numbers of rows within the distance of the k-th neighbour in z and in s; `strict`: nearer than it."""
     joint = np.hstack([z, s])
     distances, _ = cKDTree(joint).query(joint, k=[n_neighbors + 1], p=np.inf)  # the nearest is the row itself
     radius = np.nextafter(distances[:, 0], 0) if strict else distances[:, 0]  # the tree counts distances <= radius
-    return [cKDTree(x).query_ball_point(x, radius, p=np.inf, return_length=True) for x in (z, s)]
-
-
-def _counts_among_pairs(z: Tensor, s: Tensor, n_neighbors: int, strict: bool) -> list[Counts]:
-    """Return the same counts from the distances of all pairs, a few rows at a time."""
-    counts = []
-    for rows in torch.split(torch.arange(len(z), device=z.device), max(1, TILE_ENTRIES // len(z))):
-        distances = [_largest_difference(x[rows], x) for x in (z, s)]
-        radius = torch.maximum(*distances).kthvalue(n_neighbors + 1, dim=1, keepdim=True).values
-        if strict:
-            radius = torch.nextafter(radius, torch.zeros_like(radius))
-        counts.append(torch.stack([(x <= radius).sum(1) for x in distances]))
-    return list(_arrays.to_numpy(torch.cat(counts, dim=1)))
-
-
-def _largest_difference(x: Tensor, y: Tensor) -> Tensor:
-    """Return distances in the maximum norm, one column at a time (torch.cdist is slow for few columns on a GPU)."""
-    largest = (x[:, None, 0] - y[None, :, 0]).abs()
-    for column in range(1, x.shape[1]):
-        largest = torch.maximum(largest, (x[:, None, column] - y[None, :, column]).abs())
-    return largest
+    # counts include the row itself, which is the +1 of the formula
+    within = [cKDTree(x).query_ball_point(x, radius, p=np.inf, return_length=True) for x in (z, s)]
+    return float(digamma(n_neighbors) + digamma(len(z)) - sum(digamma(count).mean() for count in within))

@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from frhsic.dependence import _gpu
-from frhsic.dependence._gram import THIN, Gram
-from frhsic.dependence._tiles import add_rows, over_tiles
+from frhsic.dependence import _device
+from frhsic.dependence._gram import THIN, Gram, add_rows, over_tiles
 from frhsic.dependence.grams import unbiased_from_sums
 from frhsic.kernels import Gaussian
 
 if TYPE_CHECKING:
-    from frhsic.dependence._gpu.matrices import One as OnGPU
+    from frhsic.dependence._gpu.pairs import One
 
 CUBE_ROWS, VECTORS = 2048, 16
 """Rows above which the trace of a cube is estimated, and the number of random vectors for it."""
@@ -111,7 +110,7 @@ def pair_sums(k: Gram, l: Gram, *, third: bool = False) -> PairSums:
     if k.factor is not None and l.factor is not None:
         joint = (k.factor.mT @ l.factor).square().sum()
         return PairSums(joint, _sums_of_factor(k, k.factor), _sums_of_factor(l, l.factor))
-    on_gpu = _gpu.pair(k.x, l.x, k.kernel, l.kernel, torch.ones_like(k.x[:, 0])) if k.single and l.single else None
+    on_gpu = _device.pair(k.x, l.x, k.kernel, l.kernel, torch.ones_like(k.x[:, 0])) if k.single and l.single else None
     if on_gpu is not None:
         joint, k_rows, l_rows, k_squares, l_squares = on_gpu.sums_with_squares((k.offset, l.offset))
         return PairSums(joint, GramSums(k_rows, k.diagonal(), k_squares), GramSums(l_rows, l.diagonal(), l_squares))
@@ -256,7 +255,7 @@ def own_sums(k: Gram, sums: GramSums) -> OwnSums:
     to :data:`CUBE_ROWS` rows, O(n³); above, random signs of a fixed seed estimate it (:func:`_estimated_trace`), O(n²).
     The other sums take one pass over the pairs.
     """
-    on_gpu = _gpu.one(k.x, k.kernel) if k.single else None
+    on_gpu = _device.one(k.x, k.kernel) if k.single else None
     if on_gpu is not None:
         return OwnSums(_cubic_sums_on_gpu(k, on_gpu, sums), None)
     if k.factor is not None:
@@ -306,7 +305,7 @@ def _own_sums_of_factor(f: Tensor, d: Tensor) -> OwnSums:
     return OwnSums(CubicSums(trace, cubes, (d * d) @ d, d @ of_squares, (f.mT @ d).square().sum()), of_squares)
 
 
-def _cubic_sums_on_gpu(k: Gram, on_gpu: OnGPU, sums: GramSums) -> CubicSums:
+def _cubic_sums_on_gpu(k: Gram, on_gpu: One, sums: GramSums) -> CubicSums:
     d = sums.centered.diagonal
     cubes, weighted, quadratic = on_gpu.cubes(sums.centers + k.offset / 2, d)
     if k.factor is not None:

@@ -12,7 +12,7 @@ from scipy import stats
 from frhsic.auditing import Curve, Number, Population, Settings
 from frhsic.auditing.measures import NO_INTERVAL, gap_number, shown_curve
 from frhsic.auditing.results import Setting
-from frhsic.dependence import FeatureMaps
+from frhsic.dependence.features import FeatureMaps
 from frhsic.distributed.sums import CurveSums, Parity
 from frhsic.independence.featured import FeatureMoments, feature_test
 from frhsic.intervals import Interval

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from frhsic import _arrays
-from frhsic.dependence import Estimate, FeatureSums, draw_feature_maps
+from frhsic.dependence.features import Estimate, FeatureSums, draw_feature_maps
 from frhsic.kernels import Kernel
 
 if TYPE_CHECKING:

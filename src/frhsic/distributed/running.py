@@ -16,8 +16,8 @@ from frhsic.auditing.inputs import LEAST_ROWS, Outcome
 from frhsic.auditing.measures import Rows, audit_kernels, unit_columns
 from frhsic.auditing.running import adjusted, favoured_rows, histogram_edges, sparse_regions
 from frhsic.auditing.stated import Limits, checked, limits_of
-from frhsic.dependence import draw_feature_maps
 from frhsic.dependence._inputs import column_scales
+from frhsic.dependence.features import draw_feature_maps
 from frhsic.distributed.numbers import hsic_number, parity_numbers, probe_number, replaced
 from frhsic.distributed.reduction import first_rows, over_partitions, require_columns
 from frhsic.distributed.rows import Block, Roles

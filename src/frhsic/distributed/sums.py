@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from frhsic.dependence import FeatureMaps
+from frhsic.dependence.features import FeatureMaps
 from frhsic.distributed.reduction import added
 from frhsic.distributed.rows import Block
 from frhsic.independence.featured import FeatureMoments, feature_moments

@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from frhsic.dependence._gram import Gram
-from frhsic.dependence._tiles import pairs
+from frhsic.dependence._gram import Gram, pairs
 from frhsic.dependence.moments import GramSums
 from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.independence._gram_pair import GramPair

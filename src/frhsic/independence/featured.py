@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence import FeatureMaps, FeatureSums
-from frhsic.dependence.features import CHUNK
+from frhsic.dependence.features import CHUNK, FeatureMaps, FeatureSums
 from frhsic.independence.gamma import pearson_tail
 from frhsic.independence.null_moments import permutation_mean_variance
 
@@ -71,7 +70,7 @@ def feature_test(maps: FeatureMaps, moments: FeatureMoments) -> FeatureTest:
     Examples
     --------
     >>> import torch
-    >>> from frhsic.dependence import draw_feature_maps
+    >>> from frhsic.dependence.features import draw_feature_maps
     >>> from frhsic.kernels import Gaussian
     >>> x = torch.linspace(-1, 1, 200, dtype=torch.float64)[:, None]
     >>> maps = draw_feature_maps(Gaussian(1.0), Gaussian(1.0), 1, 1, random_state=0)

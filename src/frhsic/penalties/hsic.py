@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import reduce
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from frhsic.dependence import _gpu
+from frhsic.dependence import _device
+from frhsic.dependence._gpu import Weights
 from frhsic.dependence.grams import centered
 from frhsic.kernels import Gaussian, Kernel, Linear, Multiple, PerColumn, Sum
 from frhsic.kernels.bandwidth import default_gaussian
-from frhsic.penalties.base import Batch, Condition, Statistic, check_statistic, one_of, positive, zero
-from frhsic.penalties.fused import gaussian_inner
+from frhsic.penalties.base import Batch, Condition, one_of, positive
+from frhsic.penalties.closed_forms import RIDGE, gaussian_inner, whitened_hsic
 from frhsic.penalties.scales import (
     SLACK,
     SMALLEST,
@@ -27,8 +27,6 @@ from frhsic.penalties.scales import (
     median_distance,
     standardized,
 )
-from frhsic.penalties.whitened import whitened_hsic
-from frhsic.penalties.whitening import RIDGE
 
 ScaleS = Literal["median", "published"]
 Attributes = Literal["joint", "sum", "isotropic"]
@@ -38,9 +36,6 @@ PUBLISHED_ROWS = 1000
 
 KERNEL_Z = 10 * (Linear() + Gaussian(1.0))
 """The default kernel on Z: every affine head lies in its linear part, and the Gaussian makes it characteristic."""
-
-DENSITY_ROWS = 512
-"""Number of training rows from which the density of S is estimated for `minority_clip`."""
 
 
 class HSIC(ScaledPenalty):
@@ -72,7 +67,7 @@ class HSIC(ScaledPenalty):
         :math:`\kappa_S`, any kernel, with its bandwidth in units of `scale_s`; None is ``Gaussian(1.0)``, which suits a
         continuous attribute. A smaller bandwidth sees finer dependence, with more noise.
     scale_z, refresh_every
-        The unit :math:`\sigma_Z`: ``"whitened"``, ``"standardized"``, ``"normalized"``, ``"step"``, ``"published"`` or
+        The unit :math:`\sigma_Z`: ``"whitened"``, ``"standardized"``, ``"normalized"``, ``"published"`` or
         a number; see :class:`~frhsic.penalties.scales.ScaledPenalty`. Keep the default unless Z is very wide
         (``"standardized"`` is cheaper) or has a unit of its own (a number).
     scale_s
@@ -85,21 +80,11 @@ class HSIC(ScaledPenalty):
     standardize_scores
         Give the scores mean 0 and variance 1 over the batch first, with gradient. Use it if only the order of the
         scores matters: shrinking the scores then does not lower the penalty. Leave it off for probabilities.
-    statistic
-        ``"biased"``, the V-statistic, is never negative and works with every other option; prefer it for training.
-        ``"unbiased"``, the U-statistic, has mean 0 under independence, so that values of batches of different sizes
-        compare. It can be negative, gives 0 for batches under 4 rows, and takes no `condition` and no `minority_clip`.
     attributes
         How to treat several columns of s. ``"joint"``, the product over columns of :math:`\kappa_S`, each in its own
         unit, makes Z independent of all of them together. ``"sum"`` adds HSIC(z, s_k) over columns: Z is made
         independent of each alone, which is weaker and easier to reach. ``"isotropic"`` applies :math:`\kappa_S` to
         whole rows in one unit; use it for coordinates of one quantity, such as a place on a map.
-    minority_clip
-        Protect rare values of s: rows weigh :math:`w_i \propto 1/\hat p(s_i)`, in the joint law and in the product of
-        the marginals alike, so that the penalty still vanishes under independence. :math:`\hat p` is a Gaussian density
-        estimate with Scott's rule on at most 512 training rows. The weight of a row, divided by that of a row of median
-        density, is clipped to these two numbers. Take (0.1, 10.0) if s is skewed and dependence at its rare values
-        matters. None gives all rows the same weight. See :func:`frhsic.dependence.minority_weights`.
     condition, min_rows
         ``condition="positive"`` for Equal Opportunity: HSIC of the rows with y = 1. See
         :class:`~frhsic.penalties.base.Penalty`.
@@ -121,9 +106,6 @@ class HSIC(ScaledPenalty):
     """
 
     scale_s_now: Tensor | None
-    density_rows: Tensor | None
-    density_scale: Tensor
-    density_median: Tensor
 
     def __init__(
         self,
@@ -134,9 +116,7 @@ class HSIC(ScaledPenalty):
         scale_s: ScaleS | float | tuple[float, ...] = "median",
         head_weight: float = 1.0,
         standardize_scores: bool = False,
-        statistic: Statistic = "biased",
         attributes: Attributes = "joint",
-        minority_clip: tuple[float, float] | None = None,
         refresh_every: int = 20,
         condition: Condition = "all",
         min_rows: int = 11,
@@ -147,19 +127,12 @@ class HSIC(ScaledPenalty):
             raise ValueError(f"head_weight={head_weight!r}; pass a finite number that is not negative.")
         if head_weight == 0 and not self._terms:
             raise ValueError("head_weight and the factor of kernel_z are both 0; give one of them weight.")
-        check_statistic(statistic, weighted=condition == "positive" or minority_clip is not None)
         one_of("attributes", attributes, get_args(Attributes))
-        if minority_clip is not None and not 0 < minority_clip[0] <= 1 <= minority_clip[1] < math.inf:
-            raise ValueError(
-                f"minority_clip={minority_clip!r}; pass two positive numbers around 1, such as (0.1, 10.0)."
-            )
         self.kernel_s = kernel_or_unit("kernel_s", kernel_s)
         self.scale_s = _checked_scale_s(scale_s)
         self.head_weight = float(head_weight)
         self.standardize_scores = standardize_scores
-        self.statistic = statistic
         self.attributes = attributes
-        self.minority_clip = minority_clip
         self.needs_scores = head_weight > 0
         if scale_z in ("standardized", "whitened"):
             # Shrinking Z no longer lowers the penalty, so it does not curb overfitting either, as it does for others.
@@ -169,8 +142,7 @@ class HSIC(ScaledPenalty):
             self.default_variance_floor = (0.3 if head_weight > 0 else 0.01) if self._terms else 0.0
         fixed = None if isinstance(self.scale_s, str) else torch.tensor(self.scale_s, dtype=torch.float64)
         self.register_buffer("scale_s_now", fixed)
-        for name in ("density_rows", "density_scale", "density_median"):
-            self.register_buffer(name, None)
+        self._step = self._whitened_step()
 
     @classmethod
     def published(cls, *, attributes: Literal["isotropic", "sum"] = "isotropic", condition: Condition = "all") -> HSIC:
@@ -195,14 +167,6 @@ class HSIC(ScaledPenalty):
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         super()._prepare(s, generator)
-        if self.minority_clip is not None:
-            subsample = torch.randperm(s.shape[0], generator=generator, device=generator.device)[:DENSITY_ROWS]
-            rows = s[subsample.to(s.device)]
-            self.density_scale = rows.std(dim=0) * rows.shape[0] ** (-1 / (rows.shape[1] + 4))
-            if not bool((self.density_scale > 0).all()):
-                raise ValueError("an attribute is constant in s_train, so it has no density; leave minority_clip out.")
-            self.density_rows = rows
-            self.density_median = self._density(rows).median()
         if isinstance(self.scale_s, str):
             parts = [s] if self.attributes == "isotropic" else torch.split(s, 1, dim=1)
             scale = _published_scale if self.scale_s == "published" else _median_scale
@@ -213,20 +177,19 @@ class HSIC(ScaledPenalty):
         self.scale_s_now = torch.tensor(self.scale_s, dtype=s.dtype, device=s.device)
 
     def _value(self, batch: Batch) -> Tensor:
-        if self.statistic == "unbiased" and batch.rows < 4:
-            return zero(batch.z)
-        if self._on_gpu(batch):
-            return self._value_on_gpu(batch)
+        if self._step is not None and batch.row_weight is None and (self.attributes != "sum" or batch.s.shape[1] == 1):
+            scores = batch.z.new_empty(batch.rows, 0) if batch.scores is None else batch.scores
+            if _device.takes_whitened_step(batch.z, scores.shape[1]):
+                assert isinstance(self.kernel_s, Gaussian)
+                scores = standardized(scores, batch.shares) if self.standardize_scores else scores
+                s = self._s_in_units(batch.s) / self.kernel_s.bandwidth
+                return whitened_hsic(batch.z, scores, s, self._step)
         l = self._gram_s(batch.s)
-        if self.minority_clip is not None:
-            ratio = (self.density_median.to(batch.s) / self._density(batch.s)).clamp(*self.minority_clip)
-            batch = replace(batch, row_weight=ratio if batch.row_weight is None else ratio * batch.row_weight)
         terms = self._weighted_kernels(batch)
-        fused = all(isinstance(kernel, (Linear, Gaussian)) for _, kernel, _ in terms)
-        if self.statistic == "biased" and batch.row_weight is None and fused:
+        if batch.row_weight is None and all(isinstance(kernel, (Linear, Gaussian)) for _, kernel, _ in terms):
             l = centered(l)
             return _sum((factor, _inner(kernel, x, l)) for factor, kernel, x in terms) / batch.rows**2
-        return batch.hsic(l, _sum((factor, kernel(x, x)) for factor, kernel, x in terms), self.statistic)
+        return batch.hsic(l, _sum((factor, kernel(x, x)) for factor, kernel, x in terms), "biased")
 
     def _weighted_kernels(self, batch: Batch) -> list[tuple[float, Kernel, Tensor]]:
         """Return the terms of K, each a factor, a kernel, and the rows that it sees: scores, or z in its unit."""
@@ -241,41 +204,18 @@ class HSIC(ScaledPenalty):
             terms += [(factor, kernel, z) for factor, kernel in self._terms]
         return terms
 
-    def _on_gpu(self, batch: Batch) -> bool:
-        """Return whether one GPU kernel for all of the penalty applies: whitened rows, linear and Gaussian kernels."""
-        kernels = [kernel for _, kernel in self._terms]
-        gaussians = [kernel for kernel in [self.kernel_s, *kernels] if isinstance(kernel, Gaussian)]
-        return (
-            (self.scale_z, self.statistic, batch.row_weight, self.minority_clip) == ("whitened", "biased", None, None)
-            and (self.attributes != "sum" or batch.s.shape[1] == 1)
-            and isinstance(self.kernel_s, Gaussian)
-            and bool(kernels)
-            and all(isinstance(kernel, (Linear, Gaussian)) for kernel in kernels)
-            and len(gaussians) <= 2  # that of s, and one of z
-            and not any(isinstance(kernel.bandwidth, Tensor) for kernel in gaussians)
-            and type(self)._in_units is HSIC._in_units  # the kernel whitens by itself, and knows no other units
-            and _gpu.fits_step(batch.z, 0 if batch.scores is None else batch.scores.shape[1])
-        )
-
-    def _value_on_gpu(self, batch: Batch) -> Tensor:
-        scores = batch.z.new_empty(batch.rows, 0) if batch.scores is None else batch.scores
-        if self.standardize_scores and batch.scores is not None:
-            scores = standardized(scores, batch.shares)
+    def _whitened_step(self) -> Weights | None:
+        """Return the factors of the GPU kernels for the whole penalty; None if it is no whitened HSIC of Gaussians."""
         linear = sum(factor for factor, kernel in self._terms if isinstance(kernel, Linear))
         gaussians = [(factor, kernel.bandwidth) for factor, kernel in self._terms if isinstance(kernel, Gaussian)]
+        known = self._terms and all(isinstance(kernel, (Linear, Gaussian)) for _, kernel in self._terms)
+        own_units = type(self)._in_units is not HSIC._in_units  # of a subclass, which the kernels do not know
+        if not known or len(gaussians) > 1 or self.scale_z != "whitened" or own_units:
+            return None
         factor, bandwidth = gaussians[0] if gaussians else (0.0, 1.0)
-        weights = _gpu.Weights(linear, factor, float(bandwidth) ** -2, self.head_weight, RIDGE, SMALLEST**2)
-        assert isinstance(self.kernel_s, Gaussian)
-        s = self._s_in_units(batch.s)
-        s = s if self.kernel_s.bandwidth == 1 else s / self.kernel_s.bandwidth
-        return whitened_hsic(batch.z, scores, s, weights)
-
-    def _density(self, s: Tensor) -> Tensor:
-        """Return the density of s (m, q) among the training rows, up to a factor, of shape (m,)."""
-        if self.density_rows is None:
-            raise self._not_prepared("density of s")
-        scale = self.density_scale.to(s)
-        return Gaussian(1.0)(s / scale, self.density_rows.to(s) / scale).sum(-1)
+        if not isinstance(self.kernel_s, Gaussian) or isinstance(bandwidth, Tensor):
+            return None
+        return Weights(linear, factor, float(bandwidth) ** -2, self.head_weight, RIDGE, SMALLEST**2)
 
     def _gram_s(self, s: Tensor) -> Tensor:
         """Return L. HSIC is linear in L, so the sum over attributes is the HSIC of the sum of their matrices."""

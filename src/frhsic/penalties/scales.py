@@ -14,9 +14,9 @@ from torch import Tensor
 
 from frhsic.kernels import Gaussian, Kernel, squared_distances
 from frhsic.penalties.base import Batch, Condition, Penalty, one_of, positive, whole
-from frhsic.penalties.whitening import whitened
+from frhsic.penalties.closed_forms import whitened
 
-ScaleZ = Literal["normalized", "standardized", "whitened", "step", "published"]
+ScaleZ = Literal["normalized", "standardized", "whitened", "published"]
 
 SLACK = 1e-5
 """Added to a median distance by the published runs, so that it is never zero."""
@@ -49,9 +49,9 @@ class ScaledPenalty(Penalty):
         - ``"normalized"``: divide by the batch's root mean square distance,
           :math:`\sigma_Z^2 = m^{-2} \sum_{ij} \|z_i - z_j\|^2`, with gradient. Multiplying z by a constant changes
           nothing, but a single coordinate can hide by being small.
-        - ``"step"``: the batch's median distance + 1e-5 in every step, without gradient.
-        - ``"published"``: the same, refreshed in epochs 0, 20, 40, ... (`refresh_every`) only. The value of the last
-          batch of such an epoch is kept until the next. Before the first :meth:`adapt` it is NaN.
+        - ``"published"``: the batch's median distance + 1e-5, without gradient, refreshed in epochs 0, 20, 40, ...
+          (`refresh_every`). The value of the last batch of such an epoch is kept until the next. Before the first
+          :meth:`adapt` it is NaN.
         - a number.
     refresh_every
         Epochs between refreshes with ``scale_z="published"``.
@@ -79,11 +79,11 @@ class ScaledPenalty(Penalty):
         self.kernel_z = kernel_or_unit("kernel_z", kernel_z)
         self.scale_z: ScaleZ | float = scale_z
         self.refresh_every = refresh_every
-        self.register_buffer("scale_z_now", torch.tensor(math.nan) if scale_z in ("step", "published") else None)
+        self.register_buffer("scale_z_now", torch.tensor(math.nan) if scale_z == "published" else None)
 
     def adapts(self, epoch: int) -> bool:
         """Return whether the scale of z is refreshed in this epoch."""
-        return self.scale_z == "step" or (self.scale_z == "published" and epoch % self.refresh_every == 0)
+        return self.scale_z == "published" and epoch % self.refresh_every == 0
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         if self.scale_z_now is not None:

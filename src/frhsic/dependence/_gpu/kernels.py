@@ -1,4 +1,4 @@
-"""GPU kernels: sums over pairs of rows, and products of a Gram matrix with a thin matrix.
+"""GPU kernels: sums over pairs of rows under Gaussian kernels, and products of a Gram matrix with a thin matrix.
 
 Distances between many columns come from the matrix units. Each coordinate is the sum of two float16 numbers, which
 together hold 22 bits; of the four products all but the smallest are summed in float32. That is as exact as three tf32
@@ -26,84 +26,25 @@ def _exponential(m, FAST: tl.constexpr):
 
 
 @triton.jit
-def _factor(m, FAMILY: tl.constexpr, SHIFTED: tl.constexpr, FAST: tl.constexpr):
-    """Return a factor, minus 1 if it is shifted and radial."""
-    if FAMILY == 2:
-        return m
-    if FAMILY == 1:
-        r = tl.rsqrt(1 - m)
-        if SHIFTED:
-            return m * r * r / (r + 1)
-        return r
+def _entries(
+    product, x, stride, numbers, i, j,
+    COLUMNS: tl.constexpr, SHIFTED: tl.constexpr, MATRIX: tl.constexpr, FAST: tl.constexpr,
+):  # fmt: skip
+    """Entries minus their constant. If MATRIX, `product` holds minus the squared distances; else x has coordinates."""
+    total = product * 0.0 - tl.load(numbers)  # in the layout of the product, so that no tile changes its layout
+    m = product
+    if not MATRIX:
+        m = tl.zeros([i.shape[0], j.shape[0]], tl.float32)
+        for c in range(COLUMNS):
+            difference = tl.load(x + c * stride + i)[:, None] - tl.load(x + c * stride + j)[None, :]
+            m -= difference * difference
+    m = m * tl.load(numbers + 1)
     if SHIFTED:
         u = m * 0.6931471805599453
         series = 1 + u / 6 * (1 + u / 7 * (1 + u / 8))
         series = u * (1 + u / 2 * (1 + u / 3 * (1 + u / 4 * (1 + u / 5 * series))))
-        return tl.where(tl.abs(u) < 0.5, series, _exponential(m, FAST) - 1)
-    return _exponential(m, FAST)
-
-
-@triton.jit
-def _metric(x, stride, i, j, METRIC: tl.constexpr, START: tl.constexpr, STOP: tl.constexpr):
-    """Minus a distance, or an inner product, from the coordinates of rows i and j."""
-    total = tl.zeros([i.shape[0], j.shape[0]], tl.float32)
-    for c in range(START, STOP):
-        a = tl.load(x + c * stride + i)[:, None]
-        b = tl.load(x + c * stride + j)[None, :]
-        if METRIC == 0:
-            total -= (a - b) * (a - b)
-        elif METRIC == 1:
-            total -= tl.abs(a - b)
-        else:
-            total += a * b
-    return total
-
-
-@triton.jit
-def _entries(
-    product, half_i, half_j, x, stride, numbers, i, j,
-    CODES: tl.constexpr, VIEWS: tl.constexpr, SHIFTED: tl.constexpr, MATRIX: tl.constexpr, FAST: tl.constexpr,
-):  # fmt: skip
-    """Entries of a kernel minus its constant. If MATRIX, `product` holds minus the squared distances."""
-    total = product
-    if not MATRIX:
-        total = product * 0.0 - tl.load(numbers)  # in the layout of the product, so that no tile changes its layout
-    value = total
-    metric = product
-    for f in tl.static_range(len(CODES)):
-        if not MATRIX:
-            if CODES[f] & 128:
-                metric = _metric(
-                    x, stride, i, j,
-                    VIEWS[3 * (CODES[f] >> 9)], VIEWS[3 * (CODES[f] >> 9) + 1], VIEWS[3 * (CODES[f] >> 9) + 2],
-                )  # fmt: skip
-            m = metric
-        elif CODES[f] & 3 == 2:
-            m = (product - half_i[:, None] - half_j[None, :]) * 0.5
-        else:
-            m = product
-        if CODES[f] & 4:
-            m = m * tl.load(numbers + 1 + 2 * f)
-        factor = _factor(m, CODES[f] & 3, SHIFTED, FAST)
-        if CODES[f] & 8:
-            value = factor
-        elif not SHIFTED:
-            value = value * factor
-        else:  # ab - αβ = (a-α)(b-β) + β(a-α) + α(b-β), with offsets α, β of 1 (radial) or 0
-            joined = value * factor
-            if CODES[f] & 3 != 2:
-                joined += value
-            if CODES[f] & 64:
-                joined += factor
-            value = joined
-        if CODES[f] & 16:
-            if CODES[f] & 32:
-                value = value * tl.load(numbers + 2 + 2 * f)
-            if MATRIX and CODES[f] & 256:
-                total = value - tl.load(numbers)
-            else:
-                total += value
-    return total
+        return total + tl.where(tl.abs(u) < 0.5, series, _exponential(m, FAST) - 1)
+    return total + _exponential(m, FAST)
 
 
 @triton.jit
@@ -147,8 +88,7 @@ def _minus_distances(high_i, low_i, high_j, low_j, half_i, half_j, r, c, WIDTH: 
 def pair_sums(
     high_i, low_i, half_i, high_j, low_j, half_j, x, stride_x, numbers_k, y, stride_y, numbers_l, w,
     rows_k, rows_l, partial, first_i, first_j, n, blocks_i, fixed_k, fixed_l,
-    K_CODES: tl.constexpr, K_VIEWS: tl.constexpr, K_SHIFTED: tl.constexpr,
-    L_CODES: tl.constexpr, L_VIEWS: tl.constexpr, L_SHIFTED: tl.constexpr,
+    K_COLUMNS: tl.constexpr, K_SHIFTED: tl.constexpr, L_COLUMNS: tl.constexpr, L_SHIFTED: tl.constexpr,
     MATRIX: tl.constexpr, WIDTH: tl.constexpr, STEP: tl.constexpr, WEIGHTED: tl.constexpr, SQUARES: tl.constexpr,
     FAST: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr, SEGMENT: tl.constexpr,
 ):  # fmt: skip
@@ -182,12 +122,8 @@ def pair_sums(
         if MATRIX:
             own_half_i = tl.load(half_i + r)
             product = _minus_distances(high_i, low_i, high_j, low_j, own_half_i, own_half_j, r, c, WIDTH, STEP)
-        k = _entries(
-            product, own_half_i, own_half_j, x, stride_x, numbers_k, i, j, K_CODES, K_VIEWS, K_SHIFTED, MATRIX, FAST
-        )
-        l = _entries(
-            product, own_half_i, own_half_j, y, stride_y, numbers_l, i, j, L_CODES, L_VIEWS, L_SHIFTED, False, FAST
-        )
+        k = _entries(product, x, stride_x, numbers_k, i, j, K_COLUMNS, K_SHIFTED, MATRIX, FAST)
+        l = _entries(product, y, stride_y, numbers_l, i, j, L_COLUMNS, L_SHIFTED, False, FAST)
         if (first_i + b * BI + BI > first_j + block * BJ) | (first_j + block * BJ + BJ > n):
             counts = (i[:, None] < j[None, :]) & (j[None, :] < n)
             k = tl.where(counts, k, 0.0)
@@ -226,44 +162,11 @@ def _add(place, value, fixed):
 
 
 @triton.jit
-def _slopes(product, half_i, half_j, numbers, CODES: tl.constexpr, FAST: tl.constexpr):
-    """Derivatives of a kernel with respect to minus the squared distance, and to the inner product."""
-    nothing = product * 0.0
-    by_distance, by_product = nothing, nothing
-    value, of_distance, of_product = nothing, nothing, nothing
-    for f in tl.static_range(len(CODES)):
-        scale = tl.load(numbers + 1 + 2 * f)
-        if CODES[f] & 3 == 2:
-            factor = (product - half_i[:, None] - half_j[None, :]) * (0.5 * scale)
-            change_distance = nothing
-            change_product = nothing + scale
-        else:
-            factor = _factor(product * scale, CODES[f] & 3, False, FAST)
-            if CODES[f] & 3 == 0:
-                change_distance = factor * (0.6931471805599453 * scale)
-            else:
-                change_distance = factor * factor * factor * (0.5 * scale)
-            change_product = nothing
-        if CODES[f] & 8:
-            value, of_distance, of_product = factor, change_distance, change_product
-        else:
-            of_distance = of_distance * factor + value * change_distance
-            of_product = of_product * factor + value * change_product
-            value = value * factor
-        if CODES[f] & 16:
-            coefficient = tl.load(numbers + 2 + 2 * f)
-            by_distance += of_distance * coefficient
-            by_product += of_product * coefficient
-    return by_distance, by_product
-
-
-@triton.jit
 def gram_products(
     high_i, low_i, half_i, high_b, low_b, y, stride_y, numbers_k, numbers_l, shift, w,
     out, n, columns, blocks, boost, factor,
-    K_CODES: tl.constexpr, K_SHIFTED: tl.constexpr,
-    L_CODES: tl.constexpr, L_VIEWS: tl.constexpr, L_SHIFTED: tl.constexpr,
-    GRADIENT: tl.constexpr, LINEAR: tl.constexpr, WEIGHTED: tl.constexpr,
+    K_SHIFTED: tl.constexpr, L_COLUMNS: tl.constexpr, L_SHIFTED: tl.constexpr,
+    GRADIENT: tl.constexpr, WEIGHTED: tl.constexpr,
     WIDTH: tl.constexpr, STEP: tl.constexpr, THIN: tl.constexpr, GROUP: tl.constexpr,
     FAST: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr,
 ):  # fmt: skip
@@ -285,30 +188,18 @@ def gram_products(
         own_half_j = tl.load(half_i + c)
         product = _minus_distances(high_i, low_i, high_i, low_i, own_half_i, own_half_j, r, c, WIDTH, STEP)
         if GRADIENT:
-            g = _entries(
-                product, own_half_i, own_half_j, y, stride_y, numbers_l, r, c, L_CODES, L_VIEWS, L_SHIFTED, False, FAST
-            )
+            g = _entries(product, y, stride_y, numbers_l, r, c, L_COLUMNS, L_SHIFTED, False, FAST)
             g = (g + shift_i[:, None] + tl.load(shift + c)[None, :]) * boost
-            by_distance, by_product = _slopes(product, own_half_i, own_half_j, numbers_k, K_CODES, FAST)
-            first = g * by_distance
-            matrix = first
-            if LINEAR:
-                matrix = first + g * by_product * 0.5
+            scale = tl.load(numbers_k + 1)
+            matrix = g * (_exponential(product * scale, FAST) * (0.6931471805599453 * scale))
         else:
-            first = _entries(
-                product, own_half_i, own_half_j, y, stride_y, numbers_k, r, c, K_CODES, L_VIEWS, K_SHIFTED, True, FAST
-            )
-            first = first * boost
-            matrix = first
+            matrix = _entries(product, y, stride_y, numbers_k, r, c, 0, K_SHIFTED, True, FAST) * boost
         if WEIGHTED:
-            weight = tl.load(w + c)[None, :]
-            first = first * weight
-            matrix = matrix * weight
+            matrix = matrix * tl.load(w + c)[None, :]
         if b == blocks - 1:
-            first = tl.where(c[None, :] < n, first, 0.0)
             matrix = tl.where(c[None, :] < n, matrix, 0.0)
         if GRADIENT:
-            of_rows += tl.sum(first, 1).to(tl.float64)
+            of_rows += tl.sum(matrix, 1).to(tl.float64)
         upper = matrix.to(tl.float16)
         lower = (matrix - upper.to(tl.float32)).to(tl.float16)
         place = c[:, None] * THIN + group[None, :]
@@ -331,8 +222,7 @@ def gram_products(
 def pair_cubes(
     high_i, low_i, half_i, high_j, low_j, half_j, x, stride_x, numbers, means, diagonal,
     partial, first_i, first_j, n, blocks_i,
-    CODES: tl.constexpr, VIEWS: tl.constexpr, SHIFTED: tl.constexpr,
-    MATRIX: tl.constexpr, WIDTH: tl.constexpr, STEP: tl.constexpr,
+    COLUMNS: tl.constexpr, SHIFTED: tl.constexpr, MATRIX: tl.constexpr, WIDTH: tl.constexpr, STEP: tl.constexpr,
     FAST: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr, SEGMENT: tl.constexpr,
 ):  # fmt: skip
     """Sums over i < j of A³, A² (d_i + d_j) and A d_i d_j, where A is centred with half the grand mean in each mean."""
@@ -362,7 +252,7 @@ def pair_cubes(
         if MATRIX:
             own_half_i = tl.load(half_i + r)
             product = _minus_distances(high_i, low_i, high_j, low_j, own_half_i, own_half_j, r, c, WIDTH, STEP)
-        a = _entries(product, own_half_i, own_half_j, x, stride_x, numbers, i, j, CODES, VIEWS, SHIFTED, MATRIX, FAST)
+        a = _entries(product, x, stride_x, numbers, i, j, COLUMNS, SHIFTED, MATRIX, FAST)
         a = a - tl.load(means + i)[:, None] - mean_j[None, :]
         if (first_i + b * BI + BI > first_j + block * BJ) | (first_j + block * BJ + BJ > n):
             a = tl.where((i[:, None] < j[None, :]) & (j[None, :] < n), a, 0.0)
@@ -379,14 +269,11 @@ def pair_cubes(
 
 @triton.jit
 def table(
-    x, stride, numbers, out, CODES: tl.constexpr, VIEWS: tl.constexpr, SHIFTED: tl.constexpr,
-    FAST: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr,
+    x, stride, numbers, out,
+    COLUMNS: tl.constexpr, SHIFTED: tl.constexpr, FAST: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr,
 ):  # fmt: skip
     """Entries of a kernel minus its constant, as the sums over pairs take them."""
     i = tl.program_id(0) * BI + tl.arange(0, BI)
     j = tl.program_id(1) * BJ + tl.arange(0, BJ)
-    nothing = tl.zeros([BI, BJ], tl.float32)
-    halves_i = tl.zeros([BI], tl.float32)
-    halves_j = tl.zeros([BJ], tl.float32)
-    entries = _entries(nothing, halves_i, halves_j, x, stride, numbers, i, j, CODES, VIEWS, SHIFTED, False, FAST)
+    entries = _entries(tl.zeros([BI, BJ], tl.float32), x, stride, numbers, i, j, COLUMNS, SHIFTED, False, FAST)
     tl.store(out + i[:, None] * stride + j[None, :], entries)

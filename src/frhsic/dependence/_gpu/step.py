@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import torch
 import triton
 from torch import Tensor
 
@@ -88,3 +89,26 @@ def gradient(
         HEAD=HEAD, SCORED=scores.shape[-1] > 0, WIDTH=width, BLOCK=BLOCK, num_warps=WARPS, num_stages=1,
     )  # fmt: skip
     return to_z, to_scores
+
+
+def gaussian_inner(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+    """Return Σ G ∘ K (...) under a Gaussian of bandwidth 1, and half its gradient (..., m, d).
+
+    Rows z (..., m, d) are centred, and g broadcasts.
+    """
+    *lead, m, d = z.shape
+    g = g.expand(*lead, m, m)
+    strides = g.stride()[:-2]
+    if len(lead) > 2 or g.stride()[-2:] != (m, 1):
+        g = g.contiguous()
+        lead, strides = [g.shape[:-2].numel()], (m * m,)
+    together = lead[-1] if lead else 1
+    group, member = ((0, 0, *strides))[-2:]
+    z = z.contiguous()
+    rows, slope = torch.empty_like(z[..., 0]), torch.empty_like(z)
+    batches = z.shape[:-2].numel()
+    step_kernels.gaussian_inner[(-(-m // BLOCK), batches)](
+        z, g, rows, slope, m, d, together, group, member,
+        WIDTH=max(16, triton.next_power_of_2(d)), BLOCK=BLOCK, num_warps=4, num_stages=1,
+    )  # fmt: skip
+    return rows.sum(-1), slope

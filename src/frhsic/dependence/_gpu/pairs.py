@@ -1,0 +1,491 @@
+"""Sums over pairs of rows under Gaussian kernels, by GPU kernels, for rows given in float32.
+
+A product of Gaussians, on all columns or on some, is one Gaussian in scaled coordinates: an entry is 2 to the power of
+minus a squared distance. Rows come in halves, chunks bound the memory, and sums are integers of fixed point.
+
+Sums of few distinct float32 numbers round in the same direction again and again, and HSIC near independence is far
+smaller than its sums. So where rows have few distinct values (:class:`Levels`), sums are computed in float64, from a
+table of the entries and the number of rows at each level. The table has the float32 entries of the kernels that sum
+over all pairs: a sum that comes from those and one that comes from here then belong to the same matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, log2
+from typing import Any, NamedTuple
+
+import torch
+import triton
+from torch import Tensor
+
+from frhsic.dependence._gpu import kernels
+from frhsic.dependence._gram import nearly_constant
+from frhsic.kernels import Column, Gaussian, Kernel, PerColumn, Product
+
+FEWEST_FOR_PRODUCTS = 5
+"""Columns from which distances come from matrix products; below, differences are as quick and keep all digits."""
+
+MOST_ENERGY = 16.0
+"""Largest mean squared norm, in units in which a Gaussian is 2 to the minus squared distance, for matrix products.
+
+They lose about 1e-6 times the squared norms of a distance. Rows farther out are subtracted from each other.
+"""
+
+LEAST_ENERGY = 2.0**-6
+"""Mean squared norm below which coordinates are enlarged: small float16 numbers have fewer digits."""
+
+SOME_ROWS = 1024
+"""Rows whose mean is subtracted from the entries before they are summed."""
+
+MOST_LEVELS = 256
+"""Distinct rows up to which sums come from a table."""
+
+CHUNK = 1 << 17
+"""Rows whose coordinates are held in halves at a time."""
+
+BLOCK_I, BLOCK_J, SEGMENT = 64, 64, 64
+"""Rows and columns of a tile, and tiles of a program; the quickest of those tried on an H200."""
+OPTIONS: dict[str, Any] = {"num_warps": 4, "num_stages": 3}
+
+STEP = 64
+"""Coordinates of one product of tiles, and columns of a thin matrix that one program multiplies."""
+
+_LOG2E = 1.4426950408889634
+
+INTERPRETED = not isinstance(kernels.halve, triton.JITFunction)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A Gaussian kernel on given rows, ready for a GPU.
+
+    Attributes
+    ----------
+    numbers
+        The constant that is subtracted from the entries, and the factor on squared distances. float32.
+    shifted
+        Whether the kernel minus 1 is evaluated, as it is nearly constant.
+    unit
+        Factor on squared coordinates if distances come from matrix products, else 0.
+    bound
+        Upper bound of the entries after the constant is subtracted.
+    spread
+        Standard deviation of the entries on some rows.
+    center, scales
+        Subtracted from the rows, and factors on the columns if distances come from differences. float64, (d,).
+    """
+
+    numbers: Tensor
+    shifted: bool
+    unit: float
+    bound: float
+    spread: float
+    center: Tensor
+    scales: Tensor
+
+    @property
+    def subtracted(self) -> float:
+        """What is subtracted from the kernel in all."""
+        return float(self.numbers[0]) + self.shifted
+
+    def coordinates(self, x: Tensor, rows: int) -> Tensor:
+        """Return the scaled columns, of shape (columns, rows) in float32, padded with zeros."""
+        placed = torch.zeros(x.shape[1], rows, dtype=torch.float32, device=x.device)
+        for start in range(0, len(x), 1 << 15):
+            block = x[start : start + (1 << 15)].double() - self.center
+            placed[:, start : start + len(block)] = (block * self.scales).mT
+        return placed
+
+
+def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan | None:
+    """Return the plan of a kernel on rows x with weights w; None if it is not Gaussian.
+
+    Rows in float64 are working copies, which are centred already. Without `products` distances never come from matrix
+    products.
+    """
+    d = x.shape[1]
+    exponents = _exponents(kernel, tuple(range(d)), d)
+    if exponents is None:
+        return None
+    center = x.new_zeros(d, dtype=torch.float64)
+    if x.dtype != torch.float64:
+        center = sum((block.double().sum(0) for block in torch.split(x, 1 << 16)), center) / len(x)
+    some = x[:: max(1, len(x) // SOME_ROWS)].double() - center
+    shifted = nearly_constant(some, kernel)
+    sample = (kernel.shifted if shifted else kernel)(some, some)
+    constant, top, unit = float(sample.mean()), max(exponents), 0.0
+    if products and d >= FEWEST_FOR_PRODUCTS and min(exponents) == top:
+        square = _mean_square_norm(x, center, w)
+        if 0 < top * square <= MOST_ENERGY:
+            unit = top if top * square >= LEAST_ENERGY else 1 / square
+    numbers = torch.tensor([constant, top / unit if unit else 1.0], dtype=torch.float64).to(x.device, torch.float32)
+    scales = torch.tensor(exponents, dtype=torch.float64, device=x.device).sqrt()
+    return Plan(numbers, shifted, unit, 1 + abs(constant), max(float(sample.std()), 1e-30), center, scales)
+
+
+def _exponents(kernel: Kernel, columns: tuple[int, ...], d: int) -> tuple[float, ...] | None:
+    """Return the factor on the squared difference of each of d columns in minus the logarithm to base 2, or None."""
+    if type(kernel) is Gaussian:
+        return tuple(_LOG2E / (2 * float(kernel.bandwidth) ** 2) if c in columns else 0.0 for c in range(d))
+    if isinstance(kernel, PerColumn):
+        return _exponents(kernel.kernel, columns, d)
+    if isinstance(kernel, Column):
+        return _exponents(kernel.kernel, columns[kernel.index : kernel.index + 1], d)
+    if isinstance(kernel, Product):
+        a, b = _exponents(kernel.a, columns, d), _exponents(kernel.b, columns, d)
+        return None if a is None or b is None else tuple(map(sum, zip(a, b)))
+    return None
+
+
+def _mean_square_norm(x: Tensor, center: Tensor, w: Tensor) -> float:
+    """Return the weighted mean of the squared norms of the rows minus the center."""
+    total = x.new_zeros((), dtype=torch.float64)
+    for start in range(0, len(x), 1 << 16):
+        block = slice(start, start + (1 << 16))
+        total = total + w[block] @ (x[block].double() - center).square().sum(1)
+    return float(total / w.sum())
+
+
+class Halves(NamedTuple):
+    """Coordinates of some rows as two float16 matrices (m, width), and minus half their squared norms (m,)."""
+
+    high: Tensor
+    low: Tensor
+    half: Tensor
+
+    @classmethod
+    def of(cls, x: Tensor, rows: int, factor: float, center: Tensor | None = None) -> Halves:
+        """Return the halves of (x - center) · factor, padded with zeros to a number of rows."""
+        d = x.shape[1]
+        width = max(16, triton.next_power_of_2(d)) if d <= STEP else -(-d // STEP) * STEP
+        high, low = torch.empty(2, rows, width, dtype=torch.float16, device=x.device)
+        half = torch.empty(rows, dtype=torch.float32, device=x.device)
+        center = torch.zeros(d, dtype=torch.float64, device=x.device) if center is None else center
+        kernels.halve[(rows // BLOCK_I,)](
+            x, center, high, low, half, len(x), d, x.stride(0), x.stride(1), factor,
+            WIDTH=width, SPAN=triton.next_power_of_2(width), BI=BLOCK_I,
+        )  # fmt: skip
+        return cls(high, low, half)
+
+
+class OffDiagonal(NamedTuple):
+    """Sums over i ≠ j of K and L minus their constants: joint sum, row sums (n,) each, and sums of squares."""
+
+    joint: Tensor
+    k_rows: Tensor
+    l_rows: Tensor
+    k_squares: Tensor
+    l_squares: Tensor
+
+
+def pair_sums(x: Tensor, y: Tensor, k: Plan, l: Plan, w: Tensor | None, *, squares: bool = False) -> OffDiagonal:
+    """Return the sums over pairs of distinct rows; the weights have mean 1, and None is all 1."""
+    n = len(x)
+    padded = _padded(n)
+    of_x, of_y = _coordinates(x, k, padded), l.coordinates(y, padded)
+    weights = of_y if w is None else torch.nn.functional.pad(w, (0, padded - n)).float()
+    rows = torch.zeros(2, padded, dtype=torch.int64, device=x.device)
+    fixed = fixed_point(k.bound, n), fixed_point(l.bound, n)
+    totals = []
+    for left, right, first_i, first_j, blocks_i, grid in _chunks(x, k, padded):
+        partial = torch.zeros(grid[0] * grid[1], 3, dtype=torch.float64, device=x.device)
+        kernels.pair_sums[grid](
+            *left, *right, of_x, padded, k.numbers, of_y, padded, l.numbers, weights,
+            rows[0], rows[1], partial, first_i, first_j, n, blocks_i, *fixed,
+            K_COLUMNS=x.shape[1], K_SHIFTED=k.shifted, L_COLUMNS=y.shape[1], L_SHIFTED=l.shifted,
+            MATRIX=k.unit > 0, WEIGHTED=w is not None, SQUARES=squares, SEGMENT=SEGMENT, **_tiling(left),
+        )  # fmt: skip
+        totals.append(partial.sum(0))
+    joint, k_squares, l_squares = 2 * torch.stack(totals).sum(0)
+    k_rows, l_rows = (of.double() / scale for of, scale in zip(rows[:, :n], fixed))
+    return OffDiagonal(joint, k_rows, l_rows, k_squares, l_squares)
+
+
+def gradient(x: Tensor, y: Tensor, k: Plan, l: Plan, shift: Tensor, w: Tensor | None, scale: float) -> Tensor:
+    r"""Return the gradient with respect to x of a scale times :math:`\sum_{ij} w_j G_{ij} K_{ij}`, in float32.
+
+    G is symmetric, and row i has no factor w_i.
+
+    :math:`G_{ij} = L_{ij} + g_i + g_j` with the entries of L minus its constant and the shifts g, of shape (n,). The
+    plan of k must use matrix products.
+    """
+    n, d = x.shape
+    padded = _padded(n)
+    halves = Halves.of(x, padded, (2 * k.unit) ** 0.5, k.center)
+    of_y = l.coordinates(y, padded)
+    boost = _power(1 / (float(k.numbers[1]) * float((2 * shift.std()).clamp_min(l.spread))))
+    factor = 4 * (k.unit / 2) ** 0.5 / boost * scale
+    out = torch.empty(n, d, dtype=torch.float32, device=x.device)
+    return _products(
+        halves, halves, k, boost, out, factor, of_y=of_y, l=l,
+        shift=_fitted(shift, padded), w=None if w is None else _fitted(w, padded),
+    )  # fmt: skip
+
+
+def times(x: Tensor, k: Plan, b: Tensor) -> Tensor:
+    """Return the product of K minus its constant with b, of shape (n, c); the plan must use matrix products."""
+    n = len(x)
+    padded = _padded(n)
+    halves = Halves.of(x, padded, (2 * k.unit) ** 0.5, k.center)
+    scale, boost = _power(1 / float(b.abs().max())), _power(1 / k.spread)
+    out = torch.empty(b.shape, dtype=torch.float64, device=x.device)
+    return _products(halves, Halves.of(b, padded, scale), k, boost, out, 1 / (scale * boost))
+
+
+def pair_cubes(x: Tensor, k: Plan, means: Tensor, diagonal: Tensor) -> Tensor:
+    """Return the sums over i ≠ j of A³, A² d_i and d_i A d_j, where A_ij = K_ij - constant - m_i - m_j."""
+    n = len(x)
+    padded = _padded(n)
+    of_x = _coordinates(x, k, padded)
+    vectors = _fitted(means, padded), _fitted(diagonal, padded)
+    totals = []
+    for left, right, first_i, first_j, blocks_i, grid in _chunks(x, k, padded):
+        partial = torch.zeros(grid[0] * grid[1], 3, dtype=torch.float64, device=x.device)
+        kernels.pair_cubes[grid](
+            *left, *right, of_x, padded, k.numbers, *vectors, partial, first_i, first_j, n, blocks_i,
+            COLUMNS=x.shape[1], SHIFTED=k.shifted, MATRIX=k.unit > 0, SEGMENT=SEGMENT, **_tiling(left),
+        )  # fmt: skip
+        totals.append(partial.sum(0))
+    return torch.stack(totals).sum(0) * torch.tensor([2.0, 1.0, 2.0], dtype=torch.float64, device=x.device)
+
+
+def table(x: Tensor, k: Plan) -> Tensor:
+    """Return the matrix of a plan without matrix products, minus its constant, in float32."""
+    n, padded = len(x), _padded(len(x))
+    out = torch.empty(padded, padded, dtype=torch.float32, device=x.device)
+    kernels.table[(padded // BLOCK_I, padded // BLOCK_J)](
+        k.coordinates(x, padded), padded, k.numbers, out, COLUMNS=x.shape[1], SHIFTED=k.shifted,
+        FAST=not INTERPRETED, BI=BLOCK_I, BJ=BLOCK_J, num_warps=OPTIONS["num_warps"],
+    )  # fmt: skip
+    return out[:n, :n]
+
+
+def _products(
+    halves: Halves,
+    b: Halves,
+    k: Plan,
+    boost: float,
+    out: Tensor,
+    factor: float,
+    *,
+    of_y: Tensor | None = None,
+    l: Plan | None = None,
+    shift: Tensor | None = None,
+    w: Tensor | None = None,
+) -> Tensor:
+    """Write a product to `out`, of shape (n, columns), and return it."""
+    padded, thin = b.high.shape
+    group = min(thin, STEP)
+    unused = halves.half
+    kernels.gram_products[(padded // BLOCK_I, thin // group)](
+        *halves, b.high, b.low, unused if of_y is None else of_y, padded, k.numbers,
+        k.numbers if l is None else l.numbers, unused if shift is None else shift, unused if w is None else w,
+        out, *out.shape, padded // BLOCK_J, boost, factor,
+        K_SHIFTED=k.shifted, L_COLUMNS=0 if l is None else len(l.scales), L_SHIFTED=l is not None and l.shifted,
+        GRADIENT=l is not None, WEIGHTED=w is not None, THIN=thin, GROUP=group, **_tiling(halves),
+    )  # fmt: skip
+    return out
+
+
+def _chunks(x: Tensor, k: Plan, padded: int) -> Iterator[tuple[Halves, Halves, int, int, int, tuple[int, int]]]:
+    """Yield pairs of chunks on and above the diagonal: halves, first rows, blocks of rows, and the grid."""
+    size = min(CHUNK, padded) if k.unit else padded
+    for first_i in range(0, padded, size):
+        left = _halves(x, k, first_i, min(size, padded - first_i))
+        for first_j in range(first_i, padded, size):
+            wide = min(size, padded - first_j)
+            right = left  # also frees the former one
+            if first_i != first_j:
+                right = _halves(x, k, first_j, wide)
+            blocks_i = min(size, padded - first_i) // BLOCK_I
+            yield left, right, first_i, first_j, blocks_i, (wide // BLOCK_J, -(-blocks_i // SEGMENT))
+
+
+def _halves(x: Tensor, k: Plan, first: int, rows: int) -> Halves:
+    if not k.unit:
+        nothing = x.new_zeros(1)
+        return Halves(nothing, nothing, nothing)
+    return Halves.of(x[first : first + rows], rows, (2 * k.unit) ** 0.5, k.center)
+
+
+def _coordinates(x: Tensor, k: Plan, padded: int) -> Tensor:
+    return x.new_zeros(1) if k.unit else k.coordinates(x, padded)
+
+
+def _padded(n: int) -> int:
+    step = max(BLOCK_I, BLOCK_J)
+    return -(-n // step) * step
+
+
+def _fitted(values: Tensor, padded: int) -> Tensor:
+    return torch.nn.functional.pad(values, (0, padded - len(values))).float()
+
+
+def _power(value: float) -> float:
+    """Return the power of two just below a positive number: products with it do not round."""
+    return 2.0 ** (torch.tensor(value).frexp().exponent.item() - 1)
+
+
+def _tiling(halves: Halves) -> dict[str, Any]:
+    width = halves.high.shape[-1]
+    sizes = {"WIDTH": width, "STEP": min(width, STEP), "BI": BLOCK_I, "BJ": BLOCK_J}
+    return {**sizes, "FAST": not INTERPRETED, **OPTIONS}
+
+
+def fixed_point(bound: float, total: float) -> float:
+    """Return the power of two that turns sums of entries up to `bound`, of weight `total`, into 62-bit integers."""
+    return 2.0 ** (61 - ceil(log2(max(bound * total, 1e-30))))
+
+
+class Levels(NamedTuple):
+    """Entries between levels (V, V), in float64, and the level of each row (n,)."""
+
+    table: Tensor
+    place: Tensor
+
+    @classmethod
+    def of(cls, x: Tensor, scheme: Plan) -> Levels | None:
+        """Return the levels; None if there are many, or if distances come from matrix products."""
+        if scheme.unit or len(torch.unique(x[: 16 * MOST_LEVELS], dim=0)) > MOST_LEVELS:
+            return None
+        values, place = torch.unique(x, dim=0, return_inverse=True)
+        if len(values) > MOST_LEVELS:
+            return None
+        return cls(table(values, scheme).double(), place)
+
+    def rows(self, u: Tensor | None) -> Tensor:
+        """Return the weighted row sums without the diagonal, (n,)."""
+        sums = (self.table @ _totals(self.place, len(self.table), u))[self.place]
+        own = self.table.diagonal()[self.place]
+        return sums - (own if u is None else u * own)
+
+
+def level_sums(k: Levels, l: Levels, u: Tensor | None) -> OffDiagonal:
+    """Return the sums over pairs of distinct rows, where both matrices have few levels."""
+    sizes = len(k.table), len(l.table)
+    both = k.place * sizes[1] + l.place
+    squared = None if u is None else u * u
+    counts, own = (_totals(both, sizes[0] * sizes[1], weights).view(sizes) for weights in (u, squared))
+    joint = (k.table * (counts @ l.table @ counts.mT)).sum() - k.table.diagonal() @ own @ l.table.diagonal()
+    squares = [
+        total @ of.table.square() @ total - of.table.diagonal().square() @ total
+        for of, total in ((k, counts.sum(1)), (l, counts.sum(0)))
+    ]
+    return OffDiagonal(joint, k.rows(u), l.rows(u), *squares)
+
+
+def _totals(place: Tensor, size: int, weights: Tensor | None) -> Tensor:
+    """Return the weight at each place, in float64; as integers of fixed point, whose sum is the same in every order."""
+    if weights is None:
+        return torch.bincount(place, minlength=size).double()
+    fixed = fixed_point(float(weights.max()), len(weights))
+    totals = torch.zeros(size, dtype=torch.int64, device=place.device)
+    return totals.index_add_(0, place, (weights.double() * fixed).round().long()).double() / fixed
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Rows x and y with the plans of their kernels, and weights u of mean 1 (None if all are equal) times a scale."""
+
+    x: Tensor
+    y: Tensor
+    k: Plan
+    l: Plan
+    u: Tensor | None
+    scale: float
+
+    @classmethod
+    def of(cls, x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel, w: Tensor) -> Pair | None:
+        """Return the pair, or None if a kernel has no plan."""
+        x, y = x.detach(), y.detach()
+        k, l = plan(x, kernel_k, w), plan(y, kernel_l, w, products=False)
+        if k is None or l is None:
+            return None
+        scale = float(w.mean())
+        equal = bool((w == w[0]).all())
+        return cls(x, y, k, l, None if equal else w / scale, scale)
+
+    def sums(self, *, skip_diagonal: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """Return Σ w_i w_j K_ij L_ij, Kw and Lw, where K and L are the matrices minus constants."""
+        off = self._off_diagonal()
+        joint, k_rows, l_rows = off.joint, off.k_rows, off.l_rows
+        if not skip_diagonal:
+            k, l = self.diagonals()
+            u = torch.ones_like(k) if self.u is None else self.u
+            joint, k_rows, l_rows = joint + (u * k) @ (u * l), k_rows + u * k, l_rows + u * l
+        return joint * self.scale**2, k_rows * self.scale, l_rows * self.scale
+
+    def sums_with_squares(self, offsets: tuple[float, float]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Return Σ K ∘ L, the row sums of K and L and their sums of squares, both minus the given offsets.
+
+        All weights must be 1.
+        """
+        off = self._off_diagonal(squares=True)
+        k, l = self.diagonals()
+        n, (a, b) = len(k), (scheme.subtracted - offset for scheme, offset in zip((self.k, self.l), offsets))
+        joint, k_squares, l_squares = off.joint + k @ l, off.k_squares + k @ k, off.l_squares + l @ l
+        k_rows, l_rows = off.k_rows + k, off.l_rows + l
+        k_total, l_total = k_rows.sum(), l_rows.sum()
+        return (
+            joint + b * k_total + a * l_total + a * b * n * n,
+            k_rows + a * n,
+            l_rows + b * n,
+            k_squares + 2 * a * k_total + a * a * n * n,
+            l_squares + 2 * b * l_total + b * b * n * n,
+        )
+
+    def _off_diagonal(self, *, squares: bool = False) -> OffDiagonal:
+        """Return the sums over pairs of distinct rows; squares are of all weights 1."""
+        k, l = Levels.of(self.x, self.k), Levels.of(self.y, self.l)
+        if k is not None and l is not None:
+            return level_sums(k, l, self.u)
+        off = pair_sums(self.x, self.y, self.k, self.l, self.u, squares=squares)
+        if l is not None:
+            off = off._replace(l_rows=l.rows(self.u))
+        return off if k is None else off._replace(k_rows=k.rows(self.u))
+
+    def diagonals(self) -> tuple[Tensor, Tensor]:
+        """Return the diagonals of K and L minus their constants, in float64."""
+        k, l = (torch.full_like(self.x[:, 0], 1 - one.subtracted, dtype=torch.float64) for one in (self.k, self.l))
+        return k, l
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether :meth:`gradient` applies: to distances from matrix products."""
+        return self.k.unit > 0
+
+    def gradient(self, l_rows: Tensor, joint: Tensor, cross: Tensor, total: Tensor) -> Tensor:
+        """Return the gradient with respect to x, given Lw and the derivatives by the joint, cross and total sum."""
+        shift = (cross * l_rows + total) / (2 * joint)
+        scale = float(joint) * self.scale**2
+        slope = gradient(self.x, self.y, self.k, self.l, shift, self.u, scale)
+        return slope if self.u is None else slope.mul_(self.u[:, None])
+
+
+@dataclass(frozen=True)
+class One:
+    """Rows x with the plan of a kernel."""
+
+    x: Tensor
+    k: Plan
+
+    @classmethod
+    def of(cls, x: Tensor, kernel: Kernel) -> One | None:
+        """Return the matrix, or None if the kernel has no plan."""
+        scheme = plan(x, kernel, torch.ones_like(x[:, 0]))
+        return None if scheme is None else cls(x, scheme)
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether :meth:`times` applies: to distances from matrix products."""
+        return self.k.unit > 0
+
+    def times(self, b: Tensor) -> Tensor:
+        """Return K b, up to the same number in each column, if the columns of b sum to zero."""
+        return times(self.x, self.k, b)
+
+    def cubes(self, means: Tensor, diagonal: Tensor) -> Tensor:
+        """Return the sums over i ≠ j of A³, A² d_i and d_i A d_j, where A_ij = K_ij - m_i - m_j."""
+        return pair_cubes(self.x, self.k, means - self.k.subtracted / 2, diagonal)

@@ -1,0 +1,243 @@
+r"""Parts of a training step with their gradients in closed form: whitening, Gaussian inner products, and both together.
+
+A training step spends most of its time here. Automatic differentiation passes over an m × m matrix a dozen times, and
+through the Cholesky factor of whitening by six triangular solves. In closed form one product with a matrix that the
+value has already computed is enough. Functions here are safe under ``vmap`` and ``torch.func.grad``, to any order. They
+take leading batch dimensions, so that ``vmap`` costs no more than one call on stacked tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from frhsic.dependence import _device
+from frhsic.dependence._gpu import Weights
+from frhsic.dependence.grams import centered
+from frhsic.kernels import Gaussian
+
+RIDGE = 0.1
+"""Added to the variance of each direction when z is whitened, in units of the variance of a coordinate."""
+
+
+def whitened(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
+    r"""Columns of mean 0, uncorrelated and of variance 1 under the weights, up to the ridge.
+
+    :math:`u L^{-\top}` with u standardized and :math:`L L^\top = R + \varepsilon I`, R the correlation matrix. Kernels
+    of distances and inner products give the same for every root. A direction of variance v is left with variance
+    :math:`v / (v + \varepsilon)`, which limits the noise of directions that hardly vary. Standard deviations below
+    `smallest` count as that. The weights get no gradient.
+
+    Examples
+    --------
+    Two equal coordinates, with variance 2 along their mean, and a third.
+
+    >>> z = torch.tensor([[0.0, 0.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 9.0], [2.0, 2.0, 9.0]])
+    >>> white = whitened(z, torch.full((4,), 0.25), smallest=1e-6)
+    >>> (white.mT @ white / 4).trace()  # 2 / 2.1 and 1 / 1.1
+    tensor(1.8615)
+    """
+    wide = z.to(torch.promote_types(z.dtype, torch.float32))  # torch has no Cholesky in half precision
+    white: Tensor
+    white, *_ = _Whitened.apply(wide, w.to(wide), smallest**2)  # type: ignore[no-untyped-call]  # untyped in torch
+    return white.to(z.dtype)
+
+
+class _Parts(NamedTuple):
+    """Whitened rows c T, centred rows c (..., m, d), the map T (..., d, d), and variances (..., d) before clamping."""
+
+    white: Tensor
+    centered: Tensor
+    map: Tensor
+    variance: Tensor
+
+
+def _parts(z: Tensor, w: Tensor, least: float) -> _Parts:
+    centered = z - w[..., None, :] @ z
+    covariance = centered.mT @ (w[..., None] * centered)
+    variance = covariance.diagonal(dim1=-2, dim2=-1).clone()
+    scale = variance.clamp_min(least).rsqrt()
+    eye = torch.eye(z.shape[-1], dtype=z.dtype, device=z.device)
+    correlation = covariance * scale[..., None] * scale[..., None, :] + RIDGE * eye
+    factor, _ = torch.linalg.cholesky_ex(correlation)  # cholesky would wait for the GPU
+    inverse: Tensor = torch.linalg.solve_triangular(factor, eye.expand(factor.shape), upper=False)
+    mapping = scale[..., None] * inverse.mT
+    return _Parts(centered @ mapping, centered, mapping, variance)
+
+
+class _Whitened(torch.autograd.Function):
+    @staticmethod
+    def forward(z: Tensor, w: Tensor, least: float) -> tuple[Tensor, ...]:
+        return tuple(_parts(z, w, least))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, float], output: tuple[Tensor, ...]) -> None:
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs[:2], *output)
+        ctx.least = inputs[2]
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, None, None]:
+        z, w, *saved = ctx.saved_tensors
+        if upstream is None:
+            return None, None, None
+        white, centered, mapping, variance = _parts(z, w, ctx.least) if torch.is_grad_enabled() else saved
+        # The change of the factor L is L times the lower half of L⁻¹ dA L⁻ᵀ, its diagonal halved. Its adjoint takes
+        # the upper half of whiteᵀ · upstream, mirrored.
+        inner = white.mT @ upstream
+        inner = inner.triu() + inner.triu(1).mT
+        slope = (upstream - (w[..., None] * white) @ inner) @ mapping.mT
+        weighted = w[..., None] * centered
+        of_scale = torch.where(variance > ctx.least, (slope * centered).sum(-2) / variance, 0)
+        slope = slope - weighted * of_scale[..., None, :]
+        return slope - w[..., None] * slope.sum(-2, keepdim=True), None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, int | None, None], z: Tensor, w: Tensor, least: float) -> Any:
+        z = _in_front(z, in_dims[0], info.batch_size)
+        parts = _Whitened.apply(z, _shared(w, in_dims[1], z.ndim - 1), least)  # type: ignore[no-untyped-call]  # untyped
+        return parts, (0, 0, 0, 0)
+
+
+def gaussian_inner(z: Tensor, g: Tensor) -> Tensor:
+    r"""Inner product with the Gaussian Gram matrix of bandwidth 1, :math:`\sum_{ij} G_{ij} \exp(-\|z_i - z_j\|^2 / 2)`.
+
+    For a symmetric G of shape (m, m). With :math:`W_{ij} = G_{ij} k(z_i, z_j)` the gradient in z is
+    :math:`2 (W - \operatorname{diag}(W 1)) z`.
+
+    Examples
+    --------
+    >>> gaussian_inner(torch.tensor([[0.0], [1.0]]), torch.tensor([[1.0, 2.0], [2.0, 1.0]]))
+    tensor(4.4261)
+    """
+    value: Tensor
+    value, *_ = _GaussianInner.apply(z, g)  # type: ignore[no-untyped-call]  # torch gives apply no types
+    return value
+
+
+class _GaussianInner(torch.autograd.Function):
+    @staticmethod
+    def forward(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+        return _device.gaussian_inner(_centered(z), g) or _value_and_slope(z, g)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)  # else a matrix of zeros is made for the slope, only to be ignored
+        ctx.save_for_backward(*inputs, output[1])
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        z, g, slope = ctx.saved_tensors
+        if upstream is None:
+            return None, None
+        if torch.is_grad_enabled():  # for a second derivative the slope must be a function of z again
+            slope = _value_and_slope(z, g)[1]
+        slope = slope * (2 * upstream)[..., None, None]
+        if not ctx.needs_input_grad[1]:
+            return slope, None
+        return slope, (upstream[..., None, None] * Gaussian(1.0)(z, z)).sum_to_size(g.shape)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, int | None], z: Tensor, g: Tensor) -> Any:
+        z = _in_front(z, in_dims[0], info.batch_size)
+        results = _GaussianInner.apply(z, _shared(g, in_dims[1], z.ndim))  # type: ignore[no-untyped-call]  # untyped
+        return results, (0, 0)
+
+
+def _value_and_slope(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the value and half its gradient."""
+    centered = _centered(z)
+    w = _weighted(centered, g)
+    rows = w.sum(-1)
+    return rows.sum(-1), w @ centered - rows[..., None] * centered
+
+
+def _centered(z: Tensor) -> Tensor:
+    """Return z minus its mean: only differences matter, and far from zero they would lose digits."""
+    return z - z.detach().mean(-2, keepdim=True)
+
+
+def _weighted(z: Tensor, g: Tensor) -> Tensor:
+    """Return W; the exponent z·z' − |z|²/2 − |z'|²/2 is one matrix product."""
+    half, one = (z * z).sum(-1, keepdim=True) / -2, torch.ones_like(z[..., :1])
+    exponent = torch.cat([z, half, one], dim=-1) @ torch.cat([z, one, half], dim=-1).mT
+    if torch.is_grad_enabled():
+        return exponent.exp() * g
+    return exponent.exp_().mul_(g)  # in place, to save a pass over the matrix
+
+
+def whitened_hsic(z: Tensor, scores: Tensor, s: Tensor, weights: Weights) -> Tensor:
+    r"""HSIC of z (m, d), whitened, and of scores (m, c), with s (m, q) under a Gaussian of bandwidth 1.
+
+    Biased, and all rows count alike. A step of the default penalty is many small operations, and on a GPU their number
+    is what it costs; here they are four kernels. Only for rows that
+    :func:`frhsic.dependence._device.takes_whitened_step` admits. :func:`composed` is the definition, by the operations
+    that a CPU takes.
+    """
+    value: Tensor
+    value, *_ = _WhitenedHSIC.apply(z, scores, s, weights)  # type: ignore[no-untyped-call]  # untyped in torch
+    return value
+
+
+class _WhitenedHSIC(torch.autograd.Function):
+    @staticmethod
+    def forward(z: Tensor, scores: Tensor, s: Tensor, weights: Weights) -> tuple[Tensor, ...]:
+        from frhsic.dependence._gpu import step  # with Triton, which is not everywhere
+
+        value, parts = step.value(z, scores, s, weights)
+        return value, *(part.view(*z.shape[:-2], *part.shape[1:]) for part in parts)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, Weights], output: tuple[Tensor, ...]) -> None:
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs[:3], *output[1:])
+        ctx.weights = inputs[3]
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+        z, scores, s, *parts = ctx.saved_tensors
+        if upstream is None:
+            return None, None, None, None
+        if torch.is_grad_enabled() or ctx.needs_input_grad[2]:  # second derivatives, and those in s
+            pull_back = torch.func.vjp(lambda z, scores, s: composed(z, scores, s, ctx.weights), z, scores, s)[1]
+            return *pull_back(upstream), None
+        from frhsic.dependence._gpu import step
+
+        return *step.gradient(z, scores, ctx.weights, parts, upstream), None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], z: Tensor, scores: Tensor, s: Tensor, weights: Weights) -> Any:
+        z, scores = (_in_front(rows, dim, info.batch_size) for rows, dim in zip((z, scores), in_dims))
+        rows = z, scores, _shared(s, in_dims[2], z.ndim)
+        outputs = _WhitenedHSIC.apply(*rows, weights)  # type: ignore[no-untyped-call]  # untyped in torch
+        return outputs, (0,) * len(outputs)
+
+
+def composed(z: Tensor, scores: Tensor, s: Tensor, weights: Weights) -> Tensor:
+    """Return the same by PyTorch's operations, for leading batch dimensions too."""
+    m, d = z.shape[-2:]
+    l = centered(Gaussian(1.0)(s, s))
+    shares = torch.full((m,), 1 / m, dtype=z.dtype, device=z.device)
+    white = whitened(z, shares, smallest=math.sqrt(weights.least)) / math.sqrt(2 * d)
+    scores = scores - scores.mean(-2, keepdim=True)
+    value = weights.head * (scores * (l @ scores)).sum((-2, -1)) + weights.linear * (white * (l @ white)).sum((-2, -1))
+    return (value + weights.gaussian * gaussian_inner(white * math.sqrt(weights.rate), l)) / m**2
+
+
+def _in_front(x: Tensor, dim: int | None, size: int) -> Tensor:
+    """Return x with its batch of ``vmap`` as the first dimension."""
+    return x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
+
+
+def _shared(x: Tensor, dim: int | None, ndim: int) -> Tensor:
+    """Return x with its batch, if it has one, in front of `ndim` dimensions; those it lacks share it."""
+    if dim is None:
+        return x
+    x = x.movedim(dim, 0)
+    return x[(slice(None), *[None] * (ndim - x.ndim))]
