@@ -45,7 +45,7 @@ def test_the_ridge_has_the_least_leave_one_out_error():
         errors[ridge] = float((x - torch.stack(fits)).square().sum())
     basis = conditional._basis(y, 0.4)
     assert [conditional._left_out_error(x, basis, r) for r in errors] == approx(list(errors.values()), rel=1e-4)
-    regressed, _, _ = conditional._regressed(x, Linear(), "z", [basis])
+    regressed, _, _ = conditional._regressed(x, Linear(), "z", [basis], y)
     ridge = min(errors, key=errors.get)
     residual = x - k @ torch.linalg.solve(k + ridge * top * eye, x)
     assert regressed.residual[:, 0].abs().numpy() == approx(residual[:, 0].abs().numpy(), rel=1e-4)
@@ -57,7 +57,7 @@ def test_expected_products_of_residuals_are_those_of_the_regression():
     y, x = torch.rand(12, 1, generator=draw).double(), torch.randn(12, 1, generator=draw).double()
     basis = conditional._basis(y, 0.4)
     x = x - x.mean()
-    regressed, _, _ = conditional._regressed(x, Linear(), "z", [basis])
+    regressed, _, _ = conditional._regressed(x, Linear(), "z", [basis], y)
     ridge = min(conditional.RIDGES, key=lambda r: conditional._left_out_error(x, basis, r))
     k, eye = Gaussian(0.4)(y, y), torch.eye(12, dtype=torch.float64)
     m = eye - k @ torch.linalg.inv(k + ridge * torch.linalg.eigvalsh(k)[-1] * eye)
@@ -103,6 +103,18 @@ def test_dependence_through_y_alone_is_rejected_about_as_often_as_the_level(kind
     assert sum(rejected) <= 6  # 1.5 expected; P(more than 6) = .001
     z, s, _ = samples(kind, 120, 0)
     assert permutation_test(z, s, resamples=99, random_state=0).rejected  # not independent without y
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.3])
+def test_jumps_of_the_conditional_means_are_not_taken_for_dependence(noise):
+    """The level with four errors of 40 draws; without jumps in the regression 95 % (noise 0.1) are rejected."""
+    rejected = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        y = rng.normal(size=200)
+        z, s = (y > 0) + noise * rng.normal(size=(2, 200))
+        rejected += conditional_test(z, s, y, resamples=39, random_state=seed).rejected
+    assert rejected / 40 <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 40)
 
 
 @pytest.mark.parametrize("kind", ["direct", "signed"])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.stats import norm, rankdata
+from sklearn.tree import DecisionTreeRegressor
 from torch import Tensor
 
 from frhsic import _arrays
@@ -23,6 +24,9 @@ RANK_WIDTHS, WIDTHS = (0.05, 0.1, 0.2, 0.4), (0.2, 0.4, 0.8)
 
 RIDGES = tuple(10.0**k for k in range(-6, 2))
 """Ridges, as shares of the largest eigenvalue of the Gram matrix of y."""
+
+MOST_STEPS, LEAST_ROWS = 20, 5
+"""Most constant parts of a conditional mean with jumps, and the fewest rows of each."""
 
 MAX_RANK = 100
 LEFT_OUT = 1e-3
@@ -85,10 +89,11 @@ def conditional_test(
 
     Notes
     -----
-    Conditional means are kernel ridge regressions on y or on its ranks. Bandwidth and ridge have the least
-    leave-one-out error. With :math:`M = I - H`, H the matrix of a regression, and the variance :math:`v_l` of the noise
-    at each row, :math:`E \langle \hat r_i, \hat r_j \rangle = \sum_l M_{il} M_{jl} v_l`; B is the sum of the products
-    of these for Z and S.
+    Conditional means are kernel ridge regressions on y or on its ranks, with and without jumps, which a regression tree
+    on y proposes. Bandwidth, ridge and jumps have the least leave-one-out error, raised by a share of
+    :math:`2 \log n / n` for each jump, since their places are estimated. With :math:`M = I - H`, H the matrix of a
+    regression, and the variance :math:`v_l` of the noise at each row, :math:`E \langle \hat r_i, \hat r_j \rangle =
+    \sum_l M_{il} M_{jl} v_l`; B is the sum of the products of these for Z and S.
 
     The level is approximate: no test of conditional independence has a level for every law (Shah and Peters, 2020).
     It needs regressions that find both conditional means. The result says where they do not (`caution`): where
@@ -130,7 +135,7 @@ def conditional_test(
     values = working_copy(y, Gaussian(1.0)) / torch.from_numpy(column_scales(y.numpy()))
     bases = [_basis(x, w) for x, widths in ((ranks, RANK_WIDTHS), (values, WIDTHS)) for w in widths]
     (r, kernel_z, rule_z), (q, kernel_s, rule_s) = (
-        _regressed(x, kernel, name, bases) for x, kernel, name in ((z, kernel_z, "z"), (s, kernel_s, "s"))
+        _regressed(x, kernel, name, bases, ranks) for x, kernel, name in ((z, kernel_z, "z"), (s, kernel_s, "s"))
     )
     signs = r.residual.new_ones(n, resamples + 1)  # the first column is the sample itself
     draws = torch.randint(2, (n, resamples), generator=_arrays.generator(seed), device="cpu")
@@ -185,20 +190,52 @@ class _Regressed:
     right: Tensor
 
 
-def _regressed(x: Tensor, kernel: Kernel | None, name: str, bases: list[_Basis]) -> tuple[_Regressed, Kernel, str]:
+def _regressed(
+    x: Tensor, kernel: Kernel | None, name: str, bases: list[_Basis], ranks: Tensor
+) -> tuple[_Regressed, Kernel, str]:
     """Return the regression of the features of x on y, the kernel of x, and the rule of its width."""
     kernel, rule = default_gaussian(x, name=name) if kernel is None else (kernel_or_median(kernel, x, name), "given")
     features, _ = pivoted_cholesky(kernel, working_copy(x, kernel), tolerance=LEFT_OUT, max_rank=MAX_RANK)
     features = features - features.mean(dim=0)
-    errors = {(b, ridge): _left_out_error(features, basis, ridge) for b, basis in enumerate(bases) for ridge in RIDGES}
-    best, ridge = min(errors, key=lambda key: errors[key])
-    vectors = bases[best].vectors
-    residual, shrink, kept = _fit(features, bases[best], ridge)
+    steps = _steps(features, ranks)
+    price = 1 + 2 * (steps.shape[1] - 1) * math.log(len(x)) / len(x)
+    candidates = [(basis, 1.0) for basis in bases]
+    if steps.shape[1] > 1:
+        candidates += [(_with_steps(basis, steps), price) for basis in bases]
+    basis, ridge = min(
+        ((basis, ridge, factor) for basis, factor in candidates for ridge in RIDGES),
+        key=lambda one: one[2] * _left_out_error(features, one[0], one[1]),
+    )[:2]
+    vectors = basis.vectors
+    residual, shrink, kept = _fit(features, basis, ridge)
     noise = residual.square().sum(dim=1, keepdim=True) / kept[:, None]
     shrunk = vectors * shrink  # the matrix of the regression is H = shrunk @ vectors.mT
     mixed = noise * shrunk
     left = torch.cat([vectors @ (shrunk.mT @ mixed) - mixed, -vectors], dim=1)
     return _Regressed(residual, left, torch.cat([vectors, mixed], dim=1)), kernel, rule
+
+
+def _steps(features: Tensor, ranks: Tensor) -> Tensor:
+    """Return the indicators of parts of y between which the mean of the features jumps, of shape (rows, parts).
+
+    A split must lower the squared error by three times the variance of a row and log n; differences between neighbours
+    estimate that variance.
+    """
+    n = len(features)
+    noise = float(features.diff(dim=0).square().mean()) / 2
+    tree = DecisionTreeRegressor(
+        max_leaf_nodes=MOST_STEPS, min_samples_leaf=LEAST_ROWS, min_impurity_decrease=3 * noise * math.log(n) / n
+    )
+    leaf = tree.fit(ranks.numpy(), features.numpy()).apply(ranks.numpy())
+    return torch.from_numpy((leaf[:, None] == np.unique(leaf)).astype(np.float64))
+
+
+def _with_steps(basis: _Basis, steps: Tensor) -> _Basis:
+    """Return the basis of the sum of a Gram matrix of y, with half the rows as its largest eigenvalue, and of steps."""
+    smooth = basis.vectors * (basis.values * len(steps) / 2).sqrt()
+    vectors, singular, _ = torch.linalg.svd(torch.cat([steps, smooth], dim=1), full_matrices=False)
+    kept = singular > 1e-6 * singular[0]
+    return _Basis(vectors[:, kept], (singular[kept] / singular[0]) ** 2)
 
 
 def _fit(features: Tensor, basis: _Basis, ridge: float) -> tuple[Tensor, Tensor, Tensor]:
