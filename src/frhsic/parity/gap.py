@@ -22,6 +22,9 @@ RESAMPLES = 999
 ENOUGH = 199
 """Resamples that the variance of a gap needs; more serve its p-value."""
 
+FEW_ROWS = 250
+"""Rows below which an oscillation that would matter need not show."""
+
 FEW = 8
 """Rows of the rarer decision, or clusters, below which the upper end of a gap is the largest that their rate allows."""
 
@@ -58,8 +61,9 @@ class ParityResult:
         What the bound assumes: 0 if G is s, so that it holds for every shape; otherwise the share of the rows in a
         group G of neighbouring values of s, and the bound is for the gap between such groups.
     trusted
-        Whether interval and bound agree. False where scores vary between the groups G by more than the local means show
-        and the interval allows for: the mean then oscillates too fast for the interval, and the bound counts.
+        Whether the interval can be used. False where scores vary between the groups G by more than the local means show
+        and the interval allows for, or where fewer than 250 rows could not show it: the mean then oscillates, or may
+        oscillate, too fast for the interval, and the bound counts.
     confidence, resamples, seed
         Settings of the computation; the seed reproduces it.
     unit
@@ -431,20 +435,24 @@ class ColumnGap:
         below, above = skewed_reach(error, third / max(error**3, TINY), student(tail, sums.effective))
         value = max(self.gap, 0.0)  # the gap itself is never negative
         low, high = max(self.gap - below, 0.0), value + above + lost
-        bound, hidden = self.beside(tail)
+        bound, missed, doubtful = self.beside(tail)
+        high = high + missed
         if sums.decisions:
             most, few = rarity(sums, tail)
             low, high, bound = (0.0, max(high, most), most) if few else (low, high, min(bound, most))
         if self.standardize:
             low, high, bound = (min(end / self.scale, 1.0) for end in (low, high, bound))
-            error, hidden, value = (number / self.scale for number in (error, hidden, value))
-        return Ends(float(low), float(high), error, bound, hidden / 2 <= high - value)
+            error, doubtful, value = (number / self.scale for number in (error, doubtful, value))
+        return Ends(float(low), float(high), error, bound, doubtful <= (high - value) / 2)
 
-    def beside(self, tail: float) -> tuple[float, float]:
-        r"""Return an upper bound of the gap for every shape, and the standard deviation of what the local means miss.
+    def beside(self, tail: float) -> tuple[float, float, float]:
+        r"""Return an upper bound of the gap for every shape, and two numbers for what the local means miss of it.
 
         The bound is :math:`\sqrt{\mathrm{Var}\,E[f | G]} \ge E|E[f | G] - E f|` for values of s, or for groups G
-        of two rows or more where values are rarer. The second number is 0 unless it is above three standard errors.
+        of two rows or more where values are rarer. Means that oscillate about the local means with a variance v add
+        about :math:`E(\sqrt v - |m|)_+` to the gap. The second number is that for the estimate of v where few rows have
+        a value of s in common with others, and else 0. The third has v less three standard errors, or with few rows,
+        which do not show an oscillation, plus two and a half.
         """
         starts = self.groups
         sums = self.sums.joined(starts)
@@ -472,7 +480,14 @@ class ColumnGap:
         expected = np.maximum(noise / counts**2 * (1 - 2 * share) + joined(self.error**2), 0)
         missed = float(weights @ ((mean - smooth) ** 2 - expected))
         error = math.sqrt(2 * float((weights**2 * expected**2).sum()))
-        return bound, math.sqrt(missed) if missed > 3 * error else 0.0
+        few = sums.effective < FEW_ROWS
+
+        def unseen(variance: float) -> float:
+            size = math.sqrt(max(variance, 0.0)) - np.abs(self.mean)
+            return float(self.sums.counts @ np.maximum(size, 0)) / n
+
+        levels = unseen(missed) if few and self.bound_resolution == 0 else 0.0
+        return bound, levels, unseen(missed + (2.5 if few else -3) * error)
 
     def uncertain_signs(self, options: GapOptions) -> tuple[float, float]:
         """Return what uncertain signs add to the variance of the gap, and a bound on what they take away from it."""

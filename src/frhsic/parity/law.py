@@ -102,7 +102,7 @@ def correlation_ratio_of(rows: Rows, confidence: float) -> CorrelationRatio:
     rest, variance = float(weighted_mean(weights, within)), float(weighted_mean(weights, square))
     value = max(1 - rest / variance, 0.0)  # an estimate below zero says no more than one of zero
     terms = weights * (within - (rest / variance) * square) / variance
-    z = float(stats.norm.ppf((1 + confidence) / 2))
+    z = float(stats.t.ppf((1 + confidence) / 2, rows.effective / 4))  # squares have fewer degrees of freedom
     if len(starts) > n / 2:
         error = _error_of_differences(terms)
         squares = np.diff(f) ** 2 / 2

@@ -147,7 +147,7 @@ class _Ranks:
         """Return the interval at a probability of error on each side."""
         rows, weights, n = self.rows, self.rows.weights, float(self.rows.weights.sum())
         node = np.repeat(np.arange(len(self.columns[0].mean)), np.diff(np.append(node_starts(rows), len(weights))))
-        influence, extra, lost, bound, hidden = np.zeros(len(weights)), 0.0, 0.0, 0.0, 0.0
+        influence, extra, beside = np.zeros(len(weights)), 0.0, np.zeros(4)
         for j, (share, column) in enumerate(zip(self.shares, self.columns)):
             at, soft = self.at[:, j], column.soft[node]
             # a decile inside a large tie does not move
@@ -156,9 +156,8 @@ class _Ranks:
             decided = rows.scores[:, j] + column.sums.ends[0]
             influence += share * ((soft - near @ soft / near.sum()) * decided - column.gap)
             own_extra, own_lost = column.uncertain_signs(options)
-            own_bound, own_hidden = column.beside(tail / len(self.columns))
-            extra, lost = extra + share * math.sqrt(own_extra), lost + share * own_lost
-            bound, hidden = bound + share * own_bound, hidden + share * own_hidden
+            extra += share * math.sqrt(own_extra)
+            beside += share * np.array([own_lost, *column.beside(tail / len(self.columns))])
         sums: Array = weights * influence / n
         if rows.clusters is not None:
             sums = np.bincount(rows.clusters, weights=sums).astype(np.float64)
@@ -166,7 +165,7 @@ class _Ranks:
         error = math.sqrt(bessel * float(sums @ sums) + extra**2)
         skewness = float((sums**3).sum()) / max(error**3, TINY)
         below, above = skewed_reach(error, skewness, student(tail, rows.effective))
-        high = max(self.value, 0.0) + above + lost
-        return Ends(
-            max(self.value - float(below), 0.0), float(high), error, float(bound), bool(hidden / 2 <= high - self.value)
-        )
+        lost, bound, missed, doubtful = beside.tolist()
+        value = max(self.value, 0.0)
+        high = value + float(above) + lost + missed
+        return Ends(max(self.value - float(below), 0.0), high, error, bound, doubtful <= (high - value) / 2)
