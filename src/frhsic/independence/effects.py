@@ -158,7 +158,8 @@ def normalized_hsic_interval(
     with the unbiased estimates. Zero in the population exactly when Z and S are independent, if the kernels are
     characteristic, and at most one. It is one when the two kernels see the same distances; a bijection of s that
     changes distances gives less. Under :class:`~frhsic.kernels.HalfDistance` kernels it is
-    :func:`~frhsic.dependence.distance_correlation_unbiased`.
+    :func:`~frhsic.dependence.distance_correlation_unbiased`. If z or s differs in too few rows to estimate its variance
+    under its kernel, such as one positive decision, the value is 0 and the interval 0 to 1.
 
     Parameters
     ----------
@@ -293,7 +294,11 @@ def hsic_effect(pair: GramPair, confidence: float) -> Effect:
 
 def normalized_effect(pair: GramPair, confidence: float) -> Effect:
     """:func:`normalized_hsic_interval` of Gram matrices that other statistics use as well."""
-    return _effect(pair, *_normalized_law(pair), confidence, 1.0)
+    law = _normalized_law(pair)
+    if law is None:
+        nothing = Interval(0.0, 1.0, confidence, "three-moment law of HSIC")
+        return Effect(0.0, nothing, pair.n, (repr(pair.k.kernel), repr(pair.l.kernel)), pair.rules)
+    return _effect(pair, *law, confidence, 1.0)
 
 
 def _hsic_law(pair: GramPair) -> tuple[float, _Law]:
@@ -302,13 +307,13 @@ def _hsic_law(pair: GramPair) -> tuple[float, _Law]:
     return value, _law(pair, value, _influence(pair.product_rows), 1.0)
 
 
-def _normalized_law(pair: GramPair) -> tuple[float, _Law]:
-    """Return the ratio of unbiased estimates and its law."""
+def _normalized_law(pair: GramPair) -> tuple[float, _Law] | None:
+    """Return the ratio of unbiased estimates and its law; None if a variance under a kernel is estimated as zero."""
     zz, influence_z = _with_itself(pair.k, pair.sums.k, pair.own[0])
     ss, influence_s = _with_itself(pair.l, pair.sums.l, pair.own[1])
     scale = math.sqrt(max(zz, 0.0)) * math.sqrt(max(ss, 0.0))
     if scale == 0:
-        raise ValueError("z or s has no variance under its kernel, so the ratio is not defined. Pass other kernels.")
+        return None
     value = float(pair.sums.unbiased) / scale
     influence = _influence(pair.product_rows) / scale - value / 2 * (influence_z / zz + influence_s / ss)
     return value, _law(pair, value, influence, scale)
