@@ -53,7 +53,7 @@ def agreement(rows: list[int], draws: int) -> None:
                 if seed < 10:
                     permuted = permutation_test(z, s, Gaussian(width), Gaussian(1.0), resamples=999, random_state=seed)
                     against.append(abs(ours - permuted.pvalue))
-                    pearson = gamma_test(z, s, Gaussian(width), Gaussian(1.0), moments="pearson")
+                    pearson = gamma_test(z, s, Gaussian(width), Gaussian(1.0))
                     three.append(abs(pearson.pvalue - permuted.pvalue))
                     errors.append(np.sqrt(permuted.pvalue * (1 - permuted.pvalue) / 999))
             record = {

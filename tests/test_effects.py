@@ -143,12 +143,11 @@ def test_bad_input_is_refused() -> None:
 
 
 def test_small_pvalues_are_those_of_many_permutations() -> None:
-    """Two moments give a p-value below half of the true one here; three come within a third."""
+    """A gamma with two moments would give a p-value below half of the true one here; three come within a third."""
     z, s = correlated(200, 0.31, 4)
     many = permutation_test(z, s, resamples=100_000, random_state=0).pvalue
     assert 1e-4 < many < 2e-3
     assert gamma_test(z, s).pvalue == approx(many, rel=0.33)
-    assert gamma_test(z, s, moments="permutation").pvalue < 0.5 * many
 
 
 @pytest.mark.parametrize("kind", ["ten columns", "three", "ties", "skewed", "far"])

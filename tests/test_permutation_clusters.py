@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 
@@ -52,17 +51,3 @@ def test_clusters_of_one_row_are_the_plain_test_and_dependence_is_found():
     assert found.rejected
     assert found.method == "permutation of clusters"
     assert found.n == 90
-
-
-@pytest.mark.parametrize(
-    ("clusters", "epsilon", "message"),
-    [
-        (np.zeros(5), None, r"clusters has shape \(5,\)"),
-        (np.zeros(12), None, "no two clusters have the same number of rows"),
-        (np.arange(12), 0.1, "epsilon and clusters"),
-    ],
-)
-def test_bad_clusters(clusters, epsilon, message):
-    x = torch.arange(12.0)
-    with pytest.raises(ValueError, match=message):
-        permutation_test(x, x, clusters=clusters, epsilon=epsilon)

@@ -81,14 +81,6 @@ def test_increasing_maps_change_nothing():
     assert a.history == b.history
 
 
-def test_a_rejection_stays_when_the_evidence_falls():
-    test = SequentialTest(random_state=0)
-    test.history = (1.0, 30.0, 2.0)
-    assert test.evalue == 2.0
-    assert test.pvalue == approx(1 / 30)
-    assert test.rejected
-
-
 def test_batches_without_information_leave_the_evalue():
     test = SequentialTest(random_state=0).update([1.0], [2.0]).update([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])
     test.update([1.0, 2.0, 3.0], [5.0, 5.0, 5.0])

@@ -224,7 +224,7 @@ def _kernel_statistics(
 ) -> Iterator[Number]:
     watch("HSIC and its test")
     pair = gram_pair(z, s, kernels.z, kernels.s, least=LEAST_ROWS, what="the gamma test", third=True)
-    test = gamma_test_of(pair, "pearson", 1 - settings.confidence)
+    test = gamma_test_of(pair, 1 - settings.confidence)
     details: dict[str, Setting] = {
         "test": test.method,
         "kernel on z": test.kernels[0],

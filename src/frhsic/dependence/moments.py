@@ -199,29 +199,13 @@ def product_rows(k: Gram, l: Gram, sums: PairSums) -> Tensor:
     if thin.factor is not None:
         factor = _centered(thin.factor)
         return (_centered(_times(other, factor)) * factor).sum(1)
-    return _over_products(k, l, sums, k.x.new_zeros(k.n), add_rows)
-
-
-def squared_products(k: Gram, l: Gram, sums: PairSums) -> Tensor:
-    r"""Return :math:`\sum_{i \ne j} \tilde K_{ij}^2 \tilde L_{ij}^2`, 0-d, by a second pass over the pairs."""
-
-    def add(total: Tensor, product: Tensor, rows: slice, columns: slice) -> None:
-        total += (1 if rows == columns else 2) * _inner(product, product)
-        if rows == columns:
-            total -= product.diagonal().square().sum()
-
-    return _over_products(k, l, sums, k.x.new_zeros(()), add)
-
-
-def _over_products(k: Gram, l: Gram, sums: PairSums, total: Tensor, add: Callable[..., object]) -> Tensor:
-    """Return `total` after `add(total, tile, rows, columns)` for every tile of the product of both centred matrices."""
     of_k, of_l = sums.k.centers, sums.l.centers
 
-    def add_tile(rows: slice, columns: slice, total: Tensor) -> None:
+    def add(rows: slice, columns: slice, total: Tensor) -> None:
         product = k.centered_tile(of_k, rows, columns).mul_(l.centered_tile(of_l, rows, columns))
-        add(total, product, rows, columns)
+        add_rows(total, product, rows, columns)
 
-    return over_tiles(k.n, k.x.device, lambda: (torch.zeros_like(total),), add_tile)[0]
+    return over_tiles(k.n, k.x.device, lambda: (k.x.new_zeros(k.n),), add)[0]
 
 
 class CubicSums(NamedTuple):

@@ -7,8 +7,7 @@ They hold for every kernel and every n, and are conditional on the marginals, as
 References
 ----------
 Kazi-Aoual, Hitier, Sabatier and Lebreton (1995), *Refined approximations to permutation tests for
-multivariate inference*. Gretton, Fukumizu, Teo, Song, Schölkopf and Smola (2007), *A kernel statistical test
-of independence*.
+multivariate inference*.
 """
 
 from __future__ import annotations
@@ -83,25 +82,6 @@ def permutation_third_moment(a: Sequence[float], b: Sequence[float], n: int) -> 
             of_b = sum(c * v for c, v in zip(coefficients, b))
             total += count * of_a * (of_b / falling)
     return total
-
-
-def gretton_moments(mean_k: float, mean_l: float, products: float, n: int) -> tuple[float, float]:
-    r"""Mean and variance of biased HSIC under independence for unit-diagonal kernels, from Gretton et al. (2007).
-
-    .. math::
-        \frac{(1 - \mu_K)(1 - \mu_L)}{n}, \qquad
-        \frac{2 (n-4)(n-5)}{n(n-1)(n-2)(n-3)} \cdot \frac{1}{n(n-1)} \sum_{i \ne j} \tilde K_{ij}^2 \tilde L_{ij}^2,
-
-    where :math:`\mu` are the means off the diagonal (Theorems 3 and 4, to leading order).
-
-    Examples
-    --------
-    >>> gretton_moments(0.5, 0.6, 90.0, 10)[0]
-    0.02
-    """
-    spread = products / (n * (n - 1))
-    variance = 2 * (n - 4) * (n - 5) * spread / (n * (n - 1) * (n - 2) * (n - 3))
-    return (1 - mean_k) * (1 - mean_l) / n, variance
 
 
 def pearson_parameters(mean: float, deviation: float, skewness: float) -> tuple[float, float, float]:
