@@ -28,9 +28,10 @@ def few_trees() -> Iterator[None]:
 def few_epochs() -> Iterator[None]:
     """Three epochs in models that are trained at their defaults, for tests that do not look at what is learned."""
     from frhsic.estimators.network import NetworkEstimator  # slow to import, and not needed to hand tests out
+    from frhsic.training import Training
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(NetworkEstimator.__init__.__kwdefaults__, "epochs", 3)
+        patch.setattr(NetworkEstimator, "_default_training", lambda self: Training(epochs=3))
         yield
 
 

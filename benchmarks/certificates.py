@@ -63,7 +63,7 @@ from frhsic.dependence.operators import gram_times
 from frhsic.kernels import Gaussian, Linear, gaussian_at_median, median_bandwidth
 from frhsic.parity import gdp
 from frhsic.penalties import HSIC
-from frhsic.training import Member, Recipe, TrainingData, affine_head, grid, mlp_encoder, train
+from frhsic.training import MLP, Member, Recipe, TrainingData, grid, train
 
 RULES: dict[str, DirectionRule] = {
     "95 % of the variance of s": VarianceShare(0.95),
@@ -86,7 +86,7 @@ class Trained:
 
     def module(self, index: int, columns: int) -> tuple[nn.Module, nn.Module]:
         """One model as (encoder, head)."""
-        pair = nn.ModuleDict({"encoder": mlp_encoder(columns), "head": affine_head(50)})
+        pair = nn.ModuleDict({"encoder": MLP()(columns), "head": nn.Linear(50, 1)})
         pair.load_state_dict({name: values[index] for name, values in self.parameters.items()})
         pair.requires_grad_(False)
         return pair["encoder"], pair["head"]
@@ -118,7 +118,12 @@ def trained_models(
             yield Trained.load(method, file)
             continue
         members = grid(weights if penalty else [0.0], seeds, range(len(seeds)))
-        fleet = train(rows, members, Recipe(data.task, penalty, epochs=epochs), device=device)
+        fleet = train(
+            rows,
+            members,
+            Recipe(data.task, penalty, epochs=epochs, weight_decay=0.0, variance_floor=0.0),
+            device=device,
+        )
         print(f"{data.name}, {method}: {len(members)} models, {epochs} epochs in {fleet.seconds:.0f} s", flush=True)
         result = Trained(method, list(fleet.members), {k: v.cpu() for k, v in fleet.parameters.items()})
         if file is not None:

@@ -24,6 +24,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from frhsic import FRHSICClassifier
 from frhsic.parity import gdp
+from frhsic.training import Training
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 
@@ -68,16 +69,17 @@ def audited(n: int, seed: int) -> list[tuple[float, float]]:
 
 def show_epochs(options: argparse.Namespace) -> None:
     print("\n| epochs | accuracy | GDP |\n|---|---|---|")
-    show_models([(f"{epochs}", {"epochs": epochs}, 1.0) for epochs in options.epochs], options)
+    show_models([(f"{epochs}", {"training": Training(epochs=epochs)}, 1.0) for epochs in options.epochs], options)
 
 
 def show_known(options: argparse.Namespace) -> None:
     print("\n| share of rows with a known attribute | accuracy | GDP |\n|---|---|---|")
-    show_models([(f"{known:.0%}", {"epochs": options.epochs[-1]}, known) for known in (1.0, 0.5, 0.2, 0.05)], options)
+    training = {"training": Training(epochs=options.epochs[-1])}
+    show_models([(f"{known:.0%}", training, known) for known in (1.0, 0.5, 0.2, 0.05)], options)
 
 
 def show_models(models: list[tuple[str, dict[str, Any], float]], options: argparse.Namespace) -> None:
-    none = {"penalty_weight": 0.0, "epochs": options.epochs[-1]}
+    none = {"penalty_weight": 0.0, "training": Training(epochs=options.epochs[-1])}
     for name, settings, known in [("no penalty", none, 1.0), *models]:
         rows = np.array([trained(settings, known, seed, options.train) for seed in range(options.seeds)])
         print("| " + " | ".join([name, *(f"{mean:.3f}" for mean in rows.mean(0))]) + " |")
@@ -110,7 +112,7 @@ def rare(weight: float, seed: int, options: argparse.Namespace) -> tuple[float, 
     """Return accuracy, AUC, gain in log loss over a constant, GDP and base rate of a model of rare defaults."""
     X, y, age = credit(options.train, seed=2 * seed)
     X_new, y_new, age_new = credit(20_000, seed=2 * seed + 1)
-    model = FRHSICClassifier(penalty_weight=weight, epochs=options.epochs[-1], random_state=seed)
+    model = FRHSICClassifier(penalty_weight=weight, training=Training(epochs=options.epochs[-1]), random_state=seed)
     scores = model.fit(X, y, sensitive_features=age).predict_proba(X_new)[:, 1]
     gain = log_loss(y_new, np.full(len(y_new), y.mean())) - log_loss(y_new, scores)
     gap = gdp(scores, age_new, resamples=0).value

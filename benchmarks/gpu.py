@@ -30,7 +30,7 @@ from frhsic.dependence import _device, hsic, hsic_features
 from frhsic.independence import gamma_test
 from frhsic.kernels import Gaussian
 from frhsic.penalties import HSIC, Penalty
-from frhsic.training import Member, Recipe, TrainingData, grid, mlp_encoder, train
+from frhsic.training import MLP, Member, Recipe, TrainingData, grid, train
 
 RESULTS = Path(__file__).parent / "results" / "gpu.json"
 KERNELS = Gaussian(10.0), Gaussian(1.4)
@@ -228,7 +228,7 @@ def show_training(options: argparse.Namespace, device: torch.device) -> dict[str
         first, recipe = (Recipe("binary", penalty, epochs=epochs) for epochs in (1, options.epochs))
         record[f"first epoch, {name}"] = train(adult, members, first, device=device).seconds  # compiles what it needs
         record[f"45 models, {name}"] = train(adult, members, recipe, device=device).seconds
-        encoder = partial(mlp_encoder, 2, 50, 8)
+        encoder = MLP(size=8)
         recipes = [Recipe("binary", penalty, encoder, epochs=epochs) for epochs in (10, 10, 50)]
         _, few, many = (train(one, [Member(1.0, 42)], recipe, device=device).seconds for recipe in recipes)
         record[f"one epoch, {name}"] = (many - few) / 40  # without the start

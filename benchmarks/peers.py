@@ -246,11 +246,12 @@ def frhsic_trials() -> list[tuple[str, str, Run]]:
     from frhsic import FRHSICClassifier
     from frhsic.independence import gamma_test
     from frhsic.parity import gdp
+    from frhsic.training import Training
 
     def train(d: Sample) -> tuple[str, str]:
         gaps = []
         for weight in (0, 10):
-            model = FRHSICClassifier("hsic", weight, epochs=30, random_state=0)
+            model = FRHSICClassifier("hsic", weight, training=Training(epochs=30), random_state=0)
             model.fit(d.X, d.y, sensitive_features=d.age)
             gaps.append(float(gdp(model.predict_proba(d.X)[:, 1], d.age, resamples=0)))
         return "yes, HSIC and others", f"GDP on the training rows {gaps[0]:.3f} without penalty, {gaps[1]:.3f} with"

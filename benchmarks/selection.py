@@ -30,6 +30,7 @@ from frhsic.selection import (
     fitting,
     select_weight,
 )
+from frhsic.training import Training
 
 TARGETS = (0.01, 0.02, 0.03)
 LOSSES = (0.05, 0.1, 0.2)
@@ -66,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             for part in (split.train, split.test)
         ]
         (X, y, s), (X_test, y_test, s_test) = parts
-        model = FRHSICClassifier(epochs=arguments.epochs, random_state=seed, device="cpu")
+        model = FRHSICClassifier(training=Training(epochs=arguments.epochs), random_state=seed, device="cpu")
         rows = {"sensitive_features": s, "weights": weights, "random_state": seed}
         with patch.object(fitting, "fit_path", once(fit_path)):  # every choice is among models of one training
             first = select_weight(model, X, y, rule=TargetRule(max(TARGETS)), **rows)

@@ -24,6 +24,7 @@ import torch
 from frhsic import FRHSICClassifier, load, save
 from frhsic.cli._models import Served
 from frhsic.cli.predict import _write
+from frhsic.training import Training
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -37,9 +38,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     text = max(arguments.columns // 5, 1)
     train = made(500, arguments.columns, text)
     y, s = (train["x0"] > 0).to_numpy(), np.random.default_rng(1).normal(size=500)
-    model = FRHSICClassifier(epochs=arguments.epochs, device="cpu", random_state=0).fit(train, y, sensitive_features=s)
+    model = FRHSICClassifier(training=Training(epochs=arguments.epochs), device="cpu", random_state=0)
+    model.fit(train, y, sensitive_features=s)
     numbers = train.drop(columns=[f"t{i}" for i in range(text)])
-    plain = FRHSICClassifier(epochs=arguments.epochs, device="cpu", random_state=0)
+    plain = FRHSICClassifier(training=Training(epochs=arguments.epochs), device="cpu", random_state=0)
     plain.fit(numbers.to_numpy(), y, sensitive_features=s)
     rows = made(arguments.rows, arguments.columns, text)
     one, row = rows.iloc[:1], numbers.to_numpy()[:1]

@@ -1,6 +1,6 @@
 """Time of training: one model, a fleet of them, and the loops that a fleet replaces.
 
-    python benchmarks/training.py                         # one CPU thread, nothing compiled
+    python benchmarks/training.py                         # one CPU thread
     python benchmarks/training.py --device cuda           # everything, with the sizes meant for a GPU
     python benchmarks/training.py --only methods,fleet --epochs 9
 
@@ -25,9 +25,10 @@ import torch
 from torch import Tensor, nn
 
 from frhsic.penalties import EIPM, GDP, HSIC, Adversary, BinnedAdversary, BinnedMMD, DistanceCovariance, Penalty
-from frhsic.training import Execution, Member, Recipe, TrainingData, affine_head, grid, mlp_encoder, train
+from frhsic.training import MLP, Member, Recipe, TrainingData, grid, train
+from frhsic.training.execution import chunks, models_at_once
 from frhsic.training.loop import Trainer
-from frhsic.training.plan import Plan
+from frhsic.training.model import Model, tried
 
 BATCH = 256
 WARM = 2  # epochs: the first adapts bandwidths, the second does not, so both kinds of step are warm
@@ -82,16 +83,16 @@ def timed(
     *,
     penalty: Callable[[], Penalty] | None,
     device: str,
-    encoder: Callable[[], nn.Module] | None = None,
-    compile: bool = False,
+    encoder: Callable[[int], nn.Module] = MLP(),  # noqa: B008 - frozen
 ) -> float:
     """Return seconds per epoch of all members: the least of the epochs on a CPU, the mean on a GPU."""
     place = torch.device(device)
     recipe = Recipe("binary", penalty, encoder, epochs=WARM + epochs, batch_size=BATCH)
-    plan = Plan.of(data, members, recipe, place, Execution(compile=compile))
-    total, clock = 0.0, _clock(place)
-    for chunk in plan.chunks():
-        trainer = Trainer(plan, chunk)
+    members = sorted(members, key=lambda member: (member.seed, member.split))
+    trial = tried(Model.initial(recipe, data, members[0].seed, members[0].split), recipe, data, recipe.epochs)
+    tables, total, clock = [data.table().to(place), None], 0.0, _clock(place)
+    for chunk in chunks(members, models_at_once(place, trial.bytes)):
+        trainer = Trainer(data, tables, chunk, recipe, place, trial)
         for epoch in range(WARM):
             trainer.epoch(epoch)
         _wait(place)
@@ -111,7 +112,7 @@ def plain_loop(
     """Return seconds per epoch of one model in an ordinary PyTorch loop with torch.optim.Adam."""
     place = torch.device(device)
     torch.manual_seed(0)
-    encoder, head = mlp_encoder(2, 50, 8).to(place), affine_head(8).to(place)
+    encoder, head = MLP(size=8)(2).to(place), nn.Linear(8, 1).to(place)
     optimiser = torch.optim.Adam([*encoder.parameters(), *head.parameters()])
     assert data.y is not None
     x, y, s = (t[0].to(place) for t in (data.x, data.y, data.s))
@@ -171,7 +172,7 @@ def chosen(z_dim: int, options: argparse.Namespace) -> dict[str, Callable[[], Pe
 
 def show_methods(options: argparse.Namespace) -> None:
     data = runtime_task(options.rows)
-    common = {"encoder": partial(mlp_encoder, 2, 50, 8), "device": options.device, "compile": options.compile}
+    common = {"encoder": MLP(size=8), "device": options.device}
     print(f"\nOne model, seconds per epoch at n = {data.rows:,}, batch {BATCH} (encoder 2 → 50 → 8, head 8 → 1)")
     print(f"{'penalty':24}{'fleet of one':>14}{'÷ none':>9}{'plain loop':>13}{'÷ plain':>9}")
     base, frhsic = float("nan"), float("nan")
@@ -187,7 +188,7 @@ def show_methods(options: argparse.Namespace) -> None:
 
 def show_fleet(options: argparse.Namespace) -> None:
     data = runtime_task(options.rows)
-    common = {"encoder": partial(mlp_encoder, 2, 50, 8), "device": options.device, "compile": options.compile}
+    common = {"encoder": MLP(size=8), "device": options.device}
     print("\n25 models, seconds per epoch and model, against one alone")
     print(f"{'penalty':24}{'alone':>10}{'25 λ':>10}{'ratio':>8}{'5 λ × 5 seeds':>16}{'ratio':>8}")
     weights = [0.1 * 1.3**i for i in range(25)]
@@ -207,13 +208,11 @@ def show_adult(options: argparse.Namespace) -> None:
     members = grid(weights, range(42, 47), range(5))
     epochs = options.adult_epochs
     print(f"\n{len(members)} FRHSIC models × {epochs} epochs on {name}, n = {data.rows:,}, d = {data.columns}")
-    for compiled in (False, True) if options.compile else (False,):
-        recipe = Recipe("binary", HSIC.published, epochs=epochs, batch_size=BATCH)
-        fleet = train(data, members, recipe, device=options.device, execution=Execution(compile=compiled))
-        steps = epochs * -(-data.rows // BATCH)
-        print(
-            f"compile={compiled}: {fleet.seconds:.2f} s, {1e3 * fleet.seconds / steps:.3f} ms per step (all included)"
-        )
+    fleet = train(
+        data, members, Recipe("binary", HSIC.published, epochs=epochs, batch_size=BATCH), device=options.device
+    )
+    steps = epochs * -(-data.rows // BATCH)
+    print(f"{fleet.seconds:.2f} s, {1e3 * fleet.seconds / steps:.3f} ms per step (all included)")
 
 
 def show_scaling(options: argparse.Namespace) -> None:
@@ -225,7 +224,7 @@ def show_scaling(options: argparse.Namespace) -> None:
         seconds = []
         for size in sizes:
             members = grid([0.01 * 1.2**i for i in range(size // 5)], range(42, 47), range(5))
-            seconds.append(timed(data, members, 10, penalty=make, device=options.device, compile=options.compile))
+            seconds.append(timed(data, members, 10, penalty=make, device=options.device))
         ratio = seconds[-1] / seconds[0]
         print(f"{title:24}" + "".join(f"{value:>10.4f}" for value in seconds) + f"{ratio:>10.2f}", flush=True)
 
@@ -239,7 +238,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default=None, help="sections, separated by commas")
     parser.add_argument("--method", default=None, help="one penalty beside none, by its name in the tables")
     parser.add_argument("--epochs", type=int, default=None, help="epochs timed after the warm-up")
-    parser.add_argument("--compile", action="store_true", help="fuse steps with torch.compile")
     parser.add_argument("--rows", type=int, default=20_000, help="training rows of the paper's runtime task")
     parser.add_argument("--adult-rows", type=int, default=None, help="training rows of Adult; all by default")
     parser.add_argument("--adult-epochs", type=int, default=200)

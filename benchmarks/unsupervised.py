@@ -45,11 +45,11 @@ from torch import Tensor, nn
 
 from frhsic import ParityEncoder
 from frhsic.datasets import Dataset, load_dataset
+from frhsic.estimators.encoder import RankSpline, residuals
 from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import HSIC
 from frhsic.penalties.base import Batch
-from frhsic.training import Member, Recipe, TrainingData, affine_head, mlp_encoder, train
-from frhsic.training.residuals import RankSpline, residuals
+from frhsic.training import MLP, Member, Recipe, TrainingData, train
 
 HELD_OUT: dict[str, dict[str, str]] = {
     "adult": {"hours": "hours-per-week", "sex": "sex=Female", "married": "marital-status=Married-civ-spouse"},
@@ -210,18 +210,17 @@ class Candidate:
         """Train one model for each weight, and yield weight and representations."""
         x, s, spline = task.fit.x, task.fit.s, RankSpline.fit(task.fit.s)(task.fit.s)
         rows, width, d, penalty = x, self.width, x.shape[1], self.penalty
-        encoder: Callable[[], nn.Module] = partial(mlp_encoder, d, 50, width)
+        encoder: Callable[[int], nn.Module] = MLP(size=width)
         if self.decoder_sees_s:
             rows, encoder, penalty = np.hstack([x, spline]), partial(WithBasis, d, width), partial(FirstColumns, width)
-            width += spline.shape[1]
         recipe = Recipe(
             "reconstruction",
             penalty,
             encoder,
-            partial(affine_head, width, d),
             epochs=self.epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
+            weight_decay=0.0,
             variance_floor=0.0 if self.decoder_sees_s else self.floor,
         )
         members = [Member(weight, task.seed) for weight in self.weights]
@@ -253,9 +252,9 @@ class Estimator(NamedTuple):
 class WithBasis(nn.Module):
     """Encoder of (x, basis of s) that leaves the basis as it is, so that the head sees it."""
 
-    def __init__(self, columns: int, width: int) -> None:
+    def __init__(self, columns: int, width: int, all_columns: int) -> None:
         super().__init__()
-        self.encoder, self.columns = mlp_encoder(columns, 50, width), columns
+        self.encoder, self.columns = MLP(size=width)(columns), columns
 
     def forward(self, rows: Tensor) -> Tensor:
         return torch.cat([self.encoder(rows[:, : self.columns]), rows[:, self.columns :]], dim=1)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from frhsic import FRHSICClassifier, load, save
 from frhsic.parity import gdp_difference
+from frhsic.training import Training
 
 
 class Residual(nn.Module):
@@ -32,7 +33,7 @@ class Residual(nn.Module):
 
 def main(n: int = 2000, epochs: int = 60) -> dict[str, float]:
     table, hired, age = applicants(n)
-    model = FRHSICClassifier(encoder=Residual, penalty_weight=10.0, epochs=epochs, random_state=0)
+    model = FRHSICClassifier(encoder=Residual, penalty_weight=10.0, training=Training(epochs=epochs), random_state=0)
     model.fit(table, hired, sensitive_features=age)
 
     # the weights are in the file, the code of the encoder is not: it is passed again

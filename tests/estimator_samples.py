@@ -7,20 +7,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-QUICK: dict[str, Any] = {
-    "scaling": "range",
-    "activation": "selu",
-    "schedule": "constant",
-    "early_stopping": False,
-    "epochs": 25,
-    "batch_size": 64,
-    "learning_rate": 0.02,
-    "representation_size": 8,
-    "hidden_layer_sizes": (16,),
-    "random_state": 0,
-    "device": "cpu",
-}
-"""A small model trained as the paper's are, for tests of training itself; tests of the defaults do not use it."""
+from frhsic.training import MLP, Training
+
+
+def quick(*, hidden: tuple[int, ...] = (16,), size: int = 8, **training: Any) -> dict[str, Any]:
+    """Return the parameters of a small model that is trained as the paper's are, with some fields of its training."""
+    return {
+        "encoder": MLP(hidden, size),
+        "training": Training(**{"epochs": 25, "batch_size": 64, "learning_rate": 0.02, **training}),
+        "scaling": "range",
+        "random_state": 0,
+        "device": "cpu",
+    }
+
+
+QUICK = quick()
+"""A small model for tests of training itself; tests of the defaults do not use it."""
 
 
 def biased(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -23,13 +23,13 @@ from frhsic.penalties import (
     NoPenalty,
     Penalty,
 )
-from frhsic.training import Execution, Fleet, Member, Recipe, TrainingData, affine_head, mlp_encoder, train
-from frhsic.training.data import Purpose, batch_order, stream, stream_seed
+from frhsic.training import MLP, Fleet, Member, Recipe, TrainingData, train
+from frhsic.training.batches import batch_order
+from frhsic.training.streams import Purpose, stream, stream_seed
 
 ROWS, COLUMNS, WIDTH, BATCH = 150, 4, 5, 64  # batches of 64, 64 and 22: the last is partial
 
-ENCODER = partial(mlp_encoder, COLUMNS, 8, WIDTH)
-HEAD = partial(affine_head, WIDTH)
+ENCODER = MLP((8,), WIDTH)
 
 PENALTIES: dict[str, Callable[[], Penalty]] = {
     "none": NoPenalty,
@@ -63,17 +63,16 @@ def sample(
         "binary": (signal > 0).double(),
         "regression": signal,
         "multiclass": (signal > -0.5).double() + (signal > 0.5).double(),
-        "reconstruction": None,
+        "reconstruction": x[..., 1:] - x[..., :1],
     }[task]
-    return TrainingData(x.to(dtype), None if y is None else y.to(dtype), s.to(dtype))
+    return TrainingData(x.to(dtype), y.to(dtype), s.to(dtype))
 
 
 LOSSES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "binary": lambda f, y, x: nn.functional.binary_cross_entropy_with_logits(f[:, 0], y, reduction="none"),
     "multiclass": lambda f, y, x: nn.functional.cross_entropy(f, y.long(), reduction="none"),
     "regression": lambda f, y, x: nn.functional.mse_loss(f[:, 0], y, reduction="none"),
-    "reconstruction": lambda f, y, x: nn.functional.mse_loss(f, x, reduction="none").mean(1),
-    "several": lambda f, y, x: nn.functional.mse_loss(f, y, reduction="none").mean(1),
+    "reconstruction": lambda f, y, x: nn.functional.mse_loss(f, y, reduction="none").mean(1),
 }
 
 
@@ -86,16 +85,16 @@ def by_hand(
     epochs: int = 3,
     batch: int = BATCH,
     outputs: int = 1,
-    encoder: Callable[[], nn.Module] = ENCODER,
+    encoder: Callable[[int], nn.Module] = ENCODER,
     weight_decay: float = 0.0,
     cosine: bool = False,
 ) -> dict[str, Tensor]:
     """Train one model in an ordinary loop with torch.optim.Adam; return its parameters as the fleet names them."""
     torch.manual_seed(stream_seed(member.seed, member.split, Purpose.WEIGHTS))
-    model = nn.ModuleDict({"encoder": encoder(), "head": HEAD(outputs)}).to(data.x.dtype)
+    model = nn.ModuleDict({"encoder": encoder(COLUMNS), "head": nn.Linear(WIDTH, outputs)}).to(data.x.dtype)
     penalty = make_penalty()
     x, s = data.x[member.split], data.s[member.split]
-    y = None if data.y is None else data.y[member.split]
+    y = data.y[member.split]
     weights = torch.ones(len(x)) if data.sample_weight is None else data.sample_weight[member.split]
     penalty.prepare(s, stream(member.seed, member.split, Purpose.PENALTY))
     matrices = [p for p in model["encoder"].parameters() if p.ndim > 1]
@@ -107,7 +106,7 @@ def by_hand(
             z = model["encoder"](x[rows])
             penalty.adapt(z.detach(), s[rows], epoch)
             scores = model["head"](z)
-            target = None if y is None else y[rows]
+            target = y[rows]
             loss = (weights[rows] * LOSSES[task](scores, target, x[rows])).mean()
             if member.weight:
                 loss = loss + member.weight * penalty(z, s[rows], scores=scores, y=target)
@@ -120,10 +119,9 @@ def by_hand(
 
 
 def trained(data: TrainingData, members: Sequence[Member], **options: Any) -> Fleet:
-    """Train a fleet; options are those of `train`, and the fields of its recipe and of its execution."""
-    how = {field.name: options.pop(field.name) for field in fields(Execution) if field.name in options}
+    """Train a fleet without decay and floor; options are those of `train` and the fields of its recipe."""
     what = {field.name: options.pop(field.name) for field in fields(Recipe) if field.name in options}
-    return train(data, members, Recipe(**what), execution=Execution(**how), **options)
+    return train(data, members, Recipe(**{"weight_decay": 0.0, "variance_floor": 0.0} | what), **options)
 
 
 def gap(fleet: Fleet, index: int, other: dict[str, Tensor]) -> float:

@@ -23,6 +23,7 @@ from frhsic.independence import hsic_interval
 from frhsic.kernels import Gaussian, Linear
 from frhsic.parity import gdp
 from frhsic.penalties import HSIC
+from frhsic.training import MLP, Training
 from real_data import real  # noqa: F401  # a fixture
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -446,12 +447,9 @@ def test_the_screen_without_a_target_trained_an_encoder_of_the_library(program):
     (_, (z, _)), *_ = screened.representations(task, "cpu")
     model = ParityEncoder(
         HSIC(10 * (Linear() + Gaussian(1.0)), head_weight=0.0),
-        hidden_layer_sizes=(50,),
-        activation="selu",
-        schedule="constant",
+        encoder=MLP(),
+        training=Training(epochs=2),
         scaling="range",
-        early_stopping=False,
-        epochs=2,
         random_state=7,
         device="cpu",
     ).fit(x, sensitive_features=s)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from estimator_samples import quick
 from frhsic import save
 from frhsic.auditing import Audit
 from frhsic.cli import app
@@ -270,7 +271,7 @@ def fitted():
 
     data = frame()
     X = data[["hours", "sex", "z_1"]]
-    model = FRHSICClassifier(epochs=2, representation_size=3, random_state=0, device="cpu")
+    model = FRHSICClassifier(**quick(size=3, epochs=2))
     return model.fit(X, data["income"], sensitive_features=data["age"]), X
 
 
@@ -312,14 +313,14 @@ def test_a_model_that_cannot_be_applied_says_why(folder, fitted, monkeypatch):
     asked = ["audit", "people.csv", "-s", "age", "--model", "other.frhsic"]
     monkeypatch.chdir(folder)
     data = frame()
-    nameless = FRHSICRegressor(penalty_weight=0, epochs=1, random_state=0).fit(data[["z_1"]].to_numpy(), data["score"])
+    nameless = FRHSICRegressor(penalty_weight=0, **quick(epochs=1)).fit(data[["z_1"]].to_numpy(), data["score"])
     save(nameless, folder / "other.frhsic")
     assert "without column names" in run(app, asked).stderr
     elsewhere = X.rename(columns={"hours": "hoursx"})
-    encoder = ParityEncoder(epochs=1, random_state=0).fit(elsewhere, sensitive_features=data["age"])
+    encoder = ParityEncoder(**quick(epochs=1)).fit(elsewhere, sensitive_features=data["age"])
     save(encoder, folder / "other.frhsic")
     assert "no column 'hoursx'. Did you mean 'hours'?" in run(app, asked).stderr
-    three = FRHSICClassifier(epochs=1, random_state=0).fit(X, np.arange(len(X)) % 3, sensitive_features=data["age"])
+    three = FRHSICClassifier(**quick(epochs=1)).fit(X, np.arange(len(X)) % 3, sensitive_features=data["age"])
     save(three, folder / "other.frhsic")
     assert "tells 3 classes apart; an audit is of one score" in run(app, asked).stderr
     (folder / "other.frhsic").write_bytes(b"nonsense")

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import frhsic
+from estimator_samples import quick
 from frhsic.auditing import Audit, Settings
 from frhsic.cli import app
 from frhsic.estimators import FRHSICRegressor
@@ -179,7 +180,7 @@ def test_groups_and_weights_are_no_part_of_a_representation_or_a_model(table, tm
     asked = ["audit", str(table), "-s", "age", "--embedding", "person", "--groups", "person"]
     assert "nothing is left to audit" in run(app, asked).stderr
     data = panel()
-    model = FRHSICRegressor(penalty_weight=0, epochs=1, random_state=0).fit(data[["p", "w"]], data["late"])
+    model = FRHSICRegressor(penalty_weight=0, **quick(epochs=1)).fit(data[["p", "w"]], data["late"])
     frhsic.save(model, tmp_path / "model.frhsic")
     asked = ["audit", str(table), "-s", "age", "--model", str(tmp_path / "model.frhsic"), *QUICK]
     result = run(app, [*asked, "--groups", "person", "--row-weights", "w"])

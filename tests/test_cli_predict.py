@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from typer.testing import CliRunner
 
-from estimator_samples import QUICK, people
+from estimator_samples import people, quick
 from frhsic import load, save
 from frhsic.auditing import Audit
 from frhsic.cli import app
@@ -21,7 +21,7 @@ from frhsic.parity import gdp
 from frhsic.tables import files
 
 run = CliRunner().invoke
-FAST = {**QUICK, "epochs": 2}
+FAST = quick(epochs=2)
 
 
 @pytest.fixture(scope="module")

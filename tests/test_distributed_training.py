@@ -9,6 +9,7 @@ from sklearn.metrics import r2_score, roc_auc_score
 
 from frhsic import FRHSICClassifier, FRHSICRegressor, distributed
 from frhsic.selection.fitting import Fitting
+from frhsic.training import Training
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -28,7 +29,8 @@ def test_partitions_train_one_model_with_one_encoding():
     frame = table()
     frame.loc[3, "paid"] = None
     parts = dd.concat([dd.from_pandas(frame, npartitions=3), dd.from_pandas(frame[:0], npartitions=1)])
-    estimator = FRHSICClassifier(penalty_weight=1.0, batch_size=64, learning_rate=5e-3, random_state=0)
+    training = Training(batch_size=64, learning_rate=5e-3)
+    estimator = FRHSICClassifier(penalty_weight=1.0, training=training, random_state=0)
     steps = []
     with dask.config.set(scheduler="sync"):
         model = distributed.fit(
@@ -54,7 +56,8 @@ def test_partitions_train_one_model_with_one_encoding():
 def test_partitions_train_a_regression():
     frame = table(600).assign(years=lambda rows: rows["seniority"] + 1)
     parts, columns = dd.from_pandas(frame, npartitions=2), ["skill", "years"]
-    estimator = FRHSICRegressor(penalty_weight=0.0, batch_size=64, learning_rate=1e-2, random_state=0)
+    training = Training(batch_size=64, learning_rate=1e-2)
+    estimator = FRHSICRegressor(penalty_weight=0.0, training=training, random_state=0)
     with dask.config.set(scheduler="sync"):
         model = distributed.fit(estimator, parts, target="seniority", sensitive="age", columns=columns, epochs=5)
     assert r2_score(frame["seniority"], model.predict(frame[columns])) > 0.9
@@ -63,7 +66,7 @@ def test_partitions_train_a_regression():
 def test_fleets_as_tasks_give_the_models_of_one_fleet():
     frame = table(300)
     X, y, s = frame[["skill", "seniority"]], frame["paid"], frame["age"]
-    fitting = Fitting(FRHSICClassifier(epochs=2, random_state=0), X, y, s)
+    fitting = Fitting(FRHSICClassifier(training=Training(epochs=2), random_state=0), X, y, s)
     whole = fitting.path([0.0, 1.0, 10.0])
     with joblib.parallel_config(backend="threading", n_jobs=2):
         tasks = fitting.path([0.0, 1.0, 10.0])

@@ -24,6 +24,7 @@ from applicants import applicants  # noqa: E402
 
 import frhsic  # noqa: E402
 from frhsic.independence import aggregated_test, conditional_test, permutation_test  # noqa: E402
+from frhsic.training import Training  # noqa: E402
 from real_data import raw_folder  # noqa: E402
 
 ALL = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "reproduction").glob("*.md")])
@@ -63,7 +64,7 @@ def world(folder: Path) -> dict[str, Any]:
     def score(rows: Any) -> np.ndarray:
         return np.asarray(trees.predict_proba(rows.drop(columns="degree"))[:, 1])
 
-    model = frhsic.FRHSICClassifier(penalty_weight=1, epochs=5, random_state=0)
+    model = frhsic.FRHSICClassifier(penalty_weight=1, training=Training(epochs=5), random_state=0)
     model.fit(X, y, sensitive_features=age)
     frhsic.save(model, folder / "model.safetensors")
     table = X.assign(approved=y, age=age, income=np.exp(age / 20), id=[f"p{i}" for i in range(len(X))])
@@ -137,7 +138,7 @@ def at_work(prepared: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPat
     """The names of the pages, in their folder, with short training and few resamples, on one thread."""
     folder, names = prepared
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("frhsic.estimators.length.AUTO_EPOCHS", (2, 2))
+    monkeypatch.setattr("frhsic.training.recipe.AUTO_EPOCHS", (2, 2))
     monkeypatch.setattr("frhsic.selection.select.WEIGHTS", (0.0, 1.0, 100.0))
     for test in (aggregated_test, conditional_test, permutation_test):
         monkeypatch.setitem(test.__kwdefaults__, "resamples", 99)

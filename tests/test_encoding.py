@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator_samples import QUICK, people
+from estimator_samples import people, quick
 from frhsic import load, save
 from frhsic.estimators import FRHSICClassifier
 from frhsic.tables import Category, Number, Quantiles, Robust, TableEncoding
@@ -266,7 +266,7 @@ def test_a_model_takes_odd_columns_and_predicts_the_same_after_loading(scaling: 
     )
     frame.loc[::7, "hours"] = np.nan
     frame.loc[::5, "job"] = None
-    model = FRHSICClassifier(**{**QUICK, "epochs": 2, "scaling": scaling}).fit(frame, y, sensitive_features=age)
+    model = FRHSICClassifier(**{**quick(epochs=2), "scaling": scaling}).fit(frame, y, sensitive_features=age)
     save(model, tmp_path / "model.frhsic")
     again = load(tmp_path / "model.frhsic")
     new = frame.head(20).assign(owner=None, size=None, job="pilot", gain=1e308)

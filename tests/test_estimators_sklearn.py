@@ -10,8 +10,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, MissingSensitiveFeaturesWarning, ParityEncoder
+from frhsic.training import MLP, Training
 
-SMALL = {"epochs": 15, "batch_size": 64, "learning_rate": 0.03, "representation_size": 8, "hidden_layer_sizes": (16,)}
+TRAINING = Training(epochs=15, batch_size=64, learning_rate=0.03)
+SMALL = {"encoder": MLP((16,), 8), "training": TRAINING}
 
 BATCHES = "rows are drawn into mini-batches, so weight 2 or 0 is not the same as a row twice or not at all"
 

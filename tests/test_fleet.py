@@ -9,17 +9,18 @@ import torch
 
 from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample, trained
 from frhsic.penalties import HSIC, NoPenalty
-from frhsic.training import Member, Recipe, TrainingData, affine_head, grid, mlp_encoder, train
+from frhsic.training import MLP, Member, TrainingData, grid
 
 small = partial(trained, encoder=ENCODER, epochs=3, batch_size=BATCH, device="cpu")
 binary = partial(small, task="binary")
 
 
 @pytest.mark.parametrize("name", PENALTIES)
-def test_fleet_of_45_gives_each_model_what_training_it_alone_gives(name):
+def test_fleet_of_45_gives_each_model_what_training_it_alone_gives(name, monkeypatch):
+    monkeypatch.setattr("frhsic.training.execution.CPU_BUDGET", 2**30)
     data = sample(splits=5, rows=100)
     members = grid([0, 0.01, 0.1, 0.5, 1, 5, 10, 20, 50], range(42, 47), range(5))
-    fleet = binary(data, members, penalty=PENALTIES[name], memory_budget=2**30)
+    fleet = binary(data, members, penalty=PENALTIES[name])
     for index in (0, 5, 23, 44):
         one = binary(data, [members[index]], penalty=PENALTIES[name])
         assert gap(fleet, index, alone(one)) < 1e-5
@@ -45,7 +46,7 @@ def test_in_double_precision_a_fleet_is_the_ordinary_loop_to_nine_digits(name):
 
 
 @pytest.mark.parametrize(
-    ("task", "outputs"), [("binary", 1), ("multiclass", 3), ("regression", 1), ("reconstruction", 4)]
+    ("task", "outputs"), [("binary", 1), ("multiclass", 3), ("regression", 1), ("reconstruction", 3)]
 )
 def test_every_task_trains_as_the_ordinary_loop_does(task, outputs):
     data, members = sample(task=task), grid([0.0, 3.0], [1, 2], [0, 1])
@@ -72,29 +73,11 @@ def test_sample_weights_enter_the_task_loss_alone():
     assert gap(fleet, 0, by_hand(base, Member(2.0), HSIC)) > 1e-4
 
 
-def test_weights_of_zero_are_as_if_the_rows_had_another_target():
-    base = sample(splits=1)
-    off = torch.zeros(150, dtype=torch.bool)
-    off[::3] = True
-    flipped = torch.where(off, 1 - base.y[0], base.y[0])
-    fleets = [
-        binary(TrainingData.of(base.x[0], y, base.s[0], sample_weight=(~off).float()), [Member(0.0)])
-        for y in (base.y[0], flipped)
-    ]
-    assert gap(fleets[0], 0, alone(fleets[1])) == 0
-
-
 @pytest.mark.parametrize("rows", [150, 128, 40, 1])
 def test_last_partial_batch_is_kept_and_few_rows_make_one_batch(rows):
     data, member = sample(rows=rows), Member(1.0)
     fleet = binary(data, [member], penalty=partial(HSIC, scale_s=0.3))
     assert gap(fleet, 0, by_hand(data, member, partial(HSIC, scale_s=0.3))) < 1e-5
-
-
-def test_several_attributes_reach_the_penalty():
-    data, member = sample(attributes=2), Member(5.0)
-    fleet = binary(data, [member, Member(7.0)], penalty=HSIC)
-    assert gap(fleet, 0, by_hand(data, member, HSIC)) < 1e-5
 
 
 def test_same_call_gives_the_same_numbers_bit_for_bit():
@@ -105,11 +88,13 @@ def test_same_call_gives_the_same_numbers_bit_for_bit():
     assert torch.equal(first.history.task_loss, second.history.task_loss)
 
 
-def test_cutting_the_fleet_to_fit_memory_changes_nothing():
+def test_cutting_the_fleet_to_fit_memory_changes_nothing(monkeypatch):
+    monkeypatch.setattr("frhsic.training.execution.CPU_BUDGET", 2**30)
     data, members = sample(), grid([0.0, 1.0, 5.0, 9.0, 20.0], [1, 2], [0, 1])
-    whole = binary(data, members, penalty=HSIC.published, memory_budget=2**30)
+    whole = binary(data, members, penalty=HSIC.published)
     for budget in (1, 200_000, 500_000):
-        cut = binary(data, members, penalty=HSIC.published, memory_budget=budget)
+        monkeypatch.setattr("frhsic.training.execution.CPU_BUDGET", budget)
+        cut = binary(data, members, penalty=HSIC.published)
         assert cut.members == whole.members
         for index in range(len(members)):
             assert gap(whole, index, {n: v[index] for n, v in cut.parameters.items()}) < 1e-6
@@ -155,14 +140,6 @@ def test_module_transform_and_scores_agree():
     assert not fleet.scores(shared).requires_grad
 
 
-def test_predictions_in_pieces_are_the_predictions(monkeypatch):
-    data, members = sample(), grid([0.0, 3.0], [1, 2], [0, 1])
-    fleet = binary(data, members, penalty=HSIC)
-    whole = fleet.scores(data.x)
-    monkeypatch.setattr("frhsic.training.result.CHUNK_BYTES", 4 * 8 * 4 * 7)  # one model and seven rows at a time
-    assert torch.allclose(fleet.scores(data.x), whole, atol=1e-6)
-
-
 def test_selecting_models_keeps_each_with_its_history():
     data, members = sample(), grid([0.0, 3.0], [1, 2], [0, 1])
     fleet = binary(data, members, penalty=HSIC.published)
@@ -173,29 +150,19 @@ def test_selecting_models_keeps_each_with_its_history():
     assert torch.equal(part.penalty_state["scale_z_now"], fleet.penalty_state["scale_z_now"][[3, 0]])
 
 
-def test_defaults_are_the_papers_architecture():
-    fleet = train(sample(), [Member(0.0)], Recipe("binary", epochs=1), device="cpu")
-    assert [tuple(v.shape[1:]) for v in fleet.parameters.values()] == [(50, 4), (50,), (50, 50), (50,), (1, 50), (1,)]
-    encoder, _ = fleet.module(0)
-    z = fleet.transform(sample().x[0])[0]
-    by_formula = torch.nn.functional.selu(sample().x[0] @ encoder[0].weight.T + encoder[0].bias) @ encoder[2].weight.T
-    assert torch.allclose(z, by_formula + encoder[2].bias, atol=1e-5)
-
-
 def test_depth_and_last_activation_are_named_choices():
-    layers = mlp_encoder(3, (7, 6), 2, "relu", final_activation="tanh")
+    layers = MLP((7, 6), 2, "relu", final_activation="tanh")(3)
     assert [type(layer).__name__ for layer in layers] == ["Linear", "ReLU", "Linear", "ReLU", "Linear", "Tanh"]
     assert float(layers(torch.full((1, 3), 1e6)).detach().abs().max()) <= 1
     with pytest.raises(ValueError, match="'swish' is not known; choose one of"):
-        mlp_encoder(3, activation="swish")
+        MLP(activation="swish")
     with pytest.raises(ValueError, match="at least 1"):
-        mlp_encoder(0)
-    assert affine_head(3, 4).weight.shape == (4, 3)
+        MLP(size=0)
 
 
 def test_frozen_parameters_stay_and_the_others_train():
-    def encoder():
-        made = ENCODER()
+    def encoder(columns):
+        made = ENCODER(columns)
         made[0].weight.requires_grad_(False)
         return made
 
@@ -206,11 +173,3 @@ def test_frozen_parameters_stay_and_the_others_train():
     assert not torch.allclose(fleet.parameters["encoder.2.weight"][1], start.parameters["encoder.2.weight"][0])
     encoder_alone, head = fleet.module(1)
     assert torch.allclose(head(encoder_alone(data.x[0])), fleet.scores(data.x[0])[1], atol=1e-6)
-
-
-def test_training_lowers_the_loss_and_a_heavy_penalty_lowers_the_penalty():
-    data = sample(splits=1)
-    fleet = binary(data, [Member(0.0), Member(100.0)], penalty=HSIC, epochs=30, learning_rate=1e-2)
-    task, penalty = fleet.history.task_loss, fleet.history.penalty
-    assert float(task[0, -1]) < 0.7 * float(task[0, 0])
-    assert float(penalty[1, -1]) < 0.3 * float(penalty[0, -1])

@@ -16,7 +16,7 @@ from estimator_samples import biased
 from fleet_samples import BATCH, ENCODER, PENALTIES, gap, sample, trained
 from frhsic.estimators import FRHSICClassifier
 from frhsic.penalties import HSIC
-from frhsic.training import DivergenceWarning, TrainingData, grid
+from frhsic.training import DivergenceWarning, Training, TrainingData, grid
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -30,25 +30,15 @@ def of(fleet, index):
 
 @pytest.mark.parametrize("members", [MEMBERS, MEMBERS[2:3], MEMBERS[:3], MEMBERS[::3]], ids=["G×K", "1", "K", "G"])
 @pytest.mark.parametrize("name", PENALTIES)
-def test_captured_step_is_the_step_and_agrees_with_the_cpu(name, members, caplog):
+def test_captured_step_agrees_with_the_cpu(name, members, caplog):
     data = sample()
     with caplog.at_level(logging.WARNING, logger="frhsic.training"):
         captured = binary(data, members, penalty=PENALTIES[name], device="cuda")
     assert not caplog.records
-    plain = binary(data, members, penalty=PENALTIES[name], device="cuda", capture=False)
     on_cpu = binary(data, members, penalty=PENALTIES[name], device="cpu")
     for index in range(len(members)):
-        assert gap(captured, index, of(plain, index)) < 1e-6
         assert gap(captured, index, {n: v.cuda() for n, v in of(on_cpu, index).items()}) < 1e-4
     assert torch.allclose(captured.history.task_loss, on_cpu.history.task_loss, atol=1e-4)
-
-
-def test_captured_step_decays_as_the_step_does():
-    data = sample()
-    captured = binary(data, MEMBERS, penalty=HSIC, weight_decay=0.1, device="cuda")
-    on_cpu = binary(data, MEMBERS, penalty=HSIC, weight_decay=0.1, device="cpu")
-    for index in range(len(MEMBERS)):
-        assert gap(captured, index, {n: v.cuda() for n, v in of(on_cpu, index).items()}) < 1e-4
 
 
 @pytest.mark.parametrize("name", ["frhsic", "head and gaussian", "adv", "frem"])
@@ -60,7 +50,7 @@ def test_same_call_gives_the_same_numbers_bit_for_bit_on_a_gpu(name):
 
 def test_model_that_diverges_is_stopped_on_a_gpu():
     with pytest.warns(DivergenceWarning):
-        fleet = binary(sample(), MEMBERS, penalty=HSIC, device="cuda", learning_rate=1e38)
+        fleet = binary(sample(), MEMBERS, penalty=HSIC, weight_decay=0.1, device="cuda", learning_rate=1e38)
     assert all(bool(torch.isfinite(values).all()) for values in fleet.parameters.values())
 
 
@@ -75,7 +65,9 @@ KINDS = [{"penalty": "hsic"}, {"penalty": "adv"}, {"encoder": dropout}]
 def probabilities(number: int) -> np.ndarray:
     """Return what a fit predicts on a GPU; each third one drops out."""
     x, y, s = biased(64)
-    model = FRHSICClassifier(epochs=2, batch_size=32, random_state=number, device="cuda", **KINDS[number % 3])
+    model = FRHSICClassifier(
+        training=Training(epochs=2, batch_size=32), random_state=number, device="cuda", **KINDS[number % 3]
+    )
     return model.fit(x, y, sensitive_features=s).predict_proba(x)
 
 
@@ -88,18 +80,6 @@ def test_fits_in_threads_are_those_of_one_thread(threads, caplog):
     assert [number for number, pair in enumerate(zip(serial, parallel)) if not np.array_equal(*pair)] == []
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # torch's compiler looks at it
-def test_compiled_step_agrees_on_a_gpu(caplog):
-    data = sample()
-    plain = binary(data, MEMBERS, penalty=HSIC, device="cuda")
-    with caplog.at_level(logging.WARNING, logger="frhsic.training"):
-        fused = binary(data, MEMBERS, penalty=HSIC, device="cuda", compile=True)
-    assert not caplog.records
-    for index in range(len(MEMBERS)):
-        assert gap(plain, index, of(fused, index)) < 1e-5
-
-
 @pytest.mark.parametrize("name", ["frhsic", "head and gaussian", "adv"])
 @pytest.mark.parametrize("schedule", ["constant", "cosine"])
 def test_early_stopping_and_schedule_are_those_of_the_cpu(name, schedule, caplog):
@@ -110,13 +90,9 @@ def test_early_stopping_and_schedule_are_those_of_the_cpu(name, schedule, caplog
     with caplog.at_level(logging.WARNING, logger="frhsic.training"):
         captured = binary(data, MEMBERS, device="cuda", **options)
     assert not caplog.records
-    plain = binary(data, MEMBERS, device="cuda", capture=False, **options)
     on_cpu = binary(data, MEMBERS, device="cpu", **options)
-    objective = captured.history.held_out_objective
-    assert torch.allclose(objective, plain.history.held_out_objective, atol=1e-6, equal_nan=True)
     assert torch.equal(captured.history.best_epoch, on_cpu.history.best_epoch)
     for index in range(len(MEMBERS)):
-        assert gap(captured, index, of(plain, index)) < 1e-6
         assert gap(captured, index, {n: v.cuda() for n, v in of(on_cpu, index).items()}) < 1e-4
 
 

@@ -9,15 +9,15 @@ import pytest
 import torch
 from torch import nn
 
-from fleet_samples import BATCH, ENCODER, HEAD, LOSSES, PENALTIES, ROWS, by_hand, gap, sample, trained
+from fleet_samples import BATCH, COLUMNS, ENCODER, LOSSES, PENALTIES, WIDTH, gap, sample, trained
 from frhsic.penalties import HSIC
 from frhsic.training import Member, TrainingData, grid
-from frhsic.training.batches import Batches, batch_shapes
-from frhsic.training.data import Purpose, batch_order, stream, stream_seed
+from frhsic.training.batches import Batches, batch_order, batch_shapes
 from frhsic.training.state import Layout
+from frhsic.training.streams import Purpose, stream, stream_seed
 
 MEMBERS = grid([0.0, 3.0], [1, 2], [0, 1])
-binary = partial(trained, task="binary", encoder=ENCODER, head=HEAD, epochs=3, batch_size=BATCH, device="cpu")
+binary = partial(trained, task="binary", encoder=ENCODER, epochs=3, batch_size=BATCH, device="cpu")
 
 
 def partly(labelled: int, **options: object) -> TrainingData:
@@ -55,7 +55,7 @@ def test_batches_hold_every_row_once_and_those_with_s_first_in_even_numbers(rows
 def by_hand_with_some_labelled(data, member, make_penalty, epochs=3):
     """Train one model in an ordinary loop: each batch gets its share of the rows with S, from the epoch's order."""
     torch.manual_seed(stream_seed(member.seed, member.split, Purpose.WEIGHTS))
-    model = nn.ModuleDict({"encoder": ENCODER(), "head": HEAD()}).to(data.x.dtype)
+    model = nn.ModuleDict({"encoder": ENCODER(COLUMNS), "head": nn.Linear(WIDTH, 1)}).to(data.x.dtype)
     penalty, known = make_penalty(), data.labelled
     x, y, s = data.x[member.split], data.y[member.split], data.s[member.split]
     penalty.prepare(s[:known], stream(member.seed, member.split, Purpose.PENALTY))
@@ -115,22 +115,6 @@ def test_small_last_batches_with_few_rows_with_s_are_trained_on(name):
         assert (fleet.diverged == -1).all()
 
 
-def test_without_a_penalty_the_task_is_trained_on_all_rows():
-    data = partly(60, dtype=torch.float64)
-    fleet = binary(data, [Member(0.0, 1, 0)], penalty=HSIC)
-    order = Batches(data, data.table(), Layout.of([Member(0.0, 1, 0)]), BATCH)
-    order.shuffle(0)
-    assert not torch.equal(order.order[0], batch_order(1, 0, 0, ROWS))
-    plain = by_hand_with_some_labelled(data, Member(0.0, 1, 0), HSIC)
-    assert gap(fleet, 0, plain) < 1e-9
-
-
-def test_all_rows_labelled_is_as_without_the_word_bit_for_bit():
-    plain, said = (binary(data, MEMBERS, penalty=HSIC) for data in (sample(), partly(ROWS)))
-    assert all(torch.equal(values, said.parameters[n]) for n, values in plain.parameters.items())
-    assert gap(plain, 1, by_hand(sample(), MEMBERS[1], HSIC)) < 1e-5
-
-
 def test_rows_without_s_are_moved_to_the_end_and_the_others_keep_their_order():
     nan = float("nan")
     x = [[0.0], [1.0], [2.0], [3.0], [4.0]]
@@ -161,22 +145,3 @@ def test_held_out_rows_may_lack_s_too():
         loss = loss + 2 * penalty(z[:k], held.s[0, rows][:k], scores=scores[:k], y=y[:k])
         total += size * float(loss.detach())
     assert float(fleet.history.held_out_objective[0, 0]) == pytest.approx(total / 100, rel=1e-9)
-
-
-def test_a_held_out_batch_without_s_counts_for_the_task_alone():
-    held = replace(sample(rows=100, dtype=torch.float64), labelled=1)
-    assert batch_shapes(held, BATCH) == [(64, 0), (36, 1)]
-    data = replace(partly(60, dtype=torch.float64), held_out=held)
-    fleet = binary(data, [Member(0.0), Member(5.0)], penalty=HSIC, epochs=2)
-    assert bool(fleet.history.held_out_objective.isfinite().all())
-
-
-def test_too_few_rows_with_s_are_refused():
-    with pytest.raises(ValueError, match="a batch of 64 has 2 of them; a penalty needs 4"):
-        binary(partly(6), MEMBERS, penalty=HSIC)
-    binary(partly(6), [Member(0.0)], epochs=1)
-    for labelled in (0, 151):
-        with pytest.raises(ValueError, match=f"S is known for {labelled} of 150 rows"):
-            partly(labelled)
-    with pytest.raises(ValueError, match="60 rows with S"):
-        TrainingData.stacked([partly(60, splits=1), partly(61, splits=1)])

@@ -9,10 +9,11 @@ import pytest
 import torch
 from torch import nn
 
-from fleet_samples import BATCH, COLUMNS, ENCODER, HEAD, LOSSES, PENALTIES, WIDTH, by_hand, gap, sample, trained
+from fleet_samples import BATCH, ENCODER, LOSSES, PENALTIES, WIDTH, by_hand, gap, sample, trained
 from frhsic.penalties import HSIC, Penalty
-from frhsic.training import DivergenceWarning, Member, Recipe, TrainingData, grid, mlp_encoder
-from frhsic.training.data import Purpose, batch_order
+from frhsic.training import DivergenceWarning, Member, TrainingData, grid
+from frhsic.training.batches import batch_order
+from frhsic.training.streams import Purpose
 
 MEMBERS = grid([0.0, 1.0, 20.0], [1, 2], [0, 1])
 ROWS = 70
@@ -23,10 +24,7 @@ binary = partial(trained, **quick)
 def with_held_out(rows: int = ROWS, dtype: torch.dtype = torch.float32, **options: object) -> TrainingData:
     """Return the first rows of a sample for training, the rest held out."""
     data = sample(dtype=dtype, **options)
-    parts = [
-        TrainingData(data.x[:, at], None if data.y is None else data.y[:, at], data.s[:, at])
-        for at in (slice(rows), slice(rows, None))
-    ]
+    parts = [TrainingData(data.x[:, at], data.y[:, at], data.s[:, at]) for at in (slice(rows), slice(rows, None))]
     return replace(parts[0], held_out=parts[1])
 
 
@@ -81,11 +79,10 @@ def test_best_epoch_has_the_least_objective_and_a_model_waits_no_longer_than_its
     assert (fleet.diverged == -1).all()
 
 
-@pytest.mark.parametrize("options", [{"memory_budget": 1}, {"sequential": True}])
-def test_a_model_stops_alike_alone_and_beside_models_that_stop_later(options):
+def test_a_model_stops_alike_alone_and_beside_models_that_stop_later():
     data = with_held_out(dtype=torch.float64)
     together = binary(data, MEMBERS, penalty=HSIC, epochs=30, patience=2)
-    apart = binary(data, MEMBERS, penalty=HSIC, epochs=30, patience=2, **options)
+    apart = binary(data, MEMBERS, penalty=HSIC, epochs=30, patience=2, sequential=True)
     assert len(set(together.epochs_done.tolist())) > 1
     assert torch.equal(together.epochs_done, apart.epochs_done)
     assert torch.equal(together.history.best_epoch, apart.history.best_epoch)
@@ -95,16 +92,9 @@ def test_a_model_stops_alike_alone_and_beside_models_that_stop_later(options):
     assert torch.equal(chosen.history.best_epoch, together.history.best_epoch[[4, 1]])
 
 
-def test_without_patience_all_epochs_are_taken_and_the_best_is_kept():
-    fleet = binary(with_held_out(), MEMBERS, penalty=HSIC, epochs=12)
-    assert (fleet.epochs_done == 12).all()
-    assert torch.equal(fleet.history.best_epoch, fleet.history.held_out_objective.argmin(1))
-    assert binary(sample(), MEMBERS, penalty=HSIC, epochs=1).history.best_epoch is None
-
-
 def test_statistics_of_batch_normalisation_are_those_of_the_best_epoch_and_not_of_held_out_rows():
-    def encoder():
-        return nn.Sequential(mlp_encoder(COLUMNS, 8, WIDTH), nn.BatchNorm1d(WIDTH))
+    def encoder(columns):
+        return nn.Sequential(ENCODER(columns), nn.BatchNorm1d(WIDTH))
 
     data = with_held_out()
     for sequential in (False, True):
@@ -113,17 +103,6 @@ def test_statistics_of_batch_normalisation_are_those_of_the_best_epoch_and_not_o
         cut = binary(replace(data, held_out=None), [Member(1.0)], epochs=int(stopped.history.best_epoch) + 1, **options)
         assert int(stopped.history.best_epoch) + 1 < 20
         assert all(torch.equal(values, cut.buffers[name]) for name, values in stopped.buffers.items())
-
-
-def test_dropout_is_off_on_held_out_rows_and_leaves_the_stream_of_training_alone():
-    def encoder():
-        return nn.Sequential(ENCODER(), nn.Dropout(0.5))
-
-    data = with_held_out()
-    fleet = binary(data, [Member(1.0)], encoder=encoder, penalty=HSIC, epochs=4, sequential=True)
-    best = int(fleet.history.best_epoch)
-    plain = binary(replace(data, held_out=None), [Member(1.0)], encoder=encoder, penalty=HSIC, epochs=best + 1)
-    assert gap(fleet, 0, {n: values[0] for n, values in plain.parameters.items()}) == 0
 
 
 class Undefined(HSIC):
@@ -165,57 +144,14 @@ def test_a_watcher_hears_of_the_end_of_models_that_stop_early():
     assert ticks[-1].epoch == 500
 
 
-def test_splits_keep_their_held_out_rows():
-    data = with_held_out()
-    parts = [
-        TrainingData(data.x[i : i + 1], data.y[i : i + 1], data.s[i : i + 1], None, None) for i in range(data.splits)
-    ]
-    held = data.held_out
-    parts = [
-        replace(part, held_out=TrainingData(held.x[i : i + 1], held.y[i : i + 1], held.s[i : i + 1]))
-        for i, part in enumerate(parts)
-    ]
-    stacked = TrainingData.stacked(parts)
-    assert torch.equal(stacked.held_out.x, held.x)
-    with pytest.raises(ValueError, match="splits differ in shape"):
-        TrainingData.stacked([parts[0], replace(parts[1], held_out=None)])
-
-
 @pytest.mark.parametrize("name", ["head and gaussian", "adv"])
 def test_cosine_is_that_of_torch_from_epoch_to_epoch(name):
     data = sample(dtype=torch.float64)
     members = grid([0.0, 2.0], [1], [1])
     fleet = trained(
-        data, members, task="binary", encoder=ENCODER, head=HEAD, penalty=PENALTIES[name], epochs=4,
+        data, members, task="binary", encoder=ENCODER, penalty=PENALTIES[name], epochs=4,
         batch_size=BATCH, schedule="cosine", device="cpu",
     )  # fmt: skip
     for index, member in enumerate(members):
         assert gap(fleet, index, by_hand(data, member, PENALTIES[name], epochs=4, cosine=True)) < 1e-9
         assert gap(fleet, index, by_hand(data, member, PENALTIES[name], epochs=4)) > 1e-6
-
-
-def test_one_epoch_has_the_whole_step_size_in_both_schedules():
-    data = sample()
-    rates = [binary(data, MEMBERS, penalty=HSIC, epochs=1, schedule=name) for name in ("constant", "cosine")]
-    assert all(torch.equal(rates[0].parameters[n], rates[1].parameters[n]) for n in rates[0].parameters)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"schedule": "linear"}, "schedule is 'linear'; choose one of constant, cosine"),
-        ({"patience": 0}, "patience is 0; pass an integer of at least 1"),
-        ({"patience": True}, "patience is True"),
-    ],
-)
-def test_a_recipe_that_cannot_be_is_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        Recipe("binary", **changes)
-
-
-def test_patience_needs_held_out_rows_of_the_same_columns():
-    with pytest.raises(ValueError, match="the data have no held-out rows"):
-        binary(sample(), MEMBERS, patience=3, epochs=2)
-    data = sample()
-    with pytest.raises(ValueError, match="pass the same"):
-        replace(data, held_out=TrainingData(data.x[..., :2], data.y, data.s))

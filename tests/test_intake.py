@@ -14,7 +14,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from estimator_samples import QUICK, biased
+from estimator_samples import biased, quick
 from frhsic.estimators import FRHSICClassifier, fit_path
 from frhsic.tables import (
     BandedAttributeWarning,
@@ -252,7 +252,7 @@ def test_numbers_come_out_as_they_went_in_whatever_holds_them():
 def test_an_estimator_takes_bands_and_says_so():
     X, y, s = biased(200)
     bands = pd.Series([f"{int(v) // 10 * 10}-{int(v) // 10 * 10 + 9}" for v in s], name="age")
-    model = FRHSICClassifier(**{**QUICK, "epochs": 2})
+    model = FRHSICClassifier(**quick(epochs=2))
     with pytest.warns(BandedAttributeWarning, match="'age' holds bands, which are taken at their mid-points"):
         banded = model.fit(X, y, sensitive_features=bands).predict_proba(X)
     points = pd.Series(s // 10 * 10 + 4.5, name="age")
@@ -333,7 +333,7 @@ def test_training_tables_name_suspicious_columns(tmp_path):
 def test_a_sensitive_column_that_is_still_in_X_is_named():
     X, y, s = biased(100)
     frame = pd.DataFrame(X, columns=["age", "b", "c"])
-    model = FRHSICClassifier(**{**QUICK, "epochs": 1})
+    model = FRHSICClassifier(**quick(epochs=1))
     with pytest.warns(SuspiciousColumnWarning, match="'age' is among the sensitive_features and still a column of X"):
         model.fit(frame, y, sensitive_features=pd.Series(s, name="age"))
 
@@ -376,7 +376,7 @@ def test_the_favourable_outcome_is_a_label_of_the_target(tmp_path):
 
 def test_odd_arguments_are_named():
     X, y, s = biased(60)
-    model = FRHSICClassifier(**{**QUICK, "epochs": 1})
+    model = FRHSICClassifier(**quick(epochs=1))
     frame = pd.DataFrame(X, columns=["a", "a", "b"])
     with pytest.raises(ValueError, match="X has more than one column named a; rename them"):
         model.fit(frame, y, sensitive_features=s)

@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from torch import Tensor, nn
 
-from estimator_samples import QUICK, biased, people
+from estimator_samples import biased, people, quick
 from frhsic import load, save
 from frhsic.estimators import (
     PENALTY_NAMES,
@@ -41,7 +41,7 @@ from frhsic.penalties import EIPM, GDP, HSIC, BinnedMMD, DistanceCorrelation, Pe
 from frhsic.penalties.base import Batch
 from frhsic.persistence import KINDS, describe, file_bytes, from_json, to_json
 
-SHORT = {**QUICK, "epochs": 2}
+SHORT = quick(epochs=2)
 FRAME, PAID, AGE = people(120)
 ROWS = FRAME.head(40)
 TREES = {"n_estimators": 3, "num_leaves": 4, "n_jobs": 1, "verbose": -1}
@@ -123,7 +123,7 @@ def test_regressors_encoders_and_models_without_attributes_come_back(tmp_path: P
     again = saved_and_loaded(encoder, tmp_path)
     np.testing.assert_array_equal(again.transform(X), encoder.transform(X))
     assert again.task_ == "reconstruction"
-    plain = FRHSICClassifier(penalty_weight=0, ensemble=2, **SHORT).fit(X, y)
+    plain = FRHSICClassifier(penalty_weight=0, **SHORT).fit(X, y)
     np.testing.assert_array_equal(saved_and_loaded(plain, tmp_path).predict_proba(X), plain.predict_proba(X))
 
 
@@ -354,7 +354,7 @@ class Covariance(Penalty):
 
 def test_an_encoder_and_a_penalty_of_one_s_own_are_passed_again(tmp_path: Path):
     X, y, s = biased(60)
-    model = FRHSICClassifier(Covariance(), encoder=Own, **SHORT).fit(X, y, sensitive_features=s)
+    model = FRHSICClassifier(Covariance(), **{**SHORT, "encoder": Own}).fit(X, y, sensitive_features=s)
     path = tmp_path / "model"
     save(model, path)
     with pytest.raises(ValueError, match=r"a penalty of the user's own, .*Covariance"):

@@ -16,7 +16,7 @@ import torch
 from frhsic import Frontier
 from frhsic.parity import gdp
 from frhsic.penalties import GDP, HSIC
-from frhsic.training import Recipe, TrainingData, grid, mlp_encoder, train
+from frhsic.training import MLP, Recipe, TrainingData, grid, train
 
 
 def table(n, seed):
@@ -37,11 +37,7 @@ x_new = torch.tensor(x_new, dtype=torch.float32)
 # same batches, so differences between weights are not luck of the draw.
 
 WEIGHTS, SEEDS = [0, 0.1, 0.3, 1, 3, 10, 30], range(3)
-
-
-def encoder():
-    return mlp_encoder(2, hidden=32, out=8)
-
+encoder = MLP(hidden=(32,), size=8)
 
 records = []
 for method, penalty in {"HSIC": HSIC(), "smoothed GDP (Reg-GDP)": GDP()}.items():

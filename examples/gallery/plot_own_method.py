@@ -18,7 +18,7 @@ import torch
 
 from frhsic.parity import gdp
 from frhsic.penalties import HSIC, Penalty
-from frhsic.training import Recipe, TrainingData, grid, mlp_encoder, train
+from frhsic.training import MLP, Recipe, TrainingData, grid, train
 
 
 class Waves(Penalty):
@@ -64,11 +64,7 @@ x_new, y_new, age_new = table(4000, seed=1)
 # penalties: ours, and the library's default.
 
 weights, seeds = [0, 0.1, 0.3, 1, 3, 10, 30], [0, 1, 2]
-
-
-def encoder():
-    return mlp_encoder(2, hidden=32, out=8)
-
+encoder = MLP(hidden=(32,), size=8)
 
 fig, ax = plt.subplots(figsize=(6.2, 4), layout="constrained")
 for name, penalty in {"waves (ours)": Waves(), "HSIC (default)": HSIC()}.items():

@@ -12,6 +12,7 @@ from pytest import approx
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
+from torch import nn
 
 from frhsic.dependence import eipm, hsic, hsic_unbiased, mutual_information
 from frhsic.dependence.grams import centered
@@ -19,7 +20,7 @@ from frhsic.independence import permutation_test
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.parity import smoothed_gdp
 from frhsic.penalties import EIPM, NoPenalty
-from frhsic.training import affine_head, mlp_encoder
+from frhsic.training import MLP
 from frhsic_paper import measures, records
 from frhsic_paper.grid import Grid, Splits, by_name, run
 from frhsic_paper.models import Model
@@ -184,7 +185,7 @@ def test_a_timed_loop_trains():
     torch.manual_seed(0)
     x = torch.randn(600, 4)
     y = (x[:, 0] > 0).float()
-    encoder, head = mlp_encoder(4, 16, 8), affine_head(8, 1)
+    encoder, head = MLP((16,), 8)(4), nn.Linear(8, 1)
 
     def loss():
         with torch.no_grad():
@@ -374,7 +375,7 @@ def test_published_heads_are_measured_on_logits_and_on_hard_labels(tmp_path):
     data = toy_dataset("adult", n=400)
     split = data.split(42, scaling="all")
     torch.manual_seed(0)
-    encoder, head = mlp_encoder(data.d, 50, 50), affine_head(50, 1)
+    encoder, head = MLP()(data.d), nn.Linear(50, 1)
     state = {f"encoder.{k}": v for k, v in encoder.state_dict().items()}
     state |= {f"head.{k}": v for k, v in head.state_dict().items()}
     model = Model({"task": "binary"}, state)

@@ -44,18 +44,16 @@ from frhsic._files import write_whole
 from frhsic._version import __version__
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityClassifier, ParityEncoder, ParityRegressor
 from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, SensitiveBasis, TreeTable
-from frhsic.estimators.ensemble import EncoderEnsemble
 from frhsic.estimators.network import NetworkEstimator, set_state
 from frhsic.estimators.parity import Block, ParityEstimator, Solution
-from frhsic.estimators.problem import encoder_maker
 from frhsic.estimators.solving import Rows, expanded
 from frhsic.estimators.tradeoffs import Choice, Gap, TradeOffs
 from frhsic.formatting import printable
 from frhsic.kernels import Kernel
 from frhsic.penalties import NoPenalty, Penalty
 from frhsic.tables import TableEncoding
-from frhsic.training import Bottleneck, affine_head
-from frhsic.training.randomness import seeded
+from frhsic.training import MLP, Bottleneck, Training
+from frhsic.training.streams import seeded
 
 __all__ = ["describe", "load", "save"]
 
@@ -68,7 +66,8 @@ MOST_BYTES, MOST_JSON, MOST_PARTS, MOST_TEXT = 2**32, 2**24, 1_500_000, 2**24
 
 CURVES = ("loss_curve_", "penalty_curve_", "validation_curve_")
 
-CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (Block, Choice, Gap, SensitiveBasis, Solution, TradeOffs)} | {
+DATA = (Block, Choice, Gap, MLP, SensitiveBasis, Solution, TradeOffs, Training)
+CLASSES: dict[str, Any] = {cls.__name__: cls for cls in DATA} | {
     name: cls
     for module, base in ((kernels, Kernel), (penalties, Penalty))
     for name, cls in vars(module).items()
@@ -78,7 +77,7 @@ CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (Block, Choice, Gap, Sen
 
 PLAIN: dict[str, Any] = {
     "n_features_in_": int, "feature_names_in_": np.ndarray, "sensitive_names_in_": np.ndarray, "classes_": np.ndarray,
-    "random_seed_": int, "n_fits_": int, "best_epochs_": (tuple, type(None)), "representation_size_": int,
+    "random_seed_": int, "n_fits_": int, "best_epoch_": (int, type(None)), "representation_size_": int,
     "has_bottleneck_": bool, "feature_encoding_": TableEncoding, "sensitive_encoding_": TableEncoding,
     "penalty_": Penalty, "task_": str, "target_mean_": (float, int), "target_scale_": (float, int),
     "solution_": (Solution, type(None)), "frontier_": (TradeOffs, type(None)), "choice_": (Choice, type(None)),
@@ -114,7 +113,7 @@ def save(model: Any, path: str | Path) -> None:
     Examples
     --------
     >>> import tempfile
-    >>> model = FRHSICRegressor(penalty_weight=0, epochs=1, random_state=0).fit([[0.0], [1.0]], [1.0, 3.0])
+    >>> model = FRHSICRegressor(penalty_weight=0, random_state=0).fit([[0.0], [1.0]], [1.0, 3.0])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(model, f"{folder}/model.frhsic")
     ...     again = load(f"{folder}/model.frhsic")
@@ -505,7 +504,7 @@ def _network_tensors(model: NetworkEstimator) -> dict[str, Tensor]:
 
 def _complete_network(model: NetworkEstimator, tensors: dict[str, Tensor]) -> None:
     """Build the modules for the weights of a file and give an estimator what it has learned."""
-    encoding, size, count = model.feature_encoding_, model.representation_size_, model.ensemble
+    encoding, size, own = model.feature_encoding_, model.representation_size_, isinstance(model.encoder, MLP | None)
     outputs = len(tensors["head.bias"])
     _require(model.n_features_in_ == len(encoding.columns), "its columns are of two numbers")
     for part in ("feature", "sensitive"):
@@ -513,24 +512,21 @@ def _complete_network(model: NetworkEstimator, tensors: dict[str, Tensor]) -> No
             names, columns = getattr(model, f"{part}_names_in_"), getattr(model, f"{part}_encoding_").columns
             _require(len(names) == len(columns), f"{part}_names_in_ are too many or too few")
     _require(isinstance(model.device, str), "its device is not a name")
-    _require(max(count, len(model.hidden_layer_sizes)) <= len(tensors), "it has too few weights")
-    _require(size % count == 0, "its encoders are of no size")
+    _require(len(getattr(model.encoder, "hidden", ())) <= len(tensors), "it has too few weights")
     if is_classifier(model):
         classes = len(np.unique(model.classes_))
         _require(classes == len(model.classes_) and outputs == (1 if classes <= 2 else classes), "its classes differ")
     elif isinstance(model, FRHSICRegressor):
         _require(outputs == 1 and math.isfinite(model.target_mean_) and 0 < model.target_scale_ < math.inf, "no scale")
     # modules without memory: a file that asks for more weights than it holds is refused before they are made
-    with seeded(), torch.device("meta" if model.encoder is None else "cpu"):
-        make = encoder_maker(model.encoder, encoding.width, model.hidden_layer_sizes, size // count, model.activation)
-        members = [make() for _ in range(count)]
-        _require(all(isinstance(member, nn.Module) for member in members), "encoder must make a torch.nn.Module")
+    with seeded(), torch.device("meta" if own else "cpu"):
+        encoder = model.encoder_maker(getattr(model, "task_", "binary"))(encoding.width)
+        _require(isinstance(encoder, nn.Module), "encoder must make a torch.nn.Module")
         if model.has_bottleneck_:
-            members = [nn.Sequential(member, Bottleneck(size // count)) for member in members]
-    encoder = members[0] if count == 1 else EncoderEnsemble(members).double()
+            encoder = nn.Sequential(encoder, Bottleneck(size))
     with torch.device("meta"):
-        head = affine_head(size, outputs)
-    model.encoder_ = _loaded(encoder, tensors, "encoder", own=model.encoder is None)
+        head = nn.Linear(size, outputs)
+    model.encoder_ = _loaded(encoder, tensors, "encoder", own=own)
     model.head_ = _loaded(head, tensors, "head", own=True)
     penalty: Any = copy.deepcopy(getattr(model, "penalty_", model.penalty))
     _require(isinstance(penalty, Penalty), "it has no penalty")

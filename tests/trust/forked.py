@@ -216,8 +216,9 @@ def import_commands() -> None:
                     importlib.import_module(module.name)
     import_all("sklearn.ensemble", "skops.io", "torch.func", "torch._dynamo")
     from frhsic.estimators.network import NetworkEstimator
+    from frhsic.training import Training
 
-    NetworkEstimator.__init__.__kwdefaults__["epochs"] = 2  # what is learned does not matter here
+    NetworkEstimator._default_training = lambda self: Training(epochs=2)  # what is learned does not matter here
 
 
 def serve() -> None:

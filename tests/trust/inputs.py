@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 from hypothesis import strategies as st
 
-from estimator_samples import QUICK
+from estimator_samples import quick
 from frhsic import certificates, dependence, independence, kernels, parity
 from frhsic.estimators import (
     FRHSICClassifier,
@@ -72,7 +72,7 @@ OTHERS: dict[str, Statistic] = {  # not penalties, objectives and probes: they t
 }
 
 
-TINY = {**QUICK, "epochs": 1, "hidden_layer_sizes": (3,), "representation_size": 2}
+TINY = quick(hidden=(3,), size=2, epochs=1)
 
 
 def binary(values: Any) -> np.ndarray:

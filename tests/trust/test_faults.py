@@ -28,7 +28,7 @@ pytest.importorskip("fcntl")
 from counting import Counts
 from forked import Child, Ended, Server
 
-from estimator_samples import QUICK, biased
+from estimator_samples import biased, quick
 from frhsic import FRHSICClassifier, save
 from frhsic_paper import records
 from trust_samples import table
@@ -73,7 +73,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table(120).to_csv(folder / "people.csv", index=False)
     X, y, s = biased(60)
     for name, size in (("old", 4), ("new", 40)):
-        model = FRHSICClassifier(**{**QUICK, "epochs": 2, "hidden_layer_sizes": (size,)})
+        model = FRHSICClassifier(**quick(hidden=(size,), epochs=2))
         save(model.fit(X, y, sensitive_features=s), folder / name)
     return folder
 

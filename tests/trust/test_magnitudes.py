@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse
 import torch
 
+from estimator_samples import quick
 from frhsic import FRHSICClassifier, FRHSICRegressor, dependence, independence, parity
 from frhsic.kernels import Gaussian, Laplacian, Linear, median_bandwidth
 
@@ -149,7 +150,7 @@ def test_odd_arrays_are_refused_by_name(name: str):
 @pytest.mark.filterwarnings("ignore::UserWarning")  # torch warns of kinds of tensors that it is giving up
 @pytest.mark.parametrize("name", [name for name in ODD if name not in ("text",)])
 def test_odd_targets_are_refused_by_name(name: str):
-    model = FRHSICRegressor(epochs=1, device="cpu", random_state=0)
+    model = FRHSICRegressor(**quick(epochs=1))
     with pytest.raises((ValueError, TypeError), match=r"\by\b"):
         model.fit(Z, ODD[name](), sensitive_features=S)
 
@@ -158,7 +159,7 @@ def test_odd_targets_are_refused_by_name(name: str):
 def test_dates_are_no_classes(name: str):
     labels = ODD[name]()
     with pytest.raises((ValueError, TypeError), match=r"\by\b"):
-        FRHSICClassifier(epochs=1, device="cpu").fit(Z, labels, sensitive_features=S)
+        FRHSICClassifier(**quick(epochs=1)).fit(Z, labels, sensitive_features=S)
 
 
 def test_eipm_of_many_rows_says_how_many_anchors_to_take():

@@ -30,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, LabelEncoder
 from sklearn.utils._testing import assert_run_python_script_without_output as run_script
 
-from estimator_samples import QUICK, biased
+from estimator_samples import biased, quick
 from frhsic import FRHSICClassifier, ParityClassifier, load, save
 from frhsic.persistence import HEADER, SCHEMA, WEIGHTS, _skops_entries, describe
 
@@ -42,7 +42,7 @@ Entries = dict[str, bytes]
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Entries]:
     """The entries of a network and of a closed form."""
     folder = tmp_path_factory.mktemp("models")
-    small = {**QUICK, "epochs": 1, "hidden_layer_sizes": (4,), "representation_size": 3}
+    small = quick(hidden=(4,), size=3, epochs=1)
     with warnings.catch_warnings(action="ignore"):  # of a limit that 80 rows do not meet
         models = {
             "network": FRHSICClassifier(**small).fit(X, y, sensitive_features=s),

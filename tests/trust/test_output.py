@@ -67,7 +67,7 @@ def test_devices_pipes_and_folders_are_refused_and_stay(csv: Path, kind: str):
 
 
 def test_all_is_refused_before_anything_is_trained(csv: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("frhsic.training.loop.Plan.of", lambda *a, **k: pytest.fail("training began"))
+    monkeypatch.setattr("frhsic.training.loop.Trainer", lambda *a, **k: pytest.fail("training began"))
 
     def full(self: Path, *arguments: Any, **named: Any) -> Any:
         raise OSError(28, "No space left on device")

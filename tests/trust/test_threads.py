@@ -19,8 +19,9 @@ from torch import nn
 from estimator_samples import biased
 from frhsic import load, save, transfer
 from frhsic.estimators import FRHSICClassifier
+from frhsic.training import MLP, Training
 
-SMALL = {"epochs": 2, "batch_size": 32, "hidden_layer_sizes": (4,), "representation_size": 3, "device": "cpu"}
+SMALL = {"training": Training(epochs=2, batch_size=32), "encoder": MLP((4,), 3), "device": "cpu"}
 
 
 def dropout(columns: int) -> nn.Module:
@@ -33,7 +34,7 @@ X, y, s = biased(64)
 
 def fitted(number: int) -> np.ndarray:
     kind = KINDS[number % len(KINDS)]
-    model = FRHSICClassifier(penalty_weight=1.0, random_state=number, **SMALL, **kind)
+    model = FRHSICClassifier(penalty_weight=1.0, random_state=number, **{**SMALL, **kind})
     return model.fit(X, y, sensitive_features=s).predict_proba(X)
 
 

@@ -18,7 +18,8 @@ from frhsic.datasets import Dataset, Split, load_dataset
 from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import HSIC, Penalty
 from frhsic.penalty_names import penalty_named
-from frhsic.training import Fleet, Member, Recipe, Task, Tick, TrainingData, affine_head, train
+from frhsic.training import MLP, Fleet, Member, Recipe, Tick, TrainingData, train
+from frhsic.training.recipe import Task
 from frhsic_paper import records
 from frhsic_paper.baselines import text_baselines
 from frhsic_paper.measures import measured
@@ -245,11 +246,6 @@ def run(grid: Grid, protocol: Protocol, options: Options, keep: Sequence[Keep] =
     """Train the models that are not in the records yet, add them, and return all records of the grid.
 
     With several workers, which pays on a CPU, fleets are trained in as many processes; records come in the same order.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If a training was interrupted; it leaves no record.
     """
     grid, path = grid.within(options), options.file(grid.study, protocol)
     units = grid.units(protocol)
@@ -261,8 +257,6 @@ def run(grid: Grid, protocol: Protocol, options: Options, keep: Sequence[Keep] =
         names = [name for _, _, name in group]
         started = time.perf_counter()
         for name, (fleet, results) in zip(names, _fleets(grid, names, data, splits, options)):
-            if fleet.interrupted:
-                raise KeyboardInterrupt
             depends_on = units[grid.part, dataset, name].depends_on
             shared = {
                 **records.stamp(grid.part, protocol.name, fleet.device.type, depends_on),
@@ -320,13 +314,11 @@ def _trained_and_measured(
     device: str,
     progress: Reporter,
 ) -> tuple[Fleet, list[dict[str, float]]]:
-    encoder = None if grid.encoder is None else partial(grid.encoder, rows.columns)
     terms = grid.terms_of(method.name)
     recipe = Recipe(
         task,
         method.make,
-        encoder,
-        None if encoder is None else partial(affine_head, grid.z_dim, 1),
+        MLP() if grid.encoder is None else grid.encoder,
         epochs=grid.epochs,
         batch_size=rows.rows if grid.batch_size is None else grid.batch_size,
         weight_decay=terms["weight_decay"],
@@ -335,7 +327,7 @@ def _trained_and_measured(
     weights = grid.weights_of(method.name)
     members = [Member(weight, FIRST_SEED + r, r) for r in range(grid.repeats) for weight in weights]
     fleet = train(rows, members, recipe, device=device, progress=progress)
-    return fleet, [] if fleet.interrupted else measured(fleet, splits, task)
+    return fleet, measured(fleet, splits, task)
 
 
 def _records(shared: Record, fleet: Fleet, results: list[dict[str, float]]) -> list[Record]:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from frhsic._files import write_whole
 from frhsic.frontier import best_in_band
-from frhsic.training import Bottleneck, affine_head, mlp_encoder
+from frhsic.training import MLP, Bottleneck
 from frhsic_paper import records
 from frhsic_paper.grid import Keep, Trained
 from frhsic_paper.options import Options
@@ -68,7 +68,7 @@ class Model:
     def encoder(self) -> nn.Module:
         """The paper's encoder, in evaluation mode."""
         (hidden, columns), (_, z_dim) = self.state["encoder.0.weight"].shape, self.state["head.weight"].shape
-        encoder = self._loaded("encoder.", mlp_encoder(columns, hidden, z_dim))
+        encoder = self._loaded("encoder.", MLP((hidden,), z_dim)(columns))
         if "bottleneck.mean" in self.state:
             return nn.Sequential(encoder, self._loaded("bottleneck.", Bottleneck(z_dim)))
         return encoder
@@ -77,7 +77,7 @@ class Model:
     def head(self) -> nn.Module:
         """The head, in evaluation mode."""
         outputs, z_dim = self.state["head.weight"].shape
-        return self._loaded("head.", affine_head(z_dim, outputs))
+        return self._loaded("head.", nn.Linear(z_dim, outputs))
 
     @torch.no_grad()
     def encode(self, x: Tensor) -> Tensor:

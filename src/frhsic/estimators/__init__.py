@@ -1,13 +1,12 @@
 """scikit-learn estimators that learn representations independent of continuous sensitive attributes."""
 
-from frhsic.estimators.attributes import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
-from frhsic.estimators.classifier import FRHSICClassifier
 from frhsic.estimators.coupling import ParityCoupling
 from frhsic.estimators.distilling import Distilled, distilled
 from frhsic.estimators.encoder import ParityEncoder
+from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning
+from frhsic.estimators.network import UnlabelledRowsWarning, fit_path
 from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
-from frhsic.estimators.path import fit_path
-from frhsic.estimators.regressor import FRHSICRegressor
+from frhsic.estimators.predictors import FRHSICClassifier, FRHSICRegressor
 from frhsic.estimators.tradeoffs import Choice, Gap, IndistinctGapWarning, TradeOffs, UnmetLimitWarning
 from frhsic.penalty_names import PENALTIES, PENALTY_NAMES, penalty_named
 

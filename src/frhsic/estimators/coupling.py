@@ -15,10 +15,8 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from frhsic.estimators.attributes import MissingSensitiveFeaturesWarning
-from frhsic.estimators.checks import check_same_names, seed_of
 from frhsic.estimators.conditional import ATOM, MOST_LEVELS, BoostedMeans, SensitiveBasis, TreeTable, fold_of_rows
-from frhsic.estimators.features import checked_table
+from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, check_same_names, checked_table, seed_of
 from frhsic.tables import BandedAttributeWarning, is_frame, to_pandas
 from frhsic.tables.sensitive import read_sensitive
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.utils.multiclass import type_of_target
 from torch import nn
 
-from frhsic.estimators.network import NetworkEstimator
-from frhsic.estimators.targets import Target, class_target, number_target, residual_target, target_column
+from frhsic.estimators.inputs import target_column
+from frhsic.estimators.network import NetworkEstimator, Target
 from frhsic.penalties import Penalty
-from frhsic.tables import TableEncoding
-from frhsic.training import Task
-from frhsic.training.recipe import Schedule
+from frhsic.tables import read_sensitive
+from frhsic.training import MLP, Training
+from frhsic.training.recipe import Task
+
+KNOTS, ROWS_PER_KNOT = 13, 10
+"""Number of knots of each attribute, and least number of rows for each; fewer rows have fewer knots, down to two."""
 
 
 class ParityEncoder(NetworkEstimator):
@@ -39,13 +44,10 @@ class ParityEncoder(NetworkEstimator):
 
     Parameters
     ----------
-    penalty, penalty_weight, encoder, hidden_layer_sizes, representation_size, activation, epochs, batch_size
-        As in :class:`FRHSICClassifier`, with other defaults: the encoder is d → 128 → 128 → 16 with GELU, and its Z has
-        50 columns without y. Without y, "hsic" drops the term of the head.
-    learning_rate, schedule, weight_decay, variance_floor, early_stopping, validation_fraction, n_iter_no_change
-        As in :class:`FRHSICClassifier`. Without y, the weight decay is 0.
-    ensemble, scaling, handle_unknown, feature_encoding, sensitive_encoding, warm_start, device, random_state, verbose
-        As in :class:`FRHSICClassifier`.
+    penalty, penalty_weight, encoder, training, scaling, handle_unknown, device, random_state
+        As in :class:`FRHSICClassifier`, with other defaults. `encoder` is ``MLP((128, 128), 16, "gelu")``, whose Z has
+        50 columns without y. `training` is ``Training(epochs="auto", schedule="cosine", early_stopping="auto")``.
+        Without y, "hsic" drops the term of the head, and the default weight decay is 0.
 
     Attributes
     ----------
@@ -53,7 +55,7 @@ class ParityEncoder(NetworkEstimator):
         "binary", "multiclass", "regression" or "reconstruction".
     encoder_, head_, has_bottleneck_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_
         As in :class:`FRHSICClassifier`.
-    loss_curve_, penalty_curve_, validation_curve_, best_epochs_, n_features_in_, feature_names_in_
+    loss_curve_, penalty_curve_, validation_curve_, best_epoch_, n_features_in_, feature_names_in_
         As in :class:`FRHSICClassifier`.
     sensitive_names_in_
         As in :class:`FRHSICClassifier`.
@@ -63,7 +65,7 @@ class ParityEncoder(NetworkEstimator):
     >>> rng = np.random.default_rng(0)
     >>> s = rng.uniform(size=100)
     >>> X = np.column_stack([s + 0.1 * rng.normal(size=100), rng.normal(size=100)])
-    >>> encoder = ParityEncoder(representation_size=2, epochs=5, random_state=0)
+    >>> encoder = ParityEncoder(encoder=MLP(size=2), random_state=0)
     >>> encoder.fit_transform(X, sensitive_features=s).shape
     (100, 2)
     """
@@ -74,59 +76,31 @@ class ParityEncoder(NetworkEstimator):
         self,
         penalty: str | Penalty = "hsic",
         penalty_weight: float = 10.0,
-        encoder: nn.Module | Callable[[int], nn.Module] | None = None,
         *,
-        hidden_layer_sizes: Sequence[int] = (128, 128),
-        representation_size: int | None = None,
-        activation: str = "gelu",
-        epochs: int | str = "auto",
-        batch_size: int = 256,
-        learning_rate: float = 1e-3,
-        schedule: Schedule = "cosine",
-        weight_decay: float | None = None,
-        variance_floor: float | None = None,
-        early_stopping: bool | str = "auto",
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 20,
-        ensemble: int = 1,
+        encoder: nn.Module | Callable[[int], nn.Module] | None = None,
+        training: Training | None = None,
         scaling: str = "robust",
         handle_unknown: str = "ignore",
-        feature_encoding: TableEncoding | None = None,
-        sensitive_encoding: TableEncoding | None = None,
-        warm_start: bool = False,
         device: str = "auto",
         random_state: Any = None,
-        verbose: bool = False,
     ) -> None:
         super().__init__(
             penalty,
             penalty_weight,
-            encoder,
-            hidden_layer_sizes=hidden_layer_sizes,
-            representation_size=representation_size,
-            activation=activation,
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            schedule=schedule,
-            weight_decay=weight_decay,
-            variance_floor=variance_floor,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            ensemble=ensemble,
+            encoder=encoder,
+            training=training,
             scaling=scaling,
             handle_unknown=handle_unknown,
-            feature_encoding=feature_encoding,
-            sensitive_encoding=sensitive_encoding,
-            warm_start=warm_start,
             device=device,
             random_state=random_state,
-            verbose=verbose,
         )
 
-    def _completed(self, target: Target, x: np.ndarray, sensitive_features: Any, weights: Any) -> Target:
-        return residual_target(x, sensitive_features, weights) if target.task == "reconstruction" else target
+    def _default_training(self) -> Training:
+        return Training(epochs="auto", schedule="cosine", early_stopping="auto")
+
+    def _default_encoder(self, task: Task) -> MLP:
+        # a score needs few directions; a reconstruction needs many
+        return MLP((128, 128), 50 if task == "reconstruction" else 16, "gelu")
 
     def _target(self, y: Any, classes: Any = None) -> Target:
         task = getattr(self, "task_", None)
@@ -137,14 +111,100 @@ class ParityEncoder(NetworkEstimator):
         if y is None:
             target = Target(None, "reconstruction", self.feature_encoding_.width)
         else:
-            target = self._supervised(target_column(self, y), task)
+            kind = task or type_of_target(target_column(self, y), input_name="y", raise_unknown=True)
+            if kind not in ("continuous", "regression", "binary", "multiclass"):
+                raise ValueError(f"y is {kind}; pass one column of labels or numbers, or None.")
+            target = self._numbers(y) if kind in ("continuous", "regression") else self._labels(y)
         self.task_ = target.task
         return target
 
-    def _supervised(self, y: np.ndarray, task: Task | None) -> Target:
-        kind = type_of_target(y, input_name="y", raise_unknown=True) if task is None else task
-        if kind in ("continuous", "regression"):
-            return number_target(self, y)
-        if kind not in ("binary", "multiclass"):
-            raise ValueError(f"y is {kind}; pass one column of labels or numbers, or None.")
-        return class_target(self, y)
+    def _completed(self, target: Target, x: np.ndarray, sensitive_features: Any, weights: Any) -> Target:
+        r"""Return the target of a reconstruction, :math:`(x - \hat E[x \mid s]) / \sigma` in place of x.
+
+        Where no attribute is known the conditional mean is the mean.
+        """
+        if target.task != "reconstruction":
+            return target
+        values = x - np.average(x, axis=0, weights=weights)
+        variance = float(np.average(values**2, axis=0, weights=weights).mean())
+        if sensitive_features is not None:
+            s = read_sensitive(sensitive_features, allow_missing=True).values
+            known = ~np.isnan(s).any(axis=1)
+            values[known] = residuals(x[known], s[known], None if weights is None else weights[known])
+        return Target(values / (np.sqrt(variance) or 1.0), "reconstruction", x.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class RankSpline:
+    """Basis of linear splines in the ranks of attributes: a function of rows (n, q) that returns the hat functions.
+
+    Attributes
+    ----------
+    values, scores : tuple of ndarray
+        Distinct values of each attribute in the training rows, in order, and the normal scores of their ranks. Scores
+        of other values are interpolated; beyond the ends they stay the same.
+    knots : tuple of ndarray
+        Knots of each attribute, in normal scores.
+
+    Examples
+    --------
+    Few values have a knot each, and the hat functions are their indicators.
+
+    >>> s = np.repeat([1.0, 2.0, 7.0], 10)[:, None]
+    >>> RankSpline.fit(s)(np.array([[1.0], [7.0], [4.5]])).round(2).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.5, 0.5]]
+    """
+
+    values: tuple[np.ndarray, ...]
+    scores: tuple[np.ndarray, ...]
+    knots: tuple[np.ndarray, ...]
+
+    @classmethod
+    def fit(cls, s: np.ndarray) -> RankSpline:
+        """Rank the training rows, (n, q), and place the knots."""
+        most = int(np.clip(len(s) // ROWS_PER_KNOT, 2, KNOTS))
+        values, scores, knots = [], [], []
+        for column in s.T:
+            distinct, counts = np.unique(column, return_counts=True)
+            capped = np.minimum(counts, len(s) / KNOTS)
+            score = ndtri((np.cumsum(capped) - capped / 2) / capped.sum())
+            inner = np.clip(ndtri(np.linspace(0, 1, most)[1:-1]), score[0], score[-1])
+            values.append(distinct)
+            scores.append(score)
+            knots.append(score if len(score) <= most else np.unique([score[0], *inner, score[-1]]))
+        return cls(tuple(values), tuple(scores), tuple(knots))
+
+    def __call__(self, s: np.ndarray) -> np.ndarray:
+        blocks = []
+        for column, values, scores, knots in zip(s.T, self.values, self.scores, self.knots, strict=True):
+            at = np.interp(column, values, scores)
+            blocks += [np.interp(at, knots, one) for one in np.eye(len(knots))]
+        return np.stack(blocks, axis=1)
+
+
+def residuals(x: np.ndarray, s: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
+    r"""Return x (n, d) without its conditional mean given s (n, q), :math:`x - \hat E[x \mid s]`.
+
+    The conditional mean is a least-squares fit to the same rows of a linear spline in each attribute,
+
+    .. math:: \hat E[x \mid s] = \sum_a \sum_k b_{ak}\, \Lambda_{ak}(g_a(s_a)),
+
+    where :math:`g_a(s)` is the normal score of the rank of s among the training rows, and :math:`\Lambda_{ak}` the hat
+    function of knot k: one at this knot, zero at all others, linear between. Ranks make the fit the same for every
+    increasing map of an attribute, and normal scores leave few rows of a tail to one line. A value that many rows share
+    moves the ranks by one knot at most, and up to 13 different values have a knot each. Several attributes add up;
+    their interactions stay in the residuals.
+
+    Examples
+    --------
+    A column that is a function of s leaves nothing; one that is not keeps its variance.
+
+    >>> s = np.repeat([1.0, 2.0, 7.0], 10)[:, None]
+    >>> noise = np.tile([-1.0, 1.0], 15)[:, None]
+    >>> residuals(np.hstack([s**2, noise]), s).std(axis=0).round(2).tolist()
+    [0.0, 1.0]
+    """
+    root = np.sqrt(np.ones(len(x)) if sample_weight is None else sample_weight)[:, None]
+    basis = RankSpline.fit(s)(s)
+    coefficients, *_ = np.linalg.lstsq(root * basis, root * x, rcond=None)
+    return np.asarray(x - basis @ coefficients)

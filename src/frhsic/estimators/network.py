@@ -3,60 +3,89 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.model_selection import GroupShuffleSplit
+from sklearn.utils import _safe_indexing
+from sklearn.utils.multiclass import unique_labels
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 from torch import Tensor, nn
+from torch.nn import functional
 
 from frhsic import _arrays
-from frhsic.estimators.attributes import scaled_attributes
-from frhsic.estimators.checks import (
-    check_continues,
-    check_parameters,
-    later_seed,
-    restored_on_failure,
+from frhsic._warnings import warn
+from frhsic.estimators.inputs import (
+    MissingSensitiveFeaturesWarning,
+    check_same_names,
+    checked_table,
     seed_of,
-    warn_shared_columns,
-    width_of,
+    target_column,
 )
-from frhsic.estimators.ensemble import joined, member_seeds, rank
-from frhsic.estimators.features import checked_table, encoded_features
-from frhsic.estimators.length import number_of_epochs, training_data, validation_rows
-from frhsic.estimators.problem import FitCall, Problem, encoder_maker
-from frhsic.estimators.targets import Target
-from frhsic.penalties import NoPenalty, Penalty
+from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty
 from frhsic.penalty_names import penalty_named
-from frhsic.tables import TableEncoding
-from frhsic.training import (
-    Execution,
-    Fleet,
-    Member,
-    Recipe,
-    Task,
-    TrainingData,
-    affine_head,
-    enough_rows,
-    train,
+from frhsic.tables import (
+    BandedAttributeWarning,
+    Number,
+    Quantiles,
+    SuspiciousColumnWarning,
+    TableEncoding,
+    read_sensitive,
 )
-from frhsic.training.recipe import Schedule
+from frhsic.training import MLP, Bottleneck, Fleet, Member, Recipe, Training, TrainingData, train
+from frhsic.training.recipe import Task, output_width
+from frhsic.training.result import enough_rows
+from frhsic.training.streams import Purpose, seeded, stream_seed
 
-CHUNK_ROWS = 65_536
-"""Number of rows that are encoded at once."""
+BLOCK = 256
+"""Rows of a block of predictions. All blocks have this size, so that the score of a row depends on no other row."""
 
-SIZE, SIZE_WITHOUT_TARGET = 16, 50
-"""Widths of Z if none is asked for. A score needs few directions; a reconstruction needs many."""
+CHUNK_BYTES = 64 * 2**20
+"""Bytes of encoded rows that are held at once when predicting."""
+
+HELD_OUT, AUTO_ROWS = 0.1, (500, 10_000)
+"""Share of the rows held out to stop early, and numbers of rows, from and below, for which "auto" holds some out.
+
+Small tables overfit in few steps without penalty and need more with it. Large tables do not overfit in the steps of
+``epochs="auto"``, and very small ones have no rows to spare.
+"""
+
+
+class UnlabelledRowsWarning(UserWarning):
+    """Some rows have NaN in `sensitive_features`: they train the task and skip the penalty."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target as training takes it: values (n,) or (n, c), the task, and the outputs of the head."""
+
+    values: np.ndarray | None
+    task: Task
+    outputs: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Everything that training needs, apart from the weight of the penalty."""
+
+    data: TrainingData
+    recipe: Recipe
+    seed: int
+    penalized: bool
+    through_bottleneck: bool = False
+    """Whether the encoder ends in the bottleneck of an earlier call, because there are too few rows for a new one."""
 
 
 class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
-    """Constructor, with the settings of the paper, and training of the estimators, which document the parameters.
+    """Constructor and training of the estimators, which document the parameters.
 
-    Fitted attributes are learned by the call that finds them missing: :meth:`_start` removes them all first, while
-    :meth:`_resume` keeps them.
+    Fitted attributes are learned by the call that finds them missing: `fit` removes them all first, while `partial_fit`
+    keeps them.
     """
 
     encoder_: nn.Module
@@ -72,61 +101,29 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     has_bottleneck_: bool
     random_seed_: int
     n_fits_: int
-    best_epochs_: tuple[int, ...] | None
+    best_epoch_: int | None
     validation_curve_: np.ndarray | None
 
     def __init__(
         self,
         penalty: str | Penalty = "frhsic",
         penalty_weight: float = 10.0,
-        encoder: nn.Module | Callable[[int], nn.Module] | None = None,
         *,
-        hidden_layer_sizes: Sequence[int] = (50,),
-        representation_size: int | None = 50,
-        activation: str = "selu",
-        epochs: int | str = 200,
-        batch_size: int = 256,
-        learning_rate: float = 1e-3,
-        schedule: Schedule = "constant",
-        weight_decay: float | None = None,
-        variance_floor: float | None = None,
-        early_stopping: bool | str = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 20,
-        ensemble: int = 1,
+        encoder: nn.Module | Callable[[int], nn.Module] | None = None,
+        training: Training | None = None,
         scaling: str = "range",
         handle_unknown: str = "ignore",
-        feature_encoding: TableEncoding | None = None,
-        sensitive_encoding: TableEncoding | None = None,
-        warm_start: bool = False,
         device: str = "auto",
         random_state: Any = None,
-        verbose: bool = False,
     ) -> None:
         self.penalty = penalty
         self.penalty_weight = penalty_weight
         self.encoder = encoder
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.representation_size = representation_size
-        self.activation = activation
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
-        self.variance_floor = variance_floor
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.ensemble = ensemble
+        self.training = training
         self.scaling = scaling
         self.handle_unknown = handle_unknown
-        self.feature_encoding = feature_encoding
-        self.sensitive_encoding = sensitive_encoding
-        self.warm_start = warm_start
         self.device = device
         self.random_state = random_state
-        self.verbose = verbose
 
     def fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
@@ -146,25 +143,32 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             turned into numbers with a warning. Without them the model is trained without penalty, with a warning unless
             `penalty_weight` is 0. Rows with NaN in one of them train the task and skip the penalty, with a
             warning: batches hold such rows and others in even shares, and scales are those of the others. If many rows
-            lack them, raise `batch_size`: on few rows of a batch the same weight does not do the same.
+            lack them, raise the batch size: on few rows of a batch the same weight does not do the same.
         sample_weight : array of shape (n,), optional
             Weights of the rows in the task loss; the penalty does not use them.
         groups : array of shape (n,), optional
             Rows of one group, such as those of one person, are held out together for early stopping, or not at all.
         """
-        set_up = self._resume if self.warm_start and self.__sklearn_is_fitted__() else self._start
-        return self._train(set_up, FitCall(X, y, sensitive_features, sample_weight, self.epochs, groups=groups))
+        with self._restored_on_failure():
+            self._fit_one(self._start(X, y, sensitive_features, sample_weight, groups=groups))
+        return self
 
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
 
-        The first call fixes scales, levels, classes and what the penalty fits in advance; pass `feature_encoding` and
-        `sensitive_encoding` to set the scales of the whole data. Adam's moments start anew in each call, so pass parts
-        of many batches. It does not stop early and holds out no rows. The parameters are those of :meth:`fit`.
+        The first call fixes scales, levels, classes and what the penalty fits in advance. Adam's moments start anew in
+        each call, so pass parts of many batches. It does not stop early and holds out no rows. The parameters are those
+        of :meth:`fit`.
         """
-        check_continues(self)
-        set_up = self._resume if self.__sklearn_is_fitted__() else self._start
-        return self._train(set_up, FitCall(X, y, sensitive_features, sample_weight, 1))
+        return self._fit_part(X, y, sensitive_features, sample_weight)
+
+    def _fit_part(self, X: Any, y: Any, s: Any, sample_weight: Any, classes: Any = None) -> Self:
+        with self._restored_on_failure():
+            if self.__sklearn_is_fitted__():
+                self._fit_one(self._resume(X, y, s, sample_weight))
+            else:
+                self._fit_one(self._start(X, y, s, sample_weight, classes=classes, whole=False))
+        return self
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the representation Z = h(X), of shape (n, representation size), float64."""
@@ -173,162 +177,257 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "encoder_")
 
-    @property
-    def representation_rank_(self) -> int:
-        """Number of directions of Z that are left above the variance floor; of an ensemble, the sum of its members'."""
-        check_is_fitted(self)
-        return rank(self.encoder_) if self.has_bottleneck_ else self.representation_size_
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.representation_size_)
-
-    def _target(self, y: Any, classes: Any = None) -> Target:
-        """Check y and turn it into what training takes; the first call learns its scale or its classes."""
-        raise TypeError(f"{type(self).__name__} has no target.")
-
-    def _completed(self, target: Target, x: np.ndarray, sensitive_features: Any, weights: Any) -> Target:
-        """Return the target, once the columns of x are known."""
-        return target
-
-    def _train(self, set_up: Callable[[FitCall], Problem], call: FitCall) -> Self:
-        """Set up a problem and train on it; on failure the estimator is left as it was."""
-        with restored_on_failure(self):
-            problem = set_up(call)
-            weight = 0.0 if isinstance(problem.penalty, NoPenalty) else float(self.penalty_weight)
-            self._adopt(self._trained(problem, [weight], call.epochs), 0, through_bottleneck=problem.through_bottleneck)
-        self.n_fits_ += 1
-        return self
-
-    def _learned(self) -> dict[str, Any]:
-        """Return the fitted attributes, by name."""
-        return {name: value for name, value in vars(self).items() if name.endswith("_") and not name.endswith("__")}
-
-    def _start(self, call: FitCall) -> Problem:
-        """Check all arguments and set up training from new initial weights."""
-        for name in self._learned():
-            delattr(self, name)
-        self.random_seed_, self.n_fits_ = seed_of(self.random_state), 0
-        data, target, penalized = self._rows(call)
-        size = self.representation_size
-        if size is None:
-            size = SIZE_WITHOUT_TARGET if target.task == "reconstruction" else SIZE
-        encoder = encoder_maker(self.encoder, data.columns, self.hidden_layer_sizes, size, self.activation)
-        width = width_of(encoder, data)
-        self.representation_size_ = self.ensemble * width
-        return Problem(
-            data,
-            target.task,
-            encoder,
-            partial(affine_head, width, target.outputs),
-            self._unprepared_penalty(target.task) if penalized else NoPenalty(),
-            self.random_seed_,
-        )
-
-    def _resume(self, call: FitCall) -> Problem:
-        """Check all arguments and set up training that continues from the last call, on its scales and classes.
-
-        The penalty keeps its state unless another one is asked for than in the last call.
-        """
-        data, target, penalized = self._rows(call)
-        penalty: Penalty = self._unprepared_penalty(target.task) if penalized else NoPenalty()
-        if type(penalty) is type(self.penalty_) and penalty.arguments() == self.penalty_.arguments():
-            penalty = self.penalty_
-        few = penalized and self._floor(target.task) > 0 and not enough_rows(data.rows, self.representation_size_)
-        through_bottleneck = few and self.has_bottleneck_
-        encoder = self.encoder_
-        if self.has_bottleneck_ and not through_bottleneck:
-            encoder = next(self.encoder_.children())
-        return Problem(
-            data,
-            target.task,
-            partial(copy.deepcopy, encoder),
-            partial(copy.deepcopy, self.head_),
-            penalty,
-            later_seed(self.random_seed_, self.n_fits_),
-            through_bottleneck,
-        )
-
-    def _rows(self, call: FitCall) -> tuple[TrainingData, Target, bool]:
-        """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty."""
-        check_parameters(self)
-        X = checked_table(self, call.X, first=not hasattr(self, "feature_encoding_"))
-        x = encoded_features(self, X)
-        target = self._target(call.y, call.classes)
-        if target.values is not None and len(target.values) != len(x):
-            raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target.values)}.")
-        weights = call.sample_weight
-        weights = None if weights is None else _check_sample_weight(weights, x, ensure_non_negative=True)
-        s = scaled_attributes(self, call.sensitive_features, len(x))
-        warn_shared_columns(self)
-        held_out = None if call.epochs == 1 else validation_rows(self, target, s, len(x), call.groups)
-        target = self._completed(target, x, call.sensitive_features, weights)
-        return training_data(x, target, s, weights, held_out), target, s is not None
-
-    def _trained(
-        self, problem: Problem, weights: Sequence[float], epochs: int | str, *, sequential: bool = False
-    ) -> Fleet:
-        learned = Recipe(
-            problem.task,
-            problem.penalty,
-            problem.encoder,
-            problem.head,
-            epochs=number_of_epochs(epochs, problem.data.rows, self.batch_size),
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self._decay(problem.task),
-            variance_floor=self._floor(problem.task),
-            schedule=self.schedule,
-            patience=None if problem.data.held_out is None else int(self.n_iter_no_change),
-        )
-        fleet = train(
-            problem.data,
-            [Member(weight, seed) for weight in weights for seed in member_seeds(problem.seed, self.ensemble)],
-            learned,
-            device=self.device,
-            progress=bool(self.verbose),
-            execution=Execution(sequential=sequential),
-        )
-        if fleet.interrupted:
-            raise KeyboardInterrupt
-        return fleet
-
-    def _decay(self, task: Task) -> float:
-        if self.weight_decay is not None:
-            return float(self.weight_decay)
-        return 0.0 if task == "reconstruction" else self._penalty(task).default_weight_decay
-
-    def _floor(self, task: Task) -> float:
-        return self._penalty(task).default_variance_floor if self.variance_floor is None else float(self.variance_floor)
-
-    def _adopt(self, fleet: Fleet, index: int, *, through_bottleneck: bool = False) -> None:
-        """Take over the model of one weight, which was trained through a bottleneck or may have got one afterwards."""
-        places = list(range(index * self.ensemble, (index + 1) * self.ensemble))
-        encoder, head = joined([fleet.module(i) for i in places])
-        self.has_bottleneck_ = through_bottleneck or fleet.cuts(places[0])
-        self.encoder_, self.head_ = encoder.cpu(), head.cpu()
-        self.penalty_ = copy.deepcopy(fleet.penalty)
-        state = {name: values[places[0]].detach().clone() for name, values in fleet.penalty_state.items()}
-        set_state(self.penalty_, state)
-        self.penalty_ = self.penalty_.cpu()
-        history, epochs = fleet.history.select(places), None
-        self.best_epochs_ = self.validation_curve_ = None
-        if history.best_epoch is not None and history.held_out_objective is not None:
-            epochs = int(fleet.epochs_done[places].max())
-            self.best_epochs_ = tuple(history.best_epoch.tolist())
-            self.validation_curve_ = _mean(history.held_out_objective[:, :epochs])
-        self.loss_curve_, self.penalty_curve_ = (_mean(c[:, :epochs]) for c in (history.task_loss, history.penalty))
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
 
+    @property
+    def representation_rank_(self) -> int:
+        """Number of directions of Z that are left above the variance floor."""
+        check_is_fitted(self)
+        *_, last = self.encoder_.children() if self.has_bottleneck_ else (None,)
+        return last.rank if isinstance(last, Bottleneck) else self.representation_size_
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.representation_size_)
+
+    # What a subclass says of itself
+
+    def _target(self, y: Any, classes: Any = None) -> Target:
+        """Check y and turn it into what training takes; the first call learns its scale or its classes."""
+        raise NotImplementedError
+
+    def _completed(self, target: Target, x: np.ndarray, sensitive_features: Any, weights: Any) -> Target:
+        """Return the target, once the columns of x are known."""
+        return target
+
+    def _default_training(self) -> Training:
+        return Training()
+
+    def _default_encoder(self, task: Task) -> MLP:
+        return MLP()
+
+    # Setting up training
+
+    @contextmanager
+    def _restored_on_failure(self) -> Iterator[None]:
+        """Leave the estimator as it was before, if what is done here fails."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _learned(self) -> dict[str, Any]:
+        """Return the fitted attributes, by name."""
+        return {name: value for name, value in vars(self).items() if name.endswith("_") and not name.endswith("__")}
+
+    def _start(
+        self, X: Any, y: Any, s: Any, sample_weight: Any, *, groups: Any = None, classes: Any = None, whole: bool = True
+    ) -> Problem:
+        """Check all arguments and set up training from new initial weights, for one epoch or as long as it is asked."""
+        for name in self._learned():
+            delattr(self, name)
+        self.random_seed_, self.n_fits_ = seed_of(self.random_state), 0
+        data, target, penalized = self._rows(X, y, s, sample_weight, groups, classes, whole)
+        make = self.encoder_maker(target.task)
+        with seeded():
+            module = make(data.columns)
+        if not isinstance(module, nn.Module):
+            raise TypeError(f"encoder made {type(module).__name__}; it must make a torch.nn.Module.")
+        self.representation_size_ = output_width(module.to(data.x.dtype), data)
+        penalty = self._unprepared_penalty(target.task) if penalized else NoPenalty()
+        recipe = self._recipe(target.task, penalty, make, lambda width, _: nn.Linear(width, target.outputs), whole)
+        return Problem(data, recipe, self.random_seed_, penalized)
+
+    def _resume(self, X: Any, y: Any, s: Any, sample_weight: Any) -> Problem:
+        """Check all arguments and set up an epoch that continues from the last call, on its scales and classes.
+
+        The penalty keeps its state unless another one is asked for than in the last call.
+        """
+        data, target, penalized = self._rows(X, y, s, sample_weight, whole=False)
+        penalty: Penalty = self._unprepared_penalty(target.task) if penalized else NoPenalty()
+        if type(penalty) is type(self.penalty_) and penalty.arguments() == self.penalty_.arguments():
+            penalty = self.penalty_
+        encoder, head = self.encoder_, self.head_
+        recipe = self._recipe(target.task, penalty, lambda _: copy.deepcopy(encoder), lambda *_: copy.deepcopy(head))
+        few = recipe.floor(penalty) > 0 and not enough_rows(data.rows, self.representation_size_)
+        through_bottleneck = penalized and few and self.has_bottleneck_
+        if self.has_bottleneck_ and not through_bottleneck:
+            recipe = replace(recipe, encoder=lambda _: copy.deepcopy(next(encoder.children())))
+        seed = int(np.random.SeedSequence([self.random_seed_, self.n_fits_]).generate_state(1)[0])  # other batches
+        return Problem(data, recipe, seed, penalized, through_bottleneck)
+
+    def encoder_maker(self, task: Task) -> Callable[[int], nn.Module]:
+        """Return the function of the number of columns that makes the encoder."""
+        encoder = self._default_encoder(task) if self.encoder is None else self.encoder
+        return (lambda _: copy.deepcopy(encoder)) if isinstance(encoder, nn.Module) else encoder
+
+    def _recipe(
+        self,
+        task: Task,
+        penalty: Penalty,
+        encoder: Callable[[int], nn.Module],
+        head: Callable[[int, int], nn.Module],
+        whole: bool = False,
+    ) -> Recipe:
+        training = self._default_training() if self.training is None else self.training
+        training = training if whole else replace(training, epochs=1, early_stopping=False)
+        recipe, asked = Recipe(task, penalty, encoder, head, **vars(training)), self._penalty(task)
+        return replace(recipe, weight_decay=recipe.decay(asked), variance_floor=recipe.floor(asked))
+
+    def _rows(
+        self, X: Any, y: Any, s: Any, sample_weight: Any, groups: Any = None, classes: Any = None, whole: bool = True
+    ) -> tuple[TrainingData, Target, bool]:
+        """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty."""
+        self._check_parameters()
+        x = self._encoded(checked_table(self, X, first=not hasattr(self, "feature_encoding_")))
+        target = self._target(y, classes)
+        if target.values is not None and len(target.values) != len(x):
+            raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target.values)}.")
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
+        attributes = self._attributes(s, len(x))
+        held_out = self._held_out(target, attributes, len(x), groups) if whole else None
+        target = self._completed(target, x, s, weights)
+        known = np.zeros((len(x), 1)) if attributes is None else attributes
+
+        def chosen(rows: Any, others: TrainingData | None = None) -> TrainingData:
+            y, w = (None if values is None else values[rows] for values in (target.values, weights))
+            return TrainingData.of(x[rows], y, known[rows], sample_weight=w, held_out=others)
+
+        data = chosen(slice(None)) if held_out is None else chosen(~held_out, chosen(held_out))
+        return data, target, attributes is not None
+
+    def _check_parameters(self) -> None:
+        _arrays.require_nonnegative(self.penalty_weight, "penalty_weight")
+        if isinstance(self.penalty, str):
+            penalty_named(self.penalty)
+        if self.handle_unknown not in ("error", "ignore"):
+            raise ValueError(f"handle_unknown={self.handle_unknown!r}; pass 'error' or 'ignore'.")
+        if self.scaling not in ("quantile", "robust", "range"):
+            raise ValueError(f"scaling={self.scaling!r}; pass 'quantile', 'robust' or 'range'.")
+        kinds: dict[str, tuple[Any, str]] = {
+            "penalty": ((str, Penalty), "a name such as 'hsic', or an object of frhsic.penalties"),
+            "training": ((Training, type(None)), "Training(...) of frhsic.training, or None"),
+            "encoder": ((Callable, type(None)), "a module, a function of the number of columns such as MLP(), or None"),
+        }
+        for name, (kind, pass_instead) in kinds.items():
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"{name} is {type(getattr(self, name)).__name__}; pass {pass_instead}.")
+        _arrays.resolve_device(self.device)
+
+    def _encoded(self, X: Any) -> np.ndarray:
+        """Return a checked table encoded, float64 (n, width); the first call learns scales and levels."""
+        scaling: Any = self.scaling
+        if not hasattr(self, "feature_encoding_"):
+            self.feature_encoding_ = TableEncoding.fit(X, scaling=scaling)
+        return self.feature_encoding_(X, "ignore" if self.handle_unknown == "ignore" else "error")
+
+    def _attributes(self, values: Any, rows: int) -> np.ndarray | None:
+        """Return the sensitive attributes scaled, (n, q), or None if there is no penalty to train with.
+
+        Rows in which an attribute is not known are NaN throughout. The first call learns names and scales from the
+        others: the range as in the paper, else ranks, which no increasing map changes.
+        """
+        # without a penalty the attributes are checked, but not used
+        off = self.penalty_weight == 0 or self.penalty == "none" or isinstance(self.penalty, NoPenalty)
+        if values is None:
+            if not off:
+                warn(
+                    f"{type(self).__name__} was given no sensitive_features, so it is trained without penalty although "
+                    f"penalty_weight={self.penalty_weight:g}. Pass sensitive_features=..., or penalty_weight=0.",
+                    MissingSensitiveFeaturesWarning,
+                )
+            return None
+        attributes = read_sensitive(values, allow_missing=True)
+        s, names = attributes.values, list(attributes.names)
+        if len(s) != rows:
+            raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(s)}.")
+        for note in attributes.notes:
+            warn(note, BandedAttributeWarning)
+        known = ~np.isnan(s).any(axis=1)
+        if not known.any():
+            raise ValueError(
+                f"no row has all of sensitive_features ({', '.join(names)}): each of the {rows} holds NaN. Pass rows "
+                "that have them, or leave sensitive_features out and train with penalty_weight=0."
+            )
+        if hasattr(self, "sensitive_names_in_"):
+            check_same_names(names, [str(name) for name in self.sensitive_names_in_])
+        else:
+            constant = [name for name, column in zip(names, s[known].T) if column.min() == column.max()]
+            if constant:
+                raise ValueError(
+                    f"sensitive attribute {constant[0]!r} is the same in every row; nothing can depend on it. "
+                    "Leave it out."
+                )
+            scale = Number if self.scaling == "range" else Quantiles
+            self.sensitive_encoding_ = TableEncoding(tuple(scale.fit(n, c) for n, c in zip(names, s[known].T)))
+            self.sensitive_names_in_ = np.array(names, dtype=object)
+        self._warn_of_shared_columns()
+        scaled = np.full(s.shape, np.nan)
+        scaled[known] = self.sensitive_encoding_(s[known], name="sensitive_features")
+        if off:
+            return None
+        if not known.all():
+            warn(
+                f"sensitive_features are NaN in {int((~known).sum()):,} of {rows:,} rows. These rows train the task "
+                f"and skip the penalty, which sees {known.mean():.0%} of the rows of a batch; on few rows the same "
+                "weight does not do the same, so choose the weight on held-out rows, or raise the batch size.",
+                UnlabelledRowsWarning,
+            )
+        return scaled
+
+    def _warn_of_shared_columns(self) -> None:
+        shared = [str(name) for name in self.sensitive_names_in_ if name in set(getattr(self, "feature_names_in_", ()))]
+        if shared:
+            warn(
+                f"{', '.join(map(repr, shared))} is among the sensitive_features and still a column of X, so "
+                "predictions need it and can use it. Drop it from X unless that is intended.",
+                SuspiciousColumnWarning,
+            )
+
+    def _held_out(self, target: Target, s: np.ndarray | None, n: int, groups: Any) -> np.ndarray | None:
+        """Return which rows are held out, (n,) booleans, or None if training does not stop early.
+
+        They are a tenth of the rows of each class, and of the rows with and without S, or of the `groups`, which are
+        not cut. The draw depends on the random state alone.
+        """
+        training = self._default_training() if self.training is None else self.training
+        wanted = training.early_stopping
+        if wanted == "auto":
+            learning = isinstance(self.penalty, (Adversary, BinnedAdversary)) or self.penalty in ("adv", "laftr")
+            wanted = AUTO_ROWS[0] <= n < AUTO_ROWS[1] and not learning
+        if not wanted:
+            return None
+        known = np.ones(n, dtype=bool) if s is None else ~np.isnan(s).any(axis=1)
+        seed, held_out = stream_seed(self.random_seed_, 0, Purpose.HELD_OUT, 1), np.zeros(n, dtype=bool)
+        if groups is not None and len(set(np.asarray(groups).tolist())) > 1:
+            split = GroupShuffleSplit(1, test_size=HELD_OUT, random_state=seed % 2**32)
+            held_out[next(split.split(known, groups=groups))[1]] = True
+        elif groups is None:
+            strata = known.astype(np.int64)
+            if target.values is not None and target.task in ("binary", "multiclass"):
+                strata += 2 * target.values.astype(np.int64)
+            draw = np.random.default_rng(seed)
+            for stratum in np.unique(strata):
+                rows = np.flatnonzero(strata == stratum)
+                held_out[draw.choice(rows, int(HELD_OUT * len(rows) + 0.5), replace=False)] = True
+        if not known[held_out].any() or not known[~held_out].any():
+            raise ValueError(
+                f"early stopping holds out {int(held_out.sum())} of {n} rows, but needs rows with S, of several "
+                "groups if there are any, on both sides. Pass more rows, or Training(early_stopping=False)."
+            )
+        return held_out
+
     def _penalty(self, task: Task) -> Penalty:
         """Return the penalty that the parameters ask for."""
         if isinstance(self.penalty, Penalty):
             return self.penalty
-        return penalty_named(self.penalty, self.representation_size_ // self.ensemble, head=task != "reconstruction")
+        return penalty_named(self.penalty, self.representation_size_, head=task != "reconstruction")
 
     def _unprepared_penalty(self, task: Task) -> Penalty:
         penalty = self._penalty(task).unprepared()
@@ -339,24 +438,76 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
         return penalty
 
-    def _evaluated(self, X: Any, *, with_head: bool) -> np.ndarray:
-        """Return Z, or the head's raw output, of rows: float64.
+    # Targets
 
-        The library's own encoder runs in float64, in which the result of a row does not depend on the other rows; a
-        user's encoder runs in float32, in which it was trained.
+    def _labels(self, y: Any, classes: Any = None) -> Target:
+        """Return labels as codes of `classes_`, which the first call learns from y or takes from `classes`."""
+        column = target_column(self, y)
+        labels = unique_labels(column)
+        if not hasattr(self, "classes_"):
+            self.classes_ = labels if classes is None else unique_labels(classes)
+        known = self.classes_
+        unseen = np.setdiff1d(labels, known)
+        if len(unseen):
+            raise ValueError(
+                f"y has the labels {unseen.tolist()!r}, which are not among the classes {known.tolist()!r} of the "
+                "first call, which needs rows of every class; a classifier's partial_fit can name them: classes=[...]."
+            )
+        codes = np.searchsorted(known, column).astype(np.float64)
+        return Target(codes, "binary", 1) if len(known) <= 2 else Target(codes, "multiclass", len(known))
+
+    def _numbers(self, y: Any) -> Target:
+        """Return numbers standardized by the mean and the standard deviation of the first call."""
+        values = _arrays.to_numpy(_arrays.vector(target_column(self, y).astype(np.float64), "y"))
+        if not hasattr(self, "target_scale_"):
+            self.target_mean_, self.target_scale_ = float(values.mean()), float(values.std()) or 1.0
+        return Target((values - self.target_mean_) / self.target_scale_, "regression", 1)
+
+    # Training and prediction
+
+    def _fit_one(self, problem: Problem) -> None:
+        weight = float(self.penalty_weight) if problem.penalized else 0.0
+        self._adopt(problem, self._trained(problem, [weight]), 0)
+
+    def _trained(self, problem: Problem, weights: Sequence[float], *, sequential: bool = False) -> Fleet:
+        members = [Member(weight, problem.seed) for weight in weights]
+        return train(problem.data, members, problem.recipe, device=self.device, sequential=sequential)
+
+    def _adopt(self, problem: Problem, fleet: Fleet, index: int) -> None:
+        """Take over one model, which was trained through a bottleneck or may have got one afterwards.
+
+        The library's own encoder is kept in float64, in which it predicts.
         """
+        encoder, head = (module.cpu() for module in fleet.module(index))
+        own = self.encoder is None or isinstance(self.encoder, MLP)
+        self.encoder_, self.head_ = (module.double() if own else module for module in (encoder, head))
+        self.has_bottleneck_ = problem.through_bottleneck or fleet.cuts(index)
+        self.penalty_ = copy.deepcopy(fleet.penalty).cpu()
+        state = {name: values[index].detach().clone().cpu() for name, values in fleet.penalty_state.items()}
+        set_state(self.penalty_, state)
+        history, epochs = fleet.history, int(fleet.epochs_done[index])
+        self.best_epoch_ = self.validation_curve_ = None
+        if history.best_epoch is not None and history.held_out_objective is not None:
+            self.best_epoch_ = int(history.best_epoch[index])
+            self.validation_curve_ = _arrays.to_numpy(history.held_out_objective[index, :epochs])
+        last = None if history.best_epoch is None else epochs
+        self.loss_curve_ = _arrays.to_numpy(history.task_loss[index, :last])
+        self.penalty_curve_ = _arrays.to_numpy(history.penalty[index, :last])
+        self.n_fits_ += 1
+
+    def _evaluated(self, X: Any, *, with_head: bool) -> np.ndarray:
+        """Return Z, or the head's raw output, of rows, float64: on the CPU, in blocks of one size."""
         check_is_fitted(self)
         X = checked_table(self, X, first=False)
-        x = torch.from_numpy(encoded_features(self, X))
-        dtype = torch.float64 if self.encoder is None else torch.float32
-        device = _arrays.resolve_device(self.device)
-        modules = [self.encoder_, self.head_] if with_head else [self.encoder_]
-        model = copy.deepcopy(nn.Sequential(*modules)).to(device=device, dtype=dtype).eval()
+        own = self.encoder is None or isinstance(self.encoder, MLP)
+        rows = BLOCK * max(1, CHUNK_BYTES // (8 * BLOCK * self.feature_encoding_.width))
+        parts = []
         with torch.no_grad():
-            parts = [
-                model(rows.to(device=device, dtype=dtype)).to(torch.float64).cpu()
-                for rows in torch.split(x, CHUNK_ROWS)
-            ]
+            for start in range(0, _num_samples(X), rows):
+                x = torch.from_numpy(self._encoded(_safe_indexing(X, slice(start, start + rows))))
+                for block in torch.split(x.to(torch.float64 if own else torch.float32), BLOCK):
+                    z = self.encoder_(functional.pad(block, (0, 0, 0, BLOCK - len(block))))
+                    parts.append((self.head_(z) if with_head else z)[: len(block)].to(torch.float64))
         return _arrays.to_numpy(torch.cat(parts))
 
 
@@ -376,6 +527,62 @@ def set_state(penalty: Penalty, state: dict[str, Tensor]) -> None:
             raise ValueError(f"{type(penalty).__name__} has no state {name!r}; it is not the penalty of this file.")
 
 
-def _mean(curves: Tensor) -> np.ndarray:
-    """Return the mean of the members' curves (K, epochs), over those that were trained in an epoch."""
-    return _arrays.to_numpy(curves[0] if len(curves) == 1 else curves.nanmean(0))
+def fit_path(
+    estimator: NetworkEstimator,
+    X: Any,
+    y: Any = None,
+    *,
+    weights: Sequence[float],
+    sensitive_features: Any,
+    sample_weight: Any = None,
+    groups: Any = None,
+    sequential: bool = False,
+) -> list[Any]:
+    """Fit one copy of an estimator for each weight of the penalty, all at once, as one fleet.
+
+    All copies start from the same weights and see the same batches. Each agrees with the estimator fitted alone, up to
+    rounding.
+
+    Parameters
+    ----------
+    estimator : FRHSICClassifier, FRHSICRegressor or ParityEncoder
+        The estimator to copy; it is not changed.
+    X, y, sensitive_features, sample_weight, groups
+        As in its ``fit``.
+    weights : sequence of float
+        One `penalty_weight` for each copy.
+    sequential : bool
+        Train one copy after another. Needed for encoders that cannot be stacked, such as those with dropout.
+
+    Returns
+    -------
+    list of fitted estimators, in the order of `weights`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frhsic import FRHSICRegressor
+    >>> s = np.linspace(0, 1, 40)
+    >>> model = FRHSICRegressor(training=Training(epochs=1), random_state=0)
+    >>> [one.penalty_weight for one in fit_path(model, s[:, None], s, weights=[0, 1], sensitive_features=s)]
+    [0.0, 1.0]
+    """
+    if not isinstance(estimator, NetworkEstimator):
+        raise TypeError(
+            f"estimator is {type(estimator).__name__}; pass an FRHSICClassifier, FRHSICRegressor or ParityEncoder."
+        )
+    if isinstance(weights, str) or not isinstance(weights, Iterable):
+        raise TypeError(f"weights is {weights!r}; pass a sequence of numbers, such as [0, 1, 10].")
+    path = [float(weight) for weight in weights]
+    if not path or sensitive_features is None:
+        raise ValueError("pass at least one weight, and sensitive_features: without them every weight is the same.")
+    lead = clone(estimator).set_params(penalty_weight=max(path))
+    problem = lead._start(X, y, sensitive_features, sample_weight, groups=groups)
+    fleet = lead._trained(problem, path, sequential=sequential)
+    models = []
+    for i, weight in enumerate(path):
+        model = clone(estimator).set_params(penalty_weight=weight)
+        vars(model).update(lead._learned())
+        model._adopt(problem, fleet, i)
+        models.append(model)
+    return models

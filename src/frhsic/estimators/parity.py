@@ -19,11 +19,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, has_fit_parameter
 
 from frhsic import _arrays
-from frhsic.estimators.attributes import MissingSensitiveFeaturesWarning
 from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, SensitiveBasis, fold_of_rows
-from frhsic.estimators.features import checked_table
+from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, checked_table, target_column
 from frhsic.estimators.solving import MOST_ROWS, SHARES, Curve, Family, Rows, expanded, link, outputs, solve
-from frhsic.estimators.targets import target_column
 from frhsic.estimators.tradeoffs import (
     Aim,
     Choice,

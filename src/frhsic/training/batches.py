@@ -11,8 +11,9 @@ from itertools import accumulate, pairwise
 import torch
 from torch import Tensor
 
-from frhsic.training.data import Purpose, TrainingData, batch_order
+from frhsic.training.data import TrainingData
 from frhsic.training.state import Layout
+from frhsic.training.streams import Purpose, stream
 
 LEAST_LABELLED = 4
 """Fewest rows with S in a whole batch: with fewer, an unbiased HSIC is not defined."""
@@ -50,6 +51,17 @@ def check_labelled(data: TrainingData, batch_size: int) -> None:
             f"S is known for {data.labelled} of {data.rows} rows, so a batch of {size} has {labelled} of them; a "
             f"penalty needs {LEAST_LABELLED}. Pass a larger batch_size, or S for more rows."
         )
+
+
+def batch_order(seed: int, split: int, epoch: int, n: int, purpose: Purpose = Purpose.ORDER) -> Tensor:
+    """Return the order of the n rows in an epoch, a permutation that does not depend on earlier epochs.
+
+    Examples
+    --------
+    >>> sorted(batch_order(42, 0, 7, 5).tolist())
+    [0, 1, 2, 3, 4]
+    """
+    return torch.randperm(n, generator=stream(seed, split, purpose, epoch))
 
 
 class Batches:

@@ -1,20 +1,12 @@
-"""Training rows, the members of a fleet, and the random streams of a member.
-
-Every random stream is ``numpy.random.SeedSequence([seed, split, purpose, *more])`` with a fixed number for each
-purpose. The weight λ and the method do not enter. Adding one therefore changes no other model, and two methods trained
-on the same (seed, split) start from the same weights and see the same batches, so that their results are paired. Draws
-are made on the CPU, so that a GPU gets the same numbers.
-"""
+"""Training rows, and the members of a fleet."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -54,12 +46,9 @@ def grid(weights: Iterable[float], seeds: Iterable[int] = (0,), splits: Iterable
     >>> [(m.weight, m.seed, m.split) for m in grid([0.0, 1.0], seeds=[42, 43], splits=[0, 1])]
     [(0.0, 42, 0), (1.0, 42, 0), (0.0, 43, 1), (1.0, 43, 1)]
     """
-    seeds = list(seeds)
-    splits = [0] * len(seeds) if splits is None else list(splits)
-    if len(splits) != len(seeds):
-        raise ValueError(f"{len(seeds)} seeds and {len(splits)} splits; pass one split for each seed.")
-    weights = list(weights)
-    return [Member(float(w), int(seed), int(split)) for seed, split in zip(seeds, splits) for w in weights]
+    seeds, weights = list(seeds), list(weights)
+    pairs = zip(seeds, [0] * len(seeds) if splits is None else splits, strict=True)
+    return [Member(float(w), int(seed), int(split)) for seed, split in pairs for w in weights]
 
 
 @dataclass(frozen=True)
@@ -71,15 +60,14 @@ class TrainingData:
     x : Tensor
         Features, (D, n, d).
     y : Tensor or None
-        Targets, (D, n): 0/1, class numbers, or real values. For a reconstruction None, which is x itself, or the values
-        to reconstruct, (D, n, c).
+        Targets, (D, n): 0/1, class numbers, or real values; (D, n, c) for a reconstruction.
     s : Tensor
         Sensitive attributes, (D, n, q).
     sample_weight : Tensor or None
         Weights of the rows in the task loss, (D, n), with mean 1 in each split. The penalty does not use them.
     held_out : TrainingData or None
         Other rows of the same D splits and columns. No model is trained on them. Each keeps the weights of the epoch
-        with the least task loss + λ · penalty on them; see :class:`~frhsic.training.stopping.EarlyStopping`.
+        with the least task loss + λ · penalty on them; see :class:`~frhsic.training.state.EarlyStopping`.
     labelled : int or None
         Number of rows of each split for which S is known, if it is not known for all; these come first. The other rows
         train the task and skip the penalty, whatever `s` holds for them. With several attributes a row is labelled if
@@ -118,49 +106,41 @@ class TrainingData:
         missing = known.isnan().any(1)
         arrays = [(x, "x"), (known.nan_to_num(), "s"), (y, "y"), (sample_weight, "sample_weight")]
         _arrays.paired(*((values, name) for values, name in arrays if values is not None))
-        features = _arrays.matrix(x, "x").to(dtype)
-        target = weights = None
+        parts: list[Tensor | None] = [_arrays.matrix(x, "x").to(dtype), None, known, None]
         if y is not None:
             several = getattr(y, "ndim", 1) == 2 and y.shape[1] > 1
-            target = (_arrays.matrix if several else _arrays.vector)(y, "y").to(dtype)
+            parts[1] = (_arrays.matrix if several else _arrays.vector)(y, "y").to(dtype)
         if sample_weight is not None:
-            weights = _normalized(_arrays.vector(sample_weight, "sample_weight").to(dtype))
-        if not bool(missing.any()):
-            return cls(features[None], _batched(target), known[None], _batched(weights), held_out)
-        rows = missing.int().argsort(stable=True)
-        return cls(
-            features[rows][None],
-            _batched(target if target is None else target[rows]),
-            known[rows][None],
-            _batched(weights if weights is None else weights[rows]),
-            held_out,
-            int((~missing).sum()),
-        )
+            weights = _arrays.vector(sample_weight, "sample_weight").to(dtype)
+            if bool((weights < 0).any()) or not bool(weights.sum() > 0):
+                raise ValueError("sample_weight must be zero or more, and not zero everywhere.")
+            parts[3] = weights / weights.mean()
+        labelled = None
+        if bool(missing.any()):
+            rows, labelled = missing.int().argsort(stable=True), int((~missing).sum())
+            parts = [None if part is None else part[rows] for part in parts]
+        features, target, attributes, weighting = (None if part is None else part[None] for part in parts)
+        assert features is not None
+        assert attributes is not None
+        return cls(features, target, attributes, weighting, held_out, labelled)
 
     @classmethod
     def stacked(cls, parts: Sequence[TrainingData]) -> TrainingData:
         """Join several splits, which must have equal numbers of rows and columns."""
-        if not parts:
-            raise ValueError("no splits came; pass at least one.")
         shapes = {(p.rows, p.labelled, *p.widths, p.held_out is None) for p in parts}
-        if len(shapes) > 1:
-            listed = "; ".join(
-                f"n={p.rows}, d={p.columns}, q={p.s.shape[-1]}"
-                + ("" if p.labelled is None else f", {p.labelled} rows with S")
-                for p in parts
+        if len(shapes) != 1:
+            raise ValueError(
+                f"the splits have shapes (rows, rows with S, columns of x, s, y and sample_weight, without held-out "
+                f"rows) {sorted(map(str, shapes))}; pass splits of one shape, and train others as fleets of their own."
             )
-            raise ValueError(f"splits differ in shape ({listed}). Train each shape as a fleet of its own.")
-        y = [p.y for p in parts if p.y is not None]
-        weights = [p.sample_weight for p in parts if p.sample_weight is not None]
+
+        def joined(name: str) -> Any:
+            values = [getattr(p, name) for p in parts]
+            return None if values[0] is None else torch.cat(values)
+
         held_out = [p.held_out for p in parts if p.held_out is not None]
-        return cls(
-            torch.cat([p.x for p in parts]),
-            torch.cat(y) if y else None,
-            torch.cat([p.s for p in parts]),
-            torch.cat(weights) if weights else None,
-            cls.stacked(held_out) if held_out else None,
-            parts[0].labelled,
-        )
+        x, y, s, weights = (joined(name) for name in ("x", "y", "s", "sample_weight"))
+        return cls(x, y, s, weights, cls.stacked(held_out) if held_out else None, parts[0].labelled)
 
     def __post_init__(self) -> None:
         if self.x.ndim != 3 or self.s.ndim != 3 or self.x.shape[:2] != self.s.shape[:2]:
@@ -169,8 +149,7 @@ class TrainingData:
                 "or use TrainingData.of for one split."
             )
         for name, values in (("y", self.y), ("sample_weight", self.sample_weight)):
-            several = name == "y" and values is not None and values.ndim == 3
-            if values is not None and values.shape[: 2 if several else None] != self.x.shape[:2]:
+            if values is not None and (values.shape[:2] != self.x.shape[:2] or values.ndim > 2 + (name == "y")):
                 raise ValueError(f"{name} has shape {tuple(values.shape)}; x asks for {tuple(self.x.shape[:2])}.")
         if 0 in self.x.shape:
             raise ValueError(f"x is empty: its shape is {tuple(self.x.shape)}.")
@@ -180,10 +159,7 @@ class TrainingData:
                 "it. Train without penalty, or pass S for some rows."
             )
         if self.held_out is not None and (self.held_out.splits, *self.held_out.widths) != (self.splits, *self.widths):
-            raise ValueError(
-                f"held-out rows come in {self.held_out.splits} splits with {self.held_out.widths} columns of x, s, y "
-                f"and the sample weight, training rows in {self.splits} splits with {self.widths}; pass the same."
-            )
+            raise ValueError("held-out rows have other splits or columns than the training rows; pass the same.")
 
     def table(self) -> Tensor:
         """Return the rows of all splits as one matrix, (D·n, d + q + ...), so that one gather serves a batch."""
@@ -214,54 +190,3 @@ class TrainingData:
     def columns(self) -> int:
         """Number d of features."""
         return self.x.shape[2]
-
-
-class Purpose(IntEnum):
-    """Purpose of a random stream. The numbers are part of the derivation and never change."""
-
-    WEIGHTS = 0
-    ORDER = 1
-    PENALTY = 2
-    TRAINING = 3  # randomness inside a module, such as dropout
-    HELD_OUT = 4  # batches of the held-out rows
-    ENSEMBLE = 5  # seeds of the members of an ensemble
-
-
-def stream_seed(seed: int, split: int, purpose: Purpose, *more: int) -> int:
-    """Return the 63-bit seed of a stream.
-
-    Examples
-    --------
-    >>> stream_seed(42, 0, Purpose.ORDER) == stream_seed(42, 0, Purpose.ORDER)
-    True
-    >>> stream_seed(42, 0, Purpose.ORDER) == stream_seed(42, 1, Purpose.ORDER)
-    False
-    """
-    entropy = np.random.SeedSequence([seed, split, int(purpose), *more])
-    return int(entropy.generate_state(1, np.uint64)[0] >> 1)
-
-
-def stream(seed: int, split: int, purpose: Purpose, *more: int) -> torch.Generator:
-    """Return a CPU generator at the start of a stream."""
-    return torch.Generator().manual_seed(stream_seed(seed, split, purpose, *more))
-
-
-def batch_order(seed: int, split: int, epoch: int, n: int, purpose: Purpose = Purpose.ORDER) -> Tensor:
-    """Return the order of the n rows in an epoch, a permutation that does not depend on earlier epochs.
-
-    Examples
-    --------
-    >>> sorted(batch_order(42, 0, 7, 5).tolist())
-    [0, 1, 2, 3, 4]
-    """
-    return torch.randperm(n, generator=stream(seed, split, purpose, epoch))
-
-
-def _batched(values: Tensor | None) -> Tensor | None:
-    return None if values is None else values[None]
-
-
-def _normalized(weights: Tensor) -> Tensor:
-    if bool((weights < 0).any()) or not bool(weights.sum() > 0):
-        raise ValueError("sample_weight must be zero or more, and not zero everywhere.")
-    return weights / weights.mean()

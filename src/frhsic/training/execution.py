@@ -1,18 +1,17 @@
-"""How a fleet is run: threads and precision, models that fit into memory, and steps as CUDA graphs or compiled."""
+"""How a fleet is run: settings of the process, models that fit into memory, steps as CUDA graphs, and progress."""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from threading import Lock
-from typing import Literal, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import saved_tensors_hooks
 
 from frhsic.training.data import Member
 
@@ -24,102 +23,66 @@ CPU_BUDGET = 64 * 2**20
 CUDA_SHARE = 0.8
 """Share of the free GPU memory that a fleet may take."""
 
-RECOMPILE_LIMIT = 256
-"""Kinds of step (batch size, penalty, number of models) that one process compiles before it stops compiling."""
-
-P = ParamSpec("P")
-T = TypeVar("T")
+EVERY = 0.5
+"""Least number of seconds between two ticks."""
 
 
-@dataclass(frozen=True)
-class Execution:
-    """How a fleet is run. Nothing here changes what is learned, beyond rounding.
-
-    Parameters
-    ----------
-    sequential : bool
-        Train one model after another, for modules that `vmap` does not admit, such as dropout.
-    capture : bool
-        On a GPU, capture a step as a CUDA graph once and replay it.
-    compile : bool
-        Fuse the step with ``torch.compile``, which takes a while to start.
-    precision : {"float32", "tf32"}
-        Precision of matrix products on a GPU.
-    memory_budget : int, optional
-        Bytes that the models trained at once may take. A larger fleet is cut into chunks, with the same results. By
-        default 80 % of the free GPU memory, or on a CPU what stays in cache.
-    threads : int, optional
-        CPU threads during training. None leaves the number as it is. Batches are small, and one thread is fastest.
-    """
-
-    sequential: bool = False
-    capture: bool = True
-    compile: bool = False
-    precision: Literal["float32", "tf32"] = "float32"
-    memory_budget: int | None = None
-    threads: int | None = 1
-
-    def __post_init__(self) -> None:
-        if self.precision not in ("float32", "tf32"):
-            raise ValueError(f"precision is {self.precision!r}; choose 'float32' or 'tf32'.")
-        if self.memory_budget is not None and self.memory_budget < 1:
-            raise ValueError(f"memory_budget is {self.memory_budget}; pass a positive number of bytes.")
-
-    def bytes_at_once(self, device: torch.device) -> int:
-        """Return the bytes that the models trained at once may take on a device."""
-        if self.memory_budget is not None:
-            return self.memory_budget
-        if device.type != "cuda":
-            return CPU_BUDGET
-        free = torch.cuda.mem_get_info(device)[0]
-        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return int(CUDA_SHARE * (free + unused))
-
-
-class _Shared:
-    """Settings of the process before the first of the trainings that run now, in whatever thread, began.
+class _Process:
+    """Threads and matrix precision before the first of the trainings that run now, in whatever thread, began.
 
     A thread that starts during a training sees that training's settings; they are not what it has to restore.
     """
 
     def __init__(self) -> None:
-        self.lock, self.running, self.before = Lock(), 0, (1, "highest")
+        self.lock, self.running, self.threads, self.precision = Lock(), 0, 1, "highest"
+        self.gpu = Lock()  # held by the training that a GPU is busy with: two threads cannot capture graphs at once
 
-    def enter(self) -> tuple[int, str]:
+    def enter(self) -> int:
         with self.lock:
             if self.running == 0:
-                self.before = torch.get_num_threads(), torch.get_float32_matmul_precision()
+                self.threads, self.precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
             self.running += 1
-            return self.before
+            return self.threads
 
     def leave(self) -> None:
         with self.lock:
             self.running -= 1
             if self.running == 0:
-                torch.set_float32_matmul_precision(self.before[1])
+                torch.set_float32_matmul_precision(self.precision)
 
 
-_SHARED = _Shared()
-_TURN = Lock()
-"""Held by the training that a GPU is busy with: two threads cannot capture CUDA graphs at once."""
+_PROCESS = _Process()
 
 
 @contextmanager
-def settings(execution: Execution, device: torch.device) -> Iterator[None]:
-    """Set threads and matrix precision for the training alone; on a GPU, wait until other threads have trained."""
-    threads, _ = _SHARED.enter()
+def settings(device: torch.device) -> Iterator[None]:
+    """Set threads, precision and gradients for the training alone; on a GPU, wait until other threads have trained.
+
+    Batches are small, and one thread is fastest.
+    """
+    threads = _PROCESS.enter()
     try:
-        if device.type == "cpu" and execution.threads is not None:
-            torch.set_num_threads(execution.threads)
-        torch.set_float32_matmul_precision("high" if execution.precision == "tf32" else "highest")
-        if device.type == "cuda":
-            with _TURN, torch.cuda.device(device):
+        if device.type == "cpu":
+            torch.set_num_threads(1)
+        torch.set_float32_matmul_precision("highest")
+        with torch.inference_mode(False), torch.enable_grad():
+            if device.type == "cuda":
+                with _PROCESS.gpu, torch.cuda.device(device):
+                    yield
+            else:
                 yield
-        else:
-            yield
     finally:
         torch.set_num_threads(threads)
-        _SHARED.leave()
+        _PROCESS.leave()
+
+
+def models_at_once(device: torch.device, bytes_per_model: int) -> int:
+    """Return how many models are trained at once: as many as fit into memory, or on a CPU into its cache."""
+    budget = CPU_BUDGET
+    if device.type == "cuda":
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        budget = int(CUDA_SHARE * (torch.cuda.mem_get_info(device)[0] + unused))
+    return max(1, budget // bytes_per_model)
 
 
 def chunks(members: Sequence[Member], at_once: int) -> list[list[Member]]:
@@ -137,26 +100,12 @@ def chunks(members: Sequence[Member], at_once: int) -> list[list[Member]]:
     return [chunk for chunk in cut if chunk]
 
 
-def saved_bytes(forward: Callable[[], object]) -> int:
-    """Return the bytes that a forward pass keeps for its backward pass."""
-    sizes: dict[int, int] = {}
-
-    def note(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        sizes[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with saved_tensors_hooks(note, lambda tensor: tensor):
-        forward()
-    return sum(sizes.values())
-
-
 class GraphCapture:
     """Captures steps as CUDA graphs with one memory pool; a step that cannot be captured runs as it is."""
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
-        if enabled:  # graphs replay in turn: one memory for all, and one stream, on which a compiled step keeps nodes
+        if enabled:  # graphs replay in turn: one memory for all, and one stream
             self.pool = torch.cuda.graph_pool_handle()
             self.side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch left it untyped
 
@@ -197,26 +146,28 @@ class GraphCapture:
         return graph.replay
 
 
-def compiled(function: Callable[P, T]) -> Callable[P, T]:
-    """Return a function compiled by ``torch.compile``, or run as it is from the first failure to compile on."""
-    current = torch.compile(function, dynamic=False)
+@dataclass(frozen=True)
+class Tick:
+    """How far a training is."""
 
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        nonlocal current
-        try:
-            with _recompile_limit():
-                return current(*args, **kwargs)
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
-            log.warning("the step could not be compiled and runs uncompiled: %s", error)
-            current = function
-            return function(*args, **kwargs)
-
-    return call
+    models: int
+    epoch: int  # counted evenly over the chunks of a fleet, so that it runs from 0 to `epochs`
+    epochs: int
+    seconds_left: float
 
 
-def _recompile_limit() -> AbstractContextManager[None]:
-    """Raise the compiler's limit, which has no public name in every version of torch that pyproject.toml admits."""
-    limited: AbstractContextManager[None] = torch._dynamo.config.patch(recompile_limit=RECOMPILE_LIMIT)
-    return limited
+class Pace:
+    """Sends ticks to a watcher: at most one in half a second, and always the last."""
+
+    def __init__(self, watch: Callable[[Tick], None] | None, models: int, epochs: int) -> None:
+        self.watch, self.models, self.epochs = watch, models, epochs
+        self.started, self.sent = time.perf_counter(), -float("inf")
+        self.finished = 0  # models of finished chunks
+
+    def send(self, epoch: int, models: int) -> None:
+        """Send a tick if one is due, after some epochs of a chunk."""
+        done = (self.finished + models * epoch / self.epochs) / self.models
+        if self.watch is not None and (done == 1 or time.perf_counter() - self.sent >= EVERY):
+            self.sent = time.perf_counter()
+            left = (self.sent - self.started) * (1 - done) / done
+            self.watch(Tick(self.models, round(done * self.epochs), self.epochs, left))

@@ -1,7 +1,7 @@
-r"""Training: loop, step and forward pass of every method, for one model or many.
+r"""Training: loop and step of every method, for one model or many.
 
 The paper gives its training algorithm in words (the paragraph *Implementation*, and *Training Details* in its
-appendix). Here it is numbered, and the code below names its lines.
+appendix). Here it is numbered, and the code names its lines.
 
 .. code-block:: text
 
@@ -21,7 +21,6 @@ M models take each step at once: their parameters are stacked along a leading ax
 
 from __future__ import annotations
 
-import copy
 import logging
 import time
 from collections import deque
@@ -32,20 +31,20 @@ import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
-from frhsic.training.batches import Batches
-from frhsic.training.bottleneck import floored
-from frhsic.training.data import Member, Purpose, TrainingData, stream_seed
-from frhsic.training.execution import Execution, GraphCapture, compiled, settings
-from frhsic.training.forward import Model, losses
-from frhsic.training.plan import Plan
-from frhsic.training.progress import EpochLog, Pace, Watch, watching
-from frhsic.training.randomness import Stream
+from frhsic import _arrays
+from frhsic.training.batches import Batches, check_labelled
+from frhsic.training.data import Member, TrainingData
+from frhsic.training.execution import GraphCapture, Pace, Tick, chunks, models_at_once, settings
+from frhsic.training.model import Model, Trial, losses, tried
 from frhsic.training.recipe import Recipe
-from frhsic.training.result import Fleet, assembled, warn_of_divergence
-from frhsic.training.state import Layout, State, pieces
-from frhsic.training.stopping import EarlyStopping
+from frhsic.training.result import Fleet, Trained, assembled, floored, warn_of_divergence
+from frhsic.training.state import EarlyStopping, Layout, State, pieces
+from frhsic.training.streams import Purpose, Stream, stream_seed
 
 log = logging.getLogger(__name__)
+
+EPOCHS_AHEAD = 4
+"""Epochs that the host launches before it waits for a GPU."""
 
 
 def train(
@@ -54,18 +53,14 @@ def train(
     recipe: Recipe,
     *,
     device: torch.device | str = "auto",
-    progress: bool | Watch | None = None,
-    execution: Execution = Execution(),
+    progress: Callable[[Tick], None] | None = None,
+    sequential: bool = False,
 ) -> Fleet:
     """Train the models of a fleet in lock-step, each on its own objective; see :class:`Recipe`.
 
-    Initial weights and batch order are functions of a member's seed and split alone (:mod:`frhsic.training.data`). The
-    same call on the same device gives the same numbers, bit for bit. In a fleet of another size a model agrees up to
-    the rounding of sums in another order.
-
-    Ctrl-C raises nothing here. It ends training and returns the fleet with ``interrupted=True``: running models go
-    back to the end of their last whole epoch, and models that had not begun keep their initial weights; `epochs_done`
-    says how far each came. The estimators turn this into a KeyboardInterrupt.
+    Initial weights and batch order are functions of a member's seed and split alone (:mod:`frhsic.training.streams`).
+    The same call on the same device gives the same numbers, bit for bit. In a fleet of another size a model agrees up
+    to the rounding of sums in another order.
 
     Parameters
     ----------
@@ -77,10 +72,10 @@ def train(
         What each model learns.
     device : torch.device or str
         Device to train on. ``"auto"`` takes a GPU if there is one.
-    progress : bool or callable
-        True shows a bar on a terminal. A function is called with a :class:`Tick` about twice a second.
-    execution : Execution
-        How the fleet is run: memory, precision, threads, CUDA graphs.
+    progress : callable, optional
+        Called with a :class:`Tick` about twice a second.
+    sequential : bool
+        Train one model after another, for modules that `vmap` does not admit, such as dropout.
 
     Returns
     -------
@@ -94,50 +89,47 @@ def train(
     >>> fleet.scores(torch.zeros(5, 3)).shape
     torch.Size([2, 5, 1])
     """
-    started = time.perf_counter()
-    plan = Plan.of(data, members, recipe, device, execution)
-    waiting, finished, interrupted = deque(plan.chunks()), [], False
-    with watching(progress) as watch, settings(execution, plan.device):
-        pace = Pace(watch, len(members), recipe.epochs)
+    started, place = time.perf_counter(), _arrays.resolve_device(device)
+    _check(data, members, recipe)
+    order = sorted(range(len(members)), key=lambda i: (members[i].seed, members[i].split))
+    in_order, epochs, trained = [members[i] for i in order], recipe.epochs_on(data.rows), []
+    with settings(place):
+        first = Model.initial(recipe, data, in_order[0].seed, in_order[0].split)
+        trial = tried(first, recipe, data, epochs)
+        at_once = 1 if sequential else models_at_once(place, trial.bytes)
+        tables = [None if part is None else part.table().to(place) for part in (data, data.held_out)]
+        waiting, pace = deque(chunks(in_order, at_once)), Pace(progress, len(members), epochs)
         while waiting:
             chunk = waiting.popleft()
-            draws = Stream(stream_seed(chunk[0].seed, chunk[0].split, Purpose.TRAINING), plan.device, plan.draws)
-            trainer = Trainer(plan, chunk)  # line 1
-            stopping = None
-            if data.held_out is not None:
-                stopping = EarlyStopping(trainer.state, recipe.patience, trainer.held_out_objective)
-            history = EpochLog(recipe.epochs, trainer.state, data.rows, stopping)
             try:
-                for epoch in range(0 if interrupted else recipe.epochs):  # line 2
-                    with draws.lent():
-                        trainer.epoch(epoch)
-                    history.close(epoch)
-                    if not history.report(pace):
-                        break
-            except KeyboardInterrupt:
-                interrupted = True
-                trainer.state.restore()
+                trained.append(Trainer(data, tables, chunk, recipe, place, trial).run(pace))
             except torch.OutOfMemoryError:
                 if len(chunk) == 1:
                     raise
                 log.warning("%d models at once do not fit into memory; training them in two halves", len(chunk))
                 waiting.extendleft([chunk[len(chunk) // 2 :], chunk[: len(chunk) // 2]])
-                continue
-            history.finish(pace)
-            finished.append((trainer.model, history))
-    model = finished[0][0]
-    fleet = assembled(  # line 9
-        [history for _, history in finished],
-        plan.order,
-        encoder=model.encoder,
-        head=model.head,
-        penalty=model.penalty,
-        seconds=time.perf_counter() - started,
-        interrupted=interrupted,
-        stackable=not execution.sequential,
-    )
+            except RuntimeError as error:
+                if len(chunk) == 1 or "vmap" not in str(error):
+                    raise
+                raise ValueError(
+                    "encoder, head or penalty cannot be stacked: vmap does not admit it (dropout, and Python code that "
+                    "looks at a tensor's value, are the usual reasons). Pass sequential=True to train the models one "
+                    f"after another. PyTorch said: {error}"
+                ) from error
+        fleet = assembled(trained, order, first.to(place), not sequential)  # line 9
+        fleet = floored(fleet, data, recipe.floor(first.penalty))
     warn_of_divergence(fleet)
-    return floored(fleet, data, recipe.variance_floor)
+    return fleet.timed(time.perf_counter() - started)
+
+
+def _check(data: TrainingData, members: Sequence[Member], recipe: Recipe) -> None:
+    if not members:
+        raise ValueError("no members came; pass at least one Member(weight, seed, split).")
+    most = max(m.split for m in members)
+    if most >= data.splits:
+        raise ValueError(f"a member asks for split {most}, but the data hold {data.splits} (counted from 0).")
+    if recipe.penalty is not None:
+        check_labelled(data, recipe.batch_size)
 
 
 class Trainer:
@@ -146,61 +138,85 @@ class Trainer:
     On a GPU a step is captured as a graph for each (shape of the batch, does the penalty adapt) and replayed.
     """
 
-    def __init__(self, plan: Plan, members: Sequence[Member]) -> None:
+    def __init__(
+        self,
+        data: TrainingData,
+        tables: Sequence[Tensor | None],  # training and held-out rows on the device
+        members: Sequence[Member],
+        recipe: Recipe,
+        device: torch.device,
+        trial: Trial,
+    ) -> None:
         layout = Layout.of(members)
         keys = [(leader.seed, leader.split) for leader in layout.leaders]
-        models = {key: plan.model(*key) for key in dict.fromkeys(keys)}
-        self.state = State.stacked(layout, [models[key] for key in keys], plan.shared, plan.device)
-        self.model = models[keys[0]].to(plan.device)
-        self.recipe = plan.recipe
+        models = {key: Model.initial(recipe, data, *key) for key in dict.fromkeys(keys)}  # line 1
+        self.state = State.stacked(layout, [models[key] for key in keys], trial.shared, device)
+        self.model = models[keys[0]].to(device)
+        self.recipe, self.decay, self.epochs = recipe, recipe.decay(self.model.penalty), recipe.epochs_on(data.rows)
         self.guarded = any(member.weight == 0 for member in members)
-        self.batches = Batches(plan.data, plan.table, layout, self.recipe.batch_size)
+        self.draws = Stream(stream_seed(*keys[0], Purpose.TRAINING), device, trial.draws)
+        table, held_out = tables
+        assert table is not None
+        self.batches = Batches(data, table, layout, recipe.batch_size)
         self.held_out: Batches | None = None
-        if plan.data.held_out is not None and plan.held_out is not None:
-            held_out = plan.data.held_out, plan.held_out
-            self.held_out = Batches(*held_out, layout, self.recipe.batch_size, Purpose.HELD_OUT)
+        if data.held_out is not None and held_out is not None:
+            self.held_out = Batches(data.held_out, held_out, layout, recipe.batch_size, Purpose.HELD_OUT)
             self.held_out.shuffle(0)
         self.objective = torch.zeros_like(self.state.weight)  # (M,) summed over the held-out rows so far
         self.ones = torch.ones_like(self.state.weight)
-        self.captured = GraphCapture(plan.execution.capture and plan.device.type == "cuda")
-        self.fast_losses = compiled(losses) if plan.execution.compile else losses
-        self.step_size: float | Tensor = self.recipe.learning_rate
-        if plan.device.type == "cuda" and self.recipe.schedule != "constant":
-            self.step_size = torch.zeros((), device=plan.device)  # a captured step reads it anew
+        self.captured = GraphCapture(device.type == "cuda")
+        self.step_size: float | Tensor = recipe.learning_rate
+        if device.type == "cuda" and recipe.schedule != "constant":
+            self.step_size = torch.zeros((), device=device)  # a captured step reads it anew
         self._steps: dict[tuple[object, ...], Callable[[], object]] = {}
-        if len(members) > 1:
-            size, labelled = self.batches.shapes[0]
-            rows = min(size, 4)
-            few = None if labelled is None else min(labelled, rows)
-            _require_stackable(self.model, self.state, self.batches.table[:rows], few)
+
+    def run(self, pace: Pace) -> Trained:
+        """Train for all epochs, or until no model is left running; return the models with their history."""
+        state, stopping = self.state, None
+        if self.held_out is not None:
+            stopping = EarlyStopping(state, self.recipe.patience, self.held_out_objective)
+        trained = Trained.empty(state, self.epochs, stopping)
+        every = EPOCHS_AHEAD if state.flat.is_cuda else 1
+        for epoch in range(self.epochs):  # line 2
+            with self.draws.lent():
+                self.epoch(epoch)
+            trained.note(epoch, self.batches.rows)
+            if (epoch + 1) % every == 0:
+                if state.flat.is_cuda:
+                    torch.cuda.synchronize(state.flat.device)
+                pace.send(epoch + 1, len(state.weight))
+                if not trained.running(epoch + 1):
+                    break
+        if state.flat.is_cuda:
+            torch.cuda.synchronize(state.flat.device)
+        if stopping is not None:
+            stopping.finish()
+        pace.send(self.epochs, len(state.weight))
+        pace.finished += len(state.weight)
+        return trained
 
     def epoch(self, epoch: int) -> None:
         """Take every step of an epoch."""
-        self.begin(epoch)
-        adapts = self.model.penalty.adapts(epoch)
-        for size, labelled in self.batches.shapes:  # line 3
-            self.step(size, epoch, adapts, labelled)
-
-    def begin(self, epoch: int) -> None:
-        """Draw the epoch's order of the rows and set its step size."""
         self.batches.shuffle(epoch)
+        size = self.recipe.step_size(epoch, self.epochs)
         if isinstance(self.step_size, Tensor):
-            self.step_size.fill_(self.recipe.step_size(epoch))
+            self.step_size.fill_(size)
         else:
-            self.step_size = self.recipe.step_size(epoch)
+            self.step_size = size
+        adapts = self.model.penalty.adapts(epoch)
+        for shape in self.batches.shapes:  # line 3
+            changed = [*self.state.mutable(), self.batches.next]
+            self._taken((*shape, adapts), partial(self._step, *shape, epoch if adapts else None), changed)
 
-    def step(self, size: int, epoch: int, adapts: bool, labelled: int | None = None) -> None:
-        """Take the next step, on the next `size` rows: plainly, or by replaying its graph."""
-        key = (size, labelled, adapts)
+    def _taken(self, key: tuple[object, ...], step: Callable[[], None], changed: Sequence[Tensor]) -> None:
+        """Take a step: plainly, or by replaying its graph, which is captured when it is first met."""
         if key not in self._steps:
-            plain = partial(self._step, size, labelled, epoch if adapts else None)
-            self._steps[key] = self.captured(plain, [*self.state.mutable(), self.batches.next])
+            self._steps[key] = self.captured(step, changed)
         self._steps[key]()
 
     def _step(self, size: int, labelled: int | None, adapt_epoch: int | None) -> None:
         state, batch = self.state, self.batches.take(size)
-        of_batch = self.fast_losses if adapt_epoch is None else losses
-        loss, task, penalty = of_batch(self.model, state, batch, adapt_epoch, self.guarded, labelled)  # lines 4 to 6
+        loss, task, penalty = losses(self.model, state, batch, adapt_epoch, self.guarded, labelled)  # lines 4 to 6
         (gradient,) = torch.autograd.grad(loss, state.flat, self.ones)  # line 7, (M, P)
         with torch.no_grad():
             self._update(gradient)  # line 8
@@ -213,11 +229,7 @@ class Trainer:
         self.held_out.rewind()
         self.objective.zero_()
         for shape in self.held_out.shapes:
-            key = ("held out", *shape)
-            if key not in self._steps:
-                changed = [self.objective, self.held_out.next]
-                self._steps[key] = self.captured(partial(self._measure, *shape), changed)
-            self._steps[key]()
+            self._taken(("held out", *shape), partial(self._measure, *shape), [self.objective, self.held_out.next])
         self.model.train()
         return self.objective / self.held_out.rows
 
@@ -229,9 +241,9 @@ class Trainer:
 
     def _update(self, gradient: Tensor) -> None:
         """Take one step of Adam (Kingma and Ba 2015) for all models at once, in place."""
-        state, decay = self.state, self.recipe.weight_decay
-        if decay > 0:
-            gradient.addcmul_(state.flat.detach(), state.decayed, value=decay)
+        state = self.state
+        if self.decay > 0:
+            gradient.addcmul_(state.flat.detach(), state.decayed, value=self.decay)
         adam(
             pieces(state.flat.detach()),
             pieces(gradient),
@@ -248,20 +260,3 @@ class Trainer:
             eps=1e-8,
             weight_decay=0.0,
         )
-
-
-def _require_stackable(model: Model, state: State, rows: Tensor, labelled: int | None) -> None:
-    """Raise, before anything is trained, if vmap does not admit the modules."""
-    trial = copy.copy(state)
-    trial.own = {name: values.clone() for name, values in state.own.items()}
-    try:
-        with torch.no_grad():
-            losses(model, trial, rows.expand(state.layout.groups, -1, -1), None, False, labelled)
-    except RuntimeError as error:
-        if isinstance(error, torch.OutOfMemoryError):
-            raise
-        raise ValueError(
-            "encoder, head or penalty cannot be stacked: vmap does not admit it (dropout, and Python code that looks "
-            "at a tensor's value, are the usual reasons). Pass sequential=True to train the models one after "
-            f"another. PyTorch said: {error}"
-        ) from error

@@ -1,23 +1,30 @@
-"""A trained fleet: stacked parameters, their history, and predictions of all models at once."""
+"""Trained fleets: stacked parameters, their history, a floor under the variance of Z, and predictions of all models."""
 
 from __future__ import annotations
 
 import copy
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
+from frhsic._warnings import warn
 from frhsic.penalties.base import Penalty
-from frhsic.training.data import Member
-from frhsic.training.progress import EpochLog
-from frhsic.training.state import State
+from frhsic.training.data import Member, TrainingData
+from frhsic.training.model import Model
+from frhsic.training.state import EarlyStopping, State
 
 CHUNK_BYTES = 256 * 2**20
 """Bytes, about, of the widest layer in one piece of the predictions."""
+
+ROWS_PER_DIRECTION = 4
+"""Least number of rows for each coordinate of z; with fewer, small variances are noise and nothing is cut."""
+
+CONSTANT = 1e-6
+"""Standard deviation, as a share of its size, below which a coordinate counts as constant up to rounding."""
 
 
 class DivergenceWarning(RuntimeWarning):
@@ -50,6 +57,106 @@ class History:
         return History(self.task_loss[places], self.penalty[places], held_out, best)
 
 
+@dataclass
+class Trained:
+    """Models that were trained at once, and their history on the host, to which a GPU copies without being waited for.
+
+    Sizes: E epochs, M models.
+    """
+
+    state: State
+    stopping: EarlyStopping | None
+    curves: Tensor  # (E, 3, M) task loss, penalty, objective on the held-out rows
+    alive: Tensor  # (E, M)
+    stopped: Tensor  # (E, M)
+    closed: int = 0  # epochs that were launched
+
+    @classmethod
+    def empty(cls, state: State, epochs: int, stopping: EarlyStopping | None) -> Trained:
+        """Return the history of models before their first epoch."""
+        models, pinned = len(state.weight), state.flat.is_cuda
+        curves = torch.full((epochs, 3, models), torch.nan, dtype=state.flat.dtype, pin_memory=pinned)
+        alive = torch.ones(epochs, models, dtype=torch.bool, pin_memory=pinned)
+        stopped = torch.zeros(epochs, models, dtype=torch.bool, pin_memory=pinned)
+        return cls(state, stopping, curves, alive, stopped)
+
+    def note(self, epoch: int, rows: int) -> None:
+        """Write down an epoch whose steps have been launched, and settle the state."""
+        self.curves[epoch, :2].copy_(self.state.sums / rows, non_blocking=True)
+        self.state.settle()
+        self.alive[epoch].copy_(self.state.alive, non_blocking=True)
+        if self.stopping is not None:
+            self.curves[epoch, 2].copy_(self.stopping.note(epoch), non_blocking=True)
+            self.stopped[epoch].copy_(self.stopping.stopped, non_blocking=True)
+        self.closed = epoch + 1
+
+    def running(self, epochs: int) -> bool:
+        """Return whether a model was still running after so many epochs."""
+        return bool((self.alive[epochs - 1] & ~self.stopped[epochs - 1]).any())
+
+
+class Bottleneck(nn.Module):
+    r"""Projection of z on some of its principal directions, in its own coordinates: :math:`\mu + (z - \mu) A B`.
+
+    A is (d, d) with a column of zeros for each dropped direction, so that nothing of it passes, not even by rounding. A
+    single matrix AB of lower rank has rounded entries and would let through a trace that a linear map can read.
+
+    Attributes
+    ----------
+    mean : Tensor
+        μ, (d,).
+    inward, outward : Tensor
+        A and B, (d, d): to standardized principal coordinates, and back.
+
+    Examples
+    --------
+    >>> Bottleneck(2)(torch.tensor([[1.0, 2.0]]))
+    tensor([[1., 2.]])
+    """
+
+    mean: Tensor
+    inward: Tensor
+    outward: Tensor
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(d))
+        self.register_buffer("inward", torch.eye(d))
+        self.register_buffer("outward", torch.eye(d))
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Return z without the dropped directions."""
+        kept: Tensor = (z - self.mean) @ self.inward @ self.outward + self.mean
+        return kept
+
+    @property
+    def rank(self) -> int:
+        """Number of directions that are kept."""
+        return int(self.inward.any(0).sum())
+
+
+class _Encoded(nn.Module):
+    """Representation of rows by encoder and bottleneck, under the names that parameters have in a fleet."""
+
+    def __init__(self, encoder: nn.Module, head: nn.Module, bottleneck: nn.Module | None) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = head
+        self.bottleneck = bottleneck
+
+    def forward(self, rows: Tensor) -> Tensor:
+        z: Tensor = self.encoder(rows)
+        return z if self.bottleneck is None else self.bottleneck(z)
+
+
+class _Scored(_Encoded):
+    """Raw output of the head for rows."""
+
+    def forward(self, rows: Tensor) -> Tensor:
+        scores: Tensor = self.head(super().forward(rows))
+        return scores
+
+
 @dataclass(frozen=True)
 class Fleet:
     """M trained models.
@@ -73,8 +180,6 @@ class Fleet:
         keeps the parameters that it had before that epoch.
     seconds : float
         Wall-clock time of training.
-    interrupted : bool
-        Whether Ctrl-C ended training early; `epochs_done` then says how far each model came.
     """
 
     members: tuple[Member, ...]
@@ -84,13 +189,12 @@ class Fleet:
     history: History
     epochs_done: Tensor
     diverged: Tensor
-    seconds: float
-    interrupted: bool
     encoder: nn.Module
     head: nn.Module
     penalty: Penalty
     stackable: bool = True
     bottleneck: nn.Module | None = None
+    seconds: float = 0.0
 
     def __len__(self) -> int:
         return len(self.members)
@@ -99,6 +203,10 @@ class Fleet:
     def device(self) -> torch.device:
         """Where the parameters lie."""
         return next(iter(self.parameters.values())).device
+
+    def timed(self, seconds: float) -> Fleet:
+        """Return the same fleet with the time of its training."""
+        return replace(self, seconds=seconds)
 
     def transform(self, x: Tensor) -> Tensor:
         """Return the representations of all models, (M, n, dz).
@@ -119,7 +227,7 @@ class Fleet:
         """Return one model as plain modules (encoder, head), in evaluation mode, sharing no memory with the fleet.
 
         If directions of Z were cut (:meth:`cuts`), the encoder is a sequence of two modules: the one that was trained,
-        and the :class:`~frhsic.training.bottleneck.Bottleneck`.
+        and the :class:`Bottleneck`.
         """
         pair = copy.deepcopy(_Encoded(self.encoder, self.head, self.bottleneck))
         own = {name: values[index].detach().clone() for name, values in (self.parameters | self.buffers).items()}
@@ -136,25 +244,25 @@ class Fleet:
     def select(self, indices: Sequence[int]) -> Fleet:
         """Return the fleet of some of the models, in the order given."""
         places = list(indices)
-        if not places:
-            raise ValueError("no indices came; a fleet has at least one model.")
-
-        def selected(stacked: dict[str, Tensor]) -> dict[str, Tensor]:
-            return {name: values[places] for name, values in stacked.items()}
-
+        stacked: dict[str, Any] = {
+            name: {key: values[places] for key, values in getattr(self, name).items()}
+            for name in ("parameters", "buffers", "penalty_state")
+        }
         return replace(
             self,
+            **stacked,
             members=tuple(self.members[i] for i in places),
-            parameters=selected(self.parameters),
-            buffers=selected(self.buffers),
-            penalty_state=selected(self.penalty_state),
             history=self.history.select(places),
             epochs_done=self.epochs_done[places],
             diverged=self.diverged[places],
         )
 
     def _evaluate(self, model: nn.Module, x: Tensor) -> Tensor:
-        x = self._checked(x)
+        most = max(m.split for m in self.members)
+        if not isinstance(x, Tensor) or x.ndim not in (2, 3) or (x.ndim == 3 and len(x) <= most):
+            shape = f"shape {tuple(x.shape)}" if hasattr(x, "shape") else type(x).__name__
+            raise ValueError(f"x is {shape}; pass a tensor (n, d), or (D, n, d) with the rows of {most + 1} splits.")
+        x = x.to(next(iter(self.parameters.values())))
         model = model.eval()
         stacked = self.parameters | self.buffers
         splits = torch.tensor([m.split for m in self.members], device=self.device)
@@ -183,55 +291,11 @@ class Fleet:
                 of_models.append(torch.cat(of_rows, dim=1))
         return torch.cat(of_models)
 
-    def _checked(self, x: Tensor) -> Tensor:
-        if not isinstance(x, Tensor) or x.ndim not in (2, 3):
-            shape = f"shape {tuple(x.shape)}" if hasattr(x, "shape") else type(x).__name__
-            raise ValueError(
-                f"x is {shape}; pass a tensor of shape (n, d), or (D, n, d) with one set of rows per split."
-            )
-        most = max(m.split for m in self.members)
-        if x.ndim == 3 and x.shape[0] <= most:
-            raise ValueError(f"x holds {x.shape[0]} splits, but a model was trained on split {most} (counted from 0).")
-        like = next(iter(self.parameters.values()))
-        return x.to(device=like.device, dtype=like.dtype)
 
-
-class _Encoded(nn.Module):
-    """Representation of rows by encoder and bottleneck, under the names that parameters have in a fleet."""
-
-    def __init__(self, encoder: nn.Module, head: nn.Module, bottleneck: nn.Module | None) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.head = head
-        self.bottleneck = bottleneck
-
-    def forward(self, rows: Tensor) -> Tensor:
-        z: Tensor = self.encoder(rows)
-        return z if self.bottleneck is None else self.bottleneck(z)
-
-
-class _Scored(_Encoded):
-    """Raw output of the head for rows."""
-
-    def forward(self, rows: Tensor) -> Tensor:
-        scores: Tensor = self.head(super().forward(rows))
-        return scores
-
-
-def assembled(
-    chunks: Sequence[EpochLog],
-    order: Sequence[int],
-    *,
-    encoder: nn.Module,
-    head: nn.Module,
-    penalty: Penalty,
-    seconds: float,
-    interrupted: bool,
-    stackable: bool,
-) -> Fleet:
+def assembled(trained: Sequence[Trained], order: Sequence[int], model: Model, stackable: bool) -> Fleet:
     """Join the models that were trained at once, in the caller's order; `order` has the place of each in it."""
     back = torch.tensor(order).argsort()
-    states = [chunk.state for chunk in chunks]
+    states = [chunk.state for chunk in trained]
     at = back.to(states[0].flat.device)
 
     def joined(stacked_of: Callable[[State], dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -243,37 +307,96 @@ def assembled(
         return state.own | {name: values.repeat_interleave(together, dim=0) for name, values in state.shared.items()}
 
     others = joined(rest)
-    history = torch.cat([chunk.history for chunk in chunks], dim=2).permute(2, 1, 0)[back]  # (M, 2, epochs)
-    held_out = torch.cat([chunk.held_out for chunk in chunks], dim=1).T[back]  # (M, epochs)
-    stopped = torch.cat([chunk.stopped for chunk in chunks], dim=1).T[back].cumsum(1) > 0
-    before = stopped.roll(1, dims=1)  # epochs after a model's last
-    before[:, 0] = False
-    alive = torch.cat([chunk.alive for chunk in chunks], dim=1).T[back] | before
+    curves = torch.cat([chunk.curves for chunk in trained], dim=2).permute(2, 1, 0)[back]  # (M, 3, E)
+    stopped = torch.cat([chunk.stopped for chunk in trained], dim=1).T[back].cumsum(1) > 0
+    after = stopped.roll(1, dims=1)  # epochs after a model's last
+    after[:, 0] = False
+    alive = torch.cat([chunk.alive for chunk in trained], dim=1).T[back] | after
     diverged = torch.where(alive.all(1), -1, (~alive).int().argmax(1))
-    closed = torch.cat([torch.full((len(chunk.state.layout.members),), chunk.closed) for chunk in chunks])[back]
-    trained = alive & ~before
-    best = [chunk.stopping.best_epoch.cpu() for chunk in chunks if chunk.stopping is not None]
+    closed = torch.cat([torch.full((len(chunk.state.weight),), chunk.closed) for chunk in trained])[back]
+    task, penalty, held_out = curves.masked_fill(~(alive & ~after)[:, None], torch.nan).unbind(1)
+    best = [chunk.stopping.best_epoch.cpu() for chunk in trained if chunk.stopping is not None]
     members = [member for state in states for member in state.layout.members]
     return Fleet(
         members=tuple(members[i] for i in back.tolist()),
-        parameters=joined(lambda state: state.parameters(len(state.layout.members))),
+        parameters=joined(lambda state: state.parameters(len(state.weight))),
         buffers={name: values for name, values in others.items() if not name.startswith("penalty.")},
         penalty_state={n.removeprefix("penalty."): v for n, v in others.items() if n.startswith("penalty.")},
-        history=History(
-            history[:, 0].masked_fill(~trained, torch.nan),
-            history[:, 1].masked_fill(~trained, torch.nan),
-            held_out.masked_fill(~trained, torch.nan) if best else None,
-            torch.cat(best)[back] if best else None,
-        ),
-        epochs_done=torch.where(diverged >= 0, diverged, torch.minimum(closed, (~before).sum(1))),
+        history=History(task, penalty, held_out if best else None, torch.cat(best)[back] if best else None),
+        epochs_done=torch.where(diverged >= 0, diverged, torch.minimum(closed, (~after).sum(1))),
         diverged=diverged,
-        seconds=seconds,
-        interrupted=interrupted,
-        encoder=encoder,
-        head=head,
-        penalty=penalty,
+        encoder=model.encoder,
+        head=model.head,
+        penalty=model.penalty,
         stackable=stackable,
     )
+
+
+def floored(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
+    r"""Drop the principal directions of each model's standardized z whose variance is below `floor`.
+
+    A penalty measures dependence in units of z and barely sees a direction with almost no variance. S can stay there,
+    too small for a kernel or a trained head, yet a linear map without ridge recovers it. The task does not need such
+    directions.
+
+    Variances are the eigenvalues of the correlation matrix of z on the training rows of the model's split. The head
+    stays as it was trained. Models of weight 0 keep all of z, and so do all models if there are fewer than four
+    training rows for each coordinate.
+
+    Examples
+    --------
+    >>> from frhsic.training import Recipe, train
+    >>> data = TrainingData.of(torch.randn(256, 3), torch.ones(256), torch.rand(256))
+    >>> fleet = train(data, [Member(1.0)], Recipe("binary", epochs=2), device="cpu")
+    >>> floored(fleet, data, 0.01).module(0)[0][1].rank < 50
+    True
+    """
+    if floor == 0 or all(member.weight == 0 for member in fleet.members):
+        return fleet
+    d = fleet.transform(data.x[:, :2]).shape[2]
+    if not enough_rows(data.rows, d):
+        return fleet
+    mean, covariance = _moments(fleet, data.x, d)
+    eye = torch.eye(d, dtype=covariance.dtype, device=fleet.device)
+    whole = torch.tensor([member.weight == 0 for member in fleet.members], device=fleet.device)
+    whole = (whole | ~covariance.isfinite().all(2).all(1))[:, None, None]
+    covariance = torch.where(whole, eye, covariance)
+    variance = covariance.diagonal(dim1=1, dim2=2).clamp_min(0)
+    size = (variance + mean * mean).sqrt()
+    spread = torch.where(variance.sqrt() > CONSTANT * size, variance.sqrt(), 0)  # (M, d)
+    per_spread = torch.where(spread > 0, 1 / spread, 0)
+    variances, directions = torch.linalg.eigh(per_spread[:, :, None] * covariance * per_spread[:, None, :])
+    inward = per_spread[:, :, None] * directions * (variances >= floor)[:, None, :]
+    outward = directions.mT * spread[:, None, :]
+    like = next(iter(fleet.parameters.values()))
+    cut = {
+        "mean": torch.where(whole[:, 0], 0, mean),
+        "inward": torch.where(whole, eye, inward),
+        "outward": torch.where(whole, eye, outward),
+    }
+    buffers = {f"bottleneck.{name}": values.to(like) for name, values in cut.items()}
+    return replace(fleet, bottleneck=Bottleneck(d).to(like), buffers=fleet.buffers | buffers)
+
+
+def enough_rows(rows: int, d: int) -> bool:
+    """Return whether there are enough rows to tell small variances of d coordinates from noise."""
+    return rows >= ROWS_PER_DIRECTION * d
+
+
+def _moments(fleet: Fleet, x: Tensor, d: int) -> tuple[Tensor, Tensor]:
+    """Return mean (M, d) and covariance (M, d, d) of z over the rows of each model's split, in float64.
+
+    Two passes over the rows keep all digits if the mean is far from zero. Only a piece of z is held at a time.
+    """
+    rows = max(1, CHUNK_BYTES // (8 * d * len(fleet)))
+
+    def pieces() -> Iterator[Tensor]:
+        for start in range(0, x.shape[1], rows):
+            yield fleet.transform(x[:, start : start + rows]).double()
+
+    mean = sum((z.sum(1) for z in pieces()), torch.zeros(())) / x.shape[1]
+    covariance = sum(((z - mean[:, None]).mT @ (z - mean[:, None]) for z in pieces()), torch.zeros(())) / x.shape[1]
+    return mean, covariance
 
 
 def warn_of_divergence(fleet: Fleet) -> None:
@@ -283,10 +406,9 @@ def warn_of_divergence(fleet: Fleet) -> None:
         return
     listed = "; ".join(f"{fleet.members[i]} in epoch {int(fleet.diverged[i])}" for i in stopped[:5])
     more = f" and {len(stopped) - 5} more" if len(stopped) > 5 else ""
-    warnings.warn(
+    warn(
         f"{len(stopped)} of {len(fleet)} models were stopped because their loss or gradient was not finite: "
         f"{listed}{more}. "
         "Their parameters are those before that epoch; a lower weight or learning rate may help.",
         DivergenceWarning,
-        stacklevel=3,
     )

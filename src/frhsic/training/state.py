@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from frhsic.penalties.base import Penalty
 from frhsic.training.data import Member
 
 PIECES = 32
@@ -160,20 +159,60 @@ def pieces(tensor: Tensor) -> list[Tensor]:
     return list(torch.split(tensor.reshape(-1), length))
 
 
-def unadapted(penalty: Penalty, z: Tensor, s: Tensor, epochs: int) -> frozenset[str]:
-    """Return the names of the penalty's tensors that `adapt` leaves alone, after one call on a batch."""
+class EarlyStopping:
+    """Best epoch of each model of a fleet on held-out rows, and the state that the model had at its end.
 
-    def places_and_writes() -> dict[str, tuple[int, int]]:
-        # the counter of writes in place has no public name; values do not show it, as a write may leave them equal
-        return {name: (value.data_ptr(), value._version) for name, value in penalty.state_dict(keep_vars=True).items()}
+    The criterion is the whole objective, task loss + λ · penalty. It is measured at the end of each epoch, in batches
+    of the training size, since a penalty depends on it, with the penalty's state of that epoch: it does not adapt to
+    held-out rows. An adversary that learns during training is weak at first, so its early epochs look better than they
+    are; stop such models by hand. Weight decay is not in the criterion.
 
-    before = places_and_writes()
-    epoch = next((e for e in range(epochs) if penalty.adapts(e)), None)
-    if epoch is not None:
-        penalty.adapt(z.detach(), s, epoch)
-    after = places_and_writes()
-    if any(after[name][0] != before[name][0] for name in before) or len(after) != len(before):
-        raise TypeError(
-            f"{type(penalty).__name__}.adapt replaced a buffer; it must write in place (copy_), as a fleet stacks it."
-        )
-    return frozenset(name for name in after if after[name] == before[name])
+    A model stops after `patience` epochs without improvement. It is trained on while others still improve, but that
+    changes nothing for it: what a model becomes does not depend on the fleet that it is in.
+
+    Parameters
+    ----------
+    state : State
+        State of the models.
+    patience : int
+        Epochs without improvement after which a model stops.
+    objective : callable
+        Returns task loss + λ · penalty of each model on the held-out rows, (M,).
+    """
+
+    def __init__(self, state: State, patience: int, objective: Callable[[], Tensor]) -> None:
+        self.state = state
+        self.patience = patience
+        self.objective = objective
+        flat = state.flat.detach()
+        self.least = flat.new_full((len(flat),), torch.inf)  # (M,)
+        self.best_epoch = torch.full((len(flat),), -1, device=flat.device)  # (M,)
+        self.waited = torch.zeros_like(self.best_epoch)  # (M,) epochs since the best one
+        self.best = [tensor.detach().clone() for tensor in state.kept()]
+
+    @property
+    def stopped(self) -> Tensor:
+        """Whether each model has stopped, (M,)."""
+        return self.waited >= self.patience
+
+    @torch.no_grad()
+    def note(self, epoch: int) -> Tensor:
+        """Measure the models at the end of an epoch and keep those that improved; return the objective, (M,).
+
+        A model whose objective has never been finite counts as improved, so that it ends as without held-out rows.
+        """
+        objective = self.objective()
+        better = (objective < self.least) | ~torch.isfinite(self.least)
+        improved = better & self.state.alive & ~self.stopped
+        self.least.copy_(torch.where(improved, objective, self.least))
+        self.best_epoch.copy_(torch.where(improved, epoch, self.best_epoch))
+        self.waited.copy_(torch.where(improved, 0, self.waited + ~self.stopped))
+        for tensor, best in zip(self.state.kept(), self.best):
+            best.copy_(torch.where(improved.view(-1, *[1] * (tensor.ndim - 1)), tensor, best))
+        return objective
+
+    @torch.no_grad()
+    def finish(self) -> None:
+        """Give every model the state of its best epoch."""
+        for tensor, best in zip(self.state.kept(), self.best):
+            tensor.copy_(best)

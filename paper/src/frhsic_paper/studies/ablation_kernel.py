@@ -8,7 +8,7 @@ from functools import partial
 from torch import nn
 
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian
-from frhsic.training import mlp_encoder
+from frhsic.training import MLP
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.frontiers import methods_of, weights_of
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, representation_hsic
@@ -33,7 +33,7 @@ KERNELS: dict[str, type[Gaussian] | type[Laplacian] | type[InverseMultiquadric]]
 
 
 def ablation_encoder(z_dim: int, d: int) -> nn.Module:
-    return mlp_encoder(d, 50, z_dim)
+    return MLP(size=z_dim)(d)
 
 
 def grid(protocol: Protocol) -> Grid:

@@ -8,7 +8,7 @@ from functools import partial
 
 from torch import nn
 
-from frhsic.training import mlp_encoder
+from frhsic.training import MLP
 from frhsic_paper.comparisons import variants_table
 from frhsic_paper.grid import REPRESENTATION, Grid, by_name, held_out
 from frhsic_paper.protocol import CORRECTED, METHODS, OWN, PAPER_WEIGHTS, Protocol
@@ -23,7 +23,7 @@ ACTIVATIONS = {"none": None, "selu": "selu", "tanh": "tanh"}
 
 def encoder(final: str | None, d: int) -> nn.Module:
     """Return the paper's encoder with an activation at its end."""
-    return mlp_encoder(d, 50, REPRESENTATION, final_activation=final)
+    return MLP(size=REPRESENTATION, final_activation=final)(d)
 
 
 def grid(name: str, protocol: Protocol) -> Grid:

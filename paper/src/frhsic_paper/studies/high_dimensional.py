@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from frhsic.datasets import Dataset
 from frhsic.kernels import Gaussian
 from frhsic.penalties import EIPM, HSIC, Penalty
-from frhsic.training import affine_head, mlp_encoder
+from frhsic.training import MLP
 from frhsic_paper.claim import Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.grid import FIRST_SEED, loaded
 from frhsic_paper.options import Options
@@ -91,7 +91,7 @@ def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iter
 
 def _loop(method: str, rows: tuple[Tensor, Tensor, Tensor]) -> Loop:
     torch.manual_seed(FIRST_SEED)
-    encoder, head = mlp_encoder(rows[0].shape[1], 50, 50), affine_head(50, 1)
+    encoder, head = MLP()(rows[0].shape[1]), nn.Linear(50, 1)
     return Loop.start(encoder, head, _penalty(method), WEIGHT, rows)
 
 

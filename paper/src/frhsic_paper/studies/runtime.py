@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.penalties import EIPM, GDP, HSIC, NoPenalty, Penalty
-from frhsic.training import affine_head, mlp_encoder
+from frhsic.training import MLP
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.options import Options
 from frhsic_paper.plot import MARKERS, figures_of, finish, panels, styled
@@ -82,7 +82,7 @@ def _loop(method: str, n: int, device: torch.device) -> Loop:
     task = synthetic_task(n, random_state=SEED, dtype=torch.float32)
     x, y, s = (values.to(device) for values in (task.x, task.y, task.s))
     torch.manual_seed(SEED)
-    encoder, head = mlp_encoder(2, 50, Z_DIM).to(device), affine_head(Z_DIM, 1)
+    encoder, head = MLP(size=Z_DIM)(2).to(device), nn.Linear(Z_DIM, 1)
     with torch.no_grad():
         z = encoder(x[:BANDWIDTH_ROWS])
     return Loop.start(encoder, head, _penalty(method, z, s[:BANDWIDTH_ROWS]), 1.0, (x, y, s))

@@ -11,7 +11,7 @@ import numpy as np
 from torch import nn
 
 from frhsic.datasets import Dataset
-from frhsic.training import mlp_encoder
+from frhsic.training import MLP
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.frontiers import finite, mean_of, weights_of
 from frhsic_paper.grid import FIRST_SEED, SMALL_REPEATS, Grid, Splits, by_name
@@ -43,7 +43,7 @@ def synthetic(name: str, protocol: Protocol) -> Dataset:
 
 
 def _synthetic_encoder(d: int) -> nn.Module:
-    return mlp_encoder(d, (64, 64), 8, activation="relu")
+    return MLP((64, 64), 8, "relu")(d)
 
 
 def grid(protocol: Protocol) -> Grid:

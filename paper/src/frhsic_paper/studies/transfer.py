@@ -25,7 +25,8 @@ from torch import Tensor, nn
 from frhsic.datasets import Split
 from frhsic.frontier import within_band
 from frhsic.parity.smoothing import evaluation_points, gdp_value
-from frhsic.training import Member, Recipe, Task, TrainingData, affine_head, train
+from frhsic.training import Member, Recipe, TrainingData, train
+from frhsic.training.recipe import Task
 from frhsic.transferring import Transfer, transfer
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, enough, outcome_of
 from frhsic_paper.frontiers import datasets_of, mean_of, methods_of, weights_of
@@ -119,13 +120,8 @@ def _torch_heads(
     """Train one head on each representation, all at once, and return its raw outputs on test rows."""
     y, s = split.train.y, split.train.s
     rows = TrainingData.stacked([TrainingData.of(pair[0], y, s) for pair in z])
-    width = rows.columns
-    recipe = Recipe(
-        task,
-        encoder=nn.Identity if hidden is None else partial(_hidden_layer, width, hidden),
-        head=partial(affine_head, width if hidden is None else hidden, 1),
-        epochs=epochs,
-    )
+    encoder = nn.Identity if hidden is None else partial(_hidden_layer, hidden=hidden)
+    recipe = Recipe(task, encoder=encoder, epochs=epochs)
     fleet = train(rows, [Member(0.0, HEAD_SEED, i) for i in range(len(z))], recipe, device=device)
     return list(fleet.scores(torch.stack([pair[1] for pair in z]).to(fleet.device))[..., 0].double().cpu())
 

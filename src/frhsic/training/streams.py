@@ -1,74 +1,77 @@
-"""Torch's global random generators, lent to one thread at a time and given back as they were.
+"""Random streams of a member, and torch's global generators, lent to one thread at a time and given back as they were.
 
-Layers draw their initial weights from the global generators, and dropout draws from them while it trains; neither takes
-a generator of its own. Two trainings in two threads would share them, and each would change the numbers of the other.
-So whatever draws from them runs here, under one lock, on a stream of its own. Nothing else waits for the lock.
+Every stream is ``numpy.random.SeedSequence([seed, split, purpose, *more])`` with a fixed number for each purpose. The
+weight λ and the method do not enter. Adding one therefore changes no other model, and two methods trained on the same
+(seed, split) start from the same weights and see the same batches, so that their results are paired. Draws are made on
+the CPU, so that a GPU gets the same numbers.
 
-Initial weights are safe from other code too: the usual draws are sent to a generator that nobody else knows. Draws
-while training, such as those of dropout, are safe from other trainings of this library only.
+Layers draw their initial weights from torch's global generators, and dropout draws from them while it trains; neither
+takes a generator of its own. Whatever draws from them runs here, under one lock, on a stream of its own.
 """
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from enum import IntEnum
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 _LOCK = threading.RLock()
-
-INITIALIZERS = frozenset(
-    function
-    for name, function in vars(nn.init).items()
-    if name.endswith("_") and not name.startswith("_") and "generator" in inspect.signature(function).parameters
-)
-"""Functions that draw initial weights and take a generator."""
 
 WITHOUT_DRAWS = ("torch.nn.modules.", "torch.nn.parameter", "frhsic.")
 """Modules of these packages draw while training only if a trial run does; others may draw in some steps only."""
 
 
-class _Local(TorchFunctionMode):
-    """Sends draws on the CPU to a generator of this block; the mode holds in the thread that entered it alone."""
+class Purpose(IntEnum):
+    """Purpose of a random stream. The numbers are part of the derivation and never change."""
 
-    DRAWS = frozenset(
-        {torch.rand, torch.randn, torch.randint, torch.randperm, torch.normal, torch.bernoulli, torch.multinomial}
-        | {Tensor.uniform_, Tensor.normal_, Tensor.random_, Tensor.bernoulli_, Tensor.exponential_, Tensor.log_normal_}
-    )
+    WEIGHTS = 0
+    ORDER = 1
+    PENALTY = 2
+    TRAINING = 3  # randomness inside a module, such as dropout
+    HELD_OUT = 4  # batches of the held-out rows
 
-    def __init__(self, seed: int) -> None:
-        super().__init__()
-        self.generator = torch.Generator().manual_seed(seed)
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = dict(kwargs or {})
-        if func in INITIALIZERS:  # the mode is off inside of them
-            kwargs["generator"] = kwargs.get("generator") or self.generator
-        elif func in self.DRAWS and kwargs.get("generator") is None:
-            tensors = [x.device for x in args if isinstance(x, Tensor)]
-            place = torch.device(kwargs.get("device") or (tensors or [torch.get_default_device()])[0])
-            if place.type == "cpu":
-                kwargs["generator"] = self.generator
-        return func(*args, **kwargs)
+def stream_seed(seed: int, split: int, purpose: Purpose, *more: int) -> int:
+    """Return the 63-bit seed of a stream.
+
+    Examples
+    --------
+    >>> stream_seed(42, 0, Purpose.ORDER) == stream_seed(42, 0, Purpose.ORDER)
+    True
+    >>> stream_seed(42, 0, Purpose.ORDER) == stream_seed(42, 1, Purpose.ORDER)
+    False
+    """
+    entropy = np.random.SeedSequence([seed, split, int(purpose), *more])
+    return int(entropy.generate_state(1, np.uint64)[0] >> 1)
+
+
+def stream(seed: int, split: int, purpose: Purpose, *more: int) -> torch.Generator:
+    """Return a CPU generator at the start of a stream."""
+    return torch.Generator().manual_seed(stream_seed(seed, split, purpose, *more))
 
 
 @contextmanager
 def seeded(seed: int | None = None) -> Iterator[None]:
-    """Let code draw from the global generators, from a seed on if one is given; they are restored at the end."""
+    """Let code make modules and draw from the global generators, from a seed on if one is given.
+
+    Generators and the default dtype, which is float32 in here, are restored at the end.
+    """
     ready = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # torch left it untyped
     devices = [torch.cuda.current_device()] if ready else []
     with _LOCK, torch.random.fork_rng(devices):
-        if seed is None:
+        dtype = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float32)
+        try:
+            if seed is not None:
+                _set_seed(seed, devices)
             yield
-            return
-        _set_seed(seed, devices)
-        with _Local(seed):
-            yield
+        finally:
+            torch.set_default_dtype(dtype)
 
 
 class Stream:

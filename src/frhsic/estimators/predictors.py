@@ -1,4 +1,4 @@
-"""Classifier with a penalty on the dependence of its representation on sensitive attributes."""
+"""Classifier and regressor with a penalty on the dependence of their representation on sensitive attributes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
-from frhsic.estimators.checks import check_continues
-from frhsic.estimators.network import NetworkEstimator
-from frhsic.estimators.problem import FitCall
-from frhsic.estimators.targets import Target, class_target, target_column
+from frhsic.estimators.inputs import target_column
+from frhsic.estimators.network import NetworkEstimator, Target
 
 
 class FRHSICClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -38,38 +36,11 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
     penalty_weight : float
         λ, zero or more.
     encoder : module, callable or None
-        None is d → 50 → 50 with SELU between the layers. A function is called with the number of encoded columns
-        and returns a module. A module is copied, and training starts from its weights.
-    hidden_layer_sizes, representation_size, activation
-        Widths of the default encoder's hidden layers and of Z, and the function after each hidden layer: "selu",
-        "relu", "gelu", "silu", "tanh" or "sigmoid". A `representation_size` of None is 16, and 50 without a target.
-    epochs, batch_size, learning_rate
-        Parameters of training with Adam. "auto" takes as many epochs as make about 2,500 steps, from 20 to 100. The
-        last, smaller batch of an epoch is kept, so fewer rows than `batch_size` are one batch.
-    schedule : {"constant", "cosine"}
-        Keep the learning rate, or lower it from epoch to epoch along half a cosine, to zero after `epochs`.
-    weight_decay : float, optional
-        w. None uses the penalty's `default_weight_decay`: 1e-3 for "hsic" and other HSIC penalties on whitened or
-        standardized Z, 0 for the paper's methods. Raise it if the model overfits.
-    variance_floor : float, optional
-        After training, drop principal directions of standardized Z whose variance is below this. The penalty barely
-        sees them, yet a linear probe can recover S from them. From 0 (drop none) to below 1. None uses the penalty's
-        `default_variance_floor`: 0.3 for "hsic" and other HSIC penalties on whitened or standardized Z and the head,
-        0.01 for those without a term of the head, 0 for the paper's methods and for a penalty on the head alone. Z
-        keeps its number of columns, which are then collinear, and the head is not fitted again. Nothing is dropped if
-        λ is 0, or if there are fewer than four rows for each coordinate of Z; a `partial_fit` on so few rows keeps the
-        directions of the calls before.
-    early_stopping : bool or "auto"
-        Hold out a share `validation_fraction` of the rows and keep the weights of the epoch with the least task loss
-        + λ · penalty on them; stop after `n_iter_no_change` epochs without a smaller one. Not the task loss alone,
-        which would choose early epochs, in which the penalty has not yet worked. "auto" does so from 500 to
-        10,000 rows, and not for the penalties "adv" and "laftr", which learn during training and look small at first.
-    validation_fraction, n_iter_no_change
-        See `early_stopping`. Rows are drawn by `random_state`, the same share of each class.
-    ensemble : int
-        Number of models that are trained at once from different seeds and deployed as one: Z holds the columns of all,
-        and the head's raw output is the mean of theirs. An ensemble cannot continue training (`warm_start`,
-        `partial_fit`).
+        A function of the number of encoded columns that makes a module, such as ``frhsic.training.MLP(hidden=(64,))``;
+        None is ``MLP()``, d → 50 → 50 with SELU between the layers. A module is copied, and training starts from its
+        weights.
+    training : Training, optional
+        Epochs, batches, optimizer, early stopping: :class:`frhsic.training.Training`. None is the paper's.
     scaling : {"quantile", "robust", "range"}
         How numbers and dates are scaled: by their ranks in the training rows, to [0, 1]; by median and quartiles with
         smooth clipping; or by minimum and maximum, as in the paper. See :class:`frhsic.tables.TableEncoding`. The
@@ -78,36 +49,30 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
     handle_unknown : {"ignore", "error"}
         Unseen category at predict: encode as all zeros (or as "other", if rare levels of the training rows were
         grouped), or raise.
-    feature_encoding, sensitive_encoding : TableEncoding, optional
-        Scales and levels to use in place of those of the training rows (of the first call to `partial_fit`).
-    warm_start : bool
-        Whether `fit` continues from the weights, scales and classes of the last call.
     device : str
-        "auto" uses a GPU if there is one.
+        Where to train; "auto" uses a GPU if there is one. Predictions are made on the CPU.
     random_state : int, Generator, RandomState or None
         Seed of initial weights, batches and held-out rows.
-    verbose : bool
-        Show a progress bar on a terminal.
 
     Attributes
     ----------
     classes_ : ndarray
         Labels of the classes.
     encoder_, head_ : torch.nn.Module
-        The trained modules, on the CPU: float32, of an ensemble float64.
+        The trained modules, on the CPU: float64, and float32 if `encoder` makes a module of your own.
     has_bottleneck_ : bool
         Whether `encoder_` ends in a bottleneck that drops directions of Z below the variance floor.
     representation_rank_ : int
         Number of directions of Z that are left.
     penalty_ : Penalty
-        The penalty with its state at the end of training; of an ensemble, that of its first member.
+        The penalty with its state at the end of training.
     feature_encoding_, sensitive_encoding_ : TableEncoding
         Scales and levels of X in the training rows, and scales of the attributes.
     loss_curve_, penalty_curve_ : ndarray
-        Task loss and penalty of each epoch of the last call; of an ensemble, the mean of its members'.
-    validation_curve_, best_epochs_ : ndarray and tuple of int, or None
+        Task loss and penalty of each epoch of the last call.
+    validation_curve_, best_epoch_ : ndarray and int, or None
         With early stopping: task loss + λ · penalty on the held-out rows after each epoch, and the epoch, counted from
-        0, whose weights the model has; of an ensemble, the epoch of each member.
+        0, whose weights the model has.
     n_features_in_, feature_names_in_, sensitive_names_in_
         Number and names of the columns seen in `fit`.
 
@@ -121,7 +86,7 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
     >>> s = rng.uniform(size=200)
     >>> X = np.column_stack([s + 0.1 * rng.normal(size=200), rng.normal(size=200)])
     >>> y = X[:, 1] > 0
-    >>> model = FRHSICClassifier(penalty_weight=1.0, epochs=60, random_state=0).fit(X, y, sensitive_features=s)
+    >>> model = FRHSICClassifier(penalty_weight=1.0, random_state=0).fit(X, y, sensitive_features=s)
     >>> model.score(X, y) > 0.9
     True
     """
@@ -137,21 +102,18 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
     ) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
 
-        The first call fixes scales, levels, classes and what the penalty fits in advance; pass `feature_encoding` and
-        `sensitive_encoding` to set the scales of the whole data. Adam's moments start anew in each call, so pass parts
-        of many batches. The other parameters are those of :meth:`fit`.
+        The first call fixes scales, levels, classes and what the penalty fits in advance. Adam's moments start anew in
+        each call, so pass parts of many batches. The other parameters are those of :meth:`fit`.
 
         Parameters
         ----------
         classes : array, optional
             All labels. Needed in the first call if its rows lack some of them.
         """
-        check_continues(self)
-        if not self.__sklearn_is_fitted__():
-            return self._train(self._start, FitCall(X, y, sensitive_features, sample_weight, 1, classes))
-        if classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
-            raise ValueError(f"classes={list(classes)!r} differ from those of the first call, {list(self.classes_)!r}.")
-        return self._train(self._resume, FitCall(X, y, sensitive_features, sample_weight, 1))
+        known = getattr(self, "classes_", None)
+        if known is not None and classes is not None and not np.array_equal(known, unique_labels(classes)):
+            raise ValueError(f"classes={list(classes)!r} differ from those of the first call, {list(known)!r}.")
+        return self._fit_part(X, y, sensitive_features, sample_weight, classes)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the head's raw output: log-odds (n,) of the second class, or one column per class."""
@@ -172,11 +134,58 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[at])
 
     def _target(self, y: Any, classes: Any = None) -> Target:
-        labels = target_column(self, y)
-        check_classification_targets(labels)
-        target = class_target(self, labels, classes)
+        check_classification_targets(target_column(self, y))
+        target = self._labels(y, classes)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has one class only, {self.classes_.tolist()[0]!r}; a classifier needs rows of at least two classes."
             )
         return target
+
+
+class FRHSICRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    r"""Regressor whose representation is trained to be independent of continuous sensitive attributes.
+
+    .. math:: \min_{h, f} \; \frac1n \sum_i (f(h(x_i)) - \tilde y_i)^2 + \lambda \cdot \text{penalty}(h(x), s)
+        + \tfrac w2 \|W\|^2, \qquad \tilde y = (y - \bar y) / \mathrm{sd}(y).
+
+    The target is standardized by the training rows, so that λ means the same in every unit of y: the head's raw output,
+    which penalties see, has unit scale. Predictions are in the unit of y.
+
+    The defaults are the method of the paper; choose λ with :func:`frhsic.select_weight`. :class:`FRHSICClassifier` says
+    more about the options.
+
+    Parameters
+    ----------
+    penalty, penalty_weight, encoder, training, scaling, handle_unknown, device, random_state
+        As in :class:`FRHSICClassifier`.
+
+    Attributes
+    ----------
+    target_mean_, target_scale_ : float
+        Mean and standard deviation of y in the training rows.
+    encoder_, head_, has_bottleneck_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_
+        As in :class:`FRHSICClassifier`.
+    loss_curve_, penalty_curve_, validation_curve_, best_epoch_, n_features_in_, feature_names_in_
+        As in :class:`FRHSICClassifier`.
+    sensitive_names_in_
+        As in :class:`FRHSICClassifier`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.uniform(size=200)
+    >>> X = np.column_stack([s + 0.1 * rng.normal(size=200), rng.normal(size=200)])
+    >>> y = 1000 + 50 * X[:, 1]
+    >>> model = FRHSICRegressor(penalty_weight=1.0, random_state=0).fit(X, y, sensitive_features=s)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the prediction of each row, in the unit of y."""
+        raw = self._evaluated(X, with_head=True)[:, 0]
+        return np.asarray(self.target_mean_ + self.target_scale_ * raw)
+
+    def _target(self, y: Any, classes: Any = None) -> Target:
+        return self._numbers(y)

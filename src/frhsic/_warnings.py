@@ -1,0 +1,17 @@
+"""Warnings that point at the caller's line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+INSIDE = ("frhsic.", "sklearn.")
+"""Packages whose frames are skipped on the way to the caller."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the first frame outside of this library, however deep in it the reason was found."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(INSIDE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

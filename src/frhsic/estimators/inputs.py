@@ -1,0 +1,69 @@
+"""Checks of X, y, sensitive features and seeds that the estimators share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from frhsic import _arrays
+from frhsic.tables import check_distinct, is_frame, to_pandas
+
+
+class MissingSensitiveFeaturesWarning(UserWarning):
+    """An estimator was fitted without `sensitive_features`, hence without penalty or limit.
+
+    To make it an error: ``warnings.simplefilter("error", MissingSensitiveFeaturesWarning)``.
+    """
+
+
+def checked_table(estimator: Any, X: Any, *, first: bool) -> Any:
+    """Return a frame as it is and anything else as an array of numbers, after scikit-learn's checks of the columns."""
+    if is_frame(X):
+        X = X if hasattr(X, "dtypes") else to_pandas(X, "X")  # scikit-learn knows no pyarrow tables
+        check_distinct(map(str, X.columns), "X")
+        validate_data(estimator, X, reset=first, skip_check_array=True)
+        return X
+    try:
+        return np.asarray(validate_data(estimator, X, reset=first, dtype="numeric", ensure_all_finite="allow-nan"))
+    except ValueError as error:
+        if not (isinstance(X, np.ndarray) and X.dtype.kind == "O"):
+            raise
+        raise ValueError(
+            f"X is an array of objects that cannot be read as numbers ({error}). Pass a DataFrame, whose text and "
+            "categories are encoded."
+        ) from error
+
+
+def target_column(estimator: Any, y: Any) -> np.ndarray:
+    """Return y as one column without missing values, after scikit-learn's checks."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    _arrays.require_labels(y, "y")
+    values = column_or_1d(y, warn=True)
+    assert_all_finite(values, input_name="y", estimator_name=type(estimator).__name__)
+    return np.asarray(values)
+
+
+def check_same_names(names: list[str], known: list[str]) -> None:
+    """Raise if sensitive columns have other names, or another order, than in the first call, where both have names."""
+    nameless = _arrays.column_names(None, "sensitive", len(known))
+    if names != known and nameless not in (names, known):
+        raise ValueError(
+            f"sensitive_features are {', '.join(names)}; this model was fitted with {', '.join(known)}, in this order. "
+            "Pass the same, or fit a fresh model."
+        )
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed for a random state of any kind."""
+    if isinstance(random_state, (np.random.Generator, torch.Generator)):
+        return _arrays.seed_of(random_state) % 2**32
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        return _arrays.generator(int(random_state)).initial_seed()
+    if random_state is None:
+        return _arrays.generator(None).initial_seed() % 2**32
+    return int(check_random_state(random_state).randint(2**31))
