@@ -22,8 +22,8 @@ import pandas as pd
 import torch
 
 from frhsic import FRHSICClassifier, load, save
-from frhsic.cli._models import Served
-from frhsic.cli.predict import _write
+from frhsic.cli._options import Reading
+from frhsic.cli.predict import predict
 from frhsic.training import Training
 
 
@@ -56,10 +56,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         show("one row, DataFrame", typical(lambda: model.predict_proba(one), arguments.repeats))
         show("one row, array", typical(lambda: plain.predict_proba(row), arguments.repeats))
         show(f"{arguments.rows:,} rows, DataFrame", typical(lambda: model.predict_proba(rows), 1))
-        served, scores = Served.load(path), Path(folder) / "scores.csv"
+        asked = {"model": path, "table": table, "out": Path(folder) / "scores.csv", "keep": None, **vars(Reading())}
         show(
             f"`frhsic predict`, {arguments.rows:,} rows of CSV",
-            typical(lambda: _write(served, table, [], scores), 1),
+            typical(lambda: predict(**asked), 1),
             " after loading",
         )
 

@@ -48,9 +48,9 @@ def features(place):
 
 
 @pytest.mark.parametrize("table", ["new.csv", "new.parquet"])
-@pytest.mark.parametrize("piece", [7, 100_000])
+@pytest.mark.parametrize("piece", [35, 100_000])
 def test_scores_are_those_of_the_model_in_the_order_of_the_rows(place, tmp_path, monkeypatch, table, piece):
-    monkeypatch.setattr(files, "CHUNK_ROWS", piece)
+    monkeypatch.setattr(files, "CELLS", piece)
     out = tmp_path / "scores.csv"
     result = run(app, ["predict", str(place / "model"), str(place / table), "-o", str(out), "--keep", "id"])
     assert (result.exit_code, result.stdout, result.stderr) == (0, f"{out}\n", "")

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from estimator_samples import people, quick
 from frhsic import load, save
 from frhsic.estimators import FRHSICClassifier
+from frhsic.persistence import from_json, to_json
 from frhsic.tables import Category, Number, Quantiles, Robust, TableEncoding
 from frhsic.tables.columns import MOST_LEVELS
-from frhsic.tables.scales import MOST_KNOTS, SCALES
+from frhsic.tables.encoding import MOST_KNOTS, SCALES
 
-SCALINGS = ("quantile", "robust", "range")
+SCALINGS = tuple(SCALES)
 
 anything = st.floats(allow_nan=True, allow_infinity=False)
 columns = st.lists(
@@ -60,7 +61,7 @@ def test_quantiles_keep_the_order_of_distinct_training_values(values: list[float
 def test_an_encoding_survives_json_and_encodes_the_same(scaling: str, training: list[float], new: list[float]):
     frame = pd.DataFrame({"x": training, "job": [["cook", "clerk", None][i % 3] for i in range(len(training))]})
     encoding = TableEncoding.fit(frame, scaling=scaling)
-    again = TableEncoding.from_plain(json.loads(json.dumps(encoding.to_plain(), allow_nan=False)))
+    again = from_json(json.loads(json.dumps(to_json(encoding), allow_nan=False)))
     assert again == encoding
     rows = pd.DataFrame({"x": new, "job": "nurse"})
     np.testing.assert_array_equal(again(rows), encoding(rows))
@@ -117,18 +118,6 @@ def test_a_zero_inflated_column_leaves_room_for_what_is_not_zero(share: float):
     places = Quantiles.fit("x", column).scaled(column)
     assert places[column == 0].max() == 0.0
     assert np.ptp(places[column > 0]) > 0.7
-    steps = Robust.fit("x", column).scaled(column)
-    assert np.ptp(steps[column > 0]) > 1
-
-
-def test_the_robust_scale_is_that_of_its_definition():
-    rng = np.random.default_rng(0)
-    column = rng.normal(3, 2, 4001)
-    scale = Robust.fit("x", column)
-    low, center, high = np.sort(column)[[1000, 2000, 3000]]
-    assert (scale.center, scale.scale) == (center, high - low)
-    steps = (column - center) / (high - low)
-    np.testing.assert_allclose(scale.scaled(column), steps / np.sqrt(1 + (steps / 3) ** 2), rtol=1e-12)
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
@@ -215,7 +204,7 @@ def test_dates_and_durations_count_days(values: Any, days: list[float | None]):
     assert (column.low, column.high, column.missing) == (min(known), max(known), None in days)
     assert column.unit == ("duration" if known[0] < 2 else "date")
     assert np.isfinite(encoding(frame)).all()
-    with pytest.raises(ValueError, match="column 'when' of X holds numeric; in the training rows it was a"):
+    with pytest.raises(ValueError, match="column 'when' of X holds numbers; in the training rows it was d"):
         encoding(pd.DataFrame({"when": [1.0, 2.0]}))
 
 
@@ -226,30 +215,6 @@ def test_dates_are_the_same_in_any_resolution_and_a_column_of_nothing_is_taken()
         np.testing.assert_array_equal(encoding(frame.astype(f"datetime64[{unit}]")), encoding(frame))
     np.testing.assert_array_equal(encoding(pd.DataFrame({"when": [pd.NaT, None]})), [[0.5], [0.5]])
     np.testing.assert_array_equal(encoding(pd.DataFrame({"when": [None, None]})), [[0.5], [0.5]])
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        {"name": 3},
-        {"knots": [0.0, 1.0]},
-        {"knots": [2.0, 1.0, 3.0]},
-        {"knots": [0.0, math.inf, math.inf]},
-        {"knots": "012"},
-        {"counts": [1, 1, -1]},
-        {"counts": [1.0, 1.0, 1.0]},
-        {"missing": 1},
-        {"unit": "category"},
-        {"unit": "kg"},
-        {"encoder": "Pickle"},
-        {"low": 0.0},
-    ],
-)
-def test_a_forged_encoding_is_a_value_error(odd: dict[str, Any]):
-    (plain,) = TableEncoding.fit(pd.DataFrame({"x": [1.0, 2.0, 3.0]})).to_plain()
-    TableEncoding.from_plain([plain])
-    with pytest.raises(ValueError):  # any message: files are made by anyone
-        TableEncoding.from_plain([plain | odd])
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
@@ -275,31 +240,24 @@ def test_a_model_takes_odd_columns_and_predicts_the_same_after_loading(scaling: 
         np.testing.assert_array_equal(again.predict_proba(rows), model.predict_proba(rows))
 
 
-def test_two_parts_with_a_robust_scale_join_by_their_rows():
-    a, b = Robust("x", 10.0, 2.0, rows=30), Robust("x", 20.0, 6.0, rows=10, missing=True)
-    assert a | b == Robust("x", 12.5, 3.0, rows=40, missing=True)
-
-
-@pytest.mark.parametrize(("center", "scale"), [(math.nan, 1.0), (0.0, math.inf), (0.0, 0.0)])
-def test_a_robust_scale_is_finite_and_positive(center: float, scale: float):
-    with pytest.raises(ValueError, match=f"'x' has center {center} and scale {scale}; both must be finite"):
-        Robust("x", center, scale, rows=3)
-
-
-def test_the_place_of_a_single_knot_is_0():
-    assert Quantiles("x", (3.0,), (5,)).places.tolist() == [0.0]
-    assert Quantiles("x", (), ()).places.tolist() == []
-
-
 def test_a_table_that_does_not_fit_its_encoding_is_refused():
     table = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
     encoding = TableEncoding.fit(table)
-    encoding.check_names(table)
-    with pytest.raises(ValueError, match=r"the encoding is of the columns \['a', 'b'\], the table has \['a'\]"):
-        encoding.check_names(table[["a"]])
     with pytest.raises(ValueError, match="X has 1 columns; the training rows had 2"):
         encoding(table[["a"]], name="X")
     with pytest.raises(ValueError, match="X has no rows"):
         encoding(table[:0], name="X")
-    with pytest.raises(ValueError, match="column 'a' is scaled in two ways; fit both parts with the same scaling"):
+    with pytest.raises(ValueError, match="column 'a' holds"):
         encoding | TableEncoding.fit(table, scaling="range")
+
+
+def test_the_robust_scale_is_that_of_its_definition():
+    rng = np.random.default_rng(0)
+    column = rng.normal(3, 2, 4001)
+    scale = Robust.fit("x", column)
+    low, center, high = np.sort(column)[[1000, 2000, 3000]]
+    assert (scale.center, scale.scale) == (center, high - low)
+    steps = (column - center) / (high - low)
+    np.testing.assert_allclose(scale.scaled(column), steps / np.sqrt(1 + (steps / 3) ** 2), rtol=1e-12)
+    a, b = Robust("x", 10.0, 2.0, rows=30), Robust("x", 20.0, 6.0, rows=10, missing=True)
+    assert a | b == Robust("x", 12.5, 3.0, rows=40, missing=True)

@@ -309,7 +309,11 @@ def test_the_description_says_what_the_model_is_and_reading_it_builds_nothing(tm
     assert header["parameters"]["penalty"] == "frhsic"
     assert header["fitted"]["penalty_"]["class"] == "HSIC"
     assert set(header["versions"]) == {"frhsic", "torch", "scikit-learn"}
-    assert [column["name"] for column in header["fitted"]["feature_encoding_"]["fields"]] == ["x0", "x1", "x2"]
+    assert [column["fields"]["name"] for column in header["fitted"]["feature_encoding_"]["fields"]["columns"]] == [
+        "x0",
+        "x1",
+        "x2",
+    ]
 
 
 def test_every_public_estimator_has_an_entry():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import time
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -16,38 +15,36 @@ from typer.testing import CliRunner
 from frhsic import load
 from frhsic.cli import _terminal, app
 from frhsic.report import Report
-from frhsic.splits import by_group, in_order
+from frhsic.splits import held_out_rows
 from frhsic.tables import ColumnRoles, TrainingTable, read_training_table
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
-SHARES = [[0.2], [0.2, 0.3]]
+
+def both(groups=None, order=None, share=0.2, seed=0):
+    return held_out_rows(len(groups if order is None else order), share, seed=seed, groups=groups, order=order)
 
 
-@pytest.mark.parametrize("shares", SHARES)
+@pytest.mark.parametrize("share", [0.2, 0.5])
 @pytest.mark.parametrize("sizes", [[1] * 100, list(range(1, 41)), [300] + [1] * 50])
-def test_no_group_is_in_two_parts_and_each_part_is_as_near_to_its_share_as_whole_groups_allow(sizes, shares):
+def test_no_group_is_in_two_parts_and_the_part_is_as_near_to_its_share_as_whole_groups_allow(sizes, share):
     groups = np.random.default_rng(0).permutation(np.repeat([f"g{i}" for i in range(len(sizes))], sizes))
-    parts = by_group(groups, shares, seed=1)
-    assert sorted(np.concatenate(parts)) == list(range(len(groups)))
-    assert all(len(part) for part in parts)
-    seen = [set(groups[part]) for part in parts]
-    assert sum(map(len, seen)) == len(sizes)
-    for part, share in zip(parts[1:], shares):
-        assert abs(len(part) - share * len(groups)) <= max(sizes)
-    assert not np.array_equal(by_group(groups, shares, seed=2)[1], parts[1])
-    assert np.array_equal(by_group(groups, shares, seed=1)[1], parts[1])
+    fit, held = both(groups, share=share)
+    assert sorted([*fit, *held]) == list(range(len(groups)))
+    assert not set(groups[fit]) & set(groups[held])
+    assert abs(len(held) - share * len(groups)) <= max(sizes)
+    assert not np.array_equal(both(groups, share=share, seed=2)[1], held)
+    assert np.array_equal(both(groups[:, None], share=share)[1], held)
 
 
 def test_groups_are_drawn_and_not_taken_by_name_or_by_size():
     groups = np.repeat(np.arange(10), 3)
-    held = [set(groups[by_group(groups, [0.3], seed=seed)[1]].tolist()) for seed in range(200)]
+    held = [set(groups[both(groups, share=0.3, seed=seed)[1]].tolist()) for seed in range(200)]
     counts = [sum(group in one for one in held) for group in range(10)]
     assert min(counts) > 30  # 60 on average
     assert max(counts) < 90
 
 
-@pytest.mark.parametrize("shares", SHARES)
 @pytest.mark.parametrize(
     "keys",
     [
@@ -58,19 +55,32 @@ def test_groups_are_drawn_and_not_taken_by_name_or_by_size():
         lambda t: [datetime.date(2019, 11, 1) + datetime.timedelta(int(day)) for day in t],
     ],
 )
-def test_every_row_of_a_part_is_later_than_every_row_of_the_one_before(keys, shares):
+def test_every_row_held_out_is_later_than_every_other(keys):
     day = np.random.default_rng(0).integers(0, 60, size=200)  # several rows of one day
-    parts = in_order(keys(day), shares)
-    assert sorted(np.concatenate(parts)) == list(range(200))
-    for earlier, later in pairwise(parts):
-        assert day[earlier].max() < day[later].min()
-    for part, share in zip(parts[1:], shares):
-        assert abs(len(part) - 200 * share) <= np.bincount(day).max()
+    fit, held = both(order=keys(day))
+    assert sorted([*fit, *held]) == list(range(200))
+    assert day[fit].max() < day[held].min()
+    assert abs(len(held) - 40) <= np.bincount(day).max()
+
+
+@pytest.mark.parametrize("rows", ["of few days", "of all days"])
+def test_with_groups_and_order_the_rows_held_out_are_later_and_of_other_groups(rows):
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 100, 1000)
+    day = group // 2 + rng.integers(0, 9, 1000) if rows == "of few days" else rng.integers(0, 365, 1000)
+    fit, held = both(group, day)
+    assert day[fit].max() < day[held].min()
+    assert not set(group[fit]) & set(group[held])
+    assert len(held) >= (100 if rows == "of few days" else 20)
+    assert len(fit) > 500
+    later = day >= day[held].min()  # each group without earlier rows is held out with all of its rows
+    new = set(group[later]) - set(group[~later])
+    assert new <= set(group[held])
 
 
 def test_dates_with_dots_are_day_month_and_year():
     written = ["02.12.2023", "01.02.2024", "28.01.2024", "03.01.2024"]
-    parts = in_order(written, [0.5])
+    parts = both(order=written, share=0.5)
     assert [set(part.tolist()) for part in parts] == [{0, 3}, {1, 2}]
 
 
@@ -79,14 +89,14 @@ def test_dates_with_dots_are_day_month_and_year():
     [
         (["01/02/2024", "02/01/2024"], "whose order in time is not clear"),
         ([1.0, None, 2.0], "order lacks a value in 1 of 3 rows"),
-        ([1, 1, 1], "order has 1 different value"),
-        ([[1, 2], [3, 4]], "pass one value for each row"),
+        ([1, 1, 1], "order has one value in every row"),
+        ([[1, 2], [3, 4]], "pass one value for each of the 2 rows"),
         (["May", "June", "July"], "order holds 'May', whose order in time is not clear"),
     ],
 )
 def test_keys_that_do_not_order_rows_are_refused(keys, message):
     with pytest.raises(ValueError, match=message):
-        in_order(keys, [0.3])
+        both(order=keys, share=0.3)
 
 
 def loans(n: int = 300) -> pd.DataFrame:
@@ -115,13 +125,13 @@ def test_a_table_is_split_by_its_columns_which_are_no_features(tmp_path):
     data.to_csv(path, index=False)
     grouped = read(path, groups="person", drop=("day",))
     assert list(grouped.X) == ["skill", "other"]
-    persons = [set(grouped.groups[rows]) for rows in grouped.split_rows([0.2, 0.2], 0)]
-    assert sum(map(len, persons)) == 100
-    assert [len(y) for _, y, _ in grouped.split([0.2, 0.2], 0)] == [180, 60, 60]
+    train, test = grouped.split(0.2, 0)
+    assert not set(grouped.groups[train]) & set(grouped.groups[test])
+    assert (len(train), len(test)) == (240, 60)
     timed = read(path, order="day", drop=("person",))
     assert timed.dropped == 1  # a row without a date has no place in time
-    days = [timed.order[rows] for rows in timed.split_rows([0.2, 0.2], 0)]
-    assert max(days[0]) < min(days[1]) <= max(days[1]) < min(days[2])
+    train, test = timed.split(0.2, 0)
+    assert timed.order[train].max() < timed.order[test].min()
 
 
 @pytest.mark.parametrize(("option", "column"), [("--groups", "person"), ("--split-by", "day")])
@@ -135,16 +145,10 @@ def test_train_splits_by_a_column_and_reports_on_its_last_part(tmp_path, option,
     assert result.exit_code == 0, result.output
     report = Report.from_dict(json.loads(result.stdout)["report"])
     rows = read(path, drop=(other,), **{"groups": column} if column == "person" else {"order": column})
-    X, y, _ = rows.split([0.2], 0)[-1]
-    assert report.audit.rows.used == len(y) == 60
-    expected = log_loss(y, load(tmp_path / "model").predict_proba(X)[:, 1])
+    _, test = rows.split(0.2, 0)
+    assert report.audit.rows.used == len(test) == 60
+    expected = log_loss(rows.y[test], load(tmp_path / "model").predict_proba(rows.X.iloc[test])[:, 1])
     assert report.tradeoff.after.performance == pytest.approx(expected, rel=1e-9)
-
-
-def test_a_table_of_one_column_splits_as_its_column():
-    groups = np.repeat(np.arange(10), 5)
-    for one, other in zip(by_group(groups[:, None], [0.2], seed=0), by_group(groups, [0.2], seed=0)):
-        np.testing.assert_array_equal(one, other)
 
 
 def test_in_a_log_a_long_step_is_a_line_and_a_short_one_is_not(capsys, monkeypatch):

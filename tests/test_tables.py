@@ -1,9 +1,12 @@
-"""The intake of tables: files, kinds of columns, marks of missing values, levels, targets, and what is refused."""
+"""Files and columns as people have them: separators, encodings, ragged rows, bands, targets, columns to be named."""
 
 from __future__ import annotations
 
+import bz2
 import datetime
-from dataclasses import replace
+import gzip
+import lzma
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,35 +14,38 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from estimator_samples import biased, quick
+from frhsic.estimators import FRHSICClassifier
 from frhsic.formatting import did_you_mean
 from frhsic.tables import (
-    Advice,
-    Category,
+    BandedAttributeWarning,
     ColumnRoles,
-    Number,
     ReadOptions,
-    TableEncoding,
-    column_names,
+    TableFile,
+    TrainingTable,
+    check_distinct,
+    expand,
     files,
-    find_kinds,
     kind_of,
     numbers,
     read_frame,
+    read_rows,
+    read_sensitive,
     read_target,
     read_training_table,
+    suspicions,
     to_pandas,
 )
-from frhsic.tables.columns import MISSING_MARKS, MOST_LEVELS, typed
-from frhsic.tables.files import Reservoir, pieces, read_rows
-from frhsic.tables.names import check_distinct, expand
-from frhsic.tables.sensitive import attribute
+from frhsic.tables.targets import MOST_CLASSES
+
+EXPECTED = pd.DataFrame({"age": [30, 40, 50], "job": ["cook", "clerk", "cook, chief"], "rate": [1.5, 0.25, -3.0]})
 
 
 def people(n: int = 60) -> pd.DataFrame:
     rng = np.random.default_rng(0)
     return pd.DataFrame(
         {
-            "age": rng.integers(20, 70, n),
+            "age": rng.uniform(20, 70, n).round(),
             "hours": rng.normal(40, 5, n),
             "job": rng.choice(["cook", "clerk", "nurse"], n),
             "member": rng.random(n) < 0.5,
@@ -63,49 +69,383 @@ def write(frame: pd.DataFrame, path: Path) -> Path:
     return path
 
 
-FILES = ["t.csv", "t.csv.gz", "t.csv.bz2", "t.tsv", "t.txt", "t.tsv.gz", "t.parquet", "t.feather", "t.arrow", "t.ipc"]
+FILES = ["t.csv", "t.csv.gz", "t.tsv", "t.txt", "t.parquet", "t.feather", "t.arrow", "t.ipc"]
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_kind_of_file_gives_the_same_rows_in_pieces_of_bounded_size(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "CHUNK_ROWS", 7)
+    monkeypatch.setattr(files, "CELLS", 14)
     path = write(people(), tmp_path / name)
-    assert column_names(path) == list(people())
-    parts = list(pieces(path, ["age", "job"]))
+    file = TableFile.open(path)
+    assert list(file.names) == list(people())
+    parts = list(file.pieces(["job", "age"]))
     assert max(map(len, parts)) <= 7
-    assert list(parts[0]) == ["age", "job"]
-    pd.testing.assert_frame_equal(read_frame(path), people())
+    assert list(parts[0]) == ["job", "age"]
+    pd.testing.assert_frame_equal(read_frame(path), people(), check_dtype=False)
 
 
-def test_a_sample_is_uniform_and_keeps_rows_whole_and_in_order(monkeypatch):
+def text(separator: str, decimal: str, quoted: bool = True) -> str:
+    rows = [["age", "job", "rate"]]
+    for age, job, rate in EXPECTED.itertuples(index=False):
+        rows.append([str(age), f'"{job}"' if quoted else job, str(rate).replace(".", decimal)])
+    return "\n".join(separator.join(row) for row in rows) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "separator", "decimal", "said"),
+    [
+        ("t.csv", ",", ".", []),
+        ("t.csv", ";", ".", ["semicolons"]),
+        ("t.csv", ";", ",", ["semicolons", "decimal commas"]),
+        ("t.csv", "\t", ",", ["tabs", "decimal commas"]),
+        ("t.csv", "|", ".", ["bars"]),
+        ("t.tsv", "\t", ".", []),
+        ("t.txt", ";", ",", ["semicolons", "decimal commas"]),
+    ],
+)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_separator_and_decimal_sign_are_found_out_and_said(name, separator, decimal, said, mark, tmp_path):
+    path = tmp_path / name
+    path.write_text(mark + text(separator, decimal), encoding="utf-8")
+    pd.testing.assert_frame_equal(read_frame(path), EXPECTED, check_dtype=False)
+    notes = TableFile.open(path).notes
+    assert len(notes) == len(said)
+    assert all(word in note for word, note in zip(said, notes))
+
+
+def test_what_is_said_goes_before_what_is_found_out(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b\n1,5;2,5\n")
+    assert read_frame(path)["a"].tolist() == [1.5]
+    assert read_frame(path, ReadOptions(decimal="."))["a"].tolist() == ["1,5"]
+    with pytest.raises(ValueError, match="line 2 has 3 fields and the header 1"):
+        read_frame(path, ReadOptions(separator=","))
+
+
+def test_latin_1_is_read_and_said_and_an_encoding_can_be_named(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("größe,x\n1,ä\n".encode("latin-1"))
+    assert read_frame(path).to_dict("list") == {"größe": [1], "x": ["ä"]}
+    assert "Windows-1252" in TableFile.open(path).notes[0]
+    path.write_bytes("größe,x\n1,ä\n".encode("utf-16"))
+    assert read_frame(path, ReadOptions(encoding="utf-16")).to_dict("list") == {"größe": [1], "x": ["ä"]}
+    for encoding in ("utf-8", "no such encoding"):
+        with pytest.raises(ValueError, match="name the right one"):
+            read_frame(path, ReadOptions(encoding=encoding))
+
+
+def test_a_comma_that_splits_evenly_is_not_given_up(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b,c;d\n1;2,3;4\n")
+    assert TableFile.open(tmp_path / "t.csv").names == ("a;b", "c;d")
+
+
+def compressed(path: Path, content: bytes) -> Path:
+    ending = path.suffix
+    if ending == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("t.csv", content)
+    elif ending == ".zst":
+        import pyarrow as pa
+
+        with pa.output_stream(str(path), compression="zstd") as sink:
+            sink.write(content)
+    else:
+        opener: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}[ending]
+        with opener(path, "wb") as file:
+            file.write(content)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2", "xz", "zst", "zip"])
+def test_compressed_files_are_read_and_damaged_ones_are_value_errors(ending, tmp_path):
+    content = ("\ufeff" + text(";", ",")).encode()
+    path = compressed(tmp_path / f"t.csv.{ending}", content)
+    pd.testing.assert_frame_equal(read_frame(path), EXPECTED, check_dtype=False)
+    big = compressed(tmp_path / f"u.csv.{ending}", b"a,b\n" + np.random.default_rng(0).bytes(3000).hex().encode())
+    for damaged in (big.read_bytes()[: big.stat().st_size // 2], b"nonsense", b"\0" * 5000):
+        big.write_bytes(damaged)
+        with pytest.raises(ValueError, match="cannot be read as CSV") as error:
+            read_frame(big)
+        assert len(str(error.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b\n1,2\n3,4,5\n", "line 3 has 3 fields and the header 2"),
+        ("a,b\n1,2\n3\n", "line 3 has 1 fields and the header 2"),
+        ('a,b\n"x\ny",2\n3,4,5\n', "line 4 has 3 fields"),
+        ("a,b\n1,2,,\n", "line 2 has 4 fields"),
+        ("a,b,a\n1,2,3\n", "more than one column named a"),
+        ("a,b,a \n1,2,3\n", "more than one column named a"),
+        ("a,b,\n1,2,3\n", "line 2 has 3 fields and the header 2"),
+        ("a,b\n1,\0\n", "line 2 has a NUL"),
+        ("\n  \n\n", "it is empty and has not even a header"),
+        ("a,b\n", "a header and no rows"),
+        ("a,b\n1,\n,2\n", "lacks a value in one of 'a', 'b'; none is left"),
+        ("a,b\n1,\n2,NA\n", "column 'b' has no value in any of the 2 rows"),
+    ],
+)
+def test_files_that_are_damaged_or_lack_values_are_refused(content, message, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=message):
+        read_rows(TableFile.open(path), ["a", "b"], required=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    "content", ["a,b\n1,2,\n3,4,\n", "a,b,\n1,2,\n3,4,\n", "a,b\n1,2,\n\n  \n3,4\n", "a, b\n1, 2\n3, 4"]
+)
+def test_an_empty_field_at_the_end_and_blank_lines_are_tolerated(content, tmp_path):
+    (tmp_path / "t.csv").write_text(content)
+    assert read_frame(tmp_path / "t.csv").to_dict("list") == {"a": [1, 3], "b": [2, 4]}
+
+
+def test_an_empty_line_of_one_column_is_a_row(tmp_path):
+    (tmp_path / "t.csv").write_text("\nage\n30\n\n50\n")
+    np.testing.assert_array_equal(read_frame(tmp_path / "t.csv")["age"], [30, np.nan, 50])
+
+
+def test_a_blank_after_each_separator_belongs_to_no_field(tmp_path):
+    (tmp_path / "t.csv").write_text('id, job\n1, "cook, chief"\n2, clerk\n')
+    assert read_frame(tmp_path / "t.csv")["job"].tolist() == ["cook, chief", "clerk"]
+
+
+def test_a_pipe_is_refused(tmp_path):
+    import os
+
+    os.mkfifo(tmp_path / "t.csv")
+    with pytest.raises(ValueError, match="can be read only once"):
+        TableFile.open(tmp_path / "t.csv")
+
+
+def test_a_sample_is_uniform_keeps_rows_whole_and_counts_those_of_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "KEPT_ROWS", 1000)
-    monkeypatch.setattr(files, "CHUNK_ROWS", 100)
-    counts = np.zeros(4000)
+    monkeypatch.setattr(files, "CELLS", 1000)
+    n = 6000
+    frame = pd.DataFrame({"x": np.arange(n), "y": np.where(np.arange(n) % 10 == 0, np.nan, 1.0)})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    file, seen, counts = TableFile.open(tmp_path / "t.csv"), [], np.zeros(n)
     for seed in range(20):
-        reservoir = Reservoir(2, seed)
-        for start in range(0, 4000, 250):
-            rows = np.arange(start, start + 250)
-            reservoir.add(pd.DataFrame({"a": rows, "b": rows % 7}))
-        kept = reservoir.rows()
-        assert (len(kept), reservoir.seen) == (1000, 4000)
-        assert kept["a"].is_monotonic_increasing
-        assert (kept["b"] == kept["a"] % 7).all()
-        counts[kept["a"]] += 1
-    by_place = counts.reshape(20, 200).sum(axis=1)  # 1000 each, standard deviation about 27
-    assert np.abs(by_place - 1000).max() < 4 * np.sqrt(20 * 200 * 0.25 * 0.75)
+        rows = read_rows(file, ["x", "y"], required=["y"], seed=seed, watch=seen.append)
+        assert (rows.given, rows.dropped, len(rows.frame), rows.sampled) == (n, 600, 1000, True)
+        assert rows.frame.index.is_monotonic_increasing
+        assert rows.frame["x"].tolist() == list(map(str, rows.frame.index))
+        counts[rows.frame.index] += 1
+    assert seen[-1] == n
+    assert counts[::10].sum() == 0
+    share = 1000 / 5400
+    by_place = counts.reshape(20, 300).sum(axis=1)
+    assert np.abs(by_place - 1000).max() < 4 * np.sqrt(20 * 270 * share * (1 - share))
 
 
-def test_memory_bounds_the_rows_of_wide_tables(monkeypatch):
-    monkeypatch.setattr(files, "KEPT_BYTES", 8 * 10 * 2000)
-    assert Reservoir(10, 0).keep == 2000
-    assert Reservoir(1000, 0).keep == 1000
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_numbers_of_a_text_file_are_read_to_the_last_digit(tmp_path, decimal):
+    values = np.random.default_rng(0).standard_normal(2_000) * 10.0 ** np.arange(-10, 10).repeat(100)
+    path = tmp_path / "t.csv"
+    pd.DataFrame({"a": values, "b": 1.5}).to_csv(path, index=False, sep=";", decimal=decimal)
+    np.testing.assert_array_equal(read_frame(path)["a"], values)
 
 
-def test_a_short_file_is_kept_whole_and_watched(tmp_path):
-    seen: list[int] = []
-    rows = read_rows(write(people(), tmp_path / "t.csv"), ["age"], watch=seen.append)
-    assert (rows.given, rows.dropped, rows.sampled, seen) == (60, 0, False, [60])
-    assert rows.frame["age"].tolist() == people()["age"].tolist()
+@pytest.mark.parametrize(
+    ("levels", "points"),
+    [
+        (["20-29", "30-39", "40-49"], [24.5, 34.5, 44.5]),
+        (["20–29", "30 – 39", "40 to 49"], [24.5, 34.5, 44.5]),
+        (["<25", "25-34", "35+"], [20.5, 29.5, 39.5]),
+        (["under 25", "25-34", "35 and over"], [20.5, 29.5, 39.5]),
+        (["≤ 20", "21..30", "> 60"], [15.5, 25.5, 64.5]),
+        (["[20, 30)", "[30, 40)", "[40, 60)"], [25, 35, 50]),
+        (["<25", "25+"], [25, 25]),
+        (["0.5-1.5", "1.5-2.5", "70"], [1, 2, 70]),
+        (["-10--5", "-5-5", "5-10"], [-7.5, 0, 7.5]),
+    ],
+)
+def test_bands_are_taken_at_their_mid_points(levels, points):
+    column = pd.Series([*levels, None, levels[0]], name="age")
+    read = read_sensitive(column, allow_missing=True)
+    np.testing.assert_allclose(read.values.ravel(), [*points, np.nan, points[0]])
+    assert (read.names, len(read.notes)) == (("age",), 1)
+    assert "'age' holds bands" in read.notes[0]
+    with pytest.raises(ValueError, match="1 values that are NaN"):
+        read_sensitive(column)
+    for held in (np.array(levels), levels, [*levels, None]):
+        read = read_sensitive(held, allow_missing=True)
+        np.testing.assert_allclose(read.values.ravel()[: len(points)], points)
+        assert "'sensitive' holds bands" in read.notes[0]
+
+
+def test_intervals_and_ordered_levels_are_numbers():
+    age = pd.Series([22.0, 31.0, 58.0])
+    cut = pd.cut(age, [20, 30, 40, 60])
+    assert read_sensitive(cut.rename("age")).values.ravel().tolist() == [25, 35, 50]
+    grades = pd.Series(pd.Categorical(["low", "high", "mid"], ["low", "mid", "high"], ordered=True), name="grade")
+    read = read_sensitive(pd.DataFrame({"age": age, "grade": grades}))
+    assert read.values.tolist() == [[22, 0], [31, 2], [58, 1]]
+    assert "ordered levels, which are taken as ranks: low as 0, mid as 1" in read.notes[0]
+
+
+@pytest.mark.parametrize("values", [["a", "b"], ["1,000", "1,234"], ["2020-01", "2020-02"], ["20-29", "old"]])
+def test_other_text_is_no_sensitive_attribute(values):
+    with pytest.raises(TypeError, match="is not numeric: it holds"):
+        read_sensitive(pd.Series(values, name="age"))
+    with pytest.raises(TypeError, match="holds text or categories"):
+        read_sensitive(np.array(values))
+    unordered = pd.Series(pd.Categorical(values), name="age")
+    with pytest.raises(TypeError, match="is not numeric: it holds"):
+        read_sensitive(unordered)
+
+
+def test_numbers_come_out_as_they_went_in_whatever_holds_them():
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    values = np.array([[1.0, 4.0], [np.nan, 5.0], [3.0, 6.0]])
+    for held in (
+        values,
+        pd.DataFrame(values, columns=["a", "b"]),
+        pl.DataFrame({"a": [1.0, None, 3.0], "b": [4, 5, 6]}),
+        pa.table({"a": [1.0, None, 3.0], "b": [4, 5, 6]}),
+    ):
+        np.testing.assert_array_equal(read_sensitive(held, allow_missing=True).values, values)
+    with pytest.raises(ValueError, match="infinite"):
+        read_sensitive(np.array([1.0, np.inf]), allow_missing=True)
+    with pytest.raises(ValueError, match="sensitive_features has more than one column named a"):
+        read_sensitive(pd.DataFrame([["20-29", 1.0]], columns=["a", "a"]))
+
+
+def test_an_estimator_takes_bands_and_says_so():
+    X, y, s = biased(200)
+    bands = pd.Series([f"{int(v) // 10 * 10}-{int(v) // 10 * 10 + 9}" for v in s], name="age")
+    model = FRHSICClassifier(**quick(epochs=2))
+    with pytest.warns(BandedAttributeWarning, match="'age' holds bands, which are taken at their mid-points"):
+        banded = model.fit(X, y, sensitive_features=bands).predict_proba(X)
+    points = pd.Series(s // 10 * 10 + 4.5, name="age")
+    np.testing.assert_array_equal(banded, model.fit(X, y, sensitive_features=points).predict_proba(X))
+
+
+def table(n: int = 400) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
+    rng = np.random.default_rng(0)
+    s = pd.DataFrame({"age": rng.integers(20, 70, n).astype(float)})
+    X = pd.DataFrame(
+        {"x": rng.normal(size=n), "job": rng.choice(["cook", "clerk"], n), "hours": rng.integers(0, 60, n)}
+    )
+    return X, (X["x"] + rng.normal(size=n) > 0).to_numpy().astype(float), s
+
+
+def named(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> list[str]:
+    return list(suspicions(X, read_target(pd.Series(y, name="y")), s))
+
+
+def test_an_honest_table_raises_no_suspicion():
+    X, y, s = table()
+    assert named(X, y, s) == []
+    assert named(X.head(40).assign(id=range(40)), y[:40], s.head(40)) == []
+    noise = pd.DataFrame(np.random.default_rng(1).normal(size=(400, 50))).rename(columns=str)
+    rare = (np.arange(400) < 4).astype(float)
+    assert named(noise, rare, s) == []
+
+
+@pytest.mark.parametrize("ids", ["rising", "shuffled", "gaps", "repeated"])
+def test_a_column_that_counts_rows_or_persons_is_named(ids):
+    X, y, s = table()
+    rng = np.random.default_rng(2)
+    values = {
+        "rising": np.arange(400),
+        "shuffled": 1000 + rng.permutation(400),
+        "gaps": np.cumsum(rng.integers(1, 99, 400)),
+        "repeated": rng.integers(10_000, 10_150, 400),
+    }[ids]
+    name = "customer_id" if ids == "repeated" else "row"
+    (sentence,) = named(X.assign(**{name: values}), y, s)
+    assert sentence.startswith(f"{name!r} holds whole numbers that seem to identify rows")
+
+
+@pytest.mark.parametrize("change", [lambda a: a, lambda a: 2020 - a, np.log, lambda a: np.where(a == 30, np.nan, a)])
+def test_a_copy_of_a_sensitive_attribute_is_named(change):
+    X, y, s = table()
+    (sentence,) = named(X.assign(born=change(s["age"].to_numpy())), y, s)
+    assert sentence.startswith("'born' repeats the sensitive attribute 'age'")
+    noisy = s["age"] + np.random.default_rng(0).normal(0, 5, len(s))
+    assert named(X.assign(born=noisy), y, s) == []
+
+
+def test_a_column_that_gives_the_target_away_is_named():
+    X, y, s = table()
+    rng = np.random.default_rng(3)
+    leaks = {
+        "text": np.where(y == 1, "late", "on time"),
+        "amount": np.where(y == 1, rng.lognormal(size=400), 0.0),
+        "number": 3 - y + 0.01 * rng.normal(size=400),
+        "code": y + 2 * rng.integers(0, 5, 400),
+    }
+    for name, values in leaks.items():
+        (sentence,) = named(X.assign(**{name: values}), y, s)
+        assert sentence.startswith(f"{name!r} alone predicts the target nearly without error")
+    wage = X["x"] * 100 + 3
+    (sentence,) = named(X.drop(columns="x").assign(monthly=wage / 12), wage.to_numpy(), s)
+    assert sentence.startswith("'monthly' alone predicts")
+    flipped = np.where(rng.random(400) < 0.05, 1 - y, y)
+    assert named(X.assign(flipped=flipped), y, s) == []
+
+
+def test_what_should_be_no_feature_is_left_out_or_named(tmp_path):
+    X, y, s = table()
+    frame = X.assign(row=range(400), who=[f"p{i}" for i in range(400)], none=np.nan, born=2020 - s["age"], y=y)
+    frame = frame.assign(age=s["age"], grade=np.arange(400) % 3)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    data = read_training_table(tmp_path / "t.csv", ColumnRoles("y", ("age",)))
+    assert list(data.X) == ["x", "job", "hours", "born", "grade"]
+    assert [note.split("'")[1] for note in data.notes] == ["none", "row", "born"]
+    asked = read_training_table(tmp_path / "t.csv", ColumnRoles("y", ("age",), features=("x", "row", "who", "none")))
+    assert list(asked.X) == ["x", "row", "who"]
+    grades = read_training_table(tmp_path / "t.csv", ColumnRoles("grade", ("age",), features=("x",)))
+    assert "3 different values and is predicted as a number" in grades.notes[0]
+
+
+@pytest.mark.parametrize("missing", ["age", "y"])
+def test_rows_without_an_attribute_stay_to_train_and_are_not_measured(missing, tmp_path):
+    X, y, s = table(300)
+    frame = X.assign(y=y, age=s["age"])
+    frame.loc[::5, missing] = np.nan
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    data = read_training_table(tmp_path / "t.csv", ColumnRoles("y", ("age",)))
+    lost = 0 if missing == "age" else 60
+    assert (data.given, data.dropped, len(data.y)) == (300, lost, 300 - lost)
+    train, test = data.split(0.2, 0)
+    assert not data.s.iloc[test].isna().to_numpy().any()
+    unknown = int(data.s["age"].isna().sum() - data.s["age"].iloc[train].isna().sum())
+    assert len(train) + len(test) == len(data.y) - unknown
+    assert any("60 of 300 rows lack age" in note for note in data.notes) == (missing == "age")
+
+
+def test_the_favourable_outcome_is_a_label_of_the_target(tmp_path):
+    X, y, s = table(100)
+    frame = X.assign(paid=np.where(y == 1, "yes", "no"), age=s["age"])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+
+    def favoured(**roles: Any) -> object:
+        return read_training_table(tmp_path / "t.csv", ColumnRoles("paid", ("age",), **roles)).favourable
+
+    assert favoured() is None
+    assert favoured(favourable="no") == "no"
+    assert favoured(favourable="no", positive="yes") == 0
+    assert favoured(favourable="no", positive="no") == 1
+    with pytest.raises(ValueError, match="favourable='maybe' is not a value of 'paid': 'no', 'yes'"):
+        favoured(favourable="maybe")
+    with pytest.raises(ValueError, match="is for a target of two classes"):
+        read_training_table(tmp_path / "t.csv", ColumnRoles("x", ("age",), favourable="1"))
+
+
+def test_a_band_without_an_end_and_an_expression_are_refused():
+    everything = pd.Series(pd.arrays.IntervalArray([pd.Interval(-np.inf, np.inf), pd.Interval(0, 1)]), name="age")
+    with pytest.raises(ValueError, match="has no end; write a bound"):
+        read_sensitive(everything)
+    with pytest.raises(TypeError, match="sensitive_features"):
+        read_sensitive(pytest.importorskip("polars").col("age"))
+
+
+def test_numbers_as_text_are_no_bands():
+    read = read_sensitive(pd.Series(["30", "40"], name="age"))
+    assert (read.values.tolist(), read.notes) == ([[30.0], [40.0]], ())
 
 
 @pytest.mark.parametrize(
@@ -127,49 +467,6 @@ def test_a_short_file_is_kept_whole_and_watched(tmp_path):
 )
 def test_kinds_of_columns(values: Any, kind: str):
     assert kind_of(pd.Series(values)) == kind
-
-
-def test_a_message_names_every_column_with_the_same_problem_and_what_to_do():
-    n = MOST_LEVELS + 1
-    frame = pd.DataFrame({"x": 1.0, "who": [f"p{i}" for i in range(n)], "id": [f"q{i}" for i in range(n)]})
-    with pytest.raises(ValueError, match=rf"'who', 'id' of t.csv .* {n} different values.*Pass drop=\['who', 'id'\]"):
-        find_kinds(frame, "t.csv")
-    with pytest.raises(ValueError, match="Leave out: who id\\."):
-        find_kinds(frame, "t.csv", advice=Advice(drop=lambda names: "Leave out: " + " ".join(names)))
-    kinds = find_kinds(frame.iloc[:MOST_LEVELS], "t.csv")
-    assert kinds == {"x": "number", "who": "category", "id": "category"}
-    assert find_kinds(frame, "t.csv", categorical=["who", "id"])["who"] == "category"
-    dates = pd.DataFrame({"a": pd.date_range("2020", periods=3), "b": pd.to_timedelta([1, 2, 3], unit="D")})
-    assert find_kinds(dates, "t.csv") == {"a": "date", "b": "date"}
-    with pytest.raises(ValueError, match="infinite values came in x"):
-        find_kinds(pd.DataFrame({"x": [1.0, np.inf]}), "t.csv")
-
-
-@pytest.mark.parametrize("mark", MISSING_MARKS)
-def test_every_mark_is_a_missing_number_and_no_missing_text(mark: str):
-    frame = typed(pd.DataFrame({"age": ["31", mark, "40"], "job": ["cook", mark, "clerk"]}))
-    assert frame["age"].tolist()[::2] == [31, 40]
-    assert frame["age"].isna().tolist() == [False, True, False]
-    assert frame["job"].tolist() == ["cook", mark, "clerk"]
-
-
-def test_marks_in_text_are_missing_on_request(tmp_path):
-    (tmp_path / "t.csv").write_text("age, job\n31, ?\n?, cook\n40, ? \n")
-    plain, marked = (read_frame(tmp_path / "t.csv", ReadOptions(text_marks=marks)) for marks in ((), ("?",)))
-    assert plain["age"].isna().tolist() == marked["age"].isna().tolist() == [False, True, False]
-    assert plain["job"].isna().sum() == 0
-    assert marked["job"].isna().tolist() == [True, False, True]
-
-
-def test_pieces_of_different_types_become_text(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "CHUNK_ROWS", 2)
-    (tmp_path / "t.csv").write_text("code\n1\n2\nx\ny\n")
-    assert read_frame(tmp_path / "t.csv")["code"].tolist() == ["1", "2", "x", "y"]
-
-
-def test_a_separator_can_be_given(tmp_path):
-    (tmp_path / "t.csv").write_text("a;b\n1;x\n")
-    assert read_frame(tmp_path / "t.csv", ReadOptions(separator=";")).to_dict("list") == {"a": [1], "b": ["x"]}
 
 
 @pytest.mark.parametrize(
@@ -198,34 +495,6 @@ def test_every_kind_of_frame_becomes_the_same(convert: str):
     pd.testing.assert_frame_equal(to_pandas(frame.lazy() if convert == "lazy" else frame), people(), check_dtype=False)
 
 
-def test_encoders_of_numbers_booleans_and_levels():
-    frame = pd.DataFrame({"age": [20, 60], "member": [True, False], "job": ["cook", "clerk"]})
-    encoding = TableEncoding.fit(frame, scaling="range")
-    assert encoding.columns == (
-        Number("age", 20, 60, 20),
-        Number("member", 0, 1, 0),
-        Category("job", ("clerk", "cook")),
-    )
-    for scaling in ("range", "quantile"):
-        np.testing.assert_array_equal(TableEncoding.fit(frame, scaling=scaling)(frame), [[0, 1, 0, 1], [1, 0, 1, 0]])
-
-
-def test_an_unseen_level_is_an_error_or_no_level():
-    encoding = TableEncoding.fit(pd.DataFrame({"job": ["cook", "clerk"]}))
-    new = pd.DataFrame({"job": ["cook", "nurse"]})
-    with pytest.raises(ValueError, match=r"'nurse' \(row 1\), which no training row has"):
-        encoding(new, "error")
-    np.testing.assert_array_equal(encoding(new, "ignore"), [[0, 1], [0, 0]])
-
-
-def test_a_column_that_was_numeric_may_not_become_text():
-    encoding = TableEncoding.fit(pd.DataFrame({"x": [1.0, 2.0]}))
-    with pytest.raises(ValueError, match="in the training rows it was numeric"):
-        encoding(pd.DataFrame({"x": ["a", "b"]}))
-    with pytest.raises(ValueError, match="numeric in one part and categorical in the other"):
-        encoding | TableEncoding.fit(pd.DataFrame({"x": ["a", "b"]}))
-
-
 def test_targets_of_two_classes_several_classes_and_numbers():
     two = read_target(pd.Series(["no", "yes", "no"], name="paid"))
     assert (two.task, two.classes, two.labels.tolist()) == ("binary", ("no", "yes"), ["no", "yes", "no"])
@@ -252,93 +521,12 @@ def test_one_value_against_the_rest():
         read_target(pd.Series([1, 2], name="y"), positive="high")
 
 
-def test_two_columns_of_one_name_are_refused_in_every_kind_of_file(tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    (tmp_path / "t.csv").write_text("age,age,score\n1,2,3\n")
-    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["age", "age"]), tmp_path / "t.parquet")
-    for name in ("t.csv", "t.parquet"):
-        with pytest.raises(ValueError, match=f"{name} has more than one column named age"):
-            column_names(tmp_path / name)
-    with pytest.raises(ValueError, match="named a, b; rename"):
-        check_distinct(["b", "a", "a", "b", "c"], "t")
-
-
 def test_names_are_suggested_and_patterns_expanded():
     assert did_you_mean(" AGE", ["job", "age"]) == " Did you mean 'age'?"
     assert did_you_mean("zebra", ["age", "job"]) == " There are: age, job."
     assert did_you_mean("q", [f"column {i}" for i in range(40)]).endswith("column 29, ....")
     assert expand("z_*", ["z_1", "a", "z_2"], "t") == ["z_1", "z_2"]
     assert expand("z_*", ["z_*", "z_1"], "t") == ["z_*"]
-
-
-@pytest.mark.parametrize(
-    ("roles", "message"),
-    [
-        (ColumnRoles("member", ("age",), features=("x_*",)), "no column of t.csv matches"),
-        (ColumnRoles("member", ("age", "age")), "named twice"),
-        (ColumnRoles("member", ("age",), drop=("age",)), "to be dropped"),
-        (ColumnRoles("member", ("member",)), "both the target"),
-        (ColumnRoles("member", ()), "sensitive is empty"),
-        (ColumnRoles("member", ("age",), drop=("hours", "job")), "no column is left"),
-        (ColumnRoles("job", ("age",)), "Pass positive=VALUE to predict one of them"),
-    ],
-)
-def test_roles_that_do_not_fit_the_table_are_refused(roles: ColumnRoles, message: str, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        read_training_table(write(people(), tmp_path / "t.csv"), roles)
-
-
-def test_a_training_table_drops_rows_without_a_target_and_keeps_missing_features(tmp_path):
-    frame = people().astype({"hours": object, "member": object})
-    frame.loc[3, "hours"] = "?"
-    frame.loc[5, "job"] = None
-    frame.loc[[7, 8], "member"] = None
-    table = read_training_table(write(frame, tmp_path / "t.csv"), ColumnRoles("member", ("age",)))
-    assert (len(table.y), table.dropped, table.binary, table.target_name) == (58, 2, True, "member")
-    assert (table.given, table.X["hours"].isna().sum(), table.X["job"].isna().sum()) == (60, 1, 1)
-    assert table.X["hours"].dtype == np.float64
-    assert set(table.X["job"].dropna()) == {"cook", "clerk", "nurse"}
-
-
-@pytest.mark.parametrize("columns", [["age", "score"], ["score"], ["age", "job", "score"]])
-def test_a_comma_at_the_end_of_each_row_does_not_shift_the_columns(tmp_path, columns):
-    path = tmp_path / "people.csv"
-    path.write_text("age,job,score\n30,cook,0.2,\n40,clerk,0.4,\n")
-    (frame,) = pieces(path, columns, ["age", "score"])
-    expected = {"age": [30, 40], "job": ["cook", "clerk"], "score": [0.2, 0.4]}
-    assert {name: frame[name].tolist() for name in columns} == {name: expected[name] for name in columns}
-
-
-@pytest.mark.parametrize("decimal", [".", ","])
-def test_numbers_of_a_text_file_are_read_to_the_last_digit(tmp_path, decimal):
-    numbers = np.random.default_rng(0).standard_normal(2_000) * 10.0 ** np.arange(-10, 10).repeat(100)
-    path = tmp_path / "t.csv"
-    pd.DataFrame({"a": numbers, "b": 1.5}).to_csv(path, index=False, sep=";", decimal=decimal)
-    np.testing.assert_array_equal(read_frame(path)["a"], numbers)
-
-
-def test_booleans_stay_booleans_as_labels():
-    labels = read_target(pd.Series([True, False, True], name="paid")).labels
-    assert labels.dtype == bool
-    assert labels.tolist() == [True, False, True]
-
-
-def test_an_attribute_is_refused_as_a_feature_by_name_and_left_out_of_a_pattern():
-    roles = ColumnRoles("paid", ("age",), features=("skill", "age"))
-    with pytest.raises(ValueError, match="'age' is named as a feature but is the target or a sensitive attribute"):
-        roles.find_features(["age", "skill", "paid"], "people.csv")
-    assert replace(roles, features=("*",)).find_features(["age", "skill", "paid"], "people.csv") == ["skill"]
-
-
-def test_the_note_on_bands_shows_each_of_a_few_and_says_when_it_leaves_some_out():
-    few = attribute(pd.Series(["60+", "18-29", "40-59", "30-39"]), "age")[1]
-    assert few is not None
-    assert few.endswith(": 18-29 as 23.5, 30-39 as 34.5, 40-59 as 49.5, 60+ as 69.5.")
-    many = attribute(pd.Series([f"{start}-{start + 4}" for start in range(0, 100, 5)]), "age")[1]
-    assert many is not None
-    assert "20-24 as 22, ..., 75-79 as 77" in many
 
 
 @pytest.mark.parametrize("dtype", [bool, "boolean"])
@@ -348,3 +536,33 @@ def test_a_value_of_a_boolean_target_may_be_written_as_text(dtype):
         assert read_target(column, positive=written).codes.tolist() == codes
     with pytest.raises(ValueError, match="'yes' is not a value of 'paid', which holds True and False"):
         read_target(column, positive="yes")
+
+
+@pytest.mark.parametrize(
+    ("roles", "message"),
+    [
+        (ColumnRoles("member", ("age",), features=("x_*",)), "no column 'x_"),
+        (ColumnRoles("member", ("age",), features=("age", "job")), "is named as a feature"),
+        (ColumnRoles("member", ("age", "age")), "named twice"),
+        (ColumnRoles("member", ("age",), drop=("age",)), "to be dropped"),
+        (ColumnRoles("member", ("member",)), "both the target"),
+        (ColumnRoles("member", ()), "sensitive is empty"),
+        (ColumnRoles("member", ("age",), drop=("hours", "job")), "no column is left"),
+        (ColumnRoles("job", ("age",)), "--positive VALUE"),
+    ],
+)
+def test_roles_that_do_not_fit_the_table_are_refused(roles: ColumnRoles, message: str, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        read_training_table(write(people(), tmp_path / "t.csv"), roles)
+
+
+def test_two_columns_of_one_name_and_too_many_classes_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="named a, b; rename"):
+        check_distinct(["b", "a", "a", "b", "c"], "t")
+    with pytest.raises(ValueError, match="is it a regression"):
+        read_target(pd.Series([f"c{i}" for i in range(MOST_CLASSES + 1)], name="y"))
+    n = 400
+    s = pd.DataFrame({"s": np.arange(float(n))})
+    rows = TrainingTable(pd.DataFrame({"x": np.arange(n)}), np.zeros(n, dtype=int), s, True, "t", "y")
+    with pytest.raises(ValueError, match="t has too few of the other value"):
+        rows.split(0.2, seed=0)

@@ -55,23 +55,15 @@ def rows_held_out(
     name, seed
         As in :func:`split`.
     groups
-        Group of each row, such as a person: no group is in both parts (:func:`frhsic.splits.by_group`).
+        Group of each row, such as a person: no group is in both parts.
     order
-        Key of each row, such as a date: the last rows are held out (:func:`frhsic.splits.in_order`).
+        Key of each row, such as a date: the last rows are held out. See :func:`frhsic.splits.held_out_rows`.
     """
     if not 0 < share < 1:
         raise ValueError(f"{name}={share}; pass a share of the rows between 0 and 1, or (X, y, sensitive_features).")
-    if groups is not None and order is not None:
-        raise ValueError("groups and order are two ways to split rows; pass one of them.")
-    for what, keys in (("groups", groups), ("order", order)):
-        if keys is not None and len(keys) != n:
-            raise ValueError(f"{what} has {len(keys)} values for {n} rows; pass one for each row.")
-    if groups is not None:
-        fit, held = splits.by_group(groups, [share], seed=seed)
-    elif order is not None:
-        fit, held = splits.in_order(order, [share])
-    else:
-        fit, held = train_test_split(np.arange(n), test_size=float(share), random_state=seed)
+    if groups is not None or order is not None:
+        return splits.held_out_rows(n, share, seed=seed, groups=groups, order=order)
+    fit, held = train_test_split(np.arange(n), test_size=float(share), random_state=seed)
     return fit, held
 
 

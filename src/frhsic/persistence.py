@@ -51,7 +51,8 @@ from frhsic.estimators.tradeoffs import Choice, Gap, TradeOffs
 from frhsic.formatting import printable
 from frhsic.kernels import Kernel
 from frhsic.penalties import NoPenalty, Penalty
-from frhsic.tables import TableEncoding
+from frhsic.tables import Category, Number, Quantiles, Robust, Schema, TableEncoding
+from frhsic.tables.schema import ColumnType
 from frhsic.training import MLP, Bottleneck, Training
 from frhsic.training.streams import seeded
 
@@ -66,7 +67,8 @@ MOST_BYTES, MOST_JSON, MOST_PARTS, MOST_TEXT = 2**32, 2**24, 1_500_000, 2**24
 
 CURVES = ("loss_curve_", "penalty_curve_", "validation_curve_")
 
-DATA = (Block, Choice, Gap, MLP, SensitiveBasis, Solution, TradeOffs, Training)
+TABLES = (Category, ColumnType, Number, Quantiles, Robust, Schema, TableEncoding)
+DATA = (*TABLES, Block, Choice, Gap, MLP, SensitiveBasis, Solution, TradeOffs, Training)
 CLASSES: dict[str, Any] = {cls.__name__: cls for cls in DATA} | {
     name: cls
     for module, base in ((kernels, Kernel), (penalties, Penalty))
@@ -78,7 +80,8 @@ CLASSES: dict[str, Any] = {cls.__name__: cls for cls in DATA} | {
 PLAIN: dict[str, Any] = {
     "n_features_in_": int, "feature_names_in_": np.ndarray, "sensitive_names_in_": np.ndarray, "classes_": np.ndarray,
     "random_seed_": int, "n_fits_": int, "best_epoch_": (int, type(None)), "representation_size_": int,
-    "has_bottleneck_": bool, "feature_encoding_": TableEncoding, "sensitive_encoding_": TableEncoding,
+    "has_bottleneck_": bool, "schema_": Schema,
+    "feature_encoding_": TableEncoding, "sensitive_encoding_": TableEncoding,
     "penalty_": Penalty, "task_": str, "target_mean_": (float, int), "target_scale_": (float, int),
     "solution_": (Solution, type(None)), "frontier_": (TradeOffs, type(None)), "choice_": (Choice, type(None)),
 }  # fmt: skip
@@ -123,8 +126,11 @@ def save(model: Any, path: str | Path) -> None:
     write_whole(Path(path), file_bytes(model))
 
 
-def file_bytes(model: Any) -> bytes:
-    """Return the content of the file that :func:`save` writes. Equal models have equal bytes."""
+def file_bytes(model: Any, schema: Schema | None = None) -> bytes:
+    """Return the content of the file that :func:`save` writes. Equal models have equal bytes.
+
+    `schema` is that of the file that the training table was read from, which later files are read by.
+    """
     cls, kind = KINDS.get(type(model).__name__, (None, NETWORK))
     if type(model) is not cls:
         raise TypeError(f"model is {type(model).__name__}; pass a fitted {', '.join(KINDS)}.")
@@ -138,6 +144,8 @@ def file_bytes(model: Any) -> bytes:
     if _is_custom(plain["random_state"]):
         plain["random_state"] = model.random_seed_
     fitted = {name: to_json(getattr(model, name)) for name in PLAIN if hasattr(model, name)}
+    if schema is not None:
+        fitted["schema_"] = to_json(schema)
     header = {
         "kind": type(model).__name__,
         "versions": {"frhsic": __version__, "torch": torch.__version__, "scikit-learn": sklearn.__version__},
@@ -269,8 +277,6 @@ def to_json(value: Any) -> Any:
         return value
     if isinstance(value, (tuple, list)):
         return [to_json(item) for item in value]
-    if isinstance(value, TableEncoding):
-        return {"class": "TableEncoding", "fields": value.to_plain()}
     content: Any = None
     if isinstance(value, Mapping):
         content = {str(key): to_json(item) for key, item in value.items()}
@@ -304,8 +310,6 @@ def from_json(value: Any) -> Any:
     name, content = value["class"], value["fields"]
     if name == "float":
         return float(content)
-    if name == "TableEncoding":
-        return TableEncoding.from_plain(content)
     items = {key: from_json(item) for key, item in content.items()}
     if name == "dict":
         return items

@@ -351,7 +351,7 @@ def changed(entries: Entries, path: list[Any], value: Any) -> bytes:
 SOLUTION = ["fitted", "solution_", "fields"]
 FRONTIER = ["fitted", "frontier_", "fields"]
 BLOCK = [*SOLUTION, "blocks", 0, "fields"]
-TABLE = ["fitted", "feature_encoding_", "fields", 0]
+TABLE = ["fitted", "feature_encoding_", "fields", "columns", 0, "fields"]
 NAN = {"class": "float", "fields": "nan"}
 ARRAY = {"class": "array", "fields": {"dtype": "<f8", "shape": [2], "values": [1.0, 2.0]}}
 HEADERS: dict[str, tuple[str, list[Any], Any]] = {

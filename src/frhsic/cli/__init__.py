@@ -14,13 +14,14 @@ app = typer.Typer(
     cls=_terminal.Commands,
     help="Models that barely depend on a continuous attribute such as age: train, measure, certify.",
     no_args_is_help=True,
+    rich_markup_mode="rich",
     pretty_exceptions_show_locals=False,
 )
 app.add_typer(datasets.app, name="datasets")
-app.command(epilog=demo.EPILOG)(demo.demo)
-app.command(epilog=audit.EPILOG)(audit.audit)
-app.command(epilog=train.EPILOG)(train.train)
-app.command(epilog=predict.EPILOG)(predict.predict)
+app.command()(demo.demo)
+app.command()(audit.audit)
+app.command()(train.train)
+app.command()(predict.predict)
 _plugins.add_commands(app)
 
 

@@ -1,33 +1,33 @@
-"""A saved model, applied to the rows of a table."""
+"""A saved model, applied to the rows of a file by the schema of its training table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.pipeline import Pipeline
 
-from frhsic.auditing import Settings
 from frhsic.held_out import scores_of
 from frhsic.persistence import load
-from frhsic.report import Drivers, drivers
-from frhsic.tables import Derived, ReadOptions, read_frame, read_sensitive
-from frhsic.tables.columns import typed
+from frhsic.tables import ReadOptions, Schema, TableFile
+from frhsic.tables.schema import ColumnType
+
+BLOCK_BYTES = 2**25
+"""Memory of the encoded rows that are scored at once; every block has as many rows, so that scores have equal bits."""
 
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A model, the columns that it predicts from, those of them that hold numbers, and the attributes that it needs."""
+    """A model, the schema of its features, and the attributes that it needs to predict."""
 
+    path: Path
     model: Any
-    features: list[str]
-    numeric: list[str]
+    schema: Schema
     sensitive: list[str]
+    unseen: dict[str, Counter[str]] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: Path) -> Served:
@@ -35,85 +35,86 @@ class Served:
         if not path.is_file():
             raise ValueError(f"there is no saved model {str(path)!r}.")
         model = load(path)
-        if not hasattr(model, "feature_names_in_"):
+        if not hasattr(model, "schema_"):
             raise ValueError(
                 f"the model {path.name} was fitted on an array without column names, so its columns cannot be found in "
                 "a table. Fit it on a DataFrame."
             )
-        features = [str(name) for name in model.feature_names_in_]
         sensitive = model.sensitive_names_in_ if getattr(model, "uses_sensitive", False) else ()
         if hasattr(model, "device"):
             model.device = "cpu"
-        return cls(model, features, _numeric(model, features), [str(name) for name in sensitive])
+        return cls(path, model, model.schema_, [str(name) for name in sensitive])
 
     @property
     def columns(self) -> list[str]:
         """All columns that a prediction needs."""
-        return list(dict.fromkeys([*self.features, *self.sensitive]))
+        return list(dict.fromkeys([*self.schema.names, *self.sensitive]))
 
-    def inputs(self, rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return features and attributes of rows of a file: dates as dates, and text as a wrapped model takes it."""
-        X = rows[self.features]
-        X = X.assign(**{str(name): column for name, column in typed(X[self.numeric]).items()})
-        if getattr(self.model, "estimator", None) is not None:  # which encodes its columns itself, by their type
-            text = X.select_dtypes([object, "string"]).columns
-            X = X.astype(dict.fromkeys(text, "category"))
-        return X, rows[self.sensitive]
+    def open(self, table: Path, options: ReadOptions) -> TableFile:
+        """Open a file that has these columns; what is not known of it is as in the training file."""
+        file = TableFile.open(table, options)
+        if not options.separator and self.schema.separator and not {*self.columns} <= {*file.names}:
+            file = TableFile.open(table, replace(options, separator=self.schema.separator))
+        if not options.decimal and file.separator == self.schema.separator:
+            file = replace(file, decimal=self.schema.decimal)
+        missing = [name for name in self.columns if name not in file.names]
+        if missing:
+            shown = ", ".join(map(repr, missing[:10])) + ", ..." * (len(missing) > 10)
+            raise ValueError(f"{table.name} lacks {len(missing)} of the columns that {self.path.name} needs: {shown}.")
+        return file
 
-    def scores(self, rows: pd.DataFrame) -> np.ndarray:
-        """Return the scores of rows of a file."""
-        return scores_of(self.model, *self.inputs(rows))
+    def inputs(self, rows: pd.DataFrame, file: TableFile) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return features and attributes of rows of a file, and count levels that no training row has."""
+        for name, counts in self.schema.unseen(rows).items():
+            self.unseen.setdefault(name, Counter()).update(counts)
+        attributes = {name: ColumnType(name, "number")(rows[name], file.decimal or ".") for name in self.sensitive}
+        return self.schema(rows, file.decimal), pd.DataFrame(attributes, rows.index)
 
-    def predicted(self, rows: pd.DataFrame) -> np.ndarray:
-        """Return labels, by the threshold of the model, or numbers."""
-        X, s = self.inputs(rows)
-        return np.asarray(self.model.predict(X, **({"sensitive_features": s} if self.sensitive else {})))
+    def outputs(self, rows: pd.DataFrame, file: TableFile) -> pd.DataFrame:
+        """Return what the model makes of rows, by the names of the columns that are written."""
+        X, s = self.inputs(rows, file)
+        encoding = getattr(self.model, "feature_encoding_", None)
+        width = encoding.width if encoding is not None else len(self.columns)
+        size = min(1024, max(64, BLOCK_BYTES // (8 * width) // 64 * 64))
+        parts = []
+        for start in range(0, len(X), size):
+            block = np.minimum(np.arange(start, start + size), len(X) - 1)  # the last row fills the last block
+            parts.append(self._block(X.iloc[block], s.iloc[block]).iloc[: len(X) - start])
+        return pd.concat(parts).set_axis(rows.index)
 
+    def _block(self, X: pd.DataFrame, s: pd.DataFrame) -> pd.DataFrame:
+        model = self.model
+        if not hasattr(model, "predict"):
+            z = model.transform(X)
+            return pd.DataFrame(z, columns=[f"z_{i}" for i in range(z.shape[1])])
+        predicted = np.asarray(model.predict(X, **({"sensitive_features": s} if self.sensitive else {})))
+        if not hasattr(model, "predict_proba"):
+            return pd.DataFrame({"predicted": predicted.astype(np.float64)})
+        names = ["score"] if len(model.classes_) == 2 else [f"score_{label}" for label in model.classes_]
+        scores = pd.DataFrame(scores_of(model, X, s), columns=names)
+        return scores.assign(predicted=pd.Series(predicted, dtype=object))
 
-def _numeric(model: Any, features: Sequence[str]) -> list[str]:
-    """Return the columns that held numbers or dates in training, as far as the model knows."""
-    if hasattr(model, "feature_encoding_"):
-        return [column.name for column in model.feature_encoding_.columns if not hasattr(column, "levels")]
-    for part in chain(*model.attribute_models_, model.models_):
-        table = part[0] if isinstance(part, Pipeline) else getattr(part, "table_", None)
-        levels = getattr(table, "levels_", None)
-        if levels is not None:
-            return [name for name, each in zip(features, levels) if each is None]
-    return []
+    def audited(self, rows: pd.DataFrame, file: TableFile) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return Z and the score of rows, as far as the model has them."""
+        classes = getattr(self.model, "classes_", (0, 1))
+        if len(classes) != 2:
+            raise ValueError(
+                f"the model {self.path.name} tells {len(classes)} classes apart; an audit is of one score. Write the "
+                "probability of the class in question into the table and pass it as --score."
+            )
+        z = np.asarray(self.model.transform(self.inputs(rows, file)[0])) if hasattr(self.model, "transform") else None
+        return z, self.scores(rows, file) if hasattr(self.model, "predict") else None
 
+    def scores(self, rows: pd.DataFrame, file: TableFile) -> np.ndarray:
+        """Return the score of each row: of the second of two classes, or the predicted number."""
+        return self.outputs(rows, file).iloc[:, 0].to_numpy(dtype=np.float64)
 
-def applied(path: Path) -> tuple[Derived, bool]:
-    """Load a model that knows its columns; return the numbers it makes of rows, and whether the last is a score.
-
-    The numbers are Z and the probability of the second class or the prediction, as far as the model has them.
-    """
-    served = Served.load(path)
-    model = served.model
-    classes = getattr(model, "classes_", None)
-    if classes is not None and len(classes) != 2:
-        raise ValueError(
-            f"the model {path.name} tells {len(classes)} classes apart; an audit is of one score. Write the "
-            "probability of the class in question into the table and pass it as --score."
-        )
-    head = classes is not None or hasattr(model, "predict")
-    encodes = hasattr(model, "transform")
-
-    def make(rows: pd.DataFrame) -> np.ndarray:
-        parts = [model.transform(served.inputs(rows)[0])] if encodes else []
-        return np.column_stack([*parts, *([served.scores(rows)] if head else [])])
-
-    width = int(model.representation_size_) if encodes else 0
-    return Derived(tuple(served.columns), width + head, make, tuple(served.numeric)), head
-
-
-def drivers_of(path: Path, table: Path, attributes: Sequence[str], reading: ReadOptions) -> tuple[Drivers, ...]:
-    """Return which columns carry the attributes into the score of a model, on rows that have them; none without."""
-    derived, scored = applied(path)
-    if not scored:
-        return ()
-    frame = read_frame(table, reading)
-    sensitive = read_sensitive(frame[list(attributes)], allow_missing=True)
-    known = ~np.isnan(sensitive.values).any(axis=1)
-    rows = frame.loc[known, list(derived.columns)]
-    values, names = sensitive.values[known], sensitive.names
-    return drivers(lambda part, _: derived.make(part)[:, -1], rows, values, names, Settings())
+    def unseen_notes(self) -> list[str]:
+        """Return a sentence for each column with levels that no training row has."""
+        notes = []
+        for name, counts in self.unseen.items():
+            if total := counts.total():
+                shown = ", ".join(f"{level!r} ({n:,})" for level, n in counts.most_common(3))
+                more = ", ..." if len(counts) > 3 else ""
+                notes.append(f"{total:,} rows have a value of {name!r} that no training row has: {shown}{more}.")
+        return notes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
@@ -13,9 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from frhsic.formatting import figure
+
 if TYPE_CHECKING:
-    from frhsic.auditing import Context
-    from frhsic.tables import Advice, ReadOptions
+    from frhsic.auditing import Audit, Context
+    from frhsic.tables import ReadOptions
 
 Positive = Annotated[str | None, typer.Option(help="Value of the target that counts as 1; any other is 0.")]
 Favourable = Annotated[
@@ -25,17 +26,9 @@ Favourable = Annotated[
         "rows. The positive value if not given."
     ),
 ]
-Delimiter = Annotated[
-    str | None, typer.Option(help="Character between the fields of a text file; found out where it is clear.")
-]
-Decimal = Annotated[str | None, typer.Option(help="Decimal sign of a text file, . or ,; found out where it is clear.")]
 Title = Annotated[str | None, typer.Option(help="Title of the report.")]
 MaxRows = Annotated[int, typer.Option(help="Rows that the costly statistics use at most.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
-FailAbove = Annotated[
-    list[str] | None,
-    typer.Option(help="Limit such as gdp=0.1: exit code 1 if the number is above it; may be repeated."),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print summary, files and report as JSON.")]
 
 
@@ -65,18 +58,44 @@ class Columns:
         typer.Option(help='Columns to predict from, as names or a pattern such as "x_*"; all others if not given.'),
     ] = None
     drop: Annotated[
-        list[str] | None, typer.Option(help="Columns to leave out, such as identifiers; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="Columns to leave out; may be repeated. Identifiers are left out anyway, unless --features names them."
+        ),
     ] = None
     favourable: Favourable = None
-    delimiter: Delimiter = None
-    decimal: Decimal = None
     split_by: Annotated[
         str | None,
-        typer.Option(help="Column of dates or numbers: train on the earlier rows, report on the later."),
+        typer.Option(
+            help="Column of dates or numbers: train on the earlier rows, report on the later; with --groups, on later "
+            "rows of groups that were not trained on."
+        ),
     ] = None
     groups: Annotated[
         str | None, typer.Option(help="Column of groups, such as persons: no group is split between the parts.")
     ] = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a text file is written."""
+
+    delimiter: Annotated[
+        str | None, typer.Option(help="Character between the fields of a text file; found out where it is clear.")
+    ] = None
+    decimal: Annotated[
+        str | None, typer.Option(help="Decimal sign of a text file, . or ,; found out where it is clear.")
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option(help="Encoding of a text file; UTF-8, or Windows-1252 where it is not, if not given.")
+    ] = None
+
+    @property
+    def options(self) -> ReadOptions:
+        """The options; a tab may be written as a backslash and t."""
+        from frhsic.tables import ReadOptions
+
+        return ReadOptions({"\\t": "\t"}.get(self.delimiter or "", self.delimiter), self.decimal, self.encoding)
 
 
 @dataclass(frozen=True)
@@ -165,13 +184,6 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def read_options(delimiter: str | None, decimal: str | None) -> ReadOptions:
-    r"""Return how a text file is read; the delimiter \t is a tab."""
-    from frhsic.tables import ReadOptions
-
-    return ReadOptions({"\\t": "\t"}.get(delimiter or "", delimiter), decimal)
-
-
 def number(text: str) -> float:
     """Return text as a number, NaN if it is none."""
     try:
@@ -180,11 +192,14 @@ def number(text: str) -> float:
         return math.nan
 
 
-def advice() -> Advice:
-    """Return how messages about a table name the options of the command line."""
-    from frhsic.tables import Advice
+def not_kept(audit: Audit) -> list[str]:
+    """Return a sentence for each limit that is not shown to be kept."""
+    from frhsic.auditing.stated import limit_name
 
-    return Advice(
-        drop=lambda names: "Leave out with " + " ".join(f"--drop {shlex.quote(name)}" for name in names),
-        positive="Pass --positive VALUE",
-    )
+    return [
+        f"limit {'not kept' if check.verdict == 'not kept' else 'not shown to be kept'}: "
+        f"{limit_name(check.key, check.among)} of {check.attribute} is {figure(check.value)} ({figure(check.low)} to "
+        f"{figure(check.high)}), limit {figure(check.limit)}."
+        for check in audit.limits
+        if check.verdict != "kept"
+    ]

@@ -107,14 +107,25 @@ def console(*, stderr: bool = False) -> Console:
     return console
 
 
-def show(tables: Callable[[], Iterable[RenderableType]], notes: Sequence[str], files: Mapping[str, Path]) -> None:
-    """Print tables, notes and where files were written on a terminal; elsewhere only the paths of the files."""
+def show(
+    tables: Callable[[], Iterable[RenderableType]],
+    notes: Sequence[str],
+    files: Mapping[str, Path],
+    findings: Sequence[str] = (),
+) -> None:
+    """Print tables, notes and where files were written on a terminal.
+
+    Elsewhere the paths go to standard output, and findings and notes to standard error: they must not pass unseen in a
+    log.
+    """
     from rich.text import Text
 
     terminal = console()
     if not terminal.is_terminal:
         for path in files.values():
             echo(str(path))
+        for line in (*findings, *(f"note: {note}" for note in notes)):
+            echo(line, err=True)
         return
     for table in tables():
         terminal.print(table)

@@ -7,60 +7,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from frhsic._files import require_writable, write_together
-from frhsic.cli import _limits, _options, _terminal
+from frhsic.cli import _options, _terminal
 from frhsic.cli._terminal import Watch
-from frhsic.formatting import did_you_mean, figure
+from frhsic.formatting import chance, did_you_mean, figure
 
 if TYPE_CHECKING:
-    import numpy as np
+    import pandas as pd
     from rich.console import RenderableType
 
     from frhsic.auditing import Audit
-    from frhsic.tables import Derived, NumericTable, ReadOptions
+    from frhsic.report import Drivers
+    from frhsic.tables import Rows, TableFile
 
 DEFAULT_OUT = Path("frhsic-report.html")
-
-EPILOG = """
-[bold]Examples[/bold]
-
-[cyan]frhsic audit scores.csv --sensitive age --score probability[/cyan]
-
-One score, one attribute; the report lands in frhsic-report.html.
-
-[cyan]frhsic audit scores.parquet -s age -s hours --score p --target approved -o report.html[/cyan]
-
-Two attributes, by themselves and together, and equal opportunity on the rows with approved = 1.
-
-[cyan]frhsic audit z.arrow -s age --embedding "z_*" --target income --positive ">50K" --at 30 --at 60[/cyan]
-
-A representation: its dependence, a linear head for the target, contrasts near 30 and near 60.
-
-[cyan]frhsic audit scores.csv -s age --score p --json --fail-above gdp=0.1 --fail-above probe_trees=0.2[/cyan]
-
-For a pipeline: JSON on standard output, exit code 1 if a number is above its limit.
-
-[cyan]frhsic audit june.csv -s age --score p --require gdp=10% --against may.json --pdf june.pdf[/cyan]
-
-A month later: is the limit kept, has the gap grown since the audit that --json wrote, and the report as PDF.
-
-[cyan]frhsic audit panel.csv -s age --score p --groups customer --require gdp=10%[/cyan]
-
-Several rows of each customer: without --groups they pass for several customers, and chance for a gap.
-
-[cyan]frhsic audit "scores-*.parquet" -s age --score p --scheduler tcp://10.0.0.1:8786[/cyan]
-
-More rows than fit into memory, on a Dask cluster; --scheduler local uses the cores of this machine.
-
-[bold]Exit codes[/bold]
-
-0 done; 1 a number is above its --fail-above limit, a --require is not kept or cannot be told, or a gap has grown since
---against; 2 any error; 130 interrupted.
-"""
 
 
 @dataclass(frozen=True)
@@ -82,7 +46,9 @@ class _Options:
     model: Annotated[
         Path | None, typer.Option(help="A saved model; it is applied to the table, and its scores and Z are audited.")
     ] = None
-    target: Annotated[str | None, typer.Option(help="Column of the target, for equal opportunity.")] = None
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Column of the target, for equal opportunity.")
+    ] = None
     positive: _options.Positive = None
     favourable: _options.Favourable = None
     groups: Annotated[
@@ -105,7 +71,6 @@ class _Options:
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the audit as JSON; a report is then written only with --out.")
     ] = False
-    fail_above: _options.FailAbove = None
     against: Annotated[
         Path | None,
         typer.Option(help="JSON of an earlier audit, written by --json: the report says whether the gap has changed."),
@@ -121,78 +86,79 @@ class _Options:
             'as "scores-*.parquet", and all its rows are audited without holding them in memory.'
         ),
     ] = None
-    delimiter: _options.Delimiter = None
-    decimal: _options.Decimal = None
-
-    @property
-    def design(self) -> list[str]:
-        """Columns that say which rows belong together and how much they count."""
-        return [name for name in (self.groups, self.row_weights) if name is not None]
-
-    @property
-    def reading(self) -> ReadOptions:
-        """How a text file is read."""
-        return _options.read_options(self.delimiter, self.decimal)
 
 
 @_options.with_fields
-def audit(options: _Options, stated: _options.Stated) -> None:
+def audit(options: _Options, reading: _options.Reading, stated: _options.Stated) -> None:
     """Audit scores or a representation against continuous sensitive attributes, and write a report.
 
     The report is one HTML file that needs no network: mean score along the attribute with its band, dependence with
     tests and intervals, what a probe recovers, what theorems guarantee, and what all of it does not tell.
+
+    [bold]Examples[/bold]
+
+    [cyan]frhsic audit scores.csv --sensitive age --score probability[/cyan]
+
+    One score, one attribute; the report lands in frhsic-report.html.
+
+    [cyan]frhsic audit scores.parquet -s age -s hours --score p --target approved -o report.html[/cyan]
+
+    Two attributes, by themselves and together, and equal opportunity on the rows with approved = 1.
+
+    [cyan]frhsic audit z.arrow -s age --embedding "z_*" --target income --positive ">50K" --at 30 --at 60[/cyan]
+
+    A representation: its dependence, a linear head for the target, contrasts near 30 and near 60.
+
+    [cyan]frhsic audit scores.csv -s age --score p --json --require gdp=0.1[/cyan]
+
+    For a pipeline: JSON on standard output, exit code 1 unless the limit is kept.
+
+    [cyan]frhsic audit june.csv -s age --score p --require gdp=10% --against may.json --pdf june.pdf[/cyan]
+
+    A month later: is the limit kept, has the gap grown since the audit that --json wrote, and the report as PDF.
+
+    [cyan]frhsic audit panel.csv -s age --score p --groups customer --require gdp=10%[/cyan]
+
+    Several rows of each customer: without --groups they pass for several customers, and chance for a gap.
+
+    [cyan]frhsic audit "scores-*.parquet" -s age --score p --scheduler tcp://10.0.0.1:8786[/cyan]
+
+    More rows than fit into memory, on a Dask cluster; --scheduler local uses the cores of this machine.
+
+    [bold]Exit codes[/bold]
+
+    0 done; 1 a --require is not kept or not shown to be kept, or a gap has grown since --against; 2 any error; 130
+    interrupted.
     """
-    limits = _limits.parsed(options.fail_above or ())
-    result = _run(options, stated)
-    above = _limits.exceeded(result, limits) + _limits.not_kept(result) + _limits.grown(result)
+    page = {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_OUT}
+    files = page | stated.files
+    result = _run(options, reading, stated, files)
     if options.as_json:
         _terminal.echo_json(result.to_json(indent=1))
     else:
-        _terminal.show(lambda: _tables(result), result.warnings, _files(options, stated))
-    _terminal.exit_above(above)
+        findings = [attribute.finding for attribute in result.attributes]
+        _terminal.show(lambda: _tables(result), result.warnings, files, findings)
+    _terminal.exit_above(_options.not_kept(result) + _grown(result))
 
 
-def _files(options: _Options, stated: _options.Stated) -> dict[str, Path]:
-    """Return where the report goes, as page and as PDF, as far as they are written."""
-    page = {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_OUT}
-    return page | stated.files
-
-
-@dataclass(frozen=True, eq=False)
-class _Subject:
-    """What is audited: the rows, z, the scores if there are any besides z, and the names of both."""
-
-    table: NumericTable
-    z: np.ndarray
-    scores: np.ndarray | None
-    name: str
-    score_name: str | None
-
-
-def _run(options: _Options, stated: _options.Stated) -> Audit:
+def _run(options: _Options, reading: _options.Reading, stated: _options.Stated, files: dict[str, Path]) -> Audit:
     """Check, read, audit, write; return the audit."""
     if options.score is None and not options.embedding and options.model is None:
         raise ValueError("say what to audit: --score COLUMN, --embedding PATTERN or --model FILE.")
     if options.model is not None and (options.score is not None or options.embedding):
         raise ValueError("--model brings its own scores and representation; leave --score and --embedding out.")
-    if options.positive is not None and options.target is None:
-        raise ValueError("--positive says which value of the target counts as 1; pass --target too.")
-    if options.favourable is not None and options.target is None:
-        raise ValueError("--favourable says which value of the target is good for a person; pass --target too.")
-    earlier = None if options.against is None else _limits.earlier(options.against)
-    files = _files(options, stated)
+    for name in ("positive", "favourable"):
+        if getattr(options, name) is not None and options.target is None:
+            raise ValueError(f"--{name} names a value of the target; pass --target too.")
+    earlier = None if options.against is None else _earlier(options.against)
     inputs = {"table": options.table, "model": options.model, "earlier audit": options.against}
     require_writable(files, {kind: path for kind, path in inputs.items() if path is not None})
+    drivers: tuple[Drivers, ...] = ()
     with _terminal.progress() as watch, _terminal.one_thread():
         if options.scheduler is not None:
-            from frhsic.cli import _scheduled
-
-            result, sampled = (
-                _scheduled.audit(options, stated, _wanted(options.at or (), options.sensitive), watch),
-                True,
-            )
+            result = _scheduled(options, reading, stated, watch)
         else:
-            result, sampled = _audited(options, stated, watch)
+            result, drivers = _audited(options, reading, stated, watch, explained=bool(files))
         if earlier is not None:
             from frhsic.auditing import drift
 
@@ -201,121 +167,182 @@ def _run(options: _Options, stated: _options.Stated) -> Audit:
             from frhsic.report import Report
             from frhsic.report.printing import page_bytes
 
-            page = Report(result)
-            if options.model is not None and not sampled:
-                from frhsic.cli._models import drivers_of
-
-                watch("what drives the score")
-                found = drivers_of(options.model, options.table, options.sensitive, options.reading)
-                page = replace(page, drivers=found)
             watch("writing the report")
-            write_together({path: page_bytes(page, kind) for kind, path in files.items()})
+            report = Report(result, drivers=drivers)
+            write_together({path: page_bytes(report, kind) for kind, path in files.items()})
     return result
 
 
-def _audited(options: _Options, stated: _options.Stated, watch: Watch) -> tuple[Audit, bool]:
-    """Read the table and audit it; return the audit, and whether only a sample of the rows was read."""
-    from frhsic import tables
+def _earlier(path: Path) -> Audit:
+    """Read an earlier audit, as ``--json`` wrote it."""
+    from frhsic.auditing import Audit
 
-    names = tables.column_names(options.table, options.reading)
-    roles = {tables.find(name, names, options.table.name): "sensitive attribute" for name in options.sensitive}
-    at = _wanted(options.at or (), list(roles))
-    if options.target is not None:
-        roles.setdefault(tables.find(options.target, names, options.table.name), "target")
-    for name in options.design:
-        tables.find(name, names, options.table.name)
-    watch(f"reading {options.table.name}")
-    subject = _subject(options, names, roles, watch)
-    return _measure(options, stated, subject, at, watch), subject.table.sampled
+    try:
+        return Audit.from_json(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"--against {str(path)!r} is not an audit that can be read: {error}") from None
 
 
-def _subject(options: _Options, names: list[str], roles: dict[str, str], watch: Watch) -> _Subject:
-    """Read what is audited from the table, or from the model that is applied to it."""
-    import numpy as np
+def _grown(audit: Audit) -> list[str]:
+    """Return a sentence for each gap that has grown since the earlier audit."""
+    return [
+        f"gap grown: gdp of {change.attribute} went from {figure(change.before)} to {figure(change.after)} "
+        f"(p {chance(change.adjusted_pvalue)})."
+        for change in audit.drift
+        if change.verdict == "grown"
+    ]
 
-    from frhsic import tables
 
-    def read(roles: dict[str, str], derived: Derived | None = None) -> NumericTable:
-        return tables.read_numbers(
-            options.table,
-            roles,
-            target=options.target,
-            positive=options.positive,
-            **({} if derived is None else {"derived": derived}),
-            groups=options.groups,
-            weights=options.row_weights,
-            seed=options.seed,
-            watch=_terminal.row_counter(options.table, watch),
-            advice=_options.advice(),
-            options=options.reading,
-        )
+def _parts(options: _Options, names: Sequence[str], table: str) -> list[str]:
+    """Return the columns of the representation, without those that have another role."""
+    from frhsic.tables import expand
 
-    if options.model is not None:
-        from frhsic.cli import _models
-
-        derived, scored = _models.applied(options.model)
-        for name in derived.columns:
-            tables.find(name, names, options.table.name)
-        table = read(roles, derived)
-        if scored and derived.width == 1:
-            return _Subject(table, table.derived[:, 0], None, f"score of {options.model.name}", None)
-        z, scores = (table.derived[:, :-1], table.derived[:, -1]) if scored else (table.derived, None)
-        return _Subject(table, z, scores, f"representation of {options.model.name}", f"score of {options.model.name}")
-    matches = [tables.expand(pattern, names, options.table.name) for pattern in options.embedding or ()]
-    parts = [name for name in dict.fromkeys(chain(*matches)) if name not in (*roles, *options.design)]
+    taken = {*options.sensitive, options.target, options.groups, options.row_weights}
+    matches = chain(*(expand(pattern, names, table) for pattern in options.embedding or ()))
+    parts = [name for name in dict.fromkeys(matches) if name not in taken]
     if options.embedding and not parts:
-        raise ValueError(
-            "--embedding matches only the sensitive attribute, the target, groups or weights; nothing is left to audit."
-        )
-    score = None if options.score is None else tables.find(options.score, names, options.table.name)
-    wanted = dict.fromkeys(parts, "embedding") | ({} if score is None else {score: "score"})
-    table = read(wanted | roles)
-    if not parts and score is not None:
-        return _Subject(table, table.columns[score], None, score, None)
-    scores = None if score is None else table.columns[score]
-    z = np.column_stack([table.columns[name] for name in parts])
-    return _Subject(table, z, scores, tables.common_name(parts), score)
+        raise ValueError("--embedding matches only columns that have another role; nothing is left to audit.")
+    return parts
 
 
-def _measure(
-    options: _Options,
-    stated: _options.Stated,
-    subject: _Subject,
-    at: dict[str, list[float]] | list[float],
-    watch: Watch,
-) -> Audit:
-    import pandas as pd
-
+def _audited(
+    options: _Options, reading: _options.Reading, stated: _options.Stated, watch: Watch, *, explained: bool
+) -> tuple[Audit, tuple[Drivers, ...]]:
+    """Read the table and audit it; return the audit and, for a model, which columns carry the attributes."""
+    from frhsic import report
     from frhsic.auditing import Settings, audit
+    from frhsic.tables import TableFile, common_name, read_rows, read_sensitive
 
-    table, target = subject.table, options.target
+    watch(f"reading {options.table.name}")
+    served = None
+    if options.model is None:
+        file = TableFile.open(options.table, reading.options)
+    else:
+        from frhsic.cli._models import Served
+
+        served = Served.load(options.model)
+        file = served.open(options.table, reading.options)
+    at = _wanted(options.at or (), options.sensitive)
+    parts = _parts(options, file.names, options.table.name)
+    needed = [file.find(name) for name in (*options.sensitive, options.target, options.score) if name is not None]
+    design = [file.find(name) for name in (options.groups, options.row_weights) if name is not None]
+    columns = [*needed, *parts, *design, *(served.columns if served else ())]
+    count = _terminal.row_counter(options.table, watch)
+    rows = read_rows(file, columns, required=[*needed, *parts], seed=options.seed, watch=count)
+    values, notes = _numbers(options, file, rows, parts)
+    if served is not None:
+        z, scores = served.audited(rows.frame, file)
+        name, score_name = f"representation of {served.path.name}", f"score of {served.path.name}"
+        notes += served.unseen_notes()
+    else:
+        z = values[parts].to_numpy() if parts else None
+        scores = None if options.score is None else values[options.score].to_numpy()
+        name, score_name = common_name(parts) if parts else "", options.score or ""
+    subject: dict[str, Any] = {"scores": scores, "name": name, "score_name": score_name}
+    if z is None:
+        z, subject = scores, {"name": score_name}
     result = audit(
-        subject.z,
-        pd.DataFrame({attribute: table.columns[attribute] for attribute in options.sensitive}),
-        table.target,
+        z,
+        values[options.sensitive],
+        None if options.target is None else values[options.target],
         positive=options.positive,
         favourable=options.favourable,
-        scores=subject.scores,
         at=at,
         settings=Settings(confidence=options.confidence, max_rows=options.max_rows, seed=options.seed),
         title=options.title,
         source=options.table.name,
-        name=subject.name,
-        score_name=subject.score_name,
-        target_name=target,
-        dropped=table.dropped,
-        given=table.given,
-        sample_weight=table.weights,
-        clusters=table.groups,
+        target_name=options.target,
+        dropped=rows.dropped,
+        given=rows.given,
+        sample_weight=None if options.row_weights is None else values[options.row_weights],
+        clusters=None if options.groups is None else values[options.groups],
         limit=stated.require or (),
         threshold=stated.threshold,
         context=stated.context(options.table, options.model),
         watch=watch,
+        **subject,
     )
-    notes = [*table.notes]
-    if table.sampled:
-        notes.append(f"The table has {table.given:,} rows; {table.rows:,} of them, drawn at random, were audited.")
-    return replace(result, remarks=(*notes, *result.remarks))
+    drivers: tuple[Drivers, ...] = ()
+    if served is not None and scores is not None and explained and not rows.sampled:
+        watch("what drives the score")
+        s = read_sensitive(values[options.sensitive])
+        frame = rows.frame[served.columns]
+        drivers = report.drivers(lambda part, _: served.scores(part, file), frame, s.values, s.names, Settings())
+    return replace(result, remarks=(*notes, *result.remarks)), drivers
+
+
+def _numbers(options: _Options, file: TableFile, rows: Rows, parts: list[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Return the columns that are measured: numbers, the target with its own values, groups as text; and notes."""
+    import pandas as pd
+
+    from frhsic.tables import Schema, numbers
+    from frhsic.tables.columns import label
+    from frhsic.tables.sensitive import attribute
+
+    frame, notes = rows.frame, [*file.notes]
+    values: dict[str, Any] = {}
+    numeric = [*options.sensitive, *parts, *([] if options.score is None else [options.score])]
+    typed = Schema.learn(
+        frame[list(dict.fromkeys([*numeric, *filter(None, (options.target, options.row_weights))]))],
+        decimal=file.decimal,
+    )(frame)
+    for name in dict.fromkeys(numeric):
+        values[name], note = attribute(typed[name], f"column {name!r}")
+        notes += [note] if note else []
+    if options.target is not None and options.target not in values:
+        values[options.target] = typed[options.target]
+        if options.positive is None:
+            numbers(typed[options.target], f"column {options.target!r} (target)", remedy="Pass --positive VALUE.")
+    if options.row_weights is not None:
+        values[options.row_weights] = numbers(typed[options.row_weights], f"column {options.row_weights!r} (weights)")
+    if options.groups is not None:
+        values[options.groups] = frame[options.groups].map(label, na_action="ignore").replace("", None)
+    if rows.sampled:
+        notes.append(f"The table has {rows.given:,} rows; {len(frame):,} of them, drawn at random, were audited.")
+    return pd.DataFrame(values, frame.index), notes
+
+
+def _scheduled(options: _Options, reading: _options.Reading, stated: _options.Stated, watch: Watch) -> Audit:
+    """Audit all rows of the files that the table stands for; workers have to see them under the same paths."""
+    from frhsic import distributed
+    from frhsic.auditing import Settings
+    from frhsic.distributed.files import file_columns, read_files, table_files
+    from frhsic.tables import expand
+
+    if options.model is not None:
+        raise ValueError("--model is not applied on a cluster; write its scores by frhsic predict, and pass --score.")
+    if reading != type(reading)():
+        raise ValueError("--delimiter, --decimal and --encoding are not used with --scheduler; write Parquet.")
+    if options.groups is not None or options.row_weights is not None:
+        raise ValueError(
+            "--groups and --row-weights are not used with --scheduler, whose audit takes rows as independent and "
+            "equal. Write all rows of some of the groups into one file, and audit it without --scheduler."
+        )
+    assert options.scheduler is not None
+    paths = table_files(str(options.table))
+    names = file_columns(paths[0])
+    parts = _parts(options, names, paths[0])
+    named = [name for name in (*options.sensitive, options.target, options.score) if name is not None]
+    columns = list(dict.fromkeys(chain(parts, *(expand(name, names, paths[0]) for name in named))))
+    watch(f"connecting to {options.scheduler}")
+    with distributed.cluster(options.scheduler):
+        return distributed.audit(
+            read_files(paths, columns),
+            sensitive=options.sensitive,
+            score=options.score,
+            embedding=parts,
+            target=options.target,
+            positive=options.positive,
+            favourable=options.favourable,
+            at=_wanted(options.at or (), options.sensitive),
+            settings=Settings(confidence=options.confidence, max_rows=options.max_rows, seed=options.seed),
+            title=options.title,
+            source=str(options.table),
+            limit=stated.require or (),
+            threshold=stated.threshold,
+            context=stated.context(None),
+            watch=watch,
+        )
 
 
 def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float]] | list[float]:

@@ -21,20 +21,6 @@ PEOPLE = {ADULT: ("adults in the census", "1994"), SYNTHETIC: ("made-up cases", 
 ROWS = 6000
 LIMIT = "50%"
 
-EPILOG = """
-[bold]Examples[/bold]
-
-[cyan]frhsic demo[/cyan]
-
-A sample of the rows, less than half a minute; the report lands in frhsic-report.html.
-
-[cyan]frhsic demo --rows 50000 --limit 25% --out adult.html[/cyan]
-
-All rows, and a quarter of the gap.
-
-With a table of your own: [bold]frhsic train[/bold].
-"""
-
 
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the report goes.")] = training.DEFAULT_REPORT,
@@ -47,6 +33,18 @@ def demo(
 
     Fits one model for every limit and reports on rows that were held out, without the limit and with it. Where the data
     cannot be had, the paper's synthetic task takes their place.
+
+    [bold]Examples[/bold]
+
+    [cyan]frhsic demo[/cyan]
+
+    A sample of the rows, less than half a minute; the report lands in frhsic-report.html.
+
+    [cyan]frhsic demo --rows 50000 --limit 25% --out adult.html[/cyan]
+
+    All rows, and a quarter of the gap.
+
+    With a table of your own: [bold]frhsic train[/bold].
     """
     with _terminal.one_thread():
         from frhsic.auditing import Settings
@@ -65,11 +63,7 @@ def demo(
             _options.Stated(decision="nothing; an example", people=people, period=period),
         )
         training.finish(result, {"report": out})
-        if as_json or _terminal.console().is_terminal:
-            training.show(result, {"report": out}, as_json=as_json)
-        else:
-            for line in (result.report.summary, *result.notes, f"report: {out}"):
-                _terminal.echo(line)
+        training.show(result, {"report": out}, as_json=as_json)
         training.exit_unless_met(result)
 
 

@@ -3,47 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from frhsic._files import require_writable, writing
-from frhsic.cli import _terminal
-from frhsic.formatting import did_you_mean
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from frhsic.cli._models import Served
+from frhsic.cli import _options, _terminal
 
 DEFAULT_SCORES = Path("frhsic-scores.csv")
 
-EPILOG = """
-[bold]Examples[/bold]
 
-[cyan]frhsic predict frhsic-model.frhsic new.csv[/cyan]
-
-One row of frhsic-scores.csv for each row of the table, in its order.
-
-[cyan]frhsic predict frhsic-model.frhsic new.parquet --keep id -o scores.csv[/cyan]
-
-With the column id of the table beside the scores.
-
-[bold]What is written[/bold]
-
-Two classes: score, that of the second class, and predicted, the label of the training table by the threshold of the
-model (1 and 0 if it was trained with --positive). More classes: predicted and one score_CLASS for each. Numbers:
-predicted. A model without a target: its representation, z_0, z_1, ...
-
-The sensitive attribute is needed only by a model that was trained with --uses-sensitive. Columns that the model does
-not use are ignored.
-
-[bold]Exit codes[/bold]
-
-0 done; 2 bad input; 130 interrupted.
-"""
-
-
+@_options.with_fields
 def predict(
     model: Annotated[Path, typer.Argument(help="Model that `frhsic train` or `frhsic.save` wrote.")],
     table: Annotated[
@@ -54,58 +24,54 @@ def predict(
     keep: Annotated[
         list[str] | None, typer.Option(help="Column of the table to copy, such as an identifier; may be repeated.")
     ] = None,
+    reading: _options.Reading,
 ) -> None:
-    """Write the score and the prediction of a saved model for each row of a table."""
+    """Write the score and the prediction of a saved model for each row of a table.
+
+    Columns are read as in training, and a row's score depends on this row alone. Values that no training row has are
+    counted. The sensitive attribute is needed only by a model that was trained with --uses-sensitive. Columns that the
+    model does not use are ignored.
+
+    [bold]Examples[/bold]
+
+    [cyan]frhsic predict frhsic-model.frhsic new.csv[/cyan]
+
+    One row of frhsic-scores.csv for each row of the table, in its order.
+
+    [cyan]frhsic predict frhsic-model.frhsic new.parquet --keep id -o scores.csv[/cyan]
+
+    With the column id beside the scores, as it is written in the table.
+
+    [bold]What is written[/bold]
+
+    Two classes: score, that of the second class, and predicted, the label of the training table by the threshold of the
+    model (1 and 0 if it was trained with --positive). More classes: predicted and one score_CLASS for each. Numbers:
+    predicted. A model without a target: its representation, z_0, z_1, ...
+
+    [bold]Exit codes[/bold]
+
+    0 done; 2 bad input; 130 interrupted.
+    """
     with _terminal.one_thread():
-        from frhsic.cli import _models
-        from frhsic.tables import column_names
+        from frhsic.cli._models import Served
 
         require_writable({"scores": out}, {"table": table, "model": model})
-        served = _models.Served.load(model)
-        names = column_names(table)
-        for wanted, why in ((served.columns, f"columns that {model.name} needs"), (keep or [], "columns to keep")):
-            missing = [name for name in wanted if name not in names]
-            if missing:
-                shown = ", ".join(map(repr, missing[:10])) + (", ..." if len(missing) > 10 else "")
-                hint = did_you_mean(missing[0], names)
-                raise ValueError(f"{table.name} lacks {len(missing)} of the {why}: {shown}.{hint}")
-        taken = sorted({"score", "predicted"} & set(keep or ()))
-        if taken:
-            raise ValueError(f"--keep {taken[0]}: a column of this name is written; rename that of {table.name} first.")
-        _write(served, table, list(keep or ()), out)
-    _terminal.show(list, [], {"scores": out})
-
-
-def _write(served: Served, table: Path, keep: list[str], out: Path) -> None:
-    """Write scores piece by piece, so that memory stays bounded."""
-    from frhsic.tables.files import pieces
-
-    rows = 0
-    with _terminal.progress() as watch, writing(out) as file:
-        count = _terminal.row_counter(table, watch)
-        for frame in pieces(table, list(dict.fromkeys([*served.columns, *keep])), served.numeric):
-            if frame.empty:
-                continue
-            frame[keep].join(scored(served, frame)).to_csv(file, index=False, header=rows == 0)
-            rows += len(frame)
-            count(rows)
-        if rows == 0:
-            raise ValueError(f"{table.name} has a header and no rows.")
-
-
-def scored(served: Served, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what a model makes of rows, by the names of the columns that are written."""
-    import numpy as np
-    import pandas as pd
-
-    model = served.model
-    if not hasattr(model, "predict"):
-        z = model.transform(served.inputs(rows)[0])
-        return pd.DataFrame(z, rows.index, [f"z_{i}" for i in range(z.shape[1])])
-    if not hasattr(model, "predict_proba"):
-        return pd.DataFrame({"predicted": served.predicted(rows)}, rows.index, dtype=np.float64)
-    classes = model.classes_
-    names = ["score"] if len(classes) == 2 else [f"score_{label}" for label in classes]
-    scores = pd.DataFrame(served.scores(rows), rows.index, names)
-    scores["predicted"] = pd.Series(served.predicted(rows), rows.index, dtype=object)
-    return scores
+        served = Served.load(model)
+        file = served.open(table, reading.options)
+        kept = [file.find(name) for name in keep or ()]
+        rows = 0
+        with _terminal.progress() as watch, writing(out) as stream:
+            count = _terminal.row_counter(table, watch)
+            for frame in file.pieces(list(dict.fromkeys([*served.columns, *kept]))):
+                if frame.empty:
+                    continue
+                outputs = served.outputs(frame, file)
+                taken = [name for name in kept if name in outputs]
+                if taken:
+                    raise ValueError(f"--keep {taken[0]}: a column of this name is written; rename it in {table.name}.")
+                frame[kept].join(outputs).to_csv(stream, index=False, header=rows == 0)
+                rows += len(frame)
+                count(rows)
+            if rows == 0:
+                raise ValueError(f"{table.name} has a header and no rows.")
+    _terminal.show(list, served.unseen_notes(), {"scores": out})

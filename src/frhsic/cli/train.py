@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from frhsic._files import require_writable, write_together
-from frhsic.cli import _limits, _options, _terminal
+from frhsic.cli import _options, _terminal
 from frhsic.formatting import capitalized, did_you_mean, figure
 from frhsic.sentences import HEADLINES
 
@@ -26,36 +25,10 @@ if TYPE_CHECKING:
     from frhsic.auditing import Settings
     from frhsic.estimators.tradeoffs import Limit
     from frhsic.report import Report
-    from frhsic.tables import TrainingTable
+    from frhsic.tables import Schema, TrainingTable
 
 DEFAULT_MODEL = Path("frhsic-model.frhsic")
 DEFAULT_REPORT = Path("frhsic-report.html")
-
-EPILOG = """
-[bold]Examples[/bold]
-
-[cyan]frhsic train people.csv --target approved --sensitive age --limit 50%[/cyan]
-
-Half of the gap along age. The model lands in frhsic-model.frhsic, every trade-off and the audits in
-frhsic-report.html.
-
-[cyan]frhsic train people.parquet -t income --positive ">50K" -s age -s hours --limit age=25% --limit hours=0.02[/cyan]
-
-A limit for each of two attributes; income = ">50K" against the rest.
-
-[cyan]frhsic train people.csv -t approved -s age --limit 0.02 --confidence 0.95 --aim decision --json[/cyan]
-
-The upper end of the interval of the gap between decisions keeps the limit. For a pipeline: JSON on standard output.
-
-[cyan]frhsic audit new.csv --model frhsic-model.frhsic -s age --require gdp=0.05[/cyan]
-
-Later, the same model on other rows.
-
-[bold]Exit codes[/bold]
-
-0 done; 1 the --limit is not met in the fit, or a --require is not shown to be kept on the rows held out; 2 bad input;
-130 interrupted.
-"""
 
 
 @dataclass(frozen=True)
@@ -133,17 +106,19 @@ def limit_of(texts: Sequence[str], attributes: Sequence[str]) -> Limit:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A fitted model, its report, and what a reader should know."""
+    """A fitted model, its report, what a reader should know, and the schema of the training file."""
 
     model: Any
     report: Report
     notes: tuple[str, ...]
+    schema: Schema | None = None
 
 
 @_options.with_fields
 def train(
     columns: _options.Columns,
     *,
+    reading: _options.Reading,
     recipe: Recipe,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")] = DEFAULT_MODEL,
     report: Annotated[
@@ -156,6 +131,31 @@ def train(
     """Fit the best predictor whose gap along the attributes stays within a limit, and report every trade-off.
 
     The model is fitted once, for all limits. It is audited without the limit and with it, on rows that were held out.
+
+    [bold]Examples[/bold]
+
+    [cyan]frhsic train people.csv --target approved --sensitive age --limit 50%[/cyan]
+
+    Half of the gap along age. The model lands in frhsic-model.frhsic, every trade-off and the audits in
+    frhsic-report.html.
+
+    [cyan]frhsic train people.parquet -t income --positive ">50K" -s age -s hours --limit age=25% --limit hours=0.02
+    [/cyan]
+
+    A limit for each of two attributes; income = ">50K" against the rest.
+
+    [cyan]frhsic train people.csv -t approved -s age --limit 0.02 --confidence 0.95 --aim decision --json[/cyan]
+
+    The upper end of the interval of the gap between decisions keeps the limit. For a pipeline: JSON on standard output.
+
+    [cyan]frhsic audit new.csv --model frhsic-model.frhsic -s age --require gdp=0.05[/cyan]
+
+    Later, the same model on other rows.
+
+    [bold]Exit codes[/bold]
+
+    0 done; 1 the --limit is not met in the fit, or a --require is not shown to be kept on the rows held out; 2 bad
+    input; 130 interrupted.
     """
     with _terminal.one_thread():
         from frhsic.auditing import Settings
@@ -163,7 +163,7 @@ def train(
         page = report if report is not None else (None if reporting.as_json else DEFAULT_REPORT)
         files = {"model": out} | ({} if page is None else {"report": page}) | stated.files
         require_writable(files, {"table": columns.table})
-        data = read(columns, recipe.seed)
+        data = read(columns, reading, recipe.seed)
         settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
         result = fitted(data, recipe, reporting.test_share, settings, reporting.title, stated, columns.table)
         result = finish(result, files)
@@ -171,12 +171,10 @@ def train(
         exit_unless_met(result)
 
 
-def read(columns: _options.Columns, seed: int) -> TrainingTable:
+def read(columns: _options.Columns, reading: _options.Reading, seed: int) -> TrainingTable:
     """Read the columns of a table that are trained on, as the options name them."""
     from frhsic.tables import ColumnRoles, read_training_table
 
-    if columns.split_by is not None and columns.groups is not None:
-        raise ValueError("--split-by and --groups are two ways to split rows; pass one of them.")
     roles = ColumnRoles(
         columns.target,
         tuple(columns.sensitive),
@@ -188,14 +186,8 @@ def read(columns: _options.Columns, seed: int) -> TrainingTable:
         columns.split_by,
     )
     with _terminal.progress() as watch:
-        table = read_training_table(
-            columns.table,
-            roles,
-            seed=seed,
-            watch=_terminal.row_counter(columns.table, watch),
-            advice=_options.advice(),
-            options=_options.read_options(columns.delimiter, columns.decimal),
-        )
+        count = _terminal.row_counter(columns.table, watch)
+        table = read_training_table(columns.table, roles, seed=seed, watch=count, options=reading.options)
     labels = sorted(set(table.y.tolist())) if table.binary and columns.positive is None else []
     if not labels or not isinstance(labels[1], str):
         return table
@@ -216,18 +208,22 @@ def fitted(
     from frhsic.report import trained_report
 
     estimator = recipe.estimator(data)
-    (X, y, s), (X_test, y_test, s_test) = data.split([held_out], recipe.seed)
-    groups = [None if data.groups is None else data.groups[rows] for rows in data.split_rows([held_out], recipe.seed)]
+    train, test = data.split(held_out, recipe.seed)
+    groups = [None if data.groups is None else data.groups[rows] for rows in (train, test)]
     with _noting() as notes, _terminal.steps() as watch:
-        watch(f"fitting on {len(y):,} rows")
+        watch(f"fitting on {len(train):,} rows")
+        X, y, s = data.X.iloc[train], data.y[train], data.s.iloc[train]
         model = estimator.fit(X, y, sensitive_features=s, groups=groups[0])
-    notes = [*data.notes, *notes, f"Trained on {len(y):,} rows and measured on {len(y_test):,} others."]
+    notes = [*data.notes, *notes, f"Trained on {len(train):,} rows and measured on {len(test):,} others."]
+    unused = len(data.y) - len(train) - len(test)
+    if data.groups is not None and data.order is not None and unused:
+        notes.append(f"{unused:,} rows are of a group on the other side of the split in time, and were not used.")
     with _terminal.progress() as watch:
         report = trained_report(
             model,
-            X_test,
-            y_test,
-            sensitive_features=s_test,
+            data.X.iloc[test],
+            data.y[test],
+            sensitive_features=data.s.iloc[test],
             target_name=data.target_name,
             settings=settings,
             title=title,
@@ -242,7 +238,7 @@ def fitted(
             context=stated.context(table),
             watch=watch,
         )
-    return Trained(model, report, tuple(notes))
+    return Trained(model, report, tuple(notes), data.schema)
 
 
 @contextmanager
@@ -258,15 +254,13 @@ def _noting() -> Iterator[list[str]]:
 
 def finish(result: Trained, files: dict[str, Path]) -> Trained:
     """Write model and report, all of them or none; return the result with the fingerprint of the model."""
-    from frhsic import save
+    from frhsic.persistence import file_bytes
     from frhsic.report.printing import page_bytes
 
     contents: dict[Path, bytes] = {}
     report = result.report
     if "model" in files:
-        with tempfile.TemporaryDirectory() as folder:
-            save(result.model, Path(folder, "model"))
-            contents[files["model"]] = Path(folder, "model").read_bytes()
+        contents[files["model"]] = file_bytes(result.model, result.schema)
         fingerprint = hashlib.sha256(contents[files["model"]]).hexdigest()
         context = replace(report.audit.context, model_sha256=fingerprint)
         report = replace(report, audit=replace(report.audit, context=context))
@@ -275,11 +269,7 @@ def finish(result: Trained, files: dict[str, Path]) -> Trained:
 
 
 def show(result: Trained, files: dict[str, Path], *, as_json: bool) -> None:
-    """Print what was found: as JSON, on a terminal as tables, elsewhere the paths of the files.
-
-    Notes go to standard error where there is no terminal: a column that gives the target away must not pass unseen in a
-    log.
-    """
+    """Print what was found: as JSON, or as :func:`frhsic.cli._terminal.show` does."""
     report = result.report
     if as_json:
         content = {
@@ -291,15 +281,12 @@ def show(result: Trained, files: dict[str, Path], *, as_json: bool) -> None:
         }
         _terminal.echo_json(json.dumps(content, allow_nan=False, ensure_ascii=False, indent=1))
         return
-    _terminal.show(lambda: tables(report), result.notes, files)
-    if not _terminal.console().is_terminal:
-        for note in result.notes:
-            _terminal.echo(f"note: {note}", err=True)
+    _terminal.show(lambda: tables(report), result.notes, files, [report.summary])
 
 
 def exit_unless_met(result: Trained) -> None:
     """Exit with code 1 if a limit is not met, and say which."""
-    lines = _limits.not_kept(result.report.audit)
+    lines = _options.not_kept(result.report.audit)
     if result.report.tradeoff is not None and not result.report.tradeoff.met:
         lines.insert(0, f"not met: {result.model.choice_}")
     _terminal.exit_above(lines)

@@ -10,7 +10,7 @@ from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from frhsic import _arrays
-from frhsic.tables import check_distinct, is_frame, to_pandas
+from frhsic.tables import Schema, check_distinct, is_frame, to_pandas
 
 
 class MissingSensitiveFeaturesWarning(UserWarning):
@@ -18,6 +18,23 @@ class MissingSensitiveFeaturesWarning(UserWarning):
 
     To make it an error: ``warnings.simplefilter("error", MissingSensitiveFeaturesWarning)``.
     """
+
+
+def typed_table(estimator: Any, X: Any, *, first: bool) -> Any:
+    """Return a checked table whose columns have the types of the schema, which the first call learns.
+
+    Text that holds dates becomes dates, also in a later table where one of them is missing. A model that was given to
+    the estimator sees the table as it is.
+    """
+    X = checked_table(estimator, X, first=first)
+    if not is_frame(X):
+        return X
+    frame = to_pandas(X, "X")
+    if first:
+        estimator.schema_ = Schema.learn(frame)
+    elif list(frame) != estimator.schema_.names:  # scikit-learn compares names of text only
+        raise ValueError(f"X has the columns {list(frame)}; this model was fitted on {estimator.schema_.names}.")
+    return X if getattr(estimator, "estimator", None) is not None else estimator.schema_(frame)
 
 
 def checked_table(estimator: Any, X: Any, *, first: bool) -> Any:

@@ -23,9 +23,9 @@ from frhsic._warnings import warn
 from frhsic.estimators.inputs import (
     MissingSensitiveFeaturesWarning,
     check_same_names,
-    checked_table,
     seed_of,
     target_column,
+    typed_table,
 )
 from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty
 from frhsic.penalty_names import penalty_named
@@ -285,7 +285,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ) -> tuple[TrainingData, Target, bool]:
         """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty."""
         self._check_parameters()
-        x = self._encoded(checked_table(self, X, first=not hasattr(self, "feature_encoding_")))
+        x = self._encoded(typed_table(self, X, first=not hasattr(self, "feature_encoding_")))
         target = self._target(y, classes)
         if target.values is not None and len(target.values) != len(x):
             raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target.values)}.")
@@ -498,7 +498,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _evaluated(self, X: Any, *, with_head: bool) -> np.ndarray:
         """Return Z, or the head's raw output, of rows, float64: on the CPU, in blocks of one size."""
         check_is_fitted(self)
-        X = checked_table(self, X, first=False)
+        X = typed_table(self, X, first=False)
         own = self.encoder is None or isinstance(self.encoder, MLP)
         rows = BLOCK * max(1, CHUNK_BYTES // (8 * BLOCK * self.feature_encoding_.width))
         parts = []

@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, check_i
 
 from frhsic import _arrays
 from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, SensitiveBasis, fold_of_rows
-from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, checked_table, target_column
+from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, target_column, typed_table
 from frhsic.estimators.solving import MOST_ROWS, SHARES, Curve, Family, Rows, expanded, link, outputs, solve
 from frhsic.estimators.tradeoffs import (
     Aim,
@@ -203,7 +203,7 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
     ) -> tuple[Sample, np.ndarray, np.ndarray] | None:
         """Fit; return the rows with η and m of models that have not seen them, or None without attributes."""
         self._check()
-        X = checked_table(self, X, first=True)
+        X = typed_table(self, X, first=True)
         target = target_column(self, y)
         labels = self._learn(target)
         codes = self._codes(target)
@@ -590,7 +590,7 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
     def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return the mean of the scores of the fold predictors."""
         check_is_fitted(self)
-        X = checked_table(self, X, first=False)
+        X = typed_table(self, X, first=False)
         if self.solution_ is None:
             return self._eta(self.models_[0], X)
         s = None

@@ -1,43 +1,63 @@
-"""One column of a table: its kind, its numbers, its levels, and what is wrong with it."""
+"""Columns of a table: their names, the kind of their values, and these values as numbers."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+import fnmatch
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from frhsic.tables.scales import Unit
+from frhsic.formatting import did_you_mean
 
-Kind = Literal["number", "boolean", "category", "date", "identifier"]
-Level = str | int | float | bool
+Unit = Literal["number", "date", "duration"]
 
 MOST_LEVELS = 64
 """0/1 columns that a column of text becomes at most: levels with fewer rows are grouped as "other"."""
-DISTINCT_SHARE = 0.9
-"""A column of text with more levels than that identifies rows if at least this share of its values is distinct."""
+MARKS = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "<NA>", "#N/A")
+"""Cells of a text file that stand for a missing value."""
 
-MISSING_MARKS = ("?", "n/a", "na", "NaN", "nan", "NULL", "null", "None", "none", "-", ".")
-"""Text that marks a missing value in a column of numbers. In a column of text, "none" may be a level."""
-
-ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 NUMBERS = ("integer", "floating", "mixed-integer-float")
-DATES = ("datetime", "datetime64", "date", "time", "timedelta", "timedelta64", "period")
+DURATIONS = ("time", "timedelta", "timedelta64")
+DATES = ("datetime", "datetime64", "date", "period", *DURATIONS)
 
 
-@dataclass(frozen=True)
-class Advice:
-    """How to tell a user what to do, in the terms of the caller: arguments in Python, flags on the command line."""
+def expand(pattern: str, names: Sequence[str], table: str) -> list[str]:
+    """Return the columns that a name or a pattern such as ``z_*`` matches, in the order of the table.
 
-    drop: Callable[[Sequence[str]], str] = lambda names: f"Pass drop={list(names)!r}"
-    positive: str = "Pass positive=VALUE"
+    Examples
+    --------
+    >>> expand("z_*", ["age", "z_1", "z_2"], "t.csv")
+    ['z_1', 'z_2']
+    """
+    if pattern in names:
+        return [pattern]
+    matches = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+    if not matches:
+        raise ValueError(f"{table} has no column {pattern!r}.{did_you_mean(pattern, names)}")
+    return matches
 
 
-PYTHON = Advice()
+def common_name(names: Sequence[str]) -> str:
+    """Return a name for the columns of a representation: their common prefix, such as z_*, or the only name.
+
+    Examples
+    --------
+    >>> common_name(["z_1", "z_2"]), common_name(["a", "b"])
+    ('z_*', 'z')
+    """
+    shared = os.path.commonprefix(list(names))  # noqa: RUF071  # names are no paths: letter by letter
+    return names[0] if len(names) == 1 else f"{shared}*" if shared else "z"
+
+
+def check_distinct(names: Iterable[str], table: str) -> None:
+    """Raise if two columns have the same name."""
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise ValueError(f"{table} has more than one column named {', '.join(repeated)}; rename them.")
 
 
 def is_frame(table: Any) -> bool:
@@ -67,7 +87,7 @@ def to_pandas(table: Any, name: str = "frame") -> pd.DataFrame:
     return table.reset_index(drop=True).rename(columns=str)
 
 
-def kind_of(column: pd.Series[Any]) -> Kind:
+def kind_of(column: pd.Series[Any]) -> Literal["number", "boolean", "category", "date"]:
     """Return the kind of a column by the type of its values: number, boolean, category or date.
 
     Examples
@@ -85,35 +105,21 @@ def kind_of(column: pd.Series[Any]) -> Kind:
     return "number" if values in NUMBERS else "date" if values in DATES else "category"
 
 
-def find_kinds(
-    table: pd.DataFrame, name: str, *, advice: Advice = PYTHON, categorical: Collection[str] = ()
-) -> dict[str, Kind]:
-    """Return the kind of each column of features; raise on text that identifies rows and on infinite values.
-
-    A message names all columns that share a problem. Columns in `categorical` hold codes: they are categories whatever
-    their type, with any number of levels.
-    """
-    kinds: dict[str, Kind] = {}
-    for column in table:
-        kind = "category" if column in categorical else kind_of(table[column])
-        text = kind == "category" and column not in categorical
-        kinds[str(column)] = "identifier" if text and identifies_rows(table[column]) else kind
-    identifiers = [column for column, kind in kinds.items() if kind == "identifier"]
-    if identifiers:
-        levels = max(table[column].nunique() for column in identifiers)
-        raise ValueError(
-            f"{quoted(identifiers)} of {name} holds text with {levels:,} different values in {len(table):,} rows, so "
-            f"it identifies rows. {advice.drop(identifiers)}."
-        )
-    for column in [column for column, kind in kinds.items() if kind == "number"]:
-        numbers(table[column], column)
-    return kinds
+def is_text(column: pd.Series[Any]) -> bool:
+    """Return whether a column holds text only, as those of a text file do."""
+    if pd.api.types.is_object_dtype(column):
+        return pd.api.types.infer_dtype(column, skipna=True) in ("string", "empty")
+    return isinstance(column.dtype, pd.StringDtype)
 
 
-def identifies_rows(column: pd.Series[Any]) -> bool:
-    """Return whether a column of text has more than 64 levels and nearly all of its values are distinct."""
-    levels = column.nunique()
-    return levels > MOST_LEVELS and levels >= DISTINCT_SHARE * int(column.notna().sum())
+def is_missing(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return which values are missing; in text, marks such as "NA" are."""
+    return column.isna() | column.str.strip().isin(MARKS) if is_text(column) else column.isna()
+
+
+def identifies_rows(levels: int, rows: int) -> bool:
+    """Return whether text has more than 64 levels and at least nine tenths of its values are distinct."""
+    return levels > MOST_LEVELS and levels >= 0.9 * rows
 
 
 def feature(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Unit | Literal["category"]]:
@@ -129,7 +135,8 @@ def feature(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Unit | Liter
     """
     kind = kind_of(column)
     if kind == "category":
-        return level_values(column, name), "category"
+        values = column.astype(object).where(column.notna(), None)
+        return np.array([plain_level(value) for value in values], dtype=object), "category"
     return days(column, name) if kind == "date" else (numbers(column, name), "number")
 
 
@@ -137,9 +144,9 @@ def days(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Literal["date",
     """Return dates as days since 1970, or durations and times of day as days; NaN for missing values."""
     values, day = pd.api.types.infer_dtype(column, skipna=True), pd.Timedelta(days=1)
     try:
-        if values in ("timedelta", "timedelta64", "time"):
-            given = column.map(str, na_action="ignore") if values == "time" else column
-            return (pd.to_timedelta(given) / day).to_numpy(dtype=np.float64), "duration"
+        if values in DURATIONS:
+            column = column.map(str, na_action="ignore") if values == "time" else column
+            return (pd.to_timedelta(column) / day).to_numpy(dtype=np.float64), "duration"
         if values == "period":
             column = pd.Series(pd.PeriodIndex(column).to_timestamp())
         dates = pd.to_datetime(column, utc=True)
@@ -171,11 +178,10 @@ def numbers(column: pd.Series[Any], name: str, *, remedy: str = "") -> np.ndarra
         if kind_of(column) == "date":
             raise TypeError(f"{name} holds dates or times; turn it into a number, such as days since a reference.")
         values = pd.to_numeric(column.astype(object), errors="coerce")
-        text = (values.isna() & column.notna()).to_numpy()
+        text = values.isna() & column.notna()
         if text.any():
-            examples = ", ".join(repr(str(value)[:30]) for value in pd.unique(column[text])[:3])
             raise TypeError(
-                f"{name} is not numeric: it holds {examples}, first in row {row_number(column, int(text.argmax()))}. "
+                f"{name} is not numeric: {examples(column[text])}. "
                 + (remedy or "Write its values as numbers, or choose a numeric column.")
             )
         column = values
@@ -185,60 +191,22 @@ def numbers(column: pd.Series[Any], name: str, *, remedy: str = "") -> np.ndarra
     return result
 
 
+def examples(column: pd.Series[Any]) -> str:
+    """Return some of the values that should not be in a column, and the row of the first."""
+    shown = ", ".join(repr(str(value)[:30]) for value in pd.unique(column)[:3])
+    return f"it holds {shown}, first in row {row_number(column, 0)}"
+
+
 def row_number(column: pd.Series[Any], position: int) -> int:
     """Return the number of a row, counted from 1, by an index that counts from 0, or by its position."""
-    label = column.index[position]
-    return 1 + (int(label) if isinstance(label, (int, np.integer)) else position)
+    index = column.index[position]
+    return 1 + (int(index) if isinstance(index, (int, np.integer)) else position)
 
 
-def typed(table: pd.DataFrame, marks: Sequence[str] = MISSING_MARKS, decimal: str = ".") -> pd.DataFrame:
-    """Turn columns of text that hold only numbers and marks of missing values into numbers; other text stays.
-
-    Text that holds only ISO dates, such as 2024-05-31 or 2024-05-31T12:30, becomes dates.
-
-    Examples
-    --------
-    >>> typed(pd.DataFrame({"age": ["31", "?"], "job": ["none", "cook"]})).to_dict("list")
-    {'age': [31.0, nan], 'job': ['none', 'cook']}
-    """
-    return pd.DataFrame({str(name): _typed(table[name], marks, decimal) for name in table})
-
-
-def _typed(column: pd.Series[Any], marks: Sequence[str], decimal: str) -> pd.Series[Any]:
-    if not (pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column)):
-        return column
-    missing = column.isna() | column.isin(marks)
-    given = column.mask(missing)
-    if decimal == ",":
-        given = given.map(lambda value: value.replace(",", ".") if isinstance(value, str) else value)
-    values = pd.to_numeric(given, errors="coerce")
-    if not missing.all() and bool((values.notna() | missing).all()):
-        return values.astype(np.float64)
-    present = column[~missing]
-    if len(present) and all(isinstance(value, str) and ISO_DATE.fullmatch(value) for value in present):
-        dates = pd.to_datetime(column.mask(missing), format="ISO8601", errors="coerce", utc=True)
-        if bool((dates.notna() | missing).all()):
-            return dates
-    if column.map(type).nunique() > 1:  # pieces of a long file may have been read as different types
-        return column.map(str, na_action="ignore")
-    return column
-
-
-def level_values(column: pd.Series[Any], name: str) -> np.ndarray:
-    """Return a column of categories as an array of Python objects, None for missing values; other objects raise."""
-    values = column.astype(object).where(column.notna(), None).tolist()
-    values = [value.item() if isinstance(value, np.generic) else value for value in values]
-    for value in {id(value): value for value in values}.values():
-        if value is None:
-            continue
-        if not isinstance(value, (str, int, float, bool)) or (isinstance(value, float) and not math.isfinite(value)):
-            raise TypeError(
-                f"{name} holds {value!r} of type {type(value).__name__}; categories may be text, numbers or booleans. "
-                "(argument must be a string or a real number.)"
-            )
-    result = np.empty(len(values), dtype=object)
-    result[:] = values
-    return result
+def plain_level(value: Any) -> Any:
+    """Return a level as text, a number or a boolean of Python; anything else as text."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
 
 def distinct(column: pd.Series[Any]) -> list[Any]:

@@ -2,20 +2,240 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from frhsic import _arrays
-from frhsic.tables.columns import MOST_LEVELS, Level, feature, identifies_rows, is_frame, to_pandas
-from frhsic.tables.names import check_distinct
-from frhsic.tables.scales import SCALES, Number, Quantiles, Robust, Scale, Scaling, Unit
+from frhsic.tables.columns import MOST_LEVELS, Unit, check_distinct, feature, identifies_rows, is_frame, to_pandas
 
+MOST_KNOTS = 64
+"""Values of a column that its quantile scale remembers at even distances of rank; the tails add a few."""
+
+Scaling = Literal["quantile", "robust", "range"]
 Unknown = Literal["error", "ignore"]
+
+
+class _Scale:
+    """What the scales share: a missing value takes the place of the median, and may have an indicator.
+
+    `missing` tells whether training rows lacked the value; then a second column is 1 where it is missing.
+    """
+
+    name: str
+    missing: bool
+    unit: Unit
+
+    @property
+    def middle(self) -> float:
+        """The value that stands for a missing one."""
+        raise NotImplementedError
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns of the matrix."""
+        return (self.name, f"{self.name}=missing") if self.missing else (self.name,)
+
+    def scaled(self, values: np.ndarray) -> np.ndarray:
+        """Return the place of each value, without missing values."""
+        raise NotImplementedError
+
+    def __call__(self, values: np.ndarray, unknown: Unknown = "ignore") -> np.ndarray:
+        """Return one column, or two with the indicator of missing values."""
+        absent = np.isnan(values)
+        column = self.scaled(np.where(absent, self.middle, values))
+        return np.column_stack([column, absent]) if self.missing else column[:, None]
+
+
+@dataclass(frozen=True)
+class Quantiles(_Scale):
+    r"""Piecewise linear map from the training values to their mid-ranks, scaled to [0, 1].
+
+    Heavy tails lose their weight, order and ties stay, and values beyond the training range are put at its ends. Each
+    knot :math:`k_j` is a value that stands for :math:`n_j` training rows, and
+
+    .. math:: k_j \mapsto \frac{r_j - r_1}{r_m - r_1}, \qquad r_j = w_1 + \dots + w_{j-1} + \tfrac12 w_j,
+
+    with :math:`w_j = n_j`, but at most a third of the rows that do not have the most frequent value. That bound keeps
+    room for the other values where most rows are zero. With at most :data:`MOST_KNOTS` distinct values, each of them is
+    a knot. A constant column becomes 0.
+
+    Examples
+    --------
+    >>> scale = Quantiles.fit("income", np.array([10.0, 20.0, 30.0, 1e6]))
+    >>> [round(float(place), 3) for place in scale.scaled(np.array([10.0, 15.0, 30.0, 1e6, 2e6]))]
+    [0.0, 0.167, 0.667, 1.0, 1.0]
+    """
+
+    name: str
+    knots: tuple[float, ...]
+    counts: tuple[int, ...]
+    missing: bool = False
+    unit: Unit = "number"
+
+    def __post_init__(self) -> None:
+        knots, counts = np.array(self.knots, dtype=np.float64), np.array(self.counts, dtype=np.float64)
+        if (
+            len(knots) != len(counts)
+            or not np.isfinite(knots).all()
+            or (np.diff(knots) <= 0).any()
+            or (counts < 1).any()
+        ):
+            raise ValueError(f"the knots of {self.name!r} are not finite and increasing, with a count each.")
+
+    @classmethod
+    def fit(cls, name: str, values: np.ndarray, unit: Unit = "number") -> Quantiles:
+        """Fit the knots to a column; NaN is missing."""
+        knots, counts = _summary(*np.unique(values[~np.isnan(values)], return_counts=True))
+        return cls(name, knots, counts, bool(np.isnan(values).any()), unit)
+
+    @property
+    def places(self) -> np.ndarray:
+        """The place of each knot, from 0 to 1."""
+        return _places(np.array(self.counts, dtype=np.float64))
+
+    @property
+    def middle(self) -> float:
+        if not self.knots:
+            return 0.0
+        rows = np.cumsum(self.counts)
+        return self.knots[int(np.searchsorted(rows, rows[-1] / 2))]
+
+    def scaled(self, values: np.ndarray) -> np.ndarray:
+        if len(self.knots) < 2:
+            return np.zeros(len(values))
+        knots, places = np.array(self.knots), self.places
+        inside = np.clip(values, knots[0], knots[-1])
+        right = np.clip(np.searchsorted(knots, inside, side="right"), 1, len(knots) - 1)
+        low, high = places[right - 1], places[right]
+        share = _share(inside, knots[right - 1], knots[right])
+        return np.asarray(np.minimum(low + share * (high - low), high))  # rounding must not pass the next knot
+
+    def __or__(self, other: Quantiles) -> Quantiles:
+        """Join the scales of two parts: exact up to :data:`MOST_KNOTS` distinct values, else within about 0.03."""
+        values, at = np.unique(np.array(self.knots + other.knots), return_inverse=True)
+        counts = np.bincount(at, weights=np.array(self.counts + other.counts), minlength=len(values))
+        summary = _summary(values, counts.astype(np.int64))
+        return Quantiles(self.name, *summary, self.missing or other.missing, self.unit)
+
+
+@dataclass(frozen=True)
+class Robust(_Scale):
+    r"""Robust scale with smooth clipping, :math:`u / \sqrt{1 + (u/3)^2}` with :math:`u = (x - \text{center}) /
+    \text{scale}`, so that all values lie between -3 and 3.
+
+    The center is the median and the scale the distance between the quartiles; where that is 0, the median distance of
+    the other values from the median. A constant column becomes 0. The map is that of RealMLP (Holzmüller, Grinsztajn
+    and Steinwart, "Better by default", 2024), except for the second scale.
+
+    Examples
+    --------
+    >>> scale = Robust.fit("income", np.array([10.0, 20.0, 30.0, 40.0, 1e6]))
+    >>> scale.center, scale.scale
+    (30.0, 20.0)
+    >>> scale.scaled(np.array([30.0, 1e6])).round(3).tolist()
+    [0.0, 3.0]
+    """
+
+    name: str
+    center: float
+    scale: float
+    rows: int
+    missing: bool = False
+    unit: Unit = "number"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.center) and math.isfinite(self.scale) and self.scale > 0):
+            raise ValueError(f"{self.name!r} has center {self.center} and scale {self.scale}; both must be finite.")
+
+    @classmethod
+    def fit(cls, name: str, values: np.ndarray, unit: Unit = "number") -> Robust:
+        """Fit center and scale to a column; NaN is missing."""
+        present, missing = values[~np.isnan(values)], bool(np.isnan(values).any())
+        if not len(present):
+            return cls(name, 0.0, 1.0, 0, missing, unit)
+        low, center, high = np.quantile(present, [0.25, 0.5, 0.75], method="inverted_cdf")
+        with np.errstate(over="ignore"):
+            width, away = high - low, np.abs(present - center)
+        if width == 0 and away.any():
+            width = np.quantile(away[away > 0], 0.5, method="inverted_cdf")
+        largest = float(np.finfo(np.float64).max)
+        return cls(name, float(center), float(min(width, largest)) or 1.0, len(present), missing, unit)
+
+    @property
+    def middle(self) -> float:
+        return self.center
+
+    def scaled(self, values: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            steps = np.clip((values - self.center) / self.scale, -1e15, 1e15)
+        return np.asarray(steps / np.hypot(1.0, steps / 3.0))
+
+    def __or__(self, other: Robust) -> Robust:
+        """Join the scales of two parts: the means of center and scale by rows, which is an approximation."""
+        missing = self.missing or other.missing
+        if not (self.rows and other.rows):
+            known = self if self.rows else other
+            return Robust(self.name, known.center, known.scale, known.rows, missing, self.unit)
+        rows = self.rows + other.rows
+        a, b = self.rows / rows, other.rows / rows
+        center, scale = a * self.center + b * other.center, a * self.scale + b * other.scale
+        return Robust(self.name, center, scale, rows, missing, self.unit)
+
+
+@dataclass(frozen=True)
+class Number(_Scale):
+    r"""Scale by the range, :math:`x \mapsto (x - \text{low}) / (\text{high} - \text{low})`, the paper's choice.
+
+    A constant column becomes 0. `median` is None if there was no value.
+
+    Examples
+    --------
+    >>> Number("age", 20.0, 60.0)(np.array([20.0, 30.0, 70.0])).tolist()
+    [[0.0], [0.25], [1.25]]
+    """
+
+    name: str
+    low: float
+    high: float
+    median: float | None = None
+    missing: bool = False
+    unit: Unit = "number"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
+            raise ValueError(f"{self.name!r} has the range {self.low} to {self.high}; both ends must be finite.")
+
+    @classmethod
+    def fit(cls, name: str, values: np.ndarray, unit: Unit = "number") -> Number:
+        """Fit the range to a column; NaN is missing."""
+        present, missing = values[~np.isnan(values)], bool(np.isnan(values).any())
+        if not len(present):
+            return cls(name, 0.0, 0.0, None, missing, unit)
+        median = float(np.quantile(present, 0.5, method="inverted_cdf"))
+        return cls(name, float(present.min()), float(present.max()), median, missing, unit)
+
+    @property
+    def middle(self) -> float:
+        return self.low if self.median is None else self.median
+
+    def scaled(self, values: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            constant = self.low == self.high
+            share = values - self.low if constant else _share(values, np.array(self.low), np.array(self.high))
+        return np.clip(share, -1e15, 1e15)
+
+    def __or__(self, other: Number) -> Number:
+        """Join the scales of two parts: the range is exact, the median that of the first part."""
+        for one, another in ((self, other), (other, self)):
+            if one.median is None and one.missing:
+                return replace(another, missing=True)
+        low, high = min(self.low, other.low), max(self.high, other.high)
+        return Number(self.name, low, high, self.median, self.missing or other.missing, self.unit)
 
 
 @dataclass(frozen=True)
@@ -32,9 +252,10 @@ class Category:
     """
 
     name: str
-    levels: tuple[Level, ...]
+    levels: tuple[Any, ...]
     other: bool = False
     missing: bool = False
+    unit = "category"
 
     @classmethod
     def fit(cls, name: str, values: np.ndarray) -> Category:
@@ -60,11 +281,11 @@ class Category:
         unseen = (position < 0) & ~(absent & self.missing)
         if unseen.any() and unknown == "error" and (not self.other or absent[unseen].any()):
             row = int((unseen & absent if self.other else unseen).argmax())
-            came = "a missing value" if absent[row] else repr(values[row])
+            value = "a missing value" if absent[row] else repr(values[row])
             raise ValueError(
-                f"column {self.name!r} has {came} (row {row}), which no training row has; its levels are "
-                f"{_shown(self.levels)}. Map it to one of them, or pass handle_unknown='ignore' to give such rows no "
-                "level."
+                f"column {self.name!r} has {value} (row {row}), which no training row has; its levels are "
+                f"{', '.join(map(repr, self.levels[:8]))}{', ...' * (len(self.levels) > 8)}. Map it to one of them, "
+                "or pass handle_unknown='ignore' to give such rows no level."
             )
         indicators = np.zeros((len(values), len(self.names)))
         if self.other:
@@ -81,8 +302,12 @@ class Category:
         return Category(self.name, levels, self.other or other.other, self.missing or other.missing)
 
 
-Encoder = Scale | Category
-ENCODERS: dict[str, type[Encoder]] = {cls.__name__: cls for cls in (Quantiles, Robust, Number, Category)}
+Encoder = Quantiles | Robust | Number | Category
+SCALES: dict[str, type[Quantiles] | type[Robust] | type[Number]] = {
+    "quantile": Quantiles,
+    "robust": Robust,
+    "range": Number,
+}
 
 
 @dataclass(frozen=True)
@@ -122,29 +347,16 @@ class TableEncoding:
         """
         encoders: list[Encoder] = []
         for label, values, unit in _columns(table, name):
-            if unit == "category":
-                if identifies_rows(pd.Series(values, dtype=object)):
-                    raise ValueError(
-                        f"column {label!r} of {name} holds text with {len(set(values.tolist())):,} different values in "
-                        f"{len(values):,} rows, so it identifies rows. Drop it, or encode it first."
-                    )
-                encoders.append(Category.fit(label, values))
-            else:
+            if unit != "category":
                 encoders.append(SCALES[scaling].fit(label, values, unit))
+                continue
+            if identifies_rows(len({*values.tolist()} - {None}), sum(value is not None for value in values)):
+                raise ValueError(
+                    f"column {label!r} of {name} holds text with {len(set(values.tolist())):,} different values in "
+                    f"{len(values):,} rows, so it identifies rows. Drop it, or encode it first."
+                )
+            encoders.append(Category.fit(label, values))
         return cls(tuple(encoders))
-
-    @classmethod
-    def from_plain(cls, columns: Sequence[Mapping[str, Any]]) -> TableEncoding:
-        """Return the encoding that :meth:`to_plain` has written."""
-        return cls(tuple(_from_plain(column) for column in columns))
-
-    def to_plain(self) -> list[dict[str, Any]]:
-        """Return the encoders as dictionaries of plain values, for JSON."""
-        return [
-            {"encoder": type(column).__name__}
-            | {key: list(item) if isinstance(item, tuple) else item for key, item in asdict(column).items()}
-            for column in self.columns
-        ]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -166,37 +378,29 @@ class TableEncoding:
             raise ValueError(f"{name} has {len(columns)} columns; the training rows had {len(self.columns)}.")
         blocks = []
         for encoder, (label, values, unit) in zip(self.columns, columns):
-            trained = "category" if isinstance(encoder, Category) else encoder.unit
-            if unit != trained and trained != "category":
+            if unit != encoder.unit and encoder.unit != "category":
                 if not pd.isna(values).all():
                     raise ValueError(
-                        f"column {label!r} of {name} holds {HELD[unit]}; in the training rows it was {HELD[trained]}."
+                        f"column {label!r} of {name} holds {HELD[unit]}; in the training rows it was "
+                        f"{HELD[encoder.unit]}."
                     )
                 values = np.full(len(values), np.nan)
             blocks.append(encoder(values, unknown))
         return np.concatenate(blocks, axis=1)
 
-    def check_names(self, table: Any) -> None:
-        """Raise unless a DataFrame has the columns that the encoding was fitted on, in their order."""
-        names, own = [str(name) for name in table.columns], [column.name for column in self.columns]
-        if names != own:
-            raise ValueError(f"the encoding is of the columns {own}, the table has {names}; fit one to this table.")
-
     def __or__(self, other: TableEncoding) -> TableEncoding:
         if [column.name for column in self.columns] != [column.name for column in other.columns]:
             raise ValueError("the two encodings are of different columns; join encodings of parts of one table.")
         for a, b in zip(self.columns, other.columns):
-            if isinstance(a, Category) != isinstance(b, Category):
-                raise ValueError(f"column {a.name!r} is numeric in one part and categorical in the other.")
-            if type(a) is not type(b) or getattr(a, "unit", None) != getattr(b, "unit", None):
-                raise ValueError(f"column {a.name!r} is scaled in two ways; fit both parts with the same scaling.")
+            if type(a) is not type(b) or a.unit != b.unit:
+                raise ValueError(f"column {a.name!r} holds {HELD[a.unit]} in one part and {HELD[b.unit]} in the other.")
         return TableEncoding(tuple(a | b for a, b in zip(self.columns, other.columns)))  # type: ignore[operator]  # same type, checked above
 
 
-HELD = {"number": "numeric", "date": "a date", "duration": "a duration", "category": "text or categories"}
+HELD = {"number": "numbers", "date": "dates", "duration": "durations", "category": "text or categories"}
 
 
-def _columns(table: Any, name: str) -> list[tuple[str, np.ndarray, Unit | Literal["category"]]]:
+def _columns(table: Any, name: str) -> list[tuple[str, np.ndarray, Any]]:
     """Return name, values and unit of each column: float64 for numbers and dates, objects for categories."""
     if not is_frame(table):
         array = _arrays.to_numpy(_arrays.matrix(table, name, allow_missing=True)).astype(np.float64)
@@ -208,40 +412,42 @@ def _columns(table: Any, name: str) -> list[tuple[str, np.ndarray, Unit | Litera
     return [(label, *feature(table[label], f"column {label!r} of {name}")) for label in table.columns]
 
 
-def _from_plain(column: Mapping[str, Any]) -> Encoder:
-    """Return an encoder from a dictionary that may come from anyone; raise ValueError unless every field is right."""
-    given: dict[str, Any] = {key: tuple(item) if isinstance(item, list) else item for key, item in column.items()}
-    kind = ENCODERS.get(str(given.pop("encoder", None)))
-    if kind is None:
-        raise ValueError(f"the encoder {column.get('encoder')!r} is not known to this version of frhsic.")
-    types: dict[str, Any] = {
-        "name": str,
-        "missing": bool,
-        "other": bool,
-        "rows": int,
-        "knots": tuple,
-        "counts": tuple,
-        "levels": tuple,
-        "unit": str,
-    }
-    items = {"knots": (int, float), "counts": (int,), "levels": (str, int, float, bool)}
-    for key, value in given.items():
-        allowed = (int, float, type(None)) if key == "median" else types.get(key, (int, float))
-        fits = isinstance(value, allowed) and (allowed is bool or key == "levels" or not isinstance(value, bool))
-        if not fits or any(type(item) not in items[key] for item in (value if key in items else ())):
-            raise ValueError(f"{key} of the encoder {kind.__name__} is {str(value)[:50]!r}, which it cannot be.")
-    if given.get("unit", "number") not in HELD or given.get("unit") == "category":
-        raise ValueError(f"the unit {given['unit']!r} is not known to this version of frhsic.")
-    try:
-        return kind(**given)
-    except TypeError as error:  # a field is missing or unknown
-        raise ValueError(f"a column of the encoding cannot be read as {kind.__name__}: {error}.") from error
-
-
-def _sorted(levels: set[Level]) -> tuple[Level, ...]:
+def _sorted(levels: set[Any]) -> tuple[Any, ...]:
     return tuple(sorted(levels, key=lambda level: (type(level).__name__, level)))
 
 
-def _shown(levels: tuple[Level, ...]) -> str:
-    first = ", ".join(map(repr, levels[:8]))
-    return first if len(levels) <= 8 else f"{first}, ... ({len(levels)} in all)"
+def _share(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return (values - low) / (high - low), also where a difference is beyond the largest float."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        width = high - low
+        share = (values - low) / width
+        return np.asarray(
+            np.where(np.isfinite(width) & np.isfinite(share), share, (values / 2 - low / 2) / (high / 2 - low / 2))
+        )
+
+
+def _places(counts: np.ndarray) -> np.ndarray:
+    if len(counts) < 2:
+        return np.zeros(len(counts))
+    most = max(1.0, (counts.sum() - counts.max()) / 3)
+    weights = np.minimum(counts, most)
+    ranks = np.cumsum(weights) - weights / 2
+    return np.asarray((ranks - ranks[0]) / (ranks[-1] - ranks[0]))
+
+
+def _summary(values: np.ndarray, counts: np.ndarray) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Return knots among the sorted values, each with the number of rows nearest to it.
+
+    They are :data:`MOST_KNOTS` values at even distances of rank and, before the first and the last distance, those 1,
+    2, 4, ... rows from each end: one far-off row then takes no order from the others.
+    """
+    if len(values) > MOST_KNOTS:
+        places = _places(counts.astype(np.float64))
+        row = 1 / float(counts.sum())
+        tail = row * 2.0 ** np.arange(max(0, math.ceil(-math.log2(MOST_KNOTS * row))))
+        levels = np.concatenate([np.linspace(0.0, 1.0, MOST_KNOTS), tail, 1 - tail])
+        at = np.unique(np.searchsorted(places, levels - row / 2))
+        between = (places[at[1:]] + places[at[:-1]]) / 2
+        counts = np.bincount(np.searchsorted(between, places), weights=counts, minlength=len(at)).astype(np.int64)
+        values = values[at]
+    return tuple(map(float, values)), tuple(map(int, counts))

@@ -1,10 +1,18 @@
-"""Read a file of rows and columns piece by piece, so that memory stays bounded."""
+"""Read files of rows and columns piece by piece: cells of a text file as they are written, others with their types."""
 
 from __future__ import annotations
 
+import bz2
+import csv
+import gzip
+import io
+import itertools
+import lzma
+import re
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,267 +20,197 @@ import numpy as np
 import pandas as pd
 
 from frhsic.formatting import did_you_mean, printable
-from frhsic.tables.columns import quoted, typed
-from frhsic.tables.dialect import (
-    COMPRESSIONS,
-    DEFAULTS,
-    Dialect,
-    ReadOptions,
-    check_fields,
-    dialect_of,
-    open_text,
-)
-from frhsic.tables.names import check_distinct
+from frhsic.tables.columns import check_distinct, is_missing, quoted
 
-CHUNK_ROWS = 100_000
-"""Rows of a piece."""
-KEPT_ROWS = 1_000_000
-"""Rows that are kept at most; of a longer table, a uniform sample."""
-KEPT_BYTES = 256 * 2**20
-"""Memory that the kept rows may take; tables of many columns keep fewer rows."""
+CELLS = 4_000_000
+"""Cells of a piece at most."""
+KEPT_ROWS, KEPT_BYTES = 1_000_000, 256 * 2**20
+"""Rows that are kept at most, and the memory that they may take; of a longer table, a uniform sample is kept."""
+SNIFFED_LINES = 50
+LONGEST_ERROR = 300
+"""Characters of a reader's error that a message repeats at most."""
 
 FORMATS = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), "CSV"),
     **dict.fromkeys((".parquet", ".pq"), "Parquet"),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "Arrow"),
 }
-PANDAS = [int(part) for part in pd.__version__.split(".")[:2]]
-EXACT: dict[str, Any] = {"float_precision": "round_trip"} if PANDAS < [3, 1] else {}
-"""Before 3.1, pandas reads some numbers of a text file as a float next to the right one, unless asked not to."""
-LONGEST_ERROR = 300
-"""Characters of a reader's error that a message repeats at most."""
+OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_POINT, _COMMA = re.compile(r"[-+]?\d*\.\d+"), re.compile(r"[-+]?\d+,\d+")
 
 
-def column_names(path: Path, options: ReadOptions = DEFAULTS) -> list[str]:
-    """Return the names of the columns of a file without reading its rows; raise if two are the same."""
-    file_format = _format(path)
-    if path.stat().st_size == 0:
-        raise ValueError(f"{path.name} cannot be read as {file_format}: it is empty and has not even a header.")
-    if file_format == "CSV":
-        return list(_dialect(path, options).header)
-    with _readable(path, file_format):
-        names = [str(name) for name in _schema(path, file_format).names]
-    check_distinct(names, path.name)
-    return names
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a text file is written, as far as it is known; what is None is found out from the file.
 
-
-def reading_notes(path: Path, options: ReadOptions = DEFAULTS) -> tuple[str, ...]:
-    """Return a sentence for each thing about a text file that was found out rather than said, such as its separator."""
-    return _dialect(path, options).notes if _format(path) == "CSV" else ()
-
-
-def decimal(path: Path, options: ReadOptions = DEFAULTS) -> str:
-    """Return the decimal sign of a file."""
-    return _dialect(path, options).decimal if _format(path) == "CSV" else "."
-
-
-def pieces(
-    path: Path,
-    columns: Sequence[str],
-    numeric: Sequence[str] = (),
-    options: ReadOptions = DEFAULTS,
-    *,
-    text: Sequence[str] = (),
-) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a file piece by piece, only these columns of them.
-
-    In the columns `numeric`, marks such as "?" are missing values. In a text file, the columns `text` stay as they are
-    written.
+    Attributes
+    ----------
+    separator : str, optional
+        Character between two fields. Left out, a comma (in .tsv and .txt files a tab), unless another of comma,
+        semicolon, tab and bar is the only one that splits the first lines into equally many fields.
+    decimal : str, optional
+        "." or ",". Left out, a comma where commas do not separate fields and the first lines have numbers with decimal
+        commas and none with points.
+    encoding : str, optional
+        Left out, UTF-8, or Windows-1252 (Latin-1) for a file that is not UTF-8.
     """
-    file_format = _format(path)
-    if file_format == "CSV":
-        dialect = _dialect(path, options)
-        marks = [form for mark in options.text_marks for form in (mark, f"{mark} ")]
-        with _readable(path, "CSV"):
-            check_fields(path, dialect)
-            with (
-                open_text(path) as file,
-                pd.read_csv(
-                    file,
-                    usecols=list(columns),
-                    chunksize=CHUNK_ROWS,
-                    na_values={name: [*marks, *(options.number_marks if name in numeric else ())] for name in columns},
-                    dtype=dict.fromkeys(text, str),
-                    low_memory=False,
-                    **EXACT,
-                    **dialect.arguments(),
-                ) as reader,
-            ):
-                yield from reader
-    elif file_format == "Parquet":
-        import pyarrow.parquet as pq
 
-        with _readable(path, file_format), pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=list(columns)):
-                yield batch.to_pandas()
-    else:
-        import pyarrow as pa
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
 
-        with _readable(path, file_format), pa.memory_map(str(path)) as source:
-            for batch in _open(source)[1]:
-                for start in range(0, batch.num_rows, CHUNK_ROWS):
-                    yield batch.slice(start, CHUNK_ROWS).select(list(columns)).to_pandas()
+    def __post_init__(self) -> None:
+        if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
+            raise ValueError(f"the delimiter is {self.separator!r}; pass one character, such as ';'.")
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"the decimal sign is {self.decimal!r}; pass '.' or ','.")
 
 
-def read_frame(path: Path, options: ReadOptions = DEFAULTS) -> pd.DataFrame:
-    """Return all rows and columns of a file. In a text file, numbers with marks of missing values become numbers."""
-    names = column_names(path, options)
-    parts = list(pieces(path, names, options=options))
-    frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names)
-    return typed(frame, options.number_marks, decimal(path, options)) if _format(path) == "CSV" else frame
+@dataclass(frozen=True)
+class TableFile:
+    """A file whose header was read and, in a text file, whose rows all have as many fields.
+
+    `decimal` is the decimal sign of a text file and None for one whose columns have types. `notes` say what was found
+    out rather than known.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str = ""
+    notes: tuple[str, ...] = ()
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, path: Path, options: ReadOptions = ReadOptions()) -> TableFile:  # noqa: B008  # frozen
+        """Read the header of a file and check that two columns never have one name."""
+        file_format = _format(path)
+        with _readable(path, file_format):
+            if path.stat().st_size == 0:
+                raise ValueError("it is empty and has not even a header")
+            file = _inspected(path, options) if file_format == "CSV" else cls(path, _typed_names(path, file_format))
+        check_distinct(file.names, path.name)
+        return file
+
+    def find(self, name: str) -> str:
+        """Return a name if the file has such a column; else raise and suggest the nearest one."""
+        if name not in self.names:
+            raise ValueError(f"{self.path.name} has no column {name!r}.{did_you_mean(name, self.names)}")
+        return name
+
+    def pieces(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Yield the rows piece by piece, only these columns of them."""
+        size, file_format = max(1, CELLS // max(1, len(columns))), _format(self.path)
+        with _readable(self.path, file_format):
+            if file_format == "CSV":
+                with (
+                    _open_text(self.path, self.encoding) as file,
+                    pd.read_csv(
+                        file, usecols=list(columns), chunksize=size, dtype=str, na_filter=False, **self.arguments
+                    ) as reader,
+                ):
+                    for piece in reader:
+                        yield piece[list(columns)]
+            else:
+                for batch in _batches(self.path, file_format, list(columns), size):
+                    # floats would round long identifiers
+                    yield batch.to_pandas(integer_object_nulls=True)[list(columns)]
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a file, indexed by their place in it, and how many it has.
+    """Rows of a file, indexed by their place in it.
 
-    `dropped` counts the rows of the file that lack a value in a column where one is required. `frame` holds the others,
-    or of a long file a uniform sample of them, and `derived` the numbers that were made from them.
+    `dropped` of its `given` rows lack a value where one is required. `frame` holds the others, or if `sampled` a
+    uniform sample of them.
     """
 
     frame: pd.DataFrame
     given: int
     dropped: int
-    sampled: bool
-    derived: np.ndarray
-    notes: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True)
-class Derived:
-    """Numbers made from the rows as they are read, such as the scores of a model.
-
-    `make` takes a frame of `columns` and returns `width` columns.
-    Columns in `numeric` hold numbers, so that marks such as "?" are missing values there.
-    """
-
-    columns: tuple[str, ...]
-    width: int
-    make: Callable[[pd.DataFrame], np.ndarray]
-    numeric: tuple[str, ...] = ()
-
-
-NOTHING = Derived((), 0, lambda frame: np.empty((len(frame), 0)))
+    @property
+    def sampled(self) -> bool:
+        """Whether the file has more rows than were kept."""
+        return self.given - self.dropped > len(self.frame)
 
 
 def read_rows(
-    path: Path,
+    file: TableFile,
     columns: Sequence[str],
     *,
-    numeric: Sequence[str] = (),
-    text: Sequence[str] = (),
     required: Sequence[str] = (),
-    derived: Derived = NOTHING,
     seed: int = 0,
     watch: Callable[[int], None] | None = None,
-    options: ReadOptions = DEFAULTS,
 ) -> Rows:
     """Read the rows of a file that have the required values; of a long file, a uniform sample is kept.
 
     Parameters
     ----------
-    path
-        CSV, TSV, Parquet or Arrow (IPC, Feather).
+    file
+        The file.
     columns
         The columns to keep.
-    numeric
-        Columns of numbers, where marks such as "?" are missing values.
-    text
-        Columns of a text file that stay as they are written, such as the identifier 007.
     required
         Columns whose missing values drop a row.
-    derived
-        Further numbers, made piece by piece from columns of any kind.
     seed
         Seed of the sample.
     watch
         Called with the number of rows read so far.
-    options
-        How a text file is read.
     """
-    columns, raw = list(columns), list(derived.columns)
-    wanted, needed = list(dict.fromkeys([*columns, *raw])), list(dict.fromkeys(required))
-    reservoir = Reservoir(len(columns) + derived.width, seed)
-    given, present = 0, pd.Series(0, index=needed)
-    for piece in pieces(path, wanted, [*numeric, *derived.numeric], options, text=text):
+    columns, required = list(dict.fromkeys(columns)), list(dict.fromkeys(required))
+    keep, rng = max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * len(columns)))), np.random.default_rng(seed)
+    parts, keys, given, seen, present = [], [], 0, 0, pd.Series(0, index=required)
+    for piece in file.pieces(columns):
         piece.index = pd.RangeIndex(given, given + len(piece))
         given += len(piece)
-        has = piece[needed].notna()
+        has = pd.DataFrame({name: ~is_missing(piece[name]) for name in required}, index=piece.index)
         present += has.sum()
-        kept = piece[has.all(axis=1)]
-        if len(kept):
-            made = pd.DataFrame(derived.make(kept[raw]), index=kept.index)
-            made.columns = pd.Index([(i,) for i in made.columns], tupleize_cols=False)  # no name of a file is a tuple
-            reservoir.add(pd.concat([kept[columns], made], axis=1))
+        parts.append(piece[has.all(axis=1)])
+        keys.append(rng.random(len(parts[-1])))
+        seen += len(parts[-1])
+        if sum(map(len, keys)) > 2 * keep:  # the rows with the smallest keys are a uniform sample
+            parts, keys = _smallest(parts, keys, keep)
         if watch is not None:
             watch(given)
     if given == 0:
-        raise ValueError(f"{path.name} has a header and no rows.")
-    for name in needed:
+        raise ValueError(f"{file.path.name} has a header and no rows.")
+    for name in required:
         if present[name] == 0:
             raise ValueError(
-                f"column {name!r} has no value in any of the {given:,} rows of {path.name}; choose another column or "
-                "fill it."
+                f"column {name!r} has no value in any of the {given:,} rows of {file.path.name}; choose another "
+                "column or fill it."
             )
-    if reservoir.seen == 0:
-        raise ValueError(f"every row of {path.name} lacks a value in one of {quoted(needed)}; none is left.")
-    rows = reservoir.rows()
-    return Rows(
-        rows[columns],
-        given,
-        given - reservoir.seen,
-        reservoir.seen > len(rows),
-        np.ascontiguousarray(rows.iloc[:, len(columns) :].to_numpy(dtype=np.float64)),
-        reading_notes(path, options),
-    )
+    if seen == 0:
+        raise ValueError(f"every row of {file.path.name} lacks a value in one of {quoted(required)}; none is left.")
+    (frame,), _ = _smallest(parts, keys, keep)
+    return Rows(frame, given, given - seen)
 
 
-class Reservoir:
-    """A uniform sample without replacement of rows that come in pieces: the rows with the smallest random keys."""
-
-    def __init__(self, columns: int, seed: int) -> None:
-        self.keep, self.seen = max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * columns))), 0
-        self._random = np.random.default_rng(seed)
-        self._pieces: list[pd.DataFrame] = []
-        self._keys: list[np.ndarray] = []
-
-    def add(self, rows: pd.DataFrame) -> None:
-        """Take in more rows."""
-        self._pieces.append(rows)
-        self._keys.append(self._random.random(len(rows)))
-        self.seen += len(rows)
-        if sum(map(len, self._keys)) > self.keep + max(CHUNK_ROWS, self.keep // 2):
-            self._shrink()
-
-    def rows(self) -> pd.DataFrame:
-        """Return the sample in the order of the table; at least one piece must have come."""
-        self._shrink()
-        return self._pieces[0]
-
-    def _shrink(self) -> None:
-        keys = np.concatenate(self._keys)
-        kept = np.arange(len(keys))
-        if len(keys) > self.keep:
-            kept = np.sort(np.argpartition(keys, self.keep)[: self.keep])
-        self._pieces = [pd.concat(self._pieces).take(kept)]
-        self._keys = [keys[kept]]
+def _smallest(parts: list[pd.DataFrame], keys: list[np.ndarray], keep: int) -> tuple[list[Any], list[np.ndarray]]:
+    joined = np.concatenate(keys)
+    kept = np.sort(np.argsort(joined, kind="stable")[:keep])
+    return [pd.concat(parts).take(kept)], [joined[kept]]
 
 
 def _format(path: Path) -> str:
-    """Return the format that the ending of a name stands for; raise if the file or a reader for it is missing."""
+    """Return the format that the ending of a name stands for; raise if there is no such file or reader."""
     if not path.is_file():
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"{path} is a pipe or a device, which can be read only once; write it to a file first.")
         beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else None
         hint = " Its folder is missing too." if beside is None else did_you_mean(path.name, beside)
         raise FileNotFoundError(f"there is no file {path}.{hint}")
-    endings = [suffix.lower() for suffix in path.suffixes]
-    if len(endings) > 1 and endings[-1] in COMPRESSIONS and FORMATS.get(endings[-2]) == "CSV":
-        endings.pop()
-    ending = endings[-1] if endings else "nothing"
-    if ending not in FORMATS:
+    endings = [suffix.lower() for suffix in path.suffixes] or ["nothing"]
+    if endings[-1] in (*OPENERS, ".zst", ".zip") and FORMATS.get("".join(endings[-2:-1])) == "CSV":
+        return "CSV"
+    if endings[-1] not in FORMATS:
         raise ValueError(
-            f"{path.name} ends in {ending}; there is a reader for .csv, .tsv, .parquet, .arrow and .feather."
+            f"{path.name} ends in {endings[-1]}; there is a reader for .csv, .tsv, .parquet, .arrow and .feather."
         )
-    return FORMATS[ending]
+    return FORMATS[endings[-1]]
 
 
 @contextmanager
@@ -280,35 +218,164 @@ def _readable(path: Path, file_format: str) -> Iterator[None]:
     """Name the file in the errors of a reader and of its decompression, and make them ValueErrors."""
     try:
         yield
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path.name} cannot be read as {file_format}: it is not UTF-8. Save it as UTF-8.") from error
     except MemoryError:
         raise
     except Exception as error:  # gzip, zlib, lzma, zipfile, zstandard and pyarrow each have exceptions of their own
         if isinstance(error, OSError) and error.errno is not None:  # of the system, not of a decompressor
             raise
-        said = printable(" ".join(str(error).split()).rstrip("."), LONGEST_ERROR)
-        raise ValueError(f"{path.name} cannot be read as {file_format}: {said}.") from error
+        words = printable(" ".join(str(error).split()).rstrip("."), LONGEST_ERROR)
+        raise ValueError(f"{path.name} cannot be read as {file_format}: {words}.") from error
 
 
-def _dialect(path: Path, options: ReadOptions) -> Dialect:
-    with _readable(path, "CSV"):
-        dialect = dialect_of(path, options)
-    check_distinct(dialect.header, path.name)
-    return dialect
+# Text
 
 
-def _schema(path: Path, file_format: str) -> Any:
+def _inspected(path: Path, options: ReadOptions) -> TableFile:
+    """Find out how a text file is written, and check all its rows."""
+    encodings = [options.encoding] if options.encoding else ["utf-8-sig", "cp1252", "latin-1"]
+    for encoding in encodings:
+        try:
+            return _inspected_as(path, options, encoding)
+        except UnicodeDecodeError:
+            continue
+        except LookupError:
+            break
+    raise ValueError(f"it is not text in the encoding {options.encoding}; name the right one, such as cp1252")
+
+
+def _inspected_as(path: Path, options: ReadOptions, encoding: str) -> TableFile:
+    with _open_text(path, encoding) as file:
+        lines = list(itertools.islice(file, SNIFFED_LINES))
+    first = next((i for i, line in enumerate(lines) if line.strip()), None)
+    if first is None:
+        raise ValueError("it is empty and has not even a header")
+    usual = "\t" if {suffix.lower() for suffix in path.suffixes} & {".tsv", ".txt"} else ","
+    separator = options.separator or _separator(lines[first:], usual)
+    spaced = f"{separator} " in lines[first]  # a blank after each separator belongs to no field
+    form: dict[str, Any] = {"delimiter": separator, "skipinitialspace": spaced}
+    rows = [row for row in csv.reader(lines[first:], **form) if row]
+    decimal = options.decimal or _decimal(rows[1:], separator)
+    if separator == decimal:
+        raise ValueError(f"{decimal!r} cannot separate its fields and be the decimal sign; say what separates them")
+    names = [name.strip() for name in rows[0]]
+    if len(names) > 1 and not names[-1]:
+        names.pop()
+    header = tuple(name or f"Unnamed: {i}" for i, name in enumerate(names))
+    with _open_text(path, encoding) as file:
+        _check_rows(file, len(header), form)
+    notes = {
+        f"{path.name} was read with {SEPARATORS.get(separator)} between fields.": separator
+        not in (usual, options.separator),
+        f"{path.name} was read with decimal commas.": options.decimal is None and decimal == ",",
+        f"{path.name} is not UTF-8; it was read as Windows-1252.": options.encoding is None and encoding != "utf-8-sig",
+    }
+    arguments = {
+        "sep": separator,
+        "skipinitialspace": spaced,
+        "index_col": False,  # a separator at the end of each row must not shift the columns
+        "header": first if len(header) == 1 else 0,
+        "names": list(header),
+        "skip_blank_lines": len(header) > 1,  # an empty line of one column is a row whose value is missing
+    }
+    shown = tuple(note for note, due in notes.items() if due)
+    return TableFile(path, header, separator, decimal, encoding, shown, arguments)
+
+
+def _check_rows(file: Any, columns: int, form: dict[str, Any]) -> None:
+    """Raise at the first row that has more or fewer fields than the header; one empty field at its end is tolerated."""
+    separator = form["delimiter"]
+    for number, line in enumerate(file, 1):
+        if '"' in line:  # from here on, fields may hold separators and line breaks
+            reader = csv.reader(itertools.chain([line], file), **form)
+            for row in reader:
+                _check_row(row, columns, number - 1 + reader.line_num, separator)
+        elif line.count(separator) + 1 != columns or "\0" in line:
+            _check_row(line.rstrip("\r\n").split(separator), columns, number, separator)
+
+
+def _check_row(row: list[str], columns: int, number: int, separator: str) -> None:
+    trailing = len(row) == columns + 1 and not row[-1].strip()
+    blank = not row or (len(row) == 1 and not row[0].strip())
+    if any("\0" in cell for cell in row):
+        raise ValueError(f"line {number} has a NUL character; the file is damaged or in another encoding")
+    if len(row) != columns and not trailing and not blank:
+        raise ValueError(
+            f"line {number} has {len(row)} fields and the header {columns}, with "
+            f"{SEPARATORS.get(separator, repr(separator))} between fields. Put text that holds {separator!r} in "
+            "quotes, or repair the line"
+        )
+
+
+@contextmanager
+def _open_text(path: Path, encoding: str) -> Iterator[Any]:
+    ending = path.suffix.lower()
+    if ending == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/")]
+            if len(names) != 1:
+                raise ValueError(f"it holds {len(names)} files; pass an archive of one")
+            with archive.open(names[0]) as raw:
+                yield io.TextIOWrapper(raw, encoding, newline="")
+    elif ending == ".zst":
+        import pyarrow as pa
+
+        with pa.input_stream(str(path), compression="zstd") as raw:
+            yield io.TextIOWrapper(raw, encoding, newline="")
+    else:
+        with OPENERS.get(ending, open)(path, "rb") as raw:
+            yield io.TextIOWrapper(raw, encoding, newline="")
+
+
+def _separator(lines: list[str], usual: str) -> str:
+    """Return the usual separator, unless it does not split the lines evenly and exactly one other does."""
+    even = [candidate for candidate in SEPARATORS if _even(lines, candidate)]
+    return usual if usual in even or len(even) != 1 else even[0]
+
+
+def _even(lines: list[str], separator: str) -> bool:
+    rows = [row for row in csv.reader(lines, delimiter=separator, skipinitialspace=True) if row]
+    if len(lines) >= SNIFFED_LINES - 1:  # the last row may go on
+        rows.pop()
+    columns = len(rows[0]) if rows else 0
+    return columns > 1 and all(len(row) == columns or (len(row) == columns + 1 and not row[-1].strip()) for row in rows)
+
+
+def _decimal(rows: list[list[str]], separator: str) -> str:
+    if separator == ",":
+        return "."
+    fields = [cell.strip() for row in rows for cell in row]
+    commas = any(_COMMA.fullmatch(cell) for cell in fields)
+    return "," if commas and not any(_POINT.fullmatch(cell) for cell in fields) else "."
+
+
+# Parquet and Arrow
+
+
+def _typed_names(path: Path, file_format: str) -> tuple[str, ...]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if file_format == "Parquet":
-        return pq.read_schema(path)
+        return tuple(pq.read_schema(path).names)
     with pa.memory_map(str(path)) as source:
-        return _open(source)[0]
+        return tuple(_arrow(source)[0].names)
 
 
-def _open(source: Any) -> tuple[Any, Iterator[Any]]:
+def _batches(path: Path, file_format: str, columns: list[str], size: int) -> Iterator[Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if file_format == "Parquet":
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches(batch_size=size, columns=columns)
+        return
+    with pa.memory_map(str(path)) as source:
+        for batch in _arrow(source)[1]:
+            for start in range(0, batch.num_rows, size):
+                yield batch.slice(start, size).select(columns)
+
+
+def _arrow(source: Any) -> tuple[Any, Iterator[Any]]:
     """Return schema and batches of an Arrow file, or of a stream."""
     import pyarrow as pa
 

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic import _arrays
-from frhsic.tables.columns import is_frame, kind_of, numbers, to_pandas
-from frhsic.tables.names import check_distinct
+from frhsic.tables.columns import check_distinct, is_frame, kind_of, numbers, to_pandas
 
 REMEDY = (
     "A number is needed here: write its values as numbers (two groups as 0 and 1, ordered levels as their rank), or "

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from frhsic.tables.columns import MOST_LEVELS, PYTHON, Advice, feature, quoted
+from frhsic.tables.columns import MOST_LEVELS, feature, quoted
 from frhsic.tables.targets import Target
 
 LEAST_ROWS = 50
@@ -19,17 +20,38 @@ MOST_ROWS = 20_000
 """Rows that are looked at, at even distances."""
 ALIKE = 0.99
 """Rank correlation with S, or share of the target's errors or of its variance that one column takes away."""
+NAMED_ID = re.compile(r"(.*[^a-z])?(id|uuid|guid|nr|no|number)|.*[a-z](Id|ID|Nr|No|Number)", re.IGNORECASE)
 
 
 class SuspiciousColumnWarning(UserWarning):
     """A feature identifies rows, repeats a sensitive attribute, or gives the target away."""
 
 
-def suspicions(X: pd.DataFrame, target: Target | None, s: pd.DataFrame, advice: Advice = PYTHON) -> tuple[str, ...]:
+def identifiers(X: pd.DataFrame) -> list[str]:
+    """Return the columns of whole numbers that seem to identify rows or persons.
+
+    All of their values differ and lie close together or only rise along the table; or the column is named so, such as
+    customer_id or CustomerNo, and has more than 64 values.
+
+    Examples
+    --------
+    >>> identifiers(pd.DataFrame({"row": range(100), "customer_id": [i // 1.25 // 1 for i in range(100)]}))
+    ['row', 'customer_id']
+    """
+    rows = _looked_at(X)
+    return [
+        str(name)
+        for name in X
+        if len(X) >= LEAST_ROWS
+        and pd.api.types.is_numeric_dtype(X[name])
+        and _identifies(str(name), feature(X[name].iloc[rows], str(name))[0], len(X) / len(rows))
+    ]
+
+
+def suspicions(X: pd.DataFrame, target: Target | None, s: pd.DataFrame) -> tuple[str, ...]:
     """Return a sentence for each kind of suspicious column, which names the columns.
 
-    - A column of numbers identifies rows if it holds whole numbers, all distinct, that lie close together or only rise
-      along the table.
+    - A column of numbers identifies rows by the rules of :func:`identifiers`.
     - A column repeats a sensitive attribute if their rank correlation is at least 0.99 in absolute value.
     - A column gives the target away if it takes away 99 % of the errors of the constant prediction: the area under its
       ROC curve is at least 0.995 or at most 0.005, or with at most 64 different values, their most frequent class is
@@ -39,28 +61,22 @@ def suspicions(X: pd.DataFrame, target: Target | None, s: pd.DataFrame, advice: 
     --------
     >>> age = np.arange(100.0) ** 2
     >>> suspicions(pd.DataFrame({"x": np.sin(age), "born": 2000 - age}), None, pd.DataFrame({"age": age}))
-    ("'born' repeats the sensitive attribute 'age', which the prediction must not depend on. Pass drop=['born'].",)
+    ("'born' repeats the sensitive attribute 'age', which the prediction must not depend on; drop it.",)
     """
     if len(X) < LEAST_ROWS:
         return ()
-    rows = np.linspace(0, len(X) - 1, min(len(X), MOST_ROWS)).astype(int)
-    read = {str(name): feature(X[name].iloc[rows], str(name)) for name in X}
-    columns = {name: values for name, (values, _) in read.items()}
+    rows = _looked_at(X)
+    columns = {str(name): feature(X[name].iloc[rows], str(name))[0] for name in X}
     lines = []
-    whole = [name for name, (_, unit) in read.items() if unit == "number"]
-    identifiers = [name for name in whole if _counts_rows(columns[name], len(X) / len(rows))]
-    if identifiers:
-        lines.append(
-            f"{quoted(identifiers)} holds whole numbers that all differ, and seems to identify rows. "
-            f"{advice.drop(identifiers)}."
-        )
+    if names := identifiers(X):
+        lines.append(f"{quoted(names)} holds whole numbers that seem to identify rows; drop it.")
     for attribute in s:
         known = s[attribute].to_numpy()[rows]
         copies = [name for name, values in columns.items() if _correlation(values, known) >= ALIKE]
         if copies:
             lines.append(
                 f"{quoted(copies)} repeats the sensitive attribute {str(attribute)!r}, which the prediction must not "
-                f"depend on. {advice.drop(copies)}."
+                "depend on; drop it."
             )
     if target is not None:
         codes = target.codes[rows]
@@ -68,16 +84,22 @@ def suspicions(X: pd.DataFrame, target: Target | None, s: pd.DataFrame, advice: 
         if away:
             lines.append(
                 f"{quoted(away)} alone predicts the target nearly without error. If it is known only after the target, "
-                f"leave it out. {advice.drop(away)}."
+                "drop it."
             )
     return tuple(lines)
 
 
-def _counts_rows(values: np.ndarray, step: float) -> bool:
-    if np.isnan(values).any() or not np.array_equal(values, np.round(values)):
+def _looked_at(X: pd.DataFrame) -> np.ndarray:
+    return np.linspace(0, len(X) - 1, min(len(X), MOST_ROWS)).astype(int)
+
+
+def _identifies(name: str, values: np.ndarray, step: float) -> bool:
+    values = values[~np.isnan(values)]
+    if not np.array_equal(values, np.round(values)):
         return False
-    if len(np.unique(values)) < len(values):
-        return False
+    different = len(np.unique(values))
+    if different < len(values) or len(values) < LEAST_ROWS:
+        return bool(NAMED_ID.fullmatch(name)) and different > MOST_LEVELS
     return bool(np.ptp(values) < 2 * step * len(values) or (np.diff(values) > 0).all())
 
 

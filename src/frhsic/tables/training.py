@@ -1,4 +1,4 @@
-"""Read a file as a training table: features as they are, a target, sensitive attributes, and random splits of them."""
+"""Read a file as a training table: features, a target, sensitive attributes, and the schema of the file."""
 
 from __future__ import annotations
 
@@ -10,16 +10,67 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.splits import by_group, in_order
-from frhsic.tables.columns import PYTHON, Advice, distinct, find_kinds, label, typed
-from frhsic.tables.dialect import DEFAULTS, ReadOptions
-from frhsic.tables.files import column_names, decimal, read_rows
-from frhsic.tables.roles import ColumnRoles, check_varies, read_attributes
-from frhsic.tables.suspicions import suspicions
+from frhsic.splits import held_out_rows
+from frhsic.tables.columns import check_distinct, distinct, expand, is_text, label, quoted
+from frhsic.tables.files import ReadOptions, TableFile, read_rows
+from frhsic.tables.schema import Schema, date_forms
+from frhsic.tables.sensitive import attribute
+from frhsic.tables.suspicions import identifiers, suspicions
 from frhsic.tables.targets import Target, is_positive, read_target
 
 LEAST_HELD_OUT = 20
 """Rows that an audit needs."""
+FEW_NUMBERS = 10
+"""Different whole numbers of a target up to which it may have been meant as classes."""
+
+
+@dataclass(frozen=True)
+class ColumnRoles:
+    """Names of the target, of the sensitive attributes and of the features.
+
+    `features` and `drop` may hold patterns such as ``x_*``; without `features`, all other columns are features.
+    `positive` is the value of the target that counts as 1, `favourable` the value that is good for a person, on which
+    Equal Opportunity is measured; left out, it is the positive one. `groups` and `order` are columns to split rows by;
+    they are no features.
+    """
+
+    target: str
+    sensitive: tuple[str, ...]
+    positive: object = None
+    features: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    favourable: object = None
+    groups: str | None = None
+    order: str | None = None
+
+    @property
+    def split_by(self) -> list[str]:
+        """The columns to split rows by."""
+        return [name for name in (self.groups, self.order) if name is not None]
+
+    def find_features(self, names: Sequence[str], table: str) -> list[str]:
+        """Return the features among the columns of a table; raise if the roles do not fit the table."""
+        check_distinct(names, table)
+        if not self.sensitive:
+            raise ValueError("sensitive is empty; name at least one column.")
+        for name in (self.target, *self.sensitive, *self.split_by):
+            if [name] != expand(name, names, table) or name in self.drop:
+                raise ValueError(
+                    f"{name!r} is to be dropped but is the target, an attribute, or what rows are split by."
+                )
+        if self.target in self.sensitive:
+            raise ValueError(f"{self.target!r} is both the target and a sensitive attribute.")
+        if len(set(self.sensitive)) < len(self.sensitive):
+            raise ValueError(f"a sensitive attribute is named twice among {', '.join(self.sensitive)}.")
+        chosen = [name for pattern in self.features or ("*",) for name in expand(pattern, names, table)]
+        excluded = {name for pattern in self.drop for name in expand(pattern, names, table)}
+        excluded |= {self.target, *self.sensitive, *self.split_by}
+        features = [name for name in dict.fromkeys(chosen) if name not in excluded]
+        if not features:
+            raise ValueError(f"no column is left to predict from in {table}, beside the target and the attributes.")
+        if named := [name for name in (self.target, *self.sensitive) if name in self.features]:
+            raise ValueError(f"{named[0]!r} is named as a feature but is the target or a sensitive attribute.")
+        return features
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +97,8 @@ class TrainingTable:
         The label that is good for a person, or None for the positive one.
     groups, order
         Columns to split rows by, or None.
+    schema
+        What the features hold in the file; None if there was none.
     """
 
     X: pd.DataFrame
@@ -60,49 +113,26 @@ class TrainingTable:
     favourable: object = None
     groups: np.ndarray | None = None
     order: np.ndarray | None = None
+    schema: Schema | None = None
 
-    def split(self, shares: Sequence[float], seed: int) -> list[tuple[pd.DataFrame, np.ndarray, pd.DataFrame]]:
-        """Split the rows into X, y, s: first those left for training, then one part of each share."""
-        return [self._rows(rows) for rows in self.split_rows(shares, seed)]
-
-    def split_rows(self, shares: Sequence[float], seed: int) -> list[np.ndarray]:
-        """Return the rows of each part: at random, or with groups kept together, or the later the last in `order`.
-
-        Rows without a sensitive attribute are left out of all parts but the first.
-        """
-        n = len(self.y)
-        sizes = [round(share * n) for share in shares]
-        if not all(0 < share < 1 for share in shares) or sum(shares) >= 1:
-            shown = " and ".join(f"{share:g}" for share in shares)
-            raise ValueError(f"the shares held out are {shown}; pass shares above 0 that leave rows to train on.")
-        if self.groups is not None:
-            parts = by_group(self.groups, shares, seed=seed, name="the column of groups")
-        elif self.order is not None:
-            parts = in_order(self.order, shares, name="the column to split by")
-        else:
-            order = np.random.default_rng([seed, 0]).permutation(n)
-            parts = np.split(order, n - np.cumsum(sizes[::-1])[::-1])
-        known = self.s.notna().all(axis=1).to_numpy()
-        parts = [parts[0], *(rows[known[rows]] for rows in parts[1:])]
-        for share, rows in zip(shares, parts[1:]):
-            if len(rows) < LEAST_HELD_OUT:
-                raise ValueError(
-                    f"{self.name} has {n} rows with a target; {100 * share:g} % of them are {len(rows)}, and to "
-                    f"measure on held out rows takes {LEAST_HELD_OUT}. Bring more rows, or hold out a larger share."
-                )
-        labels = self.y[parts[0]]
+    def split(self, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows to train on and those held out, of which each has the sensitive attributes."""
+        train, held = held_out_rows(len(self.y), share, seed=seed, groups=self.groups, order=self.order)
+        held = held[self.s.iloc[held].notna().all(axis=1).to_numpy()]
+        if len(held) < LEAST_HELD_OUT:
+            raise ValueError(
+                f"{self.name} has {len(self.y)} rows with a target; {len(held)} of them are held out, and to measure "
+                f"on held-out rows takes {LEAST_HELD_OUT}. Bring more rows, or hold out a larger share."
+            )
+        labels = self.y[train]
         if self.binary and len(np.unique(labels)) < 2:
             raise ValueError(
                 f"all {len(labels):,} rows drawn for training have {labels[0]!r} as their target; {self.name} has too "
                 "few of the other value. Bring more of them."
             )
-        return parts
-
-    def _rows(self, rows: np.ndarray) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
-        X, s = (frame.iloc[rows].reset_index(drop=True) for frame in (self.X, self.s))
-        where = f"all {len(s):,} rows of one part of the split; it varies too little, or the table is too small"
-        check_varies(s, where)
-        return X, self.y[rows], s
+        for rows in (train, held):
+            check_varies(self.s.iloc[rows], f"all {len(rows):,} rows of one part of the split; the table is too small")
+        return train, held
 
 
 def read_training_table(
@@ -111,10 +141,12 @@ def read_training_table(
     *,
     seed: int = 0,
     watch: Callable[[int], None] | None = None,
-    advice: Advice = PYTHON,
-    options: ReadOptions = DEFAULTS,
+    options: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
 ) -> TrainingTable:
-    """Read a file and check it. Rows without a target are dropped; of a long file, a uniform sample is kept.
+    """Read a file and learn its schema. Rows without a target are dropped; of a long file, a uniform sample is kept.
+
+    Columns that identify rows are left out unless `roles` name them as features, and those without any value always,
+    with a note.
 
     Parameters
     ----------
@@ -122,35 +154,31 @@ def read_training_table(
         CSV, TSV, Parquet or Arrow (IPC, Feather).
     roles
         Which columns are what.
-    advice
-        How to tell a user what to do.
-    seed, watch, options
+    seed, watch
         As in :func:`frhsic.tables.read_rows`.
+    options
+        How a text file is written.
     """
-    features = roles.find_features(column_names(path, options), path.name)
+    file = TableFile.open(path, options)
+    features = roles.find_features(file.names, path.name)
     target, sensitive = roles.target, list(roles.sensitive)
-    keys = [name for name in roles.split_by if name not in (target, *sensitive)]
-    rows = read_rows(
-        path,
-        [target, *sensitive, *features, *keys],
-        numeric=sensitive,
-        required=[target, *roles.split_by],
-        seed=seed,
-        watch=watch,
-        options=options,
-    )
-    notes = [*rows.notes]
+    columns = [target, *sensitive, *features, *roles.split_by]
+    rows = read_rows(file, columns, required=[target, *roles.split_by], seed=seed, watch=watch)
+    frame = rows.frame.reset_index(drop=True)
+    schema = Schema.learn(frame, decimal=file.decimal, separator=file.separator or "")
+    table = schema(frame)
+    notes = [*file.notes, *_ambiguous(frame, schema)]
     if rows.sampled:
-        notes.append(f"The table has {rows.given:,} rows; {len(rows.frame):,} of them, drawn at random, were used.")
-    s, banded = read_attributes(rows.frame[sensitive], path.name)
+        notes.append(f"The table has {rows.given:,} rows; {len(frame):,} of them, drawn at random, were used.")
+    s, banded = read_attributes(table[sensitive], path.name)
     check_varies(s, f"every row of {path.name}; nothing can depend on it")
-    table = typed(rows.frame[[target, *features]], options.number_marks, decimal(path, options))
-    table, s = table.reset_index(drop=True), s.reset_index(drop=True)
-    find_kinds(table[features], path.name, advice=advice)
-    y = _target(table[target], roles.positive, advice)
-    notes += [*banded, *_without_attribute(s), *suspicions(table[features], y, s, advice)]
+    kept, left_out = _usable(table, schema, features, roles.features)
+    if not kept:
+        raise ValueError(f"no column is left to predict from in {path.name}: {' '.join(left_out)}")
+    y = _target(table[target], roles.positive)
+    notes += [*banded, *left_out, *_without_attribute(s), *_few_numbers(y, target), *suspicions(table[kept], y, s)]
     return TrainingTable(
-        table[features],
+        table[kept],
         y.codes.astype(np.int64) if roles.positive is not None else y.labels,
         s,
         y.task == "binary",
@@ -160,8 +188,73 @@ def read_training_table(
         tuple(notes),
         rows.given,
         _favourable(table[target], y, roles),
-        *(None if name is None else rows.frame[name].to_numpy() for name in (roles.groups, roles.order)),
+        None if roles.groups is None else frame[roles.groups].map(label).to_numpy(dtype=object),
+        None if roles.order is None else table[roles.order].to_numpy(),
+        schema.select(kept),
     )
+
+
+def read_frame(path: Path, options: ReadOptions = ReadOptions()) -> pd.DataFrame:  # noqa: B008  # frozen
+    """Return all rows and columns of a file, with the types that its schema finds."""
+    file = TableFile.open(path, options)
+    parts = [*file.pieces(file.names), pd.DataFrame(columns=list(file.names), dtype=str)]
+    frame = pd.concat(parts[:-1] or parts, ignore_index=True)
+    return frame if file.decimal is None else Schema.learn(frame, decimal=file.decimal)(frame)
+
+
+def read_attributes(frame: pd.DataFrame, table: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return sensitive attributes as numbers, with NaN for missing values, and a sentence for each that had bands.
+
+    Raise if one has no value at all.
+    """
+    read = {str(name): attribute(frame[name], f"sensitive attribute {str(name)!r}") for name in frame}
+    s = pd.DataFrame({name: values for name, (values, _) in read.items()})
+    for name in s:
+        if s[name].isna().all():
+            raise ValueError(
+                f"sensitive attribute {name!r} has no value in any of the {len(s):,} rows of {table}; choose another "
+                "column or fill it."
+            )
+    return s, tuple(note for _, note in read.values() if note)
+
+
+def check_varies(s: pd.DataFrame, where: str) -> None:
+    """Raise if a sensitive attribute has the same value in all rows."""
+    for name in s:
+        if s[name].min() == s[name].max():
+            raise ValueError(f"sensitive attribute {name!r} is {s[name].min():g} in {where}.")
+
+
+def _usable(
+    table: pd.DataFrame, schema: Schema, features: Sequence[str], asked: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Return the features that are trained on, and a sentence for each kind of those that are left out."""
+    kinds, counting = schema.kinds, identifiers(table[list(features)])
+    empty = [name for name in features if kinds[name] == "empty"]
+    ids = [name for name in features if (kinds[name] == "identifier" or name in counting) and name not in asked]
+    lines = []
+    if empty:
+        lines.append(f"{quoted(empty)} has no value in any row and is left out.")
+    if ids:
+        lines.append(f"{quoted(ids)} seems to identify rows and is left out; name it with --features to use it.")
+    return [name for name in features if name not in {*empty, *ids}], lines
+
+
+def _ambiguous(frame: pd.DataFrame, schema: Schema) -> Iterator[str]:
+    """Yield a sentence for each column of dates that could be written in two ways."""
+    for column in schema.columns:
+        if column.form and is_text(frame[column.name]) and len(date_forms(frame[column.name])) > 1:
+            order = ", ".join({"d": "day", "m": "month", "Y": "year"}.get(c, "") for c in column.form if c in "dmY")
+            yield f"The dates of {column.name!r} are read as {order}; write them as 2024-05-31 if they are not."
+
+
+def _few_numbers(target: Target, name: str) -> Iterator[str]:
+    values = np.unique(target.codes)
+    if target.task == "regression" and len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
+        yield (
+            f"The target {name!r} has {len(values)} different values and is predicted as a number; say which of them "
+            "is positive to predict it against the others."
+        )
 
 
 def _without_attribute(s: pd.DataFrame) -> Iterator[str]:
@@ -186,12 +279,12 @@ def _favourable(column: pd.Series[Any], target: Target, roles: ColumnRoles) -> o
     return int(codes[0]) if roles.positive is not None else target.labels[rows][0]
 
 
-def _target(column: pd.Series[Any], positive: object, advice: Advice) -> Target:
+def _target(column: pd.Series[Any], positive: object) -> Target:
     target = read_target(column, task=None if positive is None else "binary", positive=positive)
     if target.task == "multiclass":
         shown = ", ".join(repr(str(value)[:30]) for value in target.classes[:5])
         raise ValueError(
             f"the target {str(column.name)!r} is text with {len(target.classes)} different values: {shown}, ... "
-            f"{advice.positive} to predict one of them against the rest."
+            "Say which of them is positive (--positive VALUE) to predict it against the others."
         )
     return target
