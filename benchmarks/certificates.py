@@ -47,12 +47,8 @@ from torch import Tensor, nn
 
 from frhsic._arrays import resolve_device
 from frhsic.certificates import (
-    AffineHead,
-    DeployedHead,
     GapCertificate,
-    KernelExpansion,
     NumericalRank,
-    UnknownHead,
     VarianceShare,
     gdp_certificate,
     held_out_bound,
@@ -60,10 +56,12 @@ from frhsic.certificates import (
 from frhsic.certificates.directions import DirectionRule
 from frhsic.datasets import Dataset, Split, load_dataset
 from frhsic.dependence.operators import gram_times
-from frhsic.kernels import Gaussian, Linear, gaussian_at_median, median_bandwidth
+from frhsic.kernels import Gaussian, Linear, median_bandwidth
+from frhsic.kernels.bandwidth import gaussian_at_median
 from frhsic.parity import gdp
 from frhsic.penalties import HSIC
 from frhsic.training import MLP, Member, Recipe, TrainingData, grid, train
+from frhsic_paper.theory import KernelExpansion
 
 RULES: dict[str, DirectionRule] = {
     "95 % of the variance of s": VarianceShare(0.95),
@@ -244,15 +242,15 @@ def models(data: Dataset, trained: Trained, splits: list[Split], device: str) ->
         }
         fresh = fresh_scores(data.task, member.seed, z_train, split.train.y, z)
         for rule, directions in RULES.items():
-            worst = gdp_certificate(
-                z, s, kernel_z=KERNEL, kernel_s=kernel_s, head=UnknownHead(1.0), directions=directions
-            )
+            worst = gdp_certificate(z, s, kernel_z=KERNEL, kernel_s=kernel_s, directions=directions)
             # the same head on z / unit has weights w · unit
-            own = AffineHead(head.weight[0].double().to(device) * unit, float(head.bias))
-            affine = gdp_certificate(z, s, kernel_z=Linear(), kernel_s=kernel_s, head=own, directions=directions)
+            norm = float((head.weight[0].double().to(device) * unit).norm())
+            affine = gdp_certificate(
+                z, s, kernel_z=Linear(), kernel_s=kernel_s, scores=scores, norm=norm, directions=directions
+            )
             unit_scores = (scores - scores.mean()) / scores.std().clamp_min(1e-12)
             deployed = gdp_certificate(
-                z, s, kernel_z=KERNEL, kernel_s=kernel_s, head=DeployedHead(unit_scores), directions=directions
+                z, s, kernel_z=KERNEL, kernel_s=kernel_s, scores=unit_scores, directions=directions
             )
             reached = {label: worst.gap(values) / (norm**2 * worst.value) for label, (norm, values) in ridge.items()}
             if max(reached.values()) > 1 + 1e-9:

@@ -18,11 +18,12 @@ from drawing import BOUND, OTHER, QUIET, STYLE, TRUTH, panels, people
 from matplotlib.figure import Figure
 from theorem_population import bridge, causal, learned, maximal_correlation, root_n, uniform
 
-from frhsic.certificates import KernelExpansion, gdp_certificate, localized_contrast
+from frhsic.certificates import gdp_certificate, localized_contrast
 from frhsic.dependence import hsic_unbiased
 from frhsic.kernels import Gaussian
 from frhsic_paper.theory import (
     FiniteLaw,
+    KernelExpansion,
     conditional_gaps,
     decomposable_identity,
     discrete_identity,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear
 
-INSTANCES = range(200)
+INSTANCES = range(100)
 
 
 @dataclass(frozen=True)

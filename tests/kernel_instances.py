@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from frhsic.kernels import Column, Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, PerColumn
+from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, PerColumn
+from frhsic.kernels.kernel import Column
 
 COLUMNS = 3
 

@@ -13,7 +13,7 @@ import report_samples as samples
 from frhsic import sentences
 from frhsic.auditing import Audit, Curve, Histogram, Number, Settings, Subject, audit, documents
 from frhsic.auditing.measures import Rows, _contrast
-from frhsic.certificates import DeployedHead, VarianceShare, gdp_certificate, localized_contrast
+from frhsic.certificates import VarianceShare, gdp_certificate, localized_contrast
 from frhsic.dependence import (
     distance_correlation_unbiased,
     eipm,
@@ -24,7 +24,8 @@ from frhsic.dependence import (
 )
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
 from frhsic.intervals import subsample
-from frhsic.kernels import Gaussian, Laplacian, gaussian_at_median
+from frhsic.kernels import Gaussian, Laplacian
+from frhsic.kernels.bandwidth import gaussian_at_median
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean, quantile_gap, standardized_gdp
 from frhsic.probes import cross_fitted_scores
 from frhsic.sentences import LABELS
@@ -146,7 +147,7 @@ def test_certificates_carry_their_assumptions_and_bound_what_is_observed(scored)
     rows = subsample(len(z), 400, QUICK.generator(1))
     a, b = torch.from_numpy(z[rows]), torch.from_numpy(age.to_numpy()[rows])[:, None]
     by_key = {row.key: row for row in found["age"].certificates}
-    head = gdp_certificate(a, b, head=DeployedHead(a[:, 0]), directions=VarianceShare(0.95))
+    head = gdp_certificate(a, b, scores=a[:, 0], directions=VarianceShare(0.95))
     assert by_key["gap_of_these_scores"].value == pytest.approx(math.sqrt(head.value), rel=1e-12)
     near = localized_contrast(a, b, 30.0)
     assert by_key["contrast_at_30"].value == pytest.approx(math.sqrt(near.value), rel=1e-12)

@@ -15,7 +15,8 @@ from frhsic.dependence._gram import Gram
 from frhsic.dependence.grams import hsic_biased
 from frhsic.dependence.moments import CUBE_ROWS, own_sums, pair_sums
 from frhsic.independence import equivalence_test, gamma_test, hsic_interval, normalized_hsic_interval, permutation_test
-from frhsic.kernels import Gaussian, HalfDistance, Linear, default_gaussian
+from frhsic.kernels import Gaussian, HalfDistance, Linear
+from frhsic.kernels.bandwidth import default_gaussian
 from frhsic_paper.synthetic import gaussian_pair
 
 ONE = Gaussian(1.0)

@@ -11,7 +11,8 @@ from pytest import approx
 from scipy import stats
 
 from frhsic.dependence import _gram, grams, hsic, hsic_unbiased
-from frhsic.kernels import Gaussian, Laplacian, Linear, PerColumn, gaussian_at_median
+from frhsic.kernels import Gaussian, Laplacian, Linear, PerColumn
+from frhsic.kernels.bandwidth import gaussian_at_median
 from kernel_instances import KERNELS
 
 

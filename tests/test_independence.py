@@ -26,14 +26,8 @@ from frhsic.independence import (
 )
 from frhsic.independence._gram_pair import gram_pair
 from frhsic.independence.null_moments import permutation_mean_variance, permutation_third_moment
-from frhsic.kernels import (
-    Gaussian,
-    InverseMultiquadric,
-    Kernel,
-    Laplacian,
-    Linear,
-    gaussian_at_median,
-)
+from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear
+from frhsic.kernels.bandwidth import gaussian_at_median
 
 
 def approx(expected: float, **tolerance: float) -> object:

@@ -17,7 +17,8 @@ from torch import Tensor
 from frhsic.independence import gamma_test, permutation_test
 from frhsic.independence._gram_pair import gram_pair
 from frhsic.independence._permutations import cheapest_algorithm, permutations, tie_slack
-from frhsic.kernels import Gaussian, Kernel, gaussian_at_median
+from frhsic.kernels import Gaussian, Kernel
+from frhsic.kernels.bandwidth import gaussian_at_median
 
 KINDS = ["continuous", "integer", "skewed"]
 

@@ -17,11 +17,11 @@ from frhsic.kernels import (
     Linear,
     PerColumn,
     bandwidth,
-    gaussian_at_median,
     median_bandwidth,
     per_column_gaussians,
-    squared_distances,
 )
+from frhsic.kernels.bandwidth import gaussian_at_median
+from frhsic.kernels.families import squared_distances
 from kernel_instances import COLUMNS, KERNELS
 
 

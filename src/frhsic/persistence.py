@@ -71,9 +71,9 @@ TABLES = (Category, ColumnType, Number, Quantiles, Robust, Schema, TableEncoding
 DATA = (*TABLES, Block, Choice, Gap, MLP, SensitiveBasis, Solution, TradeOffs, Training)
 CLASSES: dict[str, Any] = {cls.__name__: cls for cls in DATA} | {
     name: cls
-    for module, base in ((kernels, Kernel), (penalties, Penalty))
+    for module, base in ((kernels.families, Kernel), (kernels.kernel, Kernel), (penalties, Penalty))
     for name, cls in vars(module).items()
-    if isinstance(cls, type) and issubclass(cls, base) and cls is not base
+    if isinstance(cls, type) and issubclass(cls, base) and cls is not base and not name.startswith("_")
 }
 """What `model.json` can hold beside numbers, text, lists and arrays; built from its fields or its arguments."""
 

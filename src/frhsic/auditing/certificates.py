@@ -13,14 +13,11 @@ from frhsic.auditing.measures import LEAST_CLUSTERS, Kernels, Rows, Settings, Wa
 from frhsic.auditing.results import CertificateRow
 from frhsic.certificates import (
     Certificate,
-    DeployedHead,
-    UnknownHead,
     VarianceShare,
     gdp_certificate,
     held_out_bound,
     localized_contrast,
 )
-from frhsic.certificates.heads import Head
 from frhsic.formatting import plain
 from frhsic.intervals import subsample
 from frhsic.kernels import Gaussian
@@ -45,11 +42,10 @@ def certificates(rows: Rows, at: tuple[float, ...], settings: Settings, watch: W
     except ValueError:
         return
     kernel_z, kernel_s = kernels
-    heads: dict[str, Head] = {"gap_of_every_head": UnknownHead()}
-    if rows.scores is not None:
-        heads = {"gap_of_these_scores": DeployedHead(torch.from_numpy(rows.scores[chosen]))} | heads
-    for key, head in heads.items():
-        gap = gdp_certificate(z, s, kernel_z=kernel_z, kernel_s=kernel_s, head=head, directions=VarianceShare(SHARE))
+    heads = {} if rows.scores is None else {"gap_of_these_scores": rows.scores[chosen]}
+    for key, scores in (heads | {"gap_of_every_head": None}).items():
+        rule = VarianceShare(SHARE)
+        gap = gdp_certificate(z, s, kernel_z=kernel_z, kernel_s=kernel_s, scores=scores, directions=rule)
         share = float(gap.directions.eigenvalues.sum()) / gap.directions.total
         # a centred Gram matrix has one eigenvalue less than there are distinct values
         yield _row(key, gap, *kernels, share=share, all_directions=len(np.unique(rows.s[chosen], axis=0)) - 1)

@@ -21,7 +21,8 @@ from frhsic.independence._gram_pair import gram_pair
 from frhsic.independence.effects import hsic_effect, normalized_effect
 from frhsic.independence.gamma import LEAST_ROWS, gamma_test_of
 from frhsic.intervals import Interval, Statistic, shuffled_mean, subsample
-from frhsic.kernels import HalfDistance, Kernel, PerColumn, default_gaussian
+from frhsic.kernels import HalfDistance, Kernel, PerColumn
+from frhsic.kernels.bandwidth import default_gaussian
 from frhsic.parity import ParityCurve, ParityResult, gdp_curve, local_mean
 from frhsic.parity._rows import Rows as SortedRows
 from frhsic.parity._rows import rows_of

@@ -4,17 +4,12 @@ from frhsic.certificates.certificate import Certificate
 from frhsic.certificates.contrasts import localized_contrast
 from frhsic.certificates.directions import NumericalRank, VarianceShare
 from frhsic.certificates.gap import GapCertificate, gdp_certificate
-from frhsic.certificates.heads import AffineHead, DeployedHead, KernelExpansion, UnknownHead
 from frhsic.certificates.population import binned_gap_bound, held_out_bound
 
 __all__ = [
-    "AffineHead",
     "Certificate",
-    "DeployedHead",
     "GapCertificate",
-    "KernelExpansion",
     "NumericalRank",
-    "UnknownHead",
     "VarianceShare",
     "binned_gap_bound",
     "gdp_certificate",

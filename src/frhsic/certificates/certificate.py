@@ -12,6 +12,7 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence._inputs import kernel_or_median
+from frhsic.dependence.operators import gram_times
 from frhsic.kernels import Kernel
 
 Detail = float | int | tuple[float, ...]
@@ -106,3 +107,19 @@ def rows_and_kernels(
     """Return z and s as :func:`paired_float64` does, and their kernels; None is a Gaussian at the median distance."""
     z, s = paired_float64(z, s, device=device, what=what)
     return z, s, kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
+
+
+def feature_spread(kernel: Kernel, rows: Tensor, row_sums: Tensor | None = None) -> float:
+    r"""Return the variance of the rows in feature space, :math:`\operatorname{tr}(\tilde K)/n`.
+
+    Parameters
+    ----------
+    kernel, rows
+        The kernel and the rows, of shape (n, d).
+    row_sums
+        Row sums of `kernel.shifted`, if they are known already.
+    """
+    n = rows.shape[0]
+    if row_sums is None:
+        row_sums = gram_times(kernel.shifted, rows, torch.ones_like(rows[:, 0]))
+    return max(float((kernel.diagonal(rows) - kernel.offset).mean()) - float(row_sums.sum()) / n**2, 0.0)

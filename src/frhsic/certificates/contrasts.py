@@ -7,13 +7,13 @@ HSIC of the same sample. Use it for an attribute without ties.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from frhsic.certificates.certificate import ON_THESE_ROWS, Certificate, rows_and_kernels
-from frhsic.certificates.heads import KernelExpansion, feature_spread
+from frhsic.certificates.certificate import ON_THESE_ROWS, Certificate, feature_spread, rows_and_kernels
 from frhsic.dependence import hsic
 from frhsic.dependence.operators import gram_times
 from frhsic.kernels import Kernel
@@ -76,9 +76,9 @@ def localized_contrast(
             f"the weights k_S(s, {at if versus is None else (at, versus)}) of the rows are all zero, or some are "
             "negative. Pass a value that is nearer to rows, and a kernel on s that is not negative."
         )
-    signs = means.new_tensor([1.0, -1.0])[: len(centers)]
-    g = KernelExpansion(signs / means, centers)
-    norm, values = g.norm(kernel_s, s), g.values(kernel_s, s)
+    b = means.new_tensor([1.0, -1.0])[: len(centers)] / means  # g = Σ b_j k_S(c_j, ·)
+    norm = math.sqrt(max(float(b @ kernel_s(centers, centers) @ b), 0.0))
+    values = weights @ b
     values = values - values.mean()
     n, dependence = z.shape[0], float(hsic(z, s, kernel_z, kernel_s))
     about = "its overall law" if versus is None else "that near another"

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.certificates.certificate import ON_THESE_ROWS, Certificate, Detail, rows_and_kernels
+from frhsic.certificates.certificate import ON_THESE_ROWS, Certificate, Detail, feature_spread, rows_and_kernels
 from frhsic.certificates.directions import (
     DirectionRule,
     NumericalRank,
@@ -33,7 +33,6 @@ from frhsic.certificates.directions import (
     leading_directions,
     symmetrized,
 )
-from frhsic.certificates.heads import DeployedHead, Head, KernelExpansion, UnknownHead, evaluate, feature_spread
 from frhsic.dependence import hsic
 from frhsic.dependence.operators import gram_times
 from frhsic.kernels import Kernel, Linear
@@ -44,29 +43,26 @@ Form = Literal["tight", "trace", "published"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GapCertificate(Certificate):
-    """A bound on the gap of heads, with the head whose gap equals the tight form.
+    r"""A bound on the gap of heads, with the head whose gap equals the tight form.
 
     Attributes
     ----------
-    worst_head
-        The head of the given norm with the largest gap, as coefficients on the rows of the sample. With a
-        :class:`DeployedHead` they expand in the kernel f(z) f(z') + k_Z(z, z').
+    worst_coefficients
+        Coefficients a of the head :math:`\sum_i a_i k(z_i, \cdot)` of the given norm with the largest gap, of shape
+        (n,). If scores were put into the kernel, they expand in f(z) f(z') + k_Z(z, z').
     worst_scores
         Its scores at the rows of the sample, of shape (n,).
     directions
         The directions of S along which gaps are measured.
     """
 
-    worst_head: KernelExpansion
+    worst_coefficients: Tensor
     worst_scores: Tensor
     directions: SensitiveDirections
 
     def gap(self, scores: Any) -> float:
         """Return the mean squared gap of any scores on the same rows, along the same directions."""
-        values = _arrays.vector(scores, "scores").to(self.directions.vectors)
-        if values.shape[0] != self.directions.vectors.shape[0]:
-            raise ValueError(f"{values.shape[0]} scores were given for {self.directions.vectors.shape[0]} rows.")
-        return self.directions.squared_gap(values)
+        return self.directions.squared_gap(_scores(scores, self.directions.vectors))
 
 
 def gdp_certificate(
@@ -75,7 +71,8 @@ def gdp_certificate(
     *,
     kernel_z: Kernel | None = None,
     kernel_s: Kernel | None = None,
-    head: Head | None = None,
+    scores: Any = None,
+    norm: float | None = None,
     form: Form = "tight",
     directions: DirectionRule | None = None,
     device: torch.device | str | None = None,
@@ -97,10 +94,15 @@ def gdp_certificate(
         Sensitive attribute, of shape (n,) or (n, q).
     kernel_z, kernel_s
         Kernels; a Gaussian at the median distance where None.
-    head
-        :class:`UnknownHead` (the default, with norm 1), :class:`KernelExpansion`, :class:`AffineHead` (the
-        kernel on z must have a linear part) or :class:`DeployedHead` (adds f(z) f(z') to the kernel; norm at
-        most 1).
+    scores
+        Scores :math:`f(z_i)` of one head, of shape (n,). Without `norm` the head is put into the kernel,
+        :math:`f(z) f(z') + k_Z(z, z')`, where every head has norm at most 1. Use it for networks and other heads
+        without a known norm. Every sum of a multiple of f and a function of the RKHS of k is then bounded too.
+    norm
+        :math:`\|f\|` in the RKHS of the kernel on z: of the head with these scores, or of all heads that are bounded, 1
+        if not given. For :math:`f = \sum_i a_i k(c_i, \cdot)` (kernel ridge regression, support vector machines) it is
+        :math:`(a^\top K_{cc}\, a)^{1/2}`. For an affine head it is at most the length of the weights, under kernels
+        with a linear part; the RKHS of a Gaussian contains no affine head.
     form
         The bound to use as the value; all three are in the details.
     directions
@@ -126,25 +128,26 @@ def gdp_certificate(
     A binary attribute has one direction; there the three forms are equal. With z = s in {0, 1} and the linear
     kernel, the head f(z) = z has norm 1, and all of its variance, 1/4, is its gap.
 
-    >>> from frhsic.certificates import AffineHead
     >>> z = s = [0.0, 0.0, 1.0, 1.0]
-    >>> c = gdp_certificate(z, s, kernel_z=Linear(), kernel_s=Linear(), head=AffineHead([1.0]))
+    >>> c = gdp_certificate(z, s, kernel_z=Linear(), kernel_s=Linear(), scores=z, norm=1.0)
     >>> round(c.value, 12), round(c.bounded, 12), c.details["directions"], round(c.details["published"], 12)
     (0.25, 0.25, 1, 0.25)
     """
     require_form(form)
     z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, device=device, what="a gap certificate")
     n = z.shape[0]
-    head = UnknownHead() if head is None else head
-    norm, scores, about = evaluate(head, kernel_z, z)
+    f = None if scores is None else _scores(scores, z)
+    deployed = None if norm is not None else f
+    about = "the head" if f is not None else f"every head of norm {1.0 if norm is None else norm:g}"
+    norm = 1.0 if norm is None else norm
+    _arrays.require_positive(norm, "norm")
     along = leading_directions(kernel_s, s, NumericalRank() if directions is None else directions)
 
-    deployed = scores if isinstance(head, DeployedHead) and scores is not None else z.new_zeros(n)
-    in_kernel = deployed - deployed.mean()
+    in_kernel = z.new_zeros(n) if deployed is None else deployed - deployed.mean()
     small, spread = _projected_gram(kernel_z, z, in_kernel, along)
     sizes, rotations = torch.linalg.eigh(small)
     dependence = float(hsic(z, s, kernel_z, kernel_s))
-    if isinstance(head, DeployedHead):  # HSIC of a sum of kernels is the sum of the two
+    if deployed is not None:  # HSIC of a sum of kernels is the sum of the two
         dependence += float(hsic(in_kernel, s, Linear(), kernel_s))
     forms = {
         "tight": max(float(sizes[-1]), 0.0) / n,
@@ -165,20 +168,20 @@ def gdp_certificate(
         "root": norm * math.sqrt(forms[form]),
         "trace_if_shuffled": along.count * spread / (n - 1),
     }
-    bound = kernel_z.bound / 2 if kernel_z.bounded and not isinstance(head, DeployedHead) else math.inf
+    bound = kernel_z.bound / 2 if kernel_z.bounded and deployed is None else math.inf
     trivial, because = norm**2 * min(spread, bound), "the variance of any head of this norm is no larger"
     bounded = norm**2 * forms["tight"]
-    if scores is not None:
-        bounded = along.squared_gap(scores)
-        variance = float(scores.var(correction=0))
+    if f is not None:
+        bounded = along.squared_gap(f)
+        variance = float(f.var(correction=0))
         details |= {
             "head_gap": bounded,
-            "head_absolute_gap": along.absolute_gap(scores),
+            "head_absolute_gap": along.absolute_gap(f),
             "scores_variance": variance,
             "unresolved": 1 - bounded / variance if variance > 0 else 0.0,
         }
         if s.shape[1] == 1:
-            details["gdp"] = float(gdp(scores, s, resamples=0))
+            details["gdp"] = float(gdp(f, s, resamples=0))
         trivial, because = variance, "the gap of the head is part of the variance of its scores"
     return GapCertificate(
         value=norm**2 * forms[form],
@@ -192,8 +195,8 @@ def gdp_certificate(
         trivial=trivial,
         trivial_because=because,
         details=details,
-        worst_head=KernelExpansion(worst, z),
-        worst_scores=gram_times(kernel_z, z, worst) + deployed * (in_kernel @ worst),
+        worst_coefficients=worst,
+        worst_scores=gram_times(kernel_z, z, worst) + (0 if deployed is None else deployed * (in_kernel @ worst)),
         directions=along,
     )
 
@@ -210,6 +213,14 @@ def _projected_gram(kernel: Kernel, z: Tensor, in_kernel: Tensor, along: Sensiti
     n = z.shape[0]
     spread = feature_spread(kernel, z, product[:, -1]) + float(in_kernel @ in_kernel) / n
     return symmetrized(small), spread
+
+
+def _scores(scores: Any, rows: Tensor) -> Tensor:
+    """Return one score for each of the rows."""
+    values = _arrays.vector(scores, "scores").detach().to(rows)
+    if values.shape[0] != rows.shape[0]:
+        raise ValueError(f"lengths differ: {values.shape[0]} scores came for {rows.shape[0]} rows.")
+    return values
 
 
 def require_form(form: str) -> None:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.kernels import Kernel, gaussian_at_median
+from frhsic.kernels import Kernel
+from frhsic.kernels.bandwidth import gaussian_at_median
 
 
 def paired_rows(

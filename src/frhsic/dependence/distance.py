@@ -32,7 +32,8 @@ from frhsic.dependence._gram import Gram
 from frhsic.dependence._inputs import paired_rows, safe_sqrt, working_copy
 from frhsic.dependence.exact import hsic, hsic_unbiased
 from frhsic.dependence.moments import GramSums, PairSums, pair_sums
-from frhsic.kernels import HalfDistance, squared_distances
+from frhsic.kernels import HalfDistance
+from frhsic.kernels.families import squared_distances
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]

@@ -24,18 +24,8 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence._inputs import kernel_or_median, paired_rows, recentered
-from frhsic.kernels import (
-    Column,
-    Gaussian,
-    InverseMultiquadric,
-    Kernel,
-    Laplacian,
-    Linear,
-    Multiple,
-    PerColumn,
-    Product,
-    Sum,
-)
+from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, PerColumn
+from frhsic.kernels.kernel import Column, Multiple, Product, Sum
 
 CHUNK = 4096  # rows whose features are held at once
 

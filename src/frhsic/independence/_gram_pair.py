@@ -16,7 +16,8 @@ from frhsic.dependence._inputs import kernel_or_median, paired_rows, require_no_
 from frhsic.dependence.moments import OwnSums, PairSums, own_sums, pair_sums, product_rows
 from frhsic.independence.null_moments import permutation_mean_variance, permutation_third_moment
 from frhsic.independence.result import IndependenceResult
-from frhsic.kernels import Kernel, default_gaussian
+from frhsic.kernels import Kernel
+from frhsic.kernels.bandwidth import default_gaussian
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from frhsic.independence._gram_pair import GramPair, gram_pair
 from frhsic.independence._permutations import PermutedStatistics, permuted_statistics
 from frhsic.independence.permutation import critical_value, permutation_pvalue, require_resamples
 from frhsic.independence.result import IndependenceResult, require_level
-from frhsic.kernels import Gaussian, Kernel, Linear, default_gaussian
+from frhsic.kernels import Gaussian, Kernel, Linear
+from frhsic.kernels.bandwidth import default_gaussian
 
 MULTIPLES, UNEQUAL = (0.5, 1.0, 2.0), 0.7
 """Default bandwidths on either side, as multiples of the median distance, and the weight of a pair of unequal ones."""

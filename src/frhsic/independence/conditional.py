@@ -17,7 +17,8 @@ from frhsic.dependence._inputs import column_scales, kernel_or_median, working_c
 from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.independence.permutation import critical_value, permutation_pvalue, require_resamples
 from frhsic.independence.result import IndependenceResult, require_level
-from frhsic.kernels import Gaussian, Kernel, default_gaussian
+from frhsic.kernels import Gaussian, Kernel
+from frhsic.kernels.bandwidth import default_gaussian
 
 RANK_WIDTHS, WIDTHS = (0.05, 0.1, 0.2, 0.4), (0.2, 0.4, 0.8)
 """Bandwidths on the ranks of y, and in units of its spread, among which leave-one-out errors choose."""

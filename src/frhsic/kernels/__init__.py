@@ -10,25 +10,18 @@ References
 Ni and Huo, *A Joint-Distribution Route to Fair Representations with Continuous Sensitive Attributes*.
 """
 
-from frhsic.kernels.bandwidth import default_gaussian, gaussian_at_median, median_bandwidth, per_column_gaussians
-from frhsic.kernels.families import Gaussian, HalfDistance, InverseMultiquadric, Laplacian, Linear, squared_distances
-from frhsic.kernels.kernel import Column, Kernel, Multiple, PerColumn, Product, Sum
+from frhsic.kernels.bandwidth import median_bandwidth, per_column_gaussians
+from frhsic.kernels.families import Gaussian, HalfDistance, InverseMultiquadric, Laplacian, Linear
+from frhsic.kernels.kernel import Kernel, PerColumn
 
 __all__ = [
-    "Column",
     "Gaussian",
     "HalfDistance",
     "InverseMultiquadric",
     "Kernel",
     "Laplacian",
     "Linear",
-    "Multiple",
     "PerColumn",
-    "Product",
-    "Sum",
-    "default_gaussian",
-    "gaussian_at_median",
     "median_bandwidth",
     "per_column_gaussians",
-    "squared_distances",
 ]

@@ -14,8 +14,9 @@ from torch import Tensor
 from frhsic.dependence import _device
 from frhsic.dependence._gpu import Weights
 from frhsic.dependence.grams import centered
-from frhsic.kernels import Gaussian, Kernel, Linear, Multiple, PerColumn, Sum
+from frhsic.kernels import Gaussian, Kernel, Linear, PerColumn
 from frhsic.kernels.bandwidth import default_gaussian
+from frhsic.kernels.kernel import Multiple, Sum
 from frhsic.penalties.base import Batch, Condition, one_of, positive
 from frhsic.penalties.closed_forms import RIDGE, gaussian_inner, whitened_hsic
 from frhsic.penalties.scales import (

@@ -12,7 +12,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from frhsic.kernels import Gaussian, Kernel, squared_distances
+from frhsic.kernels import Gaussian, Kernel
+from frhsic.kernels.families import squared_distances
 from frhsic.penalties.base import Batch, Condition, Penalty, one_of, positive, whole
 from frhsic.penalties.closed_forms import whitened
 

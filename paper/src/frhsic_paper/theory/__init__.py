@@ -13,6 +13,7 @@ from frhsic_paper.theory.equivalence import (
     spectral_equivalence,
 )
 from frhsic_paper.theory.finite import FiniteLaw
+from frhsic_paper.theory.heads import AffineHead, DeployedHead, KernelExpansion
 from frhsic_paper.theory.uniform import (
     LinearEncoders,
     MLPEncoders,
@@ -25,7 +26,10 @@ from frhsic_paper.theory.uniform import (
 )
 
 __all__ = [
+    "AffineHead",
+    "DeployedHead",
     "FiniteLaw",
+    "KernelExpansion",
     "LinearEncoders",
     "MLPEncoders",
     "SingleEncoder",

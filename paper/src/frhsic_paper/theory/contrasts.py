@@ -13,15 +13,13 @@ from typing import Any
 
 from torch import Tensor
 
-from frhsic.certificates import AffineHead, Certificate, DeployedHead, KernelExpansion
+from frhsic.certificates import Certificate
 from frhsic.certificates.certificate import ON_THESE_ROWS, rows_and_kernels
 from frhsic.certificates.contrasts import largest_variance
-from frhsic.certificates.heads import evaluate
 from frhsic.dependence import hsic
 from frhsic.dependence.operators import gram_times
 from frhsic.kernels import Kernel, Linear
-
-KnownHead = KernelExpansion | AffineHead | DeployedHead
+from frhsic_paper.theory.heads import DeployedHead, Head, KernelExpansion, evaluate
 
 WHAT = "a contrast"
 
@@ -62,7 +60,7 @@ def smoothed_contrast(
 def fixed_head_contrast(
     z: Any,
     s: Any,
-    head: KnownHead,
+    head: Head,
     *,
     kernel_z: Kernel | None = None,
     kernel_s: Kernel | None = None,
@@ -79,6 +77,7 @@ def fixed_head_contrast(
 
     Examples
     --------
+    >>> from frhsic_paper.theory import AffineHead
     >>> c = fixed_head_contrast([0.0, 1.0], [0.0, 1.0], AffineHead([2.0]), kernel_z=Linear(), kernel_s=Linear())
     >>> c.value, c.bounded
     (0.25, 0.25)
@@ -90,7 +89,7 @@ def fixed_head_contrast(
 def bilinear_contrast(
     z: Any,
     s: Any,
-    head: KnownHead,
+    head: Head,
     weight: KernelExpansion,
     *,
     kernel_z: Kernel | None = None,
@@ -105,6 +104,7 @@ def bilinear_contrast(
 
     Examples
     --------
+    >>> from frhsic_paper.theory import AffineHead
     >>> g = KernelExpansion([1.0], centers=[[1.0]])
     >>> c = bilinear_contrast([0.0, 1.0], [0.0, 1.0], AffineHead([2.0]), g, kernel_z=Linear(), kernel_s=Linear())
     >>> c.value, c.bounded
@@ -121,7 +121,7 @@ def _contrast(
     kernel_s: Kernel,
     bounds: str,
     *,
-    head: KnownHead | None = None,
+    head: Head | None = None,
     weight: KernelExpansion | None = None,
 ) -> Certificate:
     """Bound the contrast of a head, of a function of s, or of both by their squared norms times HSIC.
@@ -134,9 +134,7 @@ def _contrast(
     side_z, side_s = "the features of z", "the features of s"
     f = None
     if head is not None:
-        norms["norm"], f, _ = evaluate(head, kernel_z, z)
-        if f is None:
-            raise TypeError("this contrast is of one head; pass KernelExpansion, AffineHead or DeployedHead.")
+        norms["norm"], f = evaluate(head, kernel_z, z)
         bounded = smoothed_gap = float(hsic(f, s, Linear(), kernel_s))
         if isinstance(head, DeployedHead):  # its kernel is the sum of two, and HSIC is linear in it
             dependence += smoothed_gap

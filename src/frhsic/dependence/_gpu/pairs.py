@@ -22,7 +22,8 @@ from torch import Tensor
 
 from frhsic.dependence._gpu import kernels
 from frhsic.dependence._gram import nearly_constant
-from frhsic.kernels import Column, Gaussian, Kernel, PerColumn, Product
+from frhsic.kernels import Gaussian, Kernel, PerColumn
+from frhsic.kernels.kernel import Column, Product
 
 FEWEST_FOR_PRODUCTS = 5
 """Columns from which distances come from matrix products; below, differences are as quick and keep all digits."""

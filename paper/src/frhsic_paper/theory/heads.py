@@ -11,17 +11,8 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence.operators import gram_times
-from frhsic.kernels import Kernel, Linear, Sum
-
-
-@dataclass(frozen=True)
-class UnknownHead:
-    r"""Any head :math:`f` with :math:`\|f\| \le` `norm` in the RKHS of the kernel on Z."""
-
-    norm: float = 1.0
-
-    def __post_init__(self) -> None:
-        _arrays.require_positive(self.norm, "norm")
+from frhsic.kernels import Kernel, Linear
+from frhsic.kernels.kernel import Sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +107,7 @@ class DeployedHead:
     scores: Any
 
 
-Head = UnknownHead | KernelExpansion | AffineHead | DeployedHead
+Head = KernelExpansion | AffineHead | DeployedHead
 
 
 def has_linear_part(kernel: Kernel) -> bool:
@@ -126,38 +117,20 @@ def has_linear_part(kernel: Kernel) -> bool:
     return isinstance(kernel, Linear)
 
 
-def evaluate(head: Head, kernel: Kernel, z: Tensor) -> tuple[float, Tensor | None, str]:
-    """Return the norm of a head, its scores at the rows of z (None if unknown), and its name."""
-    if isinstance(head, UnknownHead):
-        return head.norm, None, f"every head of norm {head.norm:g}"
+def evaluate(head: Head, kernel: Kernel, z: Tensor) -> tuple[float, Tensor]:
+    """Return the norm of a head and its scores at the rows of z."""
     if isinstance(head, KernelExpansion):
-        return head.norm(kernel, z), head.values(kernel, z), "the head given by coefficients"
+        return head.norm(kernel, z), head.values(kernel, z)
     if isinstance(head, AffineHead):
         if not has_linear_part(kernel):
             raise ValueError(
                 f"an affine head does not lie in the RKHS of {kernel}. Pass a kernel with a linear part, such as "
                 "Linear() + Gaussian(...), or put the head into the kernel: DeployedHead(scores)."
             )
-        return head.norm(), head.values(z), "the affine head"
+        return head.norm(), head.values(z)
     if isinstance(head, DeployedHead):
         scores = _arrays.vector(head.scores, "scores").detach().to(z)
         if scores.shape[0] != z.shape[0]:
             raise ValueError(f"lengths differ: {scores.shape[0]} scores came for {z.shape[0]} rows of z.")
-        return 1.0, scores, "the deployed head"
-    raise TypeError(f"head is {type(head).__name__}; pass UnknownHead, KernelExpansion, AffineHead or DeployedHead.")
-
-
-def feature_spread(kernel: Kernel, rows: Tensor, row_sums: Tensor | None = None) -> float:
-    r"""Return the variance of the rows in feature space, :math:`\operatorname{tr}(\tilde K)/n`.
-
-    Parameters
-    ----------
-    kernel, rows
-        The kernel and the rows, of shape (n, d).
-    row_sums
-        Row sums of `kernel.shifted`, if they are known already.
-    """
-    n = rows.shape[0]
-    if row_sums is None:
-        row_sums = gram_times(kernel.shifted, rows, torch.ones_like(rows[:, 0]))
-    return max(float((kernel.diagonal(rows) - kernel.offset).mean()) - float(row_sums.sum()) / n**2, 0.0)
+        return 1.0, scores
+    raise TypeError(f"head is {type(head).__name__}; pass KernelExpansion, AffineHead or DeployedHead.")
