@@ -43,10 +43,10 @@ from frhsic import kernels, penalties
 from frhsic._files import write_whole
 from frhsic._version import __version__
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityClassifier, ParityEncoder, ParityRegressor
-from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, SensitiveBasis, TreeTable
+from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, SensitiveBasis, TreeTable
 from frhsic.estimators.network import NetworkEstimator, set_state
-from frhsic.estimators.parity import Block, ParityEstimator, Solution
-from frhsic.estimators.solving import Rows, expanded
+from frhsic.estimators.parity import ParityEstimator
+from frhsic.estimators.solving import Block, Rows, Solution, expanded
 from frhsic.estimators.tradeoffs import Choice, Gap, TradeOffs
 from frhsic.formatting import printable
 from frhsic.kernels import Kernel
@@ -478,7 +478,8 @@ def _listed() -> dict[str, frozenset[str]]:
         if getattr(cls, "__module__", "") == module.__name__
     }
     scalars = {cls for cls in np.sctypeDict.values() if issubclass(cls, (np.number, np.bool_, np.str_))}
-    names = {f"{cls.__module__}.{cls.__name__}" for cls in (TreeTable, BoostedMeans, BoostedTrees, *estimators, *parts)}
+    ours = (TreeTable, BoostedMeans, BoostedTrees, ConditionalLaw)
+    names = {f"{cls.__module__}.{cls.__name__}" for cls in (*ours, *estimators, *parts)}
     names |= {f"{module}.{name}" for module, own in INTERNAL.items() for name in own.split()}
     losses = {f"{_loss.__name__}.{name}" for name in vars(_loss) if name.startswith("Cy") and "Function" not in name}
     by_loader: dict[str, set[Any]] = {
@@ -599,7 +600,8 @@ def _complete_parity(model: ParityEstimator, tensors: dict[str, Tensor]) -> None
     _require(all(isinstance(gap, Gap) for some in gaps for gap in some), "a gap is no gap")
     lengths = {len(some) for some in frontier.gaps.values()} | {len(some) for some in frontier.performance.values()}
     _require(lengths == {trade_offs} and 0 <= choice.position <= trade_offs - 1, "its trade-offs differ in number")
-    fitted = [attributes] * (0 if model.uses_sensitive else folds)
+    clipped = solution.family.startswith("clipped")
+    fitted = [attributes] * (folds if clipped or not model.uses_sensitive else 0)
     _require(len(model.models_) == (1 if given else folds), "it has a model too many or too few")
     _require(list(map(len, model.attribute_models_)) == fitted, "it has models of S too many or too few")
 

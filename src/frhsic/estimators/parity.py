@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -19,29 +20,25 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, has_fit_parameter
 
 from frhsic import _arrays
-from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, SensitiveBasis, fold_of_rows
+from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, SensitiveBasis, fold_of_rows
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, target_column, typed_table
-from frhsic.estimators.solving import MOST_ROWS, SHARES, Curve, Family, Rows, expanded, link, outputs, solve
+from frhsic.estimators.solving import MOST_ROWS, SHARES, Block, Curve, Family, Rows, Solution, decision_width, solve
 from frhsic.estimators.tradeoffs import (
     Aim,
     Choice,
-    Gap,
     IndistinctGapWarning,
     Limit,
+    Measurement,
     TradeOffs,
     UnmetLimitWarning,
-    aimed_gap,
     by_attribute,
     check_limit,
+    measured,
     share,
 )
-from frhsic.parity import ParityResult
 from frhsic.tables import BandedAttributeWarning, is_frame, read_sensitive, to_pandas
 
 Condition = Literal["positive", "both"]
-
-RESAMPLES = 49
-"""Resamples for the interval of each gap on the frontier; the p-value of the first takes more."""
 
 RARE = 0.2
 """Base rate below which decisions are made for balanced accuracy, with the base rate as threshold."""
@@ -56,74 +53,6 @@ class LeakingEstimatorWarning(UserWarning):
     Its scores then know y, so that loss and gaps are understated. Fit on rows that it has not seen, or pass the model
     without ``FrozenEstimator``, so that it is fitted out of fold here.
     """
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """One attribute among the rows of one condition: "all", "positive" or "negative"."""
-
-    attribute: int
-    condition: str
-    basis: SensitiveBasis
-    rate: float
-
-    def rows(self, y: np.ndarray) -> np.ndarray:
-        """Return which rows the condition keeps, as 0 and 1."""
-        return {"all": np.ones(len(y)), "positive": y, "negative": 1 - y}[self.condition]
-
-    def functions(self, s: np.ndarray) -> np.ndarray:
-        """Return the functions of the attribute, zero where it is missing."""
-        column = s[:, self.attribute]
-        return np.where(np.isnan(column)[:, None], 0.0, self.basis(np.nan_to_num(column)))
-
-    def known(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
-        """Return m where S is known: φ(s), times the chance of the condition over its rate."""
-        functions = self.functions(s)
-        if self.condition == "all":
-            return functions
-        chance = eta if self.condition == "positive" else 1 - eta
-        return np.asarray(functions * chance[:, None] / self.rate)
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """What a fitted predictor consists of beside its models.
-
-    `parameters` has the coefficients of each trade-off and fold, (G, J, P); `ranks` the quantiles of η between which a
-    rank is interpolated; numbers are centred and scaled.
-    """
-
-    family: Family
-    blocks: tuple[Block, ...]
-    parameters: np.ndarray
-    ranks: np.ndarray
-    threshold: float
-    center: float = 0.0
-    scale: float = 1.0
-
-    def at(self, position: float) -> np.ndarray:
-        """Return the coefficients of each fold, (J, P), at a place between two trade-offs."""
-        below = min(int(position), len(self.parameters) - 2)
-        low, high = self.parameters[below], self.parameters[below + 1]
-        return np.asarray(low + (position - below) * (high - low))
-
-    def inputs(self, eta: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return base and columns as the family takes them."""
-        eta = (eta - self.center) / self.scale
-        rank = np.interp(eta, self.ranks, np.linspace(0, 1, len(self.ranks))) if eta.ndim == 1 else eta
-        return link(self.family, eta, self.threshold), expanded(self.family, means, rank)
-
-    def scores(self, parameters: np.ndarray, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
-        """Return scores in the units of y; for decisions, the distance to zero."""
-        return self.center + self.scale * outputs(self.family, parameters, *self.inputs(eta, means))
-
-    def out_of_fold(self, position: float, fold: np.ndarray, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
-        """Return the score of each row by the predictor of its own fold, which has not seen it."""
-        scores, parameters = np.empty(eta.shape), self.at(position)
-        for j, own in enumerate(parameters):
-            rows = fold == j
-            scores[rows] = self.scores(own, eta[rows], means[rows])
-        return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +71,7 @@ class Sample:
         return None if self.weights is None else self.weights[rows]
 
 
-class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
     """What classifier and regressor share."""
 
     models_: list[Any]
@@ -249,20 +178,28 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
 
     # What differs between classes and numbers
 
+    @abstractmethod
     def _learn(self, y: np.ndarray) -> np.ndarray | None:
         """Learn the classes; return labels to stratify folds by, or None."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _codes(self, y: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        """Return y as numbers, or codes of the classes."""
 
+    @abstractmethod
     def _family(self) -> Family:
-        raise NotImplementedError
+        """Return the form of the predictor."""
 
+    @abstractmethod
     def _eta(self, model: Any, X: Any) -> np.ndarray:
-        raise NotImplementedError
+        """Return what a model of y predicts, checked."""
 
     # Fitting
+
+    def _clips(self) -> bool:
+        """Return whether ranks or decisions may use S, of which the law of η given S tells the optimum."""
+        one = len(self.sensitive_names_in_) == 1 and self.condition is None
+        return self.uses_sensitive and self.aim != "score" and one
 
     def _check(self) -> None:
         if self.aim not in ("score", "rank", "decision"):
@@ -338,15 +275,8 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         if _is_given(self.estimator):
             return self.estimator
         model = self.estimator
-        model = (
-            BoostedTrees(is_classifier(self), n_jobs=self.n_jobs, random_state=seed) if model is None else clone(model)
-        )
-        unset = [
-            name
-            for name, value in model.get_params().items()
-            if name.split("__")[-1] == "random_state" and value is None
-        ]
-        return fit_with_weights(model.set_params(**dict.fromkeys(unset, seed % 2**31)), X, y, weights)
+        model = BoostedTrees(is_classifier(self), n_jobs=self.n_jobs) if model is None else clone(model)
+        return fit_with_weights(_seeded(model, seed), X, y, weights)
 
     def _fit_models(self, sample: Sample, seed: int) -> np.ndarray:
         """Fit the models of y; return η of each row by the model that has not seen it."""
@@ -393,6 +323,8 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
     ) -> np.ndarray:
         """Fit the models of m; return m of each row by models that have not seen it, (n, K)."""
         self.attribute_models_ = []
+        if self._family().startswith("clipped"):
+            return self._fit_laws(sample, eta)
         if self.uses_sensitive:
             return np.column_stack([block.known(sample.s, eta) for block in blocks])
         targets = [block.functions(sample.s) * (block.rows(sample.y) / block.rate)[:, None] for block in blocks]
@@ -412,24 +344,33 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
             columns[held_out] = np.column_stack(parts)
         return columns
 
+    def _fit_laws(self, sample: Sample, eta: np.ndarray) -> np.ndarray:
+        """Fit the law of η given the attribute; return where each row would be moved, (n, 1)."""
+        moved, known = eta.copy(), ~np.isnan(sample.s[:, 0])
+        for j in range(sample.fold.max() + 1):
+            rows, held_out = known & (sample.fold != j), known & (sample.fold == j)
+            law = ConditionalLaw().fit(eta[rows], sample.s[rows, 0], sample.weights_at(rows))
+            moved[held_out] = law.predict(eta[held_out], sample.s[held_out, 0])
+            self.attribute_models_.append([law])
+        return np.asarray(moved[:, None])
+
     def _attribute_model(self, seed: int, outputs: int) -> Any:
         if self.attribute_estimator is None:
             return BoostedMeans(n_jobs=self.n_jobs)
         model = clone(self.attribute_estimator)
         if outputs > 1 and not get_tags(model).target_tags.multi_output:
             model = MultiOutputRegressor(model)
-        unset = [n for n, v in model.get_params().items() if n.split("__")[-1] == "random_state" and v is None]
-        return model.set_params(**dict.fromkeys(unset, seed % 2**31))
+        return _seeded(model, seed)
 
     def _solve(self, sample: Sample, blocks: tuple[Block, ...], eta: np.ndarray, means: np.ndarray, seed: int) -> None:
         family, n = self._family(), len(sample.y)
         weights = np.ones(n) if sample.weights is None else sample.weights
         center, scale = 0.0, 1.0
-        if family in ("numbers", "rank of numbers"):
+        if not is_classifier(self):
             center = float(np.average(sample.y, weights=weights))
             scale = float(np.sqrt(np.average((sample.y - center) ** 2, weights=weights))) or 1.0
         threshold, cost = 0.5, weights
-        if family == "decision":
+        if family.endswith("decision"):
             rate = float(np.average(sample.y, weights=weights))
             if min(rate, 1 - rate) < RARE:
                 threshold, cost = rate, weights * np.where(sample.y == 1, 0.5 / rate, 0.5 / (1 - rate))
@@ -456,16 +397,17 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
                 for block in blocks
                 if np.isfinite(scales[block.attribute])
             ]
-            task = Rows(family, base[rows], columns[rows], y[rows], cost[rows] / cost[rows].sum(), curves)
+            width = decision_width(eta[rows]) if family == "decision" else 1.0
+            task = Rows(family, base[rows], columns[rows], y[rows], cost[rows] / cost[rows].sum(), curves, width)
             parameters.append(solve(task, 60 if not family.startswith("rank") else 30))
-        self.solution_ = replace(solution, parameters=np.stack(parameters, axis=1))
-        self.frontier_ = self._measured(sample, eta, means, weights)
+        self.solution_ = solution = replace(solution, parameters=np.stack(parameters, axis=1))
+        self.frontier_ = self._measured(solution, sample, eta, means, weights)
 
     def _scales(self, solution: Solution, sample: Sample, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return what the gap along each attribute is divided by while solving: its limit, or its size."""
         scaled = (eta - solution.center) / solution.scale
         scaled = scaled[:, None] if scaled.ndim == 1 else scaled
-        if solution.family == "decision":
+        if solution.decides:
             scaled = (scaled > solution.threshold).astype(np.float64)
         names = [str(name) for name in self.sensitive_names_in_]
         limits = by_attribute(self.limit, names)
@@ -490,64 +432,32 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
                 scales.append(gap if not one else float(one) / solution.scale)
         return np.array(scales)
 
-    def _measured(self, sample: Sample, eta: np.ndarray, means: np.ndarray, weights: np.ndarray) -> TradeOffs:
+    def _measured(
+        self, solution: Solution, sample: Sample, eta: np.ndarray, means: np.ndarray, weights: np.ndarray
+    ) -> TradeOffs:
         """Measure every trade-off on the rows of each fold with the predictor of that fold."""
-        solution, folds = self.solution_, sample.fold.max() + 1
-        assert solution is not None
-        confidence = self.confidence or 0.95
-        names = [str(name) for name in self.sensitive_names_in_]
-        gaps: dict[str, list[Gap]] = {name: [] for name in names}
-        performance: dict[str, list[float]] = {}
-        pvalues: dict[str, float] = {}
-        for at in range(len(SHARES)):
-            scores = solution.out_of_fold(at, sample.fold, eta, means)
-            for key, value in self._performance(sample, scores, weights).items():
-                performance.setdefault(key, []).append(value)
-            for attribute, name in enumerate(names):
-                worst: Gap | None = None
-                for block in solution.blocks:
-                    if block.attribute != attribute:
-                        continue
-                    kept = ~np.isnan(sample.s[:, attribute]) & (block.rows(sample.y) == 1)
-                    parts = [kept & (sample.fold == j) for j in range(folds)]
-                    each = [
-                        self._gap(scores[part], sample, part, attribute, confidence, RESAMPLES)
-                        for part in parts
-                        if len(np.unique(sample.s[part, attribute])) > 1
-                    ]
-                    pooled = self._gap(scores[kept], sample, kept, attribute, confidence, 0 if at else 499)
-                    gap = Gap.mean(each, pooled, confidence)
-                    worst = gap if worst is None or gap.high > worst.high else worst
-                    if at == 0:
-                        pvalues[name] = min(pvalues.get(name, 1.0), pooled.pvalue)
-                assert worst is not None
-                gaps[name].append(worst)
-        return TradeOffs(
-            self.aim,
-            {key: np.array(values) for key, values in performance.items()},
-            {name: tuple(each) for name, each in gaps.items()},
-            pvalues,
-            confidence,
-        )
+        scores = [solution.out_of_fold(at, sample.fold, eta, means) for at in range(len(SHARES))]
+        performance = [self._performance(sample, one, weights) for one in scores]
+        path = np.stack([one > 0 for one in scores] if solution.decides else scores, axis=1).astype(np.float64)
+        curves: dict[str, list[np.ndarray]] = {}
+        for block in solution.blocks:
+            s = sample.s[:, block.attribute]
+            kept = np.where(block.rows(sample.y) == 1, s, np.nan)
+            curves.setdefault(str(self.sensitive_names_in_[block.attribute]), []).append(kept)
+        rows = Measurement(path, sample.fold, sample.weights, sample.groups)
+        return measured(self.aim, rows, curves, performance, self.confidence or 0.95)
 
-    def _gap(
-        self, scores: np.ndarray, sample: Sample, rows: np.ndarray, attribute: int, confidence: float, resamples: int
-    ) -> ParityResult:
-        if self.aim == "decision":
-            scores = scores > 0
-        groups = None if sample.groups is None else sample.groups[rows]
-        s, weights = sample.s[rows, attribute], sample.weights_at(rows)
-        return aimed_gap(self.aim, scores, s, weights, groups, confidence=confidence, resamples=resamples)
-
+    @abstractmethod
     def _performance(self, sample: Sample, scores: np.ndarray, weights: np.ndarray) -> dict[str, float]:
-        raise NotImplementedError
+        """Return performance by name."""
 
     def _choose(self, limit: Limit) -> None:
         assert self.frontier_ is not None
         self.choice_ = self.frontier_.choose(limit, self.confidence is not None)
         if self.choice_.indistinct:
             warnings.warn(str(self.choice_), IndistinctGapWarning, stacklevel=3)
-        if not self.choice_.met and limit != 0:
+        strictest = all(not one for one in by_attribute(limit, self.frontier_.gaps).values())
+        if not self.choice_.met and not strictest:
             warnings.warn(str(self.choice_), UnmetLimitWarning, stacklevel=3)
 
     def _warn_if_leaking(self, sample: Sample, eta: np.ndarray) -> None:
@@ -573,8 +483,9 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
                 stacklevel=4,
             )
 
+    @abstractmethod
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        """Return the loss of each row."""
 
     # Predicting
 
@@ -612,7 +523,10 @@ class ParityEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         for j in range(self.solution_.parameters.shape[1]):
             if eta is None or len(self.models_) > 1:
                 eta = self._eta(self.models_[j], table)
-            if s is not None:
+            if self.solution_.family.startswith("clipped"):
+                assert s is not None
+                columns = [self.attribute_models_[j][0].predict(eta, s[:, 0])]
+            elif s is not None:
                 columns = [block.known(s, eta) for block in self.solution_.blocks]
             else:
                 columns = [np.reshape(model.predict(X), (len(eta), -1)) for model in self.attribute_models_[j]]
@@ -689,7 +603,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
         scores = self._scores(X, sensitive_features)
         if scores.ndim == 2:
             return scores
-        if self.solution_ is not None and self.solution_.family == "decision":
+        if self.solution_ is not None and self.solution_.decides:
             scores = np.clip(scores + self.solution_.threshold, 0.0, 1.0)
         return np.column_stack([1 - scores, scores])
 
@@ -698,7 +612,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
         scores = self._scores(X, sensitive_features)
         if scores.ndim == 2:
             return np.asarray(self.classes_[scores.argmax(axis=1)])
-        decides = self.solution_ is not None and self.solution_.family == "decision"
+        decides = self.solution_ is not None and self.solution_.decides
         return np.asarray(self.classes_[(scores > (0.0 if decides else 0.5)).astype(np.int64)])
 
     @property
@@ -725,6 +639,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
     def _family(self) -> Family:
         if len(self.classes_) > 2:
             return "classes"
+        if self._clips():
+            return "clipped" if self.aim == "rank" else "clipped decision"
         families: dict[str, Family] = {"score": "binary", "rank": "rank", "decision": "decision"}
         return families[self.aim]
 
@@ -758,7 +674,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
 
     def _performance(self, sample: Sample, scores: np.ndarray, weights: np.ndarray) -> dict[str, float]:
         y, values = sample.y, dict[str, float]()
-        decides = self.solution_ is not None and self.solution_.family == "decision"
+        decides = self.solution_ is not None and self.solution_.decides
         if not decides:
             values |= _mean_and_error("log_loss", self._losses(scores, y), weights)
         if scores.ndim == 2:
@@ -821,7 +737,9 @@ class ParityRegressor(RegressorMixin, ParityEstimator):  # type: ignore[misc]  #
         return _arrays.to_numpy(_arrays.vector(np.asarray(y, dtype=np.float64), "y"))
 
     def _family(self) -> Family:
-        return "rank of numbers" if self.aim == "rank" else "numbers"
+        if self.aim == "score":
+            return "numbers"
+        return "clipped" if self._clips() else "rank of numbers"
 
     def _eta(self, model: Any, X: Any) -> np.ndarray:
         predicted = (model.predict if hasattr(model, "predict") else model)(X)
@@ -844,6 +762,12 @@ def fit_with_weights(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | No
         raise ValueError(f"{type(inner).__name__} takes no sample_weight, which was passed to fit.")
     name = f"{last[0]}__sample_weight" if last[0] else "sample_weight"
     return model.fit(X, y, **{name: weights})
+
+
+def _seeded(model: Any, seed: int) -> Any:
+    """Return a model whose seeds are all set."""
+    seeds = [k for k, value in model.get_params().items() if k.split("__")[-1] == "random_state" and value is None]
+    return model.set_params(**dict.fromkeys(seeds, seed % 2**31))
 
 
 def _is_given(estimator: Any) -> bool:

@@ -27,7 +27,7 @@ from scipy.special import expit, log_softmax, logit, softmax
 
 from frhsic.estimators.conditional import SensitiveBasis
 
-Family = Literal["binary", "classes", "numbers", "rank", "rank of numbers", "decision"]
+Family = Literal["binary", "classes", "numbers", "rank", "rank of numbers", "decision", "clipped", "clipped decision"]
 
 SHARES = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.02, 0.005])
 """Shares of the unconstrained gap that the trade-offs aim at."""
@@ -48,9 +48,8 @@ DECILES = np.arange(1, 10) / 10
 KNOTS = np.linspace(0.0, 1.0, 4)
 """Places, on the ranks of η, between which the coefficients of the rank family change linearly."""
 
-RANK_WIDTH = 0.2
-DECISION_WIDTH = 0.1
-"""Width over which a decision is softened while solving, in standard deviations of the score."""
+WIDTH = 0.1
+"""Width over which a decision is softened while solving, in standard deviations of the score or of its log-odds."""
 
 CLIP = 1e-6
 
@@ -101,7 +100,7 @@ class Rows:
     y: np.ndarray
     weights: np.ndarray
     curves: Sequence[Curve] = ()
-    width: float = 1.0
+    width: float | np.ndarray = 1.0
 
     def evaluate(self, parameters: np.ndarray) -> Evaluation:
         """Return loss, outputs and gradient at some parameters."""
@@ -109,6 +108,8 @@ class Rows:
 
     def start(self) -> np.ndarray:
         """Return the parameters of η itself."""
+        if self.family.startswith("clipped"):
+            return np.zeros(1)
         if self.family == "classes":
             classes = self.base.shape[1]
             return np.concatenate([[1.0], np.zeros(classes * (1 + self.means.shape[1]))])
@@ -124,17 +125,93 @@ class Rows:
         return np.concatenate([first, 1 / spread])
 
     def softened(self, parameters: np.ndarray) -> Rows:
-        """Return the rows with the width over which decisions are softened, a share of the spread of the score."""
-        if self.family == "decision":
-            return replace(self, width=max(DECISION_WIDTH * float(self.base.std()), CLIP))
+        """Return the rows with the width over which indicators of a rank are softened."""
         if not self.family.startswith("rank"):
             return self
         score = outputs("numbers", parameters, self.base, self.means)
-        return replace(self, width=max(RANK_WIDTH * float(score.std()), CLIP))
+        return replace(self, width=max(WIDTH * float(score.std()), CLIP))
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One attribute among the rows of one condition: "all", "positive" or "negative"."""
+
+    attribute: int
+    condition: str
+    basis: SensitiveBasis
+    rate: float
+
+    def rows(self, y: np.ndarray) -> np.ndarray:
+        """Return which rows the condition keeps, as 0 and 1."""
+        return {"all": np.ones(len(y)), "positive": y, "negative": 1 - y}[self.condition]
+
+    def functions(self, s: np.ndarray) -> np.ndarray:
+        """Return the functions of the attribute, zero where it is missing."""
+        column = s[:, self.attribute]
+        return np.where(np.isnan(column)[:, None], 0.0, self.basis(np.nan_to_num(column)))
+
+    def known(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """Return m where S is known: φ(s), times the chance of the condition over its rate."""
+        functions = self.functions(s)
+        if self.condition == "all":
+            return functions
+        chance = eta if self.condition == "positive" else 1 - eta
+        return np.asarray(functions * chance[:, None] / self.rate)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a fitted predictor consists of beside its models.
+
+    `parameters` has the coefficients of each trade-off and fold, (G, J, P); `ranks` the quantiles of η between which a
+    rank is interpolated; numbers are centred and scaled.
+    """
+
+    family: Family
+    blocks: tuple[Block, ...]
+    parameters: np.ndarray
+    ranks: np.ndarray
+    threshold: float
+    center: float = 0.0
+    scale: float = 1.0
+
+    @property
+    def decides(self) -> bool:
+        """Whether scores are distances to the threshold of a decision."""
+        return self.family.endswith("decision")
+
+    def at(self, position: float) -> np.ndarray:
+        """Return the coefficients of each fold, (J, P), at a place between two trade-offs."""
+        below = min(int(position), len(self.parameters) - 2)
+        low, high = self.parameters[below], self.parameters[below + 1]
+        return np.asarray(low + (position - below) * (high - low))
+
+    def inputs(self, eta: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return base and columns as the family takes them."""
+        eta = (eta - self.center) / self.scale
+        if self.family.startswith("clipped"):
+            shift = self.threshold if self.decides else 0.0
+            return eta - shift, (means - self.center) / self.scale - shift
+        rank = np.interp(eta, self.ranks, np.linspace(0, 1, len(self.ranks))) if eta.ndim == 1 else eta
+        return link(self.family, eta, self.threshold), expanded(self.family, means, rank)
+
+    def scores(self, parameters: np.ndarray, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """Return scores in the units of y; for decisions, the distance to zero."""
+        return self.center + self.scale * outputs(self.family, parameters, *self.inputs(eta, means))
+
+    def out_of_fold(self, position: float, fold: np.ndarray, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """Return the score of each row by the predictor of its own fold, which has not seen it."""
+        scores, parameters = np.empty(eta.shape), self.at(position)
+        for j, own in enumerate(parameters):
+            rows = fold == j
+            scores[rows] = self.scores(own, eta[rows], means[rows])
+        return scores
 
 
 def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
     """Return the parameters for each trade-off, (G, P): η recalibrated, then each started from the one before."""
+    if rows.family.startswith("clipped"):
+        return _clipped(rows)
     units, start = rows.units(), rows.start()
     rows = rows.softened(start)
     loss, initial, _ = rows.evaluate(start)
@@ -172,6 +249,29 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
     return np.asarray(np.array(path) * units)
 
 
+def _clipped(rows: Rows) -> np.ndarray:
+    """Return the largest move of each trade-off, (G, 1), so that their gaps are spread as `SHARES` are."""
+    moves = np.quantile(np.abs(rows.means[:, 0] - rows.base), np.linspace(0, 1, 48))
+    gaps = []
+    for move in moves:
+        score = outputs(rows.family, np.array([move]), rows.base, rows.means)
+        at = np.zeros(1)
+        if rows.family == "clipped":
+            at = np.quantile(score, DECILES, method="inverted_cdf", weights=rows.weights)
+        gaps.append(rows.curves[0].gap((score[:, None] > at).astype(np.float64), 0.0)[0])
+    least = np.minimum.accumulate(gaps)
+    wanted = least[-1] + (least[0] - least[-1]) * (SHARES - SHARES[-1]) / (1 - SHARES[-1])
+    path = np.interp(wanted, least[::-1], moves[::-1])
+    path[0], path[-1] = 0.0, moves[-1]
+    return np.asarray(path[:, None])
+
+
+def decision_width(eta: np.ndarray) -> np.ndarray:
+    """Return the width of each row: the same in log-odds, so that thresholds near 0 and 1 are told apart, too."""
+    spread = float(logit(np.clip(eta, CLIP, 1 - CLIP)).std())
+    return np.asarray(np.maximum(WIDTH * spread * eta * (1 - eta), 1e-4))
+
+
 def link(family: Family, eta: np.ndarray, threshold: float = 0.5) -> np.ndarray:
     """Return η on the scale of a family: log-odds, log-probabilities, numbers, or the distance to a threshold."""
     if family in ("binary", "rank"):
@@ -195,6 +295,8 @@ def outputs(family: Family, parameters: np.ndarray, base: np.ndarray, means: np.
         return np.asarray(softmax(_class_margins(parameters, base, means), axis=1))
     if family == "decision":
         return np.asarray(base - parameters[0] - means @ parameters[1:])
+    if family.startswith("clipped"):
+        return np.asarray(np.clip(means[:, 0], base - parameters[0], base + parameters[0]))
     a, b, c = parameters[0], parameters[1], parameters[2:]
     if family == "binary":
         return _root(expit(a + b * base), means @ c)[0]

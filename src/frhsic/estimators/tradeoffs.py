@@ -11,6 +11,7 @@ import numpy as np
 from scipy import stats
 
 from frhsic.parity import ParityResult, gdp, rank_gap
+from frhsic.parity.rank import gap_of_each
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 Aim = Literal["score", "rank", "decision"]
 Limit = float | str | Mapping[str, float | str | None] | None
+
+RESAMPLES, TEST_RESAMPLES = 49, 499
+"""Resamples for the interval of each gap of a fold, and for the p-value of the gap without constraint."""
 
 DISTINCT = 0.05
 """Level at which a gap without constraint counts as one."""
@@ -28,7 +32,7 @@ class UnmetLimitWarning(UserWarning):
 
 
 class IndistinctGapWarning(UserWarning):
-    """The gap without constraint cannot be told from zero, so a share of it constrains nothing."""
+    """The gap without constraint is not significant, so a limit that is a share of it is not applied."""
 
 
 def aimed_gap(aim: Aim, scores: Any, s: Any, weights: Any, groups: Any, **options: Any) -> ParityResult:
@@ -175,13 +179,13 @@ class Choice:
     limit
         The limit as it was given.
     position : float
-        0 is no constraint; 2.5 lies half-way between the third and the fourth trade-off.
+        Row of ``frontier_.to_frame()``; a fraction lies between two rows. Row 0 has no constraint.
     met : bool
         Whether the limit is met by the estimated gap, or by the upper end of its interval if that was asked for.
     gaps, unconstrained : dict of str to Gap
         The gap along each attribute there, and without constraint.
     indistinct : tuple of str
-        Attributes whose gap without constraint cannot be told from zero, so that a share of it constrains nothing.
+        Attributes whose gap without constraint is not significant, so that a share of it is not applied as a limit.
     """
 
     limit: Any
@@ -197,10 +201,66 @@ class Choice:
         ]
         text = "; ".join(parts)
         if self.indistinct:
-            text += f". Without constraint, the gap along {', '.join(self.indistinct)} cannot be told from zero"
+            text += f". Without constraint, the gap along {', '.join(self.indistinct)} is not significant"
         if not self.met:
             text += f". The limit {self.limit!r} is not met: this is the closest trade-off"
         return f"{text[0].upper()}{text[1:]}."
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Scores of rows at each trade-off, (n, G), or (n, G, C) for classes, by predictors of the folds of the rows."""
+
+    path: np.ndarray
+    fold: np.ndarray
+    weights: np.ndarray | None
+    groups: np.ndarray | None
+
+    def gaps(self, aim: Aim, rows: np.ndarray, s: np.ndarray, confidence: float, resamples: int) -> list[ParityResult]:
+        """Return the gap at each trade-off among some rows."""
+        weights, groups = self.of(rows)
+        options: dict[str, Any] = {"confidence": confidence, "resamples": resamples}
+        path = self.path[rows]
+        if path.ndim == 3:
+            return [aimed_gap(aim, path[:, at], s[rows], weights, groups, **options) for at in range(path.shape[1])]
+        return gap_of_each(path, s[rows], ranks=aim == "rank", sample_weight=weights, clusters=groups, **options)
+
+    def of(self, rows: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return weights and groups of some rows."""
+        return (
+            None if self.weights is None else self.weights[rows],
+            None if self.groups is None else self.groups[rows],
+        )
+
+
+def measured(
+    aim: Aim,
+    rows: Measurement,
+    curves: Mapping[str, Sequence[np.ndarray]],
+    performance: Sequence[Mapping[str, float]],
+    confidence: float,
+) -> TradeOffs:
+    """Measure the gaps of every trade-off.
+
+    `curves` has, for each attribute, its values among the rows of each condition, NaN elsewhere; the condition with the
+    largest upper end counts.
+    """
+    gaps: dict[str, tuple[Gap, ...]] = {}
+    pvalues: dict[str, float] = {}
+    for name, conditions in curves.items():
+        each = []
+        for s in conditions:
+            kept = ~np.isnan(s)
+            parts = [kept & (rows.fold == j) for j in range(rows.fold.max() + 1)]
+            parts = [part for part in parts if len(np.unique(s[part])) > 1]
+            folds = [rows.gaps(aim, part, s, confidence, RESAMPLES) for part in parts]
+            pooled = rows.gaps(aim, kept, s, confidence, 0)
+            each.append([Gap.mean(own, whole, confidence) for own, whole in zip(zip(*folds), pooled)])
+            test = aimed_gap(aim, rows.path[kept, 0], s[kept], *rows.of(kept), resamples=TEST_RESAMPLES)
+            pvalues[name] = min(pvalues.get(name, 1.0), test.pvalue)
+        gaps[name] = tuple(max(some, key=lambda gap: gap.high) for some in zip(*each))
+    columns = {key: np.array([one[key] for one in performance]) for key in performance[0]}
+    return TradeOffs(aim, columns, gaps, pvalues, confidence)
 
 
 def _crossing(excess: np.ndarray) -> tuple[float, bool]:
