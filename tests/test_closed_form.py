@@ -319,7 +319,7 @@ def sample_rows(family: str) -> tuple[Rows, np.ndarray]:
     if family.endswith("numbers"):
         y = rng.normal(size=n)
     means = expanded(family, means, rng.uniform(size=n))
-    rows = Rows(family, base, means, y, weights, width=0.3)
+    rows = Rows(family, base, means, y, weights, width=np.array(0.3))
     return rows, rows.start() + 0.2 * rng.normal(size=len(rows.start()))
 
 

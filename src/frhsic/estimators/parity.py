@@ -397,7 +397,7 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
                 for block in blocks
                 if np.isfinite(scales[block.attribute])
             ]
-            width = decision_width(eta[rows]) if family == "decision" else 1.0
+            width = decision_width(eta[rows]) if family == "decision" else None
             task = Rows(family, base[rows], columns[rows], y[rows], cost[rows] / cost[rows].sum(), curves, width)
             parameters.append(solve(task, 60 if not family.startswith("rank") else 30))
         self.solution_ = solution = replace(solution, parameters=np.stack(parameters, axis=1))

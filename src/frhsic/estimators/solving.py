@@ -92,7 +92,10 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows to solve on: η as `base`, (n,) or (n, C); m as `means`, (n, K); y (n,) or (n, C); weights that sum to 1."""
+    """Rows to solve on: η as `base`, (n,) or (n, C); m as `means`, (n, K); y (n,) or (n, C); weights that sum to 1.
+
+    `width` is that over which decisions are softened, for each row; None is a share of the spread of the score.
+    """
 
     family: Family
     base: np.ndarray
@@ -100,7 +103,7 @@ class Rows:
     y: np.ndarray
     weights: np.ndarray
     curves: Sequence[Curve] = ()
-    width: float | np.ndarray = 1.0
+    width: np.ndarray | None = None
 
     def evaluate(self, parameters: np.ndarray) -> Evaluation:
         """Return loss, outputs and gradient at some parameters."""
@@ -125,11 +128,13 @@ class Rows:
         return np.concatenate([first, 1 / spread])
 
     def softened(self, parameters: np.ndarray) -> Rows:
-        """Return the rows with the width over which indicators of a rank are softened."""
+        """Return the rows with the width over which decisions, or indicators of a rank, are softened."""
+        if self.family == "decision" and self.width is None:
+            return replace(self, width=np.array(max(WIDTH * float(self.base.std()), CLIP)))
         if not self.family.startswith("rank"):
             return self
         score = outputs("numbers", parameters, self.base, self.means)
-        return replace(self, width=max(WIDTH * float(score.std()), CLIP))
+        return replace(self, width=np.array(max(WIDTH * float(score.std()), CLIP)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -377,6 +382,7 @@ def _rank(rows: Rows, parameters: np.ndarray) -> Evaluation:
         loss = float(rows.weights @ (score - rows.y) ** 2)
         task = 2 * rows.weights * (score - rows.y)
     deciles = np.quantile(score, DECILES, method="inverted_cdf", weights=rows.weights)
+    assert rows.width is not None
     above = expit((score[:, None] - deciles) / rows.width)
     slope = above * (1 - above) / rows.width
 
@@ -391,11 +397,13 @@ def _rank(rows: Rows, parameters: np.ndarray) -> Evaluation:
 
 def _decision(rows: Rows, parameters: np.ndarray) -> Evaluation:
     margin = outputs("decision", parameters, rows.base, rows.means)
-    taken = expit(margin / rows.width)
+    width = rows.width
+    assert width is not None
+    taken = expit(margin / width)
     loss = float(rows.weights @ (rows.y * (1 - taken) + (1 - rows.y) * taken))
 
     def gradient(weights: np.ndarray) -> np.ndarray:
-        slope = (rows.weights * (1 - 2 * rows.y) + weights[:, 0]) * taken * (1 - taken) / rows.width
+        slope = (rows.weights * (1 - 2 * rows.y) + weights[:, 0]) * taken * (1 - taken) / width
         return -np.concatenate([[slope.sum()], rows.means.T @ slope])
 
     return Evaluation(loss, taken[:, None], gradient)
