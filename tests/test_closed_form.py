@@ -10,7 +10,7 @@ from pytest import approx
 from scipy.optimize import brentq, linprog, minimize
 from scipy.special import expit, softmax
 
-from frhsic.estimators.conditional import MOST_LEVELS, SensitiveBasis
+from frhsic.estimators.conditional import MOST_LEVELS, ConditionalLaw, SensitiveBasis
 from frhsic.estimators.solving import (
     SMOOTHNESS,
     Curve,
@@ -439,3 +439,47 @@ def test_the_loss_of_the_families_is_the_mean_log_loss():
     f = expit(rows.base)
     expected = -rows.weights @ np.where(rows.y == 1, np.log(f), np.log1p(-f))
     assert rows.evaluate(rows.start()).loss == approx(expected, rel=1e-9)
+
+
+@pytest.fixture(scope="module")
+def known_levels():
+    """Three levels of S with their shares, and 120 equally likely values of η at each."""
+    rng = np.random.default_rng(0)
+    shares, shift = np.array([0.5, 0.3, 0.2]), np.array([0.05, 0.2, 0.35])
+    eta = (0.6 * rng.beta(2, 3, (3, 120)) + shift[:, None]).ravel()
+    s = np.repeat(np.arange(3.0), 120)
+    weights = np.repeat(shares / 120, 120)
+    return eta, s, weights, ConditionalLaw().fit(eta, s, weights)
+
+
+def test_scores_are_moved_to_one_law_whatever_the_attribute(known_levels):
+    eta, s, _, law = known_levels
+    moved = law.predict(eta, s)
+    quantiles = [np.quantile(moved[s == level], np.linspace(0.05, 0.95, 19)) for level in range(3)]
+    spread = np.ptp(quantiles, axis=0).max()
+    before = np.ptp([np.quantile(eta[s == level], np.linspace(0.05, 0.95, 19)) for level in range(3)], axis=0).max()
+    assert before > 0.25
+    assert spread < 0.03  # 120 values of a level lie about 1/120 apart, and the law has 200 cells
+
+
+@pytest.mark.parametrize("move", [0.05, 0.1, 0.15, 0.2, 0.3])
+def test_clipped_decisions_are_optimal_among_those_that_know_s(known_levels, move):
+    eta, s, weights, law = known_levels
+    parameters, columns = np.array([move]), law.predict(eta, s)[:, None] - 0.5
+    taken = (outputs("clipped decision", parameters, eta - 0.5, columns) > 0).astype(float)
+    indicator = (s == np.arange(3)[:, None]) * weights
+    shares = indicator.sum(axis=1)
+    from_mean = indicator / shares[:, None] - weights
+    gap = shares @ np.abs(from_mean @ taken)
+    # the linear program over randomised decisions that take as many rows, with gap at most that of ours
+    program = linprog(
+        np.append(weights * (1 - 2 * eta), np.zeros(3)),
+        np.block([[from_mean, -np.eye(3)], [-from_mean, -np.eye(3)], [np.zeros(len(eta)), shares]]),
+        np.append(np.zeros(6), gap),
+        [np.append(weights, np.zeros(3))],
+        [weights @ taken],
+        bounds=[(0, 1)] * len(eta) + [(0, None)] * 3,
+    )
+    error = weights @ (taken * (1 - 2 * eta))
+    assert error >= program.fun - 1e-9
+    assert error - program.fun < 0.002  # one row of a level is 1/120 of it
