@@ -37,6 +37,7 @@ import json
 import math
 import multiprocessing
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -253,15 +254,20 @@ LAWS = {law.name: law for laws in SETS.values() for law in laws}
 
 
 def sample(law: Law, n: int, design: str, rng: np.random.Generator) -> tuple[Array, Array, dict[str, Array]]:
-    """Draw scores, S, and the weights or clusters."""
+    """Draw scores, S, and the weights or clusters, again where S has one value in all rows."""
+    options: dict[str, Array] = {}
     if design == "weights":  # density 1 / w, up to a factor, with w from 1/2 to 3/2
         u = 0.5 * 3 ** rng.random(n) - 0.5
-        return *law.draw(u, rng), {"sample_weight": u + 0.5}
-    if design == "rows":
-        return *law.draw(rng.random(n), rng), {}
-    f, s = law.draw(np.repeat(rng.random(n // 2), 2), rng)
-    f[1::2] = np.where(rng.random(n // 2) < 0.5, f[::2], f[1::2])
-    return f, s, {"clusters": np.repeat(np.arange(n // 2), 2)}
+        options = {"sample_weight": u + 0.5}
+    elif design == "clusters":
+        u = np.repeat(rng.random(n // 2), 2)
+        options = {"clusters": np.repeat(np.arange(n // 2), 2)}
+    else:
+        u = rng.random(n)
+    f, s = law.draw(u, rng)
+    if design == "clusters":
+        f[1::2] = np.where(rng.random(n // 2) < 0.5, f[::2], f[1::2])
+    return (f, s, options) if np.ptp(s) > 0 else sample(law, n, design, rng)
 
 
 def outcomes(law: Law, n: int, design: str, rng: np.random.Generator) -> dict[str, tuple[float, float]]:
@@ -395,7 +401,10 @@ def block(law: str, n: int, design: str, number: int) -> dict[str, list[float]]:
     sums: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0, 0])
     for draw in range(BLOCK * number, BLOCK * (number + 1)):
         rng = np.random.default_rng([draw, n, DESIGNS.index(design), *law.encode()])
-        results = OTHERS[law](n, rng) if law in OTHERS else outcomes(LAWS[law], n, design, rng)
+        try:
+            results = OTHERS[law](n, rng) if law in OTHERS else outcomes(LAWS[law], n, design, rng)
+        except Exception as error:
+            raise RuntimeError(f"draw {draw} of {law}, {n} rows, {design}") from error
         for name, (error, width) in results.items():
             finite = math.isfinite(width)
             sums[name] = [a + b for a, b in zip(sums[name], (1, error, width if finite else 0, finite))]
@@ -404,7 +413,12 @@ def block(law: str, n: int, design: str, number: int) -> dict[str, list[float]]:
 
 def timed(job: tuple[str, int, str, int]) -> tuple[tuple[str, int, str, int], dict[str, list[float]], float]:
     start = time.process_time()
-    return job, block(*job), time.process_time() - start
+    try:
+        sums = block(*job)
+    except RuntimeError:
+        traceback.print_exc()
+        sums = {}
+    return job, sums, time.process_time() - start
 
 
 def cells(sets: list[str], part: str, rows: list[int]) -> Iterator[tuple[str, int, str]]:

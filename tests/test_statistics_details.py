@@ -21,7 +21,7 @@ from frhsic.independence import (
 from frhsic.independence._gram_pair import gram_pair
 from frhsic.kernels import Gaussian, Linear
 from frhsic.parity import correlation_ratio, gdp, gdp_by_attribute, local_mean, quantile_gap, standardized_gdp
-from frhsic.parity._nodes import EXACT_VALUES, nodes_of
+from frhsic.parity.smoothing import EXACT_VALUES, nodes_of
 from frhsic.parity.summed import Cells
 
 RNG = np.random.default_rng(5)

@@ -179,9 +179,9 @@ def noise_like(sums: Sums, at: Array, normals: Array) -> Array:
     of skewness one multiply their sums.
     """
     if sums.clusters is not None:
-        return np.asarray(sums.cluster_residuals(at) @ skewed(normals, np.ones(1)))
+        return np.asarray(math.sqrt(sums.bessel) * (sums.cluster_residuals(at) @ skewed(normals, np.ones(1))))
     spread, cubes = sums.residuals(at)[:2]
-    return np.sqrt(spread)[:, None] * skewed(normals, cubes / np.maximum(spread**1.5, TINY))
+    return np.sqrt(spread * sums.bessel)[:, None] * skewed(normals, cubes / np.maximum(spread**1.5, TINY))
 
 
 def skewed(normals: Array, skewness: Array) -> Array:

@@ -72,6 +72,11 @@ class Sums:
         """Variance of the scores."""
         return float(self.powers[0, 2].sum() / self.n)
 
+    @property
+    def bessel(self) -> float:
+        """Factor that makes a variance unbiased."""
+        return self.effective / max(self.effective - 1, 1)
+
     def cluster_residuals(self, at: Array) -> sparse.csr_matrix:
         """Return the sums of w (f - at) over the rows of each cluster in each group."""
         assert self.clusters is not None
@@ -107,7 +112,7 @@ class Sums:
 
     def influence(self, constant: Array, slope: Array, bend: float = 0.0) -> tuple[float, float]:
         """Return the variance and the third central moment of the mean of w (constant + slope f + bend f²)."""
-        bessel, n = self.effective / max(self.effective - 1, 1), self.n
+        bessel, n = self.bessel, self.n
         if self.clusters is not None:
             terms = zip(self.clusters, (constant, slope, np.full(len(slope), bend)))
             each = sum(part.T @ factor for part, factor in terms)

@@ -428,15 +428,23 @@ class ColumnGap:
         """Return the interval at a probability of error on each side."""
         sums, counts = self.sums, self.sums.counts
         slope = self.soft - counts @ self.soft / sums.n
-        half, bend = (0.5, -self.gap / (2 * sums.variance)) if self.standardize else (1.0, 0.0)
-        variance, third = sums.influence(np.full(len(counts), -half * self.gap), slope, bend)
         extra, lost = self.uncertain_signs(options)
+        quantile = student(tail, sums.effective)
+        variance, third = sums.influence(np.full(len(counts), -self.gap), slope)
         error = math.sqrt(variance + extra)
-        below, above = skewed_reach(error, third / max(error**3, TINY), student(tail, sums.effective))
+        below, above = skewed_reach(error, third / max(error**3, TINY), quantile)
         value = max(self.gap, 0.0)  # the gap itself is never negative
-        low, high = max(self.gap - below, 0.0), value + above + lost
+        low = max(self.gap - below, 0.0)
+        if self.standardize:
+            # the standard deviation is estimated too, but where the gap may be zero, its ratio may be zero as well
+            variance, third = sums.influence(
+                np.full(len(counts), -self.gap / 2), slope, -self.gap / (2 * sums.variance)
+            )
+            error = math.sqrt(variance + extra)
+            below, above = skewed_reach(error, third / max(error**3, TINY), quantile)
+            low = max(self.gap - below, 0.0) if low > 0 else 0.0
         bound, missed, doubtful = self.beside(tail)
-        high = high + missed
+        high = value + above + lost + missed + self.within_nodes()
         if sums.decisions:
             most, few = rarity(sums, tail)
             low, high, bound = (0.0, max(high, most), most) if few else (low, high, min(bound, most))
@@ -452,7 +460,7 @@ class ColumnGap:
         of two rows or more where values are rarer. Means that oscillate about the local means with a variance v add
         about :math:`E(\sqrt v - |m|)_+` to the gap. The second number is that for the estimate of v where few rows have
         a value of s in common with others, and else 0. The third has v less three standard errors, or with few rows,
-        which do not show an oscillation, plus two and a half.
+        which do not show an oscillation, plus three.
         """
         starts = self.groups
         sums = self.sums.joined(starts)
@@ -487,7 +495,11 @@ class ColumnGap:
             return float(self.sums.counts @ np.maximum(size, 0)) / n
 
         levels = unseen(missed) if few and self.bound_resolution == 0 else 0.0
-        return bound, levels, unseen(missed + (2.5 if few else -3) * error)
+        return bound, levels, unseen(missed + (3 if few else -3) * error)
+
+    def within_nodes(self) -> float:
+        """Return what a curve loses where it bends within nodes of several values: its second differences / 24."""
+        return float(np.abs(np.diff(self.mean, 2)).mean()) / 24 if len(self.mean) >= NODES else 0.0
 
     def uncertain_signs(self, options: GapOptions) -> tuple[float, float]:
         """Return what uncertain signs add to the variance of the gap, and a bound on what they take away from it."""

@@ -138,7 +138,7 @@ class _Ranks:
         weights = self.columns[0].sums.powers[1, 0][:, None, None]
         cross = above[:, :, None] * mean
         covariance = above[:, later] - cross - cross.transpose(0, 2, 1) + weights * np.outer(mean, mean)
-        values, vectors = np.linalg.eigh(covariance)
+        values, vectors = np.linalg.eigh(covariance * self.columns[0].sums.bessel)
         root = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
         normal = np.random.default_rng([options.seed, 1]).standard_normal((*root.shape[:2], options.resamples))
         return np.asarray((root @ normal).transpose(1, 0, 2))
@@ -157,7 +157,7 @@ class _Ranks:
             influence += share * ((soft - near @ soft / near.sum()) * decided - column.gap)
             own_extra, own_lost = column.uncertain_signs(options)
             extra += share * math.sqrt(own_extra)
-            beside += share * np.array([own_lost, *column.beside(tail / len(self.columns))])
+            beside += share * np.array([own_lost + column.within_nodes(), *column.beside(tail / len(self.columns))])
         sums: Array = weights * influence / n
         if rows.clusters is not None:
             sums = np.bincount(rows.clusters, weights=sums).astype(np.float64)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from frhsic import _arrays
-from frhsic.parity._resampling import Gaps, Resampling, scored_rows
-from frhsic.parity.smoothing import Weighting, check_weighting
+from frhsic.parity._rows import Array, rows_of
+from frhsic.parity.smoothing import GRID_POINTS, Weighting, check_weighting, equispaced, nodes_of
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def smoothed_gdp(
     confidence
         Confidence of the interval.
     bootstrap
-        Number of resamples for the interval; 0 for none.
+        Number of random weightings of the rows for the interval; 0 for none.
     permutations
         Number of permutations of s for the value expected under independence and the p-value; 0 for none.
     random_state
@@ -107,9 +109,10 @@ def smoothed_gdp(
 
     The gap is not differentiable where the conditional mean equals the mean, so percentiles of the bootstrap do not
     cover. The interval uses the directional derivative: where the gap at a point is within :math:`\sqrt{\log n}`
-    standard errors of zero, the absolute value of its noise enters (Fang and Santos, 2019). It is conservative near
-    independence. With several columns the error probability is divided among them (Bonferroni). The interval is for
-    the smoothed gap and does not include the bias of smoothing, :math:`O(h^2)`.
+    standard errors of zero, the absolute value of its noise enters on both sides (Fang and Santos, 2019). It is
+    conservative near independence. The noise is that of rows with random normal weights. With several columns the error
+    probability is divided among them (Bonferroni). The interval is for the smoothed gap and does not include the bias
+    of smoothing, :math:`O(h^2)`.
 
     References
     ----------
@@ -125,20 +128,23 @@ def smoothed_gdp(
     0.15
     """
     check_weighting(weighting)
-    resampling = Resampling(confidence, bootstrap, permutations, random_state)
-    data = scored_rows(scores, s, bandwidth, where)
+    _arrays.require_fraction(confidence, "confidence")
+    _arrays.require_integer(bootstrap, "bootstrap", 0)
+    _arrays.require_integer(permutations, "permutations", 0)
+    _arrays.require_scale(bandwidth, "bandwidth")
+    rows = rows_of(scores, s, where)
     seed = _arrays.seed_of(random_state)
-    gaps = Gaps(data, weighting)
+    gaps = _Gaps(rows.scores - rows.scores.mean(axis=0), rows.s, bandwidth, weighting)
     column = int(gaps.values.argmax())
-    expected, pvalue = gaps.under_permutation(np.random.default_rng([seed, 0]), resampling.permutations)
+    expected, pvalue = gaps.under_permutation(np.random.default_rng([seed, 0]), permutations)
     return SmoothedGap(
         value=float(gaps.values[column]),
-        interval=gaps.interval(np.random.default_rng([seed, 1]), resampling.bootstrap, resampling.confidence),
+        interval=gaps.interval(np.random.default_rng([seed, 1]), bootstrap, confidence),
         expected_under_independence=expected,
         pvalue=pvalue,
         per_column=tuple(float(v) for v in gaps.values),
         column=column,
-        n=len(data.s),
+        n=len(rows.s),
         bandwidth=bandwidth,
         weighting=weighting,
         confidence=confidence,
@@ -146,3 +152,55 @@ def smoothed_gdp(
         permutations=permutations,
         seed=seed,
     )
+
+
+class _Gaps:
+    """Signed gaps of centred scores at the evaluation points, and their law under random weights and permutations."""
+
+    def __init__(self, f: Array, s: Array, bandwidth: float, weighting: Weighting) -> None:
+        self.f, self.nodes, self.population = f, nodes_of(s, bandwidth), weighting == "population"
+        points = self.nodes.values if self.population else equispaced(torch.from_numpy(s), GRID_POINTS).numpy()
+        squares = ((points[:, None] - self.nodes.values) / bandwidth) ** 2
+        kernel = np.exp((squares.min(axis=1, keepdims=True) - squares) / 2)
+        self.average = kernel / (kernel @ self.nodes.counts)[:, None]  # of sums over nodes, (points, nodes)
+        self.weights = self.nodes.counts / len(s) if self.population else np.full(len(points), 1 / len(points))
+        self.signed = self.average @ (self.nodes.shares @ f)  # (points, columns)
+        self.values = self.weights @ np.abs(self.signed)
+        self.slack = 100 * float(np.finfo(np.float64).eps * np.abs(f).max())
+
+    def under_permutation(self, rng: np.random.Generator, permutations: int) -> tuple[float, float]:
+        """Return the mean of the largest value over permutations, and the p-value."""
+        if permutations == 0:
+            return math.nan, math.nan
+        shares, f = self.nodes.shares, self.f
+        totals = np.stack([shares @ rng.permutation(f) for _ in range(permutations)], axis=1)
+        values = np.max([self.weights @ np.abs(self.average @ column) for column in np.moveaxis(totals, 2, 0)], axis=0)
+        count = int((values >= self.values.max() - self.slack).sum())
+        return float(values.mean()), (1 + count) / (1 + permutations)
+
+    def interval(self, rng: np.random.Generator, bootstrap: int, confidence: float) -> tuple[float, float]:
+        """Return the interval for the largest value, by the directional bootstrap."""
+        if bootstrap == 0:
+            return math.nan, math.nan
+        tail = (1 - confidence) / 2 / self.f.shape[1]
+        drawn = rng.standard_normal((2, len(self.nodes.values), bootstrap))
+        ends = [self._ends(column, drawn, tail) for column in range(self.f.shape[1])]
+        return max(low for low, _ in ends), max(high for _, high in ends)
+
+    def _ends(self, column: int, drawn: Array, tail: float) -> tuple[float, float]:
+        counts, f, gap = self.nodes.counts[:, None], self.f[:, column], self.signed[:, column, None]
+        total, square = (np.asarray(self.nodes.shares @ f**k)[:, None] for k in (1, 2))
+        mean = total / counts
+        # sums over the rows of a node of normal weights, and of their products with f
+        added = np.sqrt(counts) * drawn[0]
+        scored = mean * added + np.sqrt(np.maximum(square - total * mean, 0)) * drawn[1]
+        noise = self.average @ scored - gap * (self.average @ added) - scored.sum(axis=0) / len(f)
+        moved = 0.0
+        if self.population:
+            moved = np.abs(gap[:, 0]) @ (added - self.weights[:, None] * added.sum(axis=0)) / len(f)
+        near = np.abs(gap) <= math.sqrt(math.log(len(f))) * noise.std(axis=1, keepdims=True) + self.slack
+        linear, size = np.sign(gap) * noise, np.abs(noise)
+        # |gap + noise| - |gap| lies within the size of the noise where the gap may be zero
+        most, least = (self.weights @ np.where(near, side * size, linear) + moved for side in (1, -1))
+        value = float(self.values[column])
+        return max(0.0, value - float(np.quantile(most, 1 - tail))), value - float(np.quantile(least, tail))

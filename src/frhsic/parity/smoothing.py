@@ -1,22 +1,34 @@
 r"""Nadaraya–Watson means and their mean distance from the overall mean, without checks or resampling.
 
-One call evaluates many models in one matrix product.
+One call evaluates many models in one matrix product. A sample of s is reduced to nodes: up to 1,024 distinct values are
+kept as they are. More are replaced by equispaced nodes, and each row is divided between the two nodes around it (linear
+binning), which interpolates the Gaussian weight :math:`\exp(-u^2/2h^2)` linearly. With nodes :math:`\delta` apart the
+weight changes by at most :math:`(\delta/h)^2/8`: :math:`3 \cdot 10^{-5}` at 64 nodes to the bandwidth, and 0.8 % at
+four, the fewest allowed.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
+import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.parity._nodes import nodes_of
+from frhsic.parity._rows import Array
 
 Weighting = Literal["population", "uniform"]
 
 GRID_POINTS = 50
 """Equispaced points of the uniform weighting, as in the published numbers."""
+
+EXACT_VALUES = 1024
+"""Up to this many distinct values of s are kept as they are."""
+
+NODES_PER_BANDWIDTH, FEWEST_PER_BANDWIDTH = 64, 4
+MAX_NODES = 4096
 
 
 def nadaraya_watson_weights(at: Tensor, s: Tensor, bandwidth: float | Tensor) -> Tensor:
@@ -115,3 +127,42 @@ def check_weighting(weighting: str) -> None:
     """Raise unless the weighting is one of the two."""
     if weighting not in get_args(Weighting):
         raise ValueError(f"weighting is {weighting!r}; pass 'population' or 'uniform'.")
+
+
+class Nodes(NamedTuple):
+    """Values that replace s, and the (nodes × rows) matrix that divides the rows among them."""
+
+    values: Array
+    shares: sparse.csr_matrix
+
+    @property
+    def counts(self) -> Array:
+        """Number of rows at each node."""
+        return np.asarray(self.shares.sum(axis=1)).ravel()
+
+
+def nodes_of(s: Array, bandwidth: float) -> Nodes:
+    """Return the nodes of a sample: its distinct values, or equispaced values if there are many."""
+    values, place = np.unique(s, return_inverse=True)
+    n = len(s)
+    if len(values) <= EXACT_VALUES:
+        shares = sparse.csr_matrix((np.ones(n), (place, np.arange(n))), shape=(len(values), n))
+        return Nodes(values, shares)
+    spacing = bandwidth / NODES_PER_BANDWIDTH
+    while True:
+        left = np.floor((s - values[0]) / spacing)
+        used = np.unique(np.concatenate([left, left + 1]))
+        if len(used) <= MAX_NODES:
+            break
+        spacing *= 2
+        if spacing * FEWEST_PER_BANDWIDTH > bandwidth:
+            raise ValueError(
+                f"bandwidth={bandwidth:.3g} is too small for {len(values)} distinct values of s between "
+                f"{values[0]:.3g} and {values[-1]:.3g}: {MAX_NODES} nodes do not resolve it. Pass a larger bandwidth."
+            )
+    right_share = (s - values[0]) / spacing - left
+    entries = np.concatenate([1 - right_share, right_share])
+    nodes = np.searchsorted(used, np.concatenate([left, left + 1]))
+    rows = np.tile(np.arange(n), 2)
+    shares = sparse.csr_matrix((entries, (nodes, rows)), shape=(len(used), n))
+    return Nodes(values[0] + spacing * used, shares)
