@@ -1,4 +1,4 @@
-"""How often the weight that `TargetRule` takes has a true GDP above the target, on simulated paths of scores.
+"""How often the weight that a rule on GDP takes has a true GDP above the target, on simulated paths of scores.
 
     python benchmarks/target_rule.py [--rows 300] [--repeats 400]
 
@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from frhsic.parity import gdp
-from frhsic.selection import Candidate, TargetRule
+from frhsic.selection import Candidate, Rule
 
 SIZES = 0.8 ** np.arange(10)
 MIDDLE = 4
@@ -52,18 +52,18 @@ def chosen_candidate(
     mean: Callable[[np.ndarray], np.ndarray], noise: float, target: float, rows: int, random: np.random.Generator
 ) -> int | None:
     """Return the candidate that the rule takes, or None if it admits none."""
-    rule = TargetRule(target)
+    rule = Rule("gdp", target)
     u, errors = random.random(rows), random.standard_normal(rows)
     s = (u > 0.8) * 1.0 if np.unique(mean(u)).size == 2 else np.exp(u)
     bounds = np.full(len(SIZES), np.inf)
     for k in reversed(range(len(SIZES))):
         # one-sided upper bound, as select_weight takes it
         result = gdp(SIZES[k] * mean(u) + noise * errors, s, confidence=2 * rule.confidence - 1, resamples=199)
-        bounds[k] = result.interval[1]
+        bounds[k] = max(result.interval[1], result.value) if result.trusted else result.bound
         if bounds[k] > target:  # the rule looks no further
             break
-    candidates = [Candidate(float(k), 1.0 - k / 100, 0.0, bound, 0.0, 0.0, 1.0) for k, bound in enumerate(bounds)]
-    accepted, at, _ = rule.choose(candidates, higher_is_better=True)
+    candidates = [Candidate(float(k), 1.0 - k / 100, 1.0, 0.0, bound, 0.0, 0.0, 1.0) for k, bound in enumerate(bounds)]
+    accepted, at = rule.choose(candidates)
     return at if accepted[at] else None
 
 

@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score, roc_auc_score
 
 from frhsic import FRHSICClassifier, FRHSICRegressor, distributed
-from frhsic.selection.fitting import Fitting
+from frhsic.selection.choosing import fit_weights
 from frhsic.training import Training
 
 dask = pytest.importorskip("dask")
@@ -66,10 +66,10 @@ def test_partitions_train_a_regression():
 def test_fleets_as_tasks_give_the_models_of_one_fleet():
     frame = table(300)
     X, y, s = frame[["skill", "seniority"]], frame["paid"], frame["age"]
-    fitting = Fitting(FRHSICClassifier(training=Training(epochs=2), random_state=0), X, y, s)
-    whole = fitting.path([0.0, 1.0, 10.0])
+    model, weights = FRHSICClassifier(training=Training(epochs=2), random_state=0), [0.0, 1.0, 10.0]
+    whole = fit_weights(model, weights, X, y, s)
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        tasks = fitting.path([0.0, 1.0, 10.0])
+        tasks = fit_weights(model, weights, X, y, s)
     for one, other in zip(whole, tasks):
         assert one.penalty_weight == other.penalty_weight
         np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), rtol=1e-4)

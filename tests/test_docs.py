@@ -139,7 +139,7 @@ def at_work(prepared: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPat
     folder, names = prepared
     monkeypatch.chdir(folder)
     monkeypatch.setattr("frhsic.training.recipe.AUTO_EPOCHS", (2, 2))
-    monkeypatch.setattr("frhsic.selection.select.WEIGHTS", (0.0, 1.0, 100.0))
+    monkeypatch.setitem(frhsic.select_weight.__kwdefaults__, "weights", (0.0, 1.0, 100.0))
     for test in (aggregated_test, conditional_test, permutation_test):
         monkeypatch.setitem(test.__kwdefaults__, "resamples", 99)
     with threadpool_limits(1), mpl.rc_context({"backend": "agg"}):

@@ -154,16 +154,21 @@ class Branching(nn.Linear):
 
 
 @pytest.mark.parametrize("encoder", [with_dropout, lambda columns: Branching(columns, 5)])
-def test_module_that_vmap_does_not_admit_is_refused_before_training_with_the_way_out(encoder):
-    with pytest.raises(ValueError, match=r"cannot be stacked.*sequential=True.*PyTorch said"):
-        binary(sample(), [Member(0.0), Member(1.0)], encoder=encoder, penalty=HSIC)
+def test_models_that_vmap_does_not_admit_are_trained_one_by_one(encoder, caplog):
+    data, members = sample(), grid([0.0, 1.0], [0, 1], [0, 1])
+    with caplog.at_level(logging.WARNING, logger="frhsic.training"):
+        fleet = binary(data, members, encoder=encoder, penalty=HSIC)
+    assert "one by one" in caplog.text
+    assert fleet.members == tuple(members)
+    for index, member in enumerate(members):
+        assert gap(fleet, index, alone(binary(data, [member], encoder=encoder, penalty=HSIC))) == 0
+    assert fleet.scores(data.x).shape == (4, data.rows, 1)
 
 
 @pytest.mark.parametrize("encoder", [batch_normed, normed_at_the_door])
-@pytest.mark.parametrize("sequential", [False, True])
-def test_batch_normalisation_trains_as_in_an_ordinary_loop(encoder, sequential):
+def test_batch_normalisation_trains_as_in_an_ordinary_loop(encoder):
     data, members = sample(), grid([0.0, 2.0], [0, 1], [0, 1])
-    fleet = binary(data, members, encoder=encoder, penalty=HSIC.published, sequential=sequential)
+    fleet = binary(data, members, encoder=encoder, penalty=HSIC.published)
     layer = 1 if encoder is batch_normed else 0
     for index, member in enumerate(members):
         assert gap(fleet, index, by_hand(data, member, HSIC.published, encoder=encoder)) < 1e-5
@@ -179,9 +184,9 @@ def test_dropout_draws_from_the_members_stream_and_leaves_the_global_one():
     torch.manual_seed(11)
     expected = torch.rand(1)
     torch.manual_seed(11)
-    first = binary(data, members, encoder=with_dropout, penalty=HSIC, sequential=True)
+    first = binary(data, members, encoder=with_dropout, penalty=HSIC)
     assert torch.equal(torch.rand(1), expected)
-    second = binary(data, members[1:], encoder=with_dropout, penalty=HSIC, sequential=True)
+    second = binary(data, members[1:], encoder=with_dropout, penalty=HSIC)
     assert gap(first, 1, alone(second)) == 0
 
 
@@ -279,7 +284,7 @@ def test_update_is_adam_of_torch_bit_for_bit(dtype):
 
 def test_watcher_hears_of_progress_and_of_the_end():
     heard: list[Tick] = []
-    binary(sample(), grid([0.0, 1.0], [0, 1]), penalty=HSIC, progress=heard.append, sequential=True)
+    binary(sample(), grid([0.0, 1.0], [0, 1]), penalty=HSIC, progress=heard.append)
     assert (heard[-1].epoch, heard[-1].epochs, heard[-1].models, heard[-1].seconds_left) == (3, 3, 4, 0)
     assert all(a.epoch <= b.epoch for a, b in pairwise(heard))
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from frhsic.frontier import Frontier, Run, Scale, band_limit, best_in_band, within_band
+from frhsic.frontier import Frontier, Run, band_limit, best_in_band, within_band
+from frhsic_paper.frontiers import Scale, naup, naup_by_repeat
 
 PUBLISHED = json.loads((files("frhsic_paper") / "published.json").read_text())
 DATASETS = ("adult", "acs_income", "meps", "communities", "compas")
@@ -51,7 +52,7 @@ def test_area_and_matched_point_of_the_published_sweeps_are_the_printed_ones(dat
     ]
     assert len(rows) == 6
     frontier = published_frontier(dataset, GRIDS[grid])
-    areas, matched = frontier.naup(), frontier.matched(0.01)
+    areas, matched = naup(frontier), frontier.matched(0.01)
     for row in rows:
         assert areas[row["method"]] == approx(row["naup"], abs=5.1e-5)
         point = matched[row["method"]].point
@@ -62,7 +63,7 @@ def test_area_by_hand():
     # scale: worst .7, best .9; budgets .25 -> utility .5, .5 -> utility 1; on 201 points the steps fall on the grid
     budgets = np.linspace(0, 1, 201)
     curve = np.where(budgets >= 0.5, 1.0, np.where(budgets >= 0.25, 0.5, 0.0))
-    assert small().naup()["a"] == approx(np.trapezoid(curve, budgets), rel=1e-12)
+    assert naup(small())["a"] == approx(np.trapezoid(curve, budgets), rel=1e-12)
 
 
 def test_dominated_points_are_left_out():
@@ -76,6 +77,13 @@ def test_an_error_is_better_when_lower():
     assert [p.weight for p in frontier.non_dominated("a")] == [2, 1]
 
 
+def test_a_negative_baseline_has_a_matched_point():
+    runs = (Run("none", 0, 0, -0.20, 1.0), Run("a", 1, 0, -0.201, 0.4), Run("a", 2, 0, -0.3, 0.1))
+    matched = Frontier(runs).matched(0.01)
+    assert (matched["a"].point.weight, matched["none"].point.weight) == (1, 0)
+    assert matched["a"].floor == approx(-0.202)
+
+
 def test_no_weight_inside_the_band_gives_none():
     runs = (Run("none", 0, 0, 0.9, 1.0), Run("a", 1, 0, 0.5, 0.1))
     assert Frontier(runs).matched(0.01)["a"].point is None
@@ -83,7 +91,7 @@ def test_no_weight_inside_the_band_gives_none():
 
 def test_a_scale_carries_over_to_another_sweep():
     scale = Scale(worst=0.5, best=0.9, dependence=2.0)
-    assert small().naup(scale)["a"] > small().naup()["a"]
+    assert naup(small(), scale)["a"] > naup(small())["a"]
 
 
 def repeated(repeats, advantage):
@@ -100,8 +108,8 @@ def repeated(repeats, advantage):
 
 def test_the_area_of_each_repeat_is_on_one_scale():
     frontier = repeated(12, 0.1)
-    areas = frontier.naup_by_repeat()
-    alone = frontier.at_repeat(3).naup(frontier.scale)
+    areas = naup_by_repeat(frontier)
+    alone = naup(Frontier(tuple(run for run in frontier.runs if run.repeat == 3)), Scale.of(frontier))
     assert {m: v[3] for m, v in areas.items()} == alone
     assert (areas["a"] > areas["b"]).all()
 

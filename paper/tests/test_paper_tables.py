@@ -7,7 +7,7 @@ import pytest
 from pytest import approx
 
 from frhsic_paper.comparisons import holm, paired_areas, paired_matched, summary_of_areas, variants_table
-from frhsic_paper.frontiers import chosen, frontier, is_error, matched, shared_repeats
+from frhsic_paper.frontiers import chosen, frontier, is_error, matched, naup_by_repeat, shared_repeats
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, cached, printed, printed_sweeps
 from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS, PAPER_WEIGHTS, PUBLISHED
 from frhsic_paper.studies import equal_opportunity, multi_attribute
@@ -290,7 +290,7 @@ def test_areas_of_metrics_are_best_in_bold_once_a_column():
 def test_variants_carry_standard_errors_over_splits():
     records = splits(repeats=7)
     cell = variants_table(records, "gdp_probability").rows[0][1]
-    areas = frontier(records, "compas", "gdp_probability").naup_by_repeat()["frhsic"]
+    areas = naup_by_repeat(frontier(records, "compas", "gdp_probability"))["frhsic"]
     assert cell.mean == approx(areas.mean())
     assert cell.deviation == approx(areas.std(ddof=1) / math.sqrt(7))
 

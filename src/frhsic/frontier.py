@@ -1,8 +1,8 @@
 r"""The trade-off between performance and dependence, as a sweep over the penalty's weight shows it.
 
 A :class:`Frontier` holds the runs of a sweep, one :class:`Run` for each method, weight and repeat. It gives the points
-that are not dominated, the least dependence within a performance band, and the area under the envelope. The rule of the
-performance band is :func:`best_in_band`, for whoever chooses a model by it.
+that are not dominated and the least dependence within a performance band. The rule of the performance band is
+:func:`best_in_band`, for whoever chooses a model by it.
 """
 
 from __future__ import annotations
@@ -11,20 +11,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-
-__all__ = ["Frontier", "MatchedPoint", "Point", "Run", "Scale", "band_limit", "best_in_band", "within_band"]
-
-T = TypeVar("T", float, np.ndarray)
-
-BUDGETS = 201
-"""Number of equispaced dependence budgets on which the envelope is integrated."""
+__all__ = ["Frontier", "MatchedPoint", "Point", "Run", "band_limit", "best_in_band", "within_band"]
 
 
 def band_limit(baseline: float, band: float, higher_is_better: bool) -> float:
@@ -109,29 +101,6 @@ class MatchedPoint:
 
 
 @dataclass(frozen=True)
-class Scale:
-    """Map from performance and dependence to [0, 1]; pass it on to compare sweeps on one scale."""
-
-    worst: float
-    best: float
-    dependence: float
-
-    def __post_init__(self) -> None:
-        if not self.dependence > 0:
-            raise ValueError(f"the baseline's dependence is {self.dependence}; a scale needs a positive one.")
-
-    def utility(self, performance: np.ndarray) -> np.ndarray:
-        """Performance mapped so that `worst` is 0 and `best` is 1, clipped outside."""
-        if self.best == self.worst:
-            return np.ones_like(performance)
-        return np.clip((performance - self.worst) / (self.best - self.worst), 0, 1)
-
-    def budget(self, dependence: np.ndarray) -> np.ndarray:
-        """Dependence as a share of the baseline's, at most 1."""
-        return np.minimum(dependence / self.dependence, 1)
-
-
-@dataclass(frozen=True)
 class Frontier:
     """Runs of one sweep on one dataset, with the unpenalised model as the baseline.
 
@@ -191,11 +160,6 @@ class Frontier:
         return tuple(dict.fromkeys(run.method for run in self.runs))
 
     @cached_property
-    def repeats(self) -> tuple[int, ...]:
-        """Indices of the repeats."""
-        return tuple(sorted({run.repeat for run in self.runs}))
-
-    @cached_property
     def points(self) -> tuple[Point, ...]:
         """Means over repeats, one for each method and weight."""
         groups: dict[tuple[str, float], list[Run]] = {}
@@ -213,10 +177,6 @@ class Frontier:
         """Return the frontier of these methods and the baseline alone."""
         keep = {*methods, self.baseline}
         return replace(self, runs=tuple(run for run in self.runs if run.method in keep))
-
-    def at_repeat(self, repeat: int) -> Frontier:
-        """Return the frontier of one repeat."""
-        return replace(self, runs=tuple(run for run in self.runs if run.repeat == repeat))
 
     def non_dominated(self, method: str | None = None) -> tuple[Point, ...]:
         """Points that no other point beats in one quantity without losing in the other, ordered by dependence."""
@@ -241,42 +201,13 @@ class Frontier:
             matched[method] = MatchedPoint(method, points[at] if inside else None, band_limit(base, band, higher))
         return matched
 
-    @cached_property
-    def scale(self) -> Scale:
-        """The sweep's own scale: worst and best mean performance over all its points, the baseline's dependence."""
-        utilities = [self._signed(p.performance) for p in self.points]
-        return Scale(min(utilities), max(utilities), self.of(self.baseline)[0].dependence)
-
-    def naup(self, scale: Scale | None = None) -> dict[str, float]:
-        r"""Normalised area under the Pareto envelope, :math:`\int_0^1 U(g)\,dg`, for each method.
-
-        :math:`U(g)` is the best normalised performance among the method's points whose dependence is at most
-        :math:`g` times the baseline's, and 0 where there is none; the trapezoid rule on 201 equispaced budgets.
-        The value depends on the scale: by default the sweep's own, which depends on the methods compared; pass
-        the :class:`Scale` of another sweep to compare across them.
-        """
-        scale = self.scale if scale is None else scale
-        return {m: self._area(self.of(m), scale) for m in self.methods if m != self.baseline}
-
-    def naup_by_repeat(self, scale: Scale | None = None) -> dict[str, np.ndarray]:
-        """Area of each repeat's own envelope on one shared scale, for each method, for paired tests."""
-        scale = self.scale if scale is None else scale
-        parts = [self.at_repeat(repeat) for repeat in self.repeats]
-        return {
-            m: np.array([part._area(part.of(m), scale) for part in parts if m in part.methods])
-            for m in self.methods
-            if m != self.baseline
-        }
-
     def to_frame(self) -> pd.DataFrame:
         """Return the points as a DataFrame, one row for each method and weight, with a column `efficient`."""
-        import pandas as pd
-
         efficient = {id(p) for m in self.methods for p in self.non_dominated(m)}
         rows = [{**p.__dict__, "efficient": id(p) in efficient} for p in self.points]
         return pd.DataFrame(rows)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: Any = None) -> Any:
         """Draw the points, a line through each method's non-dominated ones and a star for the baseline."""
         import matplotlib.pyplot as plt
 
@@ -295,15 +226,8 @@ class Frontier:
         ax.legend(frameon=False)
         return ax
 
-    def _signed(self, performance: T) -> T:
+    def _signed(self, performance: float) -> float:
         return performance if self.higher_is_better else -performance
-
-    def _area(self, points: Sequence[Point], scale: Scale) -> float:
-        dependence, performance = _coordinates(points)
-        budgets = np.linspace(0, 1, BUDGETS)
-        utility, cost = scale.utility(self._signed(performance)), scale.budget(dependence)
-        reached = np.where(cost[:, None] <= budgets[None, :], utility[:, None], 0.0).max(axis=0)
-        return float(np.trapezoid(reached, budgets))
 
 
 def _coordinates(points: Sequence[Run | Point]) -> tuple[np.ndarray, np.ndarray]:

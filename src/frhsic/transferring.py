@@ -6,9 +6,10 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
@@ -31,9 +32,6 @@ from frhsic.dependence import mutual_information
 from frhsic.held_out import scores_of, split
 from frhsic.parity import gdp, standardized_gdp
 from frhsic.probes import held_out_r2, linear_head
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["HEADS", "SVM_ROWS", "AttributeProbes", "HeadGap", "Transfer", "transfer"]
 
@@ -142,8 +140,6 @@ class Transfer:
 
     def to_frame(self) -> pd.DataFrame:
         """Return heads as a DataFrame, one row for each head and attribute, the attribute's probes beside it."""
-        import pandas as pd
-
         probes = {probe.attribute: asdict(probe) for probe in self.probes}
         return pd.DataFrame([{**asdict(gap), **probes[gap.attribute]} for gap in self.heads])
 

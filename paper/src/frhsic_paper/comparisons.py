@@ -14,6 +14,7 @@ from frhsic_paper.frontiers import (
     frontier,
     in_print,
     methods_of,
+    naup_by_repeat,
     paper_scale,
     printed_name,
     swept,
@@ -248,7 +249,7 @@ def _areas_by_repeat(records: Sequence[Record], dataset: str, gdp: str) -> dict[
         by_repeat.setdefault(record["repeat"], set()).add(record["method"])
     common = {repeat for repeat, present in by_repeat.items() if present >= wanted}
     full = frontier([r for r in usable if r["repeat"] in common], dataset, gdp)
-    return full.naup_by_repeat(paper_scale(full))
+    return naup_by_repeat(full, paper_scale(full))
 
 
 def _pairs(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from frhsic.datasets.loading import ENTRIES
-from frhsic.frontier import Frontier, Run, Scale, best_in_band
+from frhsic.frontier import Frontier, Point, Run, best_in_band
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, dataset_name
 from frhsic_paper.protocol import BAND, BASELINE, Protocol
 from frhsic_paper.records import Record
@@ -23,6 +23,72 @@ CONVENTIONS = {
     "gdp_logit_uniform": "raw output, uniform grid (published)",
 }
 """Columns of a record that hold GDP under some convention, and their names."""
+
+
+BUDGETS = 201
+"""Number of equispaced dependence budgets on which the envelope is integrated."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Map from performance and dependence to [0, 1]; pass it on to compare sweeps on one scale."""
+
+    worst: float
+    best: float
+    dependence: float
+
+    def __post_init__(self) -> None:
+        if not self.dependence > 0:
+            raise ValueError(f"the baseline's dependence is {self.dependence}; a scale needs a positive one.")
+
+    @classmethod
+    def of(cls, full: Frontier) -> Scale:
+        """Return a sweep's own scale: worst and best mean performance of its points, the baseline's dependence."""
+        utilities = [_signed(full, p.performance) for p in full.points]
+        return cls(min(utilities), max(utilities), full.of(full.baseline)[0].dependence)
+
+    def utility(self, performance: np.ndarray) -> np.ndarray:
+        """Performance mapped so that `worst` is 0 and `best` is 1, clipped outside."""
+        if self.best == self.worst:
+            return np.ones_like(performance)
+        return np.clip((performance - self.worst) / (self.best - self.worst), 0, 1)
+
+
+def naup(full: Frontier, scale: Scale | None = None) -> dict[str, float]:
+    r"""Normalised area under the Pareto envelope, :math:`\int_0^1 U(g)\,dg`, for each method.
+
+    :math:`U(g)` is the best normalised performance among the method's points whose dependence is at most :math:`g`
+    times the baseline's, and 0 where there is none; the trapezoid rule on 201 equispaced budgets. The value depends on
+    the scale, by default the sweep's own, which depends on the methods compared.
+    """
+    scale = Scale.of(full) if scale is None else scale
+    return {m: _area(full, full.of(m), scale) for m in full.methods if m != full.baseline}
+
+
+def naup_by_repeat(full: Frontier, scale: Scale | None = None) -> dict[str, np.ndarray]:
+    """Area of each repeat's own envelope on one shared scale, for each method, for paired tests."""
+    scale = Scale.of(full) if scale is None else scale
+    parts = [
+        replace(full, runs=tuple(run for run in full.runs if run.repeat == repeat))
+        for repeat in sorted({run.repeat for run in full.runs})
+    ]
+    return {
+        m: np.array([_area(part, part.of(m), scale) for part in parts if m in part.methods])
+        for m in full.methods
+        if m != full.baseline
+    }
+
+
+def _signed(full: Frontier, performance: float) -> float:
+    return performance if full.higher_is_better else -performance
+
+
+def _area(full: Frontier, points: Sequence[Point], scale: Scale) -> float:
+    budgets = np.linspace(0, 1, BUDGETS)
+    utility = scale.utility(np.array([_signed(full, p.performance) for p in points]))
+    cost = np.minimum(np.array([p.dependence for p in points]) / scale.dependence, 1)
+    reached = np.where(cost[:, None] <= budgets[None, :], utility[:, None], 0.0).max(axis=0)
+    return float(np.trapezoid(reached, budgets))
 
 
 @dataclass(frozen=True)
@@ -110,7 +176,7 @@ def frontier(records: Iterable[Record], dataset: str, gdp: str) -> Frontier:
 
 def paper_scale(full: Frontier) -> Scale:
     """Return the scale of the paper's areas: over its six methods and Unfair, or over all where not all six are."""
-    return full.only(PRINTED_SIX).scale if set(PRINTED_SIX) <= set(full.methods) else full.scale
+    return Scale.of(full.only(PRINTED_SIX) if set(PRINTED_SIX) <= set(full.methods) else full)
 
 
 def rounded(full: Frontier, decimals: int | None) -> Frontier:
@@ -160,7 +226,7 @@ def matched(records: Sequence[Record], dataset: str, protocol: Protocol) -> list
     """
     full = frontier(records, dataset, protocol.gdp)
     means = rounded(full, protocol.decimals)
-    areas = means.naup(paper_scale(means))
+    areas = naup(means, paper_scale(means))
     names = (BASELINE, *methods_of(r for r in records if r["dataset"] == dataset))
     if protocol.validation == 0:
         return [_on_test_means(full, means, dataset, name, protocol, areas) for name in names]

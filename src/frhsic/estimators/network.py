@@ -469,9 +469,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         weight = float(self.penalty_weight) if problem.penalized else 0.0
         self._adopt(problem, self._trained(problem, [weight]), 0)
 
-    def _trained(self, problem: Problem, weights: Sequence[float], *, sequential: bool = False) -> Fleet:
+    def _trained(self, problem: Problem, weights: Sequence[float]) -> Fleet:
         members = [Member(weight, problem.seed) for weight in weights]
-        return train(problem.data, members, problem.recipe, device=self.device, sequential=sequential)
+        return train(problem.data, members, problem.recipe, device=self.device)
 
     def _adopt(self, problem: Problem, fleet: Fleet, index: int) -> None:
         """Take over one model, which was trained through a bottleneck or may have got one afterwards.
@@ -536,7 +536,6 @@ def fit_path(
     sensitive_features: Any,
     sample_weight: Any = None,
     groups: Any = None,
-    sequential: bool = False,
 ) -> list[Any]:
     """Fit one copy of an estimator for each weight of the penalty, all at once, as one fleet.
 
@@ -551,8 +550,6 @@ def fit_path(
         As in its ``fit``.
     weights : sequence of float
         One `penalty_weight` for each copy.
-    sequential : bool
-        Train one copy after another. Needed for encoders that cannot be stacked, such as those with dropout.
 
     Returns
     -------
@@ -578,7 +575,7 @@ def fit_path(
         raise ValueError("pass at least one weight, and sensitive_features: without them every weight is the same.")
     lead = clone(estimator).set_params(penalty_weight=max(path))
     problem = lead._start(X, y, sensitive_features, sample_weight, groups=groups)
-    fleet = lead._trained(problem, path, sequential=sequential)
+    fleet = lead._trained(problem, path)
     models = []
     for i, weight in enumerate(path):
         model = clone(estimator).set_params(penalty_weight=weight)

@@ -54,13 +54,13 @@ def train(
     *,
     device: torch.device | str = "auto",
     progress: Callable[[Tick], None] | None = None,
-    sequential: bool = False,
 ) -> Fleet:
     """Train the models of a fleet in lock-step, each on its own objective; see :class:`Recipe`.
 
     Initial weights and batch order are functions of a member's seed and split alone (:mod:`frhsic.training.streams`).
     The same call on the same device gives the same numbers, bit for bit. In a fleet of another size a model agrees up
-    to the rounding of sums in another order.
+    to the rounding of sums in another order. Models whose modules `vmap` does not admit, such as dropout, are trained
+    one after another.
 
     Parameters
     ----------
@@ -74,8 +74,6 @@ def train(
         Device to train on. ``"auto"`` takes a GPU if there is one.
     progress : callable, optional
         Called with a :class:`Tick` about twice a second.
-    sequential : bool
-        Train one model after another, for modules that `vmap` does not admit, such as dropout.
 
     Returns
     -------
@@ -93,10 +91,11 @@ def train(
     _check(data, members, recipe)
     order = sorted(range(len(members)), key=lambda i: (members[i].seed, members[i].split))
     in_order, epochs, trained = [members[i] for i in order], recipe.epochs_on(data.rows), []
+    stackable = True
     with settings(place):
         first = Model.initial(recipe, data, in_order[0].seed, in_order[0].split)
         trial = tried(first, recipe, data, epochs)
-        at_once = 1 if sequential else models_at_once(place, trial.bytes)
+        at_once = models_at_once(place, trial.bytes)
         tables = [None if part is None else part.table().to(place) for part in (data, data.held_out)]
         waiting, pace = deque(chunks(in_order, at_once)), Pace(progress, len(members), epochs)
         while waiting:
@@ -111,12 +110,10 @@ def train(
             except RuntimeError as error:
                 if len(chunk) == 1 or "vmap" not in str(error):
                     raise
-                raise ValueError(
-                    "encoder, head or penalty cannot be stacked: vmap does not admit it (dropout, and Python code that "
-                    "looks at a tensor's value, are the usual reasons). Pass sequential=True to train the models one "
-                    f"after another. PyTorch said: {error}"
-                ) from error
-        fleet = assembled(trained, order, first.to(place), not sequential)  # line 9
+                log.warning("vmap does not admit the modules, so that models are trained one by one: %s", error)
+                stackable = False
+                waiting.extendleft([member] for member in reversed(chunk))
+        fleet = assembled(trained, order, first.to(place), stackable)  # line 9
         fleet = floored(fleet, data, recipe.floor(first.penalty))
     warn_of_divergence(fleet)
     return fleet.timed(time.perf_counter() - started)

@@ -12,7 +12,7 @@ import torch
 
 from frhsic_paper import records
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol
-from frhsic_paper.frontiers import frontier, methods_of, paper_scale, swept
+from frhsic_paper.frontiers import frontier, methods_of, naup, paper_scale, swept
 from frhsic_paper.grid import BY, Grid, Trained, by_name, held_out
 from frhsic_paper.measures import smoothed
 from frhsic_paper.options import Options
@@ -75,7 +75,7 @@ def area_table(made: Sequence[Record], protocol: Protocol) -> Table:
 
 def _areas(made: Sequence[Record], dataset: str, share: float) -> dict[str, float]:
     full = frontier([r for r in made if r["bandwidth"] == share], dataset, "gdp")
-    return full.naup(paper_scale(full))
+    return naup(full, paper_scale(full))
 
 
 @by_protocol(f"evaluator-bandwidth/{PART}")

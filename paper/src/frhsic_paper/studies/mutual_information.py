@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
-from frhsic_paper.frontiers import finite, frontier, methods_of, paper_scale, swept
+from frhsic_paper.frontiers import finite, frontier, methods_of, naup, paper_scale, swept
 from frhsic_paper.plot import draw_frontier, figures_of, finish, panels, styled
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.protocol import BASELINE, Protocol
@@ -58,7 +58,7 @@ def _lower_than_reg_gdp(records: Sequence[Record], protocol: Protocol) -> Outcom
         full = frontier(records, dataset, COLUMNS[protocol.name])
         if full.of(BASELINE)[0].dependence <= 0 or not {"frhsic", "reg-gdp"} <= set(full.methods):
             continue
-        areas = full.naup(paper_scale(full))
+        areas = naup(full, paper_scale(full))
         good.append(areas["frhsic"] > areas["reg-gdp"])
         parts.append(f"{dataset_name(dataset)} {areas['frhsic']:.3f} and {areas['reg-gdp']:.3f}")
     return outcome_of(good, "; ".join(parts)).led_by("areas of FRHSIC and Reg-GDP")

@@ -13,6 +13,7 @@ from frhsic_paper.frontiers import (
     is_error,
     matched,
     methods_of,
+    naup,
     paper_scale,
     printed_name,
     swept,
@@ -81,7 +82,7 @@ def metrics_table(records: Sequence[Record], dataset: str) -> Table:
     """Areas under every convention of GDP, side by side; the best of each column in bold."""
     here = [r for r in records if r["dataset"] == dataset]
     fronts = {c: frontier(here, dataset, c) for c in CONVENTIONS if any(r.get(c) is not None for r in here)}
-    areas = {c: full.naup(paper_scale(full)) for c, full in fronts.items()}
+    areas = {c: naup(full, paper_scale(full)) for c, full in fronts.items()}
     rows = []
     for method in methods_of(here):
         values = [(by_method.get(method), max(by_method.values())) for by_method in areas.values()]

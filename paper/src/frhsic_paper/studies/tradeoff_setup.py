@@ -9,7 +9,7 @@ import numpy as np
 from frhsic.datasets.loading import ENTRIES
 from frhsic.frontier import Frontier, Run
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, outcome_of
-from frhsic_paper.frontiers import finite, is_error, nearly, rounded
+from frhsic_paper.frontiers import finite, is_error, naup, nearly, rounded
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, printed, printed_sweeps
 from frhsic_paper.protocol import BASELINE, DATASETS, METHODS, PAPER_WEIGHTS, PROTOCOLS, PUBLISHED, Protocol
 from frhsic_paper.results import Results
@@ -33,7 +33,7 @@ def printed_area(dataset: str, weights: tuple[float, ...] | None) -> str:
         and r["method"] in (*PRINTED_SIX, BASELINE)
         and (weights is None or r["method"] == BASELINE or r["weight"] in weights)
     )
-    areas = rounded(Frontier(runs, higher_is_better=not is_error(dataset)), PUBLISHED.decimals).naup()
+    areas = naup(rounded(Frontier(runs, higher_is_better=not is_error(dataset)), PUBLISHED.decimals))
     return f"{areas['frhsic']:.3f} (rank {nearly(areas, 'frhsic')[0]})"
 
 
