@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,6 +73,7 @@ def paired(*arrays: tuple[Any, str], device: torch.device | str | None = None) -
     Each argument is a pair (array, name). Unless `device` is given, the device is that of the first tensor that is
     not on the CPU.
     """
+    require_same_rows(*arrays)
     tensors = [matrix(x, name) for x, name in arrays]
     lengths = {name: t.shape[0] for t, (_, name) in zip(tensors, arrays)}
     if len(set(lengths.values())) > 1:
@@ -80,6 +82,39 @@ def paired(*arrays: tuple[Any, str], device: torch.device | str | None = None) -
     wide = torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
     target = _common_device(tensors) if device is None else resolve_device(device)
     return tuple(t.to(device=target, dtype=wide) for t in tensors)
+
+
+def require_same_rows(*arrays: tuple[Any, str]) -> None:
+    r"""Compare the indexes of pandas objects whose rows are matched by position.
+
+    The same labels in another order raise, and so do labels that agree in part: rows would be matched wrongly. Labels
+    that have nothing in common, or those of an index that was reset, pass with a warning.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> age = pd.Series([20, 30, 40])
+    >>> require_same_rows((age, "scores"), (age[::-1], "s"))
+    Traceback (most recent call last):
+    ValueError: scores and s have the same index in another order, and rows are matched by position. Pass ...
+    """
+    (first, name), *others = [(x.index, name) for x, name in arrays if hasattr(x, "iloc")] or [(None, "")]
+    for index, other in others:
+        if len(index) != len(first) or index.equals(first):
+            continue
+        shared = index.isin(first)
+        same = shared.all() and first.isin(index).all()
+        if same or (shared.any() and not _is_default(first) and not _is_default(index)):
+            how = "the same index in another order" if same else f"indexes of which {int(shared.sum()):,} labels agree"
+            raise ValueError(
+                f"{name} and {other} have {how}, and rows are matched by position. Pass {other}.reindex({name}.index) "
+                f"if labels say which rows belong together, or {other}.to_numpy() if the positions do."
+            )
+        warnings.warn(
+            f"the indexes of {name} and {other} differ, so rows are matched by position; pass {other}.to_numpy() if "
+            "that is right.",
+            stacklevel=2,
+        )
 
 
 def require_rows(n: int, least: int, what: str) -> None:
@@ -393,6 +428,11 @@ def _require_finite(tensor: Tensor, name: str, allow_missing: bool) -> None:
         f"{name} holds {int(bad.sum())} values that are {kinds}; the first is {kind}, at {place}. "
         "Drop those rows or impute them."
     )
+
+
+def _is_default(index: Any) -> bool:
+    """Return whether an index counts from 0, as that of a new or reset object does."""
+    return bool(index.dtype.kind == "i" and (np.asarray(index) == np.arange(len(index))).all())
 
 
 def _common_device(tensors: Sequence[Tensor]) -> torch.device:

@@ -192,6 +192,7 @@ def transfer(
     (True, 1.0)
     """
     seed = _arrays.seed_of(random_state)
+    _arrays.require_same_rows((X, "X"), (y, "y"), (sensitive_features, "sensitive_features"))
     parts = split(X, y, sensitive_features, held_out=test, name="test", seed=seed)
     (X, y, s), (X_test, y_test, s_test) = parts
     s, s_test = _attributes(s), _attributes(s_test)

@@ -104,6 +104,8 @@ class Inputs:
         clusters: Any,
     ) -> Inputs:
         """Check all that an audit is given, and leave out the rows that lack an attribute."""
+        given = (z, "scores"), (s, "sensitive_features"), (y, "y"), (scores, "scores")
+        _arrays.require_same_rows(*given, (sample_weight, "sample_weight"), (clusters, "clusters"))
         words = "representation" if len(getattr(z, "shape", ())) == 2 and z.shape[1] != 1 else "scores"
         values = _arrays.to_numpy(_arrays.matrix(z, words)).astype(np.float64)
         called = name or _arrays.array_name(z, "score" if values.shape[1] == 1 else "z")

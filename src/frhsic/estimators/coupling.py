@@ -15,6 +15,7 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from frhsic._arrays import require_same_rows
 from frhsic.estimators.conditional import ATOM, MOST_LEVELS, BoostedMeans, SensitiveBasis, TreeTable, fold_of_rows
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, check_same_names, checked_table, seed_of
 from frhsic.tables import BandedAttributeWarning, is_frame, to_pandas
@@ -370,6 +371,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         """
         if not (0 <= self.amount <= 1 and 0 <= self.pool < 1):
             raise ValueError(f"amount={self.amount!r}, pool={self.pool!r}; pass 0 <= amount <= 1 and 0 <= pool < 1.")
+        given = (X, "X"), (sensitive_features, "sensitive_features")
+        require_same_rows(*given, (sample_weight, "sample_weight"), (groups, "groups"))
         frame = _frame(checked_table(self, X, first=True))
         weights = _check_sample_weight(sample_weight, frame, ensure_non_negative=True).astype(np.float64)
         self.sensitive_names_in_ = np.array([], dtype=object)
@@ -427,6 +430,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
             return table
         if sensitive_features is None:
             raise ValueError("ParityCoupling needs sensitive_features to transform: Z depends on X and S.")
+        require_same_rows((X, "X"), (sensitive_features, "sensitive_features"))
         frame = _frame(table)
         s, names = _attributes(sensitive_features, len(frame))
         check_same_names(list(names), list(self.sensitive_names_in_))

@@ -285,6 +285,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ) -> tuple[TrainingData, Target, bool]:
         """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty."""
         self._check_parameters()
+        given = (X, "X"), (y, "y"), (s, "sensitive_features")
+        _arrays.require_same_rows(*given, (sample_weight, "sample_weight"), (groups, "groups"))
         x = self._encoded(typed_table(self, X, first=not hasattr(self, "feature_encoding_")))
         target = self._target(y, classes)
         if target.values is not None and len(target.values) != len(x):

@@ -132,6 +132,8 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
     ) -> tuple[Sample, np.ndarray, np.ndarray] | None:
         """Fit; return the rows with η and m of models that have not seen them, or None without attributes."""
         self._check()
+        given = (X, "X"), (y, "y"), (sensitive_features, "sensitive_features")
+        _arrays.require_same_rows(*given, (sample_weight, "sample_weight"), (groups, "groups"))
         X = typed_table(self, X, first=True)
         target = target_column(self, y)
         labels = self._learn(target)
@@ -501,6 +503,7 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
     def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return the mean of the scores of the fold predictors."""
         check_is_fitted(self)
+        _arrays.require_same_rows((X, "X"), (sensitive_features, "sensitive_features"))
         X = typed_table(self, X, first=False)
         if self.solution_ is None:
             return self._eta(self.models_[0], X)

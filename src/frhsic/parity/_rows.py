@@ -53,6 +53,9 @@ def rows_of(
     scores: Any, s: Any, where: Any = None, sample_weight: Any = None, clusters: Any = None, least: int = 2
 ) -> Rows:
     """Check the inputs and keep the rows of `where` that have a positive weight."""
+    _arrays.require_same_rows(
+        (scores, "scores"), (where, "where"), (sample_weight, "sample_weight"), (clusters, "clusters")
+    )
     f, values = (_arrays.to_numpy(x.to(torch.float64)) for x in _arrays.paired((scores, "scores"), (s, "s")))
     n = len(f)
     if values.shape[1] > 1:

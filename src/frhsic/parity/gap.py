@@ -237,6 +237,7 @@ def gdp_by_attribute(
     >>> {name: round(float(result), 4) for name, result in by.items()}
     {'s_1': 0.5, 's_2': 0.0}
     """
+    _arrays.require_same_rows((scores, "scores"), (s, "s"))
     columns = _arrays.matrix(s, "s")
     names = _arrays.column_names(s, "s", columns.shape[1])
     if len(set(names)) < len(names):
