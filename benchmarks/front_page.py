@@ -14,7 +14,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from frhsic.report.printing import find_browser
+from frhsic.report.page import find_browser
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -40,7 +40,7 @@ from frhsic.distributed.files import read_files, table_files
 
 OUT = Path(__file__).parent / "results" / "scale.json"
 IMPORTS = ("frhsic.distributed", "dask.dataframe", "pyarrow.parquet")
-QUICK = Settings(max_rows=200, probe_rows=500, resamples=199, shuffles=1)  # the sample's part is not measured
+QUICK = Settings(max_rows=200, probe_rows=500, resamples=199)  # the sample's part is not measured
 
 
 def write(folder: Path, rows: int, columns: int, part: int) -> list[str]:

@@ -51,11 +51,15 @@ def main(n: int = 4000, folder: str | Path = ".") -> Report:
         X[test],
         y[test],
         sensitive_features=age[test],
-        title="Default score and age",
         favourable=0,
         threshold=0.15,  # a higher chance of default, and no loan is granted
-        context=Context.now(decision="whether a loan is granted", people="applicants", period="a made-up year"),
-        settings=Settings(max_rows=300, probe_rows=500, resamples=99, shuffles=1),
+        context=Context(
+            title="Default score and age",
+            decision="whether a loan is granted",
+            people="applicants",
+            period="a made-up year",
+        ).stamped(),
+        settings=Settings(max_rows=300, probe_rows=500, resamples=99),
     )
     print(report.summary)
     write(report, Path(folder, "credit.html"))

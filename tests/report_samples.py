@@ -9,21 +9,22 @@ from frhsic.auditing.results import (
     AttributeAudit,
     Audit,
     CertificateRow,
+    Context,
     Contrast,
     Curve,
     Histogram,
+    Law,
     Number,
     Omitted,
     Population,
     RowCounts,
-    SparseRegion,
     Subject,
 )
 from frhsic.estimators import Gap
 from frhsic.intervals import Interval
-from frhsic.report import Report, TradeOff, TradeOffPoint
+from frhsic.report.model import Report, TradeOff, TradeOffPoint
 
-SUBJECT = Subject("score", "score", score_name="score", target_name="income")
+SUBJECT = Subject("score", "score", score_name="score", target_name="income", threshold=0.5, span=(0.0, 1.0))
 
 
 def curve(strength: float = 1.0, points: int = 81, overall: float = 0.3) -> Curve:
@@ -35,6 +36,8 @@ def curve(strength: float = 1.0, points: int = 81, overall: float = 0.3) -> Curv
         grid=grid,
         mean=mean,
         overall=overall,
+        start=tuple(s - 0.4 for s in grid),
+        end=tuple(s + 0.4 for s in grid),
         low=tuple(m - w for m, w in zip(mean, wide)),
         high=tuple(m + w for m, w in zip(mean, wide)),
         rows=rows,
@@ -54,9 +57,8 @@ def number(key: str, value: float, *, width: float = 0.02, pvalue: float | None 
     )
 
 
-def population(strength: float = 1.0, name: str = "all rows") -> Population:
+def population(strength: float = 1.0) -> Population:
     return Population(
-        name=name,
         rows=30162,
         numbers=(
             number("gdp", 0.0912 * strength, width=0.004, pvalue=0.0033),
@@ -64,30 +66,16 @@ def population(strength: float = 1.0, name: str = "all rows") -> Population:
             number("hsic", 0.00412 * strength, width=0.0004, pvalue=1e-9),
             number("hsic_effect", 0.143 * strength),
             number("distance_correlation", 0.33 * strength),
-            number("kernel_hgr", 0.52 * strength),
-            number("eipm", 0.061 * strength),
-            Number("mutual_information", 0.184 * strength, 4000, no_interval="too few rows"),
-            number("probe_linear", 0.162 * strength),
-            number("probe_trees", 0.291 * strength),
+            number("rank_gap", 0.12 * strength),
+            Number("probe_linear", 0.162 * strength, 4000, under_independence=-0.01),
+            Number("probe_trees", 0.291 * strength, 4000, under_independence=-0.02),
         ),
-        curve=curve(strength),
+        curves={"gdp": curve(strength), "decision_gdp": curve(strength, overall=0.25)},
         contrasts=(
-            Contrast(
-                30.0,
-                0.048 * strength,
-                2100.0,
-                False,
-                Interval(0.04, 0.06, 0.95, "bootstrap"),
-            ),
-            Contrast(
-                85.0,
-                0.002,
-                11.0,
-                True,
-                no_interval="fewer than 30 rows nearby",
-            ),
+            Contrast(30.0, 0.048 * strength, 2100.0, False, 29.0, 31.0, Interval(0.04, 0.06, 0.95, "bootstrap")),
+            Contrast(85.0, 0.002, 11.0, True, 80.0, 90.0),
         ),
-        omitted=(Omitted("binned_mmd", "the attribute has fewer than 10 distinct values."),),
+        omitted=(Omitted("correlation_ratio", "few_rows"),),
     )
 
 
@@ -95,13 +83,11 @@ def attribute(name: str = "age", strength: float = 1.0) -> AttributeAudit:
     edges = tuple(17 + 73 * i / 40 for i in range(41))
     return AttributeAudit(
         name=name,
-        subject=SUBJECT,
         distinct=74,
         histogram=Histogram(edges, tuple(int(2000 * math.exp(-((((a + 0.9) - 36) / 17) ** 2))) for a in edges[:-1])),
+        law=Law((17.0, 36.0, 90.0), (0.1, 0.5, 1.0), 38.0, 30162, False),
         all_rows=population(strength),
-        positives=replace(
-            population(0.6 * strength, "rows with income = 1"), rows=7508, curve=curve(0.6 * strength, overall=0.52)
-        ),
+        positives=replace(population(0.6 * strength), rows=7508),
         certificates=(
             CertificateRow(
                 "population_hsic",
@@ -130,20 +116,17 @@ def attribute(name: str = "age", strength: float = 1.0) -> AttributeAudit:
                 },
             ),
         ),
-        sparse_regions=(SparseRegion(75.2, 90.0, 243, 0.0081),),
     )
 
 
 def audit(*names: str, strength: float = 1.0, title: str = "Adult: income score against age") -> Audit:
     return Audit(
-        title=title,
         subject=SUBJECT,
-        source="adult.csv",
         rows=RowCounts(given=32561, dropped=2399, used=30162, subsample=4000),
         attributes=tuple(attribute(name, strength) for name in (names or ("age",))),
-        remarks=("1 % of the rows lie where age is sparse; the curve is hatched there.",),
+        score=Law((0.0, 0.4, 1.0), (0.2, 0.6, 1.0), 0.3, 30162, False),
         settings={"confidence": 0.95, "resamples": 200, "seed": 0},
-        software="frhsic 0.1.0",
+        context=Context(title=title, source="adult.csv", remarks=("The file has no header.",)),
     )
 
 
@@ -178,7 +161,6 @@ def full() -> Report:
         audit("age", "hours per week", strength=0.2),
         before=audit("age", "hours per week"),
         tradeoff=tradeoff("age", "hours per week"),
-        summary="Giving up 2.2 points of accuracy takes four fifths of the dependence on age out of the score.",
     )
 
 
@@ -205,20 +187,10 @@ def hostile() -> Report:
             *population_.numbers[2:],
         ),
     )
-    attributes = (
-        replace(base.attributes[0], all_rows=bad, subject=subject),
-        replace(base.attributes[1], subject=subject),
-    )
+    attributes = (replace(base.attributes[0], all_rows=bad), base.attributes[1])
+    context = replace(base.context, source=template, remarks=(first,))
     return Report(
-        replace(
-            base,
-            subject=subject,
-            source=template,
-            remarks=(first,),
-            attributes=attributes,
-            settings={first: second},
-        ),
+        replace(base, subject=subject, context=context, attributes=attributes, settings={first: second}),
         before=base,
         tradeoff=replace(tradeoff(third), asked=second),
-        summary=template,
     )

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from frhsic.auditing import CertificateRow, Settings, Subject
+from frhsic.auditing import Settings
 from frhsic.auditing.certificates import certificates
 from frhsic.auditing.measures import Rows
-from frhsic.sentences import certificate_label, certificate_sentence
+from frhsic.auditing.results import CertificateRow, Subject
+from frhsic.report.words import certificate_label, certificate_sentence
 
 SCORE, EMBEDDING = (Subject(kind=kind, name="f", score_name="f") for kind in ("score", "embedding"))
 ROUNDING = 1e-9
@@ -97,7 +98,7 @@ def claims(rng: np.random.Generator, key: str) -> Iterator[Claim]:
     f = scores[rng.integers(4)]
     at = (float(rng.choice(s)), float(s.mean() + 2 * s.std() * rng.normal()))
     given = f if key == "gap_of_these_scores" else None
-    for row in certificates(Rows(z, s[:, None], given, "f", "s"), at, Settings(), lambda step: None):
+    for row in certificates(Rows(z, s[:, None], given), at, Settings(), lambda step: None):
         if row.key.partition("_at_")[0] == key and row.value is not None:
             text = certificate_sentence(row, SCORE if z.shape[1] == 1 else EMBEDDING, "s")
             assert ("each column divided by its spread" in text) == (z.shape[1] > 1 and key != "gap_of_these_scores")
@@ -191,7 +192,7 @@ def test_hsic_of_the_population_exceeds_its_bound_in_fewer_samples_than_stated(i
         table = rng.dirichlet(np.full(a * b, rng.uniform(0.1, 1))).reshape(a, b)
         z, s = rng.normal(size=(a, 1)), rng.normal(size=(b, 1))
         rows = rng.choice(a * b, int(rng.integers(250, 900)), p=table.ravel())
-        drawn = Rows(z[rows // b] + 0, s[rows % b] + 0, None, "f", "s")
+        drawn = Rows(z[rows // b] + 0, s[rows % b] + 0, None)
         confidence = float(rng.choice([0.5, 0.8, 0.95]))
         settings = Settings(max_rows=len(rows) - int(rng.integers(100, 130)), confidence=confidence, seed=seed)
         shown = {row.key: row for row in certificates(drawn, (), settings, lambda step: None)}.get("population_hsic")
@@ -212,7 +213,7 @@ def test_a_gap_outside_the_directions_is_named_and_not_bounded() -> None:
     """Scores cos(40 s) have a gap of 0.70, nearly all of it outside the directions of a smooth kernel."""
     s = np.random.default_rng(0).uniform(-1, 1, 1500)
     f = np.cos(40 * s)
-    row = next(iter(certificates(Rows(f[:, None], s[:, None], f, "f", "s"), (), Settings(), lambda step: None)))
+    row = next(iter(certificates(Rows(f[:, None], s[:, None], f), (), Settings(), lambda step: None)))
     text = certificate_sentence(row, SCORE, "s")
     assert row.key == "gap_of_these_scores"
     assert row.value < 0.2 < f.std()

@@ -16,6 +16,7 @@ from frhsic.cli import app
 from frhsic.dependence import distance_correlation_unbiased
 from frhsic.formatting import figure
 from frhsic.parity import gdp
+from frhsic.report.words import findings, label
 from frhsic.tables import files
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -85,7 +86,7 @@ def test_the_numbers_are_those_of_the_python_api(audited):
     assert found["age"].all_rows["distance_correlation"].value == pytest.approx(expected, rel=1e-9)
     assert [contrast.at for contrast in found["age"].all_rows.contrasts] == [30, 60]
     assert found["age"].positives.rows == int(data["repaid"].sum())
-    assert (found.source, found.subject.name, found.subject.target_name) == ("people.csv", "score", "repaid")
+    assert (found.context.source, found.subject.name, found.subject.target_name) == ("people.csv", "score", "repaid")
 
 
 @pytest.mark.parametrize("name", ["people.tsv", "people.parquet", "people.arrow", "stream.arrow", "messy.csv"])
@@ -170,11 +171,12 @@ def test_on_a_terminal_the_finding_and_the_numbers_are_shown(folder, tmp_path, m
     result = run(app, ["audit", str(folder / "people.csv"), *asked])
     assert result.exit_code == 0, result.stderr
     data = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(1)
-    age = Audit.from_dict(json.loads(data)["audit"])["age"]
+    found = Audit.from_dict(json.loads(data)["audit"])
+    age = found["age"]
     shown = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout)
-    assert " ".join(age.finding.split()) in " ".join(shown.split())
+    assert " ".join(findings(found, age)[0].split()) in " ".join(shown.split())
     for number in age.all_rows.numbers:
-        (line,) = [line for line in shown.splitlines() if f"│ {number.label} " in line]
+        (line,) = [line for line in shown.splitlines() if f"│ {label(number.key)} " in line]
         ends = "-" if number.interval is None else f"{figure(number.interval.low)} to {figure(number.interval.high)}"
         assert [cell.strip() for cell in line.split("│")[2:4]] == [figure(number.value), ends]
     assert shown.endswith(f"report: {out}\n")
@@ -188,8 +190,8 @@ def test_an_embedding_with_two_attributes_and_a_head(folder):
     assert result.exit_code == 0, result.stderr
     found = Audit.from_json(result.stdout)
     assert (found.subject.kind, found.subject.name, found.subject.dimensions) == ("embedding", "z_*", 2)
-    assert found.subject.score_name == "out-of-fold linear head for [income = >50K]"
-    assert found.joint.name == "age and hours"
+    assert found.subject.score_fitted
+    assert found.joint["hsic"].pvalue is not None
     assert [c.at for c in found["hours"].all_rows.contrasts] == [40]
     assert found["age"].all_rows.contrasts == ()
 

@@ -43,7 +43,7 @@ def audited(table, *more):
 
 
 def moves(audit):
-    return "moves with age" in audit["age"].finding
+    return "moves with age" in text(audit)
 
 
 @pytest.fixture
@@ -88,13 +88,12 @@ def test_the_command_says_what_the_function_says_to_the_last_digit(ending, weigh
         data["p"],
         data["age"],
         data["late"],
-        clusters=data["person"],
+        groups=data["person"],
         sample_weight=weighted,
         settings=Settings(max_rows=100),
     )
     assert plain(found) == plain(expected)
-    assert "The 360 rows belong to 60 groups (person)" in found.remarks[0]
-    assert [("Rows are weighted (w)" in remark) for remark in found.remarks[1:]] == [True] * (weights is not None)
+    assert (found.rows.groups, found.rows.weighted) == (60, weights is not None)
 
 
 @pytest.mark.usefixtures("gaps_alone")
@@ -116,12 +115,12 @@ def test_text_dates_and_numbers_are_identifiers(table):
 @pytest.mark.parametrize(
     ("column", "values", "option", "message"),
     [
-        ("person", {3: None, 9: None}, "--groups", "'person' (clusters) lacks a value in 2 of 359 rows (rows 4, 10)"),
+        ("person", {3: None, 9: None}, "--groups", "'person' (groups) lacks a value in 2 of 359 rows (rows 4, 10)"),
         ("w", {3: None}, "--row-weights", "'w' (sample_weight) lacks a value in 1 of 359 rows (row 4)"),
         ("w", {3: -2}, "--row-weights", "'w' (sample_weight) is −2 in row 4; pass weights of zero or more"),
         ("w", {3: "many"}, "--row-weights", "column 'w' (weights) is not numeric: it holds 'many', first in row 4"),
         ("w", dict.fromkeys(range(360), 0), "--row-weights", "'w' (sample_weight) is 0 in all 359 rows"),
-        ("person", dict.fromkeys(range(360), 1), "--groups", "'person' (clusters) has one value in all 359 rows"),
+        ("person", dict.fromkeys(range(360), 1), "--groups", "'person' (groups) has one value in all 359 rows"),
         ("person", {}, "--groups=persn", "no column 'persn'. Did you mean 'person'?"),
         ("w", {}, "--row-weights=v", "no column 'v'"),
     ],

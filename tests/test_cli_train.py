@@ -24,13 +24,13 @@ from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.formatting import figure
 from frhsic.parity import gdp, rank_gap
 from frhsic.report import Report, trained_report
-from frhsic.report.quality import tradeoff_rows
+from frhsic.report.model import tradeoff_rows
 from frhsic.tables import ColumnRoles, TrainingTable, files, read_training_table
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
 run = CliRunner().invoke
-QUICK = Settings(resamples=20, shuffles=1, max_rows=100, probe_rows=100)
+QUICK = Settings(resamples=20, max_rows=100, probe_rows=100)
 
 
 def frame(n=300, seed=0):
@@ -105,7 +105,7 @@ def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained)
     for model, found in ((expected.at(None), report.before), (expected, report.audit)):
         gap = gdp(model.predict_proba(X_test)[:, 1], s_test["age"], resamples=0).value
         assert found["age"].all_rows["gdp"].value == pytest.approx(gap, rel=1e-9)
-        assert (found.subject.target_name, found.rows.used) == ("[approved = yes]", 60)
+        assert (found.subject.target_name, found.subject.positive, found.rows.used) == ("approved", "yes", 60)
     assert said["met"] is expected.choice_.met
 
 
@@ -238,7 +238,7 @@ def test_a_report_of_numbers_with_two_attributes_leaves_rows_without_one_out():
     some.iloc[:7, 1] = np.nan
     report = trained_report(model, X[300:], y[300:], sensitive_features=some, settings=QUICK)
     assert report.audit.rows.used == 93
-    assert "7 of 100 rows lack age or hours and are left out." in report.audit.remarks
+    assert report.audit.rows.dropped == 7
     error = np.mean((model.predict(X[307:]) - y[307:]) ** 2)
     assert report.tradeoff.after.performance == pytest.approx(error, rel=1e-9)
     assert report.tradeoff.limits[1] is None
@@ -437,7 +437,7 @@ def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(mo
     assert "synthetic task stands in" in lines[1]
     assert lines[2].startswith("note: This is a sample of 400 of 20,000 rows")
     text = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(1)
-    assert any("This is a sample" in warning for warning in json.loads(text)["audit"]["remarks"])
+    assert any("This is a sample" in warning for warning in json.loads(text)["audit"]["context"]["remarks"])
     assert not any("sample" in note for note in demo_module._data(20_000, 0).notes)
 
 

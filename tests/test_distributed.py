@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from frhsic.dependence import hsic_features
-from frhsic.distributed import hsic_of_frame, hsic_of_parts
+from frhsic.distributed import hsic_of_parts
 from frhsic.kernels import Gaussian, Laplacian
 
 
@@ -32,29 +31,12 @@ def test_parts_of_any_size_give_the_number_of_the_whole(cuts):
     assert apart.n == whole.n == 400
 
 
-def test_a_dask_frame_gives_the_number_of_the_whole_empty_partitions_included():
-    dd = pytest.importorskip("dask.dataframe", reason="Dask is an optional extra")
-    z, s = rows()
-    frame = pd.DataFrame(np.hstack([z, s]), columns=["a", "b", "c", "age"])
-    parts = dd.from_pandas(frame, npartitions=5)
-    parts = parts[(parts["age"] > -10)]
-    whole = hsic_features(z, s, *KERNELS, random_state=3)
-    apart = hsic_of_frame(parts, ["a", "b", "c"], ["age"], *KERNELS, random_state=3)
-    assert float(apart) == pytest.approx(float(whole), rel=1e-10)
-    with pytest.raises(ValueError, match="no column 'x'"):
-        hsic_of_frame(parts, ["x"], ["age"], *KERNELS)
-    with pytest.raises(ValueError, match="no rows"):
-        hsic_of_frame(parts[parts["age"] > 100], ["a"], ["age"], *KERNELS)
-
-
 def test_bad_input_names_the_part():
     with pytest.raises(ValueError, match="no parts"):
         hsic_of_parts([], *KERNELS)
     z, s = rows(10)
     with pytest.raises(ValueError, match="z of part 1 holds 1 values that are NaN"):
         hsic_of_parts([(z, s), (np.full((1, 3), 1.0) * [[np.nan, 1, 1]], s[:1])], *KERNELS)
-    with pytest.raises(TypeError, match="Dask data frame"):
-        hsic_of_frame(pd.DataFrame({"a": [1.0]}), ["a"], ["a"], *KERNELS)
 
 
 def test_the_example_of_the_documentation_gives_the_number_of_the_whole() -> None:

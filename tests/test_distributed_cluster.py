@@ -19,7 +19,7 @@ dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
-QUICK = Settings(max_rows=100, probe_rows=100, resamples=50, shuffles=1)
+QUICK = Settings(max_rows=100, probe_rows=100, resamples=50)
 
 
 @pytest.fixture

@@ -19,12 +19,12 @@ RANDOM = np.random.default_rng(0)
 LABELS = pd.Index(RANDOM.permutation(400) + 1000)
 AGE = pd.Series(RANDOM.uniform(20, 60, 400), index=LABELS, name="age")
 SCORE = pd.Series(AGE / 100 + 0.1 * RANDOM.standard_normal(400), index=LABELS, name="score")
-QUICK = Settings(resamples=20, shuffles=1, max_rows=100, probe_rows=100)
+QUICK = Settings(resamples=20, max_rows=100, probe_rows=100)
 DOORS: dict[str, Any] = {
     "audit": lambda score, age: frhsic.audit(score, age, settings=QUICK),
     "audit, y": lambda score, age: frhsic.audit(score.to_numpy(), score, age, settings=QUICK),
     "audit, weights": lambda score, age: frhsic.audit(score, score, sample_weight=age, settings=QUICK),
-    "audit, clusters": lambda score, age: frhsic.audit(score, score, clusters=age.round(), settings=QUICK),
+    "audit, groups": lambda score, age: frhsic.audit(score, score, groups=age.round(), settings=QUICK),
     "gdp": lambda score, age: parity.gdp(score, age, resamples=0),
     "gdp, weights": lambda score, age: parity.gdp(score, score.to_numpy(), sample_weight=age, resamples=0),
     "gdp_by_attribute": lambda score, age: parity.gdp_by_attribute(score, age.to_frame(), resamples=0),

@@ -33,13 +33,14 @@ audit = frhsic.audit(
     table["age"],
     table["repaid"],
     at=[22, 60],
-    limit="gdp=5%",
-    settings=Settings(max_rows=600, probe_rows=1500, resamples=199, shuffles=2),
+    limit="gdp=5% of base rate",
+    settings=Settings(max_rows=600, probe_rows=1500, resamples=199),
 )
 found = audit["age"]
-print(found.finding)
+print(frhsic.report.text(audit))
 check = audit.limits[0]
-print(f"Limit {check.limit:.3f}: {check.verdict}. GDP {check.value:.3f}, interval {check.low:.3f} to {check.high:.3f}.")
+low, high = check.interval.low, check.interval.high
+print(f"Limit {check.limit:.3f}: {check.verdict}. GDP {check.value:.3f}, interval {low:.3f} to {high:.3f}.")
 for contrast in found.all_rows.contrasts:
     low, high = contrast.interval.low, contrast.interval.high
     print(
@@ -55,12 +56,12 @@ for one in audit.quality:
 for number in found.all_rows.numbers:
     between = f"{number.interval.low:.4f} to {number.interval.high:.4f}" if number.interval else "no interval"
     shuffled = "" if number.under_independence is None else f"   shuffled {number.under_independence:.4f}"
-    print(f"{number.label:55s} {number.value:8.4f}   {between:18s}{shuffled}")
+    print(f"{number.key:25s} {number.value:8.4f}   {between:18s}{shuffled}")
 
 # %%
 # The curve says who is concerned. The band holds the means of all groups at once.
 
-curve = found.all_rows.curve
+curve = found.all_rows.curves["gdp"]
 fig, axes = plt.subplots(
     2, 1, figsize=(6.5, 4.8), layout="constrained", sharex=True, gridspec_kw={"height_ratios": [3, 1]}
 )

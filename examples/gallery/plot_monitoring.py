@@ -74,7 +74,7 @@ print(f"Streams of {STREAMS} with a false alarm: {alarms} (sequential), {any_wee
 # An alarm says that there is dependence, not how much. Two audits say how much: that of the first twenty weeks, kept as
 # JSON, and that of the weeks since.
 
-quick = Settings(max_rows=200, probe_rows=300, resamples=99, shuffles=1)
+quick = Settings(max_rows=200, probe_rows=300, resamples=99)
 
 
 def audited(part):
@@ -85,5 +85,6 @@ def audited(part):
 earlier = frhsic.auditing.Audit.from_json(audited(weeks[:CHANGE]).to_json())
 now = audited(weeks[CHANGE:])
 change = drift(now, earlier)[0]
-print(f"GDP was {change.before:.4f} and is {change.after:.4f}: {change.verdict}.")
-print(f"The change lies between {change.low:.4f} and {change.high:.4f} ({change.confidence:.0%} interval).")
+print(f"GDP was {change.before:.4f} and is {change.after:.4f}: {'changed' if change.changed else 'no change seen'}.")
+interval = change.interval
+print(f"The change lies between {interval.low:.4f} and {interval.high:.4f} ({interval.confidence:.0%} interval).")

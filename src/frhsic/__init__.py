@@ -80,7 +80,6 @@ _MODULES = (
     "persistence",
     "report",
     "selection",
-    "sentences",
     "tables",
     "training",
     "transferring",

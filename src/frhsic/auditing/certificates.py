@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from frhsic.auditing.measures import LEAST_CLUSTERS, Kernels, Rows, Settings, Watch, audit_kernels, unit_columns
+from frhsic.auditing.measures import FEWEST, Kernels, Rows, Settings, Watch, audit_kernels, unit_columns
 from frhsic.auditing.results import CertificateRow
 from frhsic.certificates import (
     Certificate,
@@ -32,13 +32,13 @@ def certificates(rows: Rows, at: tuple[float, ...], settings: Settings, watch: W
     """Yield the certificates of one attribute on a subsample of the rows; none without Gaussian kernels on z and s."""
     watch("certificates")
     rows = rows.independent(settings)
-    if rows.count < LEAST_CLUSTERS:
+    if rows.count < FEWEST:
         return
     chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
     z, s = torch.from_numpy(unit_columns(rows.z[chosen])), torch.from_numpy(rows.s[chosen])
     rest = np.setdiff1d(np.arange(rows.count), chosen)
     try:
-        kernels = _gaussians(audit_kernels(z, s, rows, settings))
+        kernels = _gaussians(audit_kernels(z, s, settings))
     except ValueError:
         return
     kernel_z, kernel_s = kernels
@@ -52,7 +52,7 @@ def certificates(rows: Rows, at: tuple[float, ...], settings: Settings, watch: W
     if len(rest) >= LEAST_ROWS:  # the bound needs scales and bandwidths from rows that it does not use
         others = torch.from_numpy(unit_columns(rows.z[rest])), torch.from_numpy(rows.s[rest])
         with contextlib.suppress(ValueError):  # z or s is constant in the other rows
-            fixed = _gaussians(audit_kernels(*others, rows, settings))
+            fixed = _gaussians(audit_kernels(*others, settings))
             scaled = unit_columns(rows.z[chosen], like=rows.z[rest])
             yield _row("population_hsic", held_out_bound(scaled, s, *fixed, delta=1 - settings.confidence), *fixed)
     for value in at:

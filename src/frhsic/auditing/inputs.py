@@ -1,4 +1,4 @@
-"""What an audit is given, as checked arrays: scores or a representation, attributes, target, weights and clusters."""
+"""What an audit is given, as checked arrays: scores or a representation, attributes, target, weights and groups."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic import _arrays
-from frhsic.formatting import figure, plain
-from frhsic.sentences import left_out
+from frhsic.formatting import plain
 from frhsic.tables import read_sensitive
 from frhsic.tables.columns import label, row_number
 from frhsic.tables.targets import is_positive
@@ -24,20 +23,20 @@ SHOWN_ROWS = 5
 class Outcome:
     """A target as numbers, and the rows with the favourable outcome.
 
-    `favoured` is None if the target does not say which rows these are; `favourable` is the value that was stated, in
-    words, or None.
+    `favoured` is None if the target does not say which rows these are. `positive` and `favourable` are the values that
+    count as 1 and that are good for a person, as text; None where they were not stated.
     """
 
     codes: np.ndarray
     name: str
     favoured: np.ndarray | None
-    favoured_name: str
+    positive: str | None = None
     favourable: str | None = None
 
     @classmethod
-    def of(cls, y: Any, n: int, name: str | None, positive: object, favourable: object) -> Outcome:
+    def of(cls, y: Any, n: int, positive: object, favourable: object) -> Outcome:
         """Check y and turn it into numbers; `positive` and `favourable` are values of it, or None."""
-        name = name or _arrays.array_name(y, "y")
+        name = _arrays.array_name(y, "y")
         column = _series(y)
         if len(column) != n:
             raise ValueError(f"lengths differ: y has {len(column)} rows, the scores have {n}.")
@@ -48,17 +47,18 @@ class Outcome:
             if column.dtype == object or isinstance(column.dtype, (pd.CategoricalDtype, pd.StringDtype)):
                 shown = ", ".join(repr(value) for value in column.unique()[:3])
                 raise TypeError(f"y holds text ({shown}); pass positive=VALUE to say which value counts as 1.")
-            codes, coded = _arrays.to_numpy(_arrays.vector(y, "y")).astype(np.float64), name
+            codes = _arrays.to_numpy(_arrays.vector(y, "y")).astype(np.float64)
         else:
-            codes, coded = _rows_with(column, positive, name, "positive").astype(np.float64), f"[{name} = {positive}]"
+            codes = _rows_with(column, positive, name, "positive").astype(np.float64)
+        named = None if positive is None else label(positive)
         if favourable is None:
-            favoured = codes == 1 if set(np.unique(codes)) <= {0.0, 1.0} else None
-            return cls(codes, coded, favoured, f"rows with {coded} = 1")
-        favoured = _rows_with(column, favourable, name, "favourable")
-        stated = f"{name} = {label(favourable)}"
-        if " = " in name and label(favourable) in ("0", "1"):  # a target that says already which value counts as 1
-            stated = name if label(favourable) == "1" else f"not {name}"
-        return cls(codes, coded, favoured, f"rows with {stated}, the favourable outcome", stated)
+            return cls(codes, name, codes == 1 if set(np.unique(codes)) <= {0.0, 1.0} else None, named)
+        return cls(codes, name, _rows_with(column, favourable, name, "favourable"), named, label(favourable))
+
+    @property
+    def binary(self) -> bool:
+        """Whether the target is 0 or 1."""
+        return set(np.unique(self.codes)) <= {0.0, 1.0}
 
     @property
     def favours_high(self) -> bool | None:
@@ -81,12 +81,13 @@ class Inputs:
     attributes: np.ndarray
     names: tuple[str, ...]
     name: str
+    score_name: str
     outcome: Outcome | None
     scores: np.ndarray | None
-    weights: np.ndarray | None
-    clusters: np.ndarray | None
-    lost: int
-    remarks: tuple[str, ...]
+    weights: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    lost: int = 0
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -96,92 +97,70 @@ class Inputs:
         y: Any,
         scores: Any,
         *,
-        name: str | None,
-        target_name: str | None,
         positive: object,
         favourable: object,
         sample_weight: Any,
-        clusters: Any,
+        groups: Any,
     ) -> Inputs:
         """Check all that an audit is given, and leave out the rows that lack an attribute."""
         given = (z, "scores"), (s, "sensitive_features"), (y, "y"), (scores, "scores")
-        _arrays.require_same_rows(*given, (sample_weight, "sample_weight"), (clusters, "clusters"))
+        _arrays.require_same_rows(*given, (sample_weight, "sample_weight"), (groups, "groups"))
         words = "representation" if len(getattr(z, "shape", ())) == 2 and z.shape[1] != 1 else "scores"
         values = _arrays.to_numpy(_arrays.matrix(z, words)).astype(np.float64)
-        called = name or _arrays.array_name(z, "score" if values.shape[1] == 1 else "z")
         if scores is None and _sums_to_one(values):
             values = _second_of_two(values)
-            called = name or _arrays.array_name(z, "score")
+        name = _arrays.array_name(z, "score" if values.shape[1] == 1 else "z")
         sensitive = read_sensitive(s, default="s", allow_missing=True)
-        n, names = len(values), sensitive.names
+        n = len(values)
         if len(sensitive.values) != n:
             raise ValueError(
                 f"lengths differ: {words} has {n} rows, sensitive_features has {len(sensitive.values)}. Pass one row "
                 "of each per observation, in the same order."
             )
-        outcome = None if y is None else Outcome.of(y, n, target_name, positive, favourable)
+        outcome = None if y is None else Outcome.of(y, n, positive, favourable)
         f = None if scores is None else _column(scores, "scores", n)
         weights = None if sample_weight is None else _weights(sample_weight, n)
-        groups = None if clusters is None else _groups(clusters, n)
+        labels = None if groups is None else _groups(groups, n)
         known = ~np.isnan(sensitive.values).any(axis=1)
-        result = cls(
+        lost = int((~known).sum())
+        if lost and n - lost < LEAST_ROWS:
+            raise ValueError(
+                f"an audit needs at least {LEAST_ROWS} rows; {n - lost} of {n} have {' and '.join(sensitive.names)}."
+            )
+        _arrays.require_rows(n, LEAST_ROWS, "an audit")
+        attributes = sensitive.values[known]
+        for attribute, column in zip(sensitive.names, attributes.T):
+            if float(np.ptp(column)) == 0:
+                raise ValueError(
+                    f"{attribute} is constant: all {n - lost} rows are equal, so nothing can depend on it."
+                )
+        return cls(
             values[known],
-            sensitive.values[known],
-            names,
-            called,
+            attributes,
+            sensitive.names,
+            name,
+            _arrays.array_name(scores, "score"),
             None if outcome is None else outcome.keep(known),
             None if f is None else f[known],
             None if weights is None else weights[known],
-            None if groups is None else groups[known],
-            int((~known).sum()),
-            (
-                *sensitive.notes,
-                *_left_out(known, f if f is not None else values, names),
-                *(() if groups is None else (_grouped(groups[known], clusters),)),
-                *(() if weights is None else (_weighted(sample_weight),)),
-            ),
+            None if labels is None else labels[known],
+            lost,
+            sensitive.notes,
         )
-        result.check()
-        return result
-
-    def check(self) -> None:
-        """Raise if there are too few rows, or an attribute is constant."""
-        n = len(self.values)
-        if self.lost and n < LEAST_ROWS:
-            raise ValueError(
-                f"an audit needs at least {LEAST_ROWS} rows; {n} of {n + self.lost} have {' and '.join(self.names)}."
-            )
-        _arrays.require_rows(n, LEAST_ROWS, "an audit")
-        for i, attribute in enumerate(self.names):
-            if float(np.ptp(self.attributes[:, i])) == 0:
-                raise ValueError(f"{attribute} is constant: all {n} rows are equal, so nothing can depend on it.")
 
 
-def _left_out(known: np.ndarray, scores: np.ndarray, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a sentence about the rows that lack an attribute, and how their scores differ."""
-    lost = int((~known).sum())
-    if not lost:
-        return ()
-    means = ""
-    if known.any() and (scores.ndim == 1 or scores.shape[1] == 1):
-        means = (
-            f" Their mean score is {figure(scores[~known].mean())}, that of the others {figure(scores[known].mean())}."
-        )
-    return (f"{left_out(lost, len(known), names)}{means}",)
-
-
-def _groups(clusters: Any, n: int) -> np.ndarray:
-    """Return the number of the cluster of each row; raise if a row has none."""
-    labels = _arrays.to_numpy(clusters) if hasattr(clusters, "detach") else np.asarray(clusters)
+def _groups(groups: Any, n: int) -> np.ndarray:
+    """Return the number of the group of each row; raise if a row has none."""
+    labels = _arrays.to_numpy(groups) if hasattr(groups, "detach") else np.asarray(groups)
     if len(labels) != n:
-        raise ValueError(f"lengths differ: clusters has {len(labels)} rows, the scores have {n}.")
+        raise ValueError(f"lengths differ: groups has {len(labels)} rows, the scores have {n}.")
     if labels.ndim != 1:
-        raise ValueError(f"clusters has shape {labels.shape}; pass one label for each of the {n} rows.")
+        raise ValueError(f"groups has shape {labels.shape}; pass one label for each of the {n} rows.")
     codes, distinct = pd.factorize(labels, sort=True)
-    _require_complete(codes < 0, clusters, "clusters")
+    _require_complete(codes < 0, groups, "groups")
     if len(distinct) == 1:
-        words = _words(clusters, "clusters")
-        raise ValueError(f"{words} has one value in all {n:,} rows; at least two clusters are needed.")
+        words = _words(groups, "groups")
+        raise ValueError(f"{words} has one value in all {n:,} rows; at least two groups are needed.")
     return codes
 
 
@@ -220,24 +199,6 @@ def _words(values: Any, argument: str) -> str:
     """Return what messages call a column: its name and the argument that it came as, or this alone."""
     name = _arrays.array_name(values, "")
     return f"{name!r} ({argument})" if name else argument
-
-
-def _grouped(groups: np.ndarray, clusters: Any) -> str:
-    words, count = _arrays.array_name(clusters, "clusters"), len(np.unique(groups))
-    return (
-        f"The {len(groups):,} rows belong to {count:,} groups ({words}). GDP, the curve and the contrasts count "
-        "groups. HSIC, the other measures of dependence, the probes and the certificates use one row of each group, "
-        "drawn at random. The explained variance and the gap of quantiles take rows as independent: they are too "
-        "large where the rows of a group are alike."
-    )
-
-
-def _weighted(sample_weight: Any) -> str:
-    words = _arrays.array_name(sample_weight, "sample_weight")
-    return (
-        f"Rows are weighted ({words}). GDP, the curve, the explained variance and the contrasts use the weights. All "
-        "other numbers count every row once."
-    )
 
 
 def _sums_to_one(values: np.ndarray) -> bool:

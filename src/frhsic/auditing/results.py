@@ -1,23 +1,77 @@
 """What an audit holds: numbers and keys in frozen dataclasses, written to JSON and read back without loss.
 
-The words for them are made by :mod:`frhsic.sentences` when they are shown.
+The words for them are in :mod:`frhsic.report`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import hashlib
+import math
+import platform
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
 
-from frhsic import sentences
-from frhsic.auditing.changes import Drift
+import numpy as np
+
 from frhsic.auditing.documents import Document
-from frhsic.auditing.scores import Quality, ScoreQuantiles
-from frhsic.auditing.stated import Context, LimitCheck
+from frhsic.formatting import figure
 from frhsic.intervals import Interval
 
-FORMAT = 4
+FORMAT = 5
 """Version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes away."""
+PACKAGES = ("frhsic", "numpy", "scikit-learn", "torch")
+POINTS = 200
+"""Values at which the distribution of a variable is kept, at most."""
 
 Setting = str | int | float | bool
+Verdict = Literal["kept", "not kept", "unclear"]
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number, with its interval where one with the right coverage is known.
+
+    Attributes
+    ----------
+    key
+        Stable name, such as ``"gdp"``.
+    value, rows
+        The estimate, and the number of rows it was computed from.
+    interval
+        Confidence interval. Where `trusted` is False its upper end is the bound that holds for every shape.
+    under_independence
+        Mean of the same estimate when the attribute is shuffled, where known.
+    pvalue, adjusted_pvalue
+        p-value of its test, and adjusted for the number of attributes in the audit (Holm).
+    settings
+        Further settings of the computation, such as the bandwidth.
+    standard_error
+        Standard error of the value, where known.
+    trusted
+        False where the score varies along the attribute faster than a gap resolves.
+    """
+
+    key: str
+    value: float
+    rows: int
+    interval: Interval | None = None
+    under_independence: float | None = None
+    pvalue: float | None = None
+    settings: dict[str, Setting] = field(default_factory=dict)
+    adjusted_pvalue: float | None = None
+    standard_error: float | None = None
+    trusted: bool = True
+
+    def __float__(self) -> float:
+        return self.value
+
+    @property
+    def deciding_pvalue(self) -> float | None:
+        """The p-value that a sentence goes by: the adjusted one, if there is one."""
+        return self.pvalue if self.adjusted_pvalue is None else self.adjusted_pvalue
 
 
 @dataclass(frozen=True)
@@ -26,27 +80,22 @@ class Subject:
 
     Attributes
     ----------
-    kind
-        ``"score"`` if Z has one column, ``"embedding"`` if it has several.
-    name, dimensions
-        Name and number of columns of Z.
-    score_name
-        Name of the scores f, or None without scores.
-    score_fitted
-        Whether f is a head that the audit fitted out of fold.
-    target_name
-        Name of the target y, or None.
+    kind, name, dimensions
+        ``"score"`` if Z has one column, ``"embedding"`` if it has several; name and number of columns of Z.
+    score_name, score_fitted
+        Name of the scores f, or None without scores; whether f is a head that the audit fitted out of fold.
+    target_name, positive, favourable
+        Name of the target y, or None; the value that counts as 1, and the one that is good for a person, as text.
+    favours_high
+        Whether a high score speaks for the favourable outcome; None where none was stated.
     confidence
         Confidence of the intervals.
     threshold, threshold_stated
         Score from which on the decision is yes, or None; whether the caller stated it.
     base_rate
-        Mean of the target or, without one, of the scores, with the weights of the rows; None without both.
-    chances
-        Whether all scores lie between 0 and 1.
-    favourable, favours_high
-        The outcome that is good for a person, such as ``"default = 0"``, and whether a high score speaks for it; None
-        where nobody stated one.
+        Mean of the target or, without one, of the scores; None without both.
+    span
+        Smallest and largest score; None without scores.
     """
 
     kind: str
@@ -55,13 +104,19 @@ class Subject:
     score_name: str | None = None
     score_fitted: bool = False
     target_name: str | None = None
+    positive: str | None = None
+    favourable: str | None = None
+    favours_high: bool | None = None
     confidence: float = 0.95
     threshold: float | None = None
     threshold_stated: bool = False
-    base_rate: float | None = None
-    chances: bool = False
-    favourable: str | None = None
-    favours_high: bool | None = None
+    base_rate: Number | None = None
+    span: tuple[float, ...] | None = None
+
+    @property
+    def chances(self) -> bool:
+        """Whether all scores lie between 0 and 1."""
+        return self.span is not None and self.span[0] >= 0 and self.span[1] <= 1
 
     @property
     def level(self) -> float:
@@ -69,59 +124,8 @@ class Subject:
         return round(1 - self.confidence, 12)
 
 
-@dataclass(frozen=True)
-class Number:
-    """One number with its interval, or the reason why there is none.
-
-    Attributes
-    ----------
-    key
-        Stable name, such as ``"gdp"``; :data:`frhsic.sentences.LABELS` lists all.
-    value
-        The estimate.
-    rows
-        Number of rows it was computed from.
-    interval, no_interval
-        Exactly one of the two is given.
-    under_independence
-        Mean of the same estimate when the attribute is shuffled, where known.
-    pvalue
-        p-value of its test, where there is one.
-    adjusted_pvalue
-        The p-value adjusted for the number of attributes in the audit (Holm), which the sentences go by.
-    settings
-        Further settings of the computation, such as the bandwidth.
-    standard_error
-        Standard error of the value, where known.
-    """
-
-    key: str
-    value: float
-    rows: int
-    interval: Interval | None = None
-    no_interval: str | None = None
-    under_independence: float | None = None
-    pvalue: float | None = None
-    settings: dict[str, Setting] = field(default_factory=dict)
-    adjusted_pvalue: float | None = None
-    standard_error: float | None = None
-
-    def __post_init__(self) -> None:
-        if (self.interval is None) == (self.no_interval is None):
-            raise ValueError(f"{self.key}: pass either an interval or the reason why there is none.")
-
-    def __float__(self) -> float:
-        return self.value
-
-    @property
-    def label(self) -> str:
-        """Name of the number for people."""
-        return sentences.label(self.key)
-
-    @property
-    def deciding_pvalue(self) -> float | None:
-        """The p-value that a sentence goes by: the adjusted one, if there is one."""
-        return self.pvalue if self.adjusted_pvalue is None else self.adjusted_pvalue
+Reason = Literal["no_scores", "constant", "few_rows", "no_target", "not_binary"]
+"""Why a number or a population is left out."""
 
 
 @dataclass(frozen=True)
@@ -131,38 +135,61 @@ class Omitted:
     key: str
     reason: str
 
-    @property
-    def label(self) -> str:
-        """Name of the number for people."""
-        return sentences.label(self.key)
-
 
 @dataclass(frozen=True)
 class Curve:
-    """Mean scores of groups of rows along S, with a band that holds all of them at once.
+    """Means of groups of rows along S, with a band that holds all of them at once.
 
     `grid` has the median of S in each group, `start` and `end` its smallest and largest value, `rows` its number of
-    rows. `low` and `high` are empty where no band was computed. `sparse` marks groups that are too small to be trusted.
+    rows. `sparse` marks groups that are too small to be trusted.
     """
 
     grid: tuple[float, ...]
     mean: tuple[float, ...]
     overall: float
-    start: tuple[float, ...] = ()
-    end: tuple[float, ...] = ()
-    low: tuple[float, ...] = ()
-    high: tuple[float, ...] = ()
-    rows: tuple[float, ...] = ()
-    sparse: tuple[bool, ...] = ()
+    start: tuple[float, ...]
+    end: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    rows: tuple[float, ...]
+    sparse: tuple[bool, ...]
     confidence: float = 0.95
 
     def __post_init__(self) -> None:
         for name in ("mean", "start", "end", "low", "high", "rows", "sparse"):
-            values = getattr(self, name)
-            if len(values) != len(self.grid) and (values or name == "mean"):
-                raise ValueError(f"curve: {name} has {len(values)} points, the grid has {len(self.grid)}.")
-        if len(self.low) != len(self.high):
-            raise ValueError("curve: low and high come together.")
+            if len(getattr(self, name)) != len(self.grid):
+                raise ValueError(f"curve: {name} has {len(getattr(self, name))} points, grid has {len(self.grid)}.")
+
+
+@dataclass(frozen=True)
+class Law:
+    """Distribution of one variable: the share of rows at or below each of some of its values.
+
+    `complete` says that these are all its values. `rows` is the number of rows, or of groups of rows, in effect.
+    """
+
+    values: tuple[float, ...]
+    shares: tuple[float, ...]
+    mean: float
+    rows: float
+    complete: bool
+
+    @classmethod
+    def of(cls, values: np.ndarray, counts: np.ndarray, rows: float) -> Law:
+        """Return the distribution of distinct values in increasing order with their counts or weights."""
+        shares = np.cumsum(counts) / counts.sum()
+        kept = np.arange(len(values))
+        if len(values) > POINTS:
+            kept = np.unique(np.append(np.searchsorted(shares, np.linspace(0, 1, POINTS)[1:-1]), [0, len(values) - 1]))
+        mean = float(np.average(values, weights=counts))
+        return cls(tuple(values[kept].tolist()), tuple(shares[kept].tolist()), mean, rows, len(kept) == len(values))
+
+    def bounds(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the least and the largest share of rows that can lie at or below values."""
+        shares = np.array([0.0, *self.shares, 1.0])
+        place = np.searchsorted(self.values, at, side="right")
+        known = self.complete | np.isin(at, self.values)
+        return shares[place], np.where(known, shares[place], shares[place + 1])
 
 
 @dataclass(frozen=True)
@@ -172,37 +199,22 @@ class Histogram:
     edges: tuple[float, ...]
     counts: tuple[int, ...]
 
-    def __post_init__(self) -> None:
-        if len(self.edges) != len(self.counts) + 1:
-            raise ValueError(f"histogram: {len(self.counts)} counts need {len(self.counts) + 1} edges.")
-
-
-@dataclass(frozen=True)
-class SparseRegion:
-    """A range of S where too few rows are near for the curve to be trusted."""
-
-    low: float
-    high: float
-    rows: int
-    share: float
-
 
 @dataclass(frozen=True)
 class Contrast:
     """Mean score of the rows nearest to a requested value of S, less the overall mean.
 
     These `rows` rows are all that have S between `start` and `end`, and the interval is for
-    E[f | start ≤ S ≤ end] − E[f].
+    E[f | start ≤ S ≤ end] − E[f]. Where they are too few (`sparse`), there is none.
     """
 
     at: float
     value: float
     rows: float
     sparse: bool
+    start: float
+    end: float
     interval: Interval | None = None
-    no_interval: str | None = None
-    start: float | None = None
-    end: float | None = None
 
 
 @dataclass(frozen=True)
@@ -229,68 +241,211 @@ class CertificateRow:
 class Population:
     """The same measures on one set of rows: all, or those with the favourable outcome (Equal Opportunity).
 
-    `decisions` is the share of rows at or above the threshold, in the groups of `curve`.
+    `curves` has the mean of the score along S (``"gdp"``) and, by the key of their gaps, of decisions, errors and
+    residuals, in the same groups.
     """
 
-    name: str
     rows: int
     numbers: tuple[Number, ...]
-    curve: Curve | None = None
+    curves: dict[str, Curve] = field(default_factory=dict)
     contrasts: tuple[Contrast, ...] = ()
     omitted: tuple[Omitted, ...] = ()
-    quantiles: ScoreQuantiles | None = None
-    decisions: Curve | None = None
 
     def __getitem__(self, key: str) -> Number:
         for number in self.numbers:
             if number.key == key:
                 return number
-        for missing in self.omitted:
-            if missing.key == key:
-                raise KeyError(f"{key} was not computed: {missing.reason}")
         raise KeyError(f"{key} is not in this audit, which holds {', '.join(n.key for n in self.numbers)}.")
+
+    def get(self, key: str) -> Number | None:
+        """Return a number, or None."""
+        return next((number for number in self.numbers if number.key == key), None)
 
 
 @dataclass(frozen=True)
 class AttributeAudit:
-    """The audit of `subject` against one sensitive attribute, which takes `distinct` values.
+    """The audit against one sensitive attribute, which takes `distinct` values.
 
     `positives` has the measures on the rows with the favourable outcome, y = 1 if no other is named; where it is None,
     `no_positives` says why.
     """
 
     name: str
-    subject: Subject
     distinct: int
     histogram: Histogram
+    law: Law
     all_rows: Population
     positives: Population | None = None
     no_positives: str | None = None
     certificates: tuple[CertificateRow, ...] = ()
-    sparse_regions: tuple[SparseRegion, ...] = ()
-
-    @property
-    def finding(self) -> str:
-        """The main finding in one sentence."""
-        return sentences.findings(self)[0]
-
-    @property
-    def evidence(self) -> tuple[str, ...]:
-        """Sentences that the finding rests on."""
-        return tuple(sentences.findings(self)[1:])
 
 
 @dataclass(frozen=True)
 class RowCounts:
-    """Number of rows that were given, dropped for a missing value, used, and used by the costly statistics.
+    """Numbers of rows.
 
-    Rows that were given may also have trained a model, or not have been drawn: `used` is at most `given - dropped`.
+    Attributes
+    ----------
+    given, dropped, used
+        Rows that were given, dropped for a missing value, and used. Rows that were given may also have trained a model,
+        or not have been drawn: `used` is at most `given - dropped`.
+    subsample
+        Rows of the costly statistics, at most.
+    groups
+        Number of groups of rows that belong together, or None.
+    weighted
+        Whether rows have weights.
+    sample
+        Rows of the random sample of an audit past one machine; None if all rows were in memory.
     """
 
     given: int
     dropped: int
     used: int
     subsample: int
+    groups: int | None = None
+    weighted: bool = False
+    sample: int | None = None
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How well the scores predict the target by one measure, beside a constant: the base rate, or the mean.
+
+    `key` is ``"accuracy"``, ``"true_positive_rate"``, ``"false_positive_rate"``, ``"auc"``, ``"log_loss"``,
+    ``"squared_error"``, ``"calibration_error"`` or ``"mean_error"``, the mean of target less score.
+    """
+
+    key: str
+    value: float
+    constant: float
+    standard_error: float | None = None
+
+
+@dataclass(frozen=True)
+class LimitCheck:
+    r"""Whether one attribute keeps a limit, decided by the interval of the number.
+
+    Attributes
+    ----------
+    attribute, key, among
+        Which number of which attribute, among ``"all"`` rows or those with the ``"favourable"`` outcome.
+    limit
+        The limit in the unit of the number.
+    value, interval
+        The estimate and its interval.
+    share, base, reference
+        Where the limit is a share: the share, of what (``"base rate"``, or ``"gap"`` of an earlier audit), and that
+        number with its interval.
+    """
+
+    attribute: str
+    key: str
+    among: str
+    limit: float
+    value: float
+    interval: Interval
+    share: float | None = None
+    base: str = ""
+    reference: Number | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        r"""``"kept"`` if the limit lies above the whole interval, ``"not kept"`` if below it, else ``"unclear"``.
+
+        A share c of an estimated number r is compared by the interval of the difference g − c r, whose ends lie at
+        :math:`g - c r \pm \sqrt{(g_\pm - g)^2 + c^2 (r_\mp - r)^2}` (Zou and Donner, 2008).
+        """
+        below, above, interval = 0.0, 0.0, self.interval
+        if self.share is not None and self.reference is not None and self.reference.interval is not None:
+            around = self.reference.interval
+            below, above = (self.share * abs(end - self.reference.value) for end in (around.high, around.low))
+        if self.value + math.hypot(interval.high - self.value, above) <= self.limit:
+            return "kept"
+        return "not kept" if self.value - math.hypot(self.value - interval.low, below) > self.limit else "unclear"
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Change of one number since an earlier audit of other rows.
+
+    Attributes
+    ----------
+    key
+        ``"gdp"`` for the gap along an attribute, ``"attribute"`` or ``"score"`` for a distribution, ``"base_rate"``,
+        or the key of a :class:`Quality`.
+    attribute
+        Name of the attribute; empty if the number is about none.
+    before, after
+        The number in both audits; of a distribution, its mean.
+    interval
+        Interval of the difference; of a distribution, None.
+    pvalue, adjusted_pvalue
+        p-value of no change, and adjusted for the number of comparisons (Holm).
+    level
+        Family-wise level.
+    """
+
+    key: str
+    attribute: str
+    before: float
+    after: float
+    interval: Interval | None
+    pvalue: float
+    adjusted_pvalue: float
+    level: float
+
+    @property
+    def changed(self) -> bool:
+        """Whether the change is significant at the family-wise level."""
+        return self.adjusted_pvalue <= self.level + 1e-12
+
+
+@dataclass(frozen=True)
+class Context:
+    """Who decides what about whom, and what was read: for the first page of a report.
+
+    Attributes
+    ----------
+    title, source, name
+        Title of the report, name of the file, and name of the score or representation. By default made from the data.
+    decision, people, period, author
+        What is decided, about whom, from which period the data are, and who made the audit.
+    given, dropped
+        Rows of the whole table, and rows that were left out before because a value is missing.
+    remarks
+        Sentences of the caller that a reader should see first.
+    made, data_sha256, model_sha256, versions
+        Date and time, SHA-256 of the files, and versions of the software; see :meth:`stamped`.
+    """
+
+    title: str = ""
+    source: str = ""
+    name: str = ""
+    decision: str = ""
+    people: str = ""
+    period: str = ""
+    author: str = ""
+    given: int = 0
+    dropped: int = 0
+    remarks: tuple[str, ...] = ()
+    made: str = ""
+    data_sha256: str = ""
+    model_sha256: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+
+    def stamped(self, *, data: Path | None = None, model: Path | None = None) -> Context:
+        """Return the context with the present time, the installed versions and the fingerprints of the files."""
+        versions = {"Python": platform.python_version()} | {name: metadata.version(name) for name in PACKAGES}
+        made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M, universal time")
+        return replace(self, made=made, data_sha256=_sha256(data), model_sha256=_sha256(model), versions=versions)
+
+
+def _sha256(path: Path | None) -> str:
+    if path is None:
+        return ""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -299,43 +454,34 @@ class Audit(Document):
 
     Attributes
     ----------
-    title, source
-        Title of the report; name of the file, or empty.
-    subject
-        What was audited.
-    rows
-        How many rows.
+    subject, rows
+        What was audited, on how many rows.
     attributes
         One :class:`AttributeAudit` for each sensitive attribute.
+    score
+        Distribution of the scores; None without scores.
     joint
         Numbers about all attributes together, when there are several.
-    remarks
-        Sentences of the caller that a reader should see first.
-    settings
-        The settings by key; :data:`frhsic.sentences.SETTINGS` names them.
-    limits
-        Whether the stated limits are kept.
     quality
         How well the scores predict the target, beside a constant.
-    context
-        Who decides what about whom, and what was read.
+    limits
+        Whether the stated limits are kept.
     drift
-        Changes of the gap since an earlier audit, where it was compared with one.
+        Changes since an earlier audit, where it was compared with one.
+    settings, context
+        How it was computed, and who decides what about whom.
     """
 
-    title: str
     subject: Subject
     rows: RowCounts
     attributes: tuple[AttributeAudit, ...]
-    source: str = ""
+    score: Law | None = None
     joint: Population | None = None
-    remarks: tuple[str, ...] = ()
-    settings: dict[str, Setting] = field(default_factory=dict)
-    software: str = ""
-    limits: tuple[LimitCheck, ...] = ()
     quality: tuple[Quality, ...] = ()
-    context: Context = field(default_factory=Context)
+    limits: tuple[LimitCheck, ...] = ()
     drift: tuple[Drift, ...] = ()
+    settings: dict[str, Setting] = field(default_factory=dict)
+    context: Context = field(default_factory=Context)
     format: int = FORMAT
 
     def __getitem__(self, name: str) -> AttributeAudit:
@@ -345,11 +491,7 @@ class Audit(Document):
         raise KeyError(f"{name!r} was not audited; this audit holds {', '.join(a.name for a in self.attributes)}.")
 
     def __repr__(self) -> str:
-        """Return the findings alone; the whole audit is a long document."""
-        findings = " ".join(attribute.finding for attribute in self.attributes)
-        return f"<Audit of {self.subject.name!r} on {self.rows.used:,} rows: {findings}>"
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a careful reader of these data should know: the remarks of the caller, then warnings from the data."""
-        return (*self.remarks, *sentences.warnings(self))
+        """Return the gaps alone; :func:`frhsic.report.text` has the findings."""
+        gaps = {attribute.name: attribute.all_rows.get("gdp") for attribute in self.attributes}
+        shown = ", ".join(name if gap is None else f"{name}: gdp={figure(gap.value)}" for name, gap in gaps.items())
+        return f"<Audit of {self.subject.name!r} on {self.rows.used:,} rows, {shown}>"

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from frhsic.formatting import figure
-
 if TYPE_CHECKING:
-    from frhsic.auditing import Audit, Context
+    from frhsic.auditing import Context
     from frhsic.tables import ReadOptions
 
 Positive = Annotated[str | None, typer.Option(help="Value of the target that counts as 1; any other is 0.")]
@@ -115,7 +113,7 @@ class Stated:
     require: Annotated[
         list[str] | None,
         typer.Option(
-            help="What the audited rows must show, such as gdp=0.05, gdp=10% of the base rate, or eo=0.05 among rows "
+            help='What the audited rows must show, such as gdp=0.05, "gdp=10% of base rate", or eo=0.05 among rows '
             "with the favourable outcome: the report says whether it is kept, and the exit code is 1 unless it is; may "
             "be repeated."
         ),
@@ -134,12 +132,12 @@ class Stated:
     @property
     def files(self) -> dict[str, Path]:
         """Where the PDF goes, if one is wanted; raise if nothing can print it, or a limit cannot be read."""
-        from frhsic.auditing.stated import limits_of
+        from frhsic.auditing.limits import limits_of
 
         limits_of(self.require or ())
         if self.pdf is None:
             return {}
-        from frhsic.report.printing import find_browser
+        from frhsic.report.page import find_browser
 
         find_browser()
         return {"PDF": self.pdf}
@@ -148,14 +146,8 @@ class Stated:
         """Return who decides what about whom, with the present time and the fingerprints of the files."""
         from frhsic.auditing import Context
 
-        return Context.now(
-            decision=self.decision,
-            people=self.people,
-            period=self.period,
-            author=self.author,
-            data=data,
-            model=model,
-        )
+        stated = Context(decision=self.decision, people=self.people, period=self.period, author=self.author)
+        return stated.stamped(data=data, model=model)
 
 
 def with_fields(command: Callable[..., None]) -> Callable[..., None]:
@@ -190,16 +182,3 @@ def number(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
-
-
-def not_kept(audit: Audit) -> list[str]:
-    """Return a sentence for each limit that is not shown to be kept."""
-    from frhsic.auditing.stated import limit_name
-
-    return [
-        f"limit {'not kept' if check.verdict == 'not kept' else 'not shown to be kept'}: "
-        f"{limit_name(check.key, check.among)} of {check.attribute} is {figure(check.value)} ({figure(check.low)} to "
-        f"{figure(check.high)}), limit {figure(check.limit)}."
-        for check in audit.limits
-        if check.verdict != "kept"
-    ]

@@ -14,14 +14,14 @@ import typer
 from frhsic._files import require_writable, write_together
 from frhsic.cli import _options, _terminal
 from frhsic.cli._terminal import Watch
-from frhsic.formatting import chance, did_you_mean, figure
+from frhsic.formatting import did_you_mean, figure
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import RenderableType
 
     from frhsic.auditing import Audit
-    from frhsic.report import Drivers
+    from frhsic.report.driving import Drivers
     from frhsic.tables import Rows, TableFile
 
 DEFAULT_OUT = Path("frhsic-report.html")
@@ -73,7 +73,7 @@ class _Options:
     ] = False
     against: Annotated[
         Path | None,
-        typer.Option(help="JSON of an earlier audit, written by --json: the report says whether the gap has changed."),
+        typer.Option(help="JSON of an earlier audit, written by --json: the report says what has changed since."),
     ] = None
     title: _options.Title = None
     max_rows: _options.MaxRows = 2000
@@ -113,11 +113,11 @@ def audit(options: _Options, reading: _options.Reading, stated: _options.Stated)
 
     For a pipeline: JSON on standard output, exit code 1 unless the limit is kept.
 
-    [cyan]frhsic audit june.csv -s age --score p --require gdp=10% --against may.json --pdf june.pdf[/cyan]
+    [cyan]frhsic audit june.csv -s age --score p --require gdp=0.03 --against may.json --pdf june.pdf[/cyan]
 
-    A month later: is the limit kept, has the gap grown since the audit that --json wrote, and the report as PDF.
+    A month later: is the limit kept, what has changed since the audit that --json wrote, and the report as PDF.
 
-    [cyan]frhsic audit panel.csv -s age --score p --groups customer --require gdp=10%[/cyan]
+    [cyan]frhsic audit panel.csv -s age --score p --groups customer --require "gdp=10% of base rate"[/cyan]
 
     Several rows of each customer: without --groups they pass for several customers, and chance for a gap.
 
@@ -127,18 +127,20 @@ def audit(options: _Options, reading: _options.Reading, stated: _options.Stated)
 
     [bold]Exit codes[/bold]
 
-    0 done; 1 a --require is not kept or not shown to be kept, or a gap has grown since --against; 2 any error; 130
-    interrupted.
+    0 done; 1 a --require is not kept or not shown to be kept, or since --against a gap has grown, performance has
+    fallen, or the attribute, the score or the base rate has changed; 2 any error; 130 interrupted.
     """
+    from frhsic.report import words
+
     page = {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_OUT}
     files = page | stated.files
     result = _run(options, reading, stated, files)
     if options.as_json:
         _terminal.echo_json(result.to_json(indent=1))
     else:
-        findings = [attribute.finding for attribute in result.attributes]
-        _terminal.show(lambda: _tables(result), result.warnings, files, findings)
-    _terminal.exit_above(_options.not_kept(result) + _grown(result))
+        findings = [words.findings(result, attribute)[0] for attribute in result.attributes]
+        _terminal.show(lambda: _tables(result), words.warnings(result), files, findings)
+    _terminal.exit_above(words.alarms(result))
 
 
 def _run(options: _Options, reading: _options.Reading, stated: _options.Stated, files: dict[str, Path]) -> Audit:
@@ -160,16 +162,16 @@ def _run(options: _Options, reading: _options.Reading, stated: _options.Stated, 
         else:
             result, drivers = _audited(options, reading, stated, watch, explained=bool(files))
         if earlier is not None:
-            from frhsic.auditing import drift
+            from frhsic.auditing import since
 
-            result = replace(result, drift=drift(result, earlier))
+            result = since(result, earlier, stated.require or ())
         if files:
             from frhsic.report import Report
-            from frhsic.report.printing import page_bytes
+            from frhsic.report.page import content
 
             watch("writing the report")
             report = Report(result, drivers=drivers)
-            write_together({path: page_bytes(report, kind) for kind, path in files.items()})
+            write_together({path: content(report, kind) for kind, path in files.items()})
     return result
 
 
@@ -181,16 +183,6 @@ def _earlier(path: Path) -> Audit:
         return Audit.from_json(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"--against {str(path)!r} is not an audit that can be read: {error}") from None
-
-
-def _grown(audit: Audit) -> list[str]:
-    """Return a sentence for each gap that has grown since the earlier audit."""
-    return [
-        f"gap grown: gdp of {change.attribute} went from {figure(change.before)} to {figure(change.after)} "
-        f"(p {chance(change.adjusted_pvalue)})."
-        for change in audit.drift
-        if change.verdict == "grown"
-    ]
 
 
 def _parts(options: _Options, names: Sequence[str], table: str) -> list[str]:
@@ -209,6 +201,8 @@ def _audited(
     options: _Options, reading: _options.Reading, stated: _options.Stated, watch: Watch, *, explained: bool
 ) -> tuple[Audit, tuple[Drivers, ...]]:
     """Read the table and audit it; return the audit and, for a model, which columns carry the attributes."""
+    import pandas as pd
+
     from frhsic import report
     from frhsic.auditing import Settings, audit
     from frhsic.tables import TableFile, common_name, read_rows, read_sensitive
@@ -238,9 +232,17 @@ def _audited(
         z = values[parts].to_numpy() if parts else None
         scores = None if options.score is None else values[options.score].to_numpy()
         name, score_name = common_name(parts) if parts else "", options.score or ""
-    subject: dict[str, Any] = {"scores": scores, "name": name, "score_name": score_name}
     if z is None:
-        z, subject = scores, {"name": score_name}
+        z, scores, name = scores, None, score_name
+    context = replace(
+        stated.context(options.table, options.model),
+        title=options.title or "",
+        source=options.table.name,
+        name=name,
+        given=rows.given,
+        dropped=rows.dropped,
+        remarks=tuple(notes),
+    )
     result = audit(
         z,
         values[options.sensitive],
@@ -249,26 +251,21 @@ def _audited(
         favourable=options.favourable,
         at=at,
         settings=Settings(confidence=options.confidence, max_rows=options.max_rows, seed=options.seed),
-        title=options.title,
-        source=options.table.name,
-        target_name=options.target,
-        dropped=rows.dropped,
-        given=rows.given,
+        scores=None if scores is None else pd.Series(scores, values.index, name=score_name),
         sample_weight=None if options.row_weights is None else values[options.row_weights],
-        clusters=None if options.groups is None else values[options.groups],
-        limit=stated.require or (),
+        groups=None if options.groups is None else values[options.groups],
+        limit=() if options.against else stated.require or (),  # since() checks them against an earlier audit
         threshold=stated.threshold,
-        context=stated.context(options.table, options.model),
+        context=context,
         watch=watch,
-        **subject,
     )
     drivers: tuple[Drivers, ...] = ()
-    if served is not None and scores is not None and explained and not rows.sampled:
+    if served is not None and hasattr(served.model, "predict") and explained and not rows.sampled:
         watch("what drives the score")
         s = read_sensitive(values[options.sensitive])
         frame = rows.frame[served.columns]
         drivers = report.drivers(lambda part, _: served.scores(part, file), frame, s.values, s.names, Settings())
-    return replace(result, remarks=(*notes, *result.remarks)), drivers
+    return result, drivers
 
 
 def _numbers(options: _Options, file: TableFile, rows: Rows, parts: list[str]) -> tuple[pd.DataFrame, list[str]]:
@@ -336,11 +333,9 @@ def _scheduled(options: _Options, reading: _options.Reading, stated: _options.St
             favourable=options.favourable,
             at=_wanted(options.at or (), options.sensitive),
             settings=Settings(confidence=options.confidence, max_rows=options.max_rows, seed=options.seed),
-            title=options.title,
-            source=str(options.table),
-            limit=stated.require or (),
+            limit=() if options.against else stated.require or (),
             threshold=stated.threshold,
-            context=stated.context(None),
+            context=replace(stated.context(None), title=options.title or "", source=str(options.table)),
             watch=watch,
         )
 
@@ -370,8 +365,10 @@ def _tables(result: Audit) -> Iterator[RenderableType]:
     from rich.table import Table
     from rich.text import Text
 
+    from frhsic.report.words import findings, label
+
     for attribute in result.attributes:
-        yield Text(attribute.finding, style="bold")
+        yield Text(findings(result, attribute)[0], style="bold")
         shown = Table(
             "measure", "value", "interval", "if independent", title=Text(attribute.name), title_justify="left"
         )
@@ -379,5 +376,5 @@ def _tables(result: Audit) -> Iterator[RenderableType]:
             ends = (
                 "-" if number.interval is None else f"{figure(number.interval.low)} to {figure(number.interval.high)}"
             )
-            shown.add_row(Text(number.label), figure(number.value), ends, figure(number.under_independence))
+            shown.add_row(Text(label(number.key)), figure(number.value), ends, figure(number.under_independence))
         yield shown

@@ -17,7 +17,6 @@ import typer
 from frhsic._files import require_writable, write_together
 from frhsic.cli import _options, _terminal
 from frhsic.formatting import capitalized, did_you_mean, figure
-from frhsic.sentences import HEADLINES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -205,6 +204,8 @@ def fitted(
     table: Path | None = None,
 ) -> Trained:
     """Fit on a part of the rows and report on the others."""
+    import pandas as pd
+
     from frhsic.report import trained_report
 
     estimator = recipe.estimator(data)
@@ -222,20 +223,21 @@ def fitted(
         report = trained_report(
             model,
             data.X.iloc[test],
-            data.y[test],
+            pd.Series(data.y[test], data.X.index[test], name=data.target_name),
             sensitive_features=data.s.iloc[test],
-            target_name=data.target_name,
             settings=settings,
-            title=title,
-            source=data.name,
-            notes=notes,
-            dropped=data.dropped,
-            given=data.given or None,
             favourable=data.favourable,
             groups=groups[1],
             limit=stated.require or (),
             threshold=stated.threshold,
-            context=stated.context(table),
+            context=replace(
+                stated.context(table),
+                title=title or "",
+                source=data.name,
+                remarks=tuple(notes),
+                dropped=data.dropped,
+                given=data.given,
+            ),
             watch=watch,
         )
     return Trained(model, report, tuple(notes), data.schema)
@@ -255,7 +257,7 @@ def _noting() -> Iterator[list[str]]:
 def finish(result: Trained, files: dict[str, Path]) -> Trained:
     """Write model and report, all of them or none; return the result with the fingerprint of the model."""
     from frhsic.persistence import file_bytes
-    from frhsic.report.printing import page_bytes
+    from frhsic.report.page import content
 
     contents: dict[Path, bytes] = {}
     report = result.report
@@ -264,7 +266,7 @@ def finish(result: Trained, files: dict[str, Path]) -> Trained:
         fingerprint = hashlib.sha256(contents[files["model"]]).hexdigest()
         context = replace(report.audit.context, model_sha256=fingerprint)
         report = replace(report, audit=replace(report.audit, context=context))
-    write_together(contents | {files[kind]: page_bytes(report, kind) for kind in ("report", "PDF") if kind in files})
+    write_together(contents | {files[kind]: content(report, kind) for kind in ("report", "PDF") if kind in files})
     return replace(result, report=report)
 
 
@@ -286,7 +288,9 @@ def show(result: Trained, files: dict[str, Path], *, as_json: bool) -> None:
 
 def exit_unless_met(result: Trained) -> None:
     """Exit with code 1 if a limit is not met, and say which."""
-    lines = _options.not_kept(result.report.audit)
+    from frhsic.report.words import alarms
+
+    lines = alarms(result.report.audit)
     if result.report.tradeoff is not None and not result.report.tradeoff.met:
         lines.insert(0, f"not met: {result.model.choice_}")
     _terminal.exit_above(lines)
@@ -298,7 +302,8 @@ def tables(report: Report) -> Iterator[RenderableType]:
     from rich.table import Table
     from rich.text import Text
 
-    from frhsic.report.quality import GAPS, MEASURES, tradeoff_rows
+    from frhsic.report.model import GAPS, MEASURES, tradeoff_rows
+    from frhsic.report.words import HEADLINES, label
 
     tradeoff = report.tradeoff
     assert tradeoff is not None
@@ -314,6 +319,6 @@ def tables(report: Report) -> Iterator[RenderableType]:
         for number in attribute.all_rows.numbers:
             if number.key in HEADLINES:
                 values = [{n.key: n.value for n in a[attribute.name].all_rows.numbers}.get(number.key) for a in audits]
-                numbers.add_row(Text(number.label), *map(figure, values))
+                numbers.add_row(Text(label(number.key)), *map(figure, values))
         yield numbers
     yield Text(report.summary, style="bold")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frhsic.distributed.reduction import dask_module
+from frhsic.distributed.rows import dask_module
 
 if TYPE_CHECKING:
     import pandas as pd

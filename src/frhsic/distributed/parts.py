@@ -1,4 +1,4 @@
-"""HSIC of data in parts: chunks of a file, or partitions of a cluster.
+"""HSIC of data in parts, such as chunks of a file.
 
 Sums of random features add up over parts, so the parts together give the estimate of the whole. Each part is read once,
 and a few megabytes per part are transferred.
@@ -7,14 +7,11 @@ and a few megabytes per part are transferred.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from frhsic import _arrays
-from frhsic.dependence.features import Estimate, FeatureSums, draw_feature_maps
+from frhsic.dependence.features import Estimate, draw_feature_maps
 from frhsic.kernels import Kernel
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def hsic_of_parts(
@@ -59,49 +56,3 @@ def hsic_of_parts(
     columns = (rows.shape[1] for rows in first)
     maps = draw_feature_maps(kernel_z, kernel_s, *columns, features=features, random_state=random_state)
     return maps.estimate(sum((maps.sums(z, s) for z, s in pairs), start=maps.sums(*first)))
-
-
-def hsic_of_frame(
-    frame: Any,
-    z: list[str],
-    s: list[str],
-    kernel_z: Kernel,
-    kernel_s: Kernel,
-    *,
-    features: int = 512,
-    random_state: _arrays.RandomState = None,
-) -> Estimate:
-    """HSIC by random features of columns of a Dask data frame, with each partition on its own worker.
-
-    Needs Dask: ``pip install 'frhsic[dask]'``.
-
-    Parameters
-    ----------
-    frame
-        A Dask data frame.
-    z, s
-        Names of the columns of the representation and of the attribute.
-    kernel_z, kernel_s, features, random_state
-        As in :func:`hsic_of_parts`.
-    """
-    try:
-        import dask
-    except ImportError as error:
-        raise ImportError("hsic_of_frame needs Dask; install it with pip install 'frhsic[dask]'.") from error
-    if not hasattr(frame, "to_delayed"):
-        raise TypeError(f"frame is {type(frame).__name__}; pass a Dask data frame, or use hsic_of_parts.")
-    missing = [name for name in (*z, *s) if name not in frame.columns]
-    if missing:
-        raise ValueError(f"frame has no column {missing[0]!r}; its columns are {list(frame.columns)}.")
-    maps = draw_feature_maps(kernel_z, kernel_s, len(z), len(s), features=features, random_state=random_state)
-
-    def sums_of(part: pd.DataFrame) -> FeatureSums | None:
-        if part.empty:
-            return None
-        return maps.sums(*_arrays.paired((part[z], "z"), (part[s], "s")))
-
-    partitions = dask.compute(*(dask.delayed(sums_of)(part) for part in frame.to_delayed()))
-    first, *others = [sums for sums in partitions if sums is not None] or [None]
-    if first is None:
-        raise ValueError("frame has no rows; pass a frame with at least two.")
-    return maps.estimate(sum(others, start=first))

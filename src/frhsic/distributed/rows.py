@@ -1,9 +1,10 @@
-"""Rows of one partition: checked columns as numbers, and a hash of each row's number."""
+"""Rows of the partitions of a Dask data frame as numbers, and sums over them that are added up on the workers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,10 @@ from frhsic.tables.columns import numbers
 from frhsic.tables.targets import is_positive
 
 Keys = NDArray[np.uint64]
+T = TypeVar("T")
+
+FAN_IN = 8
+"""Results that one task adds up."""
 
 FLOATS = ({np.dtype(np.float32)}, {np.dtype(np.float64)})
 """Types of columns that are one array when they are read."""
@@ -51,8 +56,8 @@ class Block:
         Arrays with one row for each row of the block: (n, d) and (n, q); float64, or z as it was read.
     f
         Scores, or None.
-    y, target
-        The target as numbers and as it came, or None.
+    y
+        The target as numbers, or None.
     favoured
         Rows with the favourable outcome: those that were named, or the ones with y = 1; None without a target.
     """
@@ -62,7 +67,6 @@ class Block:
     s: np.ndarray
     f: np.ndarray | None
     y: np.ndarray | None
-    target: pd.Series[Any] | None
     favoured: np.ndarray | None
 
     def __len__(self) -> int:
@@ -70,12 +74,9 @@ class Block:
 
     def take(self, rows: np.ndarray) -> Block:
         """Return some of the rows, by mask or by position."""
-        parts: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
-        target = None if self.target is None else self.target.iloc[rows].reset_index(drop=True)
-        taken: dict[str, Any] = {
-            name: None if part is None else part[rows] for name, part in parts.items() if name != "target"
-        }
-        return replace(self, **taken, target=target)
+        parts = (getattr(self, part.name) for part in fields(self))
+        taken: list[Any] = [None if part is None else part[rows] for part in parts]
+        return Block(*taken)
 
     def first(self, most: int) -> Block:
         """Return the rows with the smallest keys, in the order of their keys: a random sample."""
@@ -85,16 +86,9 @@ class Block:
 
     def joined(self, other: Block) -> Block:
         """Return the rows of two blocks."""
-        parts: dict[str, Any] = {}
-        for part in fields(self):
-            pair = getattr(self, part.name), getattr(other, part.name)
-            if pair[0] is None:
-                parts[part.name] = None
-            elif part.name == "target":
-                parts[part.name] = pd.concat(pair, ignore_index=True)
-            else:
-                parts[part.name] = np.concatenate(pair)
-        return Block(**parts)
+        pairs: list[Any] = [(getattr(self, part.name), getattr(other, part.name)) for part in fields(self)]
+        both: list[Any] = [None if pair[0] is None else np.concatenate(pair) for pair in pairs]
+        return Block(*both)
 
     @property
     def fold(self) -> np.ndarray:
@@ -148,7 +142,7 @@ def block_of(part: pd.DataFrame, roles: Roles, number: int, first_row: int) -> t
     if z is None or (not sound and np.isinf(z).any()):  # columns one by one, which tell what is wrong
         z = np.column_stack([column(name) for name in roles.z])
     f = None if roles.score is None else column(roles.score)
-    y = target = favoured = None
+    y = favoured = None
     known = ~np.isnan(s).any(axis=1)
     known &= True if sound else ~np.isnan(z).any(axis=1)
     known &= True if f is None else ~np.isnan(f)
@@ -162,5 +156,77 @@ def block_of(part: pd.DataFrame, roles: Roles, number: int, first_row: int) -> t
             y = is_positive(target, roles.positive, f"{roles.target} of partition {number}")
         favoured = y == 1 if roles.favourable is None else is_positive(target, roles.favourable, roles.target) == 1
     key = hashed(np.arange(first_row, first_row + len(part), dtype=np.uint64), roles.seed)
-    block = Block(key, z, s, f, y, target, favoured)
+    block = Block(key, z, s, f, y, favoured)
     return len(part), block if known.all() else block.take(known)
+
+
+def dask_module() -> Any:
+    """Return the module dask, or raise with what to install."""
+    try:
+        import dask
+        import dask.dataframe
+    except ImportError as error:
+        raise ImportError("Dask is not installed; install it with pip install 'frhsic[dask]'.") from error
+    return dask
+
+
+def require_columns(frame: Any, names: Sequence[str]) -> None:
+    """Raise unless `frame` is a Dask data frame with these columns."""
+    if not hasattr(frame, "to_delayed"):
+        raise TypeError(
+            f"frame is {type(frame).__name__}; pass a Dask data frame, such as dask.dataframe.read_parquet."
+        )
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        raise ValueError(f"frame has no column {missing[0]!r}; its columns are {list(frame.columns)}.")
+
+
+def first_rows(frame: Any, column: str) -> list[int]:
+    """Return the number of the first row of each partition, from the lengths of one column, and the number of rows."""
+    dask = dask_module()
+    lengths = dask.compute(*(dask.delayed(len)(part) for part in frame[[column]].to_delayed()))
+    return [0, *np.cumsum(lengths).tolist()]
+
+
+def over_partitions(
+    frame: Any, roles: Roles, starts: Sequence[int], step: Callable[[int, Block, Any], T], plan: Any
+) -> T:
+    """Return the sum over partitions of ``step(rows given, block, plan)``; see :func:`added`."""
+    dask = dask_module()
+    shared = dask.delayed((roles, step, plan), traverse=False)
+    parts = frame[roles.columns].to_delayed()
+    level = [
+        dask.delayed(_stepped, pure=False)(part, shared, number, first)
+        for number, (part, first) in enumerate(zip(parts, starts))
+    ]
+    while len(level) > 1:  # the same tree for the same partitions, whichever worker is first
+        level = [dask.delayed(_joined, pure=False)(level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
+    result: T = dask.compute(level[0])[0]
+    return result
+
+
+def added(first: Any, second: Any) -> Any:
+    """Return the sum of two results: of tuples entry by entry, with None for what has no rows.
+
+    Examples
+    --------
+    >>> added((1, None, (2.0,)), (10, 5, (20.0,)))
+    (11, 5, (22.0,))
+    """
+    if first is None or second is None:
+        return second if first is None else first
+    if isinstance(first, tuple):
+        return tuple(added(a, b) for a, b in zip(first, second, strict=True))
+    return first + second
+
+
+def _stepped(part: pd.DataFrame, shared: tuple[Roles, Callable[..., Any], Any], number: int, first_row: int) -> Any:
+    roles, step, plan = shared
+    return step(*block_of(part, roles, number, first_row), plan)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    total = parts[0]
+    for part in parts[1:]:
+        total = added(total, part)
+    return total

@@ -2,31 +2,54 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
+from scipy import stats
 
-from frhsic import auditing
-from frhsic.auditing import AttributeAudit, Audit, Context, Histogram, Population, Settings, Watch
-from frhsic.auditing.inputs import LEAST_ROWS, Outcome
-from frhsic.auditing.measures import Rows, audit_kernels, unit_columns
-from frhsic.auditing.running import adjusted, favoured_rows, histogram_edges, sparse_regions
-from frhsic.auditing.stated import Limits, checked, limits_of
+from frhsic.auditing.inputs import LEAST_ROWS, Inputs, Outcome
+from frhsic.auditing.limits import Limits, limits_of
+from frhsic.auditing.measures import (
+    COMMON,
+    Gap,
+    Rows,
+    Settings,
+    Watch,
+    audit_kernels,
+    gap_column,
+    gap_keys,
+    gap_numbers,
+    unit_columns,
+)
+from frhsic.auditing.quality import rate_number
+from frhsic.auditing.results import AttributeAudit, Audit, Context, Histogram, Law, Number, Population, Subject
+from frhsic.auditing.running import audited, favoured_rows, finished, histogram_edges, with_threshold
 from frhsic.dependence._inputs import column_scales
-from frhsic.dependence.features import draw_feature_maps
-from frhsic.distributed.numbers import hsic_number, parity_numbers, probe_number, replaced
-from frhsic.distributed.reduction import first_rows, over_partitions, require_columns
-from frhsic.distributed.rows import Block, Roles
-from frhsic.distributed.sums import Dependence, Parity, Plan, Scaling, Sums, sums_of
-from frhsic.distributed.survey import Draw, Sample, Scores, Survey, survey_of
-from frhsic.formatting import counted
-from frhsic.intervals import subsample
-from frhsic.sentences import left_out, subject_phrase
+from frhsic.dependence.features import FeatureMaps, draw_feature_maps
+from frhsic.distributed.passes import (
+    Draw,
+    FeaturePlan,
+    First,
+    GapPlan,
+    Plan,
+    Range,
+    Sample,
+    Scaling,
+    Sums,
+    first_pass,
+    second_pass,
+)
+from frhsic.distributed.rows import Block, Roles, first_rows, over_partitions, require_columns
+from frhsic.independence.featured import FeatureMoments, feature_test
+from frhsic.intervals import Interval, subsample
+from frhsic.parity.summed import ScoreSums, curve_of_sums, gdp_of_sums
+from frhsic.probes import linear_probe_of_sums
 from frhsic.tables import common_name
+from frhsic.tables.columns import label
 
 FEATURES = 128
 SAMPLE_ROWS = 20_000
@@ -42,24 +65,20 @@ def audit(
     positive: object = None,
     favourable: object = None,
     at: Sequence[float] | Mapping[str, Sequence[float]] = (),
+    limit: Limits = (),
+    threshold: float | None = None,
     settings: Settings | None = None,
     features: int = FEATURES,
     sample_rows: int = SAMPLE_ROWS,
-    title: str | None = None,
-    source: str = "",
-    name: str | None = None,
-    limit: Limits = (),
-    threshold: float | None = None,
     context: Context | None = None,
     watch: Watch | None = None,
 ) -> Audit:
     r"""Audit columns of a Dask data frame against continuous sensitive attributes, in two passes over its rows.
 
-    What is a sum over rows is computed on all rows: GDP with its interval and test, the curve of the mean score and of
-    the decisions, HSIC by random features with its test, the linear probe, and the histogram of each attribute. The
-    first pass finds the ranks. All other numbers are computed on a random sample of the rows, and a remark says so. The
-    result does not depend on how the rows are divided into partitions, up to rounding. The memory of a worker holds one
-    partition for each of its threads.
+    What is a sum over rows is computed on all rows: the gaps with their intervals, tests and curves, HSIC by random
+    features with its test, the linear probe, and the histogram of each attribute. The first pass finds the ranks. All
+    other numbers are computed on a random sample of the rows. The result does not depend on how the rows are divided
+    into partitions, up to rounding. The memory of a worker holds one partition for each of its threads.
 
     Parameters
     ----------
@@ -71,7 +90,7 @@ def audit(
         Column of scores.
     embedding : list of str
         Columns of a representation; without them the score itself is audited.
-    target, positive, favourable, at, limit, threshold, context, watch, title, source, name
+    target, positive, favourable, at, limit, threshold, context, watch
         As in :func:`frhsic.audit`; `target` is a column.
     settings : Settings, optional
         As in :func:`frhsic.audit`. The seed decides the random features, the folds and the sample.
@@ -93,10 +112,14 @@ def audit(
     exactly. The interval of HSIC adds the standard error of the features to that of the rows, which is taken from the
     sample and divided by the root of the ratio of the numbers of rows.
     """
-    settings = Settings() if settings is None else settings
-    limits = limits_of(limit)
+    settings, limits = settings or Settings(), limits_of(limit)
     attributes = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
-    _check_names(attributes, score, tuple(embedding), sample_rows)
+    if score is None and not embedding:
+        raise ValueError("say what to audit: score=COLUMN or embedding=[COLUMN, ...].")
+    if not attributes:
+        raise ValueError("sensitive is empty; name at least one column.")
+    if sample_rows < 1000:
+        raise ValueError(f"sample_rows={sample_rows}; pass at least 1000.")
     columns = tuple(embedding) or (str(score),)
     roles = Roles(columns, attributes, score, target, positive, favourable, settings.seed)
     require_columns(frame, roles.columns)
@@ -104,173 +127,40 @@ def audit(
     tell("counting rows")
     starts = first_rows(frame, roles.columns[0])
     tell(f"first pass over {starts[-1]:,} rows")
-    survey = over_partitions(frame, roles, starts, survey_of, Draw(sample_rows, starts[-1]))
-    everyone = _checked_survey(survey, roles)
-    threshold, stated = _threshold(threshold, survey.scores)
-    kept = everyone.block
-    sampled = auditing.audit(
-        kept.z,
-        pd.DataFrame(kept.s, columns=list(attributes)),
-        kept.target,
-        scores=kept.f if embedding else None,
-        positive=positive,
-        favourable=favourable,
-        at=at,
-        settings=settings,
-        title=title,
-        source=source,
-        name=name or (common_name(columns) if embedding else score),
-        score_name=score,
-        target_name=target,
-        threshold=threshold,
-        context=context,
-        watch=lambda step: tell(f"sample: {step}"),
-    )
-    binary = survey.target is not None and (survey.target.binary or favourable is not None)
-    favoured = survey.favoured if binary else None
-    rows_of = [_rows(kept, i, sampled, threshold) for i in range(len(attributes))]
-    plan = _plan(survey, everyone, favoured, rows_of, settings, features, threshold)
-    tell(f"second pass over {starts[-1]:,} rows")
-    sums = Sums(*over_partitions(frame, roles, starts, sums_of, plan))  # type: ignore[arg-type]  # added up as a plain tuple
-    rated = survey.target or survey.scores
-    subject = replace(sampled.subject, base_rate=None if rated is None else rated.total / everyone.rows)
-    if survey.scores is not None:
-        chances = _are_probabilities(survey.scores)
-        subject = replace(subject, threshold=threshold, threshold_stated=stated, chances=chances)
-    finished = []
-    for i, one in enumerate(sampled.attributes):
-        one = _with_favoured(one, i, favoured, sampled, settings, tell)
-        finished.append(replace(_on_all_rows(one, i, plan, sums, everyone, favoured, settings), subject=subject))
-    finished = adjusted(finished)
-    dropped = survey.given - everyone.rows
-    remarks = (left_out(dropped, survey.given, roles.columns),) if dropped else ()
-    return replace(
-        sampled,
-        subject=subject,
-        rows=replace(sampled.rows, given=survey.given, dropped=dropped, used=everyone.rows),
-        attributes=tuple(finished),
-        remarks=(*remarks, *_sample_remark(everyone, score is not None)),
-        settings=sampled.settings | {"features": features, "sample_rows": len(kept)},
-        limits=tuple(checked(one, limit, subject.base_rate) for limit in limits for one in finished),
-    )
-
-
-def _plan(
-    survey: Survey,
-    everyone: Sample,
-    favoured: Sample | None,
-    rows_of: Sequence[Rows],
-    settings: Settings,
-    features: int,
-    threshold: float | None,
-) -> Plan:
+    first = over_partitions(frame, roles, starts, first_pass, Draw(sample_rows, starts[-1]))
+    everyone = _checked(first, roles)
     block = everyone.block
-
-    def parity(sample: Sample | None) -> Parity | None:
-        if sample is None or survey.scores is None or sample.block.f is None:
-            return None
-        cells = tuple(sample.cells(i) for i in range(len(rows_of)))
-        return Parity(cells, float(sample.block.f.mean()), (survey.scores.low, survey.scores.high), threshold)
-
-    return Plan(
-        everyone=parity(everyone),
-        favoured=parity(favoured),
-        dependence=tuple(_dependence(rows, settings, features) for rows in rows_of),
-        z=Scaling.of(block.z),
-        s=Scaling.of(block.s),
-        edges=tuple(histogram_edges(one.low, one.high, one.whole) for one in everyone.values),
-    )
-
-
-def _dependence(rows: Rows, settings: Settings, features: int) -> Dependence | None:
-    """Return the features of HSIC, with the kernels that the audit of the sample uses; None where it has none."""
-    chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
-    z, s = unit_columns(rows.z[chosen]), rows.s[chosen]
-    try:
-        kernels = audit_kernels(torch.from_numpy(z), torch.from_numpy(s), rows, settings)
-    except ValueError:
-        return None
-    maps = draw_feature_maps(
-        kernels.z, kernels.s, z.shape[1], s.shape[1], features=features, random_state=settings.seed
-    )
-    scale = np.ones(1) if rows.z.shape[1] == 1 else column_scales(rows.z[chosen])
-    scaled = rows.z / scale
-    # a shift keeps more digits, and HSIC under such a kernel does not notice it
-    centers = [
-        x.mean(axis=0) if kernel.centering_safe else np.zeros(x.shape[1])
-        for x, kernel in ((scaled, kernels.z), (rows.s, kernels.s))
+    outcome = None
+    if target is not None and block.y is not None and first.target is not None:
+        favoured = block.favoured if first.target.binary or favourable is not None else None
+        named = [None if value is None else label(value) for value in (positive, favourable)]
+        outcome = Outcome(block.y, target, favoured, *named)
+    name = common_name(columns) if embedding else columns[0]
+    scores = block.f if embedding else None
+    inputs = Inputs(block.z, block.s, attributes, name, score or "score", outcome, scores)
+    dropped = first.given - everyone.rows
+    about = replace(context or Context(), given=first.given, dropped=dropped)
+    sampled = audited(inputs, at, threshold, settings, about, lambda step: tell(f"sample: {step}"))
+    subject = _subject(sampled.subject, first, everyone.rows, threshold)
+    plan = _plan(first, everyone, subject, settings, features)
+    tell(f"second pass over {starts[-1]:,} rows")
+    sums = Sums(*over_partitions(frame, roles, starts, second_pass, plan))  # type: ignore[arg-type]  # a plain tuple
+    every = [
+        _on_all_rows(_with_favoured(one, i, first, outcome, subject, settings, tell), i, plan, sums, first, settings)
+        for i, one in enumerate(sampled.attributes)
     ]
-    return Dependence(maps, Scaling(centers[0] * scale, scale), Scaling(centers[1], np.ones(rows.s.shape[1])))
+    counts = replace(sampled.rows, given=first.given, dropped=dropped, used=everyone.rows, sample=len(block))
+    result = replace(sampled, subject=subject, rows=counts, attributes=tuple(every))
+    return finished(replace(result, settings=result.settings | {"features": features}), limits)
 
 
-def _on_all_rows(
-    attribute: AttributeAudit,
-    i: int,
-    plan: Plan,
-    sums: Sums,
-    everyone: Sample,
-    favoured: Sample | None,
-    settings: Settings,
-) -> AttributeAudit:
-    """Return the audit of an attribute with the numbers of all rows in place of those of the sample."""
-    numbers = []
-    dependence, moments = plan.dependence[i], sums.dependence[i]
-    if dependence is not None and moments is not None:
-        numbers += hsic_number(attribute.all_rows, dependence.maps, moments, settings)
-    assert sums.probe is not None  # there are rows
-    numbers.append(probe_number(sums.probe, everyone.block.z.shape[1], i, everyone.block.s.shape[1]))
-    parity = parity_numbers(plan.everyone, sums.everyone, i, settings)
-    all_rows = replaced(attribute.all_rows, everyone.rows, numbers, parity)
-    positives = attribute.positives
-    if positives is not None and favoured is not None:
-        positives = replaced(positives, favoured.rows, [], parity_numbers(plan.favoured, sums.favoured, i, settings))
-    counts = sums.histograms[i]
-    return replace(
-        attribute,
-        distinct=len(everyone.counted(i)[0]),
-        histogram=Histogram(tuple(plan.edges[i].tolist()), tuple(int(count) for count in counts)),
-        all_rows=all_rows,
-        positives=positives,
-        sparse_regions=sparse_regions(all_rows.curve),
-    )
-
-
-def _with_favoured(
-    attribute: AttributeAudit, i: int, favoured: Sample | None, sampled: Audit, settings: Settings, tell: Watch
-) -> AttributeAudit:
-    """Return the audit with measures on a sample of the favoured rows alone, where the sample of all has too few."""
-    if attribute.positives is not None or favoured is None or favoured.block.y is None:
-        return attribute
-    block, at = favoured.block, tuple(contrast.at for contrast in attribute.all_rows.contrasts)
-    every = np.ones(len(block), dtype=bool)
-    outcome = Outcome(favoured.block.y, str(sampled.subject.target_name), every, "rows with the favourable outcome")
-    positives = favoured_rows(_rows(block, i, sampled, sampled.subject.threshold), at, outcome, settings, tell)
-    if isinstance(positives, Population):
-        return replace(attribute, positives=positives, no_positives=None)
-    return replace(attribute, no_positives=positives)
-
-
-def _rows(block: Block, i: int, sampled: Audit, threshold: float | None) -> Rows:
-    words, name = subject_phrase(sampled.subject), sampled.attributes[i].name
-    return Rows(block.z, block.s[:, [i]], block.f, words, name, threshold=threshold)
-
-
-def _check_names(attributes: tuple[str, ...], score: str | None, embedding: tuple[str, ...], sample_rows: int) -> None:
-    if score is None and not embedding:
-        raise ValueError("say what to audit: score=COLUMN or embedding=[COLUMN, ...].")
-    if not attributes:
-        raise ValueError("sensitive is empty; name at least one column.")
-    if sample_rows < 1000:
-        raise ValueError(f"sample_rows={sample_rows}; pass at least 1000.")
-
-
-def _checked_survey(survey: Survey, roles: Roles) -> Sample:
+def _checked(first: First, roles: Roles) -> Sample:
     """Return the sample of all complete rows; raise if there are too few, or an attribute is constant."""
-    everyone = survey.everyone
+    everyone = first.everyone
     if everyone is None or everyone.rows < LEAST_ROWS:
         complete = 0 if everyone is None else everyone.rows
         raise ValueError(
-            f"an audit needs at least {LEAST_ROWS} rows; {complete} of {survey.given} have a value in each of "
+            f"an audit needs at least {LEAST_ROWS} rows; {complete} of {first.given} have a value in each of "
             f"{', '.join(roles.columns)}."
         )
     for name, values in zip(roles.s, everyone.values):
@@ -278,7 +168,7 @@ def _checked_survey(survey: Survey, roles: Roles) -> Sample:
             raise ValueError(f"{name} is constant: all {everyone.rows} rows are equal, so nothing can depend on it.")
     named = roles.positive if roles.favourable is None else roles.favourable
     if named is not None and (everyone.block.favoured is None or not everyone.block.favoured.any()):
-        count = 0 if survey.favoured is None else survey.favoured.rows
+        count = 0 if first.favoured is None else first.favoured.rows
         raise ValueError(
             f"{named!r} is the {roles.target} of {count} of {everyone.rows:,} rows and of none in the sample; check "
             "its spelling, or raise sample_rows."
@@ -286,21 +176,164 @@ def _checked_survey(survey: Survey, roles: Roles) -> Sample:
     return everyone
 
 
-def _threshold(threshold: float | None, scores: Scores | None) -> tuple[float | None, bool]:
-    """Return the threshold, by default 0.5 for scores between 0 and 1, and whether it was stated."""
-    if threshold is not None:
-        return float(threshold), True
-    return (0.5 if scores is not None and _are_probabilities(scores) else None), False
+def _subject(sampled: Subject, first: First, rows: int, threshold: float | None) -> Subject:
+    """Return the subject of the sample with ranges, base rate and threshold of all rows."""
+    rated = first.target or first.scores
+    rate = None
+    if rated is not None:
+        mean = rated.total / rows
+        error = math.sqrt(max(rated.squares / rows - mean**2, 0.0) / max(rows - 1, 1))
+        rate = rate_number(mean, error, rows, rows, binary=rated.binary, confidence=sampled.confidence)
+    span = sampled.span if first.scores is None else (first.scores.low, first.scores.high)
+    bare = replace(sampled, span=span, base_rate=rate, threshold=None, threshold_stated=False)
+    return bare if first.scores is None else with_threshold(bare, threshold)
 
 
-def _are_probabilities(scores: Scores) -> bool:
-    return scores.low >= 0 and scores.high <= 1
+def _plan(first: First, everyone: Sample, subject: Subject, settings: Settings, features: int) -> Plan:
+    block, target = everyone.block, first.target
 
+    def gaps(sample: Sample | None, y: Range | None) -> GapPlan | None:
+        if sample is None or first.scores is None or sample.block.f is None:
+            return None
+        binary, columns = None if y is None else y.binary, {}
+        for key in gap_keys(binary=binary, chances=subject.chances, threshold=subject.threshold):
+            column = gap_column(key, sample.block.f, sample.block.y, subject.threshold)
+            ends = (0.0, 1.0) if key in ("decision_gdp", "error_gdp") else (first.scores.low, first.scores.high)
+            if key == "calibration_gdp" and y is not None:
+                ends = (y.low - first.scores.high, y.high - first.scores.low)
+            columns[key] = (float(column.mean()), ends)
+        cells = tuple(sample.cells(i) for i in range(block.s.shape[1]))
+        return GapPlan(cells, columns, subject.threshold)
 
-def _sample_remark(everyone: Sample, scored: bool) -> tuple[str, ...]:
-    parity = "GDP, the curves, " if scored else ""
-    drawn = len(everyone.block)
-    return (
-        f"{parity}HSIC, the linear probe and the histogram use all {counted(everyone.rows, 'row')}. The other "
-        f"numbers use a random sample of {drawn:,} of them, or fewer; the column “Rows” says how many.",
+    return Plan(
+        everyone=gaps(everyone, target),
+        favoured=gaps(first.favoured, None),
+        dependence=tuple(_features(block, i, settings, features) for i in range(block.s.shape[1])),
+        z=Scaling.of(block.z),
+        s=Scaling.of(block.s),
+        edges=tuple(histogram_edges(one.low, one.high, one.whole) for one in everyone.values),
     )
+
+
+def _features(block: Block, i: int, settings: Settings, features: int) -> FeaturePlan | None:
+    """Return the features of HSIC, with the kernels that the audit of the sample uses; None where it has none."""
+    chosen = subsample(len(block), settings.max_rows, settings.generator(1))
+    z, s = unit_columns(block.z[chosen]), block.s[chosen, i : i + 1]
+    try:
+        kernels = audit_kernels(torch.from_numpy(z), torch.from_numpy(s), settings)
+    except ValueError:
+        return None
+    maps = draw_feature_maps(kernels.z, kernels.s, z.shape[1], 1, features=features, random_state=settings.seed)
+    scale = np.ones(1) if block.z.shape[1] == 1 else column_scales(block.z[chosen])
+    # a shift keeps more digits, and HSIC under such a kernel does not notice it
+    centers = [
+        x.mean(axis=0) if kernel.centering_safe else np.zeros(x.shape[1])
+        for x, kernel in ((block.z / scale, kernels.z), (block.s[:, i : i + 1], kernels.s))
+    ]
+    return FeaturePlan(maps, Scaling(centers[0] * scale, scale), Scaling(centers[1], np.ones(1)))
+
+
+def _with_favoured(
+    attribute: AttributeAudit,
+    i: int,
+    first: First,
+    outcome: Outcome | None,
+    subject: Subject,
+    settings: Settings,
+    tell: Watch,
+) -> AttributeAudit:
+    """Return the audit with measures on a sample of the favoured rows alone, where the sample of all has too few."""
+    if attribute.positives is not None or first.favoured is None or outcome is None or outcome.favoured is None:
+        return attribute
+    block, at = first.favoured.block, tuple(contrast.at for contrast in attribute.all_rows.contrasts)
+    rows = Rows(block.z, block.s[:, [i]], block.f, threshold=subject.threshold)
+    every = replace(outcome, favoured=np.ones(len(block), dtype=bool))
+    favoured = favoured_rows(rows, at, every, settings, tell)
+    if isinstance(favoured, Population):
+        return replace(attribute, positives=favoured, no_positives=None)
+    return replace(attribute, no_positives=favoured)
+
+
+def _on_all_rows(
+    attribute: AttributeAudit, i: int, plan: Plan, sums: Sums, first: First, settings: Settings
+) -> AttributeAudit:
+    """Return the audit of an attribute with the numbers of all rows in place of those of the sample."""
+    everyone = first.everyone
+    assert everyone is not None
+    assert sums.probe is not None  # there are rows
+    features, moments, own = plan.dependence[i], sums.dependence[i], attribute.all_rows.get("hsic")
+    numbers = []
+    if features is not None and moments is not None and own is not None:
+        numbers.append(hsic_number(own, features.maps, moments, settings))
+    result = linear_probe_of_sums(sums.probe, everyone.block.z.shape[1], i, everyone.block.s.shape[1])
+    numbers.append(Number("probe_linear", result.r2, result.rows, None, result.shuffled_r2))
+    positives = attribute.positives
+    if positives is not None and first.favoured is not None:
+        positives = _replaced(positives, first.favoured.rows, [], plan.favoured, sums.favoured, i, settings)
+    values, counts = everyone.counted(i)
+    known = everyone.values[i].values is not None
+    return replace(
+        attribute,
+        distinct=len(values),
+        histogram=Histogram(tuple(plan.edges[i].tolist()), tuple(sums.histograms[i].tolist())),
+        law=Law.of(values, counts, everyone.rows if known else len(everyone.block)),
+        all_rows=_replaced(attribute.all_rows, everyone.rows, numbers, plan.everyone, sums.everyone, i, settings),
+        positives=positives,
+    )
+
+
+def _replaced(
+    population: Population,
+    rows: int,
+    numbers: list[Number],
+    plan: GapPlan | None,
+    sums: tuple[tuple[ScoreSums, ...] | None, ...] | None,
+    i: int,
+    settings: Settings,
+) -> Population:
+    """Return a population of the sample with numbers, curves and count of all rows."""
+    curves, own = population.curves, None if sums is None else sums[i]
+    cells = None if plan is None else plan.cells[i]
+    if plan is not None and own is not None and cells is not None:
+        options: dict[str, Any] = {
+            "confidence": settings.confidence,
+            "resamples": settings.resamples,
+            "random_state": settings.seed,
+        }
+        gaps = {}
+        for (key, (_, ends)), one in zip(plan.columns.items(), own):
+            gap = Gap(
+                gdp_of_sums(one, cells, **options), curve_of_sums(one, cells, confidence=settings.confidence), ends
+            )
+            if key == "gdp":
+                gap = replace(gap, common=gdp_of_sums(one, cells, resolution=COMMON, **options))
+                if ends[0] < ends[1]:
+                    gap = replace(gap, standardized=gdp_of_sums(one, cells, standardize=True, **options))
+            gaps[key] = gap
+        summed, curves = gap_numbers(gaps, settings)
+        numbers = [*numbers, *summed]
+    new = {number.key: number for number in numbers}
+    kept = tuple(new.pop(number.key, number) for number in population.numbers)
+    return replace(population, rows=rows, numbers=(*kept, *new.values()), curves=curves)
+
+
+def hsic_number(own: Number, maps: FeatureMaps, moments: FeatureMoments, settings: Settings) -> Number:
+    """Return HSIC by features of all rows with its test, in place of the sample's number."""
+    test, estimate = feature_test(maps, moments), maps.estimate(moments.cross)
+    if test.null_standard_deviation == 0:
+        return own
+    quantile = float(stats.norm.ppf((1 + settings.confidence) / 2))
+    assert own.interval is not None
+    # the lower half is cut off at 0 where the sample shows little dependence
+    rows = (own.interval.high - own.value) / quantile * math.sqrt(own.rows / test.n)
+    error = math.hypot(estimate.standard_error, rows)
+    value = estimate.value - test.null_mean
+    low, high = min(value, max(value - quantile * error, 0.0)), max(value + quantile * error, 0.0)
+    interval = Interval(low, high, settings.confidence, "normal approximation, of random features and of rows")
+    details = own.settings | {
+        "test": "gamma, limit of random features",
+        "biased": estimate.value,
+        "features": estimate.features,
+        "standard error of the features": estimate.standard_error,
+    }
+    return Number("hsic", value, test.n, interval, 0.0, test.pvalue, details, standard_error=error)

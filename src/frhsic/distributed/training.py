@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from frhsic import _arrays
-from frhsic.distributed.reduction import dask_module, first_rows, require_columns
-from frhsic.distributed.rows import hashed
+from frhsic.distributed.rows import dask_module, first_rows, hashed, require_columns
 from frhsic.estimators.network import NetworkEstimator
 
 if TYPE_CHECKING:

@@ -1,22 +1,9 @@
-"""The report: an audit, and where there is one the trade-off behind a model, as one self-contained page."""
+"""The report: an audit, and where there is one the trade-off behind a model, as text and as one self-contained page."""
 
-from frhsic.report.driving import Driver, Drivers, Shift, drivers, shifts
-from frhsic.report.model import Report, TradeOff, TradeOffPoint
+from frhsic.report.driving import drivers
+from frhsic.report.model import Report
 from frhsic.report.page import render, write
-from frhsic.report.printing import write_pdf
 from frhsic.report.trained import trained_report
+from frhsic.report.words import text
 
-__all__ = [
-    "Driver",
-    "Drivers",
-    "Report",
-    "Shift",
-    "TradeOff",
-    "TradeOffPoint",
-    "drivers",
-    "render",
-    "shifts",
-    "trained_report",
-    "write",
-    "write_pdf",
-]
+__all__ = ["Report", "drivers", "render", "text", "trained_report", "write"]

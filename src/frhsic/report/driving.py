@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
-from frhsic.auditing import Curve, Settings
-from frhsic.auditing.measures import score_curve
-from frhsic.formatting import capitalized, figure, plain
+from frhsic.auditing.measures import Settings, shown_curve
+from frhsic.auditing.results import Curve
+from frhsic.formatting import capitalized, figure, percent, plain
 from frhsic.intervals import subsample
-from frhsic.parity import gdp
+from frhsic.parity import gdp, gdp_curve
 
 MOST_ROWS = 2000
 MOST_COLUMNS = 40
@@ -22,26 +23,29 @@ SHUFFLES = 3
 
 @dataclass(frozen=True)
 class Driver:
-    """The gap along an attribute with one column shuffled; `carried` is how much smaller it is than with all columns.
+    """How much of the gap along an attribute one column carries: by how much the gap falls when it is shuffled.
 
-    Columns that tell the same share it, so that each alone carries less. A negative value means that the gap grows
-    without the column.
+    Columns that tell the same share it, so that each alone carries less. `more_than_half` is the z-value of the claim
+    that the column carries more than half of the gap.
     """
 
     column: str
-    shuffled: float
     carried: float
+    standard_error: float
+    more_than_half: float
 
 
 @dataclass(frozen=True)
 class Drivers:
     """The columns of one attribute, the one that carries most first; `gap` is the gap with all columns as they are.
 
-    `unlimited` says that they are those of the model without the limit, not of the one that was chosen.
+    `pvalue` is that of no gap. `unlimited` says that they are those of the model without the limit, not of the one that
+    was chosen.
     """
 
     attribute: str
     gap: float
+    pvalue: float
     rows: int
     columns: tuple[Driver, ...]
     unlimited: bool = False
@@ -58,12 +62,13 @@ class Shift:
 def drivers(
     score: Callable[[Any, np.ndarray], np.ndarray], X: Any, s: np.ndarray, names: Sequence[str], settings: Settings
 ) -> tuple[Drivers, ...]:
-    r"""Return for each attribute by how much GDP falls when a column of X is shuffled among the audited rows.
+    r"""Return for each attribute how much of the gap each column of X carries.
 
-    .. math:: \mathrm{GDP}(f(X), S) - \mathrm{GDP}(f(X_{-j}, \pi X_j), S)
+    .. math:: E\bigl[g(S) \, (f(X) - f(X_{-j}, \pi X_j))\bigr], \qquad g(s) = \operatorname{sign}(E[f | S = s] - E f)
 
-    as a mean over three shuffles, on up to 2,000 rows. Nothing is returned for more than 40 columns, which would take
-    long.
+    for shuffles π of column j, as a mean over three of them, on up to 2,000 rows. With g fixed it is a mean over rows
+    and has a standard error; the gap itself is E[g(S) (f(X) − E f)]. Nothing is returned for more than 40 columns,
+    which would take long.
 
     Parameters
     ----------
@@ -74,77 +79,99 @@ def drivers(
     s
         Attributes of shape (n, q), with their names.
     """
-    frame = X.reset_index(drop=True) if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+    framed = isinstance(X, pd.DataFrame)
+    frame = X.reset_index(drop=True) if framed else pd.DataFrame(np.asarray(X))
     if frame.shape[1] > MOST_COLUMNS:
         return ()
-    framed = isinstance(X, pd.DataFrame)
     rows = subsample(len(frame), MOST_ROWS, settings.generator(6))
-    frame, s = frame.iloc[rows].reset_index(drop=True), s[rows]
-    random = settings.generator(7)
-    whole = _gaps(score(frame if framed else frame.to_numpy(), rows), s)
-    shuffled = {}
+    frame, s, random = frame.iloc[rows].reset_index(drop=True), s[rows], settings.generator(7)
+    whole = score(frame if framed else frame.to_numpy(), rows)
+    lost = {}
     for column in frame.columns:
-        gaps = []
+        shuffled = []
         for _ in range(SHUFFLES):
-            order = random.permutation(len(frame))
             changed = frame.copy()
-            changed[column] = frame[column].iloc[order].reset_index(drop=True)
-            gaps.append(_gaps(score(changed if framed else changed.to_numpy(), rows), s))
-        shuffled[str(column)] = np.mean(gaps, axis=0)
+            changed[column] = frame[column].iloc[random.permutation(len(frame))].reset_index(drop=True)
+            shuffled.append(score(changed if framed else changed.to_numpy(), rows))
+        lost[str(column)] = whole - np.mean(shuffled, axis=0)
     results = []
-    for i, name in enumerate(names):
-        found = [Driver(column, float(gaps[i]), float(whole[i] - gaps[i])) for column, gaps in shuffled.items()]
-        found.sort(key=lambda driver: -driver.carried)
-        results.append(Drivers(name, float(whole[i]), len(frame), tuple(found)))
+    for name, values in zip(names, s.T):
+        curve = gdp_curve(whole, values)
+        sign = np.sign(curve.mean - curve.overall)[np.searchsorted(curve.start, values, side="right") - 1]
+        signed = sign * (whole - whole.mean())
+        each = [_driver(column, sign * change, signed) for column, change in lost.items()]
+        gap = gdp(whole, values, resamples=settings.resamples, random_state=settings.seed)
+        columns = tuple(sorted(each, key=lambda driver: -driver.carried))
+        results.append(Drivers(name, float(signed.mean()), gap.pvalue, len(frame), columns))
     return tuple(results)
 
 
-def _gaps(scores: np.ndarray, s: np.ndarray) -> np.ndarray:
-    return np.array([float(gdp(scores, column, resamples=0)) for column in s.T])
+def _driver(column: str, carried: np.ndarray, gap: np.ndarray) -> Driver:
+    beyond, root = carried - gap / 2, np.sqrt(len(gap))
+    error = float(beyond.std(ddof=1) / root)
+    z = float(beyond.mean()) / error if error > 0 else 0.0
+    return Driver(column, float(carried.mean()), float(carried.std(ddof=1) / root), z)
 
 
 def shifts(
     before: np.ndarray, after: np.ndarray, s: np.ndarray, names: Sequence[str], settings: Settings
 ) -> tuple[Shift, ...]:
     """Return for each attribute by how much scores changed in groups along it, with a band for all groups at once."""
-    return tuple(Shift(name, score_curve(after - before, column, settings)) for name, column in zip(names, s.T))
+    change = after - before
+    curves = (gdp_curve(change, column, confidence=settings.confidence) for column in s.T)
+    ends = float(change.min()), float(change.max())
+    return tuple(Shift(name, shown_curve(curve, *ends, settings)) for name, curve in zip(names, curves))
 
 
 def group_phrase(curve: Curve, i: int, name: str) -> str:
     """Return where a group of a curve lies, such as “at age from 58 to 63”."""
-    if not curve.start or curve.start[i] == curve.end[i]:
+    if curve.start[i] == curve.end[i]:
         return f"at {name} {plain(curve.grid[i])}"
     return f"at {name} from {plain(curve.start[i])} to {plain(curve.end[i])}"
 
 
-def driver_sentence(found: Drivers) -> str:
-    """Return which columns carry most of an attribute into the score.
+def driver_sentence(drivers: Drivers, level: float = 0.05) -> str:
+    """Return which column carries most of an attribute into the score, if that is more than half and than chance.
 
     Examples
     --------
-    >>> driver_sentence(Drivers("age", 0.1, 500, (Driver("job", 0.02, 0.08), Driver("debt", 0.1, 0.0))))
-    'Most of age reaches the score through job: with that column shuffled, GDP is 0.0200 instead of 0.100.'
+    >>> job = Driver("job", carried=0.08, standard_error=0.01, more_than_half=4.0)
+    >>> driver_sentence(Drivers("age", 0.1, 0.001, 500, (job,)))
+    'Most of the gap along age reaches the score through job: without what job tells, 80 % of it would go.'
     """
-    first = found.columns[0]
-    if first.carried <= 0.05 * found.gap:
-        text = f"no single column carries {found.attribute} into the score; several may do so together."
+    if not drivers.columns or drivers.pvalue > level:
+        text = f"the gap along {drivers.attribute} cannot be told from zero, so no column is named that carries it."
     else:
-        text = (
-            f"most of {found.attribute} reaches the score through {first.column}: with that column shuffled, GDP is "
-            f"{figure(first.shuffled)} instead of {figure(found.gap)}."
-        )
-    return f"Without the limit, {text}" if found.unlimited else capitalized(text)
+        first = max(drivers.columns, key=lambda driver: driver.more_than_half)
+        if first.more_than_half > norm.ppf(1 - level / len(drivers.columns)):
+            text = (
+                f"most of the gap along {drivers.attribute} reaches the score through {first.column}: without what "
+                f"{first.column} tells, {percent(min(first.carried / drivers.gap, 1))} of it would go."
+            )
+        else:
+            first = drivers.columns[0]
+            text = (
+                f"no single column is seen to carry more than half of the gap along {drivers.attribute}; the largest "
+                f"part, {figure(first.carried)} of {figure(drivers.gap)}, is that of {first.column}."
+            )
+    return f"Without the limit, {text}" if drivers.unlimited else capitalized(text)
 
 
-def shift_sentence(found: Shift) -> str:
-    """Return whose scores the limit raised and lowered most."""
-    curve, parts = found.curve, []
-    trusted = [i for i, sparse in enumerate(curve.sparse) if not sparse] or list(range(len(curve.mean)))
-    for word, i, moved in (
-        ("raised", max(trusted, key=lambda i: curve.mean[i]), 1),
-        ("lowered", min(trusted, key=lambda i: curve.mean[i]), -1),
-    ):
-        if curve.mean[i] * moved > 0:
-            where = group_phrase(curve, i, found.attribute)
-            parts.append(f"{word} scores most {where}, by {figure(abs(curve.mean[i]))} on average")
-    return f"The limit {', and '.join(parts)}." if parts else "The limit changed no score."
+def shift_sentence(shift: Shift) -> str:
+    """Return whose scores the limit raised and lowered most, where the band of all groups is on one side of 0."""
+    curve, parts = shift.curve, []
+    for word, sign in (("raised", 1), ("lowered", -1)):
+        sure = [
+            i
+            for i in range(len(curve.mean))
+            if not curve.sparse[i] and (curve.low if sign > 0 else curve.high)[i] * sign > 0
+        ]
+        if sure:
+            i = max(sure, key=lambda i: sign * curve.mean[i])
+            size = figure(abs(curve.mean[i]))
+            parts.append(f"{word} scores most {group_phrase(curve, i, shift.attribute)}, by {size} on average")
+    return (
+        f"The limit {', and '.join(parts)}."
+        if parts
+        else "The limit is not seen to change the mean score of any group."
+    )

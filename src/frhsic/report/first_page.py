@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from frhsic.auditing import AttributeAudit, Audit, Curve, LimitCheck
+from frhsic.auditing.results import AttributeAudit, Audit, Curve, Drift, LimitCheck, Quality
 from frhsic.formatting import capitalized, counted, figure, percent, stated
+from frhsic.intervals import Interval
 from frhsic.report.driving import group_phrase
 from frhsic.report.model import Report
-from frhsic.report.quality import QualityRow, cost, of_1000, outcome_of, people_of, quality_rows, worded
-from frhsic.sentences import score_phrase
+from frhsic.report.words import favoured_phrase, joined, outcome_phrase, score_phrase, sparse_ranges, warnings
 
 LIMITED = {
     "gdp": "the average gap of the score along {s}",
+    "decision_gdp": "the average gap of decisions along {s}",
+    "error_gdp": "the average gap of wrong decisions along {s}",
+    "calibration_gdp": "the average gap between outcome and score along {s}",
+    "rank_gap": "the average rank gap along {s}",
     "standardized_gdp": "the average gap along {s}, in standard deviations of the score,",
     "correlation_ratio": "the share of the differences between scores that {s} explains",
     "hsic": "the distance of score and {s} from independence",
     "hsic_effect": "the dependence of the score on {s}, on a scale from 0 to 1,",
     "distance_correlation": "the dependence of the score on {s}, by distances, on a scale from 0 to 1,",
-    "rank": "the average rank gap along {s}",
-    "decision": "the average gap of decisions along {s}",
 }
 """Names of the numbers that a limit can be stated for."""
+AIMS = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
+"""The number that each aim of a model limits."""
+QUALITY = {
+    "accuracy": "Right predictions, of 1,000 {people} (more is better)",
+    "true_positive_rate": "Foreseen, of 1,000 with {outcome} (more is better)",
+    "false_positive_rate": "False alarms, of 1,000 without {outcome} (fewer is better)",
+    "auc": "Pairs in the right order, of 1,000 (more is better)",
+    "calibration_error": "Error of the score as a chance (less is better)",
+    "squared_error": "Mean squared error (less is better)",
+}
+"""Names of how well a score predicts."""
+COUNTED = ("accuracy", "true_positive_rate", "false_positive_rate", "auc")
+BALANCED = (0.2, 0.8)
+"""Base rates at which a constant cannot shine by its share of right predictions."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +48,12 @@ class Question:
     title: str
     lines: tuple[str, ...]
     verdict: str = ""
-    quality: tuple[QualityRow, ...] = ()
+    quality: tuple[tuple[str, str | None, str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class FirstPage:
-    """Content of the first page."""
+    """Content of the first page: facts, questions with answers, where it comes from, and what a signature says."""
 
     facts: tuple[tuple[str, str], ...]
     questions: tuple[Question, ...]
@@ -48,21 +64,36 @@ class FirstPage:
 def first_page(report: Report) -> FirstPage:
     """Return the first page of a report."""
     audit = report.audit
-    costs = "What did it cost?" if report.before else "How good is the score?"
+    decision = f", for the decision {audit.context.decision}" if audit.context.decision else ""
     return FirstPage(
-        _facts(audit),
+        tuple(_facts(audit)),
         (
             *_limits(report),
-            *_drift(audit),
+            *([Question("Has it changed since the last audit?", tuple(_drift(audit)))] if audit.drift else []),
             Question("How large is the worst gap?", tuple(_worst(audit))),
             Question(f"What does it mean for 1,000 {people_of(audit)}?", tuple(_thousand(audit))),
-            Question(costs, tuple(cost(report)), quality=tuple(quality_rows(report))),
+            Question(
+                "What did it cost?" if report.before else "How good is the score?",
+                tuple(_cost(report)),
+                quality=tuple(quality_rows(report)),
+            ),
             Question("Can this be trusted?", tuple(_trust(report))),
             Question("What was not looked at?", tuple(_blind(audit))),
         ),
-        _origin(audit),
-        _signed(audit),
+        tuple(_origin(audit)),
+        f"A signature says that this page was read, and whether the score is to be used{decision}. It does not say "
+        "that the score is fair or lawful in every respect.",
     )
+
+
+def people_of(audit: Audit) -> str:
+    """Return who is decided about: as stated, or “cases”."""
+    return audit.context.people or "cases"
+
+
+def of_1000(share: float) -> str:
+    """Return a share as a whole number of 1,000."""
+    return f"{1000 * share:,.0f}"
 
 
 def worst_group(curve: Curve) -> int:
@@ -72,7 +103,7 @@ def worst_group(curve: Curve) -> int:
 
 def _trusted(curve: Curve) -> list[int]:
     every = list(range(len(curve.grid)))
-    return [i for i in every if not (curve.sparse and curve.sparse[i])] or every
+    return [i for i in every if not curve.sparse[i]] or every
 
 
 def _farthest(curve: Curve, groups: Iterable[int]) -> int:
@@ -80,45 +111,45 @@ def _farthest(curve: Curve, groups: Iterable[int]) -> int:
 
 
 def _by_chance(curve: Curve, i: int) -> bool:
-    return bool(curve.low) and curve.low[i] <= curve.overall <= curve.high[i]
+    return curve.low[i] <= curve.overall <= curve.high[i]
 
 
-def _facts(audit: Audit) -> tuple[tuple[str, str], ...]:
-    context, subject, rows = audit.context, audit.subject, audit.rows
-    used = f"{audit.source or 'a table'}, {counted(rows.used, 'row')}"
-    if rows.used < rows.given:
-        used = f"{audit.source or 'a table'}, {rows.used:,} of {counted(rows.given, 'row')}"
-    what = score_phrase(subject) if subject.score_name else f"the representation “{subject.name}”"
-    facts = [
-        ("What is decided", context.decision or "not stated"),
-        ("About whom", context.people or "not stated; each row of the data is one case"),
-        ("What is looked at", worded(f"{what}, along {_list(a.name for a in audit.attributes)}")),
-        ("Data", used),
-        ("Period", context.period or "not stated"),
-    ]
-    if subject.score_name:
-        facts.insert(3, ("A high score is", _side(audit)))
-    return tuple(facts)
-
-
-def _side(audit: Audit) -> str:
-    subject = audit.subject
-    if subject.favourable is None or subject.favours_high is None:
-        return "good or bad for a person: not stated"
+def _between(interval: Interval) -> str:
     return (
-        f"{'good' if subject.favours_high else 'bad'} for a person; the good outcome is “{worded(subject.favourable)}”"
+        f"with {percent(interval.confidence)} confidence it lies between {figure(interval.low)} and "
+        f"{figure(interval.high)}"
     )
+
+
+def _facts(audit: Audit) -> Iterator[tuple[str, str]]:
+    context, subject, rows = audit.context, audit.subject, audit.rows
+    what = score_phrase(subject) if subject.score_name else f"the representation “{subject.name}”"
+    yield "What is decided", context.decision or "not stated"
+    yield "About whom", context.people or "not stated; each row of the data is one case"
+    yield "What is looked at", f"{what}, along {joined(a.name for a in audit.attributes)}".replace(" = ", ": ")
+    if subject.score_name:
+        side = "good or bad for a person: not stated"
+        if subject.favours_high is not None:
+            side = f"{'good' if subject.favours_high else 'bad'} for a person; {favoured_phrase(subject)}"
+        yield "A high score is", side
+    used = f"{rows.used:,} of {counted(rows.given, 'row')}" if rows.used < rows.given else counted(rows.used, "row")
+    yield "Data", f"{context.source or 'a table'}, {used}"
+    yield "Period", context.period or "not stated"
 
 
 def _checks(report: Report) -> tuple[LimitCheck, ...]:
     """Return the limits of the audit or, if there is none, that of the fit on the rows of the report."""
-    tradeoff = report.tradeoff
+    tradeoff, confidence = report.tradeoff, report.audit.subject.confidence
     if report.audit.limits or tradeoff is None:
         return report.audit.limits
-    key, among = {"score": "gdp"}.get(tradeoff.aim, tradeoff.aim), tradeoff.condition or "all"
     return tuple(
         LimitCheck(
-            name, key, float(f"{limit:.3g}"), gap.value, gap.low, gap.high, report.audit.subject.confidence, among=among
+            name,
+            AIMS[tradeoff.aim],
+            tradeoff.condition or "all",
+            float(f"{limit:.3g}"),
+            gap.value,
+            Interval(gap.low, gap.high, confidence, ""),
         )
         for name, limit, gap in zip(tradeoff.attributes, tradeoff.limits, tradeoff.after.gaps)
         if limit
@@ -126,15 +157,11 @@ def _checks(report: Report) -> tuple[LimitCheck, ...]:
 
 
 def _limits(report: Report) -> list[Question]:
-    audit = report.audit
-    explained: set[str] = set()
-    questions = []
+    audit, explained, questions = report.audit, set(), []
     for check in _checks(report):
         lines = [_kept(check, audit)]
-        if check.key == "gdp":
-            lines[0] += _on_1000(audit, check)
-            if check.attribute not in explained:
-                lines.append(_average_gap(audit, check.attribute))
+        if check.key == "gdp" and check.attribute not in explained:
+            lines.append(_average_gap(audit, check.attribute))
             explained.add(check.attribute)
         if not audit.limits and report.tradeoff is not None and "%" in report.tradeoff.asked:
             lines.append(f"The limit was stated as {report.tradeoff.asked} of the gap without a limit.")
@@ -148,14 +175,12 @@ def _limits(report: Report) -> list[Question]:
         else "No limit was stated, so this page cannot say whether one is kept."
     ]
     for attribute in audit.attributes:
-        for number in attribute.all_rows.numbers:
-            if number.key == "gdp" and number.interval is not None:
-                lines.append(
-                    f"The average gap of the score along {attribute.name} is {figure(number.value)}; with "
-                    f"{percent(number.interval.confidence)} confidence it lies between {figure(number.interval.low)} "
-                    f"and {figure(number.interval.high)}."
-                )
-                lines.append(_average_gap(audit, attribute.name))
+        gap = attribute.all_rows.get("gdp")
+        if gap is not None and gap.interval is not None:
+            lines.append(
+                f"The average gap of the score along {attribute.name} is {figure(gap.value)}; {_between(gap.interval)}."
+            )
+            lines.append(_average_gap(audit, attribute.name))
     return [Question("Is the limit kept?", tuple(lines))]
 
 
@@ -169,84 +194,75 @@ def _average_gap(audit: Audit, s: str) -> str:
 def _kept(check: LimitCheck, audit: Audit) -> str:
     limit = f"the limit of {stated(check.limit)}"
     if check.share is not None and check.reference is not None:
-        whole = "the mean score"
-        if audit.subject.target_name is not None:
-            whole = f"the share of {people_of(audit)} with {outcome_of(audit)}"
-        share = f"{percent(check.share)} of {whole} ({figure(check.reference)})"
+        whole = "the earlier gap" if check.base == "gap" else "the mean score"
+        if check.base != "gap" and audit.subject.target_name is not None:
+            whole = f"the share of {people_of(audit)} with {outcome_phrase(audit.subject)}"
+        share = f"{percent(check.share)} of {whole} ({figure(check.reference.value)}, itself an estimate)"
         limit = f"the limit of {figure(check.limit)}, which is {share}"
-    whom = {
+    among = {
         "all": "",
-        "favourable": f"Among {_favoured(audit)} alone: ",
-        "positive": f"Among those with {outcome_of(audit)} alone: ",
+        "favourable": f"Among those with {favoured_phrase(audit.subject)} alone: ",
+        "positive": f"Among those with {outcome_phrase(audit.subject)} alone: ",
         "both": "Among people with the same outcome: ",
     }[check.among]
     what = LIMITED[check.key].format(s=check.attribute)
-    measured = (
-        f"{whom or ''}{what if whom else capitalized(what)} is {figure(check.value)}; with "
-        f"{percent(check.confidence)} confidence it lies between {figure(check.low)} and {figure(check.high)}"
-    )
-    return {
-        "kept": f"Yes. {measured}. Even the upper of these two is within {limit}.",
-        "not kept": f"No. {measured}. Even the lower of these two is above {limit}.",
-        "unclear": f"It cannot be told. {measured}. Between these two lies {limit}. More rows would narrow the range.",
+    measured = f"{among}{what if among else capitalized(what)} is {figure(check.value)}; {_between(check.interval)}"
+    text = {
+        "kept": f"Yes. {measured}. All of that is within {limit}.",
+        "not kept": f"No. {measured}. All of that is above {limit}.",
+        "unclear": f"It cannot be told. {measured}, which does not settle {limit}. More rows would narrow the range.",
     }[check.verdict]
+    if not (audit.subject.chances and check.key in ("gdp", "decision_gdp")):
+        return text
+    gap, high, most = (figure(1000 * value) for value in (check.value, check.interval.high, check.limit))
+    return f"{text} Counted on 1,000 {people_of(audit)}: the gap is {gap}, at most {high}; the limit allows {most}."
 
 
-def _on_1000(audit: Audit, check: LimitCheck) -> str:
-    """Return the gap of a chance, its upper end and its limit as numbers of 1,000 people."""
-    if not audit.subject.chances:
-        return ""
-    gap, high, limit = (figure(1000 * value) for value in (check.value, check.high, check.limit))
-    return f" Counted on 1,000 {people_of(audit)}: the gap is {gap}, at most {high}; the limit allows {limit}."
+CHANGES = {
+    "gdp": "The average gap along {s}",
+    "attribute": "The distribution of {s}, by its mean,",
+    "score": "The distribution of the score, by its mean,",
+    "base_rate": "The share with {outcome}",
+    "auc": "The share of pairs in the right order",
+    "squared_error": "The mean squared error",
+    "mean_error": "The mean difference between outcome and score",
+}
 
 
-def _favoured(audit: Audit) -> str:
-    """Return the people that Equal Opportunity is about."""
-    good = audit.subject.favourable
-    return f"those with {outcome_of(audit)}" if good is None else f"those with the good outcome “{worded(good)}”"
+def _drift(audit: Audit) -> Iterator[str]:
+    def name(change: Drift) -> str:
+        return CHANGES[change.key].format(s=change.attribute, outcome=outcome_phrase(audit.subject))
 
-
-def _drift(audit: Audit) -> list[Question]:
-    if not audit.drift:
-        return []
-    lines = []
     for change in audit.drift:
-        sizes = f"It was {figure(change.before)} and is {figure(change.after)}"
-        lines.append(
-            {
-                "grown": f"Yes. The average gap along {change.attribute} has grown. {sizes}.",
-                "shrunk": f"Yes. The average gap along {change.attribute} has become smaller. {sizes}.",
-                "no change seen": f"No change of the average gap along {change.attribute} is seen. {sizes}, which "
-                "chance alone could explain.",
-            }[change.verdict]
-        )
-    return [Question("Has it changed since the last audit?", tuple(lines))]
+        if change.changed:
+            yield f"Yes. {name(change)} went from {figure(change.before)} to {figure(change.after)}."
+    same = [name(change) for change in audit.drift if not change.changed]
+    if same:
+        parts = [f"{part[0].lower()}{part[1:]}".rstrip(",").replace(", by its mean", "") for part in same]
+        yield f"No change is seen of {'; '.join(parts)}. That does not show that there is none."
 
 
-def _worst(audit: Audit) -> list[str]:
-    lines = []
+def _worst(audit: Audit) -> Iterator[str]:
     for attribute in audit.attributes:
-        curve, s = attribute.all_rows.curve, attribute.name
+        curve, s = attribute.all_rows.curves.get("gdp"), attribute.name
         if curve is None:
-            lines.append(f"There is no score whose mean could be followed along {s}.")
+            yield f"There is no score whose mean could be followed along {s}."
             continue
         i = worst_group(curve)
-        lines.append(capitalized(f"{_group(curve, i, s)} {_band(curve, i, s)}".strip()))
+        yield capitalized(f"{_group(curve, i, s)} {_band(curve, i, s)}")
         if _by_chance(curve, i):
             sure = [k for k in _trusted(curve) if not _by_chance(curve, k)]
-            lines.append(
+            yield (
                 f"The largest gap that chance does not explain: {_group(curve, _farthest(curve, sure), s)}"
                 if sure
                 else f"At no value of {s} is there a gap that chance could not explain."
             )
-        lines += _among_favoured(audit, attribute)
-    return lines
+        yield from _among_favoured(audit, attribute)
 
 
 def _group(curve: Curve, i: int, s: str) -> str:
-    rows = f" ({counted(curve.rows[i], 'row')})" if curve.rows else ""
     return (
-        f"{group_phrase(curve, i, s)}{rows} the mean score is {figure(curve.mean[i])}, "
+        f"{group_phrase(curve, i, s)} ({counted(curve.rows[i], 'row')}) the mean score is {figure(curve.mean[i])}, "
         f"{_side_of(curve, curve.mean[i])} the average of {figure(curve.overall)}."
     )
 
@@ -260,8 +276,6 @@ def _side_of(curve: Curve, value: float) -> str:
 
 
 def _band(curve: Curve, i: int, s: str) -> str:
-    if not curve.low:
-        return ""
     low, high = _side_of(curve, curve.low[i]), _side_of(curve, curve.high[i])
     sure = f"with {percent(curve.confidence)} confidence, for all values of {s} at once"
     if _by_chance(curve, i):
@@ -269,123 +283,183 @@ def _band(curve: Curve, i: int, s: str) -> str:
     return f"That is more than chance: the true mean lies from {low} to {high} the average ({sure})."
 
 
-def _among_favoured(audit: Audit, attribute: AttributeAudit) -> list[str]:
-    """Return the average gap among the rows with the favourable outcome, unless a limit has told it."""
+def _among_favoured(audit: Audit, attribute: AttributeAudit) -> Iterator[str]:
+    """Yield the average gap among the rows with the favourable outcome, unless a limit has told it."""
     told = any(c.attribute == attribute.name and c.key == "gdp" and c.among == "favourable" for c in audit.limits)
-    numbers = [] if attribute.positives is None or told else attribute.positives.numbers
-    return [
-        f"Among {_favoured(audit)} alone, the average gap along {attribute.name} is "
-        f"{figure(number.value)}; with {percent(number.interval.confidence)} confidence it lies between "
-        f"{figure(number.interval.low)} and {figure(number.interval.high)}."
-        for number in numbers
-        if number.key == "gdp" and number.interval is not None
-    ]
+    gap = None if attribute.positives is None or told else attribute.positives.get("gdp")
+    if gap is not None and gap.interval is not None:
+        yield (
+            f"Among those with {favoured_phrase(audit.subject)} alone, the average gap along {attribute.name} is "
+            f"{figure(gap.value)}; {_between(gap.interval)}."
+        )
 
 
-def _thousand(audit: Audit) -> list[str]:
-    lines, people, subject, outcome = [], people_of(audit), audit.subject, outcome_of(audit)
+def _thousand(audit: Audit) -> Iterator[str]:
+    people, subject, outcome, told = people_of(audit), audit.subject, outcome_phrase(audit.subject), False
     for attribute in audit.attributes:
-        curve, decisions = attribute.all_rows.curve, attribute.all_rows.decisions
+        curve, decisions = (attribute.all_rows.curves.get(key) for key in ("gdp", "decision_gdp"))
         if curve is None:
             continue
         i = worst_group(curve)
         where = group_phrase(curve, i, attribute.name)
         if decisions is not None and subject.threshold_stated and subject.threshold is not None:
-            lines.append(
+            told = True
+            yield (
                 f"Of 1,000 {people} {where}, {of_1000(decisions.mean[i])} have a score of {stated(subject.threshold)} "
                 f"or more, the stated threshold; of 1,000 {people} in all, {of_1000(decisions.overall)}."
             )
-        if subject.threshold is not None and min(curve.mean) >= 0 and max(curve.mean) <= 1:
+            yield ratio_sentence(decisions, attribute.name)
+        if subject.chances:
             difference = round(1000 * curve.mean[i]) - round(1000 * curve.overall)
             chance = ", which may be chance" if _by_chance(curve, i) else ""
             than = "as many" if not difference else f"{abs(difference):,} {'more' if difference > 0 else 'fewer'}"
-            lines.append(
+            told = True
+            yield (
                 f"Read as chances, the scores expect {outcome} for {of_1000(curve.mean[i])} of 1,000 {people} {where}, "
                 f"and for {of_1000(curve.overall)} of 1,000 in all: {than}{chance}."
             )
-    if lines and subject.base_rate is not None and any(one.key == "calibration_error" for one in audit.quality):
-        lines.append(f"In fact, {outcome} came for {of_1000(subject.base_rate)} of 1,000.")
-    return lines or ["The score is no chance between 0 and 1 and no threshold was stated, so it cannot be counted."]
+    if told and subject.base_rate is not None and any(one.key == "calibration_error" for one in audit.quality):
+        yield f"In fact, {outcome} came for {of_1000(subject.base_rate.value)} of 1,000."
+    if not told:
+        yield "The score is no chance between 0 and 1 and no threshold was stated, so it cannot be counted."
 
 
-def _trust(report: Report) -> list[str]:
+def ratio_sentence(decisions: Curve, s: str) -> str:
+    """Return the lowest share of decisions along an attribute as a share of the highest, as the band allows it."""
+    groups = _trusted(decisions)
+    low, high = ([values[i] for i in groups] for values in (decisions.low, decisions.high))
+    means = [decisions.mean[i] for i in groups]
+    if max(means) == 0:
+        return f"No score along {s} reaches the threshold."
+    least = max(min(low), 0.0) / max(high)
+    most = min(min(high) / max(max(low), 1e-12), 1.0)
+    return (
+        f"The lowest share along {s} is {percent(min(means) / max(means))} of the highest; with "
+        f"{percent(decisions.confidence)} confidence between {percent(least)} and {percent(most)}."
+    )
+
+
+def quality_rows(report: Report) -> Iterator[tuple[str, str | None, str, str]]:
+    """Yield how well the score predicts: label, without the limit if that is known, this model, a constant."""
+    audit = report.audit
+    before = {} if report.before is None else {one.key: one for one in report.before.quality}
+    names = {"people": people_of(audit), "outcome": outcome_phrase(audit.subject)}
+    rate = 0.5 if audit.subject.base_rate is None else audit.subject.base_rate.value
+    for one in audit.quality:
+        if one.key not in QUALITY or (one.key == "accuracy" and not BALANCED[0] <= rate <= BALANCED[1]):
+            continue
+        shown = of_1000 if one.key in COUNTED else figure
+        old = shown(before[one.key].value) if one.key in before else None
+        yield QUALITY[one.key].format(**names), old, shown(one.value), shown(one.constant)
+
+
+def _cost(report: Report) -> Iterator[str]:
+    """Yield what the table compares, and what its words mean."""
+    audit, quality = report.audit, {one.key: one for one in report.audit.quality}
+    if not quality:
+        yield "The data hold no outcome, or no score. So this page cannot say how well the score predicts."
+        return
+    yield (
+        "The table compares this model with the same model without the limit, and with a constant, which gives "
+        "everybody the same score."
+        if report.before is not None
+        else "The table compares the score with a constant, which gives everybody the same score."
+    )
+    judged = [*_pairs_lost(report), *_no_better(quality)]
+    if judged:
+        yield " ".join(judged)
+    outcome, subject, meanings = outcome_phrase(audit.subject), audit.subject, []
+    if "true_positive_rate" in quality and subject.threshold is not None:
+        missing = "" if subject.threshold_stated else "No threshold was stated. "
+        meanings.append(f"{missing}A score of {stated(subject.threshold)} or more counts as a prediction of {outcome}.")
+    if "auc" in quality:
+        meanings.append(
+            f"A pair is a case with {outcome} and one without; its order is right if the first has the higher score."
+        )
+    if "calibration_error" in quality:
+        meanings.append(
+            f"The error of a score as a chance is how far it lies from how often {outcome} came among cases with "
+            "similar scores; a constant has none, and tells nobody apart."
+        )
+    if meanings:
+        yield " ".join(meanings)
+
+
+def _pairs_lost(report: Report) -> Iterator[str]:
+    audits = [] if report.before is None else [report.before, report.audit]
+    pairs = [round(1000 * one.value) for audit in audits for one in audit.quality if one.key == "auc"]
+    if len(pairs) == 2:
+        fewer = pairs[0] - pairs[1]
+        yield (
+            f"With the limit {abs(fewer)} {'fewer' if fewer > 0 else 'more'} of 1,000 pairs are in the right order."
+            if fewer
+            else "With the limit as many pairs are in the right order as without."
+        )
+
+
+def _no_better(quality: dict[str, Quality]) -> Iterator[str]:
+    """Yield that a score is not shown to be better than a constant, by two standard errors."""
+    for key, sign, text in (
+        ("auc", 1, "The score is not shown to order people better than chance."),
+        ("squared_error", -1, "As a prediction of the target it is not shown to be better than the constant."),
+    ):
+        if key in quality:
+            one = quality[key]
+            if sign * (one.value - one.constant) <= 2 * (one.standard_error or 0.0):
+                yield text
+
+
+def _trust(report: Report) -> Iterator[str]:
     audit, rows = report.audit, report.audit.rows
-    names = _list(attribute.name for attribute in audit.attributes)
     if report.tradeoff is not None:
-        lines = [
-            f"All numbers are from {counted(rows.used, 'row')} that had no part in fitting or choosing the model. The "
-            "evidence shows every trade-off of the fit."
-        ]
+        yield f"All numbers are from {counted(rows.used, 'row')} that had no part in fitting or choosing the model."
         if report.before is None:
-            lines.append(f"No limit holds here: nothing kept the score from moving with {names}.")
+            names = joined(attribute.name for attribute in audit.attributes)
+            yield f"No limit holds here: nothing kept the score from moving with {names}."
     else:
-        lines = [
+        yield (
             f"All numbers are from {counted(rows.used, 'row')}. They hold for new cases only if the model was not "
             "trained on these."
-        ]
-    if rows.dropped:
-        lines.append(
-            f"{rows.dropped:,} of {counted(rows.given, 'row')} ({percent(rows.dropped / rows.given)}) "
-            f"{'was' if rows.dropped == 1 else 'were'} left out because a value is missing."
         )
     for attribute in audit.attributes:
-        hidden, s = sum(region.rows for region in attribute.sparse_regions), attribute.name
+        s, gap, curve = attribute.name, attribute.all_rows.get("gdp"), attribute.all_rows.curves.get("gdp")
+        hidden = 0.0 if curve is None else sum(count for *_, count in sparse_ranges(curve))
         if hidden:
-            lines.append(
-                f"At some values of {s}, with {counted(hidden, 'row')}, there are too few rows to say anything."
+            yield f"At some values of {s}, with {counted(hidden, 'row')}, there are too few rows to say anything."
+        if gap is not None and gap.deciding_pvalue is not None:
+            yield (
+                f"There is a gap along {s}, large or small: chance alone does not explain it."
+                if gap.deciding_pvalue <= audit.subject.level
+                else f"Chance alone could explain the average gap along {s}. That does not show that there is none."
             )
-        for number in attribute.all_rows.numbers:
-            if number.key == "gdp" and number.deciding_pvalue is not None:
-                lines.append(
-                    f"There is a gap along {s}, large or small: chance alone does not explain it."
-                    if number.deciding_pvalue <= audit.subject.level
-                    else f"Chance alone could explain the average gap along {s}. That does not show that there is none."
-                )
-    if audit.warnings:
-        remarks = "One remark" if len(audit.warnings) == 1 else f"{len(audit.warnings)} remarks"
-        lines.append(f"{remarks} on the data and the model: read them under “Read with care” before you sign.")
-    return lines
+        if gap is not None and not gap.trusted:
+            yield f"The score changes faster along {s} than these rows resolve, so the range of the gap is wide."
+    count = len(warnings(audit))
+    if count:
+        remarks = "One remark" if count == 1 else f"{count} remarks"
+        yield f"{remarks} on the data and the model: read them under “Read with care” before you sign."
 
 
-def _blind(audit: Audit) -> list[str]:
-    names = _list(attribute.name for attribute in audit.attributes)
-    lines = [f"All but {names}: nothing else about the people was looked at."]
-    if all(attribute.positives is None for attribute in audit.attributes):
-        lines.append("Whether wrong decisions fall on some more than on others was not looked at.")
-    else:
-        good = "the good outcome" if audit.subject.favourable else outcome_of(audit)
-        lines.append(f"Those without {good} were not looked at by themselves.")
-    lines.append(
+def _blind(audit: Audit) -> Iterator[str]:
+    names = joined(attribute.name for attribute in audit.attributes)
+    yield f"All but {names}: nothing else about the people was looked at."
+    if all("error_gdp" not in attribute.all_rows.curves for attribute in audit.attributes):
+        yield "Whether wrong decisions fall on some more than on others was not looked at."
+    yield (
         f"Whether the same person would have another score with another {names.replace(' and ', ' or ')} is a question "
         "about causes, which these data do not answer."
     )
-    return lines
 
 
-def _signed(audit: Audit) -> str:
-    decision = f", for the decision {audit.context.decision}" if audit.context.decision else ""
-    return (
-        f"A signature says that this page was read, and whether the score is to be used{decision}. It does not say "
-        "that the score is fair or lawful in every respect."
-    )
-
-
-def _origin(audit: Audit) -> tuple[tuple[str, str], ...]:
+def _origin(audit: Audit) -> Iterator[tuple[str, str]]:
     context = audit.context
     versions = ", ".join(f"{name} {version}" for name, version in context.versions.items())
-    settings = "".join(f", seed {audit.settings[key]}" for key in ("seed",) if key in audit.settings)
-    facts = [
-        ("Made by", context.author or "not stated"),
-        ("Made on", context.made or "not stated"),
-        ("Software", versions or audit.software or "not stated"),
-        ("Settings", f"confidence {percent(audit.subject.confidence)}{settings}; all others at the end"),
-    ]
+    yield "Made by", context.author or "not stated"
+    yield "Made on", context.made or "not stated"
+    yield "Software", versions or "not stated"
+    seed = f", seed {audit.settings['seed']}" if "seed" in audit.settings else ""
+    yield "Settings", f"confidence {percent(audit.subject.confidence)}{seed}; all others at the end"
     if context.data_sha256:
-        facts.append(("Fingerprint of the data", context.data_sha256))
+        yield "Fingerprint of the data", context.data_sha256
     if context.model_sha256:
-        facts.append(("Fingerprint of the model", context.model_sha256))
-    return tuple(facts)
-
-
-def _list(names: Iterable[str]) -> str:
-    return " and ".join(names)
+        yield "Fingerprint of the model", context.model_sha256

@@ -7,10 +7,24 @@ from dataclasses import dataclass
 from frhsic.auditing import Audit
 from frhsic.auditing.documents import Document
 from frhsic.estimators.tradeoffs import Gap
+from frhsic.formatting import counted, figure
 from frhsic.report.driving import Drivers, Shift
+from frhsic.report.words import outcome_phrase
 
-FORMAT = 5
+FORMAT = 6
 """Version of the JSON form of a :class:`Report`."""
+MEASURES = {
+    "log_loss": "log loss",
+    "squared_error": "mean squared error",
+    "auc": "AUC",
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+}
+"""Names of the measures of a trade-off."""
+LOSSES = frozenset({"log_loss", "squared_error"})
+GAPS = {"score": "gap of mean scores", "rank": "rank gap", "decision": "gap of decisions"}
+"""Names of the gap that each aim limits."""
+AMONG = {None: "", "positive": " among rows with {outcome}", "both": " among rows of the same outcome"}
 
 
 @dataclass(frozen=True)
@@ -31,8 +45,8 @@ class TradeOff:
     aim, condition
         The gap that is limited, as in :class:`~frhsic.ParityClassifier`.
     measure
-        Key of the performance: the loss for the aim "score", "auc" for "rank", "accuracy" or "balanced_accuracy" for
-        "decision".
+        Key of the performance, which a constant cannot win: the loss for the aim "score", "auc" for "rank", "accuracy",
+        or of rare outcomes "balanced_accuracy", for "decision".
     attributes, worst
         Names of the attributes, and the index of the one with the largest gap without a limit.
     asked, limits, met
@@ -40,10 +54,8 @@ class TradeOff:
         estimate of the fit meets it.
     points
         From no limit to almost no gap, measured on training rows that neither fitted nor chose the point.
-    before, after
-        Without the limit and with it, on the rows of the report.
-    constant
-        Performance of a constant on the rows of the report.
+    before, after, constant
+        Without the limit and with it, on the rows of the report, and the performance of a constant there.
     """
 
     aim: str
@@ -75,7 +87,75 @@ class Report(Document):
     audit: Audit
     before: Audit | None = None
     tradeoff: TradeOff | None = None
-    summary: str = ""
     drivers: tuple[Drivers, ...] = ()
     shifts: tuple[Shift, ...] = ()
     format: int = FORMAT
+
+    @property
+    def summary(self) -> str:
+        """What a limit changed on rows that had no part in the fit, and what it costs; empty without trade-offs."""
+        return "" if self.tradeoff is None else _summary(self.audit, self.before, self.tradeoff)
+
+
+def gap_name(tradeoff: TradeOff, attribute: str, audit: Audit) -> str:
+    """Return the name of the gap that a model limits, such as “gap of mean scores along age”."""
+    among = AMONG[tradeoff.condition].format(outcome=outcome_phrase(audit.subject))
+    return f"{GAPS[tradeoff.aim]} along {attribute}{among}"
+
+
+def _summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
+    start, old, new = (
+        f"On {counted(after.rows.used, 'row')} that had no part in the fit",
+        tradeoff.before,
+        tradeoff.after,
+    )
+    measure, base = MEASURES[tradeoff.measure], f"{figure(tradeoff.constant)} for a constant"
+    if before is None:
+        gaps = " and ".join(
+            f"a {gap_name(tradeoff, name, after)} of {figure(gap.value)} ({figure(gap.low)} to {figure(gap.high)})"
+            for name, gap in zip(tradeoff.attributes, new.gaps)
+        )
+        return f"{start}, the model has {gaps}; {measure} is {figure(new.performance)} ({base})."
+    changes = []
+    for name, was, now in zip(tradeoff.attributes, old.gaps, new.gaps):
+        sizes = f"{figure(was.value)} ({figure(was.low)} to {figure(was.high)}) without it, {figure(now.value)} with it"
+        if was.low <= 0:
+            doubt = ": without the limit it cannot be told from zero, so there is nothing to lower"
+        else:
+            doubt = ", which may be chance" if was.low <= now.high else ""
+        verb = "lowers" if now.value < was.value else "does not lower"
+        changes.append(f"{verb} the {gap_name(tradeoff, name, after)} ({sizes}){doubt}")
+    text = (
+        f"{start}, the limit {', and '.join(changes)}; {measure} goes from {figure(old.performance)} to "
+        f"{figure(new.performance)} ({base})."
+    )
+    rates = [{one.key: one.value for one in each.quality}.get("true_positive_rate") for each in (before, after)]
+    if rates[0] is None or rates[1] is None:
+        return text
+    people, outcome = after.context.people or "cases", outcome_phrase(after.subject)
+    counts = f"{1000 * rates[1]:,.0f} are foreseen instead of {1000 * rates[0]:,.0f}"
+    return f"{text} Of 1,000 {people} with {outcome}, {counts}."
+
+
+def tradeoff_sentence(tradeoff: TradeOff, audit: Audit) -> str:
+    """Return where on the trade-offs the model is, and what the rows of the report show of it."""
+    chosen = next(point for point in tradeoff.points if point.chosen)
+    name, measure = tradeoff.attributes[tradeoff.worst], MEASURES[tradeoff.measure]
+    gap, seen = chosen.gaps[tradeoff.worst], tradeoff.after.gaps[tradeoff.worst]
+    text = "No limit was stated." if not tradeoff.limited else f"The limit is {tradeoff.asked}."
+    text += (
+        f" In the fit, the {gap_name(tradeoff, name, audit)} is {figure(gap.value)} ({figure(gap.low)} to "
+        f"{figure(gap.high)}) and {measure} {figure(chosen.performance)}; on the rows of this report they are "
+        f"{figure(seen.value)} ({figure(seen.low)} to {figure(seen.high)}) and {figure(tradeoff.after.performance)}."
+    )
+    return text if tradeoff.met else f"{text} The limit is not met: this is the trade-off that comes closest."
+
+
+def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
+    """Return the trade-offs with what they are, for a table; the last two are of the rows of the report."""
+    first = tradeoff.points[0].gaps[tradeoff.worst].value
+    rows = []
+    for i, point in enumerate(tradeoff.points):
+        share = f"{100 * point.gaps[tradeoff.worst].value / first:.0f} % of the gap" if first else ""
+        rows.append((point, ("no limit" if i == 0 else share) + (" (chosen)" if point.chosen else "")))
+    return [*rows, (tradeoff.before, "this report, no limit"), (tradeoff.after, "this report, chosen")]

@@ -1,4 +1,4 @@
-"""One self-contained HTML page from a :class:`~frhsic.report.model.Report`."""
+"""One self-contained HTML page from a :class:`~frhsic.report.model.Report`, and the same as PDF."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Sequence
+import shutil
+import subprocess
+import tempfile
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,18 +17,18 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from frhsic import formatting, sentences
-from frhsic._files import write_whole
+from frhsic import formatting
+from frhsic._files import require_writable, write_whole
 from frhsic.auditing import Audit, Number
+from frhsic.report import words
 from frhsic.report.driving import driver_sentence, shift_sentence
-from frhsic.report.first_page import first_page
-from frhsic.report.glossary import GLOSSARY
-from frhsic.report.model import Report
-from frhsic.report.quality import GAPS, LOSSES, MEASURES, tradeoff_rows, tradeoff_sentence
+from frhsic.report.first_page import first_page, ratio_sentence
+from frhsic.report.model import GAPS, LOSSES, MEASURES, Report, tradeoff_rows, tradeoff_sentence
 
-INCOMPARABLE = frozenset({"mutual_information"})
-"""Numbers whose estimates for two models cannot be compared, which a comparison leaves out."""
 SCRIPTS = ("chart.js", "figures.js", "tables.js", "page.js")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+"""Programs that can print a page, by the order in which they are looked for."""
+SECONDS = 120
 
 
 def render(report: Report | Audit) -> str:
@@ -37,14 +39,15 @@ def render(report: Report | Audit) -> str:
     """
     if isinstance(report, Audit):
         report = Report(report)
+    if not isinstance(report, Report):
+        raise TypeError(f"report is {type(report).__name__}; pass what frhsic.audit or trained_report returned.")
     style = _asset("report.css")
     script = "\n".join(_asset(name) for name in SCRIPTS)
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=unbroken
     )
     environment.filters |= {
-        name: getattr(formatting, name)
-        for name in ("figure", "plain", "percent", "stated", "probability", "upper_figure")
+        name: getattr(formatting, name) for name in ("figure", "plain", "percent", "stated", "upper_figure")
     }
     environment.filters["count"] = lambda n: f"{n:,.0f}"
     environment.filters["rows"] = lambda n: formatting.counted(n, "row")
@@ -55,27 +58,74 @@ def render(report: Report | Audit) -> str:
         script=script,
         policy=_policy(style, script),
         data=_embeddable(report),
-        compared=_compared(report),
+        compared=compared(report),
         first=first_page(report),
-        glossary=GLOSSARY,
         driver_sentence=driver_sentence,
         shift_sentence=shift_sentence,
+        ratio_sentence=ratio_sentence,
         tradeoff_rows=tradeoff_rows,
         tradeoff_sentence=tradeoff_sentence,
         axes=_axes(report),
-        words=sentences,
+        words=words,
     )
     return page.lstrip().encode(errors="replace").decode()  # a file name need not be UTF-8
 
 
 def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
-    """Write the page to `path`, completely or not at all, and return the path."""
+    """Write a report to `path`, completely or not at all, and return the path.
+
+    A path that ends in ``.pdf`` gets the page as PDF on A4, for which Chromium, Chrome or Edge must be on the PATH;
+    nothing is fetched.
+    """
     target = Path(path)
-    text = render(report)
-    if not target.parent.is_dir():
-        raise ValueError(f"the folder {str(target.parent)!r} is not there; make it first or choose another path.")
-    write_whole(target, text.encode())
+    require_writable({"report": target})
+    write_whole(target, content(report, "PDF" if target.suffix.lower() == ".pdf" else "HTML"))
     return target
+
+
+def content(report: Report | Audit, kind: str) -> bytes:
+    """Return a report as the content of a file: an HTML page, or a "PDF"."""
+    return _printed(report) if kind == "PDF" else render(report).encode()
+
+
+def find_browser() -> str:
+    """Return the path of a browser that can print; raise if there is none."""
+    for name in BROWSERS:
+        path = shutil.which(name)
+        if path is not None:
+            return path
+    raise ValueError(
+        f"a PDF is printed by a browser, and none of {', '.join(BROWSERS)} is on the PATH. Install one (on Debian: "
+        "apt-get install chromium), or print the HTML report from a browser of your own."
+    )
+
+
+def _printed(report: Report | Audit) -> bytes:
+    browser = find_browser()
+    with tempfile.TemporaryDirectory() as folder:
+        page, document = Path(folder, "report.html"), Path(folder, "report.pdf")
+        page.write_text(render(report), encoding="utf-8")
+        command = [
+            browser,
+            "--headless=new",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--no-pdf-header-footer",
+            "--virtual-time-budget=10000",
+            f"--user-data-dir={Path(folder, 'profile')}",
+            f"--print-to-pdf={document}",
+        ]
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            command.append("--no-sandbox")  # Chromium refuses to run as root with its sandbox
+        try:
+            done = subprocess.run([*command, page.as_uri()], capture_output=True, timeout=SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            raise ValueError(f"{browser} did not print the report within {SECONDS} seconds.") from None
+        if not document.is_file() or not document.read_bytes().startswith(b"%PDF"):
+            said = done.stderr.decode(errors="replace").strip().splitlines()
+            raise ValueError(f"{browser} did not print the report: {said[-1] if said else 'it gave no reason'}")
+        return document.read_bytes()
 
 
 def unbroken(value: Any) -> Any:
@@ -91,35 +141,16 @@ def _axes(report: Report) -> tuple[str, str, bool]:
     return formatting.capitalized(GAPS[aim]), formatting.capitalized(MEASURES[measure]), measure in LOSSES
 
 
-def _compared(report: Report) -> list[tuple[str, list[tuple[Number | None, Number]], str]]:
-    """Return pairs of numbers (before, after) for each attribute that both audits hold, and where they disagree."""
+def compared(report: Report) -> list[tuple[str, list[tuple[Number | None, Number]]]]:
+    """Return pairs of numbers (before, after) for each attribute that both audits hold."""
     if report.before is None:
         return []
-    before = {attribute.name: attribute for attribute in report.before.attributes}
-    tables = []
-    for attribute in report.audit.attributes:
-        if attribute.name in before:
-            old = {number.key: number for number in before[attribute.name].all_rows.numbers}
-            pairs = [(old.get(new.key), new) for new in attribute.all_rows.numbers if new.key not in INCOMPARABLE]
-            tables.append((attribute.name, pairs, disagreement(pairs)))
-    return tables
-
-
-def disagreement(pairs: Sequence[tuple[Number | None, Number]]) -> str:
-    """Return why measures moved another way than GDP did, or an empty text if all moved alike."""
-    changes = {new.key: (new, new.value - old.value) for old, new in pairs if old is not None}
-    if "gdp" not in changes:
-        return ""
-    gap = changes["gdp"][1]
-    other = [number.label for number, change in changes.values() if change * gap < 0]
-    if not other:
-        return ""
-    return (
-        f"GDP {'fell' if gap < 0 else 'rose'}, and {'this measure' if len(other) == 1 else 'these measures'} moved the "
-        f"other way: {'; '.join(other)}. GDP looks at mean scores in units of the score. The others look at all of the "
-        "distribution, at the whole representation, or relative to its spread; a gap that shrinks because all scores "
-        "shrink lowers GDP and not them."
-    )
+    before = {attribute.name: attribute.all_rows for attribute in report.before.attributes}
+    return [
+        (one.name, [(before[one.name].get(new.key), new) for new in one.all_rows.numbers])
+        for one in report.audit.attributes
+        if one.name in before
+    ]
 
 
 def _embeddable(report: Report) -> Markup:

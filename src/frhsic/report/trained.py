@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn import metrics
 
 from frhsic import _arrays
-from frhsic.auditing import Audit, Context, Settings, Watch, audit, drift
+from frhsic.auditing import Audit, Context, Settings, audit
+from frhsic.auditing.limits import Limits
+from frhsic.auditing.measures import Watch
 from frhsic.auditing.running import prefixed
-from frhsic.auditing.stated import Limits
+from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.tradeoffs import Gap, by_attribute, share
-from frhsic.formatting import capitalized
 from frhsic.held_out import rows_of, scores_of
 from frhsic.parity import gdp, rank_gap
 from frhsic.report.driving import drivers, shifts
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
-from frhsic.report.quality import summary
-from frhsic.sentences import left_out
-
-if TYPE_CHECKING:
-    from frhsic.estimators import ParityClassifier, ParityRegressor
 
 
 def trained_report(
@@ -33,17 +29,11 @@ def trained_report(
     y: Any,
     *,
     sensitive_features: Any,
-    target_name: str | None = None,
-    settings: Settings | None = None,
-    title: str | None = None,
-    source: str = "",
-    notes: Sequence[str] = (),
-    dropped: int = 0,
-    given: int | None = None,
     favourable: object = None,
     groups: Any = None,
     limit: Limits = (),
     threshold: float | None = None,
+    settings: Settings | None = None,
     context: Context | None = None,
     watch: Watch | None = None,
 ) -> Report:
@@ -57,19 +47,13 @@ def trained_report(
     model
         Fitted :class:`~frhsic.ParityClassifier` or :class:`~frhsic.ParityRegressor`.
     X, y, sensitive_features
-        Rows that had no part in the fit; those without an attribute are left out and noted.
-    target_name
-        Name of y.
-    settings
-        Settings of the audits.
-    title, source, dropped, given, limit, threshold, context, watch
-        As in :func:`frhsic.audit`; `limit` is checked on these rows, and is not that of the model.
+        Rows that had no part in the fit; those without an attribute are left out and counted.
     favourable
         Label of y that is good for a person; by default the second class.
     groups
         Rows that belong together.
-    notes
-        Sentences that a careful reader should see first.
+    limit, threshold, settings, context, watch
+        As in :func:`frhsic.audit`; `limit` is checked on these rows, and is not that of the model.
 
     Examples
     --------
@@ -87,50 +71,41 @@ def trained_report(
     """
     if model.frontier_ is None:
         raise ValueError("the model was fitted without sensitive_features, so there is no trade-off to report.")
-    settings = Settings() if settings is None else settings
-    target = target_name or _arrays.array_name(y, "y")
+    _arrays.require_same_rows((X, "X"), (y, "y"), (sensitive_features, "sensitive_features"), (groups, "groups"))
+    settings, context = settings or Settings(), context or Context()
+    target = _arrays.array_name(y, "y")
     missing = np.isnan(_arrays.to_numpy(_arrays.matrix(sensitive_features, "sensitive_features", allow_missing=True)))
-    if missing.any():
-        known = np.flatnonzero(~missing.any(axis=1))
-        names = _arrays.column_names(sensitive_features, "s", missing.shape[1])
-        notes = (*notes, left_out(len(missing) - len(known), len(missing), names))
-        given = given or len(missing)
+    known = np.flatnonzero(~missing.any(axis=1))
+    lost = len(missing) - len(known)
+    if lost:
         X, y, sensitive_features = (rows_of(part, known) for part in (X, y, sensitive_features))
         groups = None if groups is None else np.asarray(groups)[known]
+        given = context.given or len(missing) + context.dropped
+        context = replace(context, given=given, dropped=context.dropped + lost)
     rows = _HeldOut.of(model, X, y, sensitive_features, groups, target)
     free = model.at(None)
     was, now = rows.outputs(free), rows.outputs(model)
     tradeoff = _tradeoff(model, rows, rows.point(model, was, settings), rows.point(model, now, settings))
+    decides = model.aim == "decision"
 
     def audited(f: np.ndarray, about: str) -> Audit:
         return audit(
             f,
-            sensitive_features,
-            rows.given if favourable is not None else rows.y,
-            positive=None if favourable is None or rows.labels is None else rows.labels[1],
+            sensitive_features.reset_index(drop=True) if hasattr(sensitive_features, "iloc") else sensitive_features,
+            pd.Series(rows.given, name=target),
+            positive=None if rows.labels is None or set(rows.labels) == {0, 1} else rows.labels[1],
             favourable=favourable,
             settings=settings,
-            title=title,
-            source=source,
-            name=rows.score_name,
-            target_name=rows.target_name if favourable is None else target,
-            dropped=dropped,
-            given=given,
-            clusters=groups,
+            groups=groups,
             limit=limit,
-            threshold=None if model.aim == "decision" else threshold,
-            context=context,
+            threshold=None if decides else threshold,
+            context=replace(context, name=context.name or rows.score_name),
             watch=prefixed(watch, f"audit {about}"),
         )
 
     after = audited(now, "of the model")
-    default = f"{capitalized(rows.score_name)} against {' and '.join(rows.names)}"
-    after = replace(after, title=title or default, remarks=(*notes, *after.remarks))
     moved = tradeoff.limited and model.choice_ is not None and model.choice_.position > 0
     before = audited(was, "without the limit") if moved else None
-    # both audits are of the same rows, for which the test is cautious
-    changes = () if before is None else drift(after, before)
-    unclear = [change.attribute for change in changes if change.verdict == "no change seen"]
     prefixed(watch, "")("what drives the score")
     s = rows.s
     carried = drivers(lambda part, at: rows.outputs(free, part, s[at]), X, s, rows.names, settings)
@@ -138,7 +113,6 @@ def trained_report(
         after,
         before=before,
         tradeoff=tradeoff,
-        summary=summary(after, before, tradeoff, unclear),
         drivers=tuple(replace(one, unlimited=before is not None) for one in carried),
         shifts=() if before is None else shifts(was, now, s, rows.names, settings),
     )
@@ -157,7 +131,6 @@ class _HeldOut:
     labels: np.ndarray | None
     measure: str
     score_name: str
-    target_name: str
 
     @classmethod
     def of(cls, model: Any, X: Any, y: Any, s: Any, groups: Any, target: str) -> _HeldOut:
@@ -185,7 +158,6 @@ class _HeldOut:
             labels,
             measure,
             score,
-            target if itself else f"[{positive}]",
         )
 
     def outputs(self, model: Any, X: Any = None, s: np.ndarray | None = None) -> np.ndarray:

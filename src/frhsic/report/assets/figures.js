@@ -1,4 +1,4 @@
-/* The figures: a curve over its histogram, quantiles, decisions, the strengths of dependence, the trade-off. */
+/* The figures: a curve over its histogram, shares and means along S, the strengths of dependence, the trade-off. */
 const Figures = (() => {
   const { svg, html, button, figure, plain, linear, padded, horizontal, vertical, path } = Chart;
 
@@ -37,7 +37,7 @@ const Figures = (() => {
     const { x, plane } = ctx, sparse = sparseOf(curve);
     const at = (values) => curve.grid.map((s, i) => [x(s), y(values[i])]);
     const layer = svg("g", { "clip-path": clip, "data-curve": name }, plane);
-    if (curve.low.length) {
+    {
       const upper = at(curve.high), lower = at(curve.low).reverse();
       svg("path", { class: "band " + name, d: path(upper.concat(lower)) + "Z" }, layer);
     }
@@ -74,10 +74,10 @@ const Figures = (() => {
   }
 
   /* E[f | S = s] for all rows, for the positives and for the model before, over the histogram of S. */
-  function curve(holder, attribute, before, names) {
-    const shown = [{ name: "", said: "mean", legend: "All rows", curve: attribute.all_rows.curve, on: true }];
-    if (attribute.positives && attribute.positives.curve) shown.push({ name: "second", said: attribute.positives.name, legend: attribute.positives.name, curve: attribute.positives.curve, on: true });
-    if (before && before.all_rows.curve) shown.push({ name: "ghost", said: "before", legend: "Before", curve: before.all_rows.curve, on: true });
+  function curve(holder, attribute, before, names, small) {
+    const shown = [{ name: "", said: "mean", legend: "All rows", curve: attribute.all_rows.curves.gdp, on: true }];
+    if (attribute.positives && attribute.positives.curves.gdp && !small) shown.push({ name: "second", said: "favourable outcome", legend: "Favourable outcome", curve: attribute.positives.curves.gdp, on: true });
+    if (before && before.all_rows.curves.gdp) shown.push({ name: "ghost", said: "before", legend: "Before", curve: before.all_rows.curves.gdp, on: true });
     const main = shown[0].curve, bins = attribute.histogram, most = Math.max(1, ...bins.counts);
     const domain = [Math.min(main.grid[0], bins.edges[0]), Math.max(main.grid[main.grid.length - 1], bins.edges[bins.edges.length - 1])];
     let y = null, bottom = 0;
@@ -85,7 +85,7 @@ const Figures = (() => {
       label: "Mean of " + names.score + " at each value of " + attribute.name + ".",
       domain,
       margin: { left: 52, right: 14, bottom: 46 },
-      height: (width) => Math.round(Math.min(470, Math.max(330, width * 0.52))),
+      height: (width) => (small ? 210 : Math.round(Math.min(470, Math.max(330, width * 0.52)))),
       stops: () => main.grid,
       draw(ctx) {
         const { plane, x, height, margin } = ctx, floor = height - margin.bottom, clip = ctx.clipped(0, floor), strip = Math.round(height * 0.17);
@@ -123,7 +123,8 @@ const Figures = (() => {
         return { x: s, lines, marks, top: marks.length ? marks[0].y : 40, cross: [22, bottom] };
       },
     });
-    if (shown.length > 1) {
+    if (small) chart.bar.remove();
+    else if (shown.length > 1) {
       shown.slice().reverse().forEach((one) => {
         const toggle = button("quiet legend", "", null, "");
         toggle.removeAttribute("aria-label");
@@ -142,51 +143,27 @@ const Figures = (() => {
     return chart;
   }
 
-  /* Quantiles of the score in groups along S: the median over two bands. */
-  function quantiles(holder, attribute, names) {
-    const groups = attribute.all_rows.quantiles, middle = groups.start.map((low, g) => (low + groups.end[g]) / 2);
-    const value = (k) => groups.values.map((row) => row[k]), all = groups.values.flat(), last = groups.levels.length - 1;
+  /* A share or a mean in groups along S, with its band. */
+  function along(holder, attribute) {
+    const key = holder.dataset.measures, curve = attribute.all_rows.curves[key];
+    const said = { decision_gdp: "Share at or above the threshold", error_gdp: "Share of wrong decisions", calibration_gdp: "Target less score" }[key];
     let y = null;
     return Chart.frame(holder, {
-      label: "Quantiles of " + names.score + " in groups along " + attribute.name + ".",
-      domain: [groups.start[0], groups.end[groups.end.length - 1]],
-      margin: { left: 52, right: 14, bottom: 46 },
-      height: (width) => Math.round(Math.min(380, Math.max(260, width * 0.42))),
-      stops: () => middle,
-      draw(ctx) {
-        const { plane, x, height, margin } = ctx, floor = height - margin.bottom;
-        y = linear(padded(Math.min(...all), Math.max(...all), 0.06), [floor, 30]);
-        vertical(ctx, y, "Quantiles of " + names.score);
-        const layer = svg("g", { "clip-path": ctx.clipped(22, floor) }, plane);
-        const at = (k) => value(k).map((v, g) => [x(middle[g]), y(v)]);
-        for (let k = 0; k < last - k; k++) svg("path", { class: "band", d: path(at(last - k).concat(at(k).reverse())) + "Z" }, layer);
-        svg("path", { class: "line", d: path(at(last / 2)) }, layer);
-        horizontal(ctx, floor, attribute.name);
-      },
-      read: (g) => ({ x: middle[g], top: y(groups.values[g][last / 2]), cross: [22, 200], lines: [Chart.shortened(attribute.name, 30) + " " + plain(groups.start[g]) + " to " + plain(groups.end[g])].concat(groups.levels.map((level, k) => "quantile " + plain(level) + ": " + figure(groups.values[g][k]))) }),
-    });
-  }
-
-  /* Share of decisions at the threshold in groups along S. */
-  function decisions(holder, attribute) {
-    const curve = attribute.all_rows.decisions;
-    let y = null;
-    return Chart.frame(holder, {
-      label: "Share of rows at or above the threshold in groups along " + attribute.name + ".",
+      label: said + " in groups along " + attribute.name + ".",
       domain: padded(curve.grid[0], curve.grid[curve.grid.length - 1], 0.01),
       margin: { left: 52, right: 14, bottom: 46 },
-      height: (width) => Math.round(Math.min(380, Math.max(260, width * 0.42))),
+      height: (width) => Math.round(Math.min(340, Math.max(240, width * 0.38))),
       stops: () => curve.grid,
       draw(ctx) {
         const { plane, x, height, margin } = ctx, floor = height - margin.bottom;
         y = linear(extent([curve], x.domain), [floor, 30]);
-        vertical(ctx, y, "Share at or above the threshold");
+        vertical(ctx, y, said);
         hatchSparse(ctx, curve, 22, floor);
         svg("line", { class: "mean", x1: margin.left, x2: ctx.width - margin.right, y1: y(curve.overall), y2: y(curve.overall) }, plane);
         drawCurve(ctx, curve, y, "", ctx.clipped(22, floor));
         horizontal(ctx, floor, attribute.name);
       },
-      read: (i) => ({ x: curve.grid[i], top: y(curve.mean[i]), cross: [22, 200], marks: [{ class: "dot", y: y(curve.mean[i]) }], lines: [Chart.shortened(attribute.name, 30) + " = " + plain(curve.grid[i]), reading(curve, i, "share")] }),
+      read: (i) => ({ x: curve.grid[i], top: y(curve.mean[i]), cross: [22, 200], marks: [{ class: "dot", y: y(curve.mean[i]) }], lines: [Chart.shortened(attribute.name, 30) + " = " + plain(curve.grid[i]), reading(curve, i, said.toLowerCase())] }),
     });
   }
 
@@ -276,5 +253,5 @@ const Figures = (() => {
     });
   }
 
-  return { curve, quantiles, decisions, strength, tradeoff };
+  return { curve, along, strength, tradeoff };
 })();

@@ -18,11 +18,11 @@
 
   document.querySelectorAll(".table").forEach((holder) => Tables.enhance(holder, live));
   const before = (name) => report.before && report.before.attributes.find((a) => a.name === name);
-  document.querySelectorAll('[data-figure="curve"]').forEach((holder) => {
+  for (const kind of ["first", "curve"]) document.querySelectorAll(`[data-figure="${kind}"]`).forEach((holder) => {
     const attribute = audit.attributes[Number(holder.dataset.attribute)];
-    Figures.curve(holder, attribute, before(attribute.name), names);
+    Figures.curve(holder, attribute, before(attribute.name), names, kind === "first");
   });
-  for (const kind of ["quantiles", "decisions"]) document.querySelectorAll(`[data-figure="${kind}"]`).forEach((holder) => Figures[kind](holder, audit.attributes[Number(holder.dataset.attribute)], names));
+  document.querySelectorAll('[data-figure="along"]').forEach((holder) => Figures.along(holder, audit.attributes[Number(holder.dataset.attribute)]));
   document.querySelectorAll('[data-figure="strength"]').forEach((holder) => Figures.strength(holder, audit.attributes[Number(holder.dataset.attribute)].all_rows));
   const map = document.querySelector('[data-figure="tradeoff"]');
   if (map) Figures.tradeoff(map, report.tradeoff, JSON.parse(map.closest("section").dataset.axes));

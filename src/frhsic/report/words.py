@@ -1,0 +1,433 @@
+"""All sentences about an audit: what its numbers say, in plain words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from frhsic.auditing.limits import limit_name
+from frhsic.auditing.measures import FEWEST, SPARSE
+from frhsic.auditing.results import (
+    AttributeAudit,
+    Audit,
+    CertificateRow,
+    Contrast,
+    Curve,
+    Drift,
+    LimitCheck,
+    Number,
+    Omitted,
+    Subject,
+)
+from frhsic.auditing.running import LEAST_POSITIVES
+from frhsic.formatting import capitalized, chance, counted, figure, percent, plain, stated, upper_figure
+
+LABELS = {
+    "gdp": "Average gap of the score (GDP)",
+    "decision_gdp": "Average gap of decisions",
+    "error_gdp": "Average gap of wrong decisions",
+    "calibration_gdp": "Average gap of target less score",
+    "gdp_common": "Average gap at a fixed resolution",
+    "rank_gap": "Rank gap",
+    "standardized_gdp": "Average gap in standard deviations",
+    "correlation_ratio": "Variance of the score explained, share",
+    "separation": "Association with the score given the target",
+    "hsic": "HSIC",
+    "hsic_effect": "HSIC, normalised",
+    "distance_correlation": "Distance correlation, squared",
+    "probe_linear": "Recovered by a linear probe, R²",
+    "probe_trees": "Recovered by boosted trees, R²",
+}
+"""Names of the numbers of an audit, by key."""
+
+HEADLINES = ("gdp", "rank_gap", "hsic_effect", "probe_linear", "probe_trees")
+"""Numbers that a reader sees first, in a report and on a terminal."""
+
+UNIT_SCALE = ("rank_gap", "correlation_ratio", "hsic_effect", "distance_correlation", "probe_linear", "probe_trees")
+"""Numbers from 0 (nothing) to 1 (everything), which can be drawn beside each other."""
+
+SENTENCES = {
+    "gdp": "The mean of {f} at a value of {s} is {value} away from its overall mean, on average over the rows."
+    "{steady}{test}{trust}",
+    "decision_gdp": "The share of rows with a score of {threshold} or more at a value of {s} is {value} away from the "
+    "overall share, on average.{steady}{test}{trust}",
+    "error_gdp": "The share of wrong decisions at a value of {s} is {value} away from the overall share, on average."
+    "{steady}{test}{trust}",
+    "calibration_gdp": "The mean of {y} less {f} at a value of {s} is {value} away from the overall mean, on average: "
+    "where it is above, the score is too low.{steady}{test}{trust}",
+    "gdp_common": "The average gap at a fixed resolution, by which audits of different numbers of rows are compared.",
+    "rank_gap": "The share of rows above a score at a value of {s} is {value} away from the overall share, on average "
+    "over {s} and the nine deciles of the score.{steady}{test}{trust}",
+    "standardized_gdp": "The average gap in standard deviations of {f}, so that scores which merely shrink do not look "
+    "better: {value}.{steady}",
+    "correlation_ratio": "{s} explains {share} of the variance of {f} through its mean, however fast that changes "
+    "with {s}.",
+    "hsic": "The joint law of {z} and {s} lies {value} from independence, in squared kernel distance.{shuffled}{test}",
+    "hsic_effect": "HSIC on a scale from 0 (independent) to 1 (the same distances between rows in both): {value}."
+    "{shuffled}",
+    "distance_correlation": "The squared correlation of distances in {z} with distances in {s} is {value}; 0 means "
+    "independent.{shuffled}",
+    "separation": "Among rows with an equal {y}, the association of {f} with {s} is {value}, on a scale from 0 (none) "
+    "to 1. Chance alone would show {null}.{test}",
+    "probe_linear": "A linear model recovers {share} of the variance of {s} from {z}, on rows it has not seen.",
+    "probe_trees": "Boosted trees recover {share} of the variance of {s} from {z}, on rows they have not seen.",
+}
+"""Sentences of the numbers of an audit, by key."""
+
+REASONS = {
+    "no_scores": "there are no scores; pass scores, or a target to which a linear head can be fitted.",
+    "constant": "the score, the representation or the attribute is constant.",
+    "few_rows": f"there are fewer than {FEWEST} independent rows.",
+}
+"""Why a number is left out."""
+
+NO_POSITIVES = {
+    "no_target": "no target was given.",
+    "not_binary": "the target has more than two values, so which rows have the favourable outcome is not known. The "
+    "association given the target compares rows with an equal target.",
+    "few_rows": f"fewer than {LEAST_POSITIVES} rows have the favourable outcome.",
+    "constant": "the attribute is constant among the rows with the favourable outcome.",
+}
+"""Why Equal Opportunity is left out."""
+
+UNTRUSTED = " The mean changes faster along {s} than the rows resolve; the upper end is a bound that holds anyway."
+
+CERTIFICATES = {
+    "gap_of_these_scores": (
+        "Gap of {f}, along leading directions",
+        "On {rows} rows, the part of {f} along {directions} has a root mean square of at most {value}. What {f} does "
+        "outside these directions ({unresolved} of its variance) is not bounded, even where it depends on {s}.",
+    ),
+    "gap_of_every_head": (
+        "Gap of every head of norm 1, along leading directions",
+        "On {rows} rows, the part along {directions} has a root mean square of at most {value} for every {head}. "
+        "Functions of larger norm, and what a function does outside these directions, are not bounded.",
+    ),
+    "population_hsic": (
+        "HSIC in the population",
+        "If the {rows} rows are independent draws and played no part in fitting {z}: with probability at least "
+        "{confidence}, HSIC of {z} and {s} in the population that they come from is at most {value} (Gaussian kernels "
+        "with bandwidths of about {bandwidth_z} and {bandwidth_s}, fixed on other rows).",
+    ),
+    "contrast": (
+        "Law of {z} near {at}",
+        "On {rows} rows, each weighted by the Gaussian kernel of bandwidth about {bandwidth_s} between its {s} and "
+        "{at}: the weighted mean differs from the mean over all of these rows by at most {value} for every {head}.",
+    ),
+}
+"""Names and sentences of certificates, by key; a contrast has its value in the key, such as ``contrast_at_30``."""
+
+GLOSSARY = (
+    ("Accuracy", "Share of rows that are predicted right: at the threshold, on the same side as what happened."),
+    ("Area under the curve (AUC)", "Share of pairs, one row with the outcome and one without, whose scores are in the "
+     "right order. A constant has one half."),
+    ("Attribute", "What the score is not to depend on, such as age."),
+    ("Average gap (generalised demographic parity, GDP)", "How far the mean score at a row's value of the attribute "
+     "lies from the mean score of all rows, on average over the rows."),
+    ("Base rate", "Mean of the target: the share of rows with the outcome."),
+    ("Calibration error", "How far the score lies from the share of rows with the outcome, in ten groups of rows with "
+     "similar scores (root mean square)."),
+    ("Certificate", "A bound that follows from a theorem, with its assumptions; not an estimate."),
+    ("Confidence of 95 %", "An interval made in this way holds the true number in 95 of 100 samples of rows."),
+    ("Constant", "The model that gives everybody the same score: the base rate, or the mean of the target."),
+    ("Equal opportunity", "The same question among the rows with the favourable outcome alone."),
+    ("Fingerprint (SHA-256)", "A number computed from every byte of a file. Another file has another fingerprint."),
+    ("HSIC", "Hilbert–Schmidt independence criterion: distance of score and attribute from independence; zero only if "
+     "they are independent."),
+    ("Kernel", "A measure of how similar two rows are; its bandwidth says how near counts as similar."),
+    ("Limit", "The largest gap that the model may have; 50% is half of the gap of the same model without a limit."),
+    ("Log loss", "Mean of minus the logarithm of the chance that the score gave to what happened; less is better."),
+    ("p-value", "Share of samples in which chance alone shows as much or more."),
+    ("Probe", "A model that tries to recover the attribute from the score or the representation."),
+    ("Quantile", "Score below which a given share of the rows lies; half of them lie below the quantile 0.5."),
+    ("Rank gap", "How far the share of rows above a score lies from that of all rows, on average over the rows and "
+     "over nine scores that cut the rows into tenths. It sees the order of the scores and not their size."),
+    ("Representation", "The numbers that a model computes from the columns before it makes a score of them."),
+)  # fmt: skip
+"""What the words of the evidence mean."""
+
+
+def subject_phrase(subject: Subject) -> str:
+    """Return a phrase for Z, such as “the score “risk”” or “the representation of the model”."""
+    return _phrase("representation" if subject.kind == "embedding" else "score", subject.name)
+
+
+def score_phrase(subject: Subject) -> str:
+    """Return a phrase for the scores f."""
+    if subject.score_fitted:
+        return f"the {subject.score_name}, fitted out of fold"
+    return _phrase("score", subject.score_name or "score")
+
+
+def _phrase(kind: str, name: str) -> str:
+    """Return a name with its kind, unless the name says it already."""
+    if name.lower() == kind:
+        return f"the {kind}"
+    own = name.startswith((f"{kind} of ", "probability of ", "predicted "))
+    return f"the {name}" if own else f"the {kind} “{name}”"
+
+
+def outcome_phrase(subject: Subject) -> str:
+    """Return the outcome that a score foretells, such as “default”, or “outcome: late”."""
+    if subject.target_name is None:
+        return "the outcome"
+    return f"“{subject.target_name}{'' if subject.positive is None else f': {subject.positive}'}”"
+
+
+def favoured_phrase(subject: Subject) -> str:
+    """Return the outcome of the rows that Equal Opportunity is about."""
+    if subject.favourable is None:
+        return outcome_phrase(subject)
+    return f"the good outcome “{subject.target_name}: {subject.favourable}”"
+
+
+def label(key: str) -> str:
+    """Return the name of a number; of an unknown one, its key."""
+    return LABELS.get(key, key)
+
+
+def omitted_sentence(omitted: Omitted) -> str:
+    """Return why a number is left out."""
+    return f"{label(omitted.key)} is left out: {REASONS.get(omitted.reason, omitted.reason)}"
+
+
+def sentence(number: Number, subject: Subject, s: str) -> str:
+    """Return the sentence of a number about `subject` and the attribute named `s`.
+
+    A p-value counts as chance when it is above the subject's level, one minus the confidence of the audit.
+    """
+    null, pvalue, test = number.under_independence, number.deciding_pvalue, ""
+    if pvalue is not None:
+        verdict = "does not explain" if pvalue <= subject.level else "could explain"
+        test = f" Chance alone {verdict} it (p {chance(pvalue)})."
+    text = SENTENCES.get(number.key, "{key}: {value}.").format(
+        key=number.key,
+        f=score_phrase(subject),
+        z=subject_phrase(subject),
+        s=s,
+        value=figure(number.value),
+        share="nothing" if number.value <= 0 else percent(number.value),
+        shuffled="" if null is None else f" With {s} shuffled it is {figure(null)}.",
+        steady="" if null is None else f" If its mean did not move with {s}, chance would show {figure(null)}.",
+        test=test,
+        trust="" if number.trusted else UNTRUSTED.format(s=s),
+        threshold=stated(0.5 if subject.threshold is None else subject.threshold),
+        y=subject.target_name or "target",
+        null=figure(null),
+    )
+    return capitalized(text)
+
+
+def contrast_sentence(contrast: Contrast, curve: Curve, subject: Subject, s: str) -> str:
+    """Return the sentence of a contrast at one value of the attribute; `curve` has the overall mean."""
+    side = "above" if contrast.value > 0 else "below"
+    text = (
+        f"Near {s} = {plain(contrast.at)} the mean of {score_phrase(subject)} is {figure(abs(contrast.value))} {side} "
+        f"its overall mean of {figure(curve.overall)}"
+    )
+    text += f": the mean of all rows with {s} from {plain(contrast.start)} to {plain(contrast.end)}."
+    return text + (" Too few rows are near to trust this." if contrast.sparse else "")
+
+
+def certificate_label(row: CertificateRow, subject: Subject) -> str:
+    """Return the name of a certificate; of an unknown one, its key."""
+    kind, _, at = row.key.partition("_at_")
+    template = CERTIFICATES.get(kind, (row.key, ""))[0]
+    return template.format(f=score_phrase(subject), z=subject_phrase(subject), at=at)
+
+
+def certificate_sentence(row: CertificateRow, subject: Subject, s: str) -> str:
+    """Return the sentence of a certificate, and why it says nothing where it is vacuous."""
+    kind, _, at = row.key.partition("_at_")
+    settings = {name: value for name, value in row.settings.items() if isinstance(value, (int, float))}
+    width_z, width_s = (figure(settings.get(name)) for name in ("bandwidth_z", "bandwidth_s"))
+    z, share = subject_phrase(subject), math.floor(100 * settings.get("share", 0) + 1e-6)
+    outside = settings.get("unresolved", 1.0)
+    if subject.kind == "embedding":
+        width_z += " (each column divided by its spread)"
+    text = CERTIFICATES.get(kind, ("", "The bound is {value}."))[1].format(
+        f=score_phrase(subject),
+        z=z,
+        s=s,
+        at=f"{settings['at']:.15g}" if "at" in settings else at,
+        rows=f"{row.rows:,}",
+        value=upper_figure(row.value),
+        confidence="" if row.confidence is None else f"{100 * row.confidence:.10g} %",  # 99.97 % is not 100 %
+        head=f"function of {z} with norm at most 1 in the space of its Gaussian kernel of bandwidth about {width_z}",
+        directions=f"{settings.get('directions', 0):,} of up to {settings.get('all_directions', 0):,} principal "
+        f"directions of {s} ({'all' if share >= 100 else f'at least {share} %'} of its variance in the space of its "
+        f"Gaussian kernel of bandwidth about {width_s})",
+        unresolved=f"about {percent(outside)}" if outside >= 0.001 else "less than 0.1 %",
+        bandwidth_z=width_z,
+        bandwidth_s=width_s,
+    )
+    if row.vacuous:
+        text += f" This says nothing: {upper_figure(row.trivial or 0.0)} holds anyway, because {row.trivial_because}."
+    return text
+
+
+def findings(audit: Audit, attribute: AttributeAudit) -> list[str]:
+    """Return the finding about an attribute in one sentence, and the sentences that it rests on."""
+    subject, s, population = audit.subject, attribute.name, attribute.all_rows
+    z, gap, test = subject_phrase(subject), population.get("gdp"), population.get("hsic")
+    lines = [] if gap is None else list(_gap(gap, population.curves["gdp"].overall, subject, s))
+    if test is not None and test.deciding_pvalue is not None:
+        by = chance(test.deciding_pvalue)
+        lines.append(
+            f"{capitalized(z)} and {s} are dependent (HSIC test, p {by})."
+            if test.deciding_pvalue <= subject.level
+            else f"The HSIC test finds no dependence between {z} and {s} in {counted(test.rows, 'row')} (p {by})."
+        )
+    given = population.get("separation")
+    if given is not None and given.deciding_pvalue is not None:
+        depends = "depends" if given.deciding_pvalue <= subject.level else "is not seen to depend"
+        lines.append(
+            f"Among rows with an equal {subject.target_name}, {score_phrase(subject)} {depends} on {s} "
+            f"(p {chance(given.deciding_pvalue)})." + (f" {given.settings['caution']}" if given.settings else "")
+        )
+    probes = [number for number in population.numbers if number.key.startswith("probe_")]
+    if probes:
+        best = max(probes, key=lambda number: number.value)
+        model = "a linear model" if best.key == "probe_linear" else "boosted trees"
+        lines.append(
+            f"Neither a linear model nor boosted trees recover {s} from {z}."
+            if best.value < 0.01
+            else f"From {z} alone, {model} can recover {percent(best.value)} of the variance of {s}."
+        )
+    return lines
+
+
+def _gap(number: Number, overall: float, subject: Subject, s: str) -> Iterator[str]:
+    interval, f = number.interval, capitalized(score_phrase(subject))
+    moves = number.deciding_pvalue is not None and number.deciding_pvalue <= subject.level
+    gap, mean = figure(number.value), figure(overall)
+    if moves:
+        yield f"{f} moves with {s}: on average over the rows it is {gap} away from its overall mean of {mean}."
+    elif number.value == 0:
+        yield f"{f} is not seen to move with {s}: no gap around {mean} is left once chance is allowed for."
+    else:
+        yield f"{f} is not seen to move with {s}: chance alone could show the average gap of {gap} around {mean}."
+    if interval is not None:
+        yield (
+            f"The {percent(interval.confidence)} interval for this gap (GDP) is {figure(interval.low)} to "
+            f"{figure(interval.high)}; if {s} made no difference, chance alone would show about "
+            f"{figure(number.under_independence)}." + ("" if number.trusted else UNTRUSTED.format(s=s))
+        )
+
+
+def text(audit: Audit) -> str:
+    """Return an audit as plain text: the findings about each attribute, limits and changes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frhsic import audit
+    >>> age = np.repeat(np.arange(20.0, 60.0), 10)
+    >>> print(text(audit(age / 100, age)).splitlines()[0])
+    The score moves with s: on average over the rows it is 0.1... away from its overall mean of 0.395.
+    """
+    lines = [line for attribute in audit.attributes for line in findings(audit, attribute)]
+    lines += [limit_line(check) for check in audit.limits] + [drift_line(change) for change in audit.drift]
+    return "\n".join([*lines, *warnings(audit)])
+
+
+def limit_line(check: LimitCheck) -> str:
+    """Return whether a limit is kept, in one line."""
+    verdict = {"kept": "kept", "not kept": "not kept", "unclear": "cannot be told"}[check.verdict]
+    low, high = figure(check.interval.low), figure(check.interval.high)
+    share = "" if check.share is None else f", {percent(check.share)} of {check.base}"
+    name = f"{limit_name(check.key, check.among)} of {check.attribute}"
+    return f"limit {verdict}: {name} is {figure(check.value)} ({low} to {high}), limit {figure(check.limit)}{share}."
+
+
+DRIFTS = {
+    "gdp": "the average gap along {s}",
+    "attribute": "the distribution of {s} (its mean",
+    "score": "the distribution of the score (its mean",
+    "base_rate": "the base rate",
+    "auc": "the share of pairs in the right order (AUC)",
+    "squared_error": "the mean squared error",
+    "mean_error": "the mean of target less score",
+}
+"""What can change between two audits; of a distribution, the mean is told."""
+
+
+def drift_line(change: Drift) -> str:
+    """Return what has changed, and by how much, in one line."""
+    what = DRIFTS[change.key].format(s=change.attribute)
+    sizes = f"from {figure(change.before)} to {figure(change.after)}{')' if '(its' in what else ''}"
+    interval = change.interval
+    reach = "" if interval is None else f", a difference of {figure(interval.low)} to {figure(interval.high)}"
+    start = "changed" if change.changed else "no change seen"
+    return f"{start}: {what} {sizes}{reach} (p {chance(change.adjusted_pvalue)})."
+
+
+def alarms(audit: Audit) -> list[str]:
+    """Return a line for each limit that is not shown to be kept and each change that is not an improvement."""
+    better = {"gdp": -1, "squared_error": -1, "auc": 1}
+    return [
+        *(limit_line(check) for check in audit.limits if check.verdict != "kept"),
+        *(
+            drift_line(change)
+            for change in audit.drift
+            if change.changed and better.get(change.key, 0) * (change.after - change.before) <= 0
+        ),
+    ]
+
+
+def sparse_ranges(curve: Curve) -> list[tuple[float, float, float]]:
+    """Return the ranges of an attribute where groups are too small to be trusted, with their numbers of rows."""
+    ranges: list[tuple[float, float, float]] = []
+    for i, sparse in enumerate(curve.sparse):
+        if not sparse:
+            continue
+        if i and curve.sparse[i - 1]:
+            low, _, rows = ranges.pop()
+            ranges.append((low, curve.end[i], rows + curve.rows[i]))
+        else:
+            ranges.append((curve.start[i], curve.end[i], curve.rows[i]))
+    return ranges
+
+
+def warnings(audit: Audit) -> list[str]:
+    """Return what a careful reader should know about the data: the remarks of the caller, then those of the audit."""
+    rows = audit.rows
+    lines, n = list(audit.context.remarks), rows.used
+    if rows.groups is not None:
+        lines.append(
+            f"The {n:,} rows belong to {rows.groups:,} groups. Gaps and performance count groups; HSIC, the other "
+            "measures of dependence, the probes and the certificates use one row of each, drawn at random."
+        )
+    if rows.weighted:
+        lines.append(
+            "Rows are weighted. Gaps and performance use the weights; HSIC, the other measures of dependence, the "
+            "probes and the certificates use rows that were kept at random in proportion to them."
+        )
+    if rows.sample is not None:
+        lines.append(
+            f"Gaps, curves, HSIC, the linear probe and the histogram use all {counted(n, 'row')}. The others use a "
+            f"random sample of {rows.sample:,} of them, or fewer."
+        )
+    if rows.dropped:
+        lines.append(
+            f"{rows.dropped:,} of {counted(rows.given, 'row')} ({percent(rows.dropped / rows.given)}) were left out "
+            "because a value is missing. If they differ from the others, these numbers do too."
+        )
+    if n < 500:
+        lines.append(f"The audit has only {counted(n, 'row')}; intervals are wide and the tests have little power.")
+    for attribute in audit.attributes:
+        curve = attribute.all_rows.curves.get("gdp")
+        hidden = 0.0 if curve is None else sum(rows for *_, rows in sparse_ranges(curve))
+        if hidden:
+            lines.append(
+                f"{counted(hidden, 'row')} ({percent(hidden / n)}) {'lies' if round(hidden) == 1 else 'lie'} where "
+                f"groups along {attribute.name} have fewer than {SPARSE} rows; the curve should not be read there."
+            )
+        if attribute.positives is not None and attribute.positives.rows < 500:
+            lines.append(f"Equal opportunity rests on {counted(attribute.positives.rows, 'row')} only.")
+    return list(dict.fromkeys(lines))
+
+
+def joined(names: Iterable[str]) -> str:
+    """Return names with “and” between them."""
+    return " and ".join(names)
