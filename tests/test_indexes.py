@@ -33,7 +33,7 @@ DOORS: dict[str, Any] = {
     "ParityRegressor": lambda score, age: ParityRegressor(cv=2, n_jobs=1, random_state=0).fit(
         score.to_frame(), score.to_numpy(), sensitive_features=age
     ),
-    "FRHSICRegressor": lambda score, age: FRHSICRegressor(epochs=1, random_state=0).fit(
+    "FRHSICRegressor": lambda score, age: FRHSICRegressor(random_state=0).fit(
         score.to_frame(), score.to_numpy(), sensitive_features=age
     ),
     "ParityCoupling": lambda score, age: ParityCoupling(cv=2, n_jobs=1, random_state=0).fit(
