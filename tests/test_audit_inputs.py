@@ -20,7 +20,7 @@ from frhsic.auditing.inputs import Inputs, Outcome
 from frhsic.cli import _models, app
 from frhsic.parity import gdp
 from frhsic.report import Report, render
-from frhsic.tables import ColumnRoles, files, read_frame, read_numbers, read_sensitive, read_training_table
+from frhsic.tables import ColumnRoles, ReadOptions, files, read_frame, read_rows, read_sensitive, read_training_table
 
 pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
 
@@ -249,7 +249,7 @@ def test_a_page_says_how_the_file_was_read_and_what_the_model_was_trained_on(tra
 
 def test_counts_of_an_audit_of_a_sample_are_those_of_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "KEPT_ROWS", 1000)
-    monkeypatch.setattr(files, "CHUNK_ROWS", 500)
+    monkeypatch.setattr(files, "CELLS", 1500)
     data = people(6000)
     data.loc[data.index % 10 == 0, "risk"] = np.nan
     data.to_csv(tmp_path / "long.csv", index=False, sep="\t")
@@ -269,9 +269,9 @@ def test_counts_of_an_audit_of_a_sample_are_those_of_the_file(tmp_path, monkeypa
 
 def test_a_saved_model_is_applied_to_rows_with_missing_features(trained):
     folder, _ = trained
-    derived, scored = _models.applied(folder / "m.safetensors")
-    table = read_numbers(folder / "loans.csv", {"age": "sensitive attribute"}, derived=derived)
-    assert (table.given, table.dropped, scored) == (1000, 0, True)
+    served = _models.Served.load(folder / "m.safetensors")
+    file = served.open(folder / "loans.csv", ReadOptions())
+    frame = read_rows(file, served.columns).frame
     rows = read_frame(folder / "loans.csv")[["x", "risk"]]
     assert rows["x"].isna().sum() == 167
-    np.testing.assert_array_equal(table.derived[:, -1], load(folder / "m.safetensors").predict_proba(rows)[:, 1])
+    np.testing.assert_array_equal(served.scores(frame, file), load(folder / "m.safetensors").predict_proba(rows)[:, 1])

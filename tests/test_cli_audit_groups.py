@@ -12,6 +12,7 @@ from estimator_samples import quick
 from frhsic.auditing import Audit, Settings
 from frhsic.cli import app
 from frhsic.estimators import FRHSICRegressor
+from frhsic.report import text
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 

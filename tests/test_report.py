@@ -167,7 +167,7 @@ def test_the_worst_gap_is_the_largest_that_can_be_trusted_and_may_be_chance(audi
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "start"), [(0.01, 0.02, "Yes. "), (0.04, 0.06, "It cannot be told. "), (0.06, 0.07, "No. ")]
+    ("low", "high", "start"), [(0.01, 0.02, "Yes. "), (0.04, 0.06, "That is not shown. "), (0.06, 0.07, "No. ")]
 )
 def test_a_limit_is_said_to_be_kept_by_its_interval(low: float, high: float, start: str):
     check = LimitCheck("age", "gdp", "all", 0.05, (low + high) / 2, Interval(low, high, 0.9, ""))
@@ -183,7 +183,7 @@ def test_a_limit_is_said_to_be_kept_by_its_interval(low: float, high: float, sta
 def test_without_a_limit_of_the_audit_that_of_the_fit_is_answered(aim: str):
     tradeoff, result = replace(samples.tradeoff(), aim=aim), samples.audit("age")
     limit, title = tradeoff.limits[0], "Is the limit kept?"
-    for share, start in ((0.5, "Yes. "), (1.0, "It cannot be told. "), (2.0, "No. ")):
+    for share, start in ((0.5, "Yes. "), (1.0, "That is not shown. "), (2.0, "No. ")):
         gap = Gap(share * limit, 0.8 * share * limit, 1.2 * share * limit)
         after = replace(tradeoff.after, gaps=(gap,))
         assert lines_of(Report(result, tradeoff=replace(tradeoff, after=after)), title)[0].startswith(start)

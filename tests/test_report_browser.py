@@ -99,7 +99,7 @@ def picture(request):
     return save
 
 
-QUICK = Settings(resamples=60, shuffles=2, max_rows=500, probe_rows=500)
+QUICK = Settings(resamples=60, max_rows=500, probe_rows=500)
 
 
 def real(name):

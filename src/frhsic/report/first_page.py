@@ -210,7 +210,7 @@ def _kept(check: LimitCheck, audit: Audit) -> str:
     text = {
         "kept": f"Yes. {measured}. All of that is within {limit}.",
         "not kept": f"No. {measured}. All of that is above {limit}.",
-        "unclear": f"It cannot be told. {measured}, which does not settle {limit}. More rows would narrow the range.",
+        "unclear": f"That is not shown. {measured}, which does not settle {limit}. More rows would narrow the range.",
     }[check.verdict]
     if not (audit.subject.chances and check.key in ("gdp", "decision_gdp")):
         return text

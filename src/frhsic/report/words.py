@@ -333,7 +333,7 @@ def text(audit: Audit) -> str:
 
 def limit_line(check: LimitCheck) -> str:
     """Return whether a limit is kept, in one line."""
-    verdict = {"kept": "kept", "not kept": "not kept", "unclear": "cannot be told"}[check.verdict]
+    verdict = {"kept": "kept", "not kept": "not kept", "unclear": "not shown to be kept"}[check.verdict]
     low, high = figure(check.interval.low), figure(check.interval.high)
     share = "" if check.share is None else f", {percent(check.share)} of {check.base}"
     name = f"{limit_name(check.key, check.among)} of {check.attribute}"
