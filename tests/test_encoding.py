@@ -19,7 +19,7 @@ from frhsic.estimators import FRHSICClassifier
 from frhsic.persistence import from_json, to_json
 from frhsic.tables import Category, Number, Quantiles, Robust, TableEncoding
 from frhsic.tables.columns import MOST_LEVELS
-from frhsic.tables.encoding import MOST_KNOTS, SCALES
+from frhsic.tables.encoding import SCALES
 
 SCALINGS = tuple(SCALES)
 
@@ -67,29 +67,6 @@ def test_an_encoding_survives_json_and_encodes_the_same(scaling: str, training: 
     np.testing.assert_array_equal(again(rows), encoding(rows))
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(0, 40).map(float), min_size=2, max_size=100), st.integers(1, 99))
-def test_parts_with_few_distinct_values_join_exactly(values: list[float], at: int):
-    column = np.array(values)
-    at = min(at, len(column) - 1)
-    parts = Quantiles.fit("x", column[:at]) | Quantiles.fit("x", column[at:])
-    assert parts == Quantiles.fit("x", column)
-
-
-@pytest.mark.parametrize("kind", ["normal", "cauchy", "zero-inflated"])
-def test_parts_with_many_distinct_values_join_to_nearly_the_same_places(kind: str):
-    rng = np.random.default_rng(0)
-    column = rng.standard_cauchy(6000) if kind == "cauchy" else rng.normal(size=6000)
-    if kind == "zero-inflated":
-        column = np.where(rng.random(6000) < 0.8, 0.0, np.exp(column))
-    whole = Quantiles.fit("x", column)
-    joined = Quantiles.fit("x", column[:2000]) | Quantiles.fit("x", column[2000:])
-    assert len(joined.knots) <= 2 * MOST_KNOTS
-    assert np.abs(joined.scaled(column) - whole.scaled(column)).max() < 2 / MOST_KNOTS
-    exact = Number.fit("x", column[:2000]) | Number.fit("x", column[2000:])
-    assert (exact.low, exact.high) == (column.min(), column.max())
-
-
 def test_places_are_mid_ranks_by_definition():
     """Mean of the shares of rows below and at most each value, moved to [0, 1]."""
     rng = np.random.default_rng(1)
@@ -135,15 +112,6 @@ def test_a_missing_number_takes_the_place_of_the_median_and_has_an_indicator(sca
     assert new[0, 2] in matrix[:, 2]
 
 
-@pytest.mark.parametrize("scaling", SCALINGS)
-def test_a_part_without_values_joins(scaling: str):
-    empty, full = np.full(3, np.nan), np.array([2.0, 4.0, 9.0])
-    scale = SCALES[scaling]
-    for a, b in ((empty, full), (full, empty)):
-        joined, whole = scale.fit("x", a) | scale.fit("x", b), scale.fit("x", np.append(a, b))
-        assert joined == whole
-
-
 def test_missing_is_a_level_of_its_own_and_unseen_levels_are_no_error():
     encoding = TableEncoding.fit(pd.DataFrame({"job": ["cook", None, "clerk"], "team": ["a", "b", "a"]}))
     assert encoding.names == ("job=clerk", "job=cook", "job=missing", "team=a", "team=b")
@@ -170,8 +138,6 @@ def test_of_many_levels_the_most_frequent_keep_a_column():
     assert matrix[:, -1].sum() == counts.drop(list(encoder.levels)).sum()
     new = encoding(pd.DataFrame({"code": ["never seen", counts.index[0]]}), "error")
     assert new[0, -1] == new[1].sum() == 1
-    joined = encoding | TableEncoding.fit(pd.DataFrame({"code": ["z", "z"]}))
-    assert joined.columns[0] == Category("code", (*encoder.levels, "z"), other=True)
 
 
 def test_text_that_identifies_rows_is_refused_by_name():
@@ -247,8 +213,6 @@ def test_a_table_that_does_not_fit_its_encoding_is_refused():
         encoding(table[["a"]], name="X")
     with pytest.raises(ValueError, match="X has no rows"):
         encoding(table[:0], name="X")
-    with pytest.raises(ValueError, match="column 'a' holds"):
-        encoding | TableEncoding.fit(table, scaling="range")
 
 
 def test_the_robust_scale_is_that_of_its_definition():
@@ -259,5 +223,3 @@ def test_the_robust_scale_is_that_of_its_definition():
     assert (scale.center, scale.scale) == (center, high - low)
     steps = (column - center) / (high - low)
     np.testing.assert_allclose(scale.scaled(column), steps / np.sqrt(1 + (steps / 3) ** 2), rtol=1e-12)
-    a, b = Robust("x", 10.0, 2.0, rows=30), Robust("x", 20.0, 6.0, rows=10, missing=True)
-    assert a | b == Robust("x", 12.5, 3.0, rows=40, missing=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -320,3 +321,33 @@ def test_a_model_with_categories_of_numbers_is_served_from_text(tmp_path):
     X.assign(id="a").to_csv(tmp_path / "t.csv", index=False)
     scores = predicted(tmp_path / "model", tmp_path / "t.csv")
     np.testing.assert_allclose([float(row[1]) for row in scores], load(tmp_path / "model").predict_proba(X)[:, 1])
+
+
+def test_masked_values_are_missing_and_a_lazy_frame_is_a_table():
+    rng, n = np.random.default_rng(0), 200
+    X, s = rng.normal(size=(n, 2)), rng.uniform(size=n)
+    y = (X[:, 0] > 0).astype(int)
+    hidden = rng.random((n, 2)) < 0.3
+    model = ParityClassifier(limit=None, cv=2, n_jobs=1, random_state=0)
+    masked = np.ma.array(np.where(hidden, 1e6 * y[:, None], X), mask=hidden)
+    expected = model.fit(np.where(hidden, np.nan, X), y, sensitive_features=s).predict_proba(X)
+    assert np.array_equal(model.fit(masked, y, sensitive_features=s).predict_proba(X), expected)
+    frame = pytest.importorskip("polars").DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    expected = model.fit(frame.to_pandas(), y, sensitive_features=s).predict_proba(frame)
+    assert np.array_equal(model.fit(frame.lazy(), y, sensitive_features=s).predict_proba(frame.lazy()), expected)
+    with pytest.raises(TypeError, match="dates"):
+        model.fit(X, y, sensitive_features=pd.date_range("2020", periods=n))
+
+
+@pytest.mark.parametrize("aim", ["score", "rank", "decision"])
+def test_in_python_too_a_score_does_not_depend_on_the_other_rows(aim):
+    rng, n = np.random.default_rng(0), 400
+    s, b = rng.normal(size=(2, n))
+    X = pd.DataFrame({"a": s + rng.normal(size=n), "b": b, "c": rng.choice(list("xyz"), n)})
+    model = ParityClassifier(limit="75%", aim=aim, cv=2, n_jobs=1, random_state=0)
+    with warnings.catch_warnings(action="ignore"):
+        model.fit(X, (X["a"] + b > 0).astype(int), sensitive_features=s)
+    whole = model.predict_proba(X)
+    for _ in range(20):
+        rows = rng.choice(n, rng.integers(1, 60))
+        assert np.array_equal(model.predict_proba(X.iloc[rows]), whole[rows])

@@ -66,7 +66,7 @@ def writing(path: Path) -> Iterator[TextIO]:
     target = _target(path, "file")
     unfinished = _beside(target)
     try:
-        with open(unfinished, "x", encoding="utf-8", newline="") as stream:
+        with _naming(path), open(unfinished, "x", encoding="utf-8", newline="") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -88,7 +88,7 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
     placed: list[Path] = []
     try:
         for target, data in targets.items():
-            with open(unfinished[target], "xb") as stream:
+            with _naming(target), open(unfinished[target], "xb") as stream:
                 stream.write(data)
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -143,6 +143,17 @@ def remove_unfinished(folder: Path) -> None:
     for path in folder.rglob(f".*{UNFINISHED}"):
         if _UNFINISHED_NAME.fullmatch(path.name):
             path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in an error of the system that does not, such as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _target(path: Path, kind: str) -> Path:

@@ -15,9 +15,6 @@ from frhsic.persistence import load
 from frhsic.tables import ReadOptions, Schema, TableFile
 from frhsic.tables.schema import ColumnType
 
-BLOCK_BYTES = 2**25
-"""Memory of the encoded rows that are scored at once; every block has as many rows, so that scores have equal bits."""
-
 
 @dataclass(frozen=True, eq=False)
 class Served:
@@ -73,26 +70,16 @@ class Served:
     def outputs(self, rows: pd.DataFrame, file: TableFile) -> pd.DataFrame:
         """Return what the model makes of rows, by the names of the columns that are written."""
         X, s = self.inputs(rows, file)
-        encoding = getattr(self.model, "feature_encoding_", None)
-        width = encoding.width if encoding is not None else len(self.columns)
-        size = min(1024, max(64, BLOCK_BYTES // (8 * width) // 64 * 64))
-        parts = []
-        for start in range(0, len(X), size):
-            block = np.minimum(np.arange(start, start + size), len(X) - 1)  # the last row fills the last block
-            parts.append(self._block(X.iloc[block], s.iloc[block]).iloc[: len(X) - start])
-        return pd.concat(parts).set_axis(rows.index)
-
-    def _block(self, X: pd.DataFrame, s: pd.DataFrame) -> pd.DataFrame:
         model = self.model
         if not hasattr(model, "predict"):
             z = model.transform(X)
-            return pd.DataFrame(z, columns=[f"z_{i}" for i in range(z.shape[1])])
+            return pd.DataFrame(z, rows.index, [f"z_{i}" for i in range(z.shape[1])])
         predicted = np.asarray(model.predict(X, **({"sensitive_features": s} if self.sensitive else {})))
         if not hasattr(model, "predict_proba"):
-            return pd.DataFrame({"predicted": predicted.astype(np.float64)})
+            return pd.DataFrame({"predicted": predicted.astype(np.float64)}, rows.index)
         names = ["score"] if len(model.classes_) == 2 else [f"score_{label}" for label in model.classes_]
-        scores = pd.DataFrame(scores_of(model, X, s), columns=names)
-        return scores.assign(predicted=pd.Series(predicted, dtype=object))
+        scores = pd.DataFrame(scores_of(model, X, s), rows.index, names)
+        return scores.assign(predicted=pd.Series(predicted, rows.index, dtype=object))
 
     def audited(self, rows: pd.DataFrame, file: TableFile) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return Z and the score of rows, as far as the model has them."""

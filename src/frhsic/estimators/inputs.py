@@ -27,7 +27,9 @@ def typed_table(estimator: Any, X: Any, *, first: bool) -> Any:
     the estimator sees the table as it is.
     """
     X = checked_table(estimator, X, first=first)
-    if not is_frame(X):
+    if first:
+        vars(estimator).pop("schema_", None)  # of an earlier fit
+    if not is_frame(X) or not (first or hasattr(estimator, "schema_")):
         return X
     frame = to_pandas(X, "X")
     if first:
@@ -39,8 +41,11 @@ def typed_table(estimator: Any, X: Any, *, first: bool) -> Any:
 
 def checked_table(estimator: Any, X: Any, *, first: bool) -> Any:
     """Return a frame as it is and anything else as an array of numbers, after scikit-learn's checks of the columns."""
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.where(np.ma.getmaskarray(X), np.nan, X.data.astype(np.float64))
     if is_frame(X):
-        X = X if hasattr(X, "dtypes") else to_pandas(X, "X")  # scikit-learn knows no pyarrow tables
+        known = hasattr(X, "iloc") or hasattr(X, "get_columns")  # to scikit-learn: frames of pandas and polars
+        X = X if known else to_pandas(X, "X")
         check_distinct(map(str, X.columns), "X")
         validate_data(estimator, X, reset=first, skip_check_array=True)
         return X

@@ -299,14 +299,19 @@ def outputs(family: Family, parameters: np.ndarray, base: np.ndarray, means: np.
     if family == "classes":
         return np.asarray(softmax(_class_margins(parameters, base, means), axis=1))
     if family == "decision":
-        return np.asarray(base - parameters[0] - means @ parameters[1:])
+        return np.asarray(base - parameters[0] - _combined(means, parameters[1:]))
     if family.startswith("clipped"):
         return np.asarray(np.clip(means[:, 0], base - parameters[0], base + parameters[0]))
     a, b, c = parameters[0], parameters[1], parameters[2:]
     if family == "binary":
-        return _root(expit(a + b * base), means @ c)[0]
-    score = a + b * base - means @ c
+        return _root(expit(a + b * base), _combined(means, c))[0]
+    score = a + b * base - _combined(means, c)
     return np.asarray(expit(score) if family == "rank" else score)
+
+
+def _combined(means: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Return Σ c_k m_k of each row; a product of matrices would round it by the number of rows."""
+    return np.asarray(np.einsum("nk,k...->n...", means, c))
 
 
 def _root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -357,7 +362,7 @@ def _numbers(rows: Rows, parameters: np.ndarray) -> Evaluation:
 def _class_margins(parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
     classes = base.shape[1]
     c = parameters[1 + classes :].reshape(-1, classes)
-    return np.asarray(parameters[1 : 1 + classes] + parameters[0] * base - means @ c)
+    return np.asarray(parameters[1 : 1 + classes] + parameters[0] * base - _combined(means, c))
 
 
 def _classes(rows: Rows, parameters: np.ndarray) -> Evaluation:

@@ -62,6 +62,8 @@ def check_distinct(names: Iterable[str], table: str) -> None:
 
 def is_frame(table: Any) -> bool:
     """Return whether a table has named columns: a frame of pandas or polars, or a pyarrow Table."""
+    if hasattr(table, "collect"):  # a polars LazyFrame, which warns if it is asked for its columns
+        return True
     return hasattr(table, "columns") and (hasattr(table, "dtypes") or hasattr(table, "schema"))
 
 

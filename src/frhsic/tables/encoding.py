@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -115,13 +115,6 @@ class Quantiles(_Scale):
         share = _share(inside, knots[right - 1], knots[right])
         return np.asarray(np.minimum(low + share * (high - low), high))  # rounding must not pass the next knot
 
-    def __or__(self, other: Quantiles) -> Quantiles:
-        """Join the scales of two parts: exact up to :data:`MOST_KNOTS` distinct values, else within about 0.03."""
-        values, at = np.unique(np.array(self.knots + other.knots), return_inverse=True)
-        counts = np.bincount(at, weights=np.array(self.counts + other.counts), minlength=len(values))
-        summary = _summary(values, counts.astype(np.int64))
-        return Quantiles(self.name, *summary, self.missing or other.missing, self.unit)
-
 
 @dataclass(frozen=True)
 class Robust(_Scale):
@@ -144,7 +137,6 @@ class Robust(_Scale):
     name: str
     center: float
     scale: float
-    rows: int
     missing: bool = False
     unit: Unit = "number"
 
@@ -157,14 +149,14 @@ class Robust(_Scale):
         """Fit center and scale to a column; NaN is missing."""
         present, missing = values[~np.isnan(values)], bool(np.isnan(values).any())
         if not len(present):
-            return cls(name, 0.0, 1.0, 0, missing, unit)
+            return cls(name, 0.0, 1.0, missing, unit)
         low, center, high = np.quantile(present, [0.25, 0.5, 0.75], method="inverted_cdf")
         with np.errstate(over="ignore"):
             width, away = high - low, np.abs(present - center)
         if width == 0 and away.any():
             width = np.quantile(away[away > 0], 0.5, method="inverted_cdf")
         largest = float(np.finfo(np.float64).max)
-        return cls(name, float(center), float(min(width, largest)) or 1.0, len(present), missing, unit)
+        return cls(name, float(center), float(min(width, largest)) or 1.0, missing, unit)
 
     @property
     def middle(self) -> float:
@@ -174,17 +166,6 @@ class Robust(_Scale):
         with np.errstate(over="ignore"):
             steps = np.clip((values - self.center) / self.scale, -1e15, 1e15)
         return np.asarray(steps / np.hypot(1.0, steps / 3.0))
-
-    def __or__(self, other: Robust) -> Robust:
-        """Join the scales of two parts: the means of center and scale by rows, which is an approximation."""
-        missing = self.missing or other.missing
-        if not (self.rows and other.rows):
-            known = self if self.rows else other
-            return Robust(self.name, known.center, known.scale, known.rows, missing, self.unit)
-        rows = self.rows + other.rows
-        a, b = self.rows / rows, other.rows / rows
-        center, scale = a * self.center + b * other.center, a * self.scale + b * other.scale
-        return Robust(self.name, center, scale, rows, missing, self.unit)
 
 
 @dataclass(frozen=True)
@@ -228,14 +209,6 @@ class Number(_Scale):
             constant = self.low == self.high
             share = values - self.low if constant else _share(values, np.array(self.low), np.array(self.high))
         return np.clip(share, -1e15, 1e15)
-
-    def __or__(self, other: Number) -> Number:
-        """Join the scales of two parts: the range is exact, the median that of the first part."""
-        for one, another in ((self, other), (other, self)):
-            if one.median is None and one.missing:
-                return replace(another, missing=True)
-        low, high = min(self.low, other.low), max(self.high, other.high)
-        return Number(self.name, low, high, self.median, self.missing or other.missing, self.unit)
 
 
 @dataclass(frozen=True)
@@ -296,11 +269,6 @@ class Category:
         indicators[known, position[known]] = 1.0
         return indicators
 
-    def __or__(self, other: Category) -> Category:
-        """Join the levels of two parts; a level that one of them groups and the other keeps is kept."""
-        levels = _sorted({*self.levels, *other.levels})
-        return Category(self.name, levels, self.other or other.other, self.missing or other.missing)
-
 
 Encoder = Quantiles | Robust | Number | Category
 SCALES: dict[str, type[Quantiles] | type[Robust] | type[Number]] = {
@@ -315,9 +283,7 @@ class TableEncoding:
     """How a table becomes a matrix: one encoder for each column, fitted on the training rows.
 
     Numbers, booleans and dates are scaled (see `scaling` of :meth:`fit`); text and categories of a DataFrame become one
-    0/1 column for each level. ``|`` joins the encodings of two parts of a table into that of the whole, for a first
-    pass over a table that does not fit into memory. It is exact for ranges and levels, and an approximation for
-    quantiles and robust scales.
+    0/1 column for each level.
 
     Examples
     --------
@@ -387,14 +353,6 @@ class TableEncoding:
                 values = np.full(len(values), np.nan)
             blocks.append(encoder(values, unknown))
         return np.concatenate(blocks, axis=1)
-
-    def __or__(self, other: TableEncoding) -> TableEncoding:
-        if [column.name for column in self.columns] != [column.name for column in other.columns]:
-            raise ValueError("the two encodings are of different columns; join encodings of parts of one table.")
-        for a, b in zip(self.columns, other.columns):
-            if type(a) is not type(b) or a.unit != b.unit:
-                raise ValueError(f"column {a.name!r} holds {HELD[a.unit]} in one part and {HELD[b.unit]} in the other.")
-        return TableEncoding(tuple(a | b for a, b in zip(self.columns, other.columns)))  # type: ignore[operator]  # same type, checked above
 
 
 HELD = {"number": "numbers", "date": "dates", "duration": "durations", "category": "text or categories"}

@@ -63,7 +63,7 @@ def read_sensitive(
     >>> read_sensitive(pd.Series(["20-29", "30-39", "40+"], name="age")).values.ravel().tolist()
     [24.5, 34.5, 44.5]
     """
-    values = to_pandas(values, name) if is_frame(values) and not hasattr(values, "dtypes") else values
+    values = to_pandas(values, name) if is_frame(values) and not isinstance(values, pd.DataFrame) else values
     table = _banded(values, name, default)
     if table is None:
         array = _arrays.to_numpy(_arrays.matrix(values, name, allow_missing=allow_missing)).astype(np.float64)
@@ -124,7 +124,7 @@ def _banded(values: Any, name: str, default: str) -> pd.DataFrame | None:
         table = to_pandas(values, name)
         check_distinct(table.columns, name)
     elif hasattr(values, "to_numpy"):
-        column = values if isinstance(values, pd.Series) else pd.Series(values.to_pandas())
+        column = pd.Series(values.to_pandas() if hasattr(values, "to_pandas") else values)
         table = pd.DataFrame({_arrays.array_name(values, default): column.reset_index(drop=True)})
     else:
         return None
