@@ -76,12 +76,6 @@ def test_weights_leave_the_anchor_out_and_sum_to_one_even_far_from_all(dtype):
     assert w[3].tolist() == approx([0, 0, 1, 0])  # the nearest
 
 
-def test_linear_kernel_gives_the_mean_gap_of_leave_one_out_means():
-    z, s = gaussian_pair(50, 0.5, 0)
-    gaps = (leave_one_out_weights(s, 0.3) @ z - z.mean()).abs().mean()
-    assert eipm(z, s, Linear(), bandwidth=0.3).item() == approx(gaps.item(), rel=1e-12)
-
-
 def test_groups_far_apart_give_the_mmd_of_each_group_to_all():
     z, _ = gaussian_pair(30, 0.0, 2)
     group = torch.arange(30) % 2
@@ -138,19 +132,6 @@ def test_a_constant_column_beside_one_that_varies_changes_nothing_but_the_rate(d
     assert width[1].item() == 1
     one = eipm(z, s, Gaussian(1.0), bandwidth=width[0].item()).item()
     assert eipm(z, both, Gaussian(1.0)).item() == approx(one, abs=0, rel=1e-4 if dtype == torch.float32 else 1e-9)
-
-
-def test_a_distance_that_three_sums_in_float32_lose_is_kept():
-    # The published training code takes three sums of order one from each other, so that its FREM stops short of a
-    # constant model at large weights.
-    z, s = gaussian_pair(256, 0.5, seed=3)
-    small, w = 1e-3 * z, leave_one_out_weights(s, 0.5)
-    exact = float(eipm_from_gram(Gaussian(1.0)(small, small), w))
-    k, w32 = Gaussian(1.0)(small.float(), small.float()), w.float()
-    u = torch.full((256,), 1 / 256)
-    sums = ((w32 @ k) * w32).sum(-1) - 2 * (w32 @ k @ u) + u @ k @ u
-    assert float(eipm_from_gram(k, w32)) == approx(exact, rel=0.1)
-    assert abs(float(sums.clamp_min(0).sqrt().mean()) - exact) > 0.5 * exact
 
 
 def test_gradcheck():

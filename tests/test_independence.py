@@ -222,12 +222,6 @@ def test_the_pvalue_is_that_of_the_permutations_drawn_one_by_one(d: int, dtype: 
     assert result.statistic == approx(observed, rel=1e-10)
 
 
-def test_the_seed_in_the_result_repeats_it() -> None:
-    z, s = rows(50, 1, 0), rows(50, 1, 1)
-    first = permutation_test(z, s, resamples=99)
-    assert permutation_test(z, s, resamples=99, random_state=first.seed) == first
-
-
 @pytest.mark.parametrize("scale", [1.0, 1 / 3, 1e-3, 1e5])
 def test_ties_are_counted(scale: float) -> None:
     """Two binary variables: T takes few values, and those equal to the observed one but for rounding are ties.
@@ -309,13 +303,6 @@ def test_a_pair_of_kernels_that_sees_nothing_does_not_matter() -> None:
     assert both.pvalue == one.pvalue < 0.2
 
 
-def test_too_few_resamples_never_reject() -> None:
-    z = rows(30, 1, 0)
-    result = permutation_test(z, z, resamples=18, random_state=0)
-    assert (result.threshold, result.rejected) == (math.inf, False)
-    assert permutation_test(z, z, resamples=19, random_state=0).rejected
-
-
 # ---------------------------------------------------------------- what the result carries
 
 
@@ -343,29 +330,11 @@ def test_the_statistic_is_hsic_and_the_effect_size_its_cosine(
 
 
 @pytest.mark.parametrize("test", TESTS, ids=["gamma", "permutation"])
-def test_where_tests_those_rows_alone(test: Callable[..., IndependenceResult]) -> None:
-    z, s = rows(90, 2, 0), rows(90, 1, 1)
-    y = (rows(90, 1, 2)[:, 0] > 0).double()
-    assert test(z, s, where=y) == test(z[y == 1], s[y == 1])
-    assert test(z, s, where=y).n == int(y.sum())
-
-
-@pytest.mark.parametrize("test", TESTS, ids=["gamma", "permutation"])
 def test_a_constant_is_independent_of_everything(test: Callable[..., IndependenceResult]) -> None:
     for kernel in (Gaussian(1.0), Linear()):
         result = test(torch.full((30, 2), 0.1), rows(30, 1, 0), kernel)
         assert (result.pvalue, result.rejected) == (1.0, False)
         assert result.statistic == approx(0, abs=1e-15)
-
-
-@pytest.mark.parametrize("test", TESTS, ids=["gamma", "permutation"])
-def test_row_order_units_and_shift_do_not_matter(test: Callable[..., IndependenceResult]) -> None:
-    z, s = rows(70, 2, 0), rows(70, 1, 1)
-    moved = test(1000 + 5 * z, 7 - 3 * s)
-    assert moved.statistic == approx(test(z, s).statistic, rel=1e-9)
-    order = torch.randperm(70, generator=torch.Generator().manual_seed(0))
-    assert gamma_test(z[order], s[order]).pvalue == approx(gamma_test(z, s).pvalue, rel=1e-9)
-    assert gamma_test(s, z).pvalue == approx(gamma_test(z, s).pvalue, rel=1e-9)
 
 
 @pytest.mark.parametrize("test", TESTS, ids=["gamma", "permutation"])
@@ -430,17 +399,6 @@ def test_the_epsilon_test_holds_its_level_where_hsic_is_epsilon() -> None:
     assert rejected <= stats.binom.ppf(0.999, draws, 0.05)
     far = gamma_test(*correlated(400, 0.5, 0), Gaussian(1.0), Gaussian(1.0), epsilon=epsilon / 4)
     assert far.pvalue_epsilon <= 0.05
-
-
-def test_without_a_standard_error_the_epsilon_test_compares_numbers() -> None:
-    """Two groups of equal size: the influence of every row is the same, so the standard error is zero."""
-    z = torch.arange(8) % 2
-    plain = permutation_test(z, z, Linear(), Linear(), resamples=99, random_state=0)
-    value = float(hsic_unbiased(z[:, None] * z.double(), z[:, None] * z.double()))
-    for epsilon, expected in ((value / 2, plain.pvalue), (value, 1.0), (2 * value, 1.0)):
-        result = permutation_test(z, z, Linear(), Linear(), resamples=99, random_state=0, epsilon=epsilon)
-        assert (result.standard_error, result.pvalue_epsilon) == (0, expected)
-    assert plain.pvalue < 0.1
 
 
 @pytest.mark.parametrize(

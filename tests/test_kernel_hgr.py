@@ -61,13 +61,6 @@ def test_it_is_its_definition(kernel_z, kernel_s, dtype):
     assert value.item() == approx(expected, rel=1e-6 if dtype == torch.float32 else 1e-8)
 
 
-def test_linear_kernels_give_the_correlation():
-    z, s = gaussian_pair(500, 0.7, 1)
-    pearson = np.corrcoef(z[:, 0], s[:, 0])[0, 1]
-    value = kernel_hgr(1e3 + z, s, Linear(), Linear(), ridge_z=1e-9, ridge_s=1e-9, tolerance=1e-9)
-    assert value.item() == approx(abs(pearson), abs=1e-7)
-
-
 def test_linear_kernels_of_several_columns_give_the_first_canonical_correlation():
     z, s = gaussian_pair(300, 0.6, 2, columns=3)
     design = torch.cat([torch.ones(300, 1), z], 1)
@@ -75,16 +68,6 @@ def test_linear_kernels_of_several_columns_give_the_first_canonical_correlation(
     share = fitted.var() / s.var()
     value = kernel_hgr(z, s, Linear(), Linear(), ridge_z=1e-9, ridge_s=1e-9)
     assert value.item() ** 2 == approx(share.item(), abs=1e-6)
-
-
-def test_it_is_symmetric_and_does_not_know_the_row_order():
-    z, s = gaussian_pair(150, 0.5, 4)
-    value = kernel_hgr(z, s, Gaussian(1.0), Gaussian(0.5), ridge_z=0.01, ridge_s=0.03, tolerance=1e-9).item()
-    swapped = kernel_hgr(s, z, Gaussian(0.5), Gaussian(1.0), ridge_z=0.03, ridge_s=0.01, tolerance=1e-9)
-    assert swapped.item() == approx(value, rel=1e-8)
-    order = torch.randperm(150, generator=torch.Generator().manual_seed(0))
-    again = kernel_hgr(z[order], s[order], Gaussian(1.0), Gaussian(0.5), ridge_z=0.01, ridge_s=0.03)
-    assert again.item() == approx(value, abs=1e-5)
 
 
 def test_the_quadrature_tends_to_the_maximal_correlation_as_the_ridges_vanish():

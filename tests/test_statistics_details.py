@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, permutations
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -10,15 +10,12 @@ import pytest
 import torch
 from pytest import approx
 
-from frhsic.dependence.grams import centered
 from frhsic.dependence.moments import CenteredGram, _estimated_trace
 from frhsic.independence import (
     equivalence_test,
     hsic_interval,
     normalized_hsic_interval,
-    null_moments,
 )
-from frhsic.independence._gram_pair import gram_pair
 from frhsic.kernels import Gaussian, Linear
 from frhsic.parity import correlation_ratio, gdp, gdp_by_attribute, local_mean, quantile_gap, standardized_gdp
 from frhsic.parity.smoothing import EXACT_VALUES, nodes_of
@@ -117,15 +114,6 @@ def test_an_estimated_trace_is_that_of_a_matrix_without_negative_eigenvalues(tra
     known = CenteredGram(torch.ones(5), *torch.tensor([trace, squares], dtype=torch.float64))
     for cubed, bound in ((1e9, squares**1.5), (-1e9, squares**2 / trace)):
         assert _estimated_trace(signs, 0 * signs, torch.full_like(signs[0], cubed), known) == approx(bound)
-
-
-def test_moments_over_permutations_are_those_of_all_permutations():
-    null_moments._index_patterns.cache_clear()
-    pair = gram_pair(Z[:6], S[:6], *KERNELS, least=6, what="a test")
-    k, l = (centered(gram.kernel(gram.x, gram.x)).numpy() for gram in (pair.k, pair.l))
-    values = np.array([(k * l[np.ix_(order, order)]).mean() for order in map(list, permutations(range(6)))])
-    assert pair.permutation_mean_variance() == approx((values.mean(), values.var()))
-    assert pair.permutation_third_cumulant() == approx(((values - values.mean()) ** 3).mean())
 
 
 def test_scores_in_single_precision_are_measured_in_double():
