@@ -270,7 +270,7 @@ def test_equal_opportunity_is_the_penalty_of_the_positive_rows_and_zero_if_they_
         lambda: BinnedMMD("mean-difference", Linear()),
         lambda: DistanceCovariance(statistic="unbiased", condition="positive"),
         lambda: Adversary(0),
-        lambda: BinnedAdversary(3, learning_rate=True),
+        lambda: BinnedAdversary(3, learning_rate=0.0),
         lambda: HSIC()(torch.ones(9, 2), torch.arange(9.0), scores=torch.ones(9)),
         lambda: BinnedMMD()(torch.ones(9, 2), torch.arange(9.0)),
         lambda: Adversary(3)(torch.ones(9, 3), torch.arange(9.0)),

@@ -195,7 +195,7 @@ def test_distance_correlation_is_zero_with_a_finite_gradient_where_z_is_constant
         EIPM(scale_z="normalized"),
         EIPM(condition="positive", min_rows=2, anchors=3),
         GDP(),
-        GDP(condition="positive", min_rows=2, weighting="population", standardize_scores=True),
+        GDP(condition="positive", min_rows=2, weighting="population"),
         BinnedMMD(bins=2),
         BinnedMMD("mean-difference", bins=2, condition="positive", min_rows=2),
         DistanceCovariance(),

@@ -132,7 +132,7 @@ PENALTIES = [
     HSIC(attributes="sum"),
     HSIC.published(condition="positive"),
     EIPM(gamma=0.2, anchors=None),
-    GDP(weighting="population", standardize_scores=True),
+    GDP(weighting="population"),
     BinnedMMD(bins=4, edges="quantile"),
     DistanceCorrelation(statistic="unbiased"),
     *(penalty_named(name) for name in PENALTY_NAMES),

@@ -1,6 +1,6 @@
 """The paper's baselines as its text describes them. The printed numbers were made with other variants.
 
-| | text, here | reference code, ``frhsic.penalty_names`` |
+| | text, here | reference code, ``frhsic.penalties.names`` |
 |---|---|---|
 | MMD | mean squared MMD of pairs of ten bins of equal width | sum of squared mean differences, ten quantile bins |
 | dCor | unbiased distance correlation | squared distance covariance, biased |

@@ -17,7 +17,7 @@ from torch import nn
 from frhsic.datasets import Dataset, Split, load_dataset
 from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import HSIC, Penalty
-from frhsic.penalty_names import penalty_named
+from frhsic.penalties.names import penalty_named
 from frhsic.training import MLP, Fleet, Member, Recipe, Tick, TrainingData, train
 from frhsic.training.recipe import Task
 from frhsic_paper import records

@@ -8,10 +8,9 @@ from frhsic.estimators.network import UnlabelledRowsWarning, fit_path
 from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
 from frhsic.estimators.predictors import FRHSICClassifier, FRHSICRegressor
 from frhsic.estimators.tradeoffs import Choice, Gap, IndistinctGapWarning, TradeOffs, UnmetLimitWarning
-from frhsic.penalty_names import PENALTIES, PENALTY_NAMES, penalty_named
+from frhsic.penalties.names import PENALTY_NAMES, penalty_named
 
 __all__ = [
-    "PENALTIES",
     "PENALTY_NAMES",
     "Choice",
     "Distilled",

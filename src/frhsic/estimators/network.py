@@ -28,7 +28,7 @@ from frhsic.estimators.inputs import (
     typed_table,
 )
 from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty
-from frhsic.penalty_names import penalty_named
+from frhsic.penalties.names import penalty_named
 from frhsic.tables import (
     BandedAttributeWarning,
     Number,

@@ -31,7 +31,7 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
     Parameters
     ----------
     penalty : str or Penalty
-        A name in :data:`frhsic.estimators.PENALTIES`, or an object of :mod:`frhsic.penalties`. With
+        A name in :data:`frhsic.estimators.PENALTY_NAMES`, or an object of :mod:`frhsic.penalties`. With
         ``condition="positive"`` the positive class is ``classes_[1]``.
     penalty_weight : float
         λ, zero or more.

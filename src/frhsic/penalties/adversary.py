@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from frhsic import _arrays
 from frhsic.dependence.binned import bin_membership, quantile_edges
-from frhsic.penalties.base import Batch, Penalty, positive, whole
+from frhsic.penalties.base import Batch, Penalty
 
 LAYERS = (("weight_in", "bias_in"), ("weight_out", "bias_out"))
 NAMES = tuple(name for layer in LAYERS for name in layer)
@@ -28,11 +29,12 @@ class _Adversarial(Penalty):
 
     def __init__(self, z_dim: int, hidden: int, learning_rate: float) -> None:
         super().__init__()
-        whole("z_dim", z_dim, 1)
-        whole("hidden", hidden, 1)
+        _arrays.require_integer(z_dim, "z_dim", 1)
+        _arrays.require_integer(hidden, "hidden", 1)
         self.z_dim = z_dim
         self.hidden = hidden
-        self.learning_rate = positive("learning_rate", learning_rate)
+        _arrays.require_positive(learning_rate, "learning_rate")
+        self.learning_rate = learning_rate
         self.register_buffer("steps", None)
         for name in NAMES:
             for buffer in (name, f"{name}_first", f"{name}_second"):
@@ -168,7 +170,7 @@ class BinnedAdversary(_Adversarial):
 
     def __init__(self, z_dim: int = 50, *, bins: int = 4, hidden: int = 50, learning_rate: float = 1e-3) -> None:
         super().__init__(z_dim, hidden, learning_rate)
-        whole("bins", bins, 2)
+        _arrays.require_integer(bins, "bins", 2)
         self.bins = bins
         self.register_buffer("edges", None)
 

@@ -28,6 +28,7 @@ from typing import Any, Literal, Self, get_args
 import torch
 from torch import Tensor, nn
 
+from frhsic import _arrays
 from frhsic.dependence.grams import hsic_biased, hsic_unbiased, hsic_weighted
 from frhsic.kernels import Gaussian, Kernel
 
@@ -136,7 +137,7 @@ class Penalty(nn.Module, ABC):
     def __init__(self, *, condition: Condition = "all", min_rows: int = 11) -> None:
         super().__init__()
         one_of("condition", condition, get_args(Condition))
-        whole("min_rows", min_rows, 2)
+        _arrays.require_integer(min_rows, "min_rows", 2)
         self.condition = condition
         self.min_rows = min_rows
         self.needs_target = condition == "positive"
@@ -311,16 +312,3 @@ def check_statistic(statistic: Statistic, *, weighted: bool) -> None:
             "statistic='unbiased' takes no weights, which condition='positive' and minority_clip need. "
             "Pass statistic='biased'."
         )
-
-
-def whole(name: str, value: object, least: int) -> None:
-    """Raise unless `value` is an integer of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name}={value!r}; pass an integer of at least {least}.")
-
-
-def positive(name: str, value: object) -> float:
-    """Return `value` as a float; raise unless it is a positive, finite number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-        raise ValueError(f"{name}={value!r}; pass a positive, finite number.")
-    return float(value)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from frhsic import _arrays
 from frhsic.dependence.binned import (
     bin_membership,
     equal_width_edges,
@@ -18,7 +19,7 @@ from frhsic.dependence.binned import (
 )
 from frhsic.dependence.conditional import eipm_from_gram, leave_one_out_weights
 from frhsic.kernels import Kernel
-from frhsic.penalties.base import Batch, Condition, one_of, positive, whole, zero
+from frhsic.penalties.base import Batch, Condition, one_of, zero
 from frhsic.penalties.scales import ScaledPenalty, ScaleZ
 
 Kind = Literal["pairwise", "mean-difference"]
@@ -82,10 +83,12 @@ class EIPM(ScaledPenalty):
     ) -> None:
         super().__init__(kernel_z, scale_z, refresh_every, condition, min_rows)
         if anchors is not None:
-            whole("anchors", anchors, 1)
-        self.gamma = positive("gamma", gamma)
+            _arrays.require_integer(anchors, "anchors", 1)
+        _arrays.require_positive(gamma, "gamma")
+        self.gamma = gamma
         self.anchors = anchors
-        self.floor = positive("floor", floor)
+        _arrays.require_positive(floor, "floor")
+        self.floor = floor
 
     def _value(self, batch: Batch) -> Tensor:
         m = batch.rows
@@ -168,7 +171,7 @@ class BinnedMMD(ScaledPenalty):
         one_of("edges", edges, get_args(Edges))
         if kind == "mean-difference" and kernel_z is not None:
             raise ValueError("kind='mean-difference' has no kernel; leave kernel_z out, or pass kind='pairwise'.")
-        whole("bins", bins, 2)
+        _arrays.require_integer(bins, "bins", 2)
         self.kind = kind
         self.bins = bins
         self.edge_rule = edges

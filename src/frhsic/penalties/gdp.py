@@ -7,9 +7,9 @@ from typing import get_args
 import torch
 from torch import Tensor
 
+from frhsic import _arrays
 from frhsic.parity.smoothing import Weighting, equispaced, gdp_value
-from frhsic.penalties.base import Batch, Condition, Penalty, one_of, positive, whole
-from frhsic.penalties.scales import standardized
+from frhsic.penalties.base import Batch, Condition, Penalty, one_of
 
 FAR = 1e4
 """Number of bandwidths by which rows of weight 0 are moved away, so that the smoother gives them weight 0."""
@@ -34,9 +34,6 @@ class GDP(Penalty):
         `points` equispaced values between the least and the largest s of the batch, as in the published numbers.
     points
         G, for the uniform weighting.
-    standardize_scores
-        Give the scores mean 0 and variance 1 over the batch first, with gradient, so that shrinking them changes
-        nothing.
     condition, min_rows
         Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: range, mean and smoother of the rows with y = 1.
 
@@ -61,21 +58,20 @@ class GDP(Penalty):
         bandwidth: float = 0.2,
         weighting: Weighting = "uniform",
         points: int = 30,
-        standardize_scores: bool = False,
         condition: Condition = "all",
         min_rows: int = 11,
     ) -> None:
         super().__init__(condition=condition, min_rows=min_rows)
         one_of("weighting", weighting, get_args(Weighting))
-        whole("points", points, 2)
-        self.bandwidth = positive("bandwidth", bandwidth)
+        _arrays.require_integer(points, "points", 2)
+        _arrays.require_positive(bandwidth, "bandwidth")
+        self.bandwidth = bandwidth
         self.weighting = weighting
         self.points = points
-        self.standardize_scores = standardize_scores
 
     def _value(self, batch: Batch) -> Tensor:
         assert batch.scores is not None
-        f = standardized(batch.scores, batch.shares) if self.standardize_scores else batch.scores
+        f = batch.scores
         if batch.row_weight is not None:
             f = (f - batch.shares @ f) * batch.row_weight[:, None]  # mean 0 over all rows, and over those with weight
         return torch.stack([self._of_attribute(f.mT, s, batch) for s in batch.s.mT]).sum()

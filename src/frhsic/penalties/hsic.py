@@ -11,13 +11,14 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from frhsic import _arrays
 from frhsic.dependence import _device
 from frhsic.dependence._gpu import Weights
 from frhsic.dependence.grams import centered
 from frhsic.kernels import Gaussian, Kernel, Linear, PerColumn
 from frhsic.kernels.bandwidth import default_gaussian
 from frhsic.kernels.kernel import Multiple, Sum
-from frhsic.penalties.base import Batch, Condition, one_of, positive
+from frhsic.penalties.base import Batch, Condition, one_of
 from frhsic.penalties.closed_forms import RIDGE, gaussian_inner, whitened_hsic
 from frhsic.penalties.scales import (
     SLACK,
@@ -252,14 +253,16 @@ def _sum(terms: Iterable[tuple[float, Tensor]]) -> Tensor:
     return reduce(operator.add, (value if factor == 1 else factor * value for factor, value in terms))
 
 
-def _checked_scale_s(scale: object) -> str | tuple[float, ...]:
+def _checked_scale_s(scale: ScaleS | float | tuple[float, ...]) -> str | tuple[float, ...]:
     if isinstance(scale, str):
         one_of("scale_s", scale, get_args(ScaleS))
         return scale
     numbers = scale if isinstance(scale, tuple) else (scale,)
     if not numbers:
         raise ValueError("scale_s is empty; pass a number, or one per attribute.")
-    return tuple(positive("scale_s", number) for number in numbers)
+    for number in numbers:
+        _arrays.require_positive(number, "scale_s")
+    return tuple(map(float, numbers))
 
 
 def _published_scale(s: Tensor) -> Tensor:

@@ -12,9 +12,10 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from frhsic import _arrays
 from frhsic.kernels import Gaussian, Kernel
 from frhsic.kernels.families import squared_distances
-from frhsic.penalties.base import Batch, Condition, Penalty, one_of, positive, whole
+from frhsic.penalties.base import Batch, Condition, Penalty, one_of
 from frhsic.penalties.closed_forms import whitened
 
 ScaleZ = Literal["normalized", "standardized", "whitened", "published"]
@@ -75,8 +76,8 @@ class ScaledPenalty(Penalty):
         if isinstance(scale_z, str):
             one_of("scale_z", scale_z, get_args(ScaleZ))
         else:
-            positive("scale_z", scale_z)
-        whole("refresh_every", refresh_every, 1)
+            _arrays.require_positive(scale_z, "scale_z")
+        _arrays.require_integer(refresh_every, "refresh_every", 1)
         self.kernel_z = kernel_or_unit("kernel_z", kernel_z)
         self.scale_z: ScaleZ | float = scale_z
         self.refresh_every = refresh_every
