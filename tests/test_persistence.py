@@ -32,10 +32,12 @@ from frhsic.estimators import (
     FRHSICClassifier,
     FRHSICRegressor,
     ParityClassifier,
+    ParityCoupling,
     ParityEncoder,
     ParityRegressor,
     penalty_named,
 )
+from frhsic.estimators.conditional import BoostedMeans
 from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.penalties import EIPM, GDP, HSIC, BinnedMMD, DistanceCorrelation, Penalty
 from frhsic.penalties.base import Batch
@@ -320,7 +322,33 @@ def test_every_public_estimator_has_an_entry():
     from frhsic import estimators
 
     public = {name for name in estimators.__all__ if hasattr(getattr(estimators, name), "fit")}
-    assert public == {*KINDS, "ParityCoupling"}  # which holds the rows that it was fitted on
+    assert public == {*KINDS}
+
+
+def test_a_coupling_hands_out_the_same_rows_once_it_is_loaded(tmp_path: Path):
+    rng = np.random.default_rng(0)
+    age = np.where(rng.random(900) < 0.05, np.nan, rng.uniform(20, 60, 900))
+    X = pd.DataFrame(
+        {
+            "years": np.nan_to_num(age) + rng.normal(size=900),
+            "job": pd.Categorical(rng.choice(["a", "b"], 900), ["a", "b", "never"]),
+            "town": rng.choice(["A", "B"], 900),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 500, 900), unit="D"),
+        }
+    )
+    means = BoostedMeans(n_estimators=10, n_jobs=1)
+    model = ParityCoupling(means, cv=2, pool=0.3, random_state=0).fit(X[:600], sensitive_features=age[:600])
+    first = model.transform(X[600:620], sensitive_features=age[600:620])
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert file_bytes(again) == file_bytes(model)
+    public = X[:600][~model.pool_], age[:600][~model.pool_]
+    # those that were drawn before, few others, a table, and the fitted rows
+    for rows, s in ((X[600:620], age[600:620]), (X[620:640], age[620:640]), (X[640:], age[640:]), public):
+        pd.testing.assert_frame_equal(
+            again.transform(rows, sensitive_features=s), model.transform(rows, sensitive_features=s)
+        )
+    pd.testing.assert_frame_equal(again.transform(X[600:620], sensitive_features=age[600:620]), first)
 
 
 def test_a_file_that_is_not_there_is_said_to_be_so(tmp_path: Path):

@@ -3,13 +3,14 @@
 A file is an uncompressed zip archive. `model.json` holds versions, parameters, coefficients and the frontier;
 `weights.safetensors` the weights of a network; `schema.json` and the arrays beside it are scikit-learn, LightGBM and
 XGBoost models in the format of skops. Training rows are not in it, except in models that are made of them, such as
-nearest neighbours.
+nearest neighbours and couplings, whose table is an Arrow file among the weights.
 
 Loading runs no code of the file. JSON and weights are data. Of a skops schema, every node is compared with a list of
 classes before anything is built: the estimators of scikit-learn, LightGBM and XGBoost, the data that they hold, and
 nothing that can be called, so that predictions run no code of the file either. An uncompressed file cannot unpack to
-more than its own size. That is all that is promised. A forged model predicts what its author likes, and a forged tree
-or booster can crash the process, because those libraries do not check them: load models only from people you trust.
+more than its own size, except for the table of a coupling. That is all that is promised. A forged model predicts what
+its author likes, and a forged tree, booster or table can crash the process, because those libraries do not check them:
+load models only from people you trust.
 
 To save another class, add it to :data:`KINDS` with a :class:`Kind`, and its fitted attributes that are plain data to
 :data:`PLAIN`. A dataclass among them belongs into :data:`CLASSES`.
@@ -32,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import safetensors.torch
 import sklearn
 import torch
@@ -42,8 +44,16 @@ from torch import Tensor, nn
 from frhsic import kernels, penalties
 from frhsic._files import write_whole
 from frhsic._version import __version__
-from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityClassifier, ParityEncoder, ParityRegressor
+from frhsic.estimators import (
+    FRHSICClassifier,
+    FRHSICRegressor,
+    ParityClassifier,
+    ParityCoupling,
+    ParityEncoder,
+    ParityRegressor,
+)
 from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, SensitiveBasis, TreeTable
+from frhsic.estimators.coupling import DensityRatio, JointBasis
 from frhsic.estimators.network import NetworkEstimator, set_state
 from frhsic.estimators.parity import ParityEstimator
 from frhsic.estimators.solving import Block, Rows, Solution, expanded
@@ -68,8 +78,8 @@ MOST_BYTES, MOST_JSON, MOST_PARTS, MOST_TEXT = 2**32, 2**24, 1_500_000, 2**24
 CURVES = ("loss_curve_", "penalty_curve_", "validation_curve_")
 
 TABLES = (Category, ColumnType, Number, Quantiles, Robust, Schema, TableEncoding)
-DATA = (*TABLES, Block, Choice, Gap, MLP, SensitiveBasis, Solution, TradeOffs, Training)
-CLASSES: dict[str, Any] = {cls.__name__: cls for cls in DATA} | {
+FITTED = (Block, Choice, DensityRatio, Gap, JointBasis, MLP, SensitiveBasis, Solution, TradeOffs, Training)
+CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (*TABLES, *FITTED)} | {
     name: cls
     for module, base in ((kernels.families, Kernel), (kernels.kernel, Kernel), (penalties, Penalty))
     for name, cls in vars(module).items()
@@ -83,13 +93,14 @@ PLAIN: dict[str, Any] = {
     "has_bottleneck_": bool, "schema_": Schema,
     "feature_encoding_": TableEncoding, "sensitive_encoding_": TableEncoding,
     "penalty_": Penalty, "task_": str, "target_mean_": (float, int), "target_scale_": (float, int),
+    "ratio_": DensityRatio, "move_cost_": (float, int), "untouched_": (float, int),
     "solution_": (Solution, type(None)), "frontier_": (TradeOffs, type(None)), "choice_": (Choice, type(None)),
 }  # fmt: skip
 """Fitted attributes that `model.json` holds, as far as a model has them, with their types."""
 
 FIELD_TYPES: dict[str, Any] = {
     "float": (float, int), "int": int, "str": str, "bool": bool, "dict": dict, "tuple": tuple,
-    "np.ndarray": np.ndarray, "SensitiveBasis": SensitiveBasis,
+    "np.ndarray": np.ndarray, "SensitiveBasis": SensitiveBasis, "JointBasis": JointBasis,
 }  # fmt: skip
 """Types of the fields of dataclasses that are checked, by their annotations."""
 
@@ -606,10 +617,56 @@ def _complete_parity(model: ParityEstimator, tensors: dict[str, Tensor]) -> None
     _require(list(map(len, model.attribute_models_)) == fitted, "it has models of S too many or too few")
 
 
+# The coupling
+
+
+def _coupling_tensors(model: ParityCoupling) -> dict[str, Tensor]:
+    if not len(model.sensitive_names_in_):
+        return {}
+    table = io.BytesIO()
+    # Feather keeps levels that do not occur; it wants text as names
+    names = [str(j) for j in range(model.n_features_in_)]
+    model._table.set_axis(names, axis=1).reset_index(drop=True).to_feather(table, compression="uncompressed")
+    handed = np.array([*model._handed.keys(), *model._handed.values()], dtype=np.uint64).reshape(2, -1)
+    arrays = {
+        "table": np.frombuffer(table.getvalue(), dtype=np.uint8).copy(),
+        "m": model._m,
+        "identity": model._identity.view(np.int64),
+        "release": model._release,
+        "pool": model.pool_,
+        "handed": handed.view(np.int64),
+    }
+    return {name: torch.from_numpy(values) for name, values in arrays.items()}
+
+
+def _complete_coupling(model: ParityCoupling, tensors: dict[str, Tensor]) -> None:
+    """Give a coupling the rows that it hands out."""
+    if not len(model.sensitive_names_in_):
+        return
+    arrays = {name: values.numpy() for name, values in tensors.items()}
+    table = pd.read_feather(io.BytesIO(arrays["table"].tobytes()))
+    n, basis = len(table), model.ratio_.basis
+    _require(table.shape[1] == model.n_features_in_ and len(model.models_) == model.cv, "its columns or models differ")
+    _require(len(basis.parts) == len(model.sensitive_names_in_), "its attributes differ")
+    _require(all(len(arrays[name]) == n for name in ("m", "identity", "release", "pool")), "its rows differ in number")
+    _require(arrays["m"].shape[1:] == model.ratio_.calibration.shape[:1], "its ratio is of no use")
+    rows = np.r_[arrays["release"], arrays["handed"][1]]
+    _require(rows.dtype == np.int64 and ((rows >= -1) & (rows < n)).all(), "it hands out rows that it does not have")
+    names = getattr(model, "feature_names_in_", None)
+    model._table = table.set_axis(range(table.shape[1]) if names is None else names, axis=1)
+    model._encoder, model._m, model._release = TreeTable().fit(model._table), arrays["m"], arrays["release"]
+    model._identity, model.pool_ = arrays["identity"].view(np.uint64), arrays["pool"].astype(bool)
+    keys, values = arrays["handed"].view(np.uint64)
+    model._handed = dict(zip(map(int, keys), map(int, values)))
+
+
 NETWORK = Kind(_complete_network, tensors=_network_tensors)
 CLOSED_FORM = Kind(_complete_parity, ("estimator", "attribute_estimator", "models_", "attribute_models_"))
+COUPLING = Kind(_complete_coupling, ("estimator", "models_"), _coupling_tensors)
 NETWORKS, CLOSED_FORMS = (FRHSICClassifier, FRHSICRegressor, ParityEncoder), (ParityClassifier, ParityRegressor)
 KINDS: dict[str, tuple[Any, Kind]] = {
-    cls.__name__: (cls, kind) for some, kind in ((NETWORKS, NETWORK), (CLOSED_FORMS, CLOSED_FORM)) for cls in some
+    cls.__name__: (cls, kind)
+    for some, kind in ((NETWORKS, NETWORK), (CLOSED_FORMS, CLOSED_FORM), ((ParityCoupling,), COUPLING))
+    for cls in some
 }
 """Every class that is saved, by its name."""

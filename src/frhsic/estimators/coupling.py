@@ -29,17 +29,18 @@ ROUNDS = 120
 FLOOR = 0.02
 # Proposed exchanges for each removed row, when these are permuted.
 SWEEPS = 100
-# R² of S that exchanges within a range of S may leave; it decides how many ranges there are.
-WITHIN = 5e-4
+# Cost of a move along S, for each column. It grows with the rows, so that exchanges leave no more of S than chance.
+MOVE = 0.5
 # Rows that are assigned to places at once.
-LARGEST = 1000
+LARGEST = 700
 # New rows that are a table of their own; fewer are drawn from the pool.
 FEWEST = 200
 # Rows whose ratio is computed at once.
 CHUNK = 65_536
 
 
-class JointBasis(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class JointBasis:
     r"""Orthonormal functions of one or several attributes under their joint law.
 
     They span products :math:`\prod_j \varphi_{k_j}(s_j)` of the functions of each attribute and are constant on nodes,
@@ -91,11 +92,13 @@ class JointBasis(NamedTuple):
         codes = (group[part.node(column)] for part, group, column in zip(self.parts, self.groups, s.T))
         return np.asarray(self.places[tuple(codes)])
 
-    def cells(self, s: np.ndarray, count: int) -> np.ndarray:
-        """Return the number of the range of each row; `count` ranges of each attribute, with frequent values apart."""
-        groups = [ranges(part.mass, count) for part in self.parts]
-        codes = tuple(group[part.node(column)] for part, group, column in zip(self.parts, groups, s.T))
-        return np.asarray(np.ravel_multi_index(codes, [int(group[-1]) + 1 for group in groups]))
+    def ranks(self, s: np.ndarray) -> np.ndarray:
+        """Return the rank of each attribute, (n, q), from 0 to 1; levels of an attribute that has few are far apart."""
+        places = (
+            np.arange(len(p.mass)) * 1e3 if len(p.mass) <= MOST_LEVELS else np.cumsum(p.mass) - p.mass / 2
+            for p in self.parts
+        )
+        return np.column_stack([place[p.node(column)] for place, p, column in zip(places, self.parts, s.T)])
 
 
 def ranges(mass: np.ndarray, count: int) -> np.ndarray:
@@ -132,13 +135,12 @@ class DensityRatio:
     factors a and b give r mean one along s for each x, and along x for each s.
     """
 
+    basis: JointBasis
     calibration: np.ndarray
-    values: np.ndarray
-    mass: np.ndarray
     scale: np.ndarray
 
     @classmethod
-    def fit(cls, m: np.ndarray, node: np.ndarray, basis: JointBasis, weights: np.ndarray) -> Self:
+    def fit(cls, basis: JointBasis, m: np.ndarray, node: np.ndarray, weights: np.ndarray) -> Self:
         """Fit to out-of-fold means (n, K), the nodes of S (n,), and weights (n,) that add up to one."""
         weighted = weights[:, None] * m
         ridge = 1e-4 * np.eye(m.shape[1])
@@ -147,14 +149,13 @@ class DensityRatio:
         share = weights[some] / weights[some].sum()
         scale = np.ones(len(basis.mass))
         for _ in range(50):
-            ratio = cls(calibration, basis.values, basis.mass, scale)
-            scale = scale / np.maximum(share @ ratio(m[some]), 1e-12)
-        return cls(calibration, basis.values, basis.mass, scale)
+            scale = scale / np.maximum(share @ cls(basis, calibration, scale)(m[some]), 1e-12)
+        return cls(basis, calibration, scale)
 
     def __call__(self, m: np.ndarray) -> np.ndarray:
         """Return the ratio of each row at each node, (n, M)."""
-        positive = np.maximum(1 + m @ self.calibration @ self.values.T, FLOOR) * self.scale
-        return np.asarray(positive / (positive @ self.mass)[:, None])
+        positive = np.maximum(1 + m @ self.calibration @ self.basis.values.T, FLOOR) * self.scale
+        return np.asarray(positive / (positive @ self.basis.mass)[:, None])
 
     def at(self, m: np.ndarray, node: np.ndarray) -> np.ndarray:
         """Return the ratio of each row at one node, (n,)."""
@@ -235,35 +236,20 @@ class Comparable(NamedTuple):
         return np.asarray(cost)
 
 
-def exchanged(rows: np.ndarray, cell: np.ndarray, table: Comparable) -> np.ndarray:
-    """Return the rows of all places anew, (k,): exchanged within each cell so that they move least."""
-    rows = rows.copy()
-    order = np.argsort(cell, kind="stable")
-    for part in np.split(order, np.flatnonzero(np.diff(cell[order])) + 1):
-        for places in np.array_split(part, max(1, -(-len(part) // LARGEST))):
-            rows[places] = rows[places][linear_sum_assignment(table.distances(places, rows[places]))[1]]
-    return rows
+def exchanged(rows: np.ndarray, node: np.ndarray, ranks: np.ndarray, table: Comparable, weight: float) -> np.ndarray:
+    r"""Return the rows of all places anew, (k,): exchanged so that they move least, in x and along S.
 
+    .. math:: \min_\pi \sum_i d(x_i, x_{\pi_i}) + \text{weight} \cdot \|u_i - u_{\pi_i}\|^2
 
-def conditional_ranks(
-    column: pd.Series[Any], cell: np.ndarray, fitted: pd.Series[Any], fitted_cell: np.ndarray, uniform: np.ndarray
-) -> Any:
-    """Return the value of the fitted column whose rank is that of x among the fitted rows of its cell.
-
-    Ties have a rank at random within their range, by `uniform`. Missing values stay.
+    The first distance is between the row that was removed and the one that replaces it, the second between the ranks
+    of S, (k, q), of the place that a row leaves and the one that it gets. Places with similar nodes are assigned at
+    once.
     """
-    known = fitted.notna().to_numpy()
-    ordered = fitted[known].sort_values(ignore_index=True)
-    reference, x = fitted[known].to_numpy(np.float64), column.to_numpy(np.float64, na_value=np.nan)
-    rank = np.full(len(x), 0.5)
-    for c in np.unique(cell):
-        here, values = cell == c, np.sort(reference[fitted_cell[known] == c])
-        if len(values):
-            low, high = np.searchsorted(values, x[here]), np.searchsorted(values, x[here], side="right")
-            rank[here] = (low + (high - low) * uniform[here]) / len(values)
-    position = np.minimum((rank * len(ordered)).astype(np.int64), len(ordered) - 1)
-    aligned = ordered.iloc[position].set_axis(column.index)
-    return aligned.where(column.notna(), column).astype(column.dtype).array
+    rows, order = rows.copy(), np.argsort(node, kind="stable")
+    for places in np.array_split(order, -(-len(order) // LARGEST)):
+        cost = table.distances(places, rows[places]) + weight * cdist(ranks[places], ranks[places], "sqeuclidean")
+        rows[places] = rows[places][linear_sum_assignment(cost)[1]]
+    return rows
 
 
 class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
@@ -276,9 +262,9 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     maximal coupling). The ratio is estimated by boosted trees, and r̂ with mean one gives a total variation of at most
     ½ E|r̂ - r|. S is needed to transform, too.
 
-    A table is transformed as a whole: its removed rows change places, each is handed out once, and within narrow ranges
-    of S they are exchanged so that they move least. The rows that the estimator was fitted on always get the same Z.
-    Fewer than 200 new rows are drawn from a pool of fitted rows, see `pool`.
+    A table is transformed as a whole: its removed rows change places, each is handed out once, and places of similar S
+    exchange them so that they move least. The rows that the estimator was fitted on always get the same Z. Fewer than
+    200 new rows are drawn from a pool of fitted rows, see `pool`.
 
     A replaced row is another person's row: use Z to hand on tables or embeddings and to train on them, not to decide
     about a person. Z is not anonymous. Hand on one release only, and neither the pool nor the list of changed rows:
@@ -291,10 +277,6 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         takes text, categories, dates and missing values as they come.
     amount : float
         From 0 to 1: a row is left as it is with probability 1 - amount. The dependence on S falls in proportion.
-    align : bool
-        Whether numbers with more than 16 values are first replaced by the value at the same rank in the whole column as
-        theirs among rows of similar S. Then more rows stay in tables of many numbers, but their numbers have changed,
-        and more of S is left if the rows are few.
     pool : float
         Share of the fitted rows, drawn at random, that are never handed on. Small batches are drawn from them, each row
         once. These rows are marked in `pool_`; transform the others only.
@@ -308,7 +290,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     Attributes
     ----------
     untouched_ : float
-        Share of the fitted rows that stay; with `align`, after it.
+        Share of the fitted rows that stay.
     pool_ : ndarray of bool, (n,)
         Fitted rows that belong to the pool.
     n_features_in_, feature_names_in_, sensitive_names_in_
@@ -326,7 +308,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     (True, True)
     """
 
-    basis_: JointBasis
+    ratio_: DensityRatio
     pool_: np.ndarray
     untouched_: float
     _handed: dict[int, int]
@@ -336,7 +318,6 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         estimator: Any = None,
         *,
         amount: float = 1.0,
-        align: bool = False,
         pool: float = 0.0,
         cv: int = 5,
         n_jobs: int | None = None,
@@ -344,7 +325,6 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     ) -> None:
         self.estimator = estimator
         self.amount = amount
-        self.align = align
         self.pool = pool
         self.cv = cv
         self.n_jobs = n_jobs
@@ -375,7 +355,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         require_same_rows(*given, (sample_weight, "sample_weight"), (groups, "groups"))
         frame = _frame(checked_table(self, X, first=True))
         weights = _check_sample_weight(sample_weight, frame, ensure_non_negative=True).astype(np.float64)
-        self.sensitive_names_in_ = np.array([], dtype=object)
+        self.random_seed_, self.sensitive_names_in_ = seed_of(self.random_state), np.array([], dtype=object)
         if sensitive_features is None:
             without = (
                 "ParityCoupling was given no sensitive_features: transform will return X as it is. Pass them to fit."
@@ -385,22 +365,21 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         s, self.sensitive_names_in_ = _attributes(sensitive_features, len(frame))
         if (s == s[0]).all():
             raise ValueError("sensitive_features are the same in every row; nothing can depend on them.")
-        self._seed = seed_of(self.random_state)
-        self._encoder, self._fitted = TreeTable().fit(frame), frame
-        self._identity = self._identities(frame, s)
-        self._fold = fold_of_rows(len(s), self.cv, None, None if groups is None else np.asarray(groups), self._seed)
-        self.basis_ = JointBasis.fit(s, weights)
-        self._cell = self._alignment_cells(s)
-        node = self.basis_.node(s)
-        self._table = self._aligned(frame, self._cell, self._identity, self._fold) if self.align else frame
-        self._models, self._m = self._means(self._table, self.basis_.values[node], weights)
-        self._ratio = DensityRatio.fit(self._m, node, self.basis_, weights / weights.sum())
+        self._encoder, self._table = TreeTable().fit(frame), frame
+        keys = self._keys(frame, s)
+        self._identity = _identities(keys)
+        basis = JointBasis.fit(s, weights)
+        node = basis.node(s)
+        fold = fold_of_rows(len(s), self.cv, None, None if groups is None else np.asarray(groups), self.random_seed_)
+        self.models_ = [self._model(frame, fold != f, basis.values[node], weights) for f in range(self.cv)]
+        self._m = self._means(frame, fold)
+        self.ratio_ = DensityRatio.fit(basis, self._m, node, weights / weights.sum())
         # the largest share of the variance of a function of S that x explains
-        signal = min(0.99, float(np.linalg.norm(self._m @ self._ratio.calibration, 2)) ** 2 / len(s))
-        self._ranges = int(np.clip(np.ceil((signal / (1 - signal) / WITHIN) ** 0.25), 4, 32))
-        self.pool_, self._handed = _uniform(self._identity, 1) < self.pool, {}
+        signal = min(0.99, float(np.linalg.norm(self._m @ self.ratio_.calibration, 2)) ** 2 / len(s))
+        self.move_cost_ = MOVE * (len(s) * signal / (1 - signal)) ** (2 / 3)
+        self.pool_, self._handed = _uniform(keys, 1) < self.pool, {}  # with all copies of a row
         public = np.flatnonzero(~self.pool_)
-        rows, removed = self._coupled(self._table.iloc[public], s[public], self._m[public], self._identity[public])
+        rows, removed = self._coupled(frame.iloc[public], s[public], self._m[public], self._identity[public])
         self._release = np.full(len(frame), -1)
         self._release[public] = public[rows]
         self.untouched_ = float(1 - removed.mean())
@@ -434,7 +413,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         frame = _frame(table)
         s, names = _attributes(sensitive_features, len(frame))
         check_same_names(list(names), list(self.sensitive_names_in_))
-        identity = self._identities(frame, s)
+        identity = _identities(self._keys(frame, s))
         position = pd.Index(self._identity).get_indexer(pd.Index(identity))
         if (position < 0).any() or (self.pool_[position].any() and len(frame) < FEWEST):
             Z = self._new(frame, s, identity)
@@ -453,13 +432,13 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         if n < FEWEST and not len(pool):
             remedy = "Pass more rows at once, or fit with pool=0.2 to draw from rows that are never handed on."
             raise ValueError(f"X has {n} new rows, too few to change places; {FEWEST} are enough. {remedy}")
-        table = self._aligned(frame, self._alignment_cells(s), identity, np.full(n, -1)) if self.align else frame
-        m = np.mean([model.predict(table) for model in self._models], axis=0).reshape(n, -1)
+        # one model for each row, as for the fitted rows: the ratio is calibrated to that, and not to their mean
+        m = self._means(frame, (identity % np.uint64(self.cv)).astype(np.int64))
         if n >= FEWEST:
-            return table.iloc[self._coupled(table, s, m, identity)[0]]
-        node, rows = self.basis_.node(s), np.arange(n)
-        wanted = np.maximum(1 - self._ratio(self._m[pool]), 0)
-        chance = self.amount * (1 - 1 / np.maximum(self._ratio.at(m, node), 1))
+            return frame.iloc[self._coupled(frame, s, m, identity)[0]]
+        node, rows = self.ratio_.basis.node(s), np.arange(n)
+        wanted = np.maximum(1 - self.ratio_(self._m[pool]), 0)
+        chance = self.amount * (1 - 1 / np.maximum(self.ratio_.at(m, node), 1))
         for i in np.flatnonzero(_uniform(identity, 0) < chance):
             if (key := int(identity[i])) not in self._handed:
                 weights = np.where(np.isin(pool, list(self._handed.values())), 0.0, wanted[:, node[i]])
@@ -468,22 +447,24 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
                 share = np.cumsum(weights / weights.sum())[:-1]
                 self._handed[key] = int(pool[np.searchsorted(share, _uniform(identity[[i]], 2)[0], side="right")])
             rows[i] = n + self._handed[key]
-        return pd.concat([table, self._table]).iloc[rows].astype(dict(table.dtypes))
+        return pd.concat([frame, self._table]).iloc[rows].astype(dict(frame.dtypes))
 
     def _coupled(
-        self, table: pd.DataFrame, s: np.ndarray, m: np.ndarray, identity: np.ndarray
+        self, frame: pd.DataFrame, s: np.ndarray, m: np.ndarray, identity: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return which row each place gets and which places were emptied; the order of the rows does not matter."""
         order = np.argsort(identity, kind="stable")
         back = np.argsort(order, kind="stable")
         s = s[order]
-        rng = np.random.default_rng([self._seed, int(identity[order[0]])])
-        rows, removed = released(self._ratio, m[order], self.basis_.node(s), self.amount, rng)
+        rng = np.random.default_rng([self.random_seed_, int(identity[order[0]])])
+        node = self.ratio_.basis.node(s)
+        rows, removed = released(self.ratio_, m[order], node, self.amount, rng)
         places = np.flatnonzero(removed)
-        encoded, categorical = self._encoded(table.iloc[order[places]])
-        cell = self.basis_.cells(s[places], self._ranges)
-        local = np.searchsorted(places, rows[places])
-        rows[places] = places[exchanged(local, cell, Comparable.of(encoded, categorical))]
+        encoded, categorical = self._encoded(frame.iloc[order[places]])
+        local, ranks = np.searchsorted(places, rows[places]), self.ratio_.basis.ranks(s[places])
+        table = Comparable.of(encoded, categorical)
+        if len(places):
+            rows[places] = places[exchanged(local, node[places], ranks, table, self.move_cost_ * encoded.shape[1])]
         return order[rows][back], removed[back]
 
     def _encoded(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -495,47 +476,24 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         columns = [table[name].cat.codes if is_code else table[name] for name, is_code in zip(table, categorical)]
         return np.column_stack(columns).astype(np.float64), categorical
 
-    def _identities(self, frame: pd.DataFrame, s: np.ndarray) -> np.ndarray:
-        """Return a number for each row that depends on its content, the seed, and how often it came before."""
+    def _keys(self, frame: pd.DataFrame, s: np.ndarray) -> np.ndarray:
+        """Return a number for each row that depends on its content and the seed."""
         content = pd.DataFrame(np.column_stack([self._encoded(frame)[0], s]))
-        keys = pd.util.hash_pandas_object(content, index=False)
-        again = keys.groupby(keys.to_numpy()).cumcount().to_numpy(np.uint64)
-        seed = np.uint64(self._seed % 2**63)
-        return np.asarray(pd.util.hash_array((keys.to_numpy() ^ pd.util.hash_array(again)) + seed))
+        return pd.util.hash_pandas_object(content, index=False).to_numpy() + np.uint64(self.random_seed_ % 2**63)
 
-    def _alignment_cells(self, s: np.ndarray) -> np.ndarray:
-        """Return the range of S of each row, such that about 100 fitted rows share one."""
-        return self.basis_.cells(s, int(np.clip((len(self._fitted) / 100) ** (1 / s.shape[1]), 2, 32)))
+    def _model(self, frame: pd.DataFrame, rows: np.ndarray, phi: np.ndarray, weights: np.ndarray) -> Any:
+        """Return a model of m that was fitted on some rows."""
+        default = BoostedMeans(n_estimators=ROUNDS, n_jobs=self.n_jobs)
+        model = default if self.estimator is None else clone(self.estimator)
+        more = {"sample_weight": weights[rows]} if np.ptp(weights) else {}
+        return model.fit(frame[rows], phi[rows], **more)
 
-    def _aligned(self, frame: pd.DataFrame, cell: np.ndarray, identity: np.ndarray, fold: np.ndarray) -> pd.DataFrame:
-        """Replace numbers by those at their conditional rank among the fitted rows of other folds."""
-        aligned = frame.copy()
-        for j in self._numbers():
-            column, fitted, uniform = frame.iloc[:, j].copy(), self._fitted.iloc[:, j], _uniform(identity, 3 + j)
-            for f in np.unique(fold):
-                here, other = np.flatnonzero(fold == f), np.flatnonzero(self._fold != f)
-                column.iloc[here] = conditional_ranks(
-                    column.iloc[here], cell[here], fitted.iloc[other], self._cell[other], uniform[here]
-                )
-            aligned.isetitem(j, column.array)
-        return aligned
-
-    def _numbers(self) -> list[int]:
-        """Return the positions of the columns of numbers with more than a few values."""
-        columns = (self._fitted.iloc[:, j] for j in range(self._fitted.shape[1]))
-        return [j for j, c in enumerate(columns) if pd.api.types.is_numeric_dtype(c) and c.nunique() > MOST_LEVELS]
-
-    def _means(self, table: pd.DataFrame, phi: np.ndarray, weights: np.ndarray) -> tuple[list[Any], np.ndarray]:
-        """Return models of m, one for each fold, and out-of-fold m."""
-        m, models = np.zeros(phi.shape), []
-        for f in np.unique(self._fold):
-            default = BoostedMeans(n_estimators=ROUNDS, n_jobs=self.n_jobs)
-            model = default if self.estimator is None else clone(self.estimator)
-            other, here = np.flatnonzero(self._fold != f), np.flatnonzero(self._fold == f)
-            more = {"sample_weight": weights[other]} if np.ptp(weights) else {}
-            models.append(model.fit(table.iloc[other], phi[other], **more))
-            m[here] = model.predict(table.iloc[here]).reshape(len(here), -1)
-        return models, m
+    def _means(self, frame: pd.DataFrame, fold: np.ndarray) -> np.ndarray:
+        """Return m, each row by the model that was fitted without its fold."""
+        m = np.zeros((len(frame), len(self.models_[0].predict(frame.iloc[:1]).ravel())))
+        for f in np.unique(fold):
+            m[fold == f] = self.models_[f].predict(frame[fold == f]).reshape(-1, m.shape[1])
+        return m
 
 
 def _attributes(sensitive_features: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -551,6 +509,12 @@ def _attributes(sensitive_features: Any, rows: int) -> tuple[np.ndarray, np.ndar
 
 def _frame(table: Any) -> pd.DataFrame:
     return to_pandas(table) if is_frame(table) and not isinstance(table, pd.DataFrame) else pd.DataFrame(table)
+
+
+def _identities(keys: np.ndarray) -> np.ndarray:
+    """Return a number for each row that tells its copies apart, by how many came before."""
+    copies = pd.Series(keys).groupby(keys).cumcount().to_numpy(np.uint64)
+    return np.asarray(pd.util.hash_array(keys ^ pd.util.hash_array(copies)))
 
 
 def _uniform(identity: np.ndarray, stream: int) -> np.ndarray:
