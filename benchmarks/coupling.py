@@ -379,15 +379,13 @@ def tasks(folder: Path, splits: int, heads: int, validation: bool) -> dict[str, 
     if not validation:
         every |= {f"scale {name}": lambda n=name: scale_task(n, folder) for name in ("million", "adult")}
         every |= {f"attacks {name}": lambda n=name: attack_task(n, folder) for name in ATTACKED if name in names}
-    for method in METHODS:
-        for seed in range(splits if method in ("raw", "coupling") else 1):
-            for name in names:
-                key = f"leak {name} {method} {seed}" + " validation" * validation
-                every[key] = lambda n=name, m=method, i=seed: leak_task(n, folder, m, i, validation)
-        if method == "raw" and not validation:
-            for seed, name in product(range(heads), HEADED):
-                if name in names:
-                    every[f"heads {name} {seed}"] = lambda n=name, i=seed: heads_task(n, folder, i)
+    for seed in range(splits):
+        for method, name in product(METHODS if seed == 0 else METHODS[:2], names):
+            key = f"leak {name} {method} {seed}" + " validation" * validation
+            every[key] = lambda n=name, m=method, i=seed: leak_task(n, folder, m, i, validation)
+        if seed == 0 and not validation:
+            for i, name in product(range(heads), [name for name in HEADED if name in names]):
+                every[f"heads {name} {i}"] = lambda n=name, i=i: heads_task(n, folder, i)
     return every
 
 
