@@ -43,6 +43,7 @@ PAGES = [path for path in ALL if blocks(path)]
 NEEDED = [(path, name) for path in PAGES for name in sorted({package for package, _ in blocks(path) if package})]
 LONG = (
     "certificates_evidence",
+    "coupling_evidence",
     "coverage",
     "penalty_tables",
     "reproduction",

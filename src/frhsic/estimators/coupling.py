@@ -1,4 +1,4 @@
-"""Tables from which no head reads S: a maximal coupling of each row's law given S with the pooled law."""
+"""Tables from which heads can hardly read S: a maximal coupling of each row's law given S with the pooled law."""
 
 from __future__ import annotations
 
