@@ -17,21 +17,21 @@ from torch import nn
 from estimator_samples import QUICK, biased, people, quick
 from frhsic import load, save
 from frhsic.estimators import (
-    PENALTY_NAMES,
     FRHSICClassifier,
     FRHSICRegressor,
     MissingSensitiveFeaturesWarning,
     ParityEncoder,
     UnlabelledRowsWarning,
     fit_path,
-    penalty_named,
 )
 from frhsic.estimators.network import AUTO_ROWS, Target
 from frhsic.kernels import Gaussian
 from frhsic.parity import gdp_difference
 from frhsic.penalties import GDP, HSIC
+from frhsic.penalties.names import PENALTY_NAMES, penalty_named
 from frhsic.tables import TableEncoding
-from frhsic.training import MLP, Bottleneck, Member, Recipe, Training, TrainingData, train
+from frhsic.training import MLP, Member, Recipe, Training, TrainingData, train
+from frhsic.training.result import Bottleneck
 
 
 def scaled(values: np.ndarray) -> np.ndarray:

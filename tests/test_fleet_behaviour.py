@@ -15,11 +15,12 @@ from torch import Tensor, nn
 from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample, trained
 from frhsic.penalties import HSIC, BinnedMMD, Penalty
 from frhsic.penalties.base import Batch
-from frhsic.training import MLP, DivergenceWarning, Member, Recipe, Tick, TrainingData, grid
+from frhsic.training import MLP, Member, Recipe, TrainingData, grid
 from frhsic.training.batches import batch_order
-from frhsic.training.execution import chunks
+from frhsic.training.execution import Tick, chunks
 from frhsic.training.loop import Trainer
 from frhsic.training.model import Model, tried
+from frhsic.training.result import DivergenceWarning
 from frhsic.training.state import Layout
 from frhsic.training.streams import Purpose, seeded, stream_seed
 

@@ -16,7 +16,8 @@ from estimator_samples import biased
 from fleet_samples import BATCH, ENCODER, PENALTIES, gap, sample, trained
 from frhsic.estimators import FRHSICClassifier
 from frhsic.penalties import HSIC
-from frhsic.training import DivergenceWarning, Training, TrainingData, grid
+from frhsic.training import Training, TrainingData, grid
+from frhsic.training.result import DivergenceWarning
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

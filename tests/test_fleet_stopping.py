@@ -11,8 +11,9 @@ from torch import nn
 
 from fleet_samples import BATCH, ENCODER, LOSSES, PENALTIES, WIDTH, by_hand, gap, sample, trained
 from frhsic.penalties import HSIC, Penalty
-from frhsic.training import DivergenceWarning, Member, TrainingData, grid
+from frhsic.training import Member, TrainingData, grid
 from frhsic.training.batches import batch_order
+from frhsic.training.result import DivergenceWarning
 from frhsic.training.streams import Purpose
 
 MEMBERS = grid([0.0, 1.0, 20.0], [1, 2], [0, 1])

@@ -28,19 +28,18 @@ from torch import Tensor, nn
 from estimator_samples import biased, people, quick
 from frhsic import load, save
 from frhsic.estimators import (
-    PENALTY_NAMES,
     FRHSICClassifier,
     FRHSICRegressor,
     ParityClassifier,
     ParityCoupling,
     ParityEncoder,
     ParityRegressor,
-    penalty_named,
 )
 from frhsic.estimators.conditional import BoostedMeans
 from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.penalties import EIPM, GDP, HSIC, BinnedMMD, DistanceCorrelation, Penalty
 from frhsic.penalties.base import Batch
+from frhsic.penalties.names import PENALTY_NAMES, penalty_named
 from frhsic.persistence import KINDS, describe, file_bytes, from_json, to_json
 
 SHORT = quick(epochs=2)

@@ -63,7 +63,8 @@ from frhsic.kernels import Kernel
 from frhsic.penalties import NoPenalty, Penalty
 from frhsic.tables import Category, Number, Quantiles, Robust, Schema, TableEncoding
 from frhsic.tables.schema import ColumnType
-from frhsic.training import MLP, Bottleneck, Training
+from frhsic.training import MLP, Training
+from frhsic.training.result import Bottleneck
 from frhsic.training.streams import seeded
 
 __all__ = ["describe", "load", "save"]

@@ -18,7 +18,8 @@ from frhsic.datasets import Dataset, Split, load_dataset
 from frhsic.kernels import Gaussian, Linear
 from frhsic.penalties import HSIC, Penalty
 from frhsic.penalties.names import penalty_named
-from frhsic.training import MLP, Fleet, Member, Recipe, Tick, TrainingData, train
+from frhsic.training import MLP, Fleet, Member, Recipe, TrainingData, train
+from frhsic.training.execution import Tick
 from frhsic.training.recipe import Task
 from frhsic_paper import records
 from frhsic_paper.baselines import text_baselines

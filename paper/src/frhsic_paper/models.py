@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from frhsic._files import write_whole
 from frhsic.frontier import best_in_band
-from frhsic.training import MLP, Bottleneck
+from frhsic.training import MLP
+from frhsic.training.result import Bottleneck
 from frhsic_paper import records
 from frhsic_paper.grid import Keep, Trained
 from frhsic_paper.options import Options

@@ -8,7 +8,7 @@ from frhsic.estimators.network import UnlabelledRowsWarning, fit_path
 from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
 from frhsic.estimators.predictors import FRHSICClassifier, FRHSICRegressor
 from frhsic.estimators.tradeoffs import Choice, Gap, IndistinctGapWarning, TradeOffs, UnmetLimitWarning
-from frhsic.penalties.names import PENALTY_NAMES, penalty_named
+from frhsic.penalties.names import PENALTY_NAMES
 
 __all__ = [
     "PENALTY_NAMES",
@@ -29,5 +29,4 @@ __all__ = [
     "UnmetLimitWarning",
     "distilled",
     "fit_path",
-    "penalty_named",
 ]

@@ -37,9 +37,9 @@ from frhsic.tables import (
     TableEncoding,
     read_sensitive,
 )
-from frhsic.training import MLP, Bottleneck, Fleet, Member, Recipe, Training, TrainingData, train
+from frhsic.training import MLP, Fleet, Member, Recipe, Training, TrainingData, train
 from frhsic.training.recipe import Task, output_width
-from frhsic.training.result import enough_rows
+from frhsic.training.result import Bottleneck, enough_rows
 from frhsic.training.streams import Purpose, seeded, stream_seed
 
 BLOCK = 256

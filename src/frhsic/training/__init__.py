@@ -1,22 +1,8 @@
 """Training: M models (every λ × seed × split) advance in lock-step, and a single model is a fleet of one."""
 
 from frhsic.training.data import Member, TrainingData, grid
-from frhsic.training.execution import Tick
 from frhsic.training.loop import train
 from frhsic.training.recipe import MLP, Recipe, Training
-from frhsic.training.result import Bottleneck, DivergenceWarning, Fleet, History
+from frhsic.training.result import Fleet
 
-__all__ = [
-    "MLP",
-    "Bottleneck",
-    "DivergenceWarning",
-    "Fleet",
-    "History",
-    "Member",
-    "Recipe",
-    "Tick",
-    "Training",
-    "TrainingData",
-    "grid",
-    "train",
-]
+__all__ = ["MLP", "Fleet", "Member", "Recipe", "Training", "TrainingData", "grid", "train"]

@@ -25,7 +25,9 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,6 +44,9 @@ from frhsic.training.state import EarlyStopping, Layout, State, pieces
 from frhsic.training.streams import Purpose, Stream, stream_seed
 
 log = logging.getLogger(__name__)
+
+ADAM: Any = {"fused": True, "amsgrad": False, "maximize": False, "weight_decay": 0.0}
+ADAM |= {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
 
 EPOCHS_AHEAD = 4
 """Epochs that the host launches before it waits for a GPU."""
@@ -116,7 +121,7 @@ def train(
         fleet = assembled(trained, order, first.to(place), stackable)  # line 9
         fleet = floored(fleet, data, recipe.floor(first.penalty))
     warn_of_divergence(fleet)
-    return fleet.timed(time.perf_counter() - started)
+    return replace(fleet, seconds=time.perf_counter() - started)
 
 
 def _check(data: TrainingData, members: Sequence[Member], recipe: Recipe) -> None:
@@ -241,19 +246,6 @@ class Trainer:
         state = self.state
         if self.decay > 0:
             gradient.addcmul_(state.flat.detach(), state.decayed, value=self.decay)
-        adam(
-            pieces(state.flat.detach()),
-            pieces(gradient),
-            pieces(state.first),
-            pieces(state.second),
-            [],
-            list(state.steps),
-            fused=True,
-            amsgrad=False,
-            maximize=False,
-            lr=self.step_size,
-            beta1=0.9,
-            beta2=0.999,
-            eps=1e-8,
-            weight_decay=0.0,
-        )
+        tensors = (pieces(tensor) for tensor in (state.flat.detach(), gradient, state.first, state.second))
+        values, gradients, first, second = tensors
+        adam(values, gradients, first, second, [], list(state.steps), lr=self.step_size, **ADAM)

@@ -31,14 +31,7 @@ from frhsic.training.streams import seeded
 SOFTPLUS_LINEAR = 40.0
 """Above this value log(1 + exp f) equals f to the last digit of float64."""
 
-ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "selu": nn.SELU,
-    "relu": nn.ReLU,
-    "tanh": nn.Tanh,
-    "gelu": nn.GELU,
-    "silu": nn.SiLU,
-    "sigmoid": nn.Sigmoid,
-}
+ACTIVATIONS = {kind.__name__.lower(): kind for kind in (nn.SELU, nn.ReLU, nn.Tanh, nn.GELU, nn.SiLU, nn.Sigmoid)}
 """Names that `activation` and `final_activation` of :class:`MLP` accept."""
 
 AUTO_STEPS, AUTO_EPOCHS = 2_500, (20, 100)

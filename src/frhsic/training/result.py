@@ -135,8 +135,8 @@ class Bottleneck(nn.Module):
         return int(self.inward.any(0).sum())
 
 
-class _Encoded(nn.Module):
-    """Representation of rows by encoder and bottleneck, under the names that parameters have in a fleet."""
+class _Pair(nn.Module):
+    """Representation and raw scores of rows, under the names that parameters have in a fleet."""
 
     def __init__(self, encoder: nn.Module, head: nn.Module, bottleneck: nn.Module | None) -> None:
         super().__init__()
@@ -144,17 +144,10 @@ class _Encoded(nn.Module):
         self.head = head
         self.bottleneck = bottleneck
 
-    def forward(self, rows: Tensor) -> Tensor:
-        z: Tensor = self.encoder(rows)
-        return z if self.bottleneck is None else self.bottleneck(z)
-
-
-class _Scored(_Encoded):
-    """Raw output of the head for rows."""
-
-    def forward(self, rows: Tensor) -> Tensor:
-        scores: Tensor = self.head(super().forward(rows))
-        return scores
+    def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        z = self.encoder(rows)
+        z = z if self.bottleneck is None else self.bottleneck(z)
+        return z, self.head(z)
 
 
 @dataclass(frozen=True)
@@ -204,10 +197,6 @@ class Fleet:
         """Where the parameters lie."""
         return next(iter(self.parameters.values())).device
 
-    def timed(self, seconds: float) -> Fleet:
-        """Return the same fleet with the time of its training."""
-        return replace(self, seconds=seconds)
-
     def transform(self, x: Tensor) -> Tensor:
         """Return the representations of all models, (M, n, dz).
 
@@ -217,11 +206,11 @@ class Fleet:
             Rows for every model, (n, d), or one set of rows for each split, (D, n, d). A model then gets the rows
             of its own split.
         """
-        return self._evaluate(_Encoded(self.encoder, self.head, self.bottleneck), x)
+        return self._evaluate(x, 0)
 
     def scores(self, x: Tensor) -> Tensor:
         """Return the heads' raw outputs of all models, (M, n, c); `x` as in :meth:`transform`."""
-        return self._evaluate(_Scored(self.encoder, self.head, self.bottleneck), x)
+        return self._evaluate(x, 1)
 
     def module(self, index: int) -> tuple[nn.Module, nn.Module]:
         """Return one model as plain modules (encoder, head), in evaluation mode, sharing no memory with the fleet.
@@ -229,7 +218,7 @@ class Fleet:
         If directions of Z were cut (:meth:`cuts`), the encoder is a sequence of two modules: the one that was trained,
         and the :class:`Bottleneck`.
         """
-        pair = copy.deepcopy(_Encoded(self.encoder, self.head, self.bottleneck))
+        pair = copy.deepcopy(_Pair(self.encoder, self.head, self.bottleneck))
         own = {name: values[index].detach().clone() for name, values in (self.parameters | self.buffers).items()}
         pair.load_state_dict(own)
         pair = pair.to(self.device).eval()
@@ -257,13 +246,14 @@ class Fleet:
             diverged=self.diverged[places],
         )
 
-    def _evaluate(self, model: nn.Module, x: Tensor) -> Tensor:
+    def _evaluate(self, x: Tensor, output: int) -> Tensor:
+        """Return one of the outputs of all models: representations (0) or scores (1)."""
         most = max(m.split for m in self.members)
         if not isinstance(x, Tensor) or x.ndim not in (2, 3) or (x.ndim == 3 and len(x) <= most):
             shape = f"shape {tuple(x.shape)}" if hasattr(x, "shape") else type(x).__name__
             raise ValueError(f"x is {shape}; pass a tensor (n, d), or (D, n, d) with the rows of {most + 1} splits.")
         x = x.to(next(iter(self.parameters.values())))
-        model = model.eval()
+        model = _Pair(self.encoder, self.head, self.bottleneck).eval()
         stacked = self.parameters | self.buffers
         splits = torch.tensor([m.split for m in self.members], device=self.device)
         width = max([x.shape[-1], *(values.shape[1] for values in self.parameters.values() if values.ndim > 1)])
@@ -273,7 +263,7 @@ class Fleet:
         at_once = models if self.stackable else 1
 
         def one(state: dict[str, Tensor], part: Tensor) -> Tensor:
-            values: Tensor = functional_call(model, state, (part,))
+            values: Tensor = functional_call(model, state, (part,))[output]
             return values
 
         def only(state: dict[str, Tensor], part: Tensor) -> Tensor:
