@@ -259,7 +259,7 @@ def test_own_side_of_cpu_peers(program):
     z, s = module.sample(80, 3, 0.5)
     assert len(list(module.comparisons(0.01))) == 15
     assert module.ours_hsic(2.0)(z, s) == pytest.approx(float(hsic(z, s, Gaussian(2.0), Gaussian(1.0))))
-    for call in (module.ours_effect(2.0), module.ours_distance, module.ours_gamma(2.0, "pearson")):
+    for call in (module.ours_effect(2.0), module.ours_distance, module.ours_gamma(2.0, module.gamma_test)):
         assert 0 < call(z, s) < 1
 
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy import stats
 from torch import Tensor
 
-__all__ = ["Interval", "Statistic", "holm", "mean_difference", "shuffled_mean", "subsample"]
+__all__ = ["Interval", "Statistic", "holm", "shuffled_mean", "subsample"]
 
 Statistic = Callable[[Tensor, Tensor], float]
 
@@ -37,26 +36,6 @@ def holm(pvalues: Sequence[float]) -> list[float]:
     for rank, i in enumerate(sorted(range(len(pvalues)), key=lambda i: pvalues[i])):
         least = adjusted[i] = max(least, min(1.0, (len(pvalues) - rank) * pvalues[i]))
     return adjusted
-
-
-def mean_difference(x: np.ndarray, y: np.ndarray, confidence: float = 0.95) -> Interval | None:
-    """Return the interval of the mean of x less that of y, two samples of independent rows (Welch).
-
-    None if there are fewer than two rows on a side, or if all values of each side are equal.
-
-    Examples
-    --------
-    >>> interval = mean_difference(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 2.0]))
-    >>> round(interval.low, 3), round(interval.high, 3)
-    (-1.267, 3.267)
-    """
-    if min(len(x), len(y)) < 2 or (np.ptp(x) == 0 and np.ptp(y) == 0):
-        return None
-    shares = [values.var(ddof=1) / len(values) for values in (x, y)]
-    freedom = sum(shares) ** 2 / sum(share**2 / (len(values) - 1) for share, values in zip(shares, (x, y)))
-    half = float(stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(sum(shares)))
-    middle = float(x.mean() - y.mean())
-    return Interval(middle - half, middle + half, confidence, "Welch's t")
 
 
 def subsample(n: int, most: int, random: np.random.Generator) -> np.ndarray:
