@@ -363,7 +363,7 @@ def whole_audit(law: Law, n: int, rng: np.random.Generator) -> dict[str, tuple[f
     """Claims of an audit that scores move with an S of which they are independent."""
     f, s = law.draw(rng.random(n), rng)
     measures = audit(f, s).attributes[0].all_rows
-    curve, gap = measures.curve, next(number for number in measures.numbers if number.key == "gdp")
+    curve, gap = measures.curves["gdp"], measures["gdp"]
     apart = any(not low <= curve.overall <= high for low, high in zip(curve.low, curve.high))
     return {
         "audit says that the score moves, test": (float(gap.deciding_pvalue <= LEVEL), math.nan),

@@ -270,7 +270,7 @@ def test_an_improvement_is_no_alarm():
     result = replace(samples.audit(), drift=(*worse, *fine))
     assert words.alarms(result) == [words.drift_line(one) for one in worse]
     shown = " ".join(lines_of(result, "Has it changed"))
-    assert shown.count("Yes. ") == 6
+    assert shown.count("Yes: ") == 6
     assert "No change is seen of the average gap along age" in shown
 
 

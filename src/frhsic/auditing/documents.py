@@ -75,65 +75,43 @@ def to_plain(value: Any) -> Any:
 def from_plain(kind: type[T], value: Any, where: str = "") -> T:
     """Return an instance of the dataclass `kind` from the dict of :func:`to_plain`."""
     where = where or kind.__name__
-    if not isinstance(value, dict):
-        raise ValueError(f"{where} is {_described(value)}; an object was expected.")
-    hints = typing.get_type_hints(kind)
-    fields = {f.name: f for f in dataclasses.fields(kind)}
+    hints, fields = typing.get_type_hints(kind), {f.name: f for f in dataclasses.fields(kind)}
+    _require(isinstance(value, dict), where, value, "an object")
     for key in value:
         if key not in fields:
             hint = did_you_mean(str(key), fields)
             raise ValueError(f"{where} holds {key!r}, which is not a field of {kind.__name__}.{hint}")
-    given = {}
     for name, field in fields.items():
-        if name in value:
-            given[name] = _convert(hints[name], value[name], f"{where}.{name}")
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if required and name not in value:
             raise ValueError(f"{where} lacks {name!r}.")
-    return kind(**given)
+    return kind(**{name: _convert(hints[name], item, f"{where}.{name}") for name, item in value.items()})
 
 
 def _convert(hint: Any, value: Any, where: str) -> Any:
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    arguments = typing.get_args(hint)
+    origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
-        return _one_of(arguments, value, where)
+        kinds = [kind for kind in arguments if kind is not type(None)]
+        if value is None and len(kinds) < len(arguments):
+            return None
+        # several scalars, such as str | int | float | bool: the one that came
+        return _convert(next((kind for kind in kinds if type(value) is kind), kinds[0]), value, where)
     if origin is tuple:
-        if not isinstance(value, list):
-            raise ValueError(f"{where} is {_described(value)}; a list was expected.")
+        _require(isinstance(value, list), where, value, "a list")
         return tuple(_convert(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
     if origin is dict:
-        if not isinstance(value, dict):
-            raise ValueError(f"{where} is {_described(value)}; an object was expected.")
+        _require(isinstance(value, dict), where, value, "an object")
         return {str(key): _convert(arguments[1], item, f"{where}.{key}") for key, item in value.items()}
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return from_plain(hint, value, where)
-    return _scalar(hint, value, where)
-
-
-def _one_of(arguments: tuple[Any, ...], value: Any, where: str) -> Any:
-    if value is None and type(None) in arguments:
-        return None
-    kinds = [kind for kind in arguments if kind is not type(None)]
-    if len(kinds) == 1:
-        return _convert(kinds[0], value, where)
-    for kind in kinds:  # several scalars, such as str | int | float | bool: the one that came
-        if type(value) is kind:
-            return value
-    raise ValueError(f"{where} is {_described(value)}; {' or '.join(kind.__name__ for kind in kinds)} was expected.")
-
-
-def _scalar(kind: type, value: Any, where: str) -> Any:
-    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        if not math.isfinite(value):
-            raise ValueError(f"{where} is {value}; a finite number was expected.")
+    if hint is float and type(value) in (int, float):
+        _require(math.isfinite(value), where, value, "a finite number")
         return float(value)
-    if type(value) is kind:
-        return value
-    raise ValueError(f"{where} is {_described(value)}; {kind.__name__} was expected.")
+    _require(type(value) is hint, where, value, hint.__name__)
+    return value
 
 
-def _described(value: Any) -> str:
-    if value is None:
-        return "null"
-    return (
-        f"{type(value).__name__} {str(value)[:40]!r}" if isinstance(value, (str, int, float)) else type(value).__name__
-    )
+def _require(fits: bool, where: str, value: Any, expected: str) -> None:
+    if not fits:
+        raise ValueError(f"{where} is {str(value)[:40]!r}; {expected} was expected.")

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from frhsic.auditing.results import AttributeAudit, Audit, Curve, Drift, LimitCheck, Quality
+from frhsic.auditing.results import AttributeAudit, Audit, Curve, LimitCheck, Quality
 from frhsic.formatting import capitalized, counted, figure, percent, stated
 from frhsic.intervals import Interval
 from frhsic.report.driving import group_phrase
 from frhsic.report.model import Report
-from frhsic.report.words import favoured_phrase, joined, outcome_phrase, score_phrase, sparse_ranges, warnings
+from frhsic.report.words import (
+    drift_phrase,
+    favoured_phrase,
+    joined,
+    outcome_phrase,
+    score_phrase,
+    sparse_ranges,
+    warnings,
+)
 
 LIMITED = {
     "gdp": "the average gap of the score along {s}",
@@ -218,28 +226,13 @@ def _kept(check: LimitCheck, audit: Audit) -> str:
     return f"{text} Counted on 1,000 {people_of(audit)}: the gap is {gap}, at most {high}; the limit allows {most}."
 
 
-CHANGES = {
-    "gdp": "The average gap along {s}",
-    "attribute": "The distribution of {s}, by its mean,",
-    "score": "The distribution of the score, by its mean,",
-    "base_rate": "The share with {outcome}",
-    "auc": "The share of pairs in the right order",
-    "squared_error": "The mean squared error",
-    "mean_error": "The mean difference between outcome and score",
-}
-
-
 def _drift(audit: Audit) -> Iterator[str]:
-    def name(change: Drift) -> str:
-        return CHANGES[change.key].format(s=change.attribute, outcome=outcome_phrase(audit.subject))
-
     for change in audit.drift:
         if change.changed:
-            yield f"Yes. {name(change)} went from {figure(change.before)} to {figure(change.after)}."
-    same = [name(change) for change in audit.drift if not change.changed]
+            yield f"Yes: {drift_phrase(change)} went from {figure(change.before)} to {figure(change.after)}."
+    same = [drift_phrase(change) for change in audit.drift if not change.changed]
     if same:
-        parts = [f"{part[0].lower()}{part[1:]}".rstrip(",").replace(", by its mean", "") for part in same]
-        yield f"No change is seen of {'; '.join(parts)}. That does not show that there is none."
+        yield f"No change is seen of {'; '.join(same)}. That does not show that there is none."
 
 
 def _worst(audit: Audit) -> Iterator[str]:

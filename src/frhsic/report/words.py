@@ -342,24 +342,28 @@ def limit_line(check: LimitCheck) -> str:
 
 DRIFTS = {
     "gdp": "the average gap along {s}",
-    "attribute": "the distribution of {s} (its mean",
-    "score": "the distribution of the score (its mean",
+    "attribute": "the distribution of {s}, by its mean,",
+    "score": "the distribution of the score, by its mean,",
     "base_rate": "the base rate",
-    "auc": "the share of pairs in the right order (AUC)",
+    "auc": "the share of pairs in the right order",
     "squared_error": "the mean squared error",
     "mean_error": "the mean of target less score",
 }
 """What can change between two audits; of a distribution, the mean is told."""
 
 
+def drift_phrase(change: Drift) -> str:
+    """Return what a change is of; of one that is not seen, without how it is measured."""
+    phrase = DRIFTS[change.key].format(s=change.attribute)
+    return phrase if change.changed else phrase.partition(", by")[0]
+
+
 def drift_line(change: Drift) -> str:
     """Return what has changed, and by how much, in one line."""
-    what = DRIFTS[change.key].format(s=change.attribute)
-    sizes = f"from {figure(change.before)} to {figure(change.after)}{')' if '(its' in what else ''}"
-    interval = change.interval
+    interval, start = change.interval, "changed" if change.changed else "no change seen"
     reach = "" if interval is None else f", a difference of {figure(interval.low)} to {figure(interval.high)}"
-    start = "changed" if change.changed else "no change seen"
-    return f"{start}: {what} {sizes}{reach} (p {chance(change.adjusted_pvalue)})."
+    sizes = f"from {figure(change.before)} to {figure(change.after)}{reach}"
+    return f"{start}: {drift_phrase(change)} {sizes} (p {chance(change.adjusted_pvalue)})."
 
 
 def alarms(audit: Audit) -> list[str]:
