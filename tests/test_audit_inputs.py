@@ -229,7 +229,8 @@ def test_counts_of_a_training_are_those_of_the_table(trained):
     report = Report.from_dict(said["report"])
     counts = report.audit.rows
     data = read_training_table(folder / "loans.csv", ColumnRoles("outcome", ("age",), favourable="repaid"))
-    (_, y, _), (_, y_test, _) = data.split([0.2], 0)
+    train, test = data.split(0.2, 0)
+    y, y_test = data.y[train], data.y[test]
     assert (counts.given, counts.dropped, counts.used, counts.subsample) == (1000, 160, 168, 100)
     assert (len(y), len(y_test)) == (672, 168)
     assert report.audit["age"].positives.rows == int((y_test == "repaid").sum())

@@ -122,8 +122,8 @@ def test_text_files_are_read(ending, separator, tmp_path):
     ("more", "said"),
     [
         (["--model", "m.frhsic"], "--model is not applied on a cluster; write its scores by frhsic predict"),
-        (["--score", "p", "--delimiter", ";"], "--delimiter and --decimal are not used with --scheduler"),
-        (["--embedding", "age"], "--embedding matches only the sensitive attribute or the target"),
+        (["--score", "p", "--delimiter", ";"], "are not used with --scheduler"),
+        (["--embedding", "age"], "nothing is left to audit"),
     ],
 )
 def test_what_a_cluster_does_not_do_is_told(more, said, tmp_path):

@@ -94,10 +94,12 @@ def limits_of(limits: Limits) -> tuple[Limit, ...]:
 
 def largest_value(key: str, subject: Subject) -> float:
     """Return the largest value that a number can have: a mean absolute deviation is at most half of the range."""
-    if key in ("gdp", "calibration_gdp"):
-        low, high = subject.span or (-math.inf, math.inf)
-        return (high - low) / 2 if key == "gdp" and not subject.chances else 0.5 if subject.chances else math.inf
-    return 0.5 if key in GAPS or key == "rank_gap" else 1.0
+    low, high = subject.span or (-math.inf, math.inf)
+    if key == "gdp":
+        return 0.5 if subject.chances else (high - low) / 2
+    if key == "calibration_gdp":
+        return 1.0 if subject.chances else math.inf
+    return 0.5 if key in (*GAPS, "rank_gap") else 1.0
 
 
 def checked(audit: Audit, limits: Sequence[Limit], earlier: Audit | None = None) -> tuple[LimitCheck, ...]:
