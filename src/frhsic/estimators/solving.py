@@ -236,7 +236,7 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
 
     def solved(current: np.ndarray, mu: float, bounds: list[tuple[float, float]] | None = None) -> np.ndarray:
         softened = rows.softened(current * units)
-        options = {"maxiter": iterations, "ftol": 1e-8}
+        options = {"maxiter": iterations, "ftol": 1e-6}
         problem = {"args": (softened, mu), "jac": True, "bounds": bounds}
         return np.asarray(minimize(objective, current, method="L-BFGS-B", options=options, **problem).x)
 
