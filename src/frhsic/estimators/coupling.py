@@ -283,7 +283,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     cv : int
         Number of folds; the ratio at a fitted row comes from models that have not seen it.
     n_jobs : int, optional
-        Threads of LightGBM; None means all.
+        Threads of LightGBM; None means one.
     random_state : int, Generator, RandomState or None
         Seed of folds, removals and exchanges.
 
@@ -293,6 +293,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         Share of the fitted rows that stay.
     pool_ : ndarray of bool, (n,)
         Fitted rows that belong to the pool.
+    ratio_, models_, move_cost_
+        The estimated ratio, the models of its means, and the cost of exchanges along S.
     n_features_in_, feature_names_in_, sensitive_names_in_
         Names and number of the columns.
 
