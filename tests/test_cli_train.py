@@ -25,7 +25,7 @@ from frhsic.formatting import figure
 from frhsic.parity import gdp, rank_gap
 from frhsic.report import Report, trained_report
 from frhsic.report.model import tradeoff_rows
-from frhsic.tables import ColumnRoles, TrainingTable, files, read_training_table
+from frhsic.tables import ColumnRoles, TrainingTable, read_training_table
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -326,18 +326,6 @@ def test_options_that_cannot_be_are_refused_before_anything_is_trained(folder, m
     assert message in result.stderr
 
 
-def test_a_mark_for_missing_makes_a_column_of_numbers_no_text(tmp_path):
-    path = tmp_path / "marks.csv"
-    path.write_text("age,x,job,y\n" + "".join(f"{i},{'?' if i == 3 else i / 2},none,{i % 2}\n" for i in range(20, 40)))
-    path.write_text(path.read_text() + "50,?,none,1\n,1,cook,0\n")
-    got = prepared(path, "y", features=())
-    assert got.X["x"].dtype == np.float64
-    assert got.X["x"].isna().sum() == 1
-    assert got.X["job"].tolist() == ["none"] * 21 + ["cook"]
-    assert (len(got.y), got.dropped, got.binary) == (22, 0, True)
-    assert got.y.dtype == np.int64
-
-
 @pytest.mark.parametrize(
     ("target", "positive", "binary", "values", "said"),
     [
@@ -355,15 +343,6 @@ def test_the_target_decides_between_classes_and_numbers(folder, target, positive
         assert set(got.y) == values
     if positive is not None:
         assert np.array_equal(got.y == 1, frame()[target] == positive)
-
-
-def test_of_a_long_table_a_sample_is_trained_on_and_the_report_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "CELLS", 2500)
-    monkeypatch.setattr(files, "KEPT_ROWS", 1000)
-    frame(3000).to_csv(tmp_path / "long.csv", index=False)
-    got = prepared(tmp_path / "long.csv")
-    assert len(got.y) == 1000
-    assert got.notes == ("The table has 3,000 rows; 1,000 of them, drawn at random, were used.",)
 
 
 def test_an_interrupted_training_writes_nothing_and_exits_with_130(folder, monkeypatch, tmp_path):

@@ -36,7 +36,6 @@ from frhsic.tables import (
     suspicions,
     to_pandas,
 )
-from frhsic.tables.targets import MOST_CLASSES
 
 EXPECTED = pd.DataFrame({"age": [30, 40, 50], "job": ["cook", "clerk", "cook, chief"], "rate": [1.5, 0.25, -3.0]})
 
@@ -495,32 +494,6 @@ def test_every_kind_of_frame_becomes_the_same(convert: str):
     pd.testing.assert_frame_equal(to_pandas(frame.lazy() if convert == "lazy" else frame), people(), check_dtype=False)
 
 
-def test_targets_of_two_classes_several_classes_and_numbers():
-    two = read_target(pd.Series(["no", "yes", "no"], name="paid"))
-    assert (two.task, two.classes, two.labels.tolist()) == ("binary", ("no", "yes"), ["no", "yes", "no"])
-    codes = read_target(pd.Series([3.0, 1.0], name="y"))
-    assert (codes.codes.tolist(), codes.labels.tolist(), codes.labels.dtype) == ([1, 0], [3, 1], np.int64)
-    halves = read_target(pd.Series([0.5, 1.5], name="y"))
-    assert halves.labels.tolist() == [0.5, 1.5]
-    assert read_target(pd.Series([True, False], name="y")).labels.tolist() == [1, 0]
-    assert read_target(pd.Series([1.0, 2.0, 3.0], name="y")).task == "regression"
-    assert read_target(pd.Series(["a", "b", "c"], name="y")).task == "multiclass"
-    with pytest.raises(ValueError, match="infinite values came in target 'y'"):
-        read_target(pd.Series([0.0, np.inf], name="y"))
-
-
-def test_one_value_against_the_rest():
-    jobs = pd.Series(["cook", "clerk", "nurse"], name="job")
-    cooks = read_target(jobs, task="binary", positive="cook")
-    assert (cooks.codes.tolist(), cooks.classes) == ([1, 0, 0], (None, "cook"))
-    with pytest.raises(ValueError, match=r"'coock' is not a value of 'job': 'clerk', 'cook', .*Did you mean 'cook'"):
-        read_target(jobs, task="binary", positive="coock")
-    with pytest.raises(ValueError, match="the task is multiclass"):
-        read_target(jobs, positive="cook")
-    with pytest.raises(ValueError, match="holds numbers"):
-        read_target(pd.Series([1, 2], name="y"), positive="high")
-
-
 def test_names_are_suggested_and_patterns_expanded():
     assert did_you_mean(" AGE", ["job", "age"]) == " Did you mean 'age'?"
     assert did_you_mean("zebra", ["age", "job"]) == " There are: age, job."
@@ -556,13 +529,39 @@ def test_roles_that_do_not_fit_the_table_are_refused(roles: ColumnRoles, message
         read_training_table(write(people(), tmp_path / "t.csv"), roles)
 
 
-def test_two_columns_of_one_name_and_too_many_classes_are_refused(tmp_path):
+def test_two_columns_of_one_name_and_rows_of_one_class_are_refused():
     with pytest.raises(ValueError, match="named a, b; rename"):
         check_distinct(["b", "a", "a", "b", "c"], "t")
-    with pytest.raises(ValueError, match="is it a regression"):
-        read_target(pd.Series([f"c{i}" for i in range(MOST_CLASSES + 1)], name="y"))
     n = 400
     s = pd.DataFrame({"s": np.arange(float(n))})
     rows = TrainingTable(pd.DataFrame({"x": np.arange(n)}), np.zeros(n, dtype=int), s, True, "t", "y")
     with pytest.raises(ValueError, match="t has too few of the other value"):
         rows.split(0.2, seed=0)
+
+
+def test_targets_of_two_classes_and_numbers():
+    two = read_target(pd.Series(["no", "yes", "no"], name="paid"))
+    assert (two.classes, two.labels.tolist()) == (("no", "yes"), ["no", "yes", "no"])
+    codes = read_target(pd.Series([3.0, 1.0], name="y"))
+    assert (codes.codes.tolist(), codes.labels.tolist(), codes.labels.dtype) == ([1, 0], [3, 1], np.int64)
+    assert read_target(pd.Series([0.5, 1.5], name="y")).labels.tolist() == [0.5, 1.5]
+    assert read_target(pd.Series([True, False], name="y")).labels.dtype == bool
+    numbers = read_target(pd.Series([1.0, 2.0, 3.0], name="y"))
+    assert (numbers.classes, numbers.labels.tolist()) == ((), [1, 2, 3])
+    cooks = read_target(pd.Series(["cook", "clerk", "nurse"], name="job"), "cook")
+    assert (cooks.codes.tolist(), cooks.classes) == ([1, 0, 0], (None, "cook"))
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "message"),
+    [
+        (["cook", "clerk", "nurse"], "coock", "Did you mean 'cook'"),
+        (["cook", "clerk", "nurse"], None, "--positive VALUE"),
+        ([1, 2], "high", "holds numbers"),
+        ([0.0, np.inf], None, "infinite values came in target 'y'"),
+        ([1, 1], None, "nothing to predict"),
+    ],
+)
+def test_targets_that_cannot_be_predicted_are_refused(values, positive, message):
+    with pytest.raises(ValueError, match=message):
+        read_target(pd.Series(values, name="y"), positive)

@@ -141,8 +141,10 @@ class TreeTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     @staticmethod
     def _column(column: pd.Series[Any], levels: list[str] | None) -> Any:
         if levels is not None:
-            codes = pd.Index(levels).get_indexer(pd.Index(column.astype(object).map(str, na_action="ignore")))
-            return pd.Categorical.from_codes(codes, categories=pd.RangeIndex(len(levels)))
+            codes, values = pd.factorize(column)
+            text = pd.Index([str(value) for value in values], dtype=object)
+            position = np.append(pd.Index(levels, dtype=object).get_indexer(text), -1)  # -1: missing
+            return pd.Categorical.from_codes(position[codes], categories=pd.RangeIndex(len(levels)))
         name = f"column {column.name!r} of X"
         return days(column, name)[0] if kind_of(column) == "date" else numbers(column, name)
 

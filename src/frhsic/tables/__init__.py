@@ -9,7 +9,7 @@ from frhsic.tables.files import ReadOptions, Rows, TableFile, read_rows
 from frhsic.tables.schema import Schema
 from frhsic.tables.sensitive import BandedAttributeWarning, read_sensitive
 from frhsic.tables.suspicions import SuspiciousColumnWarning, suspicions
-from frhsic.tables.targets import Task, read_target
+from frhsic.tables.targets import read_target
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_frame, read_training_table
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "SuspiciousColumnWarning",
     "TableEncoding",
     "TableFile",
-    "Task",
     "TrainingTable",
     "check_distinct",
     "common_name",

@@ -80,7 +80,7 @@ def suspicions(X: pd.DataFrame, target: Target | None, s: pd.DataFrame) -> tuple
             )
     if target is not None:
         codes = target.codes[rows]
-        away = [name for name, values in columns.items() if _gives_away(values, codes, target.task)]
+        away = [name for name, values in columns.items() if _gives_away(values, codes, bool(target.classes))]
         if away:
             lines.append(
                 f"{quoted(away)} alone predicts the target nearly without error. If it is known only after the target, "
@@ -115,15 +115,15 @@ def _correlation(values: np.ndarray, other: np.ndarray) -> float:
     return abs(float(a @ b)) / norm if norm > 0 else 0.0
 
 
-def _gives_away(values: np.ndarray, codes: np.ndarray, task: str) -> bool:
-    if task == "regression":
+def _gives_away(values: np.ndarray, codes: np.ndarray, binary: bool) -> bool:
+    if not binary:
         return _correlation(values, codes) ** 2 >= ALIKE
     levels: Any = pd.factorize(values, use_na_sentinel=False)[0]
     if levels.max() < min(MOST_LEVELS, len(codes) / LEAST_IN_CLASS):
         counts = pd.crosstab(levels, codes).to_numpy()
         errors, constant = len(codes) - counts.max(axis=1).sum(), len(codes) - counts.sum(axis=0).max()
         return bool(constant >= LEAST_IN_CLASS and errors <= (1 - ALIKE) * constant)
-    if values.dtype == object or task != "binary":
+    if values.dtype == object:
         return False
     known = ~np.isnan(values)
     ranks, positive = rankdata(values[known]), codes[known] == 1

@@ -1,20 +1,15 @@
-"""Read a target: two classes, several classes, or a number."""
+"""Read a target: two classes, or a number."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from frhsic.formatting import did_you_mean
 from frhsic.tables.columns import distinct, numbers
-
-Task = Literal["binary", "regression", "multiclass"]
-
-MOST_CLASSES = 255
-"""Different values of a target that is taken for classes."""
 
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
@@ -26,24 +21,19 @@ class Target:
     Attributes
     ----------
     codes : ndarray, float64
-        The position of each row's class in `classes`, or the number itself for a regression.
-    task : "binary", "regression" or "multiclass"
+        0 or 1, or the number itself for a regression.
     classes : tuple
-        Values of the classes in their order; the last of two is the positive one. Empty for a regression. Where
-        `positive` stands against several other values, the first is None.
+        The two values; the second is the positive one. Empty for a regression. Where `positive` stands against several
+        other values, the first is None.
     """
 
     codes: np.ndarray
-    task: Task
-    classes: tuple[Any, ...]
+    classes: tuple[Any, ...] = ()
 
     @property
     def labels(self) -> np.ndarray:
-        """The class of each row: text, booleans, or numbers, as integers where all of them are.
-
-        For a regression, the numbers.
-        """
-        if self.task == "regression":
+        """The class of each row: text, booleans, or numbers, as integers where both are; for a regression, codes."""
+        if not self.classes:
             return self.codes
         if any(isinstance(value, str) for value in self.classes):
             values: np.ndarray = np.array([str(value) for value in self.classes], dtype=object)
@@ -55,54 +45,42 @@ class Target:
         return values[self.codes.astype(np.int64)]
 
 
-def read_target(column: pd.Series[Any], *, task: Task | None = None, positive: object = None) -> Target:
-    """Read a target without missing values.
+def read_target(column: pd.Series[Any], positive: object = None) -> Target:
+    """Read a target without missing values: two different values are classes, other numbers a regression.
 
     Parameters
     ----------
     column
         Values of the target.
-    task
-        Left out: two different values are binary, other numbers a regression, other text several classes.
     positive
-        Value of a binary target that counts as 1; left out, the last in sorted order. With `task="binary"`, a target of
-        more than two values becomes this one against the rest.
+        Value that counts as 1 against all others; left out, the last of two in sorted order.
 
     Examples
     --------
     >>> target = read_target(pd.Series(["no", "yes", "yes"], name="paid"))
-    >>> target.task, target.classes, target.codes.tolist()
-    ('binary', ('no', 'yes'), [0.0, 1.0, 1.0])
+    >>> target.classes, target.codes.tolist()
+    (('no', 'yes'), [0.0, 1.0, 1.0])
     """
-    name = str(column.name)
-    classes = distinct(column)
+    name, classes = str(column.name), distinct(column)
     values = numbers(column, f"target {name!r}") if pd.api.types.is_numeric_dtype(column) else None
+    shown = ", ".join(repr(str(value)[:30]) for value in classes[:5]) + ", ..." * (len(classes) > 5)
     if len(classes) < 2:
         raise ValueError(f"target {name!r} is {classes[0]!r} in every row; there is nothing to predict.")
-    if task is None:
-        task = "binary" if len(classes) == 2 else "multiclass" if values is None else "regression"
-    if task not in ("binary", "regression", "multiclass"):
-        raise ValueError(f"task={task!r}; pass 'binary', 'regression' or 'multiclass'.")
-    if positive is not None and task != "binary":
-        raise ValueError(f"positive={positive!r} is for a binary target; the task is {task}.")
-    if task == "regression":
-        if values is None:
-            raise TypeError(f"target {name!r} is text ({column.dtype}); a regression needs numbers.")
-        return Target(values, task, ())
     if positive is not None:
         codes = is_positive(column, positive, name)
         if not codes.any():
-            shown = ", ".join(repr(value) for value in classes[:5]) + (", ..." if len(classes) > 5 else "")
             hint = did_you_mean(str(positive), map(str, classes[:500]))
             raise ValueError(f"{positive!r} is not a value of {name!r}: {shown}.{hint}")
         others = column[codes == 0].unique()
-        return Target(codes, task, (others[0] if len(others) == 1 else None, column[codes == 1].iloc[0]))
-    if task == "binary" and len(classes) != 2:
-        raise ValueError(f"target {name!r} has {len(classes)} different values; a binary one has two.")
-    if len(classes) > MOST_CLASSES:
-        raise ValueError(f"target {name!r} has {len(classes)} different values; is it a regression?")
-    position = {value: float(i) for i, value in enumerate(classes)}
-    return Target(column.map(position).to_numpy(dtype=np.float64), task, tuple(classes))
+        return Target(codes, (others[0] if len(others) == 1 else None, column[codes == 1].iloc[0]))
+    if len(classes) == 2:
+        return Target((column == classes[1]).to_numpy(dtype=np.float64), tuple(classes))
+    if values is None:
+        raise ValueError(
+            f"the target {name!r} is text with {len(classes)} different values: {shown}. Say which of them is positive "
+            "(--positive VALUE) to predict it against the others."
+        )
+    return Target(values)
 
 
 def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarray:

@@ -175,13 +175,13 @@ def read_training_table(
     kept, left_out = _usable(table, schema, features, roles.features)
     if not kept:
         raise ValueError(f"no column is left to predict from in {path.name}: {' '.join(left_out)}")
-    y = _target(table[target], roles.positive)
+    y = read_target(table[target], roles.positive)
     notes += [*banded, *left_out, *_without_attribute(s), *_few_numbers(y, target), *suspicions(table[kept], y, s)]
     return TrainingTable(
         table[kept],
         y.codes.astype(np.int64) if roles.positive is not None else y.labels,
         s,
-        y.task == "binary",
+        bool(y.classes),
         path.name,
         target if roles.positive is None else f"{target} = {roles.positive}",
         rows.dropped,
@@ -250,7 +250,7 @@ def _ambiguous(frame: pd.DataFrame, schema: Schema) -> Iterator[str]:
 
 def _few_numbers(target: Target, name: str) -> Iterator[str]:
     values = np.unique(target.codes)
-    if target.task == "regression" and len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
+    if not target.classes and len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
         yield (
             f"The target {name!r} has {len(values)} different values and is predicted as a number; say which of them "
             "is positive to predict it against the others."
@@ -269,7 +269,7 @@ def _favourable(column: pd.Series[Any], target: Target, roles: ColumnRoles) -> o
     """Return the label of the favourable outcome among the labels that are trained on, or None if it is not named."""
     if roles.favourable is None:
         return None
-    if target.task != "binary":
+    if not target.classes:
         raise ValueError(f"favourable={roles.favourable!r} is for a target of two classes; this one is a number.")
     rows = is_positive(column, roles.favourable, str(column.name)) == 1
     if not rows.any():
@@ -277,14 +277,3 @@ def _favourable(column: pd.Series[Any], target: Target, roles: ColumnRoles) -> o
         raise ValueError(f"favourable={roles.favourable!r} is not a value of {str(column.name)!r}: {shown}.")
     codes = np.unique(target.codes[rows])
     return int(codes[0]) if roles.positive is not None else target.labels[rows][0]
-
-
-def _target(column: pd.Series[Any], positive: object) -> Target:
-    target = read_target(column, task=None if positive is None else "binary", positive=positive)
-    if target.task == "multiclass":
-        shown = ", ".join(repr(str(value)[:30]) for value in target.classes[:5])
-        raise ValueError(
-            f"the target {str(column.name)!r} is text with {len(target.classes)} different values: {shown}, ... "
-            "Say which of them is positive (--positive VALUE) to predict it against the others."
-        )
-    return target
