@@ -121,7 +121,7 @@ class TreeTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             columns = [frame.iloc[:, j] for j in range(frame.shape[1])]
             kinds = [kind_of(column) for column in columns]
             self.levels_ = [
-                list(pd.unique(column.dropna().astype(str))) if kind == "category" else None
+                np.array(pd.unique(column.dropna().astype(str)), dtype=str) if kind == "category" else None
                 for column, kind in zip(columns, kinds)
             ]
         return self
@@ -139,14 +139,28 @@ class TreeTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         return np.column_stack(list(columns.values()))  # which LightGBM reads faster
 
     @staticmethod
-    def _column(column: pd.Series[Any], levels: list[str] | None) -> Any:
+    def _column(column: pd.Series[Any], levels: np.ndarray | None) -> Any:
         if levels is not None:
             codes, values = pd.factorize(column)
             text = pd.Index([str(value) for value in values], dtype=object)
-            position = np.append(pd.Index(levels, dtype=object).get_indexer(text), -1)  # -1: missing
+            position = np.append(pd.Index(levels.astype(object)).get_indexer(text), -1)  # -1: missing
             return pd.Categorical.from_codes(position[codes], categories=pd.RangeIndex(len(levels)))
         name = f"column {column.name!r} of X"
         return days(column, name)[0] if kind_of(column) == "date" else numbers(column, name)
+
+    def codes(self, X: Any) -> np.ndarray:
+        """Return the table as numbers: categories by their codes, which a booster does not write to its file."""
+        x = self.transform(X)
+        if not isinstance(x, pd.DataFrame):
+            return np.asarray(x)
+        matrix = np.column_stack([x[name].cat.codes if x[name].dtype == "category" else x[name] for name in x])
+        matrix[:, self.categorical] = np.where(matrix[:, self.categorical] < 0, np.nan, matrix[:, self.categorical])
+        return matrix.astype(np.float64)
+
+    @property
+    def categorical(self) -> list[int]:
+        """Positions of the columns of categories."""
+        return [j for j, levels in enumerate(self.levels_ or ()) if levels is not None]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "levels_")
@@ -167,7 +181,7 @@ class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
 
     def fit(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
         self.table_ = TreeTable().fit(X)
-        x, trees, small = self.table_.transform(X), 100, len(y) < STOPPED_ROWS
+        x, trees, small = self.table_.codes(X), 100, len(y) < STOPPED_ROWS
         weights = np.ones(len(y)) if sample_weight is None else sample_weight
         if small:
             rng = np.random.default_rng(self.random_state)
@@ -184,9 +198,12 @@ class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
                     eval_y=target[held_out],
                     eval_sample_weight=[weights[held_out]],
                     callbacks=[lightgbm.early_stopping(50, verbose=False)],
+                    categorical_feature=self.table_.categorical,
                 )
                 trees = max(round(1.3 * first.best_iteration_), 10)
-        self.model_ = self._model(trees, small).fit(x, y, sample_weight=sample_weight)
+        self.model_ = self._model(trees, small).fit(
+            x, y, sample_weight=sample_weight, categorical_feature=self.table_.categorical
+        )
         return self
 
     def _model(self, trees: int, small: bool) -> Any:
@@ -208,11 +225,11 @@ class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class."""
-        return np.asarray(self.model_.predict_proba(self.table_.transform(X)))
+        return np.asarray(self.model_.predict_proba(self.table_.codes(X)))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels or numbers."""
-        return np.asarray(self.model_.predict(self.table_.transform(X)))
+        return np.asarray(self.model_.predict(self.table_.codes(X)))
 
 
 class BoostedMeans(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -241,7 +258,13 @@ class BoostedMeans(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scik
             "num_threads": self.n_jobs or 1,
             "verbose": -1,
         }
-        rows = lightgbm.Dataset(self.table_.transform(X), y[:, 0], weight=sample_weight, params=settings)
+        rows = lightgbm.Dataset(
+            self.table_.codes(X),
+            y[:, 0],
+            weight=sample_weight,
+            params=settings,
+            categorical_feature=self.table_.categorical,
+        )
         self.boosters_ = []
         for column in y.T:
             rows.construct().set_label(column)
@@ -251,7 +274,7 @@ class BoostedMeans(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scik
     def predict(self, X: Any) -> np.ndarray:
         """Return the conditional means, (n, K)."""
         check_is_fitted(self)
-        x = self.table_.transform(X)
+        x = self.table_.codes(X)
         return np.column_stack([booster.predict(x, num_threads=self.n_jobs or 1) for booster in self.boosters_])
 
 
