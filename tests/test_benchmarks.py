@@ -105,17 +105,6 @@ def test_target_rule(program, capsys):
     assert all("target missed" in line for line in lines)
 
 
-def test_coverage(program, tmp_path, capsys):
-    module = program("coverage")
-    out = str(tmp_path / "coverage.json")
-    start(module, "--draws 2 --rows 100 --sets smooth others --law three --out", out)
-    cells = json.loads((tmp_path / "coverage.json").read_text())["cells"]
-    assert {(cell["law"], cell["rows"], cell["draws"]) for cell in cells} == {("three levels", 100, 2)}
-    assert {cell["design"] for cell in cells} == {"rows"}
-    assert {"gdp", "bound of gdp", "gdp_curve, all groups", "local_mean"} <= {cell["measure"] for cell in cells}
-    assert "**gdp**: share of intervals that hold the truth" in capsys.readouterr().out
-
-
 def test_every_law_of_the_coverage_program_has_the_mean_that_it_states(program):
     """Overall and above the median of S, within five standard errors."""
     module = program("coverage")
@@ -138,12 +127,6 @@ def test_closed_form_of_hsic_of_the_coverage_program(program):
     effect = hsic_interval(z, s, Gaussian(1.0), Gaussian(1.0), confidence=0.9999)
     assert effect.interval.low < module.normal_hsic(0.6) < effect.interval.high
     assert module.normal_hsic(0.0) == pytest.approx(0, abs=1e-15)
-
-
-def test_the_page_of_coverage_has_the_tables_of_the_recorded_cells(program):
-    module = program("coverage")
-    cells = json.loads(module.OUT.read_text())["cells"]
-    assert module.tables(cells).strip() in (FOLDER.parent / "docs" / "coverage.md").read_text()
 
 
 @pytest.mark.slow
