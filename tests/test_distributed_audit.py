@@ -20,7 +20,9 @@ from frhsic.independence import gamma_test, hsic_interval
 from frhsic.independence.featured import feature_moments, feature_test
 from frhsic.kernels import Gaussian, Linear
 from frhsic.parity import gdp, gdp_curve, standardized_gdp
-from frhsic.parity.summed import Cells, curve_of_sums, gdp_of_sums
+from frhsic.parity._sums import Cells
+from frhsic.parity.curve import curve_of_sums
+from frhsic.parity.gap import gdp_of_sums
 from frhsic.probes import ProbeSums, linear_head, linear_probe_of_sums
 
 pytestmark = pytest.mark.usefixtures("few_trees")

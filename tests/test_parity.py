@@ -25,7 +25,6 @@ from frhsic.parity import (
 )
 from frhsic.parity.gap import tail_share
 from frhsic.parity.law import _variance_without_effect
-from frhsic.parity.summed import Cells
 
 QUICK = {"resamples": 0}
 F = [0.1, 0.7, 0.4, 0.9, 0.2, 0.35]
@@ -501,15 +500,6 @@ def test_the_mean_of_one_row_can_be_anything():
     assert len(curve.at) == 3
     assert (curve.lower == -math.inf).all()
     assert (curve.upper == math.inf).all()
-
-
-def test_sums_of_scores_are_added_to_sums_of_scores():
-    sums = Cells.of(np.arange(4.0), np.full(4, 10), 40).sums(
-        np.linspace(0, 1, 40), np.arange(40) % 4.0, 0.5, (0.0, 1.0)
-    )
-    assert (sums + sums).at_ends == 2 * sums.at_ends
-    with pytest.raises(TypeError, match="unsupported operand"):
-        sums + 1
 
 
 def alternating(n, seed):

@@ -12,7 +12,7 @@ from frhsic.auditing.measures import gap_column
 from frhsic.dependence.features import FeatureMaps
 from frhsic.distributed.rows import Block, added
 from frhsic.independence.featured import FeatureMoments, feature_moments
-from frhsic.parity.summed import Cells, ScoreSums
+from frhsic.parity._sums import Cells, ScoreSums
 from frhsic.probes import ProbeSums
 
 MOST_VALUES = 4096

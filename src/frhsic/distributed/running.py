@@ -46,7 +46,9 @@ from frhsic.distributed.passes import (
 from frhsic.distributed.rows import Block, Roles, first_rows, over_partitions, require_columns
 from frhsic.independence.featured import FeatureMoments, feature_test
 from frhsic.intervals import Interval, subsample
-from frhsic.parity.summed import ScoreSums, curve_of_sums, gdp_of_sums
+from frhsic.parity._sums import ScoreSums
+from frhsic.parity.curve import curve_of_sums
+from frhsic.parity.gap import gdp_of_sums
 from frhsic.probes import linear_probe_of_sums
 from frhsic.tables import common_name
 from frhsic.tables.columns import label

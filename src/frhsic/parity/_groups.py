@@ -9,35 +9,15 @@ import numpy as np
 from scipy import stats
 
 from frhsic.parity._rows import Array, Integers, levels
-from frhsic.parity._sums import Sums
+from frhsic.parity._sums import Sums, group_levels
 
 TINY = 1e-300
 
-LEAST_ROWS = 5
-"""Fewest rows of a group that is one value of s."""
-
 
 def group_starts(s: Array, most: int) -> Integers:
-    """Return the first row of each group of a sorted sample: at most `most` groups of about equal counts.
-
-    If s has no more than `most` distinct values, each is a group, unless it has fewer than `LEAST_ROWS` rows.
-    """
+    """Return the first row of each group of a sorted sample; see :func:`group_levels`."""
     first = levels(s)
     return first[group_levels(np.diff(np.append(first, len(s))), most)]
-
-
-def group_levels(counts: Integers, most: int, least: int = LEAST_ROWS) -> Integers:
-    """Return which distinct values of s, given their numbers of rows, begin a group; see :func:`group_starts`."""
-    n = int(counts.sum())
-    smallest = min(least, n // 2) if len(counts) <= most else n / most
-    starts, begin = [0], 0
-    for level, end in enumerate(np.cumsum(counts)[:-1].tolist(), start=1):
-        if end - begin >= smallest:
-            starts.append(level)
-            begin = end
-    if len(starts) > 1 and n - begin < smallest / 2:
-        starts.pop()
-    return np.asarray(starts, dtype=np.int64)
 
 
 def group_ends(sums: Sums, confidence: float) -> tuple[Array, Array, Array]:

@@ -185,9 +185,10 @@ def noise_like(sums: Sums, at: Array, normals: Array) -> Array:
 
 
 def skewed(normals: Array, skewness: Array) -> Array:
-    """Return numbers with mean 0, variance 1 and a skewness for each row, from normal ones."""
-    bend = math.sqrt(2) * np.sin(np.arcsin(np.clip(skewness, -1, 1) / math.sqrt(8)) / 3)[:, None]
-    return np.sqrt(1 - 2 * bend**2) * normals + bend * (normals**2 - 1)
+    """Return numbers with mean 0, variance 1 and a skewness for each row; the opposite skewness gives the negative."""
+    bend = math.sqrt(2) * np.sin(np.arcsin(np.minimum(np.abs(skewness), 1) / math.sqrt(8)) / 3)[:, None]
+    side = np.where(skewness < 0, -1, 1)[:, None]
+    return np.asarray(side * (np.sqrt(1 - 2 * bend**2) * normals + bend * (normals**2 - 1)))
 
 
 def lost_to_wrong_signs(counts: Array, mean: Array, error: Array) -> float:

@@ -1,12 +1,14 @@
-r"""Sums of scores over nodes along s: all that the gap, its error and its resamples need to know of the rows.
+r"""Sums of scores over cells along s: all that the gap, its error and its curve need to know of the rows.
 
-A node is a value of s, or a group of neighbouring values where there are many. The sums are those of
-:math:`w^p (f - \bar f)^j` over the rows of each node, which add up over parts of the data; with clusters, also the sums
-over the rows that a cluster has in a node.
+The cells are fine enough for the nodes of GDP (a value of s, or a group of neighbouring values where there are many)
+and for the groups of its curve. The sums are those of :math:`w^p (f - c)^j` over the rows of each cell, which add up
+over parts of the data; with clusters, also the sums over the rows that a cluster has in a cell. Parts give the same
+numbers as all rows together, except that if s has many values, the borders of their cells come from a sample.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +18,17 @@ from frhsic.parity._rows import Array, Integers, Rows, levels, weighted_mean
 
 NODES = 256
 """Groups of equal counts that replace the values of s where there are more."""
+
+LEAST_ROWS = 5
+"""Fewest rows of a group that is one value of s."""
+
+ROWS_PER_GROUP = 100
+FEWEST_GROUPS, MOST_GROUPS = 5, 40
+
+
+def groups_for(n: int) -> int:
+    """Return the largest number of groups of a curve of n rows."""
+    return int(np.clip(n // ROWS_PER_GROUP, FEWEST_GROUPS, MOST_GROUPS))
 
 
 def node_levels(weights: Array, most: int) -> Integers:
@@ -27,10 +40,166 @@ def node_levels(weights: Array, most: int) -> Integers:
     return np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
 
 
-def node_starts(rows: Rows) -> Integers:
-    """Return the first row of each node."""
-    starts = levels(rows.s)
-    return starts[node_levels(np.add.reduceat(rows.weights, starts), NODES)]
+def group_levels(counts: Integers, most: int, least: int = LEAST_ROWS) -> Integers:
+    """Return which distinct values of s, given their numbers of rows, begin a group.
+
+    There are at most `most` groups, of about equal counts. If s has no more than `most` distinct values, each is a
+    group, unless it has fewer than `least` rows.
+    """
+    n = int(counts.sum())
+    smallest = min(least, n // 2) if len(counts) <= most else n / most
+    starts, begin = [0], 0
+    for level, end in enumerate(np.cumsum(counts)[:-1].tolist(), start=1):
+        if end - begin >= smallest:
+            starts.append(level)
+            begin = end
+    if len(starts) > 1 and n - begin < smallest / 2:
+        starts.pop()
+    return np.asarray(starts, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells along s, fine enough for the nodes of GDP and for the groups of its curve.
+
+    Attributes
+    ----------
+    starts
+        Smallest s of each cell, increasing; rows below the first belong to it.
+    nodes, groups
+        First cell of each node and of each group.
+    medians
+        Median of s in each group.
+    """
+
+    starts: Array
+    nodes: Integers
+    groups: Integers
+    medians: Array
+
+    @classmethod
+    def of(
+        cls, values: Array, counts: Integers, rows: int, weights: Array | None = None, groups: int | None = None
+    ) -> Cells:
+        """Return the cells for distinct values of s in increasing order, how often each occurs, and its weight.
+
+        `values` are those of all rows, of which there are `rows`, or of a sample of them.
+        """
+        node = node_levels(counts.astype(np.float64) if weights is None else weights, NODES)
+        group = group_levels(counts, groups or groups_for(rows))
+        both, ends = np.union1d(node, group), np.append(group[1:], len(values))
+        medians = [_median(values[start:end], counts[start:end]) for start, end in zip(group, ends)]
+        return cls(values[both], np.searchsorted(both, node), np.searchsorted(both, group), np.asarray(medians))
+
+    @classmethod
+    def of_rows(cls, rows: Rows, groups: int | None = None) -> Cells:
+        """Return the cells of sorted rows."""
+        first = levels(rows.s)
+        counts = np.diff(np.append(first, len(rows.s)))
+        return cls.of(rows.s[first], counts, len(rows.s), np.add.reduceat(rows.weights, first), groups)
+
+    def place(self, s: Array) -> Integers:
+        """Return the cell of each row."""
+        return np.maximum(np.searchsorted(self.starts, s, side="right") - 1, 0)
+
+    def sums(self, f: Array, s: Array, center: float, ends: tuple[float, float]) -> ScoreSums:
+        """Return the sums over some rows; `center` is near the mean of all scores, `ends` are their extremes."""
+        return self._sums(f, s, center, ends, np.ones(len(f)))
+
+    def sums_of(self, rows: Rows) -> list[ScoreSums]:
+        """Return the sums of each column of scores."""
+        result = []
+        for column in rows.scores.T:
+            ends = float(column.min()), float(column.max())
+            center = ends[0] if ends[0] == ends[1] else float(weighted_mean(rows.weights, column))
+            sums = self._sums(column, rows.s, center, ends, rows.weights)
+            clusters = None
+            if rows.clusters is not None:
+                shape, f = (len(self.starts), int(rows.clusters.max()) + 1), column - center
+                place = self.place(rows.s), rows.clusters
+                clusters = tuple(sparse.csr_matrix((rows.weights * f**j, place), shape=shape) for j in range(3))
+            result.append(replace(sums, effective=rows.effective, clusters=clusters))
+        return result
+
+    def _sums(self, f: Array, s: Array, center: float, ends: tuple[float, float], weights: Array) -> ScoreSums:
+        cell, size = self.place(s), len(self.starts)
+        powers, power, weighted = [], weights, bool((weights != 1).any())
+        for _ in range(3 if weighted else 1):
+            term = power
+            for _ in range(5):
+                powers.append(np.bincount(cell, term, minlength=size))
+                term = term * (f - center)
+            power = power * weights
+        stacked = np.broadcast_to(np.reshape(np.asarray(powers, np.float64), (-1, 5, size)), (3, 5, size))
+        low, high = np.full(size, np.inf), np.full(size, -np.inf)
+        np.minimum.at(low, cell, s)
+        np.maximum.at(high, cell, s)
+        at_ends = int(((f == ends[0]) | (f == ends[1])).sum())
+        return ScoreSums(stacked, np.bincount(cell, minlength=size), low, high, center, ends, at_ends, float(len(f)))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreSums:
+    """Sums of scores over the cells; ``+`` joins parts of the data.
+
+    Attributes
+    ----------
+    powers
+        Sums of w^p (f - center)^j, of shape (3, 5, cells): p from 1 to 3, j from 0 to 4.
+    rows, low, high
+        Number of rows, smallest and largest s of each cell.
+    center, ends
+        The number near the mean score, and the smallest and largest score of all rows.
+    at_ends
+        Number of rows whose score is one of `ends`.
+    effective
+        Effective number of rows, or of clusters.
+    clusters
+        Sums of w (f - center)^j, j from 0 to 2, of shape (cells, clusters); None if rows are independent.
+    """
+
+    powers: Array
+    rows: Integers
+    low: Array
+    high: Array
+    center: float
+    ends: tuple[float, float]
+    at_ends: int
+    effective: float
+    clusters: tuple[sparse.csr_matrix, ...] | None = None
+
+    def __add__(self, other: ScoreSums) -> ScoreSums:
+        return replace(
+            self,
+            powers=self.powers + other.powers,
+            rows=self.rows + other.rows,
+            low=np.minimum(self.low, other.low),
+            high=np.maximum(self.high, other.high),
+            at_ends=self.at_ends + other.at_ends,
+            effective=self.effective + other.effective,
+        )
+
+    @property
+    def mean(self) -> float:
+        """The mean score."""
+        return self.center + float(self.powers[0, 1].sum() / self.powers[0, 0].sum())
+
+    def over(self, starts: Integers) -> Sums:
+        """Return the sums of centred scores over unions of cells."""
+        mean = self.mean
+        shift, (low, high) = self.center - mean, self.ends
+        powers = np.stack(
+            [
+                sum(math.comb(k, j) * shift ** (k - j) * self.powers[:, j] for j in range(k + 1))
+                for k in range(self.powers.shape[1])
+            ],
+            axis=1,
+        )
+        # scores that are all 0, or all 1, could have been the other
+        binary = low == high and low in (0.0, 1.0)
+        ends = (-low, 1 - low) if binary else (low - mean, high - mean) if low < high else (0.0, 0.0)
+        decisions = self.at_ends == self.rows.sum() and ends[0] < ends[1]
+        return Sums(powers, self.effective, self.clusters, ends, bool(decisions)).joined(starts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,39 +295,8 @@ class Sums:
         return bessel * float(square.sum()) / n**2, float(cube.sum()) / n**3
 
 
-def ends_of(low: float, high: float, mean: float) -> tuple[float, float]:
-    """Return the ends of centred scores. Scores that are all 0, or all 1, could have been the other."""
-    return (
-        (-low, 1 - low)
-        if low == high and low in (0.0, 1.0)
-        else (low - mean, high - mean)
-        if low < high
-        else (0.0, 0.0)
-    )
-
-
-def sums_of(rows: Rows, starts: Integers) -> list[Sums]:
-    """Return the sums of each column of scores over groups of rows that begin at `starts`."""
-    weights = rows.weights
-    weighted = bool((weights != 1).any())
-    columns = []
-    for column in rows.scores.T:
-        f = column - weighted_mean(weights, column) if (column != column[0]).any() else np.zeros(len(column))
-        powers = []
-        power = weights
-        for _ in range(3 if weighted else 1):
-            terms = [power]
-            for _ in range(4):
-                terms.append(terms[-1] * f)
-            powers.append(np.stack([np.add.reduceat(term, starts) for term in terms]))
-            power = power * weights
-        clusters = None
-        if rows.clusters is not None:
-            group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(weights))))
-            shape = len(starts), int(rows.clusters.max()) + 1
-            clusters = tuple(sparse.csr_matrix((weights * f**j, (group, rows.clusters)), shape=shape) for j in range(3))
-        low, high = float(column.min()), float(column.max())
-        ends = ends_of(low, high, float(weighted_mean(weights, column)))
-        two = ends[0] < ends[1] and bool(((column == low) | (column == high)).all())
-        columns.append(Sums(np.stack(powers if weighted else powers * 3), rows.effective, clusters, ends, two))
-    return columns
+def _median(values: Array, counts: Integers) -> float:
+    """Return the median of values that occur several times each."""
+    ends = np.cumsum(counts)
+    middle = np.searchsorted(ends, [(ends[-1] - 1) // 2, ends[-1] // 2], side="right")
+    return float(values[middle].mean())

@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 
 from frhsic import _arrays
-from frhsic.parity._groups import group_ends, group_starts
-from frhsic.parity._rows import Array, Integers, Rows, rows_of, weighted_mean
+from frhsic.parity._groups import group_ends
+from frhsic.parity._rows import Array, Rows, rows_of
 from frhsic.parity._signs import Smoother
-from frhsic.parity._sums import Sums, node_starts, sums_of
+from frhsic.parity._sums import Cells, ScoreSums, groups_for
 from frhsic.parity.gap import ColumnGap
-
-ROWS_PER_GROUP = 100
-FEWEST_GROUPS, MOST_GROUPS = 5, 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,42 +100,34 @@ def gdp_curve(
 def curve_of(rows: Rows, confidence: float, groups: int | None = None) -> ParityCurve:
     """:func:`gdp_curve` of rows that other measures use as well."""
     _arrays.require_fraction(confidence, "confidence")
+    if groups is not None:
+        _arrays.require_integer(groups, "groups", 2)
     rows = _one_column(rows)
-    n = len(rows.s)
-    if groups is None:
-        groups = groups_for(n)
-    _arrays.require_integer(groups, "groups", 2)
-    starts, nodes = group_starts(rows.s, groups), node_starts(rows)
-    ends = np.append(starts[1:], n)
-    return banded(
-        sums_of(rows, starts)[0],
-        sums_of(rows, nodes)[0],
-        np.searchsorted(nodes, (starts + ends - 1) // 2, side="right") - 1,
-        float(weighted_mean(rows.weights, rows.scores[:, 0])),
-        confidence,
-        at=np.asarray([np.median(part) for part in np.split(rows.s, starts[1:])]),
-        start=rows.s[starts],
-        end=rows.s[ends - 1],
-        rows=(ends - starts).astype(np.float64),
-        n=n,
-    )
+    cells = Cells.of_rows(rows, groups)
+    return curve_of_sums(cells.sums_of(rows)[0], cells, confidence=confidence)
 
 
-def banded(
-    groups: Sums, nodes: Sums, middle: Integers, overall: float, confidence: float, **places: Any
-) -> ParityCurve:
-    """Return the curve of sums over groups and over nodes; `middle` is the node at the centre of each group."""
+def curve_of_sums(sums: ScoreSums, cells: Cells, *, confidence: float = 0.95) -> ParityCurve:
+    """:func:`gdp_curve` of rows that are known by their sums."""
+    groups, nodes = sums.over(cells.groups), sums.over(cells.nodes)
     mean, lower, upper = group_ends(groups, confidence ** (1 / len(groups.counts)))
-    column = ColumnGap(nodes, Smoother(nodes))
+    rows, overall = np.add.reduceat(sums.rows, cells.groups), sums.mean
+    ends, column = np.cumsum(rows), ColumnGap(nodes, Smoother(nodes))
+    below = np.cumsum(np.add.reduceat(sums.rows, cells.nodes))
+    middle = np.searchsorted(below, (ends - rows + ends - 1) // 2, side="right")  # the node at the centre of each group
     return ParityCurve(
+        at=cells.medians,
+        start=np.minimum.reduceat(sums.low, cells.groups),
+        end=np.maximum.reduceat(sums.high, cells.groups),
         mean=overall + mean,
         lower=overall + lower,
         upper=overall + upper,
+        rows=rows.astype(np.float64),
         overall=overall,
         smoothed=overall + column.mean[middle],
         confidence=confidence,
         resolution=column.resolution,
-        **places,
+        n=int(ends[-1]),
     )
 
 
@@ -214,7 +203,8 @@ def local_mean(
     high = values[min(int(np.ceil(right + missing)), n) - 1]
     first, last = (int(i) for i in (np.searchsorted(values, low), np.searchsorted(values, high, side="right")))
     starts = np.unique([i for i in (0, first, last) if i < n])
-    sums = sums_of(rows, starts)[0]
+    parts = np.arange(len(starts))
+    sums = Cells(values[starts], parts, parts, values[starts]).sums_of(rows)[0].over(parts)
     inside = int(np.searchsorted(starts, first))
     mean, lower, upper = (float(part[inside]) for part in group_ends(sums, confidence))
     # the two means are positively correlated, so adding the squares of their errors is conservative
@@ -230,11 +220,6 @@ def local_mean(
         rows=last - first,
         confidence=confidence,
     )
-
-
-def groups_for(n: int) -> int:
-    """Return the largest number of groups of a curve of n rows."""
-    return int(np.clip(n // ROWS_PER_GROUP, FEWEST_GROUPS, MOST_GROUPS))
 
 
 def _one_column(rows: Rows) -> Rows:

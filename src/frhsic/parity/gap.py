@@ -13,10 +13,10 @@ from scipy import stats
 from scipy.special import ndtr
 
 from frhsic import _arrays
-from frhsic.parity._groups import group_levels, skewed_reach
+from frhsic.parity._groups import skewed_reach
 from frhsic.parity._rows import Array, Rows, rows_of
 from frhsic.parity._signs import NEAR, SOFTNESS, TINY, Smoother, lost_to_wrong_signs, noise_like
-from frhsic.parity._sums import NODES, Sums, node_starts, sums_of
+from frhsic.parity._sums import NODES, Cells, ScoreSums, Sums, group_levels
 
 RESAMPLES = 999
 ENOUGH = 199
@@ -276,6 +276,32 @@ def gap_and_standardized(
     return gap, largest_gap(scaled, len(rows.s), replace(options, standardize=True))
 
 
+def gdp_of_sums(
+    sums: ScoreSums,
+    cells: Cells,
+    *,
+    resolution: float | None = None,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    random_state: _arrays.RandomState = 0,
+    standardize: bool = False,
+) -> ParityResult:
+    """:func:`frhsic.parity.gdp` (or with `standardize`, `standardized_gdp`) of rows that are known by their sums.
+
+    Examples
+    --------
+    >>> s, f = np.repeat([0.0, 1.0], [150, 50]), np.repeat([0.2, 0.6], [150, 50])
+    >>> cells = Cells.of(np.array([0.0, 1.0]), np.array([150, 50]), 200)
+    >>> halves = [cells.sums(f[part], s[part], 0.3, (0.2, 0.6)) for part in (slice(100), slice(100, None))]
+    >>> round(float(gdp_of_sums(halves[0] + halves[1], cells)), 4)
+    0.15
+    """
+    nodes = sums.over(cells.nodes)
+    column = ColumnGap(nodes, Smoother(nodes, resolution))
+    options = GapOptions(confidence, resamples, _arrays.seed_of(random_state), standardize)
+    return largest_gap([column.standardized() if standardize else column], int(nodes.n), options)
+
+
 def gap_value(rows: Rows, resolution: float) -> float:
     """Return the value of :func:`gdp` at a resolution."""
     return max(0.0, *(column.value for column in columns_of(rows, resolution)))
@@ -285,7 +311,8 @@ def columns_of(rows: Rows, resolution: float | None, smoother: Smoother | None =
     """Return the gap of each column of scores; a smoother of the same rows can be used again."""
     if resolution is not None:
         _arrays.require_fraction(resolution, "resolution")
-    every = sums_of(rows, node_starts(rows))
+    cells = Cells.of_rows(rows)
+    every = [sums.over(cells.nodes) for sums in cells.sums_of(rows)]
     smoother = Smoother(every[0], resolution) if smoother is None else smoother
     # columns of clusters share the multipliers of the clusters, others draw their own noise
     return [ColumnGap(sums, smoother, number * (rows.clusters is None)) for number, sums in enumerate(every)]

@@ -12,7 +12,7 @@ from frhsic import _arrays
 from frhsic.parity._groups import TINY, skewed_reach
 from frhsic.parity._rows import Array, Rows, rows_of
 from frhsic.parity._signs import Smoother
-from frhsic.parity._sums import node_starts, sums_of
+from frhsic.parity._sums import Cells
 from frhsic.parity.gap import RESAMPLES, Ends, GapOptions, ParityResult, columns_of, largest_gap, student
 
 DECILES = np.arange(1, 10) / 10
@@ -89,7 +89,8 @@ def gap_of_each(
     than one; `expected_under_independence` and `pvalue` are NaN.
     """
     rows = rows_of(scores, s, None, sample_weight, clusters)
-    smoother = Smoother(sums_of(replace(rows, scores=rows.scores[:, :1]), node_starts(rows))[0])
+    cells = Cells.of_rows(rows)
+    smoother = Smoother(cells.sums_of(replace(rows, scores=rows.scores[:, :1]))[0].over(cells.nodes))
     options = GapOptions(confidence, resamples, _arrays.seed_of(random_state), test=False)
     each = (replace(rows, scores=column[:, None]) for column in rows.scores.T)
     columns = [_Ranks(one, smoother) if ranks else columns_of(one, None, smoother)[0] for one in each]
@@ -146,7 +147,8 @@ class _Ranks:
     def ends(self, options: GapOptions, tail: float) -> Ends:
         """Return the interval at a probability of error on each side."""
         rows, weights, n = self.rows, self.rows.weights, float(self.rows.weights.sum())
-        node = np.repeat(np.arange(len(self.columns[0].mean)), np.diff(np.append(node_starts(rows), len(weights))))
+        cells = Cells.of_rows(rows)
+        node = np.searchsorted(cells.nodes, cells.place(rows.s), side="right") - 1
         influence, extra, beside = np.zeros(len(weights)), 0.0, np.zeros(4)
         for j, (share, column) in enumerate(zip(self.shares, self.columns)):
             at, soft = self.at[:, j], column.soft[node]
