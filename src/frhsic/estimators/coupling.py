@@ -29,7 +29,7 @@ ROUNDS = 120
 FLOOR = 0.02
 # Proposed exchanges for each removed row, when these are permuted.
 SWEEPS = 100
-# Cost of a move along S, for each column. It grows with the rows, so that exchanges leave no more of S than chance.
+# Cost of a move along S, for each column. It grows with the rows, since tests on more rows find smaller remainders.
 MOVE = 0.5
 # Rows that are assigned to places at once.
 LARGEST = 700
