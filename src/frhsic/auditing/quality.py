@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from scipy import stats
@@ -75,15 +76,20 @@ def qualities(
         if both:
             yield mean("true_positive_rate", yes, usual, y == 1)
             yield mean("false_positive_rate", yes, usual, y == 0)
+    rare = int(min(y.sum(), len(y) - y.sum()))
+    # with few rows of one outcome a standard error is uncertain itself; it is read at levels for several comparisons
+    widened = float(stats.t.ppf(0.998, max(rare - 1, 1)) / stats.norm.ppf(0.998)) * math.sqrt(1 + 1 / max(rare, 1))
     if both:
-        yield _auc(scores, y, weights, groups)
+        auc = _auc(scores, y, weights, groups)
+        yield replace(auc, standard_error=widened * (auc.standard_error or 0.0))
     if chances:
         if both:
             p = np.clip(scores, 1e-12, 1 - 1e-12)
             entropy = -rate * math.log(rate) - (1 - rate) * math.log(1 - rate)
             yield mean("log_loss", -np.log(np.where(y == 1, p, 1 - p)), entropy)
         yield Quality("calibration_error", calibration_error(scores, y), 0.0)
-        yield mean("mean_error", y - scores, 0.0)
+        error = mean("mean_error", y - scores, 0.0)
+        yield replace(error, standard_error=widened * (error.standard_error or 0.0))
 
 
 def _auc(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None) -> Quality:
