@@ -10,7 +10,7 @@ import pandas as pd
 from applicants import applicants
 
 from frhsic import ParityClassifier
-from frhsic.parity import gdp_by_attribute
+from frhsic.parity import gdp
 
 
 def main(n: int = 2000) -> pd.DataFrame:
@@ -20,8 +20,8 @@ def main(n: int = 2000) -> pd.DataFrame:
     print(model.choice_)
     rows = {}
     for name, fitted in (("no limit", model.at(None)), ("limit", model)):
-        gaps = gdp_by_attribute(fitted.predict_proba(new_table)[:, 1], new_protected, resamples=0)
-        rows[name] = {attribute: float(gap) for attribute, gap in gaps.items()}
+        scores = fitted.predict_proba(new_table)[:, 1]
+        rows[name] = {attribute: float(gdp(scores, s, resamples=0)) for attribute, s in new_protected.items()}
     gaps = pd.DataFrame(rows).T
     print(gaps.round(3).to_string())
     return gaps

@@ -105,16 +105,15 @@ def test_dependence_through_y_alone_is_rejected_about_as_often_as_the_level(kind
     assert permutation_test(z, s, resamples=99, random_state=0).rejected  # not independent without y
 
 
-@pytest.mark.parametrize("noise", [0.1, 0.3])
-def test_jumps_of_the_conditional_means_are_not_taken_for_dependence(noise):
-    """The level with four errors of 40 draws; without jumps in the regression 95 % (noise 0.1) are rejected."""
+def test_jumps_of_the_conditional_means_are_not_taken_for_dependence():
+    """The level with four errors of 30 draws; without jumps in the regression most are rejected."""
     rejected = 0
-    for seed in range(40):
+    for seed in range(30):
         rng = np.random.default_rng(seed)
         y = rng.normal(size=200)
-        z, s = (y > 0) + noise * rng.normal(size=(2, 200))
+        z, s = (y > 0) + 0.1 * rng.normal(size=(2, 200))
         rejected += conditional_test(z, s, y, resamples=39, random_state=seed).rejected
-    assert rejected / 40 <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 40)
+    assert rejected / 30 <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 30)
 
 
 @pytest.mark.parametrize("kind", ["direct", "signed"])

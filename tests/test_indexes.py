@@ -27,7 +27,6 @@ DOORS: dict[str, Any] = {
     "audit, groups": lambda score, age: frhsic.audit(score, score, groups=age.round(), settings=QUICK),
     "gdp": lambda score, age: parity.gdp(score, age, resamples=0),
     "gdp, weights": lambda score, age: parity.gdp(score, score.to_numpy(), sample_weight=age, resamples=0),
-    "gdp_by_attribute": lambda score, age: parity.gdp_by_attribute(score, age.to_frame(), resamples=0),
     "rank_gap": lambda score, age: parity.rank_gap(score, age, resamples=0),
     "hsic": lambda score, age: dependence.hsic(score, age),
     "ParityRegressor": lambda score, age: ParityRegressor(cv=2, n_jobs=1, random_state=0).fit(

@@ -16,7 +16,6 @@ from frhsic.parity import (
     correlation_ratio,
     equal_opportunity_gdp,
     gdp,
-    gdp_by_attribute,
     gdp_curve,
     gdp_difference,
     local_mean,
@@ -265,8 +264,6 @@ def test_the_seed_reproduces_the_result():
     assert one.interval != two.interval
     torch_first = gdp(f, s, random_state=torch.Generator().manual_seed(3), resamples=50)
     assert torch_first == gdp(f, s, random_state=torch_first.seed, resamples=50)
-    by = gdp_by_attribute(f, np.stack([s, s**2], 1), random_state=torch.Generator().manual_seed(3), resamples=50)
-    assert by["s_1"] == torch_first
 
 
 def test_without_resamples_there_is_no_interval():
@@ -296,14 +293,12 @@ def test_equal_opportunity_is_the_gap_among_the_rows_that_count():
     assert equal_opportunity_gdp(y, f, sensitive_features=s) == expected
 
 
-def test_several_attributes_come_back_by_name():
+def test_the_worst_of_several_attributes_counts():
     f, s = sample(200, 18)
     frame = pd.DataFrame({"age": s, "hours": np.arange(200.0)})
-    by = gdp_by_attribute(f, frame, random_state=4)
-    assert list(by) == ["age", "hours"]
-    assert by["age"] == gdp(f, s, random_state=4)
-    assert gdp_difference(None, f, sensitive_features=frame) == max(r.value for r in by.values())
-    with pytest.raises(ValueError, match=r"2 columns; a gap is along one attribute\. Call gdp_by_attribute"):
+    values = [gdp(f, column, resamples=0).value for _, column in frame.items()]
+    assert gdp_difference(None, f, sensitive_features=frame) == max(values)
+    with pytest.raises(ValueError, match="2 columns; a gap is along one attribute"):
         gdp(f, frame)
 
 
@@ -486,11 +481,8 @@ def test_the_variance_of_the_correlation_ratio_without_effect_is_that_of_simulat
     assert np.mean(estimates) == pytest.approx(values.var(), rel=0.1)
 
 
-def test_columns_of_one_name_and_several_scores_are_refused():
+def test_several_scores_are_refused():
     s = np.arange(40.0)
-    twice = pd.DataFrame(np.column_stack([s, s]), columns=["age", "age"])
-    with pytest.raises(ValueError, match=r"the columns of s are named \['age', 'age'\]; give each its own name"):
-        gdp_by_attribute(s, twice)
     with pytest.raises(ValueError, match="scores has 2 columns; pass one class at a time"):
         correlation_ratio(np.column_stack([s, s]), s)
 

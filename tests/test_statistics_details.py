@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from pytest import approx
@@ -17,7 +16,7 @@ from frhsic.independence import (
     normalized_hsic_interval,
 )
 from frhsic.kernels import Gaussian, Linear
-from frhsic.parity import correlation_ratio, gdp, gdp_by_attribute, local_mean, quantile_gap, standardized_gdp
+from frhsic.parity import correlation_ratio, gdp, local_mean, quantile_gap, standardized_gdp
 from frhsic.parity._sums import Cells
 from frhsic.parity.smoothing import EXACT_VALUES, nodes_of
 
@@ -34,15 +33,6 @@ def test_linear_binning_divides_each_row_between_the_two_nodes_around_it():
     assert shares.sum(axis=0) == approx(1)
     assert shares.T @ nodes.values == approx(s)
     assert ((shares > 0).sum(axis=0) <= 2).all()
-
-
-def test_the_gap_of_each_attribute_takes_all_options():
-    frame = pd.DataFrame({"a": S, "b": RNG.normal(size=80)})
-    options = {"resolution": 0.3, "confidence": 0.8, "resamples": 50, "random_state": 3}
-    by_attribute = gdp_by_attribute(Z, frame, **options)
-    for name, column in frame.items():
-        assert by_attribute[name] == gdp(Z, column, **options)
-    assert by_attribute["a"].value != gdp(Z, S).value
 
 
 def test_the_sign_of_the_scores_does_not_matter_to_the_gap():

@@ -1,7 +1,7 @@
 """Generalized demographic parity: how far the mean score moves with a continuous sensitive attribute."""
 
 from frhsic.parity.curve import LocalMean, ParityCurve, gdp_curve, local_mean
-from frhsic.parity.gap import ParityResult, gdp, gdp_by_attribute, standardized_gdp
+from frhsic.parity.gap import ParityResult, gdp, standardized_gdp
 from frhsic.parity.law import CorrelationRatio, QuantileGap, correlation_ratio, quantile_gap
 from frhsic.parity.metrics import equal_opportunity_gdp, gdp_difference, standardized_gdp_difference
 from frhsic.parity.rank import rank_gap
@@ -20,7 +20,6 @@ __all__ = [
     "equal_opportunity_gdp",
     "evaluation_points",
     "gdp",
-    "gdp_by_attribute",
     "gdp_curve",
     "gdp_difference",
     "gdp_value",

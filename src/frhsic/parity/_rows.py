@@ -59,9 +59,7 @@ def rows_of(
     f, values = (_arrays.to_numpy(x.to(torch.float64)) for x in _arrays.paired((scores, "scores"), (s, "s")))
     n = len(f)
     if values.shape[1] > 1:
-        raise ValueError(
-            f"s has {values.shape[1]} columns; a gap is along one attribute. Call gdp_by_attribute, or pass one column."
-        )
+        raise ValueError(f"s has {values.shape[1]} columns; a gap is along one attribute. Pass one column.")
     kept = np.ones(n, dtype=bool) if where is None else _arrays.to_numpy(_arrays.subset_mask(where, n))
     weights = np.ones(n) if sample_weight is None else _weights(sample_weight, n)
     labels = None if clusters is None else _labels(clusters, n)

@@ -118,7 +118,7 @@ def gdp(
         Output of the predictor, one row per observation: probabilities, logits, decisions or predictions. With several
         columns (classes) the value is the largest gap.
     s
-        One sensitive attribute; for several see :func:`gdp_by_attribute`.
+        One sensitive attribute.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
     sample_weight
@@ -136,13 +136,15 @@ def gdp(
     random_state
         Seed of the resamples. The value does not depend on it.
 
-    Notes ----- The sign is estimated from the other rows, by a local mean on mid-ranks of s, and replaced by the soft
-    sign :math:`2\Phi(2x) - 1`, where x is the estimated gap at the row in standard errors. The local mean begins with a
+    Notes
+    -----
+    The sign is estimated from the other rows, by a local mean on mid-ranks of s, and replaced by the soft sign
+    :math:`2\Phi(2x) - 1`, where x is the estimated gap at the row in standard errors. The local mean begins with a
     Nadaraya–Watson mean at the stated resolution. It moves to means at an eighth of that bandwidth, and so on down to
     the means of single values of s with five rows or more, as far as these differ from it by more than their noise,
     nearby or over all of s (James and Stein). So levels of a discrete s are not smoothed together where their means
     differ, and jumps are found; a smooth mean is smoothed. More than 256 distinct values of s are replaced by as many
-    groups of equal size.
+    groups of equal size, and the upper end is raised by what a mean that bends within them loses.
 
     The standard error adds to that of a mean of :math:`g (f - \bar f)` what resamples find where signs are uncertain.
     In expectation a wrong sign can only lower the estimate, so the upper end of the interval is raised by a bound on
@@ -208,44 +210,6 @@ def standardized_gdp(
     if bool((rows.scores == rows.scores[0]).all(axis=0).any()):
         raise ValueError("scores are constant: their standard deviation is 0. Use gdp, whose value is then 0.")
     return _measured(rows, resolution, confidence, resamples, random_state, standardize=True)
-
-
-def gdp_by_attribute(
-    scores: Any,
-    s: Any,
-    *,
-    where: Any = None,
-    sample_weight: Any = None,
-    clusters: Any = None,
-    resolution: float | None = None,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    random_state: _arrays.RandomState = 0,
-) -> dict[str, ParityResult]:
-    """:func:`gdp` along each column of s, in a dictionary by column name (or s, or s_1, s_2, ...).
-
-    It does not measure dependence on several attributes jointly, and the p-values are not adjusted for their number.
-
-    Parameters
-    ----------
-    scores, s, where, sample_weight, clusters, resolution, confidence, resamples, random_state
-        As in :func:`gdp`; s may have several columns.
-
-    Examples
-    --------
-    >>> by = gdp_by_attribute([0.0, 0.0, 1.0, 1.0] * 25, [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 25)
-    >>> {name: round(float(result), 4) for name, result in by.items()}
-    {'s_1': 0.5, 's_2': 0.0}
-    """
-    _arrays.require_same_rows((scores, "scores"), (s, "s"))
-    columns = _arrays.matrix(s, "s")
-    names = _arrays.column_names(s, "s", columns.shape[1])
-    if len(set(names)) < len(names):
-        raise ValueError(f"the columns of s are named {names}; give each its own name.")
-    seed = _arrays.seed_of(random_state)
-    each = (rows_of(scores, column, where, sample_weight, clusters) for column in columns.T)
-    options = resolution, confidence, resamples, seed
-    return {name: _measured(rows, *options, standardize=False) for name, rows in zip(names, each)}
 
 
 def _measured(
