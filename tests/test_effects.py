@@ -134,10 +134,15 @@ def test_bad_input_is_refused() -> None:
         equivalence_test(z, s, -1.0)
     with pytest.raises(ValueError, match="confidence"):
         hsic_interval(z, s, confidence=1.5)
-    with pytest.raises(ValueError, match="z or s has no variance"):
-        normalized_hsic_interval(torch.ones(20, 1), s, ONE, ONE)
-    with pytest.raises(ValueError, match="constant under its kernel"):
-        hsic_interval(torch.ones(20, 1), s, ONE, ONE)
+    for interval in (hsic_interval, normalized_hsic_interval):
+        with pytest.raises(ValueError, match="constant under its kernel"):
+            interval(torch.ones(20, 1), s, ONE, ONE)
+
+
+def test_one_positive_decision_says_nothing_of_its_share() -> None:
+    _, s = correlated(20, 0.3, 0)
+    effect = normalized_hsic_interval(torch.eye(20)[:, :1], s)
+    assert (effect.value, effect.interval.low, effect.interval.high) == (0, 0, 1)
 
 
 # ---------------------------------------------------------------- small p-values, far-off rows, ties

@@ -311,9 +311,12 @@ def _normalized_law(pair: GramPair) -> tuple[float, _Law] | None:
     """Return the ratio of unbiased estimates and its law; None if a variance under a kernel is estimated as zero."""
     zz, influence_z = _with_itself(pair.k, pair.sums.k, pair.own[0])
     ss, influence_s = _with_itself(pair.l, pair.sums.l, pair.own[1])
-    scale = math.sqrt(max(zz, 0.0)) * math.sqrt(max(ss, 0.0))
-    if scale == 0:
+    # the estimate of one positive decision is zero up to rounding
+    squares = (float(sums.centered.squares) / pair.n**2 for sums in (pair.sums.k, pair.sums.l))
+    if any(value <= 1e-6 * square for value, square in zip((zz, ss), squares)):
+        _null_variance(pair)  # raises if z or s is constant
         return None
+    scale = math.sqrt(zz) * math.sqrt(ss)
     value = float(pair.sums.unbiased) / scale
     influence = _influence(pair.product_rows) / scale - value / 2 * (influence_z / zz + influence_s / ss)
     return value, _law(pair, value, influence, scale)
@@ -331,13 +334,18 @@ def _influence(products: Tensor) -> Tensor:
     return 2 * products / len(products)
 
 
+def _null_variance(pair: GramPair) -> float:
+    _, variance = pair.permutation_mean_variance()
+    if variance <= 0:
+        raise ValueError("every permutation of s gives the same HSIC: z or s is constant under its kernel.")
+    return variance
+
+
 def _law(pair: GramPair, value: float, influence: Tensor, scale: float) -> _Law:
     """Return the law of HSIC divided by `scale`, of which `value` is the estimate."""
     n = pair.n
-    _, variance = pair.permutation_mean_variance()
+    variance = _null_variance(pair)
     variance, third = variance / scale**2, pair.permutation_third_cumulant() / scale**3
-    if variance <= 0:
-        raise ValueError("every permutation of s gives the same HSIC: z or s is constant under its kernel.")
     both = zip(pair.own, (pair.sums.k, pair.sums.l))
     typical = [float(own.cubes.trace / sums.centered.squares) / n for own, sums in both]
     weak = 4 * typical[0] * typical[1] / n / scale
