@@ -261,7 +261,7 @@ def sample(law: Law, n: int, design: str, rng: np.random.Generator) -> tuple[Arr
         options = {"sample_weight": u + 0.5}
     elif design == "clusters":
         u = np.repeat(rng.random(n // 2), 2)
-        options = {"clusters": np.repeat(np.arange(n // 2), 2)}
+        options = {"groups": np.repeat(np.arange(n // 2), 2)}
     else:
         u = rng.random(n)
     f, s = law.draw(u, rng)
@@ -301,8 +301,7 @@ def outcomes(law: Law, n: int, design: str, rng: np.random.Generator) -> dict[st
     if law.gdp < 1e-12:
         results["gdp, test"] = float(gap.pvalue <= LEVEL), math.nan
     if law.independent and law in SMOOTH:
-        people = {"groups": options["clusters"]} if design == "clusters" else options
-        ranks = rank_gap(f, s, resamples=RESAMPLES, **people)
+        ranks = rank_gap(f, s, resamples=RESAMPLES, **options)
         interval("rank_gap", ranks.interval, 0.0)
         results["rank_gap, test"] = float(ranks.pvalue <= LEVEL), math.nan
     if design != "weights" and law.independent:

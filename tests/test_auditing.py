@@ -180,7 +180,7 @@ def test_weights_and_groups_reach_the_gaps():
     z, age, y = table(300)
     weights, people = np.arange(300) % 3 + 1.0, np.arange(300) // 2
     result = audit(z, age, y, sample_weight=weights, groups=people, settings=QUICK)
-    options = {"sample_weight": weights, "clusters": people}
+    options = {"sample_weight": weights, "groups": people}
     expected, numbers = gdp(z, age, resamples=60, **options), result["age"].all_rows
     assert (numbers["gdp"].value, numbers["gdp"].pvalue) == pytest.approx((expected.value, expected.pvalue))
     np.testing.assert_allclose(numbers.curves["gdp"].mean, gdp_curve(z, age, **options).mean)

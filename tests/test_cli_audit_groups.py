@@ -163,7 +163,7 @@ def test_groups_and_weights_are_no_part_of_a_representation_or_a_model(table, tm
     assert result.exit_code == 0, result.stderr
     found = Audit.from_json(result.stdout)
     scores = model.predict(data[["p", "w"]])
-    expected = frhsic.parity.gdp(scores, data["age"], clusters=data["person"], sample_weight=data["w"], resamples=499)
+    expected = frhsic.parity.gdp(scores, data["age"], groups=data["person"], sample_weight=data["w"], resamples=499)
     assert found["age"].all_rows["gdp"].value == pytest.approx(expected.value, rel=1e-5)
     assert found["age"].all_rows["gdp"].pvalue == pytest.approx(expected.pvalue, abs=0.01)
 

@@ -184,7 +184,7 @@ def test_groups_are_on_one_side_and_count_as_one():
     train, test = data.split(0.3, 0)
     assert not set(groups[train]) & set(groups[test])
     scores = result.model.predict_proba(data.X.iloc[test])[:, 1]
-    expected = gdp(scores, data.s["age"].iloc[test], clusters=groups[test], resamples=20, random_state=0)
+    expected = gdp(scores, data.s["age"].iloc[test], groups=groups[test], resamples=20, random_state=0)
     found = result.report.audit["age"].all_rows["gdp"]
     assert found.standard_error == pytest.approx(expected.standard_error)
 

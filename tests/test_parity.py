@@ -138,14 +138,14 @@ def test_weights_are_repeats_that_are_left_out_together():
     repeats = rng.integers(1, 4, 200)
     rows = np.repeat(np.arange(200), repeats)
     weighted = gdp(f, s, sample_weight=repeats, resamples=400)
-    repeated = gdp(f[rows], s[rows], clusters=rows, resamples=400)
+    repeated = gdp(f[rows], s[rows], groups=rows, resamples=400)
     assert repeated.value == approx(weighted.value, rel=1e-10)
     assert repeated.resolution == approx(weighted.resolution, rel=1e-12)
     assert repeated.standard_error == approx(weighted.standard_error, rel=0.1)
     assert gdp(f, s, sample_weight=7 * np.ones(200), resamples=20) == gdp(f, s, resamples=20)
     half = np.arange(200) % 2 == 0
     assert gdp(f, s, sample_weight=half, resamples=20) == gdp(f, s, where=half, resamples=20)
-    curves = gdp_curve(f, s, sample_weight=repeats, groups=4), gdp_curve(f[rows], s[rows], groups=4)
+    curves = gdp_curve(f, s, sample_weight=repeats, bins=4), gdp_curve(f[rows], s[rows], bins=4)
     assert curves[0].overall == approx(curves[1].overall, rel=1e-12)
 
 
@@ -162,7 +162,7 @@ def test_weights_estimate_the_population_that_they_stand_for():
 
 def test_clusters_of_one_row_are_rows():
     f, s = sample(150, 5)
-    one, none = gdp(f, s, clusters=np.arange(150), resamples=800), gdp(f, s, resamples=800)
+    one, none = gdp(f, s, groups=np.arange(150), resamples=800), gdp(f, s, resamples=800)
     assert one.value == approx(none.value, rel=1e-12)
     assert one.standard_error == approx(none.standard_error, rel=0.1)
 
@@ -199,7 +199,7 @@ def test_the_p_value_keeps_its_level_when_rows_come_in_clusters():
         return rng.standard_normal(60)[person] + 0.3 * rng.standard_normal(300), rng.random(60)[person]
 
     person = np.repeat(np.arange(60), 5)
-    share = rejections(people, 150, resamples=99, clusters=person)
+    share = rejections(people, 150, resamples=99, groups=person)
     assert share <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 150)
     assert rejections(people, 30, resamples=99) > 0.3  # rows that are taken as independent
 
@@ -416,8 +416,8 @@ def test_bad_input_is_refused(measure):
         ({"confidence": 1.0}, ValueError, "confidence is 1"),
         ({"sample_weight": [1.0]}, ValueError, "sample_weight has 1 rows"),
         ({"sample_weight": [-1.0] * 6}, ValueError, "not negative"),
-        ({"clusters": [1, 2]}, ValueError, "one label for each of the 6 rows"),
-        ({"clusters": [1] * 6}, ValueError, "at least two clusters"),
+        ({"groups": [1, 2]}, ValueError, "one label for each of the 6 rows"),
+        ({"groups": [1] * 6}, ValueError, "at least two groups"),
         ({"where": [0, 0, 0, 0, 0, 1]}, ValueError, "at least 2 rows"),
     ]:
         with pytest.raises(error, match=message):
@@ -442,7 +442,7 @@ def test_what_cannot_be_standardized_or_drawn_is_refused():
     with pytest.raises(ValueError, match="2 columns; a curve is of one"):
         gdp_curve(np.ones((6, 2)), S)
     with pytest.raises(ValueError, match="groups is 1"):
-        gdp_curve(F, S, groups=1)
+        gdp_curve(F, S, bins=1)
 
 
 @pytest.mark.slow
@@ -546,8 +546,8 @@ def test_no_positive_decision_is_no_proof_that_there_is_no_gap():
     assert gdp(np.zeros(200), s).interval == approx((0.0, 2 * rate * (1 - rate)))
     people = np.repeat(np.arange(100), 2)
     rate = 1 - 0.025 ** (1 / 100)
-    assert gdp(np.zeros(200), s, clusters=people).interval == approx((0.0, 2 * rate * (1 - rate)))
-    assert gdp(np.ones(200), s, clusters=people).interval == approx((0.0, 2 * rate * (1 - rate)))
+    assert gdp(np.zeros(200), s, groups=people).interval == approx((0.0, 2 * rate * (1 - rate)))
+    assert gdp(np.ones(200), s, groups=people).interval == approx((0.0, 2 * rate * (1 - rate)))
     assert gdp(np.full(200, 0.3), s).interval == (0.0, 0.0)
     none, all_ = gdp_curve(np.zeros(200), s), gdp_curve(np.ones(200), s)
     assert none.lower == approx(0)
@@ -579,5 +579,5 @@ def test_the_quantile_gap_keeps_its_level_with_clusters():
         rng = np.random.default_rng([seed, 35])
         person = np.repeat(np.arange(50), 4)
         f, s = rng.standard_normal(50)[person], rng.random(50)[person]
-        pvalues.append(quantile_gap(f, s, clusters=person, permutations=99).pvalue)
+        pvalues.append(quantile_gap(f, s, groups=person, permutations=99).pvalue)
     assert np.mean(np.array(pvalues) <= 0.05) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 100)

@@ -25,7 +25,7 @@ def test_permuting_clusters_keeps_the_level_where_rows_are_not_independent():
     for seed in range(60):
         z, s, labels = by_person(seed)
         rejected["rows"] += permutation_test(z, s, resamples=59, random_state=seed).rejected
-        rejected["clusters"] += permutation_test(z, s, resamples=59, random_state=seed, clusters=labels).rejected
+        rejected["clusters"] += permutation_test(z, s, resamples=59, random_state=seed, groups=labels).rejected
     assert rejected["clusters"] <= 9 < rejected["rows"]  # 3 expected; P(more than 9) = .001
 
 
@@ -44,10 +44,10 @@ def test_permutations_of_clusters_exchange_whole_clusters_of_equal_size():
 def test_clusters_of_one_row_are_the_plain_test_and_dependence_is_found():
     z, s, labels = by_person(0)
     plain = permutation_test(z, s, resamples=99, random_state=0)
-    single = permutation_test(z, s, resamples=99, random_state=0, clusters=np.arange(len(z)))
+    single = permutation_test(z, s, resamples=99, random_state=0, groups=np.arange(len(z)))
     assert single.pvalue == plain.pvalue
     assert single.statistic == plain.statistic
-    found = permutation_test(z, z + s, resamples=99, random_state=0, clusters=labels, where=labels < 30)
+    found = permutation_test(z, z + s, resamples=99, random_state=0, groups=labels, where=labels < 30)
     assert found.rejected
     assert found.method == "permutation of clusters"
     assert found.n == 90

@@ -122,10 +122,9 @@ def test_columns_that_share_their_smoother_are_those_measured_alone(ranks, desig
     weights = rng.uniform(0.5, 1.5, 300) if design == "weights" else None
     people = np.arange(300) // 2 if design == "clusters" else None
     alone = rank_gap if ranks else gdp
-    labels = {"groups" if ranks else "clusters": people}
-    together = gap_of_each(scores, s, ranks=ranks, sample_weight=weights, clusters=people, resamples=49)
+    together = gap_of_each(scores, s, ranks=ranks, sample_weight=weights, groups=people, resamples=49)
     for column, result in zip(scores.T, together):
-        one = alone(column, s, sample_weight=weights, resamples=49, **labels)
+        one = alone(column, s, sample_weight=weights, groups=people, resamples=49)
         assert result.value == pytest.approx(one.value, rel=1e-9)
         assert result.interval == pytest.approx(one.interval, rel=1e-9)
         assert result.standard_error == pytest.approx(one.standard_error, rel=1e-9)

@@ -279,7 +279,7 @@ def test_groups_are_trained_on_or_chosen_on_and_bounds_count_them():
     held = ~np.isin(persons, result.models[1].groups_)
     assert held.sum() == 60
     scores = result.models[1].predict_proba(X[held])[:, 1]
-    gap = gdp(scores, age[held], clusters=persons[held], confidence=0.9)
+    gap = gdp(scores, age[held], groups=persons[held], confidence=0.9)
     once = np.unique(persons[held], return_index=True)[1]
     for validation, rows in ((0.2, slice(None)), ((X[held], y[held], age[held], persons[held]), ~held)):
         groups = persons[rows]

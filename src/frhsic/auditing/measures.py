@@ -373,7 +373,7 @@ def _separation(own: Rows, settings: Settings, omitted: list[Omitted]) -> Iterat
 
 def _contrast(rows: Rows, at: float, settings: Settings) -> Contrast:
     """Return the mean score of the rows nearest to a value less the overall mean, and which rows these are."""
-    design = {"sample_weight": rows.weights, "clusters": rows.groups}
+    design = {"sample_weight": rows.weights, "groups": rows.groups}
     near = local_mean(rows.scores, rows.s, at, confidence=settings.confidence, **design)
     sparse = near.rows < SPARSE
     interval = None if sparse else Interval(*near.interval, near.confidence, "Student's t, or Clopper and Pearson")

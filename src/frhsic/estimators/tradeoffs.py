@@ -39,7 +39,7 @@ def aimed_gap(aim: Aim, scores: Any, s: Any, weights: Any, groups: Any, **option
     """Return the gap that an aim names: GDP of scores or of 0/1 decisions, or the rank gap."""
     if aim == "rank":
         return rank_gap(scores, s, sample_weight=weights, groups=groups, **options)
-    return gdp(np.asarray(scores, dtype=np.float64), s, sample_weight=weights, clusters=groups, **options)
+    return gdp(np.asarray(scores, dtype=np.float64), s, sample_weight=weights, groups=groups, **options)
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class Measurement:
         path = self.path[rows]
         if path.ndim == 3:
             return [aimed_gap(aim, path[:, at], s[rows], weights, groups, **options) for at in range(path.shape[1])]
-        return gap_of_each(path, s[rows], ranks=aim == "rank", sample_weight=weights, clusters=groups, **options)
+        return gap_of_each(path, s[rows], ranks=aim == "rank", sample_weight=weights, groups=groups, **options)
 
     def of(self, rows: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return weights and groups of some rows."""

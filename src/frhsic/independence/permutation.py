@@ -27,7 +27,7 @@ def permutation_test(
     random_state: _arrays.RandomState = None,
     level: float = 0.05,
     where: Any = None,
-    clusters: Any = None,
+    groups: Any = None,
     epsilon: float | None = None,
     device: torch.device | str | None = None,
 ) -> IndependenceResult:
@@ -57,7 +57,7 @@ def permutation_test(
         Level of the test, for the threshold and for :attr:`IndependenceResult.rejected`.
     where
         Boolean mask or 0/1 target: only those rows are tested and permuted.
-    clusters
+    groups
         Labels of rows that belong together, such as several rows of one person. Clusters of equal size exchange their
         rows of s as a whole, in the order in which they come; the level is exact if clusters are independent. A
         cluster whose size no other has keeps its rows. Not with `epsilon`, whose standard error takes rows as
@@ -82,7 +82,7 @@ def permutation_test(
     require_resamples(resamples)
     pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=4, what="the permutation test")
     seed, resamples = _arrays.seed_of(random_state), int(resamples)
-    labels = None if clusters is None else _cluster_labels(clusters, where, pair.n, epsilon)
+    labels = None if groups is None else _cluster_labels(groups, where, pair.n, epsilon)
     permuted = permuted_statistics(pair, resamples, _arrays.generator(seed), labels)
     pvalue = permutation_pvalue(permuted.observed, permuted.null, permuted.slack)
     threshold = critical_value(permuted.null, level) / pair.n**2
@@ -103,15 +103,15 @@ def permutation_test(
 def _cluster_labels(clusters: Any, where: Any, n: int, epsilon: float | None) -> Tensor:
     """Return the number of the cluster of each tested row."""
     if epsilon is not None:
-        raise ValueError("epsilon and clusters cannot be combined; leave out epsilon.")
+        raise ValueError("epsilon and groups cannot be combined; leave out epsilon.")
     labels = np.asarray(clusters)
     if where is not None and labels.ndim == 1:
         labels = labels[_arrays.to_numpy(_arrays.subset_mask(where, len(labels)))]
     if labels.shape != (n,):
-        raise ValueError(f"clusters has shape {np.shape(clusters)}; pass one label for each row of the data.")
+        raise ValueError(f"groups has shape {np.shape(clusters)}; pass one label for each row of the data.")
     _, numbers, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     if len(np.unique(sizes)) == len(sizes):
-        raise ValueError("no two clusters have the same number of rows, so none can be exchanged. Keep fewer rows.")
+        raise ValueError("no two groups have the same number of rows, so none can be exchanged. Keep fewer rows.")
     return torch.from_numpy(numbers.ravel().astype(np.int64))
 
 

@@ -54,7 +54,7 @@ def rows_of(
 ) -> Rows:
     """Check the inputs and keep the rows of `where` that have a positive weight."""
     _arrays.require_same_rows(
-        (scores, "scores"), (where, "where"), (sample_weight, "sample_weight"), (clusters, "clusters")
+        (scores, "scores"), (where, "where"), (sample_weight, "sample_weight"), (clusters, "groups")
     )
     f, values = (_arrays.to_numpy(x.to(torch.float64)) for x in _arrays.paired((scores, "scores"), (s, "s")))
     n = len(f)
@@ -71,7 +71,7 @@ def rows_of(
     if labels is not None:
         labels = np.unique(labels[kept][order], return_inverse=True)[1].ravel()
         if labels.max() == 0:
-            raise ValueError("clusters has one value in all rows; at least two clusters are needed.")
+            raise ValueError("groups has one value in all rows; at least two groups are needed.")
     f, weights = f[order], weights[order] / weights.mean()
     return Rows(np.ascontiguousarray(f), values[order], weights, labels)
 
@@ -98,5 +98,5 @@ def _weights(sample_weight: Any, n: int) -> Array:
 def _labels(clusters: Any, n: int) -> Integers:
     labels = np.asarray(clusters)
     if labels.shape != (n,):
-        raise ValueError(f"clusters has shape {labels.shape}; pass one label for each of the {n} rows.")
+        raise ValueError(f"groups has shape {labels.shape}; pass one label for each of the {n} rows.")
     return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.int64)

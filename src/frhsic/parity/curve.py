@@ -60,10 +60,10 @@ def gdp_curve(
     scores: Any,
     s: Any,
     *,
-    groups: int | None = None,
+    bins: int | None = None,
     where: Any = None,
     sample_weight: Any = None,
-    clusters: Any = None,
+    groups: Any = None,
     confidence: float = 0.95,
 ) -> ParityCurve:
     r"""Mean score of groups of rows along s, with a band that holds all of them at once.
@@ -75,10 +75,10 @@ def gdp_curve(
     ----------
     scores
         One column. Call it once for each class if there are several.
-    groups
+    bins
         Largest number of groups, of about equal counts. None is one for each hundred rows, from 5 to 40. If s has no
         more values than that, each value with five or more rows is a group.
-    s, where, sample_weight, clusters, confidence
+    s, where, sample_weight, groups, confidence
         As in :func:`gdp`.
 
     Notes
@@ -94,16 +94,16 @@ def gdp_curve(
     >>> curve.at, curve.mean.round(3), curve.rows
     (array([1., 9.]), array([0.1, 0.9]), array([30., 30.]))
     """
-    return curve_of(rows_of(scores, s, where, sample_weight, clusters), confidence, groups)
+    return curve_of(rows_of(scores, s, where, sample_weight, groups), confidence, bins)
 
 
-def curve_of(rows: Rows, confidence: float, groups: int | None = None) -> ParityCurve:
+def curve_of(rows: Rows, confidence: float, bins: int | None = None) -> ParityCurve:
     """:func:`gdp_curve` of rows that other measures use as well."""
     _arrays.require_fraction(confidence, "confidence")
-    if groups is not None:
-        _arrays.require_integer(groups, "groups", 2)
+    if bins is not None:
+        _arrays.require_integer(bins, "bins", 2)
     rows = _one_column(rows)
-    cells = Cells.of_rows(rows, groups)
+    cells = Cells.of_rows(rows, bins)
     return curve_of_sums(cells.sums_of(rows)[0], cells, confidence=confidence)
 
 
@@ -170,7 +170,7 @@ def local_mean(
     *,
     where: Any = None,
     sample_weight: Any = None,
-    clusters: Any = None,
+    groups: Any = None,
     confidence: float = 0.95,
 ) -> LocalMean:
     """Mean score of the rows nearest to a value of s, less the overall mean score.
@@ -182,7 +182,7 @@ def local_mean(
     ----------
     at
         A value of s, within its range.
-    scores, s, where, sample_weight, clusters, confidence
+    scores, s, where, sample_weight, groups, confidence
         As in :func:`gdp_curve`.
 
     Examples
@@ -192,7 +192,7 @@ def local_mean(
     (0.4, 30)
     """
     _arrays.require_fraction(confidence, "confidence")
-    rows = _one_column(rows_of(scores, s, where, sample_weight, clusters))
+    rows = _one_column(rows_of(scores, s, where, sample_weight, groups))
     n, values = len(rows.s), rows.s
     if not values[0] <= at <= values[-1]:
         raise ValueError(f"at is {at}; s lies between {values[0]:g} and {values[-1]:g}. Pass a value inside.")

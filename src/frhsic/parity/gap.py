@@ -97,7 +97,7 @@ def gdp(
     *,
     where: Any = None,
     sample_weight: Any = None,
-    clusters: Any = None,
+    groups: Any = None,
     resolution: float | None = None,
     confidence: float = 0.95,
     resamples: int = RESAMPLES,
@@ -123,7 +123,7 @@ def gdp(
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
     sample_weight
         Weights of the rows, such as those of a survey.
-    clusters
+    groups
         Labels of rows that belong together, such as several rows of one person. Clusters are left out and resampled
         as a whole.
     resolution
@@ -172,7 +172,7 @@ def gdp(
     >>> round(float(result), 4)
     0.15
     """
-    rows = rows_of(scores, s, where, sample_weight, clusters)
+    rows = rows_of(scores, s, where, sample_weight, groups)
     return _measured(rows, resolution, confidence, resamples, random_state, standardize=False)
 
 
@@ -182,7 +182,7 @@ def standardized_gdp(
     *,
     where: Any = None,
     sample_weight: Any = None,
-    clusters: Any = None,
+    groups: Any = None,
     resolution: float | None = None,
     confidence: float = 0.95,
     resamples: int = RESAMPLES,
@@ -196,7 +196,7 @@ def standardized_gdp(
 
     Parameters
     ----------
-    scores, s, where, sample_weight, clusters, resolution, confidence, resamples, random_state
+    scores, s, where, sample_weight, groups, resolution, confidence, resamples, random_state
         As in :func:`gdp`. Each column is divided by its own standard deviation.
 
     Examples
@@ -206,7 +206,7 @@ def standardized_gdp(
     >>> round(float(standardized_gdp([0.2, 0.2, 0.6, 0.6] * 25, [0.0, 0.0, 1.0, 1.0] * 25)), 4)
     1.0
     """
-    rows = rows_of(scores, s, where, sample_weight, clusters)
+    rows = rows_of(scores, s, where, sample_weight, groups)
     if bool((rows.scores == rows.scores[0]).all(axis=0).any()):
         raise ValueError("scores are constant: their standard deviation is 0. Use gdp, whose value is then 0.")
     return _measured(rows, resolution, confidence, resamples, random_state, standardize=True)

@@ -206,7 +206,7 @@ def quantile_gap(
     s: Any,
     *,
     where: Any = None,
-    clusters: Any = None,
+    groups: Any = None,
     permutations: int = PERMUTATIONS,
     random_state: _arrays.RandomState = 0,
 ) -> QuantileGap:
@@ -225,7 +225,7 @@ def quantile_gap(
         One column.
     s, where
         As in :func:`gdp`.
-    clusters
+    groups
         Labels of rows that belong together. Clusters of equal size exchange their values of s as a whole.
     permutations
         Number of permutations of s; 0 for none.
@@ -240,7 +240,7 @@ def quantile_gap(
     >>> round(result.value, 3), result.pvalue < 0.05
     (0.8, True)
     """
-    return quantile_gap_of(rows_of(scores, s, where, clusters=clusters), permutations, random_state)
+    return quantile_gap_of(rows_of(scores, s, where, clusters=groups), permutations, random_state)
 
 
 def quantile_gap_of(rows: Rows, permutations: int, random_state: _arrays.RandomState) -> QuantileGap:

@@ -46,7 +46,7 @@ def rank_gap(
     scores
         One column.
     groups
-        Labels of rows that belong together, the `clusters` of :func:`gdp`.
+        Labels of rows that belong together, as in :func:`gdp`.
     s, where, sample_weight, confidence, resamples, random_state
         As in :func:`gdp`. With ``resamples=0`` the value alone is computed.
 
@@ -78,7 +78,7 @@ def gap_of_each(
     *,
     ranks: bool = False,
     sample_weight: Any = None,
-    clusters: Any = None,
+    groups: Any = None,
     confidence: float = 0.95,
     resamples: int = RESAMPLES,
     random_state: _arrays.RandomState = 0,
@@ -88,7 +88,7 @@ def gap_of_each(
     The columns share their smoother and their random numbers, so that many scores of the same rows cost little more
     than one; `expected_under_independence` and `pvalue` are NaN.
     """
-    rows = rows_of(scores, s, None, sample_weight, clusters)
+    rows = rows_of(scores, s, None, sample_weight, groups)
     cells = Cells.of_rows(rows)
     smoother = Smoother(cells.sums_of(replace(rows, scores=rows.scores[:, :1]))[0].over(cells.nodes))
     options = GapOptions(confidence, resamples, _arrays.seed_of(random_state), test=False)

@@ -187,7 +187,7 @@ class _HeldOut:
         if aim == "rank":
             result = rank_gap(f[rows], column[rows], groups=groups, **options)
         else:
-            result = gdp(f[rows], column[rows], clusters=groups, **options)
+            result = gdp(f[rows], column[rows], groups=groups, **options)
         return Gap(result.value, *result.interval)
 
 

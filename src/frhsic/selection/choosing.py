@@ -120,7 +120,7 @@ class Selection:
             gain=gain(
                 *(proper_loss(model, rows.X, rows.y) for model in (self.estimator, self.models[0], self.constant))
             ),
-            gdp={name: gdp(scores, column, clusters=rows.groups) for name, column in zip(names, rows.s.T)},
+            gdp={name: gdp(scores, column, groups=rows.groups) for name, column in zip(names, rows.s.T)},
             independence=rows.tested(self.estimator, self.rule),
             rows=len(rows.s),
         )
@@ -186,8 +186,7 @@ class Rows:
         scores, test = scores_of(model, self.X), self.tested(model, rule)
         two_sided = max(2 * rule.confidence - 1, 0.01)  # both ends of an interval leave out as much
         gaps = [
-            gdp(scores, column, confidence=two_sided, clusters=self.groups, random_state=self.seed)
-            for column in self.s.T
+            gdp(scores, column, confidence=two_sided, groups=self.groups, random_state=self.seed) for column in self.s.T
         ]
         uppers = [max(gap.interval[1], gap.value) if gap.trusted else gap.bound for gap in gaps]
         error = math.nan if test.standard_error is None else test.standard_error
