@@ -321,7 +321,7 @@ def counts_equal(a: pd.DataFrame, b: pd.DataFrame) -> np.ndarray:
 
 
 def head_targets(rows: Rows, seed: int) -> np.ndarray:
-    """Return ten columns: those taken out, the target, and columns of X that nobody named, as standardized numbers."""
+    """Return ten columns: those taken out, the target, and other columns of X, as standardized numbers."""
     z = matrix(rows.X)
     free = 10 - rows.targets.shape[1]
     # the columns must vary; the same ones on all splits

@@ -3,7 +3,7 @@ How scale fools HSIC
 ====================
 
 HSIC compares distances between rows. If a model shrinks its representation Z, the distances shrink, and HSIC falls.
-Nobody has lost any information about S by that. This program shows two ways in which HSIC is fooled, and the numbers
+No information about S is lost by that. This program shows two ways in which HSIC is fooled, and the numbers
 beside it that are not: the standardised gap, a probe, and HSIC of whitened columns.
 """
 

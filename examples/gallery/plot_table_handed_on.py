@@ -3,7 +3,7 @@ A table that is handed on
 =========================
 
 A company gives a table of applicants to another team. Age is not in it, but years of experience and the job tell it.
-Nobody knows yet what the team will predict. ``ParityCoupling`` makes a table with the same columns whose rows do not
+What the team will predict is not known yet. ``ParityCoupling`` makes a table with the same columns whose rows do not
 depend on age.
 """
 

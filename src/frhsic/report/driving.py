@@ -140,7 +140,7 @@ def driver_sentence(drivers: Drivers, level: float = 0.05) -> str:
     'Most of the gap along age reaches the score through job: without what job tells, 80 % of it would go.'
     """
     if not drivers.columns or drivers.pvalue > level:
-        text = f"the gap along {drivers.attribute} cannot be told from zero, so no column is named that carries it."
+        text = f"the gap along {drivers.attribute} is not significant, so no column is named that carries it."
     else:
         first = max(drivers.columns, key=lambda driver: driver.more_than_half)
         if first.more_than_half > norm.ppf(1 - level / len(drivers.columns)):

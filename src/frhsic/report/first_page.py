@@ -372,7 +372,7 @@ def _cost(report: Report) -> Iterator[str]:
     if "calibration_error" in quality:
         meanings.append(
             f"The error of a score as a chance is how far it lies from how often {outcome} came among cases with "
-            "similar scores; a constant has none, and tells nobody apart."
+            "similar scores; a constant has none, and ranks all alike."
         )
     if meanings:
         yield " ".join(meanings)

@@ -120,7 +120,7 @@ def _summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
     for name, was, now in zip(tradeoff.attributes, old.gaps, new.gaps):
         sizes = f"{figure(was.value)} ({figure(was.low)} to {figure(was.high)}) without it, {figure(now.value)} with it"
         if was.low <= 0:
-            doubt = ": without the limit it cannot be told from zero, so there is nothing to lower"
+            doubt = ": without the limit it is not significant, so there is nothing to lower"
         else:
             doubt = ", which may be chance" if was.low <= now.high else ""
         verb = "lowers" if now.value < was.value else "does not lower"

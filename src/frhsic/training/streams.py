@@ -115,7 +115,7 @@ def seeded(seed: int | None = None) -> Iterator[None]:
 class Stream:
     """Draws from the global generators that go on where the last :meth:`lent` block of this stream has ended.
 
-    A stream that is not `needed`, because no module draws, leaves the generators alone and waits for nobody.
+    A stream that is not `needed`, because no module draws, leaves the generators alone and waits for no other thread.
     """
 
     def __init__(self, seed: int, device: torch.device, needed: bool) -> None:
