@@ -60,6 +60,7 @@ def table(tmp_path):
     return tmp_path / "panel.csv"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gaps_alone")
 def test_equal_rows_of_persons_pass_for_a_gap_unless_groups_are_named(tmp_path):
     path, rows, groups = tmp_path / "panel.csv", 0, 0

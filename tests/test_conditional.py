@@ -95,7 +95,9 @@ def samples(kind: str, n: int, seed: int) -> tuple[np.ndarray, ...]:
             return y + e, y + d + 0.8 * e * np.sign(y), y
 
 
-@pytest.mark.parametrize("kind", ["linear", "skewed", "decisions", "zeros"])
+@pytest.mark.parametrize(
+    "kind", ["skewed", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("linear", "decisions", "zeros"))]
+)
 def test_dependence_through_y_alone_is_rejected_about_as_often_as_the_level(kind):
     rejected = [
         conditional_test(*samples(kind, 120, seed), resamples=99, random_state=seed).rejected for seed in range(30)

@@ -41,18 +41,6 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 PAGES = [path for path in ALL if blocks(path)]
 NEEDED = [(path, name) for path in PAGES for name in sorted({package for package, _ in blocks(path) if package})]
-LONG = (
-    "certificates_evidence",
-    "coupling_evidence",
-    "coverage",
-    "penalty_tables",
-    "reproduction",
-    "summary",
-    "tests_evidence",
-    "trust_counts",
-)
-"""Pages of evidence, which may be long."""
-WORDS = 1500
 
 
 def world(folder: Path) -> dict[str, Any]:
@@ -168,13 +156,6 @@ def test_code_for_another_library_runs_where_it_is_installed(page: Path, package
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed; pip install {package} to run these lines of {page.name}")
     run(page, {"", package}, at_work, "")
-
-
-@pytest.mark.parametrize("page", ALL, ids=lambda path: path.stem)
-def test_a_page_for_users_is_no_longer_than_a_reader_s_patience(page: Path):
-    words = len(page.read_text(encoding="utf-8").split())
-    evidence = page.stem in LONG or page.parent.name == "reproduction"
-    assert evidence or words <= WORDS, f"{page.name} has {words} words"
 
 
 @pytest.mark.parametrize("page", [*ALL, ROOT / "README.md"], ids=lambda path: path.stem)
