@@ -56,7 +56,7 @@ trust: $(STAMP)
 trust-page: $(STAMP)
 	$(BIN)/python tests/trust/counting.py
 
-# Lines and branches that the tests and the interpreted kernels reach; the shares go to docs/trust_counts.md.
+# Lines and branches that the tests and the interpreted kernels reach; the shares go to docs/evidence/trust_counts.md.
 coverage: $(STAMP) $(TRITON)/.ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q --cov --cov-report= tests src/frhsic
 	$(INTERPRETED) --cov --cov-append --cov-report=term --cov-report=json:$(VENV)/coverage.json

@@ -27,7 +27,7 @@ from frhsic.independence import aggregated_test, conditional_test, permutation_t
 from frhsic.training import Training  # noqa: E402
 from real_data import raw_folder  # noqa: E402
 
-ALL = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "reproduction").glob("*.md")])
+ALL = sorted(path for folder in (".", "evidence", "reproduction") for path in (ROOT / "docs" / folder).glob("*.md"))
 BLOCK = re.compile(r"(?:<!-- needs (\w+) -->\n)?```(python|py|pycon)\n(.*?)```", re.DOTALL)
 """A Python block, and the package that it needs beyond those of the tests, if its page says so."""
 SCHEDULER = "tcp://10.0.0.1:8786"

@@ -2,7 +2,7 @@
 
 An entry is named by a section, a subject and a part, such as ("inputs", "hsic", "seed 3"), and holds how often each
 outcome came. Writing an entry again replaces it, so that a repeated run counts nothing twice. Run as a program, this
-file writes the tables of docs/trust_counts.md from the counts. Its arguments are reports that it puts into the counts
+file writes the tables of docs/evidence/trust_counts.md from the counts. Its arguments are reports that it puts into the counts
 first: JSON of coverage, or XML of a run of tests, with the versions of the environment that this file runs in.
 """
 
@@ -25,7 +25,7 @@ from frhsic._files import write_whole
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "benchmarks" / "results" / "trust.json"
-PAGE = ROOT / "docs" / "trust_counts.md"
+PAGE = ROOT / "docs" / "evidence" / "trust_counts.md"
 ENOUGH = 0.95
 BEGIN, END = "<!-- counts -->\n", "<!-- end of counts -->\n"
 

@@ -269,7 +269,7 @@ def _estimated_trace(signs: Tensor, once: Tensor, cubed: Tensor, centered: Cente
 
     The mean of :math:`g^\top A^3 g` over the signs is corrected by regression on :math:`g^\top A g` and
     :math:`g^\top A^2 g`, whose expectations :math:`\operatorname{tr} A` and :math:`\operatorname{tr} A^2` are known.
-    This removes most of the error of the mean (docs/tests_evidence.md).
+    This removes most of the error of the mean (docs/evidence/tests_evidence.md).
     """
     known = torch.stack([centered.trace, centered.squares])
     scale = torch.where(known > 0, known, 1)
