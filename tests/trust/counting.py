@@ -2,8 +2,8 @@
 
 An entry is named by a section, a subject and a part, such as ("inputs", "hsic", "seed 3"), and holds how often each
 outcome came. Writing an entry again replaces it, so that a repeated run counts nothing twice. Run as a program, this
-file writes the tables of docs/evidence/trust_counts.md from the counts. Its arguments are reports that it puts into the counts
-first: JSON of coverage, or XML of a run of tests, with the versions of the environment that this file runs in.
+file writes the tables of docs/evidence/trust_counts.md from the counts. Its arguments are reports that it puts into the
+counts first: JSON of coverage, or XML of a run of tests, with the versions of the environment that this file runs in.
 """
 
 from __future__ import annotations

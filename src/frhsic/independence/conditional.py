@@ -100,7 +100,8 @@ def conditional_test(
     It needs regressions that find both conditional means. The result says where they do not (`caution`): where
     residuals of rows next to each other in y still agree, for Z and for S, each by a test at .05. A mean that changes
     between neighbouring values of y cannot be found by any of this. Ties in y are allowed. Factors of the Gram matrices
-    have at most 100 columns. O(n² · resamples) time, O(n · resamples) memory. `docs/evidence/coverage.md` has measured levels.
+    have at most 100 columns. O(n² · resamples) time, O(n · resamples) memory. Measured levels are in
+    `docs/evidence/coverage.md`.
 
     References
     ----------
