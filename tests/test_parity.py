@@ -441,7 +441,7 @@ def test_what_cannot_be_standardized_or_drawn_is_refused():
     assert float(gdp([0.1] * 6, S)) == approx(0, abs=1e-15)
     with pytest.raises(ValueError, match="2 columns; a curve is of one"):
         gdp_curve(np.ones((6, 2)), S)
-    with pytest.raises(ValueError, match="groups is 1"):
+    with pytest.raises(ValueError, match="bins is 1"):
         gdp_curve(F, S, bins=1)
 
 
