@@ -217,7 +217,7 @@ def _from_wheel(file: RawFile) -> Obtained:
 
 
 def download(url: str, folder: Path) -> Path:
-    """Download `url` into `folder` with pooch; fail within seconds where there is no network."""
+    """Download `url` into `folder` with pooch. Without a network this raises an error after a few seconds."""
     try:
         import pooch
     except ImportError as error:

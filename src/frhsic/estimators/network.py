@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -81,7 +82,7 @@ class Problem:
     """Whether the encoder ends in the bottleneck of an earlier call, because there are too few rows for a new one."""
 
 
-class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
+class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]  # untyped in sklearn
     """Constructor and training of the estimators, which document the parameters.
 
     Fitted attributes are learned by the call that finds them missing: `fit` removes them all first, while `partial_fit`
@@ -195,9 +196,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     # What a subclass says of itself
 
+    @abstractmethod
     def _target(self, y: Any, classes: Any = None) -> Target:
         """Check y and turn it into what training takes; the first call learns its scale or its classes."""
-        raise NotImplementedError
 
     def _completed(self, target: Target, x: np.ndarray, sensitive_features: Any, weights: Any) -> Target:
         """Return the target, once the columns of x are known."""
