@@ -11,7 +11,7 @@ import os
 import pytest
 import torch
 
-from frhsic.dependence import _device, _gpu, hsic, hsic_unbiased, moments
+from frhsic.dependence import _device, hsic, hsic_unbiased, moments
 from frhsic.dependence.moments import Gram, own_sums, pair_sums
 from frhsic.kernels import (
     Gaussian,
@@ -21,7 +21,6 @@ from frhsic.kernels import (
     PerColumn,
     per_column_gaussians,
 )
-from frhsic.penalties import HSIC
 
 pytest.importorskip("triton")
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -141,7 +140,7 @@ def test_moments_of_tests_are_those_of_float64(name, on_and_off, monkeypatch):
     ],
 )
 def test_inner_product_of_a_training_step_is_that_of_float64(lead, lead_g, m, d):
-    from frhsic.dependence._gpu.step import gaussian_inner
+    from frhsic.dependence._gpu.pairs import gaussian_inner
 
     generator = torch.Generator().manual_seed(0)
     z = (torch.randn(*lead, m, d, generator=generator) / d**0.5).to(DEVICE)
@@ -173,105 +172,6 @@ def test_few_levels_do_not_round_in_one_direction_again_and_again(name, on_and_o
     assert abs(value - truth) < 1e-6 / n
 
 
-WEIGHTS = _gpu.Weights(linear=10.0, gaussian=3.0, rate=4.0, head=0.5, ridge=0.1, least=1e-12)
-
-
-def batches(lead, m, d, scores, attributes, dtype=torch.float32):
-    """Return z, scores and s, which is shared by the last of the leading dimensions."""
-    generator = torch.Generator().manual_seed(5)
-    s = torch.rand(*lead[:-1], *[1] * len(lead[-1:]), m, attributes, generator=generator)
-    z = s[..., :1] + torch.randn(*lead, m, d, generator=generator) @ torch.randn(d, d, generator=generator)
-    f = z[..., :1] + torch.randn(*lead, m, scores, generator=generator)
-    return tuple(rows.to(DEVICE, dtype) for rows in (z, f, s))
-
-
-@needs_kernels
-@pytest.mark.parametrize(
-    ("lead", "m", "d", "scores", "attributes"),
-    [
-        ((), 70, 8, 1, 1),
-        ((3,), 64, 50, 2, 2),
-        ((2, 3), 20, 16, 0, 1),
-        ((1,), 1, 3, 1, 1),
-        ((2,), 30, 20, 1, 1),
-        ((2, 2, 2), 12, 3, 1, 1),
-    ],
-)
-def test_whitened_step_is_that_of_float64(lead, m, d, scores, attributes):
-    from frhsic.penalties.closed_forms import composed, whitened_hsic
-
-    z, f, s = batches(lead, m, d, scores, attributes)
-    leaves = [z.requires_grad_(), f.requires_grad_()]
-    doubles = [leaf.detach().double().requires_grad_() for leaf in leaves]
-    value, truth = whitened_hsic(*leaves, s, WEIGHTS), composed(*doubles, s.double(), WEIGHTS)
-    upstream = 1 + torch.arange(value.numel(), device=DEVICE).view(value.shape)
-    gradients = torch.autograd.grad(value, leaves, upstream.float())
-    slopes = torch.autograd.grad(truth, doubles, upstream.double())
-    assert (value - truth).norm() <= 5e-6 * truth.norm()
-    for gradient, slope in zip(gradients, slopes):
-        assert (gradient - slope).norm() <= 2e-5 * slope.norm()
-
-
-@needs_kernels
-def test_second_derivatives_of_the_whitened_step_and_those_in_s_are_those_of_its_definition():
-    from frhsic.penalties.closed_forms import composed, whitened_hsic
-
-    rows = [leaf.requires_grad_() for leaf in batches((), 12, 3, 1, 1)]
-    results = []
-    for function in (whitened_hsic, composed):
-        first = torch.autograd.grad(function(*rows, WEIGHTS), rows, create_graph=True)
-        results.append([*first, *torch.autograd.grad(sum(part.square().sum() for part in first), rows)])
-    assert all(torch.allclose(a, b, rtol=1e-4, atol=1e-6) for a, b in zip(*results))
-
-
-@needs_kernels
-@pytest.mark.parametrize("options", [{}, {"head_weight": 0.0}, {"standardize_scores": True, "attributes": "sum"}])
-def test_models_of_a_fleet_take_the_whitened_step_together(options, monkeypatch):
-    together = (2, 2) if not options else (3,)
-    z, f, s = batches(together, 30, 4, 1, 1)
-    penalty = HSIC(**options)
-    penalty.prepare(s.reshape(-1, 1)[:30].cpu(), torch.Generator())
-    penalty.to(DEVICE)
-    scored = penalty.needs_scores
-
-    def of_one(z, f, s):
-        return penalty(z, s, scores=f if scored else None)
-
-    def of_all(on):
-        monkeypatch.setattr(_device, "takes_whitened_step", lambda z, scores: on)
-        leaves = [z.clone().requires_grad_(), f.clone().requires_grad_()]
-        stacked = torch.vmap(of_one, (0, 0, None))
-        stacked = torch.vmap(stacked) if len(together) == 2 else stacked
-        value = stacked(*leaves, s.squeeze(-3))
-        return value.detach(), *torch.autograd.grad(value.sum(), leaves[: 1 + scored])
-
-    for fused, plain in zip(of_all(True), of_all(False)):
-        assert (fused - plain).norm() < 2e-5 * plain.norm()
-
-
-@needs_kernels
-@pytest.mark.parametrize(
-    "penalty",
-    [
-        HSIC.published(),
-        HSIC(Laplacian(1.0)),
-        HSIC(Gaussian(1.0) + Gaussian(2.0)),
-        HSIC(0 * Linear()),
-        HSIC(kernel_s=Laplacian(1.0)),
-        HSIC(scale_z="standardized"),
-        HSIC(condition="positive"),
-    ],
-    ids=repr,
-)
-def test_other_penalties_do_not_take_the_whitened_step(penalty, monkeypatch):
-    monkeypatch.setattr(_device, "takes_whitened_step", lambda z, scores: True)
-    monkeypatch.setattr("frhsic.penalties.hsic.whitened_hsic", lambda *rows: pytest.fail("took the whitened step"))
-    z, f, s = batches((), 30, 4, 1, 1)
-    penalty.prepare(s.cpu(), torch.Generator())
-    penalty.to(DEVICE).adapt(z, s, 0)
-    penalty(z, s, scores=f, y=torch.ones(30, device=DEVICE))
-
-
 @needs_kernels
 def test_other_kernels_and_float64_rows_take_the_tiles(monkeypatch):
     monkeypatch.setattr(_device, "usable", lambda x: True)
@@ -285,17 +185,3 @@ def test_other_kernels_and_float64_rows_take_the_tiles(monkeypatch):
 def test_rows_on_a_cpu_never_reach_the_kernels():
     assert not _device.usable(torch.zeros(5000, 2))
     assert _device.pair(*torch.zeros(2, 5000, 2), Gaussian(1.0), Gaussian(1.0), torch.ones(5000)) is None
-
-
-@needs_kernels
-def test_a_penalty_with_units_of_its_own_keeps_them():
-    class HalfAsFar(HSIC):
-        def _in_units(self, batch):
-            return super()._in_units(batch) / 2
-
-    z, scores, s = batches((), 40, 3, 1, 1)
-    found = []
-    for penalty in (HSIC(), HalfAsFar()):
-        penalty.prepare(s, torch.Generator(device=DEVICE).manual_seed(0))
-        found.append(float(penalty.to(DEVICE)(z, s, scores=scores)))
-    assert found[1] < 0.9 * found[0]

@@ -25,9 +25,6 @@ FEWEST_ROWS, MOST_COLUMNS = 1024, 512
 INNER_COLUMNS = 128
 """Columns up to which a training step's Gram matrix is never written to memory."""
 
-WHITENED_COLUMNS, SCORES = 64, 16
-"""Columns up to which all of a whitened step is done at once (its inverse fits one multiprocessor), and of scores."""
-
 
 def usable(x: Tensor, *, rows: int = FEWEST_ROWS, columns: int = MOST_COLUMNS) -> bool:
     """Return whether x (..., m, d) may go to GPU kernels that take this many rows or more, and columns or fewer."""
@@ -56,14 +53,9 @@ def gaussian_inner(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor] | None:
     """Return Σ G ∘ K of centred rows z (..., m, d) under a Gaussian of bandwidth 1, and half its gradient; or None."""
     if not (z.dtype == g.dtype == torch.float32 and usable(z, rows=1, columns=INNER_COLUMNS)):
         return None
-    from frhsic.dependence._gpu import step
+    from frhsic.dependence._gpu.pairs import gaussian_inner as on_gpu
 
-    return step.gaussian_inner(z, g)
-
-
-def takes_whitened_step(z: Tensor, scores: int) -> bool:
-    """Return whether whitened batches (..., m, d) with this number of scores may go to `_gpu.step`."""
-    return z.dtype == torch.float32 and scores <= SCORES and usable(z, rows=1, columns=WHITENED_COLUMNS)
+    return on_gpu(z, g)
 
 
 @cache

@@ -1,4 +1,4 @@
-r"""Parts of a training step with their gradients in closed form: whitening, Gaussian inner products, and both together.
+r"""Parts of a training step with their gradients in closed form: whitening, and Gaussian inner products.
 
 A training step spends most of its time here. Automatic differentiation passes over an m × m matrix a dozen times, and
 through the Cholesky factor of whitening by six triangular solves. In closed form one product with a matrix that the
@@ -8,15 +8,12 @@ take leading batch dimensions, so that ``vmap`` costs no more than one call on s
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from frhsic.dependence import _device
-from frhsic.dependence._gpu import Weights
-from frhsic.dependence.grams import centered
 from frhsic.kernels import Gaussian
 
 RIDGE = 0.1
@@ -169,65 +166,6 @@ def _weighted(z: Tensor, g: Tensor) -> Tensor:
     if torch.is_grad_enabled():
         return exponent.exp() * g
     return exponent.exp_().mul_(g)  # in place, to save a pass over the matrix
-
-
-def whitened_hsic(z: Tensor, scores: Tensor, s: Tensor, weights: Weights) -> Tensor:
-    r"""HSIC of z (m, d), whitened, and of scores (m, c), with s (m, q) under a Gaussian of bandwidth 1.
-
-    Biased, and all rows count alike. A step of the default penalty is many small operations, and on a GPU their number
-    is what it costs; here they are four kernels. Only for rows that
-    :func:`frhsic.dependence._device.takes_whitened_step` admits. :func:`composed` is the definition, by the operations
-    that a CPU takes.
-    """
-    value: Tensor
-    value, *_ = _WhitenedHSIC.apply(z, scores, s, weights)  # type: ignore[no-untyped-call]  # untyped in torch
-    return value
-
-
-class _WhitenedHSIC(torch.autograd.Function):
-    @staticmethod
-    def forward(z: Tensor, scores: Tensor, s: Tensor, weights: Weights) -> tuple[Tensor, ...]:
-        from frhsic.dependence._gpu import step  # with Triton, which is not everywhere
-
-        value, parts = step.value(z, scores, s, weights)
-        return value, *(part.view(*z.shape[:-2], *part.shape[1:]) for part in parts)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, Weights], output: tuple[Tensor, ...]) -> None:
-        ctx.mark_non_differentiable(*output[1:])
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*inputs[:3], *output[1:])
-        ctx.weights = inputs[3]
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
-        z, scores, s, *parts = ctx.saved_tensors
-        if upstream is None:
-            return None, None, None, None
-        if torch.is_grad_enabled() or ctx.needs_input_grad[2]:  # second derivatives, and those in s
-            pull_back = torch.func.vjp(lambda z, scores, s: composed(z, scores, s, ctx.weights), z, scores, s)[1]
-            return *pull_back(upstream), None
-        from frhsic.dependence._gpu import step
-
-        return *step.gradient(z, scores, ctx.weights, parts, upstream), None, None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], z: Tensor, scores: Tensor, s: Tensor, weights: Weights) -> Any:
-        z, scores = (_in_front(rows, dim, info.batch_size) for rows, dim in zip((z, scores), in_dims))
-        rows = z, scores, _shared(s, in_dims[2], z.ndim)
-        outputs = _WhitenedHSIC.apply(*rows, weights)  # type: ignore[no-untyped-call]  # untyped in torch
-        return outputs, (0,) * len(outputs)
-
-
-def composed(z: Tensor, scores: Tensor, s: Tensor, weights: Weights) -> Tensor:
-    """Return the same by PyTorch's operations, for leading batch dimensions too."""
-    m, d = z.shape[-2:]
-    l = centered(Gaussian(1.0)(s, s))
-    shares = torch.full((m,), 1 / m, dtype=z.dtype, device=z.device)
-    white = whitened(z, shares, smallest=math.sqrt(weights.least)) / math.sqrt(2 * d)
-    scores = scores - scores.mean(-2, keepdim=True)
-    value = weights.head * (scores * (l @ scores)).sum((-2, -1)) + weights.linear * (white * (l @ white)).sum((-2, -1))
-    return (value + weights.gaussian * gaussian_inner(white * math.sqrt(weights.rate), l)) / m**2
 
 
 def _in_front(x: Tensor, dim: int | None, size: int) -> Tensor:

@@ -12,17 +12,14 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence import _device
-from frhsic.dependence._gpu import Weights
 from frhsic.dependence.grams import centered
 from frhsic.kernels import Gaussian, Kernel, Linear, PerColumn
 from frhsic.kernels.bandwidth import default_gaussian
 from frhsic.kernels.kernel import Multiple, Sum
 from frhsic.penalties.base import Batch, Condition, one_of
-from frhsic.penalties.closed_forms import RIDGE, gaussian_inner, whitened_hsic
+from frhsic.penalties.closed_forms import gaussian_inner
 from frhsic.penalties.scales import (
     SLACK,
-    SMALLEST,
     ScaledPenalty,
     ScaleZ,
     kernel_or_unit,
@@ -144,7 +141,6 @@ class HSIC(ScaledPenalty):
             self.default_variance_floor = (0.3 if head_weight > 0 else 0.01) if self._terms else 0.0
         fixed = None if isinstance(self.scale_s, str) else torch.tensor(self.scale_s, dtype=torch.float64)
         self.register_buffer("scale_s_now", fixed)
-        self._step = self._whitened_step()
 
     @classmethod
     def published(cls, *, attributes: Literal["isotropic", "sum"] = "isotropic", condition: Condition = "all") -> HSIC:
@@ -179,13 +175,6 @@ class HSIC(ScaledPenalty):
         self.scale_s_now = torch.tensor(self.scale_s, dtype=s.dtype, device=s.device)
 
     def _value(self, batch: Batch) -> Tensor:
-        if self._step is not None and batch.row_weight is None and (self.attributes != "sum" or batch.s.shape[1] == 1):
-            scores = batch.z.new_empty(batch.rows, 0) if batch.scores is None else batch.scores
-            if _device.takes_whitened_step(batch.z, scores.shape[1]):
-                assert isinstance(self.kernel_s, Gaussian)
-                scores = standardized(scores, batch.shares) if self.standardize_scores else scores
-                s = self._s_in_units(batch.s) / self.kernel_s.bandwidth
-                return whitened_hsic(batch.z, scores, s, self._step)
         l = self._gram_s(batch.s)
         terms = self._weighted_kernels(batch)
         if batch.row_weight is None and all(isinstance(kernel, (Linear, Gaussian)) for _, kernel, _ in terms):
@@ -205,19 +194,6 @@ class HSIC(ScaledPenalty):
             z = self._in_units(batch)
             terms += [(factor, kernel, z) for factor, kernel in self._terms]
         return terms
-
-    def _whitened_step(self) -> Weights | None:
-        """Return the factors of the GPU kernels for the whole penalty; None if it is no whitened HSIC of Gaussians."""
-        linear = sum(factor for factor, kernel in self._terms if isinstance(kernel, Linear))
-        gaussians = [(factor, kernel.bandwidth) for factor, kernel in self._terms if isinstance(kernel, Gaussian)]
-        known = self._terms and all(isinstance(kernel, (Linear, Gaussian)) for _, kernel in self._terms)
-        own_units = type(self)._in_units is not HSIC._in_units  # of a subclass, which the kernels do not know
-        if not known or len(gaussians) > 1 or self.scale_z != "whitened" or own_units:
-            return None
-        factor, bandwidth = gaussians[0] if gaussians else (0.0, 1.0)
-        if not isinstance(self.kernel_s, Gaussian) or isinstance(bandwidth, Tensor):
-            return None
-        return Weights(linear, factor, float(bandwidth) ** -2, self.head_weight, RIDGE, SMALLEST**2)
 
     def _gram_s(self, s: Tensor) -> Tensor:
         """Return L. HSIC is linear in L, so the sum over attributes is the HSIC of the sum of their matrices."""

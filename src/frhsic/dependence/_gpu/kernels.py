@@ -277,3 +277,31 @@ def table(
     j = tl.program_id(1) * BJ + tl.arange(0, BJ)
     entries = _entries(tl.zeros([BI, BJ], tl.float32), x, stride, numbers, i, j, COLUMNS, SHIFTED, False, FAST)
     tl.store(out + i[:, None] * stride + j[None, :], entries)
+
+
+@triton.jit
+def gaussian_inner(
+    z, g, rows, slope, m, d, together, stride_group, stride_member, WIDTH: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """Row sums of G ∘ K for a Gaussian of bandwidth 1, and half the gradient of their sum, of one batch."""
+    b = tl.program_id(1).to(tl.int64)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    c = tl.arange(0, WIDTH)
+    batch = z + b * m * d
+    own = tl.load(batch + i[:, None] * d + c[None, :], mask=(i[:, None] < m) & (c[None, :] < d), other=0.0)
+    half = tl.sum(own * own, 1) * -0.5
+    fixed = g + (b // together) * stride_group + (b % together) * stride_member
+    of_rows = tl.zeros([BLOCK], tl.float32)
+    total = tl.zeros([BLOCK, WIDTH], tl.float32)
+    for start in tl.range(0, m, BLOCK):
+        j = start + tl.arange(0, BLOCK)
+        other = tl.load(batch + j[:, None] * d + c[None, :], mask=(j[:, None] < m) & (c[None, :] < d), other=0.0)
+        exponent = tl.dot(own, tl.trans(other), input_precision="tf32x3")
+        exponent += half[:, None] + (tl.sum(other * other, 1) * -0.5)[None, :]
+        there = (i[:, None] < m) & (j[None, :] < m)
+        w = tl.exp(exponent) * tl.load(fixed + i[:, None] * m + j[None, :], mask=there, other=0.0)
+        of_rows += tl.sum(w, 1)
+        total += tl.dot(w, other, input_precision="tf32x3")
+    tl.store(rows + b * m + i, of_rows, mask=i < m)
+    place = slope + b * m * d + i[:, None] * d + c[None, :]
+    tl.store(place, total - of_rows[:, None] * own, mask=(i[:, None] < m) & (c[None, :] < d))

@@ -490,3 +490,26 @@ class One:
     def cubes(self, means: Tensor, diagonal: Tensor) -> Tensor:
         """Return the sums over i ≠ j of A³, A² d_i and d_i A d_j, where A_ij = K_ij - m_i - m_j."""
         return pair_cubes(self.x, self.k, means - self.k.subtracted / 2, diagonal)
+
+
+def gaussian_inner(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+    """Return Σ G ∘ K (...) under a Gaussian of bandwidth 1, and half its gradient (..., m, d).
+
+    Rows z (..., m, d) are centred, and g broadcasts.
+    """
+    *lead, m, d = z.shape
+    g = g.expand(*lead, m, m)
+    strides = g.stride()[:-2]
+    if len(lead) > 2 or g.stride()[-2:] != (m, 1):
+        g = g.contiguous()
+        lead, strides = [g.shape[:-2].numel()], (m * m,)
+    together = lead[-1] if lead else 1
+    group, member = ((0, 0, *strides))[-2:]
+    z = z.contiguous()
+    rows, slope = torch.empty_like(z[..., 0]), torch.empty_like(z)
+    batches = z.shape[:-2].numel()
+    kernels.gaussian_inner[(-(-m // BLOCK_I), batches)](
+        z, g, rows, slope, m, d, together, group, member,
+        WIDTH=max(16, triton.next_power_of_2(d)), BLOCK=BLOCK_I, num_warps=4, num_stages=1,
+    )  # fmt: skip
+    return rows.sum(-1), slope
