@@ -235,7 +235,7 @@ def test_pages_of_other_records_are_not_overwritten_silently(tmp_path, everythin
         write(tmp_path, tmp_path / "docs")
     write(tmp_path, tmp_path / "docs", overwrite=True)
     for name in (
-        "penalty_tables.md",
+        "evidence/penalty_tables.md",
         "reproduction/tuned.md",
         "reproduction/runtime.md",
     ):  # of another run, or a person
@@ -374,4 +374,4 @@ def test_the_document_in_the_repository_is_what_its_records_give():
         assert (docs / name).read_text() == text + stamp, again
     shipped = {path.relative_to(docs).as_posix() for path in (docs / "reproduction").glob("*.md")}
     assert shipped == set(pages) - {"reproduction.md"}, again
-    assert (docs / "penalty_tables.md").read_text() == penalty_tables(results) + stamp, again
+    assert (docs / "evidence/penalty_tables.md").read_text() == penalty_tables(results) + stamp, again

@@ -49,7 +49,7 @@ def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp
     names = [path.relative_to(tmp_path / "docs").as_posix() for path in paths]
     first, last = (
         ["figures/coin-corrected.svg", "summary.md", "reproduction.md"],
-        ["reproduction/coin.md", "penalty_tables.md"],
+        ["reproduction/coin.md", "evidence/penalty_tables.md"],
     )
     assert (names[:3], names[-2:]) == (first, last)
     page = (tmp_path / "docs" / "reproduction" / "coin.md").read_text(encoding="utf-8")

@@ -37,7 +37,7 @@ MEASURES = ("gdp_probability", "gdp_standardized", "gdp_logit_uniform")
 COMPARED = ("tradeoff", "untuned", "same_terms", "dense")
 """Sweeps whose methods the page of penalty tables compares."""
 
-PAGES = ("summary.md", f"{FOLDER}.md", "penalty_tables.md")
+PAGES = ("summary.md", f"{FOLDER}.md", "evidence/penalty_tables.md")
 """Files of the pages beside those of single studies."""
 
 STAMP = "<!-- from the records "
@@ -82,11 +82,11 @@ def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES, *, overwrite:
     pages = {
         "summary.md": summary(results, findings, studies),
         **details(results, findings, drawn, studies),
-        "penalty_tables.md": penalty_tables(results),
+        "evidence/penalty_tables.md": penalty_tables(results),
     }
-    (to / FOLDER).mkdir(parents=True, exist_ok=True)
     paths = [save(one.figure, to / "figures" / f"{one.name}.svg") for some in drawn.values() for one in some]
     for name, text in pages.items():
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
         write_whole(to / name, f"{text}\n{stamp}".encode())
     for path in before:  # of a study that has no page any more
         if path.relative_to(to).as_posix() not in pages and path.read_text(encoding="utf-8").count(STAMP):

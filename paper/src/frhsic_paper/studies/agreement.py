@@ -159,7 +159,7 @@ def _cause(
         return unwrapped(
             """
             the published code takes the distance as a difference of three sums in float32, which rounds it away where
-            it is small, so that Z does not collapse (`benchmarks/frem_rounding.py`)
+            it is small, so that Z does not collapse
             """
         )
     place = PAPER_WEIGHTS.index(weight) if weight else None
