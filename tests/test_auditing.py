@@ -129,8 +129,8 @@ def test_equal_opportunity_is_the_same_on_the_rows_with_the_favourable_outcome(s
 def test_intervals_hold_their_numbers_and_hsic_never_stands_without_a_probe(scored, embedded):
     for result in (scored[-1], embedded[-1]):
         for attribute in result.attributes:
+            assert attribute.all_rows.get("probe_linear") is not None
             for population in (attribute.all_rows, attribute.positives):
-                assert population.get("probe_linear") is not None
                 for number in population.numbers:
                     if number.interval is not None:
                         assert number.interval.low <= number.value <= number.interval.high

@@ -141,20 +141,23 @@ def capitalized(text: str) -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return a hint for an error message: the known name that is closest to `name`, or else the known names.
+    """Return a hint for an error message: the closest known name or one that begins so, or else the known names.
 
     Upper and lower case are not told apart.
 
     Examples
     --------
-    >>> did_you_mean("Ages", ["age", "hours"])
-    " Did you mean 'age'?"
+    >>> did_you_mean("Ages", ["age", "hours"]), did_you_mean("Age", ["hours", "age_in_years"])
+    (" Did you mean 'age'?", " Did you mean 'age_in_years'?")
     >>> did_you_mean("z", ["age", "hours"])
     ' There are: age, hours.'
     """
     known = list(names)
     lowered = {option.strip().lower(): option for option in reversed(known)}
-    near = difflib.get_close_matches(name.strip().lower(), lowered, n=1)
+    asked = name.strip().lower()
+    near = difflib.get_close_matches(asked, lowered, n=1) or [
+        option for option in lowered if len(asked) > 1 and option.startswith(asked)
+    ]
     if near:
         return f" Did you mean {lowered[near[0]]!r}?"
     return f" There are: {', '.join(known[:SHOWN])}{', ...' if len(known) > SHOWN else ''}."

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import lightgbm
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
 
 __all__ = [
     "Probe",
@@ -61,7 +59,7 @@ def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Pr
     Zero or negative when such a model cannot use z to predict s; a better model still might. `shuffled_r2` is the value
     on independent data: below zero, the more so the more a model can overfit. One when z
     determines s. The linear probe is ridge regression on standardized columns with the ridge chosen within each
-    training fold; the other probe is 100 histogram-boosted trees.
+    training fold; the other probe is 100 boosted trees.
 
     Parameters
     ----------
@@ -86,9 +84,7 @@ def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Pr
     split = KFold(folds, shuffle=True, random_state=seed)
     target = (s - s.mean()) / s.std()
     targets = target, np.random.default_rng(seed).permutation(target)
-    # trees of few rows: more threads gain little, and wait for each other without end where cores are busy
-    with threadpool_limits(1, user_api="openmp") if kind == "trees" else nullcontext():
-        fits = [cross_val_predict(_model(kind, seed), z, t, cv=split) for t in targets]
+    fits = [cross_val_predict(_model(kind, seed), z, t, cv=split) for t in targets]
     r2, shuffled = (float(1 - np.mean((t - fit) ** 2)) for t, fit in zip(targets, fits))
     return Probe(r2, shuffled, len(s), folds)
 
@@ -120,7 +116,8 @@ def cross_fitted_scores(z: np.ndarray, y: np.ndarray, *, groups: np.ndarray | No
 def _model(kind: ProbeKind, seed: int) -> Any:
     if kind == "linear":
         return linear_head(binary=False)
-    return HistGradientBoostingRegressor(max_iter=TREES, early_stopping=False, random_state=seed)
+    # trees of few rows: more threads gain little, and wait for each other without end where cores are busy
+    return lightgbm.LGBMRegressor(n_estimators=TREES, random_state=seed, n_jobs=1, verbose=-1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -145,8 +145,19 @@ class Inputs:
             None if weights is None else weights[known],
             None if labels is None else labels[known],
             lost,
-            sensitive.notes,
+            (*sensitive.notes, *_swapped(values, attributes, name, sensitive.names)),
         )
+
+
+def _swapped(z: np.ndarray, s: np.ndarray, name: str, attributes: tuple[str, ...]) -> list[str]:
+    """Return a remark if the attribute looks like a score and the score does not."""
+    whole = z.shape[1] == 1 and np.array_equal(z, np.round(z)) and len(np.unique(z)) > 2
+    if not whole or s.shape[1] > 1 or s.min() < 0 or s.max() > 1 or np.array_equal(s, np.round(s)):
+        return []
+    return [
+        f"The score {name} has whole numbers only, and the attribute {attributes[0]} lies between 0 and 1. The scores "
+        "come first: audit(scores, sensitive_features)."
+    ]
 
 
 def _groups(groups: Any, n: int) -> np.ndarray:

@@ -220,7 +220,7 @@ def shown_curve(curve: ParityCurve, least: float, most: float, settings: Setting
     )
 
 
-def measure(rows: Rows, at: tuple[float, ...], settings: Settings, watch: Watch) -> Population:
+def measure(rows: Rows, at: tuple[float, ...], settings: Settings, watch: Watch, *, probed: bool = True) -> Population:
     """Measure one attribute on one set of rows."""
     numbers: list[Number] = []
     omitted: list[Omitted] = []
@@ -238,7 +238,7 @@ def measure(rows: Rows, at: tuple[float, ...], settings: Settings, watch: Watch)
         else:
             numbers.append(_rank_gap(rows, settings))
             numbers += _explained(own, settings, omitted)
-    numbers += dependence(own, settings, omitted, watch)
+    numbers += dependence(own, settings, omitted, watch, probed=probed)
     if rows.y is not None and not ((rows.y == 0) | (rows.y == 1)).all():
         watch("separation")
         numbers += _separation(own, settings, omitted)
@@ -269,10 +269,10 @@ def _explained(own: Rows, settings: Settings, omitted: list[Omitted]) -> Iterato
 
 
 def dependence(
-    own: Rows, settings: Settings, omitted: list[Omitted], watch: Watch, *, jointly: bool = False
+    own: Rows, settings: Settings, omitted: list[Omitted], watch: Watch, *, probed: bool
 ) -> Iterator[Number]:
-    """Yield HSIC with its test, distance correlation, and the probes, on independent rows."""
-    keys = (*KERNEL_STATISTICS, *(() if jointly else (f"probe_{kind}" for kind in PROBES)))
+    """Yield HSIC with its test, distance correlation and, if asked, the probes, on independent rows."""
+    keys = (*KERNEL_STATISTICS, *(f"probe_{kind}" for kind in PROBES if probed))
     chosen = subsample(own.count, settings.max_rows, settings.generator(1))
     if own.count < FEWEST or float(np.ptp(own.s[chosen], axis=0).max()) == 0:
         reason = "few_rows" if own.count < FEWEST else "constant"
@@ -284,7 +284,7 @@ def dependence(
         yield from _kernel_statistics(z, s, settings)
     except ValueError:  # z or s is constant, under its kernel or by itself
         omitted += [Omitted(key, "constant") for key in KERNEL_STATISTICS]
-    if not jointly:
+    if probed:
         yield from _probes(own, settings, watch)
 
 

@@ -175,7 +175,7 @@ def audited(
     if len(inputs.names) > 1:
         omitted: list[Omitted] = []
         step = prefixed(watch, "all together")
-        numbers = tuple(dependence(rows.independent(settings), settings, omitted, step, jointly=True))
+        numbers = tuple(dependence(rows.independent(settings), settings, omitted, step, probed=False))
         joint = Population(n, numbers, omitted=tuple(omitted))
     effective = _effective(rows)
     dropped = inputs.lost + context.dropped
@@ -264,7 +264,7 @@ def favoured_rows(
     if low == high:
         return "constant"
     inside = tuple(value for value in at if low <= value <= high)
-    return measure(kept, inside, settings, prefixed(watch, "favourable outcome"))
+    return measure(kept, inside, settings, prefixed(watch, "favourable outcome"), probed=False)
 
 
 def _adjusted(audited: list[AttributeAudit]) -> list[AttributeAudit]:

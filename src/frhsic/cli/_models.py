@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,6 +32,8 @@ class Served:
         """Load a model that knows its columns."""
         if not path.is_file():
             raise ValueError(f"there is no saved model {str(path)!r}.")
+        if not zipfile.is_zipfile(path):
+            raise ValueError(f"{path.name} is not a saved model; pass the file that frhsic train wrote by --out.")
         model = load(path)
         if not hasattr(model, "schema_"):
             raise ValueError(
@@ -94,7 +97,7 @@ class Served:
 
     def scores(self, rows: pd.DataFrame, file: TableFile) -> np.ndarray:
         """Return the score of each row: of the second of two classes, or the predicted number."""
-        return self.outputs(rows, file).iloc[:, 0].to_numpy(dtype=np.float64)
+        return scores_of(self.model, *self.inputs(rows, file)).astype(np.float64)
 
     def unseen_notes(self) -> list[str]:
         """Return a sentence for each column with levels that no training row has."""

@@ -24,6 +24,7 @@ from frhsic._warnings import warn
 from frhsic.estimators.inputs import (
     MissingSensitiveFeaturesWarning,
     check_same_names,
+    named_arguments,
     seed_of,
     target_column,
     typed_table,
@@ -126,6 +127,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.device = device
         self.random_state = random_state
 
+    @named_arguments
     def fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> Self:

@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, check_i
 
 from frhsic import _arrays
 from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, SensitiveBasis, fold_of_rows
-from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, target_column, typed_table
+from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, named_arguments, target_column, typed_table
 from frhsic.estimators.solving import MOST_ROWS, SHARES, Block, Curve, Family, Rows, Solution, decision_width, solve
 from frhsic.estimators.tradeoffs import (
     Aim,
@@ -105,6 +105,7 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @named_arguments
     def fit(
         self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> Self:
