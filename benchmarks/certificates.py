@@ -46,14 +46,9 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from torch import Tensor, nn
 
 from frhsic._arrays import resolve_device
-from frhsic.certificates import (
-    GapCertificate,
-    NumericalRank,
-    VarianceShare,
-    gdp_certificate,
-    held_out_bound,
-)
-from frhsic.certificates.directions import DirectionRule
+from frhsic.certificates import gdp_certificate, held_out_bound
+from frhsic.certificates.directions import DirectionRule, NumericalRank, VarianceShare
+from frhsic.certificates.gap import GapCertificate
 from frhsic.datasets import Dataset, Split, load_dataset
 from frhsic.dependence.operators import gram_times
 from frhsic.kernels import Gaussian, Linear, median_bandwidth

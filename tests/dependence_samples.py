@@ -26,15 +26,6 @@ KINDS: dict[str, Callable[[np.ndarray], Any]] = {
     "torch": torch.from_numpy,
 }
 
-BAD_PAIRS: dict[str, tuple[Any, Any, type[Exception], str]] = {
-    "lengths": ([1.0, 2.0, 3.0, 4.0], [1.0, 2.0], ValueError, "lengths differ"),
-    "missing": ([1.0, float("nan"), 3.0], [1.0, 2.0, 3.0], ValueError, "z holds 1 values.*row 1"),
-    "text": ([1.0, 2.0], ["a", "b"], TypeError, "s holds text"),
-    "empty": ([], [], ValueError, "empty"),
-    "one row": ([1.0], [2.0], ValueError, "at least"),
-    "complex": ([1.0, 2.0], [1j, 2j], TypeError, "complex"),
-}
-
 
 def gaussian_pair(n: int, rho: float, seed: int, columns: int = 1) -> tuple[Tensor, Tensor]:
     """Return standard normal z, of some columns, and s with correlation rho to the first of them."""
@@ -53,15 +44,6 @@ def waves(n: int) -> tuple[np.ndarray, np.ndarray]:
 def within(values: list[float]) -> tuple[float, float]:
     """Return mean and standard error."""
     return float(np.mean(values)), float(np.std(values, ddof=1) / len(values) ** 0.5)
-
-
-def check_bad_pairs(statistic: Callable[[Any, Any], Any]) -> None:
-    """Every bad pair is refused with its own message."""
-    for z, s, error, message in BAD_PAIRS.values():
-        with pytest.raises(error, match=message):
-            statistic(z, s)
-    with pytest.raises(ValueError, match="s is constant"):
-        statistic(np.arange(12.0), np.ones(12))
 
 
 def ksg_by_definition(z, s, k, inside):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, PerColumn
-from frhsic.kernels.kernel import Column
+from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear
+from frhsic.kernels.kernel import PerColumn
 
 COLUMNS = 3
 
@@ -22,7 +22,6 @@ KERNELS: dict[str, Kernel] = {
     "(linear + gaussian) * laplacian": (Linear() + Gaussian(1.5)) * Laplacian(4.0),
     "per column": PerColumn((Gaussian(1.5), Laplacian(2.5), InverseMultiquadric(1.0))),
     "per column with a sum": PerColumn((Gaussian(1.5), Laplacian(2.5) + Linear(), Gaussian(0.5))),
-    "column": Column(Gaussian(1.0), 1),
     "10 linear + gaussian": 10 * Linear() + Gaussian(1.5),
     "0.5 (linear + gaussian)": 0.5 * (Linear() + Gaussian(1.5)),
     "gaussian times 2": Gaussian(1.5) * 2.0,

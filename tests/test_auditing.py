@@ -18,11 +18,13 @@ import report_samples as samples
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.measures import KEYS, Rows
 from frhsic.auditing.quality import base_rate, mean_and_error, qualities
-from frhsic.certificates import VarianceShare, gdp_certificate, localized_contrast
-from frhsic.dependence import distance_correlation_unbiased, hsic, hsic_unbiased
+from frhsic.certificates import gdp_certificate
+from frhsic.certificates.contrasts import localized_contrast
+from frhsic.certificates.directions import VarianceShare
+from frhsic.dependence import hsic, hsic_unbiased
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
 from frhsic.intervals import subsample
-from frhsic.kernels import Gaussian, Laplacian
+from frhsic.kernels import Gaussian, HalfDistance, Laplacian
 from frhsic.kernels.bandwidth import gaussian_at_median
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean, rank_gap, standardized_gdp
 from frhsic.probes import cross_fitted_scores
@@ -83,7 +85,8 @@ def test_every_number_is_the_one_that_the_library_gives(scored):
     for key, function in (("hsic", hsic_interval), ("hsic_effect", normalized_hsic_interval)):
         expected = function(a, b, k, l)
         assert (numbers[key].value, numbers[key].interval) == (expected.value, expected.interval)
-    assert numbers["distance_correlation"].value == pytest.approx(float(distance_correlation_unbiased(a, b)), rel=1e-9)
+    half = HalfDistance()
+    assert numbers["distance_correlation"].value == normalized_hsic_interval(a, b, half, half).value
     assert {number.key for number in numbers.numbers} == set(KEYS) - {"separation", "calibration_gdp"}
 
 

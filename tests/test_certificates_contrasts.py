@@ -7,7 +7,7 @@ import torch
 from pytest import approx
 
 from certificate_instances import INSTANCES, holds, instance
-from frhsic.certificates import localized_contrast
+from frhsic.certificates.contrasts import localized_contrast
 from frhsic.kernels import Gaussian, Linear
 
 

@@ -10,12 +10,8 @@ import torch
 from pytest import approx
 
 from certificate_instances import INSTANCES, holds, instance
-from frhsic.certificates import (
-    NumericalRank,
-    VarianceShare,
-    directions,
-    gdp_certificate,
-)
+from frhsic.certificates import directions, gdp_certificate
+from frhsic.certificates.directions import NumericalRank, VarianceShare
 from frhsic.dependence.grams import centered, hsic_biased
 from frhsic.kernels import Gaussian, Kernel
 from frhsic.parity import gdp

@@ -13,8 +13,9 @@ from estimator_samples import quick
 from frhsic import save
 from frhsic.auditing import Audit
 from frhsic.cli import app
-from frhsic.dependence import distance_correlation_unbiased
 from frhsic.formatting import figure
+from frhsic.independence import normalized_hsic_interval
+from frhsic.kernels import HalfDistance
 from frhsic.parity import gdp
 from frhsic.report.words import findings, label
 from frhsic.tables import files
@@ -82,7 +83,7 @@ def test_the_numbers_are_those_of_the_python_api(audited):
     data = frame()
     expected = gdp(data["score"], data["age"], resamples=0).value
     assert found["age"].all_rows["gdp"].value == pytest.approx(expected, rel=1e-9)
-    expected = float(distance_correlation_unbiased(data["score"], data["age"]))
+    expected = normalized_hsic_interval(data["score"], data["age"], HalfDistance(), HalfDistance()).value
     assert found["age"].all_rows["distance_correlation"].value == pytest.approx(expected, rel=1e-9)
     assert [contrast.at for contrast in found["age"].all_rows.contrasts] == [30, 60]
     assert found["age"].positives.rows == int(data["repaid"].sum())

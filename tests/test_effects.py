@@ -10,7 +10,8 @@ import torch
 from pytest import approx
 from scipy import stats
 
-from frhsic.dependence import distance_correlation_unbiased, distance_covariance, hsic, hsic_unbiased
+from dependence_samples import waves
+from frhsic.dependence import distance_covariance, hsic, hsic_unbiased
 from frhsic.dependence._gram import Gram
 from frhsic.dependence.grams import hsic_biased
 from frhsic.dependence.moments import CUBE_ROWS, own_sums, pair_sums
@@ -44,13 +45,23 @@ def test_values_are_the_unbiased_statistics(n: int, d: int) -> None:
     own = math.sqrt(float(hsic_unbiased(z, z, k, k)) * float(hsic_unbiased(s, s, l, l)))
     assert hsic_interval(z, s, k, l).value == approx(float(hsic_unbiased(z, s, k, l)), rel=1e-8)
     assert normalized_hsic_interval(z, s, k, l).value == approx(float(hsic_unbiased(z, s, k, l)) / own, rel=1e-8)
-    half = normalized_hsic_interval(z, s, HalfDistance(), HalfDistance())
-    assert half.value == approx(float(distance_correlation_unbiased(z, s)), rel=1e-9)
 
 
 def test_hsic_under_half_distances_is_a_quarter_of_distance_covariance() -> None:
     z, s = correlated(50, 0.5, 1, 3)
-    assert float(hsic(z, s, HalfDistance(), HalfDistance())) == approx(float(distance_covariance(z, s)) ** 2 / 4)
+    half = HalfDistance()
+    assert float(hsic(z, s, half, half)) == approx(float(distance_covariance(z, s)) ** 2 / 4)
+
+
+def test_under_half_distances_it_is_the_squared_distance_correlation_without_bias_of_the_dcor_package() -> None:
+    """Constants from dcor 0.7 (PyPI): u_distance_covariance_sqr and u_distance_correlation_sqr."""
+    (z, s), half = waves(40), HalfDistance()
+    for rows, covariance, correlation in (
+        (z, -0.013371022759513629, -0.05268111549987543),
+        (z[:, 0], 0.015470066244242131, 0.09669531231238256),
+    ):
+        assert 4 * float(hsic_unbiased(rows, s, half, half)) == approx(covariance, rel=1e-10)
+        assert normalized_hsic_interval(rows, s, half, half).value == approx(correlation, rel=1e-9)
 
 
 def test_an_interval_does_not_depend_on_scale_or_order() -> None:

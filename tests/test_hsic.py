@@ -11,8 +11,9 @@ from pytest import approx
 from scipy import stats
 
 from frhsic.dependence import _gram, grams, hsic, hsic_unbiased
-from frhsic.kernels import Gaussian, Laplacian, Linear, PerColumn
+from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.kernels.bandwidth import gaussian_at_median
+from frhsic.kernels.kernel import PerColumn
 from kernel_instances import KERNELS
 
 
@@ -198,8 +199,3 @@ def test_the_statistic_is_that_of_causal_learn():
     # causal-learn 0.1.4.8, KCI_UInd(est_width="manual", kwidthx=1.0, kwidthy=1.0).HSIC_V_statistic: n^2 HSIC
     x, y = (stats.zscore(v, ddof=1) for v in outside_sample())
     assert 400 * hsic(x, y, Gaussian(1.0), Gaussian(1.0)).item() == approx(1.6239456007403543, abs=0, rel=1e-10)
-
-
-# --- bad input ------------------------------------------------------------------------------------------------
-
-Z, S = np.arange(6.0)[:, None] ** 2, np.arange(6.0)

@@ -11,7 +11,8 @@ from pytest import approx
 
 from frhsic.dependence import features, hsic, hsic_features
 from frhsic.dependence.features import draw_feature_maps
-from frhsic.kernels import Gaussian, Kernel, Laplacian, Linear, PerColumn
+from frhsic.kernels import Gaussian, Laplacian, Linear
+from frhsic.kernels.kernel import PerColumn
 from kernel_instances import KERNELS
 
 JOINT = PerColumn((Gaussian(1.0), Laplacian(1.5)))
@@ -87,32 +88,3 @@ def test_sums_over_parts_add_to_those_of_the_whole(dtype):
     joined = maps.estimate(parts)
     assert joined.value == approx(whole.value, abs=0, rel=1e-11)
     assert joined.standard_error == approx(whole.standard_error, abs=0, rel=1e-9)
-
-
-def test_a_draw_of_the_same_seed_elsewhere_adds_and_another_draw_is_refused():
-    z, s = dependent(10)
-    one = draw_feature_maps(Gaussian(1.0), JOINT, 3, 2, random_state=0)
-    same = draw_feature_maps(Gaussian(1.0), JOINT, 3, 2, random_state=0)
-    other = draw_feature_maps(Gaussian(1.0), JOINT, 3, 2, random_state=1)
-    assert (one.sums(z, s) + same.sums(z, s)).n == 20
-    with pytest.raises(ValueError, match="different random features and cannot be added"):
-        one.sums(z, s) + other.sums(z, s)
-    with pytest.raises(ValueError, match="over other random features"):
-        one.estimate(other.sums(z, s))
-    with pytest.raises(TypeError):
-        one.sums(z, s) + 1
-
-
-class Foreign(Kernel):
-    """A kernel from outside, of no known spectral law."""
-
-    offset = bound = 0.0
-    unit_diagonal = shift_invariant = centering_safe = characteristic = False
-
-    def __call__(self, x, y):
-        return x @ y.mT
-
-    shifted = __call__
-
-    def diagonal(self, x):
-        return (x * x).sum(-1)

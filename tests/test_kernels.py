@@ -15,13 +15,13 @@ from frhsic.kernels import (
     InverseMultiquadric,
     Laplacian,
     Linear,
-    PerColumn,
     bandwidth,
     median_bandwidth,
     per_column_gaussians,
 )
 from frhsic.kernels.bandwidth import gaussian_at_median
 from frhsic.kernels.families import squared_distances
+from frhsic.kernels.kernel import PerColumn
 from kernel_instances import COLUMNS, KERNELS
 
 

@@ -8,7 +8,7 @@ import torch
 from pytest import approx
 
 from certificate_instances import INSTANCES, holds, instance
-from frhsic.certificates import localized_contrast
+from frhsic.certificates.contrasts import localized_contrast
 from frhsic.dependence.grams import centered, hsic_biased
 from frhsic.kernels import Gaussian, Linear
 from frhsic_paper.theory import (

@@ -35,9 +35,7 @@ DEPENDENCE: dict[str, Statistic] = {
     "eipm": dependence.eipm,
     "binned_mmd": dependence.binned_mmd,
     "distance_covariance": dependence.distance_covariance,
-    "distance_covariance_unbiased": dependence.distance_covariance_unbiased,
     "distance_correlation": dependence.distance_correlation,
-    "distance_correlation_unbiased": dependence.distance_correlation_unbiased,
     "mutual_information": lambda z, s: dependence.mutual_information(z, s, **seeded),
     "kernel_hgr": dependence.kernel_hgr,
 }
@@ -66,7 +64,7 @@ INDEPENDENCE: dict[str, Statistic] = {
 OTHERS: dict[str, Statistic] = {  # not penalties, objectives and probes: they trust the loop that calls them
     "median_bandwidth": lambda z, s: kernels.median_bandwidth(z, name="z"),
     "gdp_certificate": lambda z, s: certificates.gdp_certificate(z, s).value,
-    "localized_contrast": lambda z, s: certificates.localized_contrast(z, s, 0.0).value,
+    "localized_contrast": lambda z, s: certificates.contrasts.localized_contrast(z, s, 0.0).value,
     "held_out_bound": lambda z, s: certificates.held_out_bound(z, s, Gaussian(1.0), Gaussian(1.0)).value,
 }
 

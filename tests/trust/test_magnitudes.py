@@ -32,8 +32,6 @@ STATISTICS: dict[str, tuple[Statistic, float, float]] = {
     "binned_mmd": (dependence.binned_mmd, 0, 0),
     "distance_covariance": (dependence.distance_covariance, 0.5, 0.5),
     "distance_correlation": (dependence.distance_correlation, 0, 0),
-    "distance_covariance_unbiased": (dependence.distance_covariance_unbiased, 1, 1),
-    "distance_correlation_unbiased": (dependence.distance_correlation_unbiased, 0, 0),
     "mutual_information": (lambda z, s: dependence.mutual_information(z, s, random_state=0), 0, 0),
     "kernel_hgr": (dependence.kernel_hgr, 0, 0),
     "gdp": (lambda z, s: parity.gdp(z[:, 0], s, random_state=0, resamples=20), 1, 0),

@@ -11,13 +11,9 @@ import torch
 
 from frhsic.auditing.measures import FEWEST, Kernels, Rows, Settings, Watch, audit_kernels, unit_columns
 from frhsic.auditing.results import CertificateRow
-from frhsic.certificates import (
-    Certificate,
-    VarianceShare,
-    gdp_certificate,
-    held_out_bound,
-    localized_contrast,
-)
+from frhsic.certificates import Certificate, gdp_certificate, held_out_bound
+from frhsic.certificates.contrasts import localized_contrast
+from frhsic.certificates.directions import VarianceShare
 from frhsic.formatting import plain
 from frhsic.intervals import subsample
 from frhsic.kernels import Gaussian

@@ -18,8 +18,9 @@ from frhsic.independence._gram_pair import gram_pair
 from frhsic.independence.effects import hsic_effect, normalized_effect
 from frhsic.independence.gamma import LEAST_ROWS, gamma_test_of
 from frhsic.intervals import Interval, subsample
-from frhsic.kernels import HalfDistance, Kernel, PerColumn
+from frhsic.kernels import HalfDistance, Kernel
 from frhsic.kernels.bandwidth import default_gaussian
+from frhsic.kernels.kernel import PerColumn
 from frhsic.parity import ParityCurve, ParityResult, correlation_ratio, local_mean, rank_gap
 from frhsic.parity._rows import rows_of
 from frhsic.parity.curve import curve_of

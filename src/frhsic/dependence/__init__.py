@@ -2,12 +2,7 @@
 
 from frhsic.dependence.binned import binned_mmd
 from frhsic.dependence.conditional import eipm
-from frhsic.dependence.distance import (
-    distance_correlation,
-    distance_correlation_unbiased,
-    distance_covariance,
-    distance_covariance_unbiased,
-)
+from frhsic.dependence.distance import distance_correlation, distance_covariance
 from frhsic.dependence.exact import hsic, hsic_unbiased
 from frhsic.dependence.features import Estimate, hsic_features
 from frhsic.dependence.hgr import kernel_hgr
@@ -17,9 +12,7 @@ __all__ = [
     "Estimate",
     "binned_mmd",
     "distance_correlation",
-    "distance_correlation_unbiased",
     "distance_covariance",
-    "distance_covariance_unbiased",
     "eipm",
     "hsic",
     "hsic_features",

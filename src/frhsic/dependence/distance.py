@@ -1,4 +1,4 @@
-r"""Distance covariance and distance correlation, as V-statistics and without bias.
+r"""Distance covariance and distance correlation.
 
 With :math:`A, B` the doubly centred matrices of Euclidean distances :math:`a_{ij} = \|z_i - z_j\|` and
 :math:`b_{ij} = \|s_i - s_j\|`,
@@ -12,7 +12,6 @@ The first line of each function says whether it returns the square.
 References
 ----------
 Székely, Rizzo and Bakirov (2007), *Measuring and testing dependence by correlation of distances*.
-Székely and Rizzo (2014), *Partial distance correlation with methods for dissimilarities*, for the unbiased ones.
 Sejdinovic, Sriperumbudur, Gretton and Fukumizu (2013), for the identity with HSIC.
 Huo and Székely (2016), *Fast computing for distance covariance*. Chaudhuri and Hu (2019), *A fast algorithm for
 computing distance correlation*. Both count pairs while they sort; here one binary digit of the ranks at a time does.
@@ -30,7 +29,7 @@ from torch import Tensor
 from frhsic import _arrays
 from frhsic.dependence._gram import Gram
 from frhsic.dependence._inputs import paired_rows, safe_sqrt, working_copy
-from frhsic.dependence.exact import hsic, hsic_unbiased
+from frhsic.dependence.exact import hsic
 from frhsic.dependence.moments import GramSums, PairSums, pair_sums
 from frhsic.kernels import HalfDistance
 from frhsic.kernels.families import squared_distances
@@ -102,8 +101,7 @@ def distance_covariance(z: Any, s: Any, *, where: Any = None, device: torch.devi
     >>> distance_covariance([0.0, 1.0], [0.0, 1.0])
     tensor(0.5000, dtype=torch.float64)
     """
-    zs, _, _ = _inner_products(z, s, where, device, unbiased=False)
-    return safe_sqrt(zs)
+    return safe_sqrt(_inner_products(z, s, where, device)[0])
 
 
 def distance_correlation(z: Any, s: Any, *, where: Any = None, device: torch.device | str | None = None) -> Tensor:
@@ -111,7 +109,9 @@ def distance_correlation(z: Any, s: Any, *, where: Any = None, device: torch.dev
 
     Zero in the population exactly when Z and S are independent, one when s is a similarity transform of z. It does not
     change when z or s is shifted, scaled or rotated. The sample value is positive even under independence and grows
-    with the dimension of z; use :func:`distance_correlation_unbiased` to compare representations of different size.
+    with the dimension of z. To compare representations of different size, use
+    :func:`~frhsic.independence.normalized_hsic_interval` with :class:`~frhsic.kernels.HalfDistance` kernels, which is
+    its square without bias.
 
     Parameters
     ----------
@@ -128,77 +128,24 @@ def distance_correlation(z: Any, s: Any, *, where: Any = None, device: torch.dev
     >>> distance_correlation([0.0, 1.0, 5.0], [3.0, 1.0, -7.0])
     tensor(1..., dtype=torch.float64)
     """
-    return safe_sqrt(ratio(*_inner_products(z, s, where, device, unbiased=False)))
+    return safe_sqrt(ratio(*_inner_products(z, s, where, device)))
 
 
-def distance_covariance_unbiased(
-    z: Any, s: Any, *, where: Any = None, device: torch.device | str | None = None
-) -> Tensor:
-    r"""Unbiased estimate of the *squared* distance covariance.
-
-    .. math:: \frac{1}{n(n-3)} \sum_{i \ne j} \tilde A_{ij} \tilde B_{ij}, \qquad
-        \tilde A_{ij} = a_{ij} - \frac{a_{i\cdot} + a_{\cdot j}}{n-2} + \frac{a_{\cdot\cdot}}{(n-1)(n-2)},
-
-    where a dot is a sum. Its expectation is :math:`\mathrm{dCov}^2`, so under independence it is zero on average and
-    often negative; no root is taken.
-
-    Parameters
-    ----------
-    z, s, where, device
-        As in :func:`distance_covariance`; at least four rows.
-
-    Examples
-    --------
-    >>> distance_covariance_unbiased([0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0])
-    tensor(0.6667, dtype=torch.float64)
-    """
-    zs, _, _ = _inner_products(z, s, where, device, unbiased=True)
-    return zs
-
-
-def distance_correlation_unbiased(
-    z: Any, s: Any, *, where: Any = None, device: torch.device | str | None = None
-) -> Tensor:
-    r"""Bias-corrected estimate of the *squared* distance correlation, a ratio of unbiased estimates.
-
-    Under independence it is near zero, and often negative, in any dimension. It is at most one; no root is taken.
-
-    Parameters
-    ----------
-    z, s, where, device
-        As in :func:`distance_covariance`; at least four rows.
-
-    Examples
-    --------
-    >>> distance_correlation_unbiased([0.0, 1.0, 5.0, 6.0], [3.0, 1.0, -7.0, -9.0])
-    tensor(1..., dtype=torch.float64)
-    """
-    return ratio(*_inner_products(z, s, where, device, unbiased=True))
-
-
-def _inner_products(
-    z: Any, s: Any, where: Any, device: torch.device | str | None, *, unbiased: bool
-) -> tuple[Tensor, Tensor, Tensor]:
+def _inner_products(z: Any, s: Any, where: Any, device: torch.device | str | None) -> tuple[Tensor, Tensor, Tensor]:
     """Return the inner products of centred distances: z with s, z with itself, s with itself."""
-    least = 4 if unbiased else 2
-    z, s = paired_rows(z, s, where=where, device=device, least=least, what="distance covariance")
+    z, s = paired_rows(z, s, where=where, device=device, least=2, what="distance covariance")
     _arrays.require_varying(s, "s")
     half, n = HalfDistance(), len(z)
     if torch.is_grad_enabled() and (z.requires_grad or s.requires_grad):
-        statistic = hsic_unbiased if unbiased else hsic
-        zz, ss = (_of_itself(x, statistic, half) for x in (z, s))
-        return 4 * statistic(z, s, half, half), zz, ss
+        zz = hsic(z, z, half, half) if bool((z != z[:1]).any()) else z.sum() * 0
+        return 4 * hsic(z, s, half, half), 4 * zz, 4 * hsic(s, s, half, half)
     sums, times = _sorted_sums(z, s) if z.shape[1] == s.shape[1] == 1 else None, 1
     if sums is None:
         k, l = (Gram.of(working_copy(x, half), half) for x in (z, s))
         sums, times = pair_sums(k, l), 4
-    three = sums, PairSums(sums.k.squares, sums.k, sums.k), PairSums(sums.l.squares, sums.l, sums.l)
-    zs, zz, ss = (times * (each.unbiased if unbiased else each.centered_joint / n**2) for each in three)
-    return zs.to(z.dtype), zz.to(z.dtype), ss.to(z.dtype)
-
-
-def _of_itself(x: Tensor, statistic: Any, half: HalfDistance) -> Tensor:
-    return 4 * statistic(x, x, half, half) if bool((x != x[:1]).any()) else x.sum() * 0
+    three = sums.centered_joint, sums.k.centered.squares, sums.l.centered.squares
+    zs, zz, ss = ((times * each / n**2).to(z.dtype) for each in three)
+    return zs, zz, ss
 
 
 def _sorted_sums(z: Tensor, s: Tensor) -> PairSums | None:

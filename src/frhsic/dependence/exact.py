@@ -169,7 +169,8 @@ class _TiledHSIC(torch.autograd.Function):
                     tile = _cotangent(k, a, w, (joint, cross, l_total), ctx.skip_diagonal)
                     to_s = upstream * pull_back(l, tile).to(s.dtype)
         if torch.is_grad_enabled():  # with create_graph=True, a second derivative must raise instead of being wrong
-            to_z, to_s = (_ends_here(gradient, z, s, upstream) for gradient in (to_z, to_s))
+            ended = (None if slope is None else _EndOfGraph.apply(slope, z, s, upstream) for slope in (to_z, to_s))
+            return *ended, None, None, None, None
         return to_z, to_s, None, None, None, None
 
 
@@ -222,13 +223,6 @@ class _EndOfGraph(torch.autograd.Function):
             "exact HSIC by tiles is differentiable once. For second derivatives apply "
             "frhsic.dependence.grams.hsic_biased or hsic_unbiased to the Gram matrices."
         )
-
-
-def _ends_here(gradient: Tensor | None, *depends_on: Tensor) -> Tensor | None:
-    if gradient is None:
-        return None
-    ended: Tensor = _EndOfGraph.apply(gradient, *depends_on)  # type: ignore[no-untyped-call]  # untyped in torch
-    return ended
 
 
 def _hsic(

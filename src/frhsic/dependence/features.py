@@ -13,10 +13,12 @@ Sejdinovic (2018), *Large-scale kernel methods for independence testing*.
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
+from itertools import chain, product
+from operator import add
 from typing import Any
 
 import torch
@@ -24,8 +26,8 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence._inputs import kernel_or_median, paired_rows, recentered
-from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear, PerColumn
-from frhsic.kernels.kernel import Column, Multiple, Product, Sum
+from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear
+from frhsic.kernels.kernel import Multiple, PerColumn, Product, Sum
 
 CHUNK = 4096  # rows whose features are held at once
 
@@ -81,11 +83,6 @@ class FeatureMap:
         blocks = max(part.shape[1] for part in parts)
         return torch.cat([part.expand(-1, blocks, -1) for part in parts], dim=-1)
 
-    def fingerprint(self) -> bytes:
-        """Return bytes that differ between draws."""
-        frequencies = [t.frequencies.cpu().numpy().tobytes() for t in self.terms if t.frequencies is not None]
-        return b"".join([repr([t.linear for t in self.terms]).encode(), *frequencies])
-
 
 _Factor = tuple[Kernel, int | None]
 """A kernel that is neither sum nor product, and the column that it applies to, None for all; or a multiple."""
@@ -100,18 +97,17 @@ def _expanded(kernel: Kernel, index: int | None, columns: int) -> list[list[_Fac
     """Write a kernel as a sum of products."""
     if isinstance(kernel, Sum):
         return _expanded(kernel.a, index, columns) + _expanded(kernel.b, index, columns)
-    if isinstance(kernel, Product):
-        left, right = _expanded(kernel.a, index, columns), _expanded(kernel.b, index, columns)
-        return [a + b for a in left for b in right]
     if isinstance(kernel, Multiple):
-        return [[(kernel, None), *factors] for factors in _expanded(kernel.kernel, index, columns)]
-    if isinstance(kernel, Column):
-        return _expanded(kernel.kernel, kernel.index, columns)
-    if isinstance(kernel, PerColumn):
+        return [[(kernel, None), *term] for term in _expanded(kernel.kernel, index, columns)]
+    if isinstance(kernel, Product):
+        factors = [_expanded(part, index, columns) for part in (kernel.a, kernel.b)]
+    elif isinstance(kernel, PerColumn):
         if len(kernel.kernels) != columns:
             raise ValueError(f"{len(kernel.kernels)} kernels for {columns} columns; pass one for each.")
-        return _expanded(kernel.kernel, index, columns)
-    return [[(kernel, index)]]
+        factors = [_expanded(part, column, 1) for column, part in enumerate(kernel.kernels)]
+    else:
+        return [[(kernel, index)]]
+    return [[*chain(*terms)] for terms in product(*factors)]
 
 
 def _term(factors: list[_Factor], columns: int, draw: Draw) -> _Term:
@@ -187,7 +183,7 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSums:
-    """Sums of random features over some rows; ``+`` joins parts of the data.
+    """Sums of random features over some rows; ``+`` joins parts of the data, whose features are the same draw.
 
     Attributes
     ----------
@@ -198,30 +194,21 @@ class FeatureSums:
     cross
         Sum of products of features of z and of s, each minus its mean over these rows: far from zero, sums of plain
         products would lose their digits.
-    draw
-        Identifies the random features; only sums over the same features add up.
     """
 
     n: int
     z: Tensor
     s: Tensor
     cross: Tensor
-    draw: str
 
     def __add__(self, other: FeatureSums) -> FeatureSums:
         if not isinstance(other, FeatureSums):
             return NotImplemented
-        if other.draw != self.draw:
-            raise ValueError(
-                "these sums are over different random features and cannot be added. Draw the feature maps once, "
-                "with kernels of fixed bandwidth, and use them on every part."
-            )
-        z, s, cross = (other.z.to(self.z.device), other.s.to(self.s.device), other.cross.to(self.cross.device))
         # Chan, Golub and LeVeque (1979): products about the joint mean, from those about the mean of each part
         n = self.n + other.n
-        between = (z / other.n - self.z / self.n)[:, :, None, None] * (s / other.n - self.s / self.n)
-        cross = self.cross + cross + self.n * other.n / n * between
-        return FeatureSums(n, self.z + z, self.s + s, cross, self.draw)
+        between = (other.z / other.n - self.z / self.n)[:, :, None, None] * (other.s / other.n - self.s / self.n)
+        cross = self.cross + other.cross + self.n * other.n / n * between
+        return FeatureSums(n, self.z + other.z, self.s + other.s, cross)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,29 +238,17 @@ class FeatureMaps:
     kernel_s: Kernel
     features: int
     blocks: int
-    draw: str
     map_z: Callable[[Tensor], Tensor]
     map_s: Callable[[Tensor], Tensor]
 
     def sums(self, z: Tensor, s: Tensor) -> FeatureSums:
         """Return the sums of features over the rows of z, of shape (n, d), and s, of shape (n, q)."""
-        total: FeatureSums | None = None
-        for start in range(0, len(z), CHUNK):
-            part = self.sums_of_features(*self.centered(z[start : start + CHUNK], s[start : start + CHUNK]))
-            total = part if total is None else total + part
-        if total is None:
-            raise ValueError("z has no rows; pass at least one.")
-        return total
+        return reduce(add, (products(f, g) for f, g in self.chunks(z, s)))
 
-    def centered(self, z: Tensor, s: Tensor) -> tuple[CenteredFeatures, CenteredFeatures]:
-        """Return the features of some rows of both variables, minus their means."""
-        f, g = self.map_z(z.detach().to(torch.float64)), self.map_s(s.detach().to(torch.float64))
-        return CenteredFeatures.of(f), CenteredFeatures.of(g)
-
-    def sums_of_features(self, f: CenteredFeatures, g: CenteredFeatures) -> FeatureSums:
-        """Return the sums over some rows of their features."""
-        cross = (f.rows.mT @ g.rows).view(*f.total.mT.shape, *g.total.mT.shape).permute(1, 0, 3, 2)
-        return FeatureSums(len(f.rows), f.total, g.total, cross, self.draw)
+    def chunks(self, z: Tensor, s: Tensor) -> Iterator[tuple[CenteredFeatures, CenteredFeatures]]:
+        """Yield the features of :data:`CHUNK` rows at a time, of both variables, minus their means."""
+        for x, y in zip(*(torch.split(rows.detach().to(torch.float64), CHUNK) for rows in (z, s))):
+            yield CenteredFeatures.of(self.map_z(x)), CenteredFeatures.of(self.map_s(y))
 
     def estimate(self, sums: FeatureSums) -> Estimate:
         r"""Return HSIC and its standard error from sums over all rows.
@@ -282,8 +257,6 @@ class FeatureMaps:
         V-statistic; the value is their mean. The rows and columns of this table are independent draws, so its mean has
         variance :math:`\sigma_z^2 / B_z + \sigma_s^2 / B_s + \sigma_{zs}^2 / B_z B_s`, estimated from the margins.
         """
-        if sums.draw != self.draw:
-            raise ValueError("these sums are over other random features; use the maps that made them.")
         _arrays.require_rows(sums.n, 2, "HSIC by features")
         table = (sums.cross / sums.n).square().sum(dim=(1, 3))  # (blocks of z, blocks of s)
         return Estimate(
@@ -295,6 +268,12 @@ class FeatureMaps:
             kernel_z=self.kernel_z,
             kernel_s=self.kernel_s,
         )
+
+
+def products(f: CenteredFeatures, g: CenteredFeatures) -> FeatureSums:
+    """Return the sums over the same rows of two features."""
+    cross = (f.rows.mT @ g.rows).view(*f.total.mT.shape, *g.total.mT.shape).permute(1, 0, 3, 2)
+    return FeatureSums(len(f.rows), f.total, g.total, cross)
 
 
 def hsic_features(
@@ -392,8 +371,7 @@ def draw_feature_maps(
     generator = _arrays.generator(random_state)
     draw = Draw(blocks, features // (2 * blocks), generator)
     map_z, map_s = feature_map(kernel_z, columns_z, draw), feature_map(kernel_s, columns_s, draw)
-    name = hashlib.sha256(map_z.fingerprint() + map_s.fingerprint()).hexdigest()
-    return FeatureMaps(kernel_z, kernel_s, features, blocks, name, map_z, map_s)
+    return FeatureMaps(kernel_z, kernel_s, features, blocks, map_z, map_s)
 
 
 def _standard_error(table: Tensor) -> float:

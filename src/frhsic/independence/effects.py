@@ -158,7 +158,7 @@ def normalized_hsic_interval(
     with the unbiased estimates. Zero in the population exactly when Z and S are independent, if the kernels are
     characteristic, and at most one. It is one when the two kernels see the same distances; a bijection of s that
     changes distances gives less. Under :class:`~frhsic.kernels.HalfDistance` kernels it is
-    :func:`~frhsic.dependence.distance_correlation_unbiased`. If z or s differs in too few rows to estimate its variance
+    the squared distance correlation without bias. If z or s differs in too few rows to estimate its variance
     under its kernel, such as one positive decision, the value is 0 and the interval 0 to 1.
 
     Parameters

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence.features import CHUNK, FeatureMaps, FeatureSums
+from frhsic.dependence.features import FeatureMaps, FeatureSums, products
 from frhsic.independence.gamma import pearson_tail
 from frhsic.independence.null_moments import permutation_mean_variance
 
@@ -50,14 +52,8 @@ class FeatureTest:
 
 def feature_moments(maps: FeatureMaps, z: Tensor, s: Tensor) -> FeatureMoments:
     """Return the products of features over the rows of z, of shape (n, d), and s, of shape (n, q)."""
-    total: FeatureMoments | None = None
-    for start in range(0, len(z), CHUNK):
-        f, g = maps.centered(z[start : start + CHUNK], s[start : start + CHUNK])
-        part = FeatureMoments(*(maps.sums_of_features(a, b) for a, b in ((f, g), (f, f), (g, g))))
-        total = part if total is None else total + part
-    if total is None:
-        raise ValueError("z has no rows; pass at least one.")
-    return total
+    parts = (FeatureMoments(products(f, g), products(f, f), products(g, g)) for f, g in maps.chunks(z, s))
+    return reduce(add, parts)
 
 
 def feature_test(maps: FeatureMaps, moments: FeatureMoments) -> FeatureTest:

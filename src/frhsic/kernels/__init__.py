@@ -12,7 +12,7 @@ Ni and Huo, *A Joint-Distribution Route to Fair Representations with Continuous 
 
 from frhsic.kernels.bandwidth import median_bandwidth, per_column_gaussians
 from frhsic.kernels.families import Gaussian, HalfDistance, InverseMultiquadric, Laplacian, Linear
-from frhsic.kernels.kernel import Kernel, PerColumn
+from frhsic.kernels.kernel import Kernel
 
 __all__ = [
     "Gaussian",
@@ -21,7 +21,6 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
-    "PerColumn",
     "median_bandwidth",
     "per_column_gaussians",
 ]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
+from operator import mul
 from typing import Any, TypeVar
 
+import torch
 from torch import Tensor
 
 from frhsic._arrays import require_scale
@@ -236,49 +239,8 @@ class Multiple(Kernel):
         return self.factor > 0 and self.kernel.characteristic
 
 
-def _of_kernel(name: str) -> Any:
-    """Return a property that is the one of this name of ``self.kernel``."""
-    return property(lambda self: getattr(self.kernel, name))
-
-
-class _OfColumns(Kernel):
-    """A kernel that applies `kernel` to selected columns."""
-
-    kernel: Kernel
-    offset, bound = _of_kernel("offset"), _of_kernel("bound")
-    unit_diagonal, shift_invariant = _of_kernel("unit_diagonal"), _of_kernel("shift_invariant")
-    centering_safe = _of_kernel("centering_safe")
-
-    @abstractmethod
-    def _select(self, x: Tensor) -> Tensor:
-        """Return the columns that the kernel sees; raise if they are not there."""
-
-    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.kernel(self._select(x), self._select(y))
-
-    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.kernel.shifted(self._select(x), self._select(y))
-
-    def diagonal(self, x: Tensor) -> Tensor:
-        return self.kernel.diagonal(self._select(x))
-
-
 @dataclass(frozen=True)
-class Column(_OfColumns):
-    """A kernel on one column of a matrix, k(x, y) = kernel(x_index, y_index)."""
-
-    kernel: Kernel
-    index: int
-    characteristic = False  # it sees one column only
-
-    def _select(self, x: Tensor) -> Tensor:
-        if not 0 <= self.index < x.shape[-1]:  # a slice would be empty, and every distance 0
-            raise ValueError(f"there is no column {self.index} among {x.shape[-1]}; columns are counted from 0.")
-        return x[..., self.index : self.index + 1]
-
-
-@dataclass(frozen=True)
-class PerColumn(_OfColumns):
+class PerColumn(Kernel):
     r"""Product over columns, one kernel each: :math:`k(x, y) = \prod_c k_c(x_c, y_c)`.
 
     The joint kernel on several sensitive attributes, each in its own unit and with its own bandwidth.
@@ -298,23 +260,52 @@ class PerColumn(_OfColumns):
         if not self.kernels:
             raise ValueError("PerColumn needs at least one kernel.")
 
-    @cached_property
-    def kernel(self) -> Kernel:  # type: ignore[override]  # mypy takes the annotation above for a writeable attribute
-        """The same kernel as a :class:`Product` of kernels on one :class:`Column` each."""
-        columns: list[Kernel] = [Column(kernel, index) for index, kernel in enumerate(self.kernels)]
-        return reduce(Product, columns)
+    def _columns(self, *rows: Tensor) -> Iterator[tuple[Any, ...]]:
+        """Yield each kernel with its column of each of the matrices."""
+        for x in rows:
+            if x.shape[-1] != len(self.kernels):
+                raise ValueError(f"{len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each.")
+        return zip(self.kernels, *(torch.split(x, 1, dim=-1) for x in rows))
 
-    def _select(self, x: Tensor) -> Tensor:
-        if x.shape[-1] != len(self.kernels):
-            raise ValueError(f"{len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each.")
-        return x
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        product: Tensor = reduce(mul, (kernel(a, b) for kernel, a, b in self._columns(x, y)))
+        return product
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        (first, *rest), offset = self._columns(x, y), self.kernels[0].offset
+        total: Tensor = first[0].shifted(*first[1:])
+        for kernel, a, b in rest:  # as a Product
+            other = kernel.shifted(a, b)
+            total = total * other + kernel.offset * total + offset * other
+            offset *= kernel.offset
+        return total
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        product: Tensor = reduce(mul, (kernel.diagonal(column) for kernel, column in self._columns(x)))
+        return product
+
+    @property
+    def offset(self) -> float:
+        return math.prod(kernel.offset for kernel in self.kernels)
+
+    @property
+    def bound(self) -> float:
+        return reduce(_times, (kernel.bound for kernel in self.kernels))
+
+    @property
+    def unit_diagonal(self) -> bool:
+        return all(kernel.unit_diagonal for kernel in self.kernels)
+
+    @property
+    def shift_invariant(self) -> bool:
+        return all(kernel.shift_invariant for kernel in self.kernels)
+
+    centering_safe = shift_invariant
 
     @property
     def characteristic(self) -> bool:
         # Szabo and Sriperumbudur (2018), Theorem 4: translation-invariant characteristic factors.
-        if len(self.kernels) == 1:
-            return self.kernels[0].characteristic
-        return all(k.characteristic and k.shift_invariant for k in self.kernels)
+        return all(kernel.characteristic and kernel.shift_invariant for kernel in self.kernels)
 
 
 def _times(a: float, b: float) -> float:

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence.grams import centered
-from frhsic.kernels import Gaussian, Kernel, Linear, PerColumn
+from frhsic.kernels import Gaussian, Kernel, Linear
 from frhsic.kernels.bandwidth import default_gaussian
-from frhsic.kernels.kernel import Multiple, Sum
+from frhsic.kernels.kernel import Multiple, PerColumn, Sum
 from frhsic.penalties.base import Batch, Condition, one_of
 from frhsic.penalties.closed_forms import gaussian_inner
 from frhsic.penalties.scales import (

@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frhsic.certificates import NumericalRank, gdp_certificate
-from frhsic.certificates.directions import DirectionRule
+from frhsic.certificates import gdp_certificate
+from frhsic.certificates.directions import DirectionRule, NumericalRank
 from frhsic.datasets import Split
 from frhsic.dependence import hsic
 from frhsic.kernels import Gaussian, median_bandwidth

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from frhsic.certificates import VarianceShare, gdp_certificate
+from frhsic.certificates import gdp_certificate
+from frhsic.certificates.directions import VarianceShare
 from frhsic.datasets import Split
 from frhsic_paper.claim import Claim, Outcome, by_protocol, outcome_of
 from frhsic_paper.comparisons import probe_table

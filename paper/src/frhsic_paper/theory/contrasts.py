@@ -3,7 +3,7 @@ r"""Bounds on contrasts of the conditional laws, smoothed over S, by HSIC on a s
 With :math:`\Delta(s) = \mu_{Z \mid S = s} - \mu_Z`, every average :math:`E_S[g(S) \Delta(S)]` equals
 :math:`E[g(S) (k(Z, \cdot) - \mu_Z)]`. No conditional law is needed, and on a sample each bound holds with the biased
 HSIC of the same sample. All contrasts are zero if Z is independent of S. Use them for an attribute
-without ties. :func:`frhsic.certificates.localized_contrast` is the case of most use.
+without ties. :func:`frhsic.certificates.contrasts.localized_contrast` is the case of most use.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def smoothed_contrast(
     Parameters
     ----------
     z, s, kernel_z, kernel_s
-        As in :func:`frhsic.certificates.localized_contrast`.
+        As in :func:`frhsic.certificates.contrasts.localized_contrast`.
     weight
         :math:`g = \sum_j b_j k_S(c_j, \cdot)`.
 

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from frhsic import _arrays
-from frhsic.certificates import Certificate, NumericalRank
+from frhsic.certificates import Certificate
 from frhsic.certificates.certificate import ON_THESE_ROWS, Detail, rows_and_kernels
-from frhsic.certificates.directions import DirectionRule
+from frhsic.certificates.directions import DirectionRule, NumericalRank
 from frhsic.certificates.gap import Form, require_form
 from frhsic.dependence import hsic, kernel_hgr
 from frhsic.kernels import Kernel

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from frhsic.dependence._gpu import kernels
 from frhsic.dependence._gram import nearly_constant
-from frhsic.kernels import Gaussian, Kernel, PerColumn
-from frhsic.kernels.kernel import Column, Product
+from frhsic.kernels import Gaussian, Kernel
+from frhsic.kernels.kernel import PerColumn, Product
 
 FEWEST_FOR_PRODUCTS = 5
 """Columns from which distances come from matrix products; below, differences are as quick and keep all digits."""
@@ -107,7 +107,7 @@ def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan
     products.
     """
     d = x.shape[1]
-    exponents = _exponents(kernel, tuple(range(d)), d)
+    exponents = _exponents(kernel, d)
     if exponents is None:
         return None
     center = x.new_zeros(d, dtype=torch.float64)
@@ -126,16 +126,15 @@ def plan(x: Tensor, kernel: Kernel, w: Tensor, *, products: bool = True) -> Plan
     return Plan(numbers, shifted, unit, 1 + abs(constant), max(float(sample.std()), 1e-30), center, scales)
 
 
-def _exponents(kernel: Kernel, columns: tuple[int, ...], d: int) -> tuple[float, ...] | None:
+def _exponents(kernel: Kernel, d: int) -> tuple[float, ...] | None:
     """Return the factor on the squared difference of each of d columns in minus the logarithm to base 2, or None."""
     if type(kernel) is Gaussian:
-        return tuple(_LOG2E / (2 * float(kernel.bandwidth) ** 2) if c in columns else 0.0 for c in range(d))
+        return (_LOG2E / (2 * float(kernel.bandwidth) ** 2),) * d
     if isinstance(kernel, PerColumn):
-        return _exponents(kernel.kernel, columns, d)
-    if isinstance(kernel, Column):
-        return _exponents(kernel.kernel, columns[kernel.index : kernel.index + 1], d)
+        columns = [_exponents(part, 1) for part in kernel.kernels]
+        return None if None in columns else tuple(column[0] for column in columns if column)
     if isinstance(kernel, Product):
-        a, b = _exponents(kernel.a, columns, d), _exponents(kernel.b, columns, d)
+        a, b = _exponents(kernel.a, d), _exponents(kernel.b, d)
         return None if a is None or b is None else tuple(map(sum, zip(a, b)))
     return None
 
