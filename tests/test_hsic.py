@@ -108,14 +108,6 @@ def test_order_of_variables_and_rows_does_not_matter():
         assert statistic(z[order], s[order], Gaussian(1.0), JOINT).item() == approx(value, abs=0, rel=1e-10)
 
 
-def test_a_subset_is_the_statistic_of_its_rows(dtype):
-    z, s = dependent(30, dtype)
-    y = (torch.arange(30) % 3 == 0).int()
-    for statistic in (hsic, hsic_unbiased):
-        assert statistic(z, s, where=y).item() == approx(statistic(z[y == 1], s[y == 1]).item(), abs=0, rel=1e-6)
-        assert statistic(z, s, where=(y == 1).tolist()).item() == statistic(z, s, where=y).item()
-
-
 def test_whole_weights_are_repeated_rows_and_zero_weights_absent_ones(dtype):
     z, s = dependent(12, dtype)
     times = torch.arange(12) % 4
@@ -159,11 +151,6 @@ def gaussian_population(rho: float) -> float:
     return (9 - 4 * rho**2) ** -0.5 + 1 / 3 - 2 * (9 - rho**2) ** -0.5
 
 
-def test_the_population_value_of_the_literature_is_the_closed_form():
-    assert gaussian_population(0.5) == approx(0.0107633, abs=5e-8)
-    assert gaussian_population(0.0) == approx(0, abs=1e-15)
-
-
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
 def test_unbiased_hsic_of_gaussians_has_the_population_value_as_its_mean(rho, dtype, monkeypatch):
     monkeypatch.setattr(_gram, "CPU_TILE", 512)
@@ -176,6 +163,7 @@ def test_unbiased_hsic_of_gaussians_has_the_population_value_as_its_mean(rho, dt
         values.append(hsic_unbiased(z, s, Gaussian(1.0), Gaussian(1.0)).item())
         biased.append(hsic(z, s, Gaussian(1.0), Gaussian(1.0)).item())
     error = np.std(values, ddof=1) / math.sqrt(40)
+    assert gaussian_population(0.5) == approx(0.0107633, abs=5e-8)  # as printed in the literature
     assert abs(np.mean(values) - gaussian_population(rho)) < 4 * error
     assert np.mean(biased) > np.mean(values)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +13,6 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from frhsic.dependence import hsic
 from frhsic.dependence._gram import Gram
 from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased
 from frhsic.dependence.moments import own_sums, pair_sums, product_rows
@@ -325,8 +324,6 @@ def test_the_statistic_is_hsic_and_the_effect_size_its_cosine(
     assert result.effect_size == approx(float(result) / math.sqrt(own), rel=1e-9)
     assert test(z, z, k, k).effect_size == approx(1.0, rel=1e-12)
     assert (result.n, result.bandwidths, result.kernels) == (80, ((1.0,), (0.5,)), (repr(k), repr(l)))
-    with pytest.raises(FrozenInstanceError):
-        result.pvalue = 0.0  # type: ignore[misc]  # the point of this test
 
 
 @pytest.mark.parametrize("test", TESTS, ids=["gamma", "permutation"])
@@ -335,18 +332,6 @@ def test_a_constant_is_independent_of_everything(test: Callable[..., Independenc
         result = test(torch.full((30, 2), 0.1), rows(30, 1, 0), kernel)
         assert (result.pvalue, result.rejected) == (1.0, False)
         assert result.statistic == approx(0, abs=1e-15)
-
-
-@pytest.mark.parametrize("test", TESTS, ids=["gamma", "permutation"])
-def test_the_statistic_is_that_of_the_dependence_module(
-    test: Callable[..., IndependenceResult], dtype: torch.dtype
-) -> None:
-    for n, d in ((60, 3), (700, 1), (700, 5)):
-        z, s = rows(n, d, 0, dtype), rows(n, 1, 1, dtype)
-        assert test(z, s).statistic == approx(float(hsic(z, s)), rel=1e-9 if dtype == torch.float64 else 1e-5)
-    weights = (rows(60, 1, 2)[:, 0] > 0).double()
-    z, s = rows(60, 3, 0), rows(60, 1, 1)
-    assert test(z, s, where=weights).statistic == approx(float(hsic(z, s, where=weights)), rel=1e-9)
 
 
 # ---------------------------------------------------------------- practical significance
@@ -419,5 +404,5 @@ def test_the_epsilon_test_holds_its_level_where_hsic_is_epsilon() -> None:
     ],
 )
 def test_bad_input_is_refused(call: Callable[[Tensor], object]) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises((ValueError, TypeError)):
         call(rows(20, 1, 0))

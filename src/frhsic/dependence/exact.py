@@ -169,8 +169,8 @@ class _TiledHSIC(torch.autograd.Function):
                     tile = _cotangent(k, a, w, (joint, cross, l_total), ctx.skip_diagonal)
                     to_s = upstream * pull_back(l, tile).to(s.dtype)
         if torch.is_grad_enabled():  # with create_graph=True, a second derivative must raise instead of being wrong
-            ended = (None if slope is None else _EndOfGraph.apply(slope, z, s, upstream) for slope in (to_z, to_s))
-            return *ended, None, None, None, None
+            end: Any = _EndOfGraph.apply
+            to_z, to_s = (None if slope is None else end(slope, z, s, upstream) for slope in (to_z, to_s))
         return to_z, to_s, None, None, None, None
 
 

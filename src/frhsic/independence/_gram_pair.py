@@ -88,7 +88,7 @@ class GramPair:
     @property
     def bandwidths(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Bandwidths of the kernel on z and of the kernel on s."""
-        return _bandwidths(self.k.kernel), _bandwidths(self.l.kernel)
+        return bandwidths_of(self.k.kernel), bandwidths_of(self.l.kernel)
 
     def result(
         self,
@@ -167,11 +167,11 @@ def _gram(x: Tensor, kernel: Kernel | None, name: str) -> tuple[Gram, str]:
     return Gram.of(working_copy(x, kernel), kernel, single=x.dtype == torch.float32), rule
 
 
-def _bandwidths(kernel: Kernel) -> tuple[float, ...]:
+def bandwidths_of(kernel: Kernel) -> tuple[float, ...]:
     """Return the bandwidths in a kernel and its parts, from left to right."""
     value = getattr(kernel, "bandwidth", None)
     if value is not None or not is_dataclass(kernel):
         return () if value is None else (float(value),)
     held = [getattr(kernel, field.name) for field in fields(kernel)]
     parts = [part for value in held for part in (value if isinstance(value, tuple) else (value,))]
-    return tuple(b for part in parts if isinstance(part, Kernel) for b in _bandwidths(part))
+    return tuple(b for part in parts if isinstance(part, Kernel) for b in bandwidths_of(part))

@@ -14,7 +14,7 @@ from frhsic import _arrays
 from frhsic.dependence._inputs import paired_rows
 from frhsic.independence._gram_pair import GramPair, gram_pair
 from frhsic.independence._permutations import PermutedStatistics, permuted_statistics
-from frhsic.independence.permutation import critical_value, permutation_pvalue, require_resamples
+from frhsic.independence.permutation import critical_value, permutation_pvalue
 from frhsic.independence.result import IndependenceResult, require_level
 from frhsic.kernels import Gaussian, Kernel, Linear
 from frhsic.kernels.bandwidth import default_gaussian
@@ -81,7 +81,7 @@ def aggregated_test(
     (0.001, ('Linear()', 'Linear()'))
     """
     require_level(level, None)
-    require_resamples(resamples)
+    _arrays.require_integer(resamples, "resamples")
     what = "the aggregated test"
     z, s = paired_rows(z, s, where=where, device=device, least=4, what=what)
     seed, resamples, given = _arrays.seed_of(random_state), int(resamples), len(z)

@@ -15,7 +15,8 @@ from torch import Tensor
 from frhsic import _arrays
 from frhsic.dependence._inputs import column_scales, kernel_or_median, working_copy
 from frhsic.dependence.operators import pivoted_cholesky
-from frhsic.independence.permutation import critical_value, permutation_pvalue, require_resamples
+from frhsic.independence._gram_pair import bandwidths_of
+from frhsic.independence.permutation import critical_value, permutation_pvalue
 from frhsic.independence.result import IndependenceResult, require_level
 from frhsic.kernels import Gaussian, Kernel
 from frhsic.kernels.bandwidth import default_gaussian
@@ -120,7 +121,7 @@ def conditional_test(
     True
     """
     require_level(level, None)
-    require_resamples(resamples)
+    _arrays.require_integer(resamples, "resamples")
     z, s, y = _arrays.paired((z, "z"), (s, "s"), (y, "y"), device="cpu")
     if y.shape[1] > 1:
         raise ValueError(f"y has {y.shape[1]} columns; pass one target.")
@@ -153,7 +154,7 @@ def conditional_test(
         method="conditional, wild bootstrap",
         n=n,
         kernels=(repr(kernel_z), repr(kernel_s)),
-        bandwidths=(_width(kernel_z), _width(kernel_s)),
+        bandwidths=(bandwidths_of(kernel_z), bandwidths_of(kernel_s)),
         effect_size=observed / size if size > 0 else 0.0,
         effect_size_null=float(null.mean()) / size if size > 0 else 0.0,
         null_mean=float(null.mean()),
@@ -276,8 +277,3 @@ def _left_along(x: _Regressed) -> float:
     expected = (x.left[:-1] * x.right[1:]).sum(dim=1)
     spread = float(products.square().sum().sqrt())
     return float(norm.sf(float((products - expected).sum()) / spread)) if spread > 0 else 1.0
-
-
-def _width(kernel: Kernel) -> tuple[float, ...]:
-    width = getattr(kernel, "bandwidth", None)
-    return () if width is None else (float(width),)

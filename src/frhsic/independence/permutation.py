@@ -79,7 +79,7 @@ def permutation_test(
     (27.5625, 0.01)
     """
     require_level(level, epsilon)
-    require_resamples(resamples)
+    _arrays.require_integer(resamples, "resamples")
     pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=4, what="the permutation test")
     seed, resamples = _arrays.seed_of(random_state), int(resamples)
     labels = None if groups is None else _cluster_labels(groups, where, pair.n, epsilon)
@@ -124,9 +124,3 @@ def critical_value(null: Tensor, level: float) -> float:
     """Return the value to exceed for p <= level: the m-th largest of B values, with m = ⌊level (1 + B)⌋."""
     m = math.floor(level * (1 + len(null)) * (1 + 1e-12))  # .05 · 200 must give 10 in floating point
     return math.inf if m == 0 else float(null.topk(m).values[-1])
-
-
-def require_resamples(resamples: int) -> None:
-    """Raise unless resamples is a positive whole number."""
-    if isinstance(resamples, bool) or resamples != int(resamples) or resamples < 1:
-        raise ValueError(f"resamples is {resamples}; pass a positive whole number of permutations.")

@@ -11,7 +11,6 @@ over all pairs: a sum that comes from those and one that comes from here then be
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, log2
 from typing import Any, NamedTuple
@@ -180,77 +179,6 @@ class OffDiagonal(NamedTuple):
     l_squares: Tensor
 
 
-def pair_sums(x: Tensor, y: Tensor, k: Plan, l: Plan, w: Tensor | None, *, squares: bool = False) -> OffDiagonal:
-    """Return the sums over pairs of distinct rows; the weights have mean 1, and None is all 1."""
-    n = len(x)
-    padded = _padded(n)
-    of_x, of_y = _coordinates(x, k, padded), l.coordinates(y, padded)
-    weights = of_y if w is None else torch.nn.functional.pad(w, (0, padded - n)).float()
-    rows = torch.zeros(2, padded, dtype=torch.int64, device=x.device)
-    fixed = fixed_point(k.bound, n), fixed_point(l.bound, n)
-    totals = []
-    for left, right, first_i, first_j, blocks_i, grid in _chunks(x, k, padded):
-        partial = torch.zeros(grid[0] * grid[1], 3, dtype=torch.float64, device=x.device)
-        kernels.pair_sums[grid](
-            *left, *right, of_x, padded, k.numbers, of_y, padded, l.numbers, weights,
-            rows[0], rows[1], partial, first_i, first_j, n, blocks_i, *fixed,
-            K_COLUMNS=x.shape[1], K_SHIFTED=k.shifted, L_COLUMNS=y.shape[1], L_SHIFTED=l.shifted,
-            MATRIX=k.unit > 0, WEIGHTED=w is not None, SQUARES=squares, SEGMENT=SEGMENT, **_tiling(left),
-        )  # fmt: skip
-        totals.append(partial.sum(0))
-    joint, k_squares, l_squares = 2 * torch.stack(totals).sum(0)
-    k_rows, l_rows = (of.double() / scale for of, scale in zip(rows[:, :n], fixed))
-    return OffDiagonal(joint, k_rows, l_rows, k_squares, l_squares)
-
-
-def gradient(x: Tensor, y: Tensor, k: Plan, l: Plan, shift: Tensor, w: Tensor | None, scale: float) -> Tensor:
-    r"""Return the gradient with respect to x of a scale times :math:`\sum_{ij} w_j G_{ij} K_{ij}`, in float32.
-
-    G is symmetric, and row i has no factor w_i.
-
-    :math:`G_{ij} = L_{ij} + g_i + g_j` with the entries of L minus its constant and the shifts g, of shape (n,). The
-    plan of k must use matrix products.
-    """
-    n, d = x.shape
-    padded = _padded(n)
-    halves = Halves.of(x, padded, (2 * k.unit) ** 0.5, k.center)
-    of_y = l.coordinates(y, padded)
-    boost = _power(1 / (float(k.numbers[1]) * float((2 * shift.std()).clamp_min(l.spread))))
-    factor = 4 * (k.unit / 2) ** 0.5 / boost * scale
-    out = torch.empty(n, d, dtype=torch.float32, device=x.device)
-    return _products(
-        halves, halves, k, boost, out, factor, of_y=of_y, l=l,
-        shift=_fitted(shift, padded), w=None if w is None else _fitted(w, padded),
-    )  # fmt: skip
-
-
-def times(x: Tensor, k: Plan, b: Tensor) -> Tensor:
-    """Return the product of K minus its constant with b, of shape (n, c); the plan must use matrix products."""
-    n = len(x)
-    padded = _padded(n)
-    halves = Halves.of(x, padded, (2 * k.unit) ** 0.5, k.center)
-    scale, boost = _power(1 / float(b.abs().max())), _power(1 / k.spread)
-    out = torch.empty(b.shape, dtype=torch.float64, device=x.device)
-    return _products(halves, Halves.of(b, padded, scale), k, boost, out, 1 / (scale * boost))
-
-
-def pair_cubes(x: Tensor, k: Plan, means: Tensor, diagonal: Tensor) -> Tensor:
-    """Return the sums over i ≠ j of A³, A² d_i and d_i A d_j, where A_ij = K_ij - constant - m_i - m_j."""
-    n = len(x)
-    padded = _padded(n)
-    of_x = _coordinates(x, k, padded)
-    vectors = _fitted(means, padded), _fitted(diagonal, padded)
-    totals = []
-    for left, right, first_i, first_j, blocks_i, grid in _chunks(x, k, padded):
-        partial = torch.zeros(grid[0] * grid[1], 3, dtype=torch.float64, device=x.device)
-        kernels.pair_cubes[grid](
-            *left, *right, of_x, padded, k.numbers, *vectors, partial, first_i, first_j, n, blocks_i,
-            COLUMNS=x.shape[1], SHIFTED=k.shifted, MATRIX=k.unit > 0, SEGMENT=SEGMENT, **_tiling(left),
-        )  # fmt: skip
-        totals.append(partial.sum(0))
-    return torch.stack(totals).sum(0) * torch.tensor([2.0, 1.0, 2.0], dtype=torch.float64, device=x.device)
-
-
 def table(x: Tensor, k: Plan) -> Tensor:
     """Return the matrix of a plan without matrix products, minus its constant, in float32."""
     n, padded = len(x), _padded(len(x))
@@ -289,18 +217,25 @@ def _products(
     return out
 
 
-def _chunks(x: Tensor, k: Plan, padded: int) -> Iterator[tuple[Halves, Halves, int, int, int, tuple[int, int]]]:
-    """Yield pairs of chunks on and above the diagonal: halves, first rows, blocks of rows, and the grid."""
-    size = min(CHUNK, padded) if k.unit else padded
+def _over_chunks(kernel: Any, x: Tensor, k: Plan, arguments: tuple[Any, ...], scales: Any, **options: Any) -> Tensor:
+    """Return three sums of a kernel over pairs of chunks of rows on and above the diagonal."""
+    padded = _padded(len(x))
+    size, totals = min(CHUNK, padded) if k.unit else padded, []
     for first_i in range(0, padded, size):
         left = _halves(x, k, first_i, min(size, padded - first_i))
         for first_j in range(first_i, padded, size):
-            wide = min(size, padded - first_j)
+            wide, blocks_i = min(size, padded - first_j), min(size, padded - first_i) // BLOCK_I
             right = left  # also frees the former one
             if first_i != first_j:
                 right = _halves(x, k, first_j, wide)
-            blocks_i = min(size, padded - first_i) // BLOCK_I
-            yield left, right, first_i, first_j, blocks_i, (wide // BLOCK_J, -(-blocks_i // SEGMENT))
+            grid = wide // BLOCK_J, -(-blocks_i // SEGMENT)
+            partial = torch.zeros(grid[0] * grid[1], 3, dtype=torch.float64, device=x.device)
+            kernel[grid](
+                *left, *right, *arguments, partial, first_i, first_j, len(x), blocks_i, *scales,
+                MATRIX=k.unit > 0, SEGMENT=SEGMENT, **options, **_tiling(left),
+            )  # fmt: skip
+            totals.append(partial.sum(0))
+    return torch.stack(totals).sum(0)
 
 
 def _halves(x: Tensor, k: Plan, first: int, rows: int) -> Halves:
@@ -441,10 +376,26 @@ class Pair:
         k, l = Levels.of(self.x, self.k), Levels.of(self.y, self.l)
         if k is not None and l is not None:
             return level_sums(k, l, self.u)
-        off = pair_sums(self.x, self.y, self.k, self.l, self.u, squares=squares)
+        off = self._pair_sums(squares)
         if l is not None:
             off = off._replace(l_rows=l.rows(self.u))
         return off if k is None else off._replace(k_rows=k.rows(self.u))
+
+    def _pair_sums(self, squares: bool) -> OffDiagonal:
+        n, k, l = len(self.x), self.k, self.l
+        padded = _padded(n)
+        of_x, of_y = _coordinates(self.x, k, padded), l.coordinates(self.y, padded)
+        weights = of_y if self.u is None else _fitted(self.u, padded)
+        rows = torch.zeros(2, padded, dtype=torch.int64, device=of_y.device)
+        fixed = fixed_point(k.bound, n), fixed_point(l.bound, n)
+        arguments = (of_x, padded, k.numbers, of_y, padded, l.numbers, weights, rows[0], rows[1])
+        joint, k_squares, l_squares = 2 * _over_chunks(
+            kernels.pair_sums, self.x, k, arguments, fixed,
+            K_COLUMNS=self.x.shape[1], K_SHIFTED=k.shifted, L_COLUMNS=self.y.shape[1], L_SHIFTED=l.shifted,
+            WEIGHTED=self.u is not None, SQUARES=squares,
+        )  # fmt: skip
+        k_rows, l_rows = (of.double() / scale for of, scale in zip(rows[:, :n], fixed))
+        return OffDiagonal(joint, k_rows, l_rows, k_squares, l_squares)
 
     def diagonals(self) -> tuple[Tensor, Tensor]:
         """Return the diagonals of K and L minus their constants, in float64."""
@@ -457,10 +408,20 @@ class Pair:
         return self.k.unit > 0
 
     def gradient(self, l_rows: Tensor, joint: Tensor, cross: Tensor, total: Tensor) -> Tensor:
-        """Return the gradient with respect to x, given Lw and the derivatives by the joint, cross and total sum."""
+        r"""Return the gradient with respect to x, given Lw and the derivatives by the joint, cross and total sum.
+
+        It is that of :math:`\sum_{ij} w_i w_j G_{ij} K_{ij}` with :math:`G_{ij} = L_{ij} + g_i + g_j` and the shifts g.
+        """
         shift = (cross * l_rows + total) / (2 * joint)
-        scale = float(joint) * self.scale**2
-        slope = gradient(self.x, self.y, self.k, self.l, shift, self.u, scale)
+        k, l, padded = self.k, self.l, _padded(len(self.x))
+        halves = Halves.of(self.x, padded, (2 * k.unit) ** 0.5, k.center)
+        boost = _power(1 / (float(k.numbers[1]) * float((2 * shift.std()).clamp_min(l.spread))))
+        factor = 4 * (k.unit / 2) ** 0.5 / boost * float(joint) * self.scale**2
+        slope = _products(
+            halves, halves, k, boost, torch.empty_like(self.x, dtype=torch.float32), factor,
+            of_y=l.coordinates(self.y, padded), l=l, shift=_fitted(shift, padded),
+            w=None if self.u is None else _fitted(self.u, padded),
+        )  # fmt: skip
         return slope if self.u is None else slope.mul_(self.u[:, None])
 
 
@@ -484,11 +445,19 @@ class One:
 
     def times(self, b: Tensor) -> Tensor:
         """Return K b, up to the same number in each column, if the columns of b sum to zero."""
-        return times(self.x, self.k, b)
+        padded = _padded(len(self.x))
+        halves = Halves.of(self.x, padded, (2 * self.k.unit) ** 0.5, self.k.center)
+        scale, boost = _power(1 / float(b.abs().max())), _power(1 / self.k.spread)
+        out = torch.empty(b.shape, dtype=torch.float64, device=b.device)
+        return _products(halves, Halves.of(b, padded, scale), self.k, boost, out, 1 / (scale * boost))
 
     def cubes(self, means: Tensor, diagonal: Tensor) -> Tensor:
         """Return the sums over i ≠ j of A³, A² d_i and d_i A d_j, where A_ij = K_ij - m_i - m_j."""
-        return pair_cubes(self.x, self.k, means - self.k.subtracted / 2, diagonal)
+        x, k, padded = self.x, self.k, _padded(len(self.x))
+        vectors = _fitted(means - k.subtracted / 2, padded), _fitted(diagonal, padded)
+        arguments = (_coordinates(x, k, padded), padded, k.numbers, *vectors)
+        sums = _over_chunks(kernels.pair_cubes, x, k, arguments, (), COLUMNS=x.shape[1], SHIFTED=k.shifted)
+        return sums * torch.tensor([2.0, 1.0, 2.0], dtype=torch.float64, device=x.device)
 
 
 def gaussian_inner(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
