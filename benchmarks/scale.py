@@ -26,6 +26,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -80,7 +81,7 @@ def used() -> tuple[float, float]:
     return own.ru_utime + own.ru_stime, peak * 1024.0
 
 
-def measured(paths: list[str], rows: int, embedding: list[str], workers: int, features: int) -> dict[str, float]:
+def measured(paths: list[str], rows: int, embedding: list[str], workers: int) -> dict[str, float]:
     times: dict[str, float] = {}
 
     def watch(step: str) -> None:
@@ -96,9 +97,7 @@ def measured(paths: list[str], rows: int, embedding: list[str], workers: int, fe
             sensitive="age",
             score="score",
             embedding=embedding,
-            settings=QUICK,
-            features=features,
-            watch=watch,
+            settings=replace(QUICK, watch=watch),
         )
         end = time.perf_counter()
         after = client.run(used)
@@ -110,7 +109,7 @@ def measured(paths: list[str], rows: int, embedding: list[str], workers: int, fe
         "rows": rows,
         "columns": 2 + len(embedding),
         "workers": workers,
-        "features": features,
+        "features": result.settings["features"],
         "load_before": load,
         "load_after": os.getloadavg()[0],
         "seconds_first_pass": first,
@@ -197,7 +196,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[2_000_000, 20_000_000])
     parser.add_argument("--part", type=int, default=250_000, help="Rows of a file.")
     parser.add_argument("--columns", type=int, default=50)
-    parser.add_argument("--features", type=int, default=128)
     parser.add_argument("--repeats", type=int, default=2, help="Runs of the fewest rows; more rows are run once.")
     parser.add_argument("--folder", type=Path, default=Path("/tmp/frhsic-scale"))
     parser.add_argument("--out", type=Path, default=OUT)
@@ -221,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             done[rows, 2 + len(z), workers] -= 1
             continue
         paths = write(options.folder, rows, options.columns, options.part)
-        results["runs"].append(measured(paths, rows, z, workers, options.features))
+        results["runs"].append(measured(paths, rows, z, workers))
         keep(results["runs"][-1])
     if results["training"] is None:
         paths = write(options.folder, sizes[0], options.columns, options.part)

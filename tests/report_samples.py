@@ -15,7 +15,6 @@ from frhsic.auditing.results import (
     Histogram,
     Law,
     Number,
-    Omitted,
     Population,
     RowCounts,
     Subject,
@@ -24,7 +23,7 @@ from frhsic.estimators import Gap
 from frhsic.intervals import Interval
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
 
-SUBJECT = Subject("score", "score", score_name="score", target_name="income", threshold=0.5, span=(0.0, 1.0))
+SUBJECT = Subject("score", score_name="score", target_name="income", threshold=0.5, span=(0.0, 1.0))
 
 
 def curve(strength: float = 1.0, points: int = 81, overall: float = 0.3) -> Curve:
@@ -75,7 +74,7 @@ def population(strength: float = 1.0) -> Population:
             Contrast(30.0, 0.048 * strength, 2100.0, False, 29.0, 31.0, Interval(0.04, 0.06, 0.95, "bootstrap")),
             Contrast(85.0, 0.002, 11.0, True, 80.0, 90.0),
         ),
-        omitted=(Omitted("correlation_ratio", "few_rows"),),
+        omitted={"correlation_ratio": "few_rows"},
     )
 
 

@@ -15,19 +15,19 @@ from scipy import stats
 from sklearn.metrics import log_loss
 
 import report_samples as samples
-from frhsic.auditing import Audit, Context, Settings, audit
-from frhsic.auditing.measures import KEYS, Rows
+from frhsic.auditing import Audit, Context, LimitCheck, Settings, audit
+from frhsic.auditing.measures import KEYS, Rows, between_levels
 from frhsic.auditing.quality import base_rate, mean_and_error, qualities
 from frhsic.certificates import gdp_certificate
-from frhsic.certificates.contrasts import localized_contrast
 from frhsic.certificates.directions import VarianceShare
 from frhsic.dependence import hsic, hsic_unbiased
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
-from frhsic.intervals import subsample
+from frhsic.intervals import Interval, subsample
 from frhsic.kernels import Gaussian, HalfDistance, Laplacian
 from frhsic.kernels.bandwidth import gaussian_at_median
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean, rank_gap, standardized_gdp
 from frhsic.probes import cross_fitted_scores
+from frhsic.report import render
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -46,7 +46,12 @@ def table(n: int = 700, d: int = 1, strength: float = 1.0, seed: int = 0) -> tup
 @pytest.fixture(scope="module")
 def scored():
     z, age, y = table()
-    return z, age, y, audit(z, age, y, at=[30, 60], threshold=0.5, settings=QUICK, context=Context(name="risk"))
+    return (
+        z,
+        age,
+        y,
+        audit(z, age, y, threshold=0.5, settings=replace(QUICK, at=[30, 60]), context=Context(name="risk")),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -148,8 +153,7 @@ def test_certificates_bound_what_is_observed(scored):
     by_key = {row.key: row for row in result["age"].certificates}
     head = gdp_certificate(a, b, scores=a[:, 0], directions=VarianceShare(0.95))
     assert by_key["gap_of_these_scores"].value == pytest.approx(math.sqrt(head.value), rel=1e-12)
-    assert by_key["contrast_at_30"].value == pytest.approx(math.sqrt(localized_contrast(a, b, 30.0).value), rel=1e-12)
-    assert {"gap_of_every_head", "population_hsic", "contrast_at_60"} <= set(by_key)
+    assert {"gap_of_every_head", "population_hsic"} <= set(by_key)
     for row in by_key.values():
         assert row.assumes
         assert row.observed <= row.value * (1 + 1e-9)
@@ -163,7 +167,7 @@ def test_a_contrast_is_the_mean_of_the_rows_nearby(scored):
     assert (contrast.at, contrast.value, contrast.rows) == (30.0, near.value, near.rows)
     assert (contrast.start, contrast.end) == (near.start, near.end)
     assert (contrast.interval.low, contrast.interval.high) == near.interval
-    few = audit(z[:60], age[:60], at=[30], settings=QUICK)["age"].all_rows.contrasts[0]
+    few = audit(z[:60], age[:60], settings=replace(QUICK, at=[30]))["age"].all_rows.contrasts[0]
     assert few.sparse
     assert few.interval is None
 
@@ -201,7 +205,7 @@ def test_measures_of_dependence_use_one_row_of_each_group():
     assert result["s"].certificates == once["s"].certificates
     assert audit(z, age, settings=QUICK)["s"].all_rows["hsic"].pvalue < 0.01 < result["s"].all_rows["hsic"].pvalue
     few = audit(z, age, groups=np.arange(300) % 19, settings=QUICK)["s"]
-    assert {one.key: one.reason for one in few.all_rows.omitted}["hsic"] == "few_rows"
+    assert few.all_rows.omitted["hsic"] == "few_rows"
     assert few.certificates == ()
 
 
@@ -246,11 +250,11 @@ def test_the_head_of_a_representation_is_fitted_out_of_fold(embedded):
 def test_what_cannot_be_computed_is_left_out_with_its_reason():
     z, age, _ = table(300, d=4)
     bare = audit(z, age, settings=QUICK)["age"]
-    assert {one.key: one.reason for one in bare.all_rows.omitted}["gdp"] == "no_scores"
+    assert bare.all_rows.omitted["gdp"] == "no_scores"
     assert bare.no_positives == "no_target"
     flat = audit(np.full(300, 0.4), age, settings=QUICK)["age"].all_rows
     assert flat["gdp"].value == 0
-    assert {one.key for one in flat.omitted} >= {"standardized_gdp", "rank_gap", "hsic", "correlation_ratio"}
+    assert set(flat.omitted) >= {"standardized_gdp", "rank_gap", "hsic", "correlation_ratio"}
     few = np.zeros(300)
     few[:7] = 1
     assert audit(z[:, 0], age, few, settings=QUICK)["age"].no_positives == "few_rows"
@@ -278,7 +282,7 @@ def test_tied_attributes_and_decisions_are_audited_at_a_stated_bandwidth(kind: s
     s[:60] = 1.0 if kind == "binary" else np.arange(60)
     if kind == "decisions":
         z, s = (z[:, 0] > 1.2).astype(float), age.to_numpy()
-    result = audit(z, s, at=[s.max()], settings=QUICK)["s"]
+    result = audit(z, s, settings=replace(QUICK, at=[s.max()]))["s"]
     side = "bandwidth on z" if kind == "decisions" else "bandwidth on s"
     assert result.all_rows["hsic"].settings[side] == "median of the non-zero distances"
     assert (result.all_rows["hsic"].pvalue < 0.05) == (kind == "decisions")
@@ -359,17 +363,14 @@ def test_an_audit_survives_json_and_the_same_seed_repeats_it(scored, embedded):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 1}, "format is 1; this version reads 5"),
-        ({"subjekt": "x"}, r"'subjekt', which is not a field of Audit. Did you mean 'subject'\?"),
-        ({"rows": []}, r"Audit.rows is '\[\]'; an object was expected"),
-        ({"rows": {"given": 1}}, "Audit.rows lacks 'dropped'"),
-        ({"attributes": {}}, "Audit.attributes is .*; a list was expected"),
+        ({"format": 1}, "format is 1; this version reads"),
+        ({"subjekt": "x"}, "Audit is no Audit: .*'subjekt'"),
+        ({"rows": []}, r"Audit.rows is '\[\]'; dict was expected"),
+        ({"rows": {"given": 1}}, "Audit.rows .*'dropped'"),
+        ({"attributes": {}}, "Audit.attributes is .*; list was expected"),
         ({"settings": {"a": None}}, "Audit.settings.a is 'None'"),
-        ({"settings": []}, "Audit.settings is .*; an object was expected"),
-        (
-            {"score": samples.audit().to_dict()["score"] | {"mean": math.inf}},
-            "Audit.score.mean is 'inf'; a finite number was expected",
-        ),
+        ({"settings": []}, "Audit.settings is .*; dict was expected"),
+        ({"score": samples.audit().to_dict()["score"] | {"mean": math.inf}}, "Audit.score.mean is 'inf'"),
     ],
 )
 def test_a_document_that_is_wrong_says_where(change: dict[str, Any], message: str):
@@ -384,8 +385,8 @@ def test_a_document_that_is_wrong_says_where(change: dict[str, Any], message: st
         ({"y": np.zeros(10)}, "y has 10 rows"),
         ({"scores": np.zeros(10)}, "scores has 10 rows"),
         ({"s": np.full(700, 3.0)}, "s is constant"),
-        ({"at": [30, 200]}, "at=200 lies outside the data: age runs from 20 to"),
-        ({"at": {"height": [1]}}, "at names 'height', which is not audited"),
+        ({"settings": Settings(at=[30, 200])}, "at=200 lies outside the data: age runs from 20 to"),
+        ({"settings": Settings(at={"height": [1]})}, "at names 'height', which is not audited"),
         ({"s": [math.nan] * 700}, "0 of 700 have s"),
         ({"threshold": 50}, "threshold=50 is outside the scores, which run from"),
         ({"limit": "eo=0.1", "y": None}, "pass the target y as well"),
@@ -401,3 +402,41 @@ def test_settings_are_checked():
     for change in ({"confidence": 1.5}, {"max_rows": 5}, {"resamples": 1.5}, {"probe_rows": True}):
         with pytest.raises(ValueError, match=next(iter(change))):
             Settings(**change)
+
+
+def test_groups_beside_an_attribute_are_compared_and_the_gap_is_measured_within_each():
+    z, age, _ = table()
+    sex = pd.Series(np.where(np.arange(len(z)) % 3 == 0, "f", "m"), age.index, name="sex")
+    score = z[:, 0] + np.where(sex == "f", 0.05 * (age - age.mean()), 1.0)
+    result = audit(score, pd.concat([age, sex], axis=1), settings=QUICK)
+    assert [attribute.name for attribute in result.attributes] == ["age"]
+    (group,) = result.groups
+    assert (group.name, group.levels) == ("sex", ("f", "m"))
+    curve = group.between.curves["gdp"]
+    for i, level in enumerate(group.levels):
+        own = (sex == level).to_numpy()
+        assert curve.mean[i] == pytest.approx(score[own].mean())
+        expected = gdp(score[own], age[own], resamples=60)
+        assert group.within["age"][i]["gdp"].value == pytest.approx(expected.value, rel=1e-12)
+        assert group.within["age"][i].rows == own.sum()
+    assert Audit.from_json(result.to_json()) == result
+    assert "age within sex" in render(result)
+    with pytest.raises(TypeError, match="not numeric"):
+        audit(score, sex.to_frame(), settings=QUICK)
+
+
+def test_mean_scores_of_equal_groups_are_seldom_said_to_differ():
+    """The band holds the means of all groups at once: a false alarm in at most 5 % of samples."""
+    random, alarms = np.random.default_rng(0), 0
+    for _ in range(100):
+        codes = random.integers(0, 6, 400)
+        rows = Rows(np.zeros((400, 1)), codes[:, None].astype(float), random.exponential(size=400))
+        curve = between_levels(rows, 6, Settings()).curves["gdp"]
+        alarms += any(not low <= 1.0 <= high for low, high in zip(curve.low, curve.high))
+    assert alarms <= stats.binom.ppf(0.999, 100, 0.05)
+
+
+@pytest.mark.parametrize(("limit", "verdict"), [(0.3, "kept"), (0.95, "not kept"), (0.75, "unclear")])
+def test_a_ratio_has_a_least_value(limit: float, verdict: str):
+    check = LimitCheck("age", "decision_ratio", "all", limit, 0.8, Interval(0.7, 0.9, 0.95, "band"))
+    assert check.verdict == verdict

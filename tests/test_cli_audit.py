@@ -190,7 +190,7 @@ def test_an_embedding_with_two_attributes_and_a_head(folder):
     )
     assert result.exit_code == 0, result.stderr
     found = Audit.from_json(result.stdout)
-    assert (found.subject.kind, found.subject.name, found.subject.dimensions) == ("embedding", "z_*", 2)
+    assert (found.subject.name, found.subject.dimensions) == ("z_*", 2)
     assert found.subject.score_fitted
     assert found.joint["hsic"].pvalue is not None
     assert [c.at for c in found["hours"].all_rows.contrasts] == [40]

@@ -18,14 +18,14 @@ import pytest
 
 import report_samples as samples
 from frhsic.auditing import Audit, Context, Curve, Drift, LimitCheck, Number, Settings, audit
-from frhsic.auditing.measures import KEYS
+from frhsic.auditing.measures import KEYS, decision_ratio
 from frhsic.auditing.results import Quality, Subject
 from frhsic.estimators import Gap
 from frhsic.formatting import figure, percent, plain, stated
 from frhsic.intervals import Interval
 from frhsic.report import Report, drivers, page, render, text, words, write
 from frhsic.report.driving import Driver, Drivers, Shift, driver_sentence, shift_sentence, shifts
-from frhsic.report.first_page import LIMITED, QUALITY, first_page, quality_rows, ratio_sentence, worst_group
+from frhsic.report.first_page import LIMITED, QUALITY, first_page, quality_rows, worst_group
 from frhsic.report.model import tradeoff_rows
 from frhsic.report.page import compared, unbroken
 
@@ -209,19 +209,18 @@ def test_the_ratio_of_decisions_is_bounded_by_the_band():
     """For every choice of shares inside the band, the lowest over the highest lies in the range that is told."""
     random = np.random.default_rng(0)
     curve = replace(samples.curve(points=5), sparse=(False,) * 5)
-    low, high = sorted(
-        float(x[:-1]) / 100 for x in re.findall(r"[\d.]+ %", ratio_sentence(curve, "s").replace(" %", " %"))[-2:]
-    )
+    (ratio,) = decision_ratio(curve, 100)
+    low, high = ratio.interval.low, ratio.interval.high
     for _ in range(200):
         shares = random.uniform(curve.low, curve.high)
-        assert low - 0.001 <= shares.min() / shares.max() <= high + 0.001
+        assert low <= shares.min() / shares.max() <= high
 
 
 def test_a_representation_without_scores_has_no_worst_group():
     age = samples.attribute()
     population = replace(age.all_rows, numbers=age.all_rows.numbers[2:], curves={}, contrasts=())
     attributes = (replace(age, all_rows=population, positives=None, no_positives="no_target"),)
-    bare = replace(samples.audit(), subject=Subject("embedding", "z_*", dimensions=4), attributes=attributes)
+    bare = replace(samples.audit(), subject=Subject("z_*", dimensions=4), attributes=attributes)
     assert lines_of(bare, "How large") == ("There is no score whose mean could be followed along age.",)
     assert "first" not in re.findall(r'data-figure="(\w+)"', render(bare))
 

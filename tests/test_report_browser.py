@@ -10,7 +10,7 @@ import functools
 import io
 import re
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -111,7 +111,7 @@ def synthetic():
     y = (random.random(600) < 1 / (1 + np.exp(-z[:, 0]))).astype(float)
     context = Context(people="applicants").stamped(data=Path(__file__))
     limits = ["gdp=0.4", "gdp=1% of base rate"]
-    return Report(audit(z, s, y, at=[0.5], limit=limits, context=context, settings=QUICK))
+    return Report(audit(z, s, y, limit=limits, context=context, settings=replace(QUICK, at=[0.5])))
 
 
 def test_a_report_of_data_opens_without_error_request_or_violation(visit, picture):

@@ -32,9 +32,8 @@ audit = frhsic.audit(
     table["score"],
     table["age"],
     table["repaid"],
-    at=[22, 60],
     limit="gdp=5% of base rate",
-    settings=Settings(max_rows=600, probe_rows=1500, resamples=199),
+    settings=Settings(max_rows=600, probe_rows=1500, resamples=199, at=[22, 60]),
 )
 found = audit["age"]
 print(frhsic.report.text(audit))

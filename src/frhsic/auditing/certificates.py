@@ -9,12 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from frhsic.auditing.measures import FEWEST, Kernels, Rows, Settings, Watch, audit_kernels, unit_columns
+from frhsic.auditing.measures import FEWEST, Kernels, Rows, Settings, audit_kernels, unit_columns
 from frhsic.auditing.results import CertificateRow
 from frhsic.certificates import Certificate, gdp_certificate, held_out_bound
-from frhsic.certificates.contrasts import localized_contrast
 from frhsic.certificates.directions import VarianceShare
-from frhsic.formatting import plain
 from frhsic.intervals import subsample
 from frhsic.kernels import Gaussian
 
@@ -24,9 +22,9 @@ LEAST_ROWS = 100
 """Rows outside the subsample that the bandwidths of the population bound need at least."""
 
 
-def certificates(rows: Rows, at: tuple[float, ...], settings: Settings, watch: Watch) -> Iterator[CertificateRow]:
+def certificates(rows: Rows, settings: Settings) -> Iterator[CertificateRow]:
     """Yield the certificates of one attribute on a subsample of the rows; none without Gaussian kernels on z and s."""
-    watch("certificates")
+    settings.tell("certificates")
     rows = rows.independent(settings)
     if rows.count < FEWEST:
         return
@@ -51,12 +49,6 @@ def certificates(rows: Rows, at: tuple[float, ...], settings: Settings, watch: W
             fixed = _gaussians(audit_kernels(*others, settings))
             scaled = unit_columns(rows.z[chosen], like=rows.z[rest])
             yield _row("population_hsic", held_out_bound(scaled, s, *fixed, delta=1 - settings.confidence), *fixed)
-    for value in at:
-        try:
-            contrast = localized_contrast(z, s, value, kernel_z=kernel_z, kernel_s=kernel_s)
-        except ValueError:  # so far from every row that all weights are zero
-            continue
-        yield _row(f"contrast_at_{plain(value)}", contrast, *kernels, at=float(value))
 
 
 def _gaussians(kernels: Kernels) -> tuple[Gaussian, Gaussian]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,12 @@ from frhsic import _arrays
 from frhsic.formatting import plain
 from frhsic.tables import read_sensitive
 from frhsic.tables.columns import label, row_number
+from frhsic.tables.sensitive import attribute
 from frhsic.tables.targets import is_positive
 
 LEAST_ROWS = 20
+MOST_LEVELS = 12
+"""Levels of unordered groups at most."""
 SHOWN_ROWS = 5
 """Rows without a value that a message names at most."""
 
@@ -75,7 +78,10 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Arrays with one row per observation, all of which have every attribute; `lost` counts those that had not."""
+    """Arrays with one row per observation, all of which have every attribute; `lost` counts those that had not.
+
+    `unordered` has the labels of each column of unordered groups.
+    """
 
     values: np.ndarray
     attributes: np.ndarray
@@ -88,6 +94,7 @@ class Inputs:
     groups: np.ndarray | None = None
     lost: int = 0
     notes: tuple[str, ...] = ()
+    unordered: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -110,7 +117,8 @@ class Inputs:
         if scores is None and _sums_to_one(values):
             values = _second_of_two(values)
         name = _arrays.array_name(z, "score" if values.shape[1] == 1 else "z")
-        sensitive = read_sensitive(s, default="s", allow_missing=True)
+        unordered = _unordered(s)
+        sensitive = read_sensitive(s.drop(columns=[*unordered]) if unordered else s, default="s", allow_missing=True)
         n = len(values)
         if len(sensitive.values) != n:
             raise ValueError(
@@ -120,7 +128,7 @@ class Inputs:
         outcome = None if y is None else Outcome.of(y, n, positive, favourable)
         f = None if scores is None else _column(scores, "scores", n)
         weights = None if sample_weight is None else _weights(sample_weight, n)
-        labels = None if groups is None else _groups(groups, n)
+        codes = None if groups is None else _groups(groups, n)
         known = ~np.isnan(sensitive.values).any(axis=1)
         lost = int((~known).sum())
         if lost and n - lost < LEAST_ROWS:
@@ -129,11 +137,9 @@ class Inputs:
             )
         _arrays.require_rows(n, LEAST_ROWS, "an audit")
         attributes = sensitive.values[known]
-        for attribute, column in zip(sensitive.names, attributes.T):
+        for constant, column in zip(sensitive.names, attributes.T):
             if float(np.ptp(column)) == 0:
-                raise ValueError(
-                    f"{attribute} is constant: all {n - lost} rows are equal, so nothing can depend on it."
-                )
+                raise ValueError(f"{constant} is constant: all {n - lost} rows are equal, so nothing can depend on it.")
         return cls(
             values[known],
             attributes,
@@ -143,10 +149,25 @@ class Inputs:
             None if outcome is None else outcome.keep(known),
             None if f is None else f[known],
             None if weights is None else weights[known],
-            None if labels is None else labels[known],
+            None if codes is None else codes[known],
             lost,
             (*sensitive.notes, *_swapped(values, attributes, name, sensitive.names)),
+            {group: labels[known] for group, labels in unordered.items()},
         )
+
+
+def _unordered(s: Any) -> dict[str, np.ndarray]:
+    """Return the columns of a frame that hold a few unordered groups, as text, if others are attributes."""
+    groups: dict[str, np.ndarray] = {}
+    if not isinstance(s, pd.DataFrame) or not s.columns.is_unique:
+        return groups
+    for name in s:
+        try:
+            attribute(s[name], str(name))
+        except (TypeError, ValueError):
+            if s[name].nunique() <= MOST_LEVELS:
+                groups[str(name)] = s[name].map(label, na_action="ignore").fillna("not stated").to_numpy(dtype=str)
+    return groups if len(groups) < s.shape[1] else {}
 
 
 def _swapped(z: np.ndarray, s: np.ndarray, name: str, attributes: tuple[str, ...]) -> list[str]:

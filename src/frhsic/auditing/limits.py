@@ -8,12 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from frhsic.auditing.results import Audit, LimitCheck, Population, Subject
+from frhsic.auditing.results import RATIOS, Audit, LimitCheck, Population, Subject
 from frhsic.formatting import did_you_mean, figure, stated
 
 GAPS = ("gdp", "decision_gdp", "error_gdp", "calibration_gdp")
 """Gaps of means along an attribute: of the score, of decisions, of errors, and of the target less the score."""
-LIMITED = (*GAPS, "rank_gap", "standardized_gdp", "correlation_ratio", "hsic", "hsic_effect", "distance_correlation")
+LIMITED = (
+    *GAPS,
+    *RATIOS,
+    "rank_gap",
+    "standardized_gdp",
+    "correlation_ratio",
+    "hsic",
+    "hsic_effect",
+    "distance_correlation",
+)
 """Numbers with an interval, which decides whether a limit is kept."""
 FAVOURABLE = "eo"
 """Names a number among the rows with the favourable outcome (Equal Opportunity): ``eo`` is GDP, ``eo.hsic`` HSIC."""
@@ -43,7 +52,7 @@ class Limit:
     @classmethod
     def parse(cls, text: str) -> Limit:
         """Return the limit that a text states; raise if no audit could check it."""
-        parts = re.fullmatch(r"\s*([\w.]+)\s*(?:<=|=)\s*([-+.\deE]+)\s*(%?)\s*(?:of (.+?))?\s*", text)
+        parts = re.fullmatch(r"\s*([\w.]+)\s*(?:<=|>=|=)\s*([-+.\deE]+)\s*(%?)\s*(?:of (.+?))?\s*", text)
         try:
             name, number, percent, base = parts.groups() if parts else ("", "", "", "")
             value = float(number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from frhsic.auditing.limits import GAPS
-from frhsic.auditing.results import Contrast, Curve, Number, Omitted, Population, Setting
+from frhsic.auditing.results import Contrast, Curve, Number, Population, Setting
 from frhsic.dependence._inputs import column_scales
 from frhsic.independence import conditional_test, normalized_hsic_interval
 from frhsic.independence._gram_pair import gram_pair
@@ -21,14 +21,11 @@ from frhsic.intervals import Interval, subsample
 from frhsic.kernels import HalfDistance, Kernel
 from frhsic.kernels.bandwidth import default_gaussian
 from frhsic.kernels.kernel import PerColumn
-from frhsic.parity import ParityCurve, ParityResult, correlation_ratio, local_mean, rank_gap
+from frhsic.parity import ParityCurve, ParityResult, correlation_ratio, gdp_curve, local_mean, rank_gap
 from frhsic.parity._rows import rows_of
 from frhsic.parity.curve import curve_of
 from frhsic.parity.gap import GapOptions, columns_of, gap_and_standardized, largest_gap
 from frhsic.probes import ProbeKind, probe
-
-Watch = Callable[[str], None]
-"""Function that is called with the name of each step as it begins."""
 
 FEWEST = 20
 """Independent rows that the measures of dependence need."""
@@ -41,8 +38,8 @@ COMMON = 0.1
 KERNEL_STATISTICS = ("hsic", "hsic_effect", "distance_correlation")
 PROBES: tuple[ProbeKind, ...] = ("linear", "trees")
 KEYS = (
-    *GAPS, "gdp_common", "standardized_gdp", "rank_gap", "correlation_ratio", "separation", *KERNEL_STATISTICS,
-    "probe_linear", "probe_trees",
+    *GAPS, "decision_ratio", "gdp_common", "standardized_gdp", "rank_gap", "correlation_ratio", "separation",
+    *KERNEL_STATISTICS, "probe_linear", "probe_trees",
 )  # fmt: skip
 """All numbers that an audit can hold."""
 
@@ -63,10 +60,15 @@ class Settings:
         Resamples of the gaps.
     seed
         Seed of every random draw.
+    at
+        Values of the attribute at which to contrast the mean score with the overall mean: a sequence, used by every
+        attribute whose range holds them, or a mapping from attribute to values.
     kernel_z, kernel_s
         Kernels of HSIC and the certificates: on Z, with each of several columns divided by its spread, and on each
         attribute. None is a Gaussian at the median distance or, where that is 0, at the median of the non-zero
         distances.
+    watch
+        Function that is called with the name of each step as it begins.
     """
 
     confidence: float = 0.95
@@ -74,8 +76,10 @@ class Settings:
     probe_rows: int = 5_000
     resamples: int = 499
     seed: int = 0
+    at: Sequence[float] | Mapping[str, Sequence[float]] = ()
     kernel_z: Kernel | None = None
     kernel_s: Kernel | None = None
+    watch: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
@@ -90,7 +94,21 @@ class Settings:
         kernels = {
             name: str(getattr(self, name) or "Gaussian at the median distance") for name in ("kernel_z", "kernel_s")
         }
-        return {f.name: getattr(self, f.name) for f in fields(self)} | kernels
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("at", "watch")} | kernels
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Arguments of the gaps."""
+        return {"confidence": self.confidence, "resamples": self.resamples, "random_state": self.seed}
+
+    def tell(self, step: str) -> None:
+        """Call `watch` with the name of a step."""
+        if self.watch is not None:
+            self.watch(step)
+
+    def about(self, part: str) -> Settings:
+        """Return settings whose steps are told as those of a part of the audit."""
+        return replace(self, watch=lambda step: self.tell(f"{part}: {step}"))
 
     def generator(self, *keys: int) -> np.random.Generator:
         """Return a separate generator for each purpose, so that adding one number changes no other."""
@@ -117,6 +135,10 @@ class Rows:
     def count(self) -> int:
         """Number of rows."""
         return len(self.z)
+
+    def along(self, i: int) -> Rows:
+        """Return the rows with one of the attributes."""
+        return replace(self, s=self.s[:, [i]])
 
     def keep(self, rows: np.ndarray) -> Rows:
         """Return some of the rows, by mask or position."""
@@ -196,6 +218,29 @@ def gap_numbers(gaps: dict[str, Gap], settings: Settings) -> tuple[list[Number],
     return numbers, {key: shown_curve(one.curve, *one.ends, settings) for key, one in gaps.items()}
 
 
+def gap_alone(rows: Rows, settings: Settings) -> Population:
+    """Return the gap of the mean score along an attribute, and its curve."""
+    if rows.count < FEWEST or np.ptp(rows.s) == 0:
+        return Population(rows.count, (), omitted={"gdp": "few_rows" if rows.count < FEWEST else "constant"})
+    numbers, curves = gap_numbers(gaps_of(rows, settings), settings)
+    return Population(rows.count, tuple(number for number in numbers if number.key == "gdp"), curves)
+
+
+def between_levels(rows: Rows, levels: int, settings: Settings) -> Population:
+    """Return the mean score of unordered groups, numbered from 0, with a band for all of them at once."""
+    assert rows.scores is not None
+    curve = gdp_curve(
+        rows.scores,
+        rows.s[:, 0],
+        bins=max(levels, 2),
+        sample_weight=rows.weights,
+        groups=rows.groups,
+        confidence=settings.confidence,
+    )
+    ends = float(rows.scores.min()), float(rows.scores.max())
+    return Population(rows.count, (), {"gdp": shown_curve(curve, *ends, settings)})
+
+
 def gap_number(key: str, gap: ParityResult) -> Number:
     """Return a gap with its interval, up to its bound where the interval is not to be trusted."""
     low, high = gap.interval
@@ -221,72 +266,79 @@ def shown_curve(curve: ParityCurve, least: float, most: float, settings: Setting
     )
 
 
-def measure(rows: Rows, at: tuple[float, ...], settings: Settings, watch: Watch, *, probed: bool = True) -> Population:
+def measure(rows: Rows, at: tuple[float, ...], settings: Settings, *, probed: bool = True) -> Population:
     """Measure one attribute on one set of rows."""
     numbers: list[Number] = []
-    omitted: list[Omitted] = []
+    omitted: dict[str, str] = {}
     curves: dict[str, Curve] = {}
     contrasts: tuple[Contrast, ...] = ()
     own = rows.independent(settings)
     if rows.scores is None:
-        omitted += [Omitted(key, "no_scores") for key in ("gdp", "rank_gap", "correlation_ratio")]
+        omitted |= dict.fromkeys(("gdp", "rank_gap", "correlation_ratio"), "no_scores")
     else:
-        watch("gaps")
+        settings.tell("gaps")
         numbers, curves = gap_numbers(gaps_of(rows, settings), settings)
         contrasts = tuple(_contrast(rows, value, settings) for value in at)
         if np.ptp(rows.scores) == 0:
-            omitted += [Omitted(key, "constant") for key in ("rank_gap", "standardized_gdp", "correlation_ratio")]
+            omitted |= dict.fromkeys(("rank_gap", "standardized_gdp", "correlation_ratio"), "constant")
         else:
             numbers.append(_rank_gap(rows, settings))
             numbers += _explained(own, settings, omitted)
-    numbers += dependence(own, settings, omitted, watch, probed=probed)
+    if "decision_gdp" in curves:
+        numbers += decision_ratio(curves["decision_gdp"], rows.count)
+    numbers += dependence(own, settings, omitted, probed=probed)
     if rows.y is not None and not ((rows.y == 0) | (rows.y == 1)).all():
-        watch("separation")
+        settings.tell("separation")
         numbers += _separation(own, settings, omitted)
-    return Population(rows.count, tuple(numbers), curves, contrasts, tuple(omitted))
+    return Population(rows.count, tuple(numbers), curves, contrasts, omitted)
+
+
+def decision_ratio(decisions: Curve, rows: int) -> list[Number]:
+    r"""Return the lowest share of decisions along S as a share of the highest (the four-fifths rule asks for 0.8).
+
+    The band holds the shares of all groups at once, so the least and the most that it allows are an interval for
+    :math:`\min_s p(s) / \max_s p(s)` over the groups that have enough rows. There is no ratio without decisions.
+    """
+    groups = decisions.trusted
+    means, low, high = ([values[i] for i in groups] for values in (decisions.mean, decisions.low, decisions.high))
+    if max(means) == 0:
+        return []
+    ends = max(min(low), 0.0) / max(high), min(min(high) / max(max(low), 1e-12), 1.0)
+    return [Number("decision_ratio", min(means) / max(means), rows, Interval(*ends, decisions.confidence, "band"))]
 
 
 def _rank_gap(rows: Rows, settings: Settings) -> Number:
     if rows.count > RANK_ROWS:
         rows = rows.keep(subsample(rows.count, RANK_ROWS, settings.generator(9)))
-    options: dict[str, Any] = {
-        "confidence": settings.confidence,
-        "resamples": settings.resamples,
-        "random_state": settings.seed,
-    }
-    return gap_number(
-        "rank_gap", rank_gap(rows.scores, rows.s, sample_weight=rows.weights, groups=rows.groups, **options)
-    )
+    gap = rank_gap(rows.scores, rows.s, sample_weight=rows.weights, groups=rows.groups, **settings.options)
+    return gap_number("rank_gap", gap)
 
 
-def _explained(own: Rows, settings: Settings, omitted: list[Omitted]) -> Iterator[Number]:
+def _explained(own: Rows, settings: Settings, omitted: dict[str, str]) -> Iterator[Number]:
     try:
         share = correlation_ratio(own.scores, own.s, confidence=settings.confidence)
     except ValueError:  # constant or few among the independent rows
-        omitted.append(Omitted("correlation_ratio", "few_rows"))
+        omitted["correlation_ratio"] = "few_rows"
         return
     interval = Interval(*share.interval, share.confidence, "normal approximation")
     yield Number("correlation_ratio", share.value, share.n, interval, 0.0)
 
 
-def dependence(
-    own: Rows, settings: Settings, omitted: list[Omitted], watch: Watch, *, probed: bool
-) -> Iterator[Number]:
+def dependence(own: Rows, settings: Settings, omitted: dict[str, str], *, probed: bool) -> Iterator[Number]:
     """Yield HSIC with its test, distance correlation and, if asked, the probes, on independent rows."""
     keys = (*KERNEL_STATISTICS, *(f"probe_{kind}" for kind in PROBES if probed))
     chosen = subsample(own.count, settings.max_rows, settings.generator(1))
     if own.count < FEWEST or float(np.ptp(own.s[chosen], axis=0).max()) == 0:
-        reason = "few_rows" if own.count < FEWEST else "constant"
-        omitted += [Omitted(key, reason) for key in keys]
+        omitted |= dict.fromkeys(keys, "few_rows" if own.count < FEWEST else "constant")
         return
     z, s = torch.from_numpy(unit_columns(own.z[chosen])), torch.from_numpy(own.s[chosen])
-    watch("HSIC and its test")
+    settings.tell("HSIC and its test")
     try:
         yield from _kernel_statistics(z, s, settings)
     except ValueError:  # z or s is constant, under its kernel or by itself
-        omitted += [Omitted(key, "constant") for key in KERNEL_STATISTICS]
+        omitted |= dict.fromkeys(KERNEL_STATISTICS, "constant")
     if probed:
-        yield from _probes(own, settings, watch)
+        yield from _probes(own, settings)
 
 
 def unit_columns(z: np.ndarray, like: np.ndarray | None = None) -> np.ndarray:
@@ -331,45 +383,34 @@ def _kernel_statistics(z: Tensor, s: Tensor, settings: Settings) -> list[Number]
     distances = normalized_hsic_interval(z, s, half, half, confidence=settings.confidence)
     return [
         Number("hsic", effects[0].value, test.n, effects[0].interval, 0.0, test.pvalue, details),
-        Number(
-            "hsic_effect",
-            effects[1].value,
-            test.n,
-            effects[1].interval,
-            0.0,
-            None,
-            details | {"biased": test.effect_size},
-        ),
+        Number("hsic_effect", effects[1].value, test.n, effects[1].interval, 0.0),
         Number("distance_correlation", distances.value, test.n, distances.interval, 0.0),
     ]
 
 
-def _probes(own: Rows, settings: Settings, watch: Watch) -> Iterator[Number]:
+def _probes(own: Rows, settings: Settings) -> Iterator[Number]:
     chosen = subsample(own.count, settings.probe_rows, settings.generator(4))
     for kind in PROBES:
-        watch(f"{kind} probe")
+        settings.tell(f"{kind} probe")
         result = probe(own.z[chosen], own.s[chosen, 0], kind, seed=settings.seed)
         yield Number(f"probe_{kind}", result.r2, result.rows, None, result.shuffled_r2)
 
 
-def _separation(own: Rows, settings: Settings, omitted: list[Omitted]) -> Iterator[Number]:
+def _separation(own: Rows, settings: Settings, omitted: dict[str, str]) -> Iterator[Number]:
     """Yield the association of the scores with the attribute among rows with an equal target, and its test."""
     if own.scores is None or own.y is None:
         return
     rows = own.keep(subsample(own.count, settings.max_rows, settings.generator(6)))
-    options: dict[str, Any] = {
-        "resamples": settings.resamples,
-        "random_state": settings.seed,
-        "level": 1 - settings.confidence,
-    }
+    level = 1 - settings.confidence
     try:
-        test = conditional_test(rows.scores, rows.s, rows.y, **options)
+        test = conditional_test(
+            rows.scores, rows.s, rows.y, resamples=settings.resamples, random_state=settings.seed, level=level
+        )
     except ValueError:  # constant scores, target or attribute
-        omitted.append(Omitted("separation", "constant"))
+        omitted["separation"] = "constant"
         return
     details: dict[str, Setting] = {} if test.caution is None else {"caution": test.caution}
-    null = test.effect_size_null
-    yield Number("separation", test.effect_size, test.n, None, null, test.pvalue, details)
+    yield Number("separation", test.effect_size, test.n, None, test.effect_size_null, test.pvalue, details)
 
 
 def _contrast(rows: Rows, at: float, settings: Settings) -> Contrast:

@@ -20,11 +20,14 @@ from frhsic.auditing.documents import Document
 from frhsic.formatting import figure
 from frhsic.intervals import Interval
 
-FORMAT = 5
+FORMAT = 6
 """Version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes away."""
 PACKAGES = ("frhsic", "numpy", "scikit-learn", "torch")
 POINTS = 200
 """Values at which the distribution of a variable is kept, at most."""
+
+RATIOS = ("decision_ratio",)
+"""Numbers whose limit is a least value."""
 
 Setting = str | int | float | bool
 Verdict = Literal["kept", "not kept", "unclear"]
@@ -80,8 +83,8 @@ class Subject:
 
     Attributes
     ----------
-    kind, name, dimensions
-        ``"score"`` if Z has one column, ``"embedding"`` if it has several; name and number of columns of Z.
+    name, dimensions
+        Name and number of columns of Z: one is a score, several are a representation.
     score_name, score_fitted
         Name of the scores f, or None without scores; whether f is a head that the audit fitted out of fold.
     target_name, positive, favourable
@@ -98,7 +101,6 @@ class Subject:
         Smallest and largest score; None without scores.
     """
 
-    kind: str
     name: str
     dimensions: int = 1
     score_name: str | None = None
@@ -124,18 +126,6 @@ class Subject:
         return round(1 - self.confidence, 12)
 
 
-Reason = Literal["no_scores", "constant", "few_rows", "no_target", "not_binary"]
-"""Why a number or a population is left out."""
-
-
-@dataclass(frozen=True)
-class Omitted:
-    """A number that could not be computed, and why."""
-
-    key: str
-    reason: str
-
-
 @dataclass(frozen=True)
 class Curve:
     """Means of groups of rows along S, with a band that holds all of them at once.
@@ -155,10 +145,10 @@ class Curve:
     sparse: tuple[bool, ...]
     confidence: float = 0.95
 
-    def __post_init__(self) -> None:
-        for name in ("mean", "start", "end", "low", "high", "rows", "sparse"):
-            if len(getattr(self, name)) != len(self.grid):
-                raise ValueError(f"curve: {name} has {len(getattr(self, name))} points, grid has {len(self.grid)}.")
+    @property
+    def trusted(self) -> list[int]:
+        """Positions of the groups that have enough rows; all of them, if none has."""
+        return [i for i, sparse in enumerate(self.sparse) if not sparse] or [*range(len(self.grid))]
 
 
 @dataclass(frozen=True)
@@ -242,14 +232,14 @@ class Population:
     """The same measures on one set of rows: all, or those with the favourable outcome (Equal Opportunity).
 
     `curves` has the mean of the score along S (``"gdp"``) and, by the key of their gaps, of decisions, errors and
-    residuals, in the same groups.
+    residuals, in the same groups. `omitted` has numbers that could not be computed, by key, with a key for the reason.
     """
 
     rows: int
     numbers: tuple[Number, ...]
     curves: dict[str, Curve] = field(default_factory=dict)
     contrasts: tuple[Contrast, ...] = ()
-    omitted: tuple[Omitted, ...] = ()
+    omitted: dict[str, str] = field(default_factory=dict)
 
     def __getitem__(self, key: str) -> Number:
         for number in self.numbers:
@@ -260,6 +250,20 @@ class Population:
     def get(self, key: str) -> Number | None:
         """Return a number, or None."""
         return next((number for number in self.numbers if number.key == key), None)
+
+
+@dataclass(frozen=True)
+class GroupAudit:
+    """Scores of unordered groups such as women and men: the gap between `levels`, and the gap along S within each.
+
+    `between` has the gap of the mean scores of the levels, and their means as a curve in the order of `levels`;
+    `within` has, for each attribute and level, the gap of the mean score along the attribute and its curve.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    between: Population
+    within: dict[str, tuple[Population, ...]]
 
 
 @dataclass(frozen=True)
@@ -353,10 +357,14 @@ class LimitCheck:
     def verdict(self) -> Verdict:
         r"""``"kept"`` if the limit lies above the whole interval, ``"not kept"`` if below it, else ``"unclear"``.
 
+        A ratio has a least value in place of a largest one, so that above and below change places.
+
         A share c of an estimated number r is compared by the interval of the difference g − c r, whose ends lie at
         :math:`g - c r \pm \sqrt{(g_\pm - g)^2 + c^2 (r_\mp - r)^2}` (Zou and Donner, 2008).
         """
         below, above, interval = 0.0, 0.0, self.interval
+        if self.key in RATIOS:
+            return "kept" if interval.low >= self.limit else "not kept" if interval.high < self.limit else "unclear"
         if self.share is not None and self.reference is not None and self.reference.interval is not None:
             around = self.reference.interval
             below, above = (self.share * abs(end - self.reference.value) for end in (around.high, around.low))
@@ -462,6 +470,8 @@ class Audit(Document):
         Distribution of the scores; None without scores.
     joint
         Numbers about all attributes together, when there are several.
+    groups
+        One :class:`GroupAudit` for each column of s that holds unordered groups.
     quality
         How well the scores predict the target, beside a constant.
     limits
@@ -477,6 +487,7 @@ class Audit(Document):
     attributes: tuple[AttributeAudit, ...]
     score: Law | None = None
     joint: Population | None = None
+    groups: tuple[GroupAudit, ...] = ()
     quality: tuple[Quality, ...] = ()
     limits: tuple[LimitCheck, ...] = ()
     drift: tuple[Drift, ...] = ()

@@ -11,15 +11,15 @@ import numpy as np
 from frhsic.auditing.certificates import certificates
 from frhsic.auditing.inputs import Inputs, Outcome
 from frhsic.auditing.limits import Limits, checked, limits_of
-from frhsic.auditing.measures import Rows, Settings, Watch, dependence, measure
+from frhsic.auditing.measures import SPARSE, Rows, Settings, between_levels, dependence, gap_alone, measure
 from frhsic.auditing.quality import base_rate, qualities
 from frhsic.auditing.results import (
     AttributeAudit,
     Audit,
     Context,
+    GroupAudit,
     Histogram,
     Law,
-    Omitted,
     Population,
     RowCounts,
     Subject,
@@ -40,14 +40,12 @@ def audit(
     scores: Any = None,
     positive: object = None,
     favourable: object = None,
-    at: Sequence[float] | Mapping[str, Sequence[float]] = (),
     sample_weight: Any = None,
     groups: Any = None,
     limit: Limits = (),
     threshold: float | None = None,
     settings: Settings | None = None,
     context: Context | None = None,
-    watch: Watch | None = None,
 ) -> Audit:
     r"""Audit scores or a representation against continuous sensitive attributes.
 
@@ -66,7 +64,8 @@ def audit(
     s
         The sensitive attribute, or a frame or matrix with several, one per column. In a Series or a frame, bands such
         as "30-39" and ordered categories become numbers, and a remark says so. Rows without a value are left out and
-        counted.
+        counted. A column of a frame with up to 12 other texts, such as sex, holds groups: their mean scores are
+        compared, and the gap along each attribute is measured within each of them.
     y
         Target: numbers, or with `positive` anything. If it has two values, Equal Opportunity is measured on the rows
         with the favourable one. Of other targets, a test asks whether the scores depend on the attribute among rows
@@ -79,9 +78,6 @@ def audit(
     favourable
         Value of y that is good for a person, such as "repaid" where the score is a probability of default. Equal
         Opportunity is measured on its rows. By default the positive value.
-    at
-        Values of the attribute at which to contrast the mean score with the overall mean: a sequence, used by
-        every attribute whose range holds them, or a mapping from attribute to values.
     sample_weight
         Weights of the rows. Gaps and performance use them as weights; measures of dependence, probes and certificates
         keep rows at random in proportion to them.
@@ -91,15 +87,15 @@ def audit(
     limit
         Limits on numbers that have an interval: ``"gdp=0.05"``, or ``"gdp=10% of base rate"`` (the mean of y or,
         without y, of the scores); a list or a mapping for several. ``eo`` is GDP among the rows with the favourable
-        outcome (Equal Opportunity), ``eo.hsic`` HSIC among them. The interval decides whether a limit is kept.
+        outcome (Equal Opportunity), ``eo.hsic`` HSIC among them. ``decision_ratio=0.8`` is a least value: the lowest
+        share of decisions along the attribute over the highest (four-fifths rule); ``error_gdp`` limits wrong
+        decisions. The interval decides whether a limit is kept.
     threshold
         Score from which on the decision is yes. By default 0.5 for scores between 0 and 1; other scores have none.
     settings
         How the audit is computed; see :class:`Settings`. Costly statistics use a subsample of `max_rows` rows.
     context
         Names for the report, and who decides what about whom; see :class:`Context`.
-    watch
-        Function that is called with the name of each step as it begins.
 
     Returns
     -------
@@ -123,18 +119,10 @@ def audit(
     )
     if y is None and any(one.among == "favourable" for one in limits):
         raise ValueError("a limit of eo is about the rows with the favourable outcome; pass the target y as well.")
-    result = audited(inputs, at, threshold, settings, context or Context(), watch)
-    return finished(result, limits)
+    return finished(audited(inputs, threshold, settings, context or Context()), limits)
 
 
-def audited(
-    inputs: Inputs,
-    at: Sequence[float] | Mapping[str, Sequence[float]],
-    threshold: float | None,
-    settings: Settings,
-    context: Context,
-    watch: Watch | None,
-) -> Audit:
+def audited(inputs: Inputs, threshold: float | None, settings: Settings, context: Context) -> Audit:
     """Return the audit of checked arrays, before its limits are checked."""
     outcome, n = inputs.outcome, len(inputs.values)
     name, f, score_name = context.name or inputs.name, inputs.scores, inputs.score_name
@@ -148,7 +136,6 @@ def audited(
     rated = f if outcome is None else outcome.codes
     subject = with_threshold(
         Subject(
-            kind="score" if inputs.values.shape[1] == 1 else "embedding",
             name=name,
             dimensions=inputs.values.shape[1],
             score_name=None if f is None else score_name,
@@ -165,18 +152,17 @@ def audited(
     )
     y_codes = None if outcome is None else outcome.codes
     rows = Rows(inputs.values, inputs.attributes, f, y_codes, inputs.weights, inputs.groups, subject.threshold)
-    asked = _requested(at, inputs.names, inputs.attributes)
-    audited = []
-    for i, attribute in enumerate(inputs.names):
-        step = prefixed(watch, attribute if len(inputs.names) > 1 else "")
-        own = replace(rows, s=rows.s[:, [i]])
-        audited.append(_attribute(own, attribute, asked[i], outcome, settings, step))
+    asked, several = _requested(settings.at, inputs.names, inputs.attributes), len(inputs.names) > 1
+    attributes = [
+        _attribute(rows.along(i), name, asked[i], outcome, settings.about(name) if several else settings)
+        for i, name in enumerate(inputs.names)
+    ]
     joint = None
-    if len(inputs.names) > 1:
-        omitted: list[Omitted] = []
-        step = prefixed(watch, "all together")
-        numbers = tuple(dependence(rows.independent(settings), settings, omitted, step, probed=False))
-        joint = Population(n, numbers, omitted=tuple(omitted))
+    if several:
+        omitted: dict[str, str] = {}
+        together = settings.about("all together")
+        numbers = tuple(dependence(rows.independent(settings), together, omitted, probed=False))
+        joint = Population(n, numbers, omitted=omitted)
     effective = _effective(rows)
     dropped = inputs.lost + context.dropped
     counts = RowCounts(
@@ -194,9 +180,14 @@ def audited(
     return Audit(
         subject=subject,
         rows=counts,
-        attributes=tuple(audited),
+        attributes=tuple(attributes),
         score=None if f is None else law_of(f, rows.weights, effective),
         joint=joint,
+        groups=tuple(
+            GroupAudit(name, *_groups(rows, labels, inputs.names, settings))
+            for name, labels in inputs.unordered.items()
+            if f is not None
+        ),
         quality=tuple(quality),
         settings=settings.plain(),
         context=replace(context, title=title, name=name, remarks=(*context.remarks, *inputs.notes)),
@@ -222,38 +213,49 @@ def with_threshold(subject: Subject, threshold: float | None) -> Subject:
     return replace(subject, threshold=float(threshold), threshold_stated=True)
 
 
-def prefixed(watch: Watch | None, about: str) -> Watch:
-    """Return a watch that puts `about` before the name of each step; without `watch` it does nothing."""
-
-    def step(name: str) -> None:
-        if watch is not None:
-            watch(f"{about}: {name}" if about else name)
-
-    return step
+def _groups(
+    rows: Rows, labels: np.ndarray, names: Sequence[str], settings: Settings
+) -> tuple[tuple[str, ...], Population, dict[str, tuple[Population, ...]]]:
+    """Return the levels of unordered groups, their mean scores, and the gap along each attribute within each."""
+    distinct, counts = np.unique(labels, return_counts=True)
+    labels = np.where(np.isin(labels, distinct[counts >= SPARSE]), labels, "others")
+    levels, codes = np.unique(labels, return_inverse=True)
+    bare = replace(rows, y=None, threshold=None)
+    settings.tell("groups")
+    between = between_levels(replace(bare, s=codes[:, None].astype(np.float64)), len(levels), settings)
+    parts = [bare.keep(codes == i) for i in range(len(levels))]
+    within = [[gap_alone(part.along(i), settings) for part in parts] for i in range(len(names))]
+    tested = [one.numbers[0] for row in within for one in row if one.numbers]
+    adjusted = dict(zip(map(id, tested), holm([number.pvalue or 0.0 for number in tested])))
+    final = [
+        tuple(
+            replace(one, numbers=tuple(replace(n, adjusted_pvalue=adjusted[id(n)]) for n in one.numbers)) for one in row
+        )
+        for row in within
+    ]
+    return tuple(levels.tolist()), between, dict(zip(names, final))
 
 
 def _attribute(
-    rows: Rows, name: str, at: tuple[float, ...], outcome: Outcome | None, settings: Settings, watch: Watch
+    rows: Rows, name: str, at: tuple[float, ...], outcome: Outcome | None, settings: Settings
 ) -> AttributeAudit:
     values = rows.s[:, 0]
     whole = np.array_equal(values, np.round(values))
     counts, edges = np.histogram(values, bins=histogram_edges(float(values.min()), float(values.max()), whole))
-    favoured = favoured_rows(rows, at, outcome, settings, watch)
+    favoured = favoured_rows(rows, at, outcome, settings)
     return AttributeAudit(
         name=name,
         distinct=len(np.unique(values)),
         histogram=Histogram(tuple(edges.tolist()), tuple(counts.tolist())),
         law=law_of(values, rows.weights, _effective(rows)),
-        all_rows=measure(rows, at, settings, watch),
+        all_rows=measure(rows, at, settings),
         positives=None if isinstance(favoured, str) else favoured,
         no_positives=favoured if isinstance(favoured, str) else None,
-        certificates=tuple(certificates(rows, at, settings, watch)),
+        certificates=tuple(certificates(rows, settings)),
     )
 
 
-def favoured_rows(
-    rows: Rows, at: tuple[float, ...], outcome: Outcome | None, settings: Settings, watch: Watch
-) -> Population | str:
+def favoured_rows(rows: Rows, at: tuple[float, ...], outcome: Outcome | None, settings: Settings) -> Population | str:
     """Return the same measures on the rows with the favourable outcome, or why there are none."""
     if outcome is None or outcome.favoured is None:
         return "no_target" if outcome is None else "not_binary"
@@ -264,7 +266,7 @@ def favoured_rows(
     if low == high:
         return "constant"
     inside = tuple(value for value in at if low <= value <= high)
-    return measure(kept, inside, settings, prefixed(watch, "favourable outcome"), probed=False)
+    return measure(kept, inside, settings.about("favourable outcome"), probed=False)
 
 
 def _adjusted(audited: list[AttributeAudit]) -> list[AttributeAudit]:

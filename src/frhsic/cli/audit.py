@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import RenderableType
 
-    from frhsic.auditing import Audit
+    from frhsic.auditing import Audit, Settings
     from frhsic.report.driving import Drivers
     from frhsic.tables import Rows, TableFile
 
@@ -34,7 +34,12 @@ class _Options:
     table: Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or Arrow. Only the columns that are named are read.")]
     sensitive: Annotated[
         list[str],
-        typer.Option("--sensitive", "-s", help="Column of a continuous sensitive attribute; may be repeated."),
+        typer.Option(
+            "--sensitive",
+            "-s",
+            help="Column of a continuous sensitive attribute; may be repeated, also for groups such as sex, within "
+            "which the gap along the attribute is measured too.",
+        ),
     ]
     score: Annotated[
         str | None, typer.Option(help="Column of scores: probabilities, logits, predictions or decisions.")
@@ -216,7 +221,6 @@ def _audited(
 
         served = Served.load(options.model)
         file = served.open(options.table, reading.options)
-    at = _wanted(options.at or (), options.sensitive)
     parts = _parts(options, file.names, options.table.name)
     needed = [file.find(name) for name in (*options.sensitive, options.target, options.score) if name is not None]
     design = [file.find(name) for name in (options.groups, options.row_weights) if name is not None]
@@ -249,20 +253,18 @@ def _audited(
         None if options.target is None else values[options.target],
         positive=options.positive,
         favourable=options.favourable,
-        at=at,
-        settings=Settings(confidence=options.confidence, max_rows=options.max_rows, seed=options.seed),
+        settings=_settings(options, watch),
         scores=None if scores is None else pd.Series(scores, values.index, name=score_name),
         sample_weight=None if options.row_weights is None else values[options.row_weights],
         groups=None if options.groups is None else values[options.groups],
         limit=() if options.against else stated.require or (),  # since() checks them against an earlier audit
         threshold=stated.threshold,
         context=context,
-        watch=watch,
     )
     drivers: tuple[Drivers, ...] = ()
     if served is not None and hasattr(served.model, "predict") and explained and not rows.sampled:
         watch("what drives the score")
-        s = read_sensitive(values[options.sensitive])
+        s = read_sensitive(values[[attribute.name for attribute in result.attributes]])
         frame = rows.frame[served.columns]
         drivers = report.drivers(lambda part, _: served.scores(part, file), frame, s.values, s.names, Settings())
     return result, drivers
@@ -274,18 +276,18 @@ def _numbers(options: _Options, file: TableFile, rows: Rows, parts: list[str]) -
 
     from frhsic.tables import Schema, numbers
     from frhsic.tables.columns import label
-    from frhsic.tables.sensitive import attribute
 
     frame, notes = rows.frame, [*file.notes]
     values: dict[str, Any] = {}
-    numeric = [*options.sensitive, *parts, *([] if options.score is None else [options.score])]
+    numeric = [*parts, *([] if options.score is None else [options.score])]
     typed = Schema.learn(
-        frame[list(dict.fromkeys([*numeric, *filter(None, (options.target, options.row_weights))]))],
+        frame[
+            list(dict.fromkeys([*options.sensitive, *numeric, *filter(None, (options.target, options.row_weights))]))
+        ],
         decimal=file.decimal,
     )(frame)
-    for name in dict.fromkeys(numeric):
-        values[name], note = attribute(typed[name], f"column {name!r}")
-        notes += [note] if note else []
+    values |= {name: typed[name] for name in options.sensitive}
+    values |= {name: numbers(typed[name], f"column {name!r}") for name in numeric if name not in values}
     if options.target is not None and options.target not in values:
         values[options.target] = typed[options.target]
         if options.positive is None:
@@ -302,7 +304,6 @@ def _numbers(options: _Options, file: TableFile, rows: Rows, parts: list[str]) -
 def _scheduled(options: _Options, reading: _options.Reading, stated: _options.Stated, watch: Watch) -> Audit:
     """Audit all rows of the files that the table stands for; workers have to see them under the same paths."""
     from frhsic import distributed
-    from frhsic.auditing import Settings
     from frhsic.distributed.files import file_columns, read_files, table_files
     from frhsic.tables import expand
 
@@ -331,13 +332,18 @@ def _scheduled(options: _Options, reading: _options.Reading, stated: _options.St
             target=options.target,
             positive=options.positive,
             favourable=options.favourable,
-            at=_wanted(options.at or (), options.sensitive),
-            settings=Settings(confidence=options.confidence, max_rows=options.max_rows, seed=options.seed),
+            settings=_settings(options, watch),
             limit=() if options.against else stated.require or (),
             threshold=stated.threshold,
             context=replace(stated.context(None), title=options.title or "", source=str(options.table)),
-            watch=watch,
         )
+
+
+def _settings(options: _Options, watch: Watch) -> Settings:
+    from frhsic.auditing import Settings
+
+    at = _wanted(options.at or (), options.sensitive)
+    return Settings(options.confidence, options.max_rows, seed=options.seed, at=at, watch=watch)
 
 
 def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float]] | list[float]:

@@ -225,7 +225,7 @@ def fitted(
             data.X.iloc[test],
             pd.Series(data.y[test], data.X.index[test], name=data.target_name),
             sensitive_features=data.s.iloc[test],
-            settings=settings,
+            settings=replace(settings, watch=watch),
             favourable=data.favourable,
             groups=groups[1],
             limit=stated.require or (),
@@ -238,7 +238,6 @@ def fitted(
                 dropped=data.dropped,
                 given=data.given,
             ),
-            watch=watch,
         )
     return Trained(model, report, tuple(notes), data.schema)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +18,8 @@ from frhsic.auditing.measures import (
     Gap,
     Rows,
     Settings,
-    Watch,
     audit_kernels,
+    decision_ratio,
     gap_column,
     gap_keys,
     gap_numbers,
@@ -66,14 +66,11 @@ def audit(
     target: str | None = None,
     positive: object = None,
     favourable: object = None,
-    at: Sequence[float] | Mapping[str, Sequence[float]] = (),
     limit: Limits = (),
     threshold: float | None = None,
     settings: Settings | None = None,
-    features: int = FEATURES,
     sample_rows: int = SAMPLE_ROWS,
     context: Context | None = None,
-    watch: Watch | None = None,
 ) -> Audit:
     r"""Audit columns of a Dask data frame against continuous sensitive attributes, in two passes over its rows.
 
@@ -92,13 +89,10 @@ def audit(
         Column of scores.
     embedding : list of str
         Columns of a representation; without them the score itself is audited.
-    target, positive, favourable, at, limit, threshold, context, watch
+    target, positive, favourable, limit, threshold, context
         As in :func:`frhsic.audit`; `target` is a column.
     settings : Settings, optional
         As in :func:`frhsic.audit`. The seed decides the random features, the folds and the sample.
-    features : int
-        Random features of each variable for HSIC, a multiple of 32. The time grows with its square, the standard error
-        falls with its root.
     sample_rows : int
         Rows of the sample, at least 1,000.
 
@@ -125,10 +119,9 @@ def audit(
     columns = tuple(embedding) or (str(score),)
     roles = Roles(columns, attributes, score, target, positive, favourable, settings.seed)
     require_columns(frame, roles.columns)
-    tell = watch or (lambda step: None)
-    tell("counting rows")
+    settings.tell("counting rows")
     starts = first_rows(frame, roles.columns[0])
-    tell(f"first pass over {starts[-1]:,} rows")
+    settings.tell(f"first pass over {starts[-1]:,} rows")
     first = over_partitions(frame, roles, starts, first_pass, Draw(sample_rows, starts[-1]))
     everyone = _checked(first, roles)
     block = everyone.block
@@ -142,18 +135,18 @@ def audit(
     inputs = Inputs(block.z, block.s, attributes, name, score or "score", outcome, scores)
     dropped = first.given - everyone.rows
     about = replace(context or Context(), given=first.given, dropped=dropped)
-    sampled = audited(inputs, at, threshold, settings, about, lambda step: tell(f"sample: {step}"))
+    sampled = audited(inputs, threshold, settings.about("sample"), about)
     subject = _subject(sampled.subject, first, everyone.rows, threshold)
-    plan = _plan(first, everyone, subject, settings, features)
-    tell(f"second pass over {starts[-1]:,} rows")
+    plan = _plan(first, everyone, subject, settings)
+    settings.tell(f"second pass over {starts[-1]:,} rows")
     sums = Sums(*over_partitions(frame, roles, starts, second_pass, plan))  # type: ignore[arg-type]  # a plain tuple
     every = [
-        _on_all_rows(_with_favoured(one, i, first, outcome, subject, settings, tell), i, plan, sums, first, settings)
+        _on_all_rows(_with_favoured(one, i, first, outcome, subject, settings), i, plan, sums, first, settings)
         for i, one in enumerate(sampled.attributes)
     ]
     counts = replace(sampled.rows, given=first.given, dropped=dropped, used=everyone.rows, sample=len(block))
     result = replace(sampled, subject=subject, rows=counts, attributes=tuple(every))
-    return finished(replace(result, settings=result.settings | {"features": features}), limits)
+    return finished(replace(result, settings=result.settings | {"features": FEATURES}), limits)
 
 
 def _checked(first: First, roles: Roles) -> Sample:
@@ -191,7 +184,7 @@ def _subject(sampled: Subject, first: First, rows: int, threshold: float | None)
     return bare if first.scores is None else with_threshold(bare, threshold)
 
 
-def _plan(first: First, everyone: Sample, subject: Subject, settings: Settings, features: int) -> Plan:
+def _plan(first: First, everyone: Sample, subject: Subject, settings: Settings) -> Plan:
     block, target = everyone.block, first.target
 
     def gaps(sample: Sample | None, y: Range | None) -> GapPlan | None:
@@ -210,14 +203,14 @@ def _plan(first: First, everyone: Sample, subject: Subject, settings: Settings, 
     return Plan(
         everyone=gaps(everyone, target),
         favoured=gaps(first.favoured, None),
-        dependence=tuple(_features(block, i, settings, features) for i in range(block.s.shape[1])),
+        dependence=tuple(_features(block, i, settings) for i in range(block.s.shape[1])),
         z=Scaling.of(block.z),
         s=Scaling.of(block.s),
         edges=tuple(histogram_edges(one.low, one.high, one.whole) for one in everyone.values),
     )
 
 
-def _features(block: Block, i: int, settings: Settings, features: int) -> FeaturePlan | None:
+def _features(block: Block, i: int, settings: Settings) -> FeaturePlan | None:
     """Return the features of HSIC, with the kernels that the audit of the sample uses; None where it has none."""
     chosen = subsample(len(block), settings.max_rows, settings.generator(1))
     z, s = unit_columns(block.z[chosen]), block.s[chosen, i : i + 1]
@@ -225,7 +218,7 @@ def _features(block: Block, i: int, settings: Settings, features: int) -> Featur
         kernels = audit_kernels(torch.from_numpy(z), torch.from_numpy(s), settings)
     except ValueError:
         return None
-    maps = draw_feature_maps(kernels.z, kernels.s, z.shape[1], 1, features=features, random_state=settings.seed)
+    maps = draw_feature_maps(kernels.z, kernels.s, z.shape[1], 1, features=FEATURES, random_state=settings.seed)
     scale = np.ones(1) if block.z.shape[1] == 1 else column_scales(block.z[chosen])
     # a shift keeps more digits, and HSIC under such a kernel does not notice it
     centers = [
@@ -242,7 +235,6 @@ def _with_favoured(
     outcome: Outcome | None,
     subject: Subject,
     settings: Settings,
-    tell: Watch,
 ) -> AttributeAudit:
     """Return the audit with measures on a sample of the favoured rows alone, where the sample of all has too few."""
     if attribute.positives is not None or first.favoured is None or outcome is None or outcome.favoured is None:
@@ -250,7 +242,7 @@ def _with_favoured(
     block, at = first.favoured.block, tuple(contrast.at for contrast in attribute.all_rows.contrasts)
     rows = Rows(block.z, block.s[:, [i]], block.f, threshold=subject.threshold)
     every = replace(outcome, favoured=np.ones(len(block), dtype=bool))
-    favoured = favoured_rows(rows, at, every, settings, tell)
+    favoured = favoured_rows(rows, at, every, settings)
     if isinstance(favoured, Population):
         return replace(attribute, positives=favoured, no_positives=None)
     return replace(attribute, no_positives=favoured)
@@ -297,23 +289,18 @@ def _replaced(
     curves, own = population.curves, None if sums is None else sums[i]
     cells = None if plan is None else plan.cells[i]
     if plan is not None and own is not None and cells is not None:
-        options: dict[str, Any] = {
-            "confidence": settings.confidence,
-            "resamples": settings.resamples,
-            "random_state": settings.seed,
-        }
-        gaps = {}
+        options, gaps = settings.options, {}
         for (key, (_, ends)), one in zip(plan.columns.items(), own):
-            gap = Gap(
-                gdp_of_sums(one, cells, **options), curve_of_sums(one, cells, confidence=settings.confidence), ends
-            )
+            curve = curve_of_sums(one, cells, confidence=settings.confidence)
+            gap = Gap(gdp_of_sums(one, cells, **options), curve, ends)
             if key == "gdp":
                 gap = replace(gap, common=gdp_of_sums(one, cells, resolution=COMMON, **options))
                 if ends[0] < ends[1]:
                     gap = replace(gap, standardized=gdp_of_sums(one, cells, standardize=True, **options))
             gaps[key] = gap
         summed, curves = gap_numbers(gaps, settings)
-        numbers = [*numbers, *summed]
+        ratio = decision_ratio(curves["decision_gdp"], rows) if "decision_gdp" in curves else []
+        numbers = [*numbers, *summed, *ratio]
     new = {number.key: number for number in numbers}
     kept = tuple(new.pop(number.key, number) for number in population.numbers)
     return replace(population, rows=rows, numbers=(*kept, *new.values()), curves=curves)

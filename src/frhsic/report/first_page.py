@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from frhsic.auditing.results import AttributeAudit, Audit, Curve, LimitCheck, Quality
+from frhsic.auditing.results import RATIOS, AttributeAudit, Audit, Curve, LimitCheck, Quality
 from frhsic.formatting import capitalized, counted, figure, percent, stated
 from frhsic.intervals import Interval
 from frhsic.report.driving import group_phrase
@@ -23,6 +23,7 @@ from frhsic.report.words import (
 LIMITED = {
     "gdp": "the average gap of the score along {s}",
     "decision_gdp": "the average gap of decisions along {s}",
+    "decision_ratio": "the lowest share of decisions along {s}, as a share of the highest,",
     "error_gdp": "the average gap of wrong decisions along {s}",
     "calibration_gdp": "the average gap between outcome and score along {s}",
     "rank_gap": "the average rank gap along {s}",
@@ -106,12 +107,7 @@ def of_1000(share: float) -> str:
 
 def worst_group(curve: Curve) -> int:
     """Return the group whose mean is farthest from the overall mean, among those with enough rows."""
-    return _farthest(curve, _trusted(curve))
-
-
-def _trusted(curve: Curve) -> list[int]:
-    every = list(range(len(curve.grid)))
-    return [i for i in every if not curve.sparse[i]] or every
+    return _farthest(curve, curve.trusted)
 
 
 def _farthest(curve: Curve, groups: Iterable[int]) -> int:
@@ -216,8 +212,8 @@ def _kept(check: LimitCheck, audit: Audit) -> str:
     what = LIMITED[check.key].format(s=check.attribute)
     measured = f"{among}{what if among else capitalized(what)} is {figure(check.value)}; {_between(check.interval)}"
     text = {
-        "kept": f"Yes. {measured}. All of that is within {limit}.",
-        "not kept": f"No. {measured}. All of that is above {limit}.",
+        "kept": f"Yes. {measured}. All of that is {'at or above' if check.key in RATIOS else 'within'} {limit}.",
+        "not kept": f"No. {measured}. All of that is {'below' if check.key in RATIOS else 'above'} {limit}.",
         "unclear": f"That is not shown. {measured}, which does not settle {limit}. More rows would narrow the range.",
     }[check.verdict]
     if not (audit.subject.chances and check.key in ("gdp", "decision_gdp")):
@@ -244,7 +240,7 @@ def _worst(audit: Audit) -> Iterator[str]:
         i = worst_group(curve)
         yield capitalized(f"{_group(curve, i, s)} {_band(curve, i, s)}")
         if _by_chance(curve, i):
-            sure = [k for k in _trusted(curve) if not _by_chance(curve, k)]
+            sure = [k for k in curve.trusted if not _by_chance(curve, k)]
             yield (
                 f"The largest gap that chance does not explain: {_group(curve, _farthest(curve, sure), s)}"
                 if sure
@@ -301,7 +297,7 @@ def _thousand(audit: Audit) -> Iterator[str]:
                 f"Of 1,000 {people} {where}, {of_1000(decisions.mean[i])} have a score of {stated(subject.threshold)} "
                 f"or more, the stated threshold; of 1,000 {people} in all, {of_1000(decisions.overall)}."
             )
-            yield ratio_sentence(decisions, attribute.name)
+            yield ratio_sentence(attribute)
         if subject.chances:
             difference = round(1000 * curve.mean[i]) - round(1000 * curve.overall)
             chance = ", which may be chance" if _by_chance(curve, i) else ""
@@ -317,18 +313,15 @@ def _thousand(audit: Audit) -> Iterator[str]:
         yield "The score is no chance between 0 and 1 and no threshold was stated, so it cannot be counted."
 
 
-def ratio_sentence(decisions: Curve, s: str) -> str:
-    """Return the lowest share of decisions along an attribute as a share of the highest, as the band allows it."""
-    groups = _trusted(decisions)
-    low, high = ([values[i] for i in groups] for values in (decisions.low, decisions.high))
-    means = [decisions.mean[i] for i in groups]
-    if max(means) == 0:
+def ratio_sentence(attribute: AttributeAudit) -> str:
+    """Return the lowest share of decisions along an attribute as a share of the highest."""
+    ratio, s = attribute.all_rows.get("decision_ratio"), attribute.name
+    if ratio is None or ratio.interval is None:
         return f"No score along {s} reaches the threshold."
-    least = max(min(low), 0.0) / max(high)
-    most = min(min(high) / max(max(low), 1e-12), 1.0)
+    ends = ratio.interval
     return (
-        f"The lowest share along {s} is {percent(min(means) / max(means))} of the highest; with "
-        f"{percent(decisions.confidence)} confidence between {percent(least)} and {percent(most)}."
+        f"The lowest share along {s} is {percent(ratio.value)} of the highest; with {percent(ends.confidence)} "
+        f"confidence between {percent(ends.low)} and {percent(ends.high)}."
     )
 
 
@@ -435,7 +428,8 @@ def _trust(report: Report) -> Iterator[str]:
 
 def _blind(audit: Audit) -> Iterator[str]:
     names = joined(attribute.name for attribute in audit.attributes)
-    yield f"All but {names}: nothing else about the people was looked at."
+    looked = joined([names, *(group.name for group in audit.groups)])
+    yield f"All but {looked}: nothing else about the people was looked at."
     if all("error_gdp" not in attribute.all_rows.curves for attribute in audit.attributes):
         yield "Whether wrong decisions fall on some more than on others was not looked at."
     yield (

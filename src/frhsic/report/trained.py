@@ -13,8 +13,6 @@ from sklearn import metrics
 from frhsic import _arrays
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.limits import Limits
-from frhsic.auditing.measures import Watch
-from frhsic.auditing.running import prefixed
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.tradeoffs import Gap, by_attribute, share
 from frhsic.held_out import rows_of, scores_of
@@ -35,7 +33,6 @@ def trained_report(
     threshold: float | None = None,
     settings: Settings | None = None,
     context: Context | None = None,
-    watch: Watch | None = None,
 ) -> Report:
     r"""Report on a model of two classes or of numbers that was fitted under a limit.
 
@@ -52,7 +49,7 @@ def trained_report(
         Label of y that is good for a person; by default the second class.
     groups
         Rows that belong together.
-    limit, threshold, settings, context, watch
+    limit, threshold, settings, context
         As in :func:`frhsic.audit`; `limit` is checked on these rows, and is not that of the model.
 
     Examples
@@ -95,18 +92,17 @@ def trained_report(
             pd.Series(rows.given, name=target),
             positive=None if rows.labels is None or set(rows.labels) == {0, 1} else rows.labels[1],
             favourable=favourable,
-            settings=settings,
+            settings=settings.about(f"audit {about}"),
             groups=groups,
             limit=limit,
             threshold=None if decides else threshold,
             context=replace(context, name=context.name or rows.score_name),
-            watch=prefixed(watch, f"audit {about}"),
         )
 
     after = audited(now, "of the model")
     moved = tradeoff.limited and model.choice_ is not None and model.choice_.position > 0
     before = audited(was, "without the limit") if moved else None
-    prefixed(watch, "")("what drives the score")
+    settings.tell("what drives the score")
     s = rows.s
     carried = drivers(lambda part, at: rows.outputs(free, part, s[at]), X, s, rows.names, settings)
     return Report(
@@ -179,15 +175,8 @@ class _HeldOut:
 
     def _gap(self, aim: str, f: np.ndarray, column: np.ndarray, rows: Any, settings: Settings) -> Gap:
         groups = None if self.groups is None else self.groups[rows]
-        options: Any = {
-            "confidence": settings.confidence,
-            "resamples": settings.resamples,
-            "random_state": settings.seed,
-        }
-        if aim == "rank":
-            result = rank_gap(f[rows], column[rows], groups=groups, **options)
-        else:
-            result = gdp(f[rows], column[rows], groups=groups, **options)
+        measure: Any = rank_gap if aim == "rank" else gdp
+        result = measure(f[rows], column[rows], groups=groups, **settings.options)
         return Gap(result.value, *result.interval)
 
 

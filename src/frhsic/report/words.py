@@ -14,9 +14,10 @@ from frhsic.auditing.results import (
     Contrast,
     Curve,
     Drift,
+    GroupAudit,
     LimitCheck,
     Number,
-    Omitted,
+    Population,
     Subject,
 )
 from frhsic.auditing.running import LEAST_POSITIVES
@@ -25,6 +26,7 @@ from frhsic.formatting import capitalized, chance, counted, figure, percent, pla
 LABELS = {
     "gdp": "Average gap of the score (GDP)",
     "decision_gdp": "Average gap of decisions",
+    "decision_ratio": "Lowest share of decisions over the highest",
     "error_gdp": "Average gap of wrong decisions",
     "calibration_gdp": "Average gap of target less score",
     "gdp_common": "Average gap at a fixed resolution",
@@ -51,6 +53,8 @@ SENTENCES = {
     "{steady}{test}{trust}",
     "decision_gdp": "The share of rows with a score of {threshold} or more at a value of {s} is {value} away from the "
     "overall share, on average.{steady}{test}{trust}",
+    "decision_ratio": "The lowest share of rows with a score of {threshold} or more along {s} is {share} of the "
+    "highest.",
     "error_gdp": "The share of wrong decisions at a value of {s} is {value} away from the overall share, on average."
     "{steady}{test}{trust}",
     "calibration_gdp": "The mean of {y} less {f} at a value of {s} is {value} away from the overall mean, on average: "
@@ -109,13 +113,8 @@ CERTIFICATES = {
         "{confidence}, HSIC of {z} and {s} in the population that they come from is at most {value} (Gaussian kernels "
         "with bandwidths of about {bandwidth_z} and {bandwidth_s}, fixed on other rows).",
     ),
-    "contrast": (
-        "Law of {z} near {at}",
-        "On {rows} rows, each weighted by the Gaussian kernel of bandwidth about {bandwidth_s} between its {s} and "
-        "{at}: the weighted mean differs from the mean over all of these rows by at most {value} for every {head}.",
-    ),
 }
-"""Names and sentences of certificates, by key; a contrast has its value in the key, such as ``contrast_at_30``."""
+"""Names and sentences of certificates, by key."""
 
 GLOSSARY = (
     ("Accuracy", "Share of rows that are predicted right: at the threshold, on the same side as what happened."),
@@ -149,7 +148,7 @@ GLOSSARY = (
 
 def subject_phrase(subject: Subject) -> str:
     """Return a phrase for Z, such as “the score “risk”” or “the representation of the model”."""
-    return _phrase("representation" if subject.kind == "embedding" else "score", subject.name)
+    return _phrase("representation" if subject.dimensions > 1 else "score", subject.name)
 
 
 def score_phrase(subject: Subject) -> str:
@@ -186,9 +185,9 @@ def label(key: str) -> str:
     return LABELS.get(key, key)
 
 
-def omitted_sentence(omitted: Omitted) -> str:
+def omitted_sentence(key: str, reason: str) -> str:
     """Return why a number is left out."""
-    return f"{label(omitted.key)} is left out: {REASONS.get(omitted.reason, omitted.reason)}"
+    return f"{label(key)} is left out: {REASONS.get(reason, reason)}"
 
 
 def sentence(number: Number, subject: Subject, s: str) -> str:
@@ -231,25 +230,22 @@ def contrast_sentence(contrast: Contrast, curve: Curve, subject: Subject, s: str
 
 def certificate_label(row: CertificateRow, subject: Subject) -> str:
     """Return the name of a certificate; of an unknown one, its key."""
-    kind, _, at = row.key.partition("_at_")
-    template = CERTIFICATES.get(kind, (row.key, ""))[0]
-    return template.format(f=score_phrase(subject), z=subject_phrase(subject), at=at)
+    template = CERTIFICATES.get(row.key, (row.key, ""))[0]
+    return template.format(f=score_phrase(subject), z=subject_phrase(subject))
 
 
 def certificate_sentence(row: CertificateRow, subject: Subject, s: str) -> str:
     """Return the sentence of a certificate, and why it says nothing where it is vacuous."""
-    kind, _, at = row.key.partition("_at_")
     settings = {name: value for name, value in row.settings.items() if isinstance(value, (int, float))}
     width_z, width_s = (figure(settings.get(name)) for name in ("bandwidth_z", "bandwidth_s"))
     z, share = subject_phrase(subject), math.floor(100 * settings.get("share", 0) + 1e-6)
     outside = settings.get("unresolved", 1.0)
-    if subject.kind == "embedding":
+    if subject.dimensions > 1:
         width_z += " (each column divided by its spread)"
-    text = CERTIFICATES.get(kind, ("", "The bound is {value}."))[1].format(
+    text = CERTIFICATES.get(row.key, ("", "The bound is {value}."))[1].format(
         f=score_phrase(subject),
         z=z,
         s=s,
-        at=f"{settings['at']:.15g}" if "at" in settings else at,
         rows=f"{row.rows:,}",
         value=upper_figure(row.value),
         confidence="" if row.confidence is None else f"{100 * row.confidence:.10g} %",  # 99.97 % is not 100 %
@@ -315,6 +311,31 @@ def _gap(number: Number, overall: float, subject: Subject, s: str) -> Iterator[s
         )
 
 
+def levels_sentence(group: GroupAudit) -> str:
+    """Return the mean score of each group, and which of them chance does not explain."""
+    curve = group.between.curves["gdp"]
+    parts = []
+    for code, mean, low, high in zip(curve.grid, curve.mean, curve.low, curve.high):
+        chance = "" if low <= curve.overall <= high else ", more than chance"
+        parts.append(f"{group.levels[int(code)]} {figure(mean)} ({figure(low)} to {figure(high)}{chance})")
+    return (
+        f"Mean scores by {group.name}: {', '.join(parts)}; {figure(curve.overall)} in all. With "
+        f"{percent(curve.confidence)} confidence the ranges hold the means of all groups at once."
+    )
+
+
+def leveled(group: GroupAudit, attribute: str) -> list[tuple[str, Population]]:
+    """Return each group with its measures along an attribute."""
+    return list(zip(group.levels, group.within[attribute]))
+
+
+def moves_sentence(number: Number, subject: Subject, s: str) -> str:
+    """Return whether the mean score moves along an attribute within a group, and by which p-value."""
+    pvalue = number.deciding_pvalue
+    moves = "moves" if pvalue is not None and pvalue <= subject.level else "is not seen to move"
+    return f"The mean score {moves} with {s}" + ("." if pvalue is None else f" (p {chance(pvalue)}).")
+
+
 def text(audit: Audit) -> str:
     """Return an audit as plain text: the findings about each attribute, limits and changes.
 
@@ -327,6 +348,7 @@ def text(audit: Audit) -> str:
     The score moves with s: on average over the rows it is 0.1... away from its overall mean of 0.395.
     """
     lines = [line for attribute in audit.attributes for line in findings(audit, attribute)]
+    lines += [levels_sentence(group) for group in audit.groups]
     lines += [limit_line(check) for check in audit.limits] + [drift_line(change) for change in audit.drift]
     return "\n".join([*lines, *warnings(audit)])
 

@@ -143,10 +143,8 @@ const Figures = (() => {
     return chart;
   }
 
-  /* A share or a mean in groups along S, with its band. */
-  function along(holder, attribute) {
-    const key = holder.dataset.measures, curve = attribute.all_rows.curves[key];
-    const said = { decision_gdp: "Share at or above the threshold", error_gdp: "Share of wrong decisions", calibration_gdp: "Target less score" }[key];
+  /* A share or a mean in groups along S, with its band; with the scale of several curves, if they are compared. */
+  function along(holder, attribute, curve, said, compared) {
     let y = null;
     return Chart.frame(holder, {
       label: said + " in groups along " + attribute.name + ".",
@@ -156,7 +154,7 @@ const Figures = (() => {
       stops: () => curve.grid,
       draw(ctx) {
         const { plane, x, height, margin } = ctx, floor = height - margin.bottom;
-        y = linear(extent([curve], x.domain), [floor, 30]);
+        y = linear(extent(compared || [curve], x.domain), [floor, 30]);
         vertical(ctx, y, said);
         hatchSparse(ctx, curve, 22, floor);
         svg("line", { class: "mean", x1: margin.left, x2: ctx.width - margin.right, y1: y(curve.overall), y2: y(curve.overall) }, plane);

@@ -22,7 +22,16 @@
     const attribute = audit.attributes[Number(holder.dataset.attribute)];
     Figures.curve(holder, attribute, before(attribute.name), names, kind === "first");
   });
-  document.querySelectorAll('[data-figure="along"]').forEach((holder) => Figures.along(holder, audit.attributes[Number(holder.dataset.attribute)]));
+  const means = { decision_gdp: "Share at or above the threshold", error_gdp: "Share of wrong decisions", calibration_gdp: "Target less score" };
+  document.querySelectorAll('[data-figure="along"]').forEach((holder) => {
+    const attribute = audit.attributes[Number(holder.dataset.attribute)], key = holder.dataset.measures;
+    Figures.along(holder, attribute, attribute.all_rows.curves[key], means[key]);
+  });
+  document.querySelectorAll('[data-figure="within"]').forEach((holder) => {
+    const { group, attribute, level } = holder.dataset, { levels, within } = audit.groups[Number(group)];
+    const curves = within[attribute].map((one) => one.curves.gdp);
+    Figures.along(holder, { name: attribute }, curves[levels.indexOf(level)], "Mean score", curves.filter(Boolean));
+  });
   document.querySelectorAll('[data-figure="strength"]').forEach((holder) => Figures.strength(holder, audit.attributes[Number(holder.dataset.attribute)].all_rows));
   const map = document.querySelector('[data-figure="tradeoff"]');
   if (map) Figures.tradeoff(map, report.tradeoff, JSON.parse(map.closest("section").dataset.axes));
