@@ -24,7 +24,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "paper" / "src" / "frhsic_paper" / "published.json"
 SIGNS = {"✓": "hold", "◐": "hold in part", "✗": "do not hold", "?": "cannot be judged"}
 LEVELS = (0.75, 0.5, 0.25)
-CONFIRMATORY = ("support", "pension", "wages")
 NAMES = {
     "support": "SUPPORT", "pension": "Pension", "wages": "Wages", "crime": "Crime", "compas": "COMPAS",
     "adult": "Adult", "acs_income": "ACS Income", "meps": "MEPS",
@@ -122,108 +121,115 @@ def student(t: float, freedom: int) -> float:
     return 1 - inside
 
 
-def at_levels(frame: pd.DataFrame, reference: float, constants: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the mean performance over levels of each fold, and the number of levels that are not reached."""
-    performance, gdp = (np.array(frame[c].tolist(), dtype=float).T for c in ("path_performance", "path_gdp"))
-    whole = np.isfinite(gdp).all(axis=1)
-    performance, mean = performance[whole], gdp[whole].mean(axis=1)
-    read, missed = [], 0
-    for level in LEVELS:
-        place = next((i for i, value in enumerate(mean) if value <= level * reference), None)
-        if place is None:
-            missed += 1
-            read.append(constants)
-        elif place == 0:
-            read.append(performance[0])
-        else:
-            share = (mean[place - 1] - level * reference) / (mean[place - 1] - mean[place])
-            read.append(performance[place - 1] * (1 - share) + performance[place] * share)
-    return np.mean(read, axis=0), missed
+YARDSTICKS = (
+    ("Log loss or squared error at equal GDP", "gdp", "loss", 1, "score"),
+    ("AUC at equal rank gap", "rank_gap", "auc", -1, "rank"),
+    ("Accuracy at equal GDP of decisions", "gdp_decisions", "hits", -1, "decision"),
+)
+FIRST = "closed form"
+RIVALS = (
+    "contracted, no penalty",
+    "AIF360 Reweighing, 10 bands",
+    "fairlearn GridSearch, 4 bands",
+    "fairlearn EG, 10 bands",
+)
 
 
-def tuned(page: str, results: Path) -> list[str]:
-    """Compute the table of the fair comparison, and the sentences about it."""
-    path = results / "tuned-corrected.parquet"
-    records = pd.read_parquet(path) if path.exists() else pd.DataFrame({"part": []})
-    records = records[records["part"] == "final"]
-    if not len(records) or not (records["method"] == "default").any():
-        return [] if "no records of the tuned comparison" in page else ["tuned: there are no records"]
-    scores: dict[str, dict[str, np.ndarray]] = {}
-    missed, tests = {}, []
-    for dataset in records["dataset"].unique():
-        own = records[records["dataset"] == dataset].sort_values("split")
-        base = own[own["method"] == "reference"]
-        of_method = {}
-        for name in own["method"].unique():
-            if name != "reference":
-                folds = own[own["method"] == name]
-                values, missed[dataset, name] = at_levels(folds, base["gdp"].mean(), base["constant"].to_numpy())
-                of_method[name] = values
-        scores[dataset] = of_method
-        ratio = base["test_rows"].iloc[0] / base["training_rows"].iloc[0]
-        for name, values in of_method.items():
-            if name != "default" and not name.endswith(", untuned") and "default" in of_method:
-                d = of_method["default"] - values
-                error = math.sqrt((1 / len(d) + ratio) * d.var(ddof=1))
-                tests.append([dataset, name, d.mean(), student(d.mean() / error, len(d) - 1)])
-    tests.sort(key=lambda test: test[3])
-    running = 0.0
-    for rank, test in enumerate(tests):
-        running = max(running, min(1.0, (len(tests) - rank) * test[3]))
-        test[3] = running
-    adjusted = {(dataset, name): (mean, p) for dataset, name, mean, p in tests}
-    return [*_cells(page, scores, missed, adjusted), *_sentences(page, scores, adjusted)]
-
-
-def _verdict(mean: float, p: float) -> str:
-    return "=" if p >= 0.05 else "better" if mean > 0 else "worse"
-
-
-def _cells(page: str, scores: dict, missed: dict, adjusted: dict) -> list[str]:
-    wrong = []
-    lines = page.splitlines()
-    start = next((i for i, line in enumerate(lines) if line.startswith("| method | ") and "look" in line), None)
-    if start is None:
-        return ["tuned: the page has no table"]
-    heads = [cell.strip().split(",")[0] for cell in lines[start].split("|")[2:-1]]
-    order = [next(key for key, name in NAMES.items() if name == head) for head in heads]
-    rows = {line.split("|")[1].strip(): line.split("|")[2:-1] for line in lines[start + 2 :] if line.startswith("| ")}
-    for dataset in scores:
-        best = max(round(float(values.mean()), 4) for values in scores[dataset].values())
-        for name, values in scores[dataset].items():
-            mean = round(float(values.mean()), 4)
-            text = (f"**{mean:.4f}**" if mean == best else f"{mean:.4f}") + "†" * missed[dataset, name]
-            if (dataset, name) in adjusted:
-                difference, p = adjusted[dataset, name]
-                text += f" ({p:.2g}, {_verdict(difference, p)})"
-            shown = rows[name][order.index(dataset)].strip() if name in rows and dataset in order else "nothing"
-            if shown != text:
-                wrong.append(f"tuned, {dataset}, {name}: {text}, the page has {shown}")
-    return wrong
-
-
-def _sentences(page: str, scores: dict, adjusted: dict) -> list[str]:
-    wrong = []
-    for group in (True, False):
-        present = [d for d in NAMES if d in scores and (d in CONFIRMATORY) == group and "default" in scores[d]]
-        own = [_verdict(*value) for (dataset, _), value in adjusted.items() if dataset in present]
-        if not own:
+def read_off(gap: np.ndarray, loss: np.ndarray, level: float, constant: float, widest: float) -> float:
+    """Return the least loss at a level: of a single point, or of a mean of two points on either side of the level."""
+    last = min(range(len(gap)), key=lambda k: (gap[k], loss[k]), default=None)
+    if last is None or gap[last] > level:  # the last point and the constant, mixed where mixing is allowed
+        share = level / gap[last] if last is not None and math.isinf(widest) else 0.0
+        return constant + share * (loss[last] - constant) if share else constant
+    best = constant
+    front = [
+        k for k in range(len(gap)) if not any((gap <= gap[k]) & (loss <= loss[k]) & ((gap < gap[k]) | (loss < loss[k])))
+    ]
+    front.sort(key=lambda k: gap[k])
+    for place, k in enumerate(front):
+        if gap[k] > level:
             continue
-        first = 0
-        for dataset in present:
-            own_rows = [m for m in scores[dataset] if m == "default" or m.endswith(", untuned") or "needs S" in m]
-            means = [values.mean() for m, values in scores[dataset].items() if m not in own_rows]
-            first += scores[dataset]["default"].mean() > max(means, default=-math.inf)
+        best = loss[k]
+        if place + 1 < len(front) and gap[front[place + 1]] > level:
+            after = front[place + 1]
+            if gap[after] - gap[k] <= widest:
+                share = (level - gap[k]) / (gap[after] - gap[k])
+                best = (1 - share) * loss[k] + share * loss[after]
+    return float(best)
+
+
+def yardsticks(page: str, results: Path) -> list[str]:
+    """Compute the sentences about the closed form and its rivals."""
+    path = results / "yardsticks-corrected.parquet"
+    if not path.exists():
+        return [] if "no records of the comparison" in page else ["yardsticks: there are no records"]
+    records = pd.read_parquet(path)
+    records = records[records["part"] == "test"]
+    found = {name: _compared(records, *yardstick) for name, *yardstick in YARDSTICKS}
+    tests = sorted((p, name, mean) for name, (_, _, own) in found.items() for mean, p in own)
+    running, verdicts = 0.0, Counter()
+    for place, (p, name, mean) in enumerate(tests):
+        running = max(running, min(1.0, (len(tests) - place) * p))
+        verdicts[name, "not" if running >= 0.05 else "better" if mean < 0 else "worse"] += 1
+    wrong = []
+    for name, (ranks, regrets, own) in found.items():
+        mean = {m: 100 * float(np.mean(values)) for m, values in regrets.items()}
+        second = min((m for m in mean if m != FIRST), key=lambda m: mean[m])
         text = (
-            f"{len(own)} comparisons on {len(present)} datasets: the default is better in {own.count('better')}, worse "
-            f"in {own.count('worse')}, and in {own.count('=')} it cannot be told. Its mean is the highest of all "
-            f"methods that do not need S to predict on {first} of {len(present)}. Better on "
+            f"{name}: mean rank {np.mean(ranks[FIRST]):.1f} of {len(ranks)} over {len(ranks[FIRST])} tables, mean "
+            f"regret {mean[FIRST]:.1f} % ({second}: {mean[second]:.1f} %); of {len(own)} comparisons after Holm, "
+            f"better in {verdicts[name, 'better']}, worse in {verdicts[name, 'worse']}, not significant in "
+            f"{verdicts[name, 'not']}."
         )
-        of_datasets = [[_verdict(*value) for (d, _), value in adjusted.items() if d == dataset] for dataset in present]
-        text += ", ".join(f"{NAMES[d]} {own.count('better')}" for d, own in zip(present, of_datasets)) + "."
         if text not in page:
             wrong.append(text)
     return wrong
+
+
+Compared = tuple[dict[str, list[float]], dict[str, list[float]], list[tuple[float, float]]]
+
+
+def _compared(records: pd.DataFrame, gap: str, performance: str, sign: int, aim: str) -> Compared:
+    """Return ranks and regrets of each method by table, and differences and p-values of the closed form."""
+    ranks: dict[str, list[float]] = {}
+    regrets: dict[str, list[float]] = {}
+    tests = []
+    for _, own in records.dropna(subset=[gap, performance]).groupby("dataset"):
+        paths = {m: own[own["method"] == (f"{m} ({aim})" if m == FIRST else m)] for m in (FIRST, *RIVALS)}
+        paths = {m: p for m, p in paths.items() if len(p)}
+        reference, constant = (own[own["method"] == m].set_index("split") for m in ("reference", "constant"))
+        if not len(reference) or reference[gap].mean() < 3 * reference[gap].std():
+            continue
+        loss = {(m, level): {} for m in paths for level in LEVELS}
+        for m, whole in paths.items():
+            for split, points in whole.groupby("split"):
+                if aim == "rank":
+                    points = points[points["spread"] > 1e-6]
+                full = float(reference[gap][split])
+                for level in LEVELS:
+                    at = (points[gap].to_numpy(float), sign * points[performance].to_numpy(float), level * full)
+                    base = sign * float(constant[performance][split])
+                    loss[m, level][split] = read_off(*at, base, 0.25 * full if aim == "rank" else math.inf)
+        cells: dict[str, list[tuple[float, float]]] = {m: [] for m in paths}
+        for level in LEVELS:
+            mean = {m: np.mean(list(loss[m, level].values())) for m in paths}
+            for m in paths:
+                common = list(loss[m, level])
+                gain = sign * float((constant[performance] - reference[performance])[common].mean())
+                rank = (
+                    1 + sum(v < mean[m] for v in mean.values()) + 0.5 * (sum(v == mean[m] for v in mean.values()) - 1)
+                )
+                cells[m].append((rank, (mean[m] - min(mean.values())) / gain))
+        for m in paths:
+            ranks.setdefault(m, []).append(float(np.mean([c[0] for c in cells[m]])))
+            regrets.setdefault(m, []).append(float(np.mean([c[1] for c in cells[m]])))
+        for m in paths:
+            common = [s for s in loss[FIRST, LEVELS[0]] if s in loss[m, LEVELS[0]]]
+            if m != FIRST and len(common) > 1:
+                d = np.array([np.mean([loss[FIRST, lv][s] - loss[m, lv][s] for lv in LEVELS]) for s in common])
+                error = math.sqrt((1 / len(d) + 0.2 / 0.6) * d.var(ddof=1))
+                tests.append((d.mean(), student(d.mean() / error, len(d) - 1)))
+    return ranks, regrets, tests
 
 
 def differences(results: Path, page: Path, details: Path) -> list[str]:
@@ -233,7 +239,7 @@ def differences(results: Path, page: Path, details: Path) -> list[str]:
         *claims(text, "\n".join(path.read_text(encoding="utf-8") for path in sorted(details.glob("*.md")))),
         *agreement(text, results),
         *costs(text, results),
-        *tuned(text, results),
+        *yardsticks(text, results),
     ]
 
 

@@ -25,6 +25,15 @@ CONVENTIONS = {
 """Columns of a record that hold GDP under some convention, and their names."""
 
 
+CONTRACTED = "contracted"
+"""The unpenalized model with its scores contracted; see :func:`with_contraction`."""
+
+SHRINKING = (0.75, 0.5, 0.25, 0.1, 0.02)
+"""Shares of the scores' spread that are left."""
+
+SCALED = ("gdp_logit", "gdp_probability")
+"""Beginnings of the columns that contraction multiplies."""
+
 BUDGETS = 201
 """Number of equispaced dependence budgets on which the envelope is integrated."""
 
@@ -256,6 +265,29 @@ def in_print(performance: Spread | None, dataset: str) -> Spread | None:
         return performance
     deviation = None if performance.deviation is None else 100 * performance.deviation
     return Spread(100 * performance.mean, deviation, performance.bold)
+
+
+def with_contraction(records: Sequence[Record]) -> list[Record]:
+    r"""Return records with those of "contracted" added: the unpenalized scores, shrunk by a share t, no model trained.
+
+    :math:`p \mapsto 1/2 + t (p - 1/2)`, or the raw output times t where GDP is of that, keeps every decision and so the
+    accuracy, and multiplies GDP by t. A prediction of a number is shrunk towards its mean; its error is
+    :math:`L_0 - t (L_0 - L_1 + \sigma^2) + t^2 \sigma^2` with the error :math:`L_0` of the mean and :math:`L_1` of the
+    prediction. What does not change with the scale, standardized GDP and the GDP of decisions, stays.
+    """
+    contracted = []
+    for r in (r for r in records if r["method"] == BASELINE):
+        error = is_error(r["dataset"], [r])
+        if error and "loss_of_mean" not in r:
+            continue  # records that are older than this column
+        for share in SHRINKING:
+            scaled = {c: share * v for c, v in r.items() if c.removeprefix("validation_").startswith(SCALED) and v}
+            if error:
+                mean, spread = r["loss_of_mean"], r["score_sd"] ** 2
+                loss = mean - share * (mean - r["performance"] + spread) + share**2 * spread
+                scaled |= {"performance": loss, "validation_performance": loss}
+            contracted.append(r | scaled | {"method": CONTRACTED, "weight": 1 / share})
+    return [*records, *contracted]
 
 
 def _ordered(names: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:

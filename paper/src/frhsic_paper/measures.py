@@ -1,6 +1,8 @@
 """Measures of every model of a fleet, all models at once.
 
-The same quantities under every convention side by side: a protocol picks the column that it reads.
+The same quantities under every convention side by side: a protocol picks the column that it reads. Among them are the
+yardsticks of :mod:`frhsic_paper.yardsticks`: loss, Brier score, AUC, accuracy, spread, GDP of scores and decisions,
+standardized GDP and rank gap.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from frhsic.datasets import Split, Subset
 from frhsic.dependence.grams import hsic_biased
 from frhsic.kernels import Gaussian
+from frhsic.parity import rank_gap
 from frhsic.parity.smoothing import evaluation_points, gdp_value
 from frhsic.training import Fleet
 
@@ -89,12 +93,21 @@ def _on_part(fleet: Fleet, part: Subset, task: str) -> dict[str, Tensor]:
     columns: dict[str, Tensor] = {}
     kinds = {"logit": scores} if task == "regression" else {"logit": scores, "probability": torch.sigmoid(scores)}
     if task == "regression":
-        columns["performance"] = ((scores - y) ** 2).mean(1)
+        columns["performance"] = columns["loss"] = ((scores - y) ** 2).mean(1)
         kinds["probability"] = scores  # a regression's output is in the target's unit already
+        # of the mean score: with it and the spread, the error of contracted scores is known
+        columns["loss_of_mean"] = ((scores.mean(1, keepdim=True) - y) ** 2).mean(1)
     else:
         decisions = (scores > 0).double()
         columns["performance"] = (decisions == y).double().mean(1)
+        columns["loss"] = (functional.softplus(scores) - y * scores).mean(1)
+        columns["brier"] = ((kinds["probability"] - y) ** 2).mean(1)
+        columns["auc"] = torch.stack([_auc(row, y) for row in scores])
+        columns["probability_sd"] = kinds["probability"].std(1, correction=0)
         kinds["decision"] = decisions
+    columns["rank_gap"] = torch.tensor(
+        [float(rank_gap(row, s.cpu(), resamples=0)) if row.isfinite().all() else math.nan for row in scores.cpu()]
+    )
     for name, values in kinds.items():
         columns[f"gdp_{name}"] = smoothed(values, s, 0.1 * range_of_s, "population")
     columns["gdp_logit_uniform"] = smoothed(scores, s, PUBLISHED_BANDWIDTH, "uniform")
@@ -115,6 +128,14 @@ def _on_part(fleet: Fleet, part: Subset, task: str) -> dict[str, Tensor]:
     columns["gdp_standardized"] = columns["gdp_logit"] / (spread + tiny)
     columns["score_sd"] = spread
     return columns
+
+
+def _auc(scores: Tensor, y: Tensor) -> Tensor:
+    """Return the share of pairs of a positive and a negative row that the scores order rightly; ties count half."""
+    negative = scores[y == 0].sort().values
+    positive = scores[y == 1].contiguous()
+    below = sum(torch.searchsorted(negative, positive, right=right).double().sum() for right in (False, True))
+    return torch.as_tensor(below / 2 / (len(negative) * len(positive)))
 
 
 def smoothed(scores: Tensor, s: Tensor, bandwidth: float, weighting: str) -> Tensor:

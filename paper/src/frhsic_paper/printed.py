@@ -22,7 +22,9 @@ METHOD_NAMES = {
 }
 """Names of the methods as a reader sees them; the last is this library's own."""
 
-VARIANT_NAMES = {"head Joint": "Joint, head in the kernel", "head EO": "EO, head in the kernel"}
+VARIANT_NAMES = {"head Joint": "Joint, head in the kernel", "head EO": "EO, head in the kernel"} | {
+    "contracted": "contracted, no penalty"
+}
 """Names of variants that a reader sees under another name than their own."""
 
 PRINTED_SIX = ("frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr")

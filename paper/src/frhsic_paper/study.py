@@ -50,8 +50,8 @@ class Study:
         Default limit on the number of repeats.
     published
         Whether it runs under the published protocol.
-    frozen
-        Tag of the repository that made its records, if this version cannot make them again.
+    made_by
+        Program that makes its records, if that is not this package.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Study:
     claims: tuple[Claim, ...] = ()
     repeats: int | None = None
     published: bool = True
-    frozen: str = ""
+    made_by: str = ""
 
 
 def named(studies: Iterable[Study], names: Iterable[str]) -> list[Study]:
@@ -82,11 +82,8 @@ def named(studies: Iterable[Study], names: Iterable[str]) -> list[Study]:
     known = {study.name: study for study in studies if study.train or study.measure}
     chosen: dict[str, Study] = {}
     for name in names:
-        if frozen := next((study.frozen for study in studies if study.name == name), ""):
-            raise ValueError(
-                f"the records of {name!r} are frozen: they were made at the tag {frozen}, with methods that this "
-                f"version no longer has. To make them again, check out {frozen}."
-            )
+        if program := next((study.made_by for study in studies if study.name == name), ""):
+            raise ValueError(f"the records of {name!r} are made by another program: `{program}`.")
         if name != "all" and name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "."

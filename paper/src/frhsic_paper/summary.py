@@ -7,17 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from frhsic_paper.claim import VERDICTS, Finding
-from frhsic_paper.printed import dataset_name
 from frhsic_paper.protocol import PUBLISHED
 from frhsic_paper.rendering import PLURAL, SIGNS, rendered
 from frhsic_paper.results import Results
 from frhsic_paper.sources import sources
-from frhsic_paper.studies import STUDIES
+from frhsic_paper.studies import STUDIES, tuned, yardsticks
 from frhsic_paper.studies.agreement import LISTED, agreement
-from frhsic_paper.studies.tuned import STUDY as TUNED
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Table
-from frhsic_paper.tuned import CONFIRMATORY, SEEN, UNTUNED, comparisons, tested
 
 
 class Item(NamedTuple):
@@ -82,7 +79,8 @@ def summary(results: Results, findings: Mapping[str, Finding], studies: Sequence
     """Return the page as markdown; `findings` are those of all claims."""
     claims = {claim.name: (claim, study.name) for study in studies for claim in study.claims}
     counts = Counter(finding.verdict for finding in findings.values())
-    tables = TUNED.tables(results)
+    standings = yardsticks.tables(results)[:1]
+    final = tuned.tables(results)[:1]
     return rendered(
         "summary.md.j2",
         total=len(findings),
@@ -91,9 +89,11 @@ def summary(results: Results, findings: Mapping[str, Finding], studies: Sequence
         main=[(*claims[name], findings[name]) for name in MAIN if name in claims],
         index=index_table(results, findings),
         nameless=nameless(results),
-        tuned=tables[0].table if tables else None,
-        tuned_words=TUNED.words,
-        comparison=_comparison(results),
+        yardsticks=yardsticks.sentences(results),
+        standings=standings[0].table if standings else None,
+        words=yardsticks.STUDY.words,
+        tuned=tuned.sentences(results),
+        final=final[0].table if final else None,
     )
 
 
@@ -135,31 +135,3 @@ def _agreement(results: Results) -> str:
         return ""
     within = [cell.within for cell in agreement(records) if cell.dataset not in LISTED]
     return f"{sum(within)} of {len(within)}"
-
-
-def _comparison(results: Results) -> dict[str, str]:
-    """Return counts of the comparisons of the tuned default with every other method, for two groups of datasets."""
-    found = tested(results.of("tuned/final", "corrected"))
-    compared = comparisons(found)
-    said: dict[str, str] = {}
-    for name, datasets in (("confirmatory", CONFIRMATORY), ("seen", SEEN)):
-        own = [c for c in compared if c.dataset in datasets]
-        if not own:
-            continue
-        verdicts = Counter(c.verdict for c in own)
-        present = [d for d in datasets if d in found and "default" in found[d]]
-        rivals = {
-            d: [m for m in found[d] if m != "default" and not m.endswith(UNTUNED) and "needs S" not in m]
-            for d in present
-        }
-        first = sum(
-            all(found[d]["default"].scores.mean() > found[d][m].scores.mean() for m in rivals[d]) for d in present
-        )
-        better = Counter(c.dataset for c in own if c.verdict == "better")
-        by_dataset = ", ".join(f"{dataset_name(d)} {better[d]}" for d in present)
-        said[name] = (
-            f"{len(own)} comparisons on {len(present)} datasets: the default is better in {verdicts['better']}, worse "
-            f"in {verdicts['worse']}, and in {verdicts['=']} it cannot be told. Its mean is the highest of all methods "
-            f"that do not need S to predict on {first} of {len(present)}. Better on {by_dataset}."
-        )
-    return said
