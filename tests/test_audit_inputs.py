@@ -20,7 +20,10 @@ from frhsic.auditing.inputs import Inputs, Outcome
 from frhsic.cli import _models, app
 from frhsic.parity import gdp
 from frhsic.report import Report, render
-from frhsic.tables import ColumnRoles, ReadOptions, files, read_frame, read_rows, read_sensitive, read_training_table
+from frhsic.tables import files
+from frhsic.tables.files import ReadOptions, read_rows
+from frhsic.tables.sensitive import read_sensitive
+from frhsic.tables.training import ColumnRoles, read_frame, read_training_table
 
 pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
 

@@ -25,7 +25,7 @@ from frhsic.formatting import figure
 from frhsic.parity import gdp, rank_gap
 from frhsic.report import Report, trained_report
 from frhsic.report.model import tradeoff_rows
-from frhsic.tables import ColumnRoles, TrainingTable, read_training_table
+from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 

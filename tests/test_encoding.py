@@ -17,9 +17,8 @@ from estimator_samples import people, quick
 from frhsic import load, save
 from frhsic.estimators import FRHSICClassifier
 from frhsic.persistence import from_json, to_json
-from frhsic.tables import Category, Number, Quantiles, Robust, TableEncoding
 from frhsic.tables.columns import MOST_LEVELS
-from frhsic.tables.encoding import SCALES
+from frhsic.tables.encoding import SCALES, Category, Number, Quantiles, Robust, TableEncoding
 
 SCALINGS = tuple(SCALES)
 

@@ -29,7 +29,7 @@ from frhsic.kernels import Gaussian
 from frhsic.parity import gdp_difference
 from frhsic.penalties import GDP, HSIC
 from frhsic.penalties.names import PENALTY_NAMES, penalty_named
-from frhsic.tables import TableEncoding
+from frhsic.tables.encoding import TableEncoding
 from frhsic.training import MLP, Member, Recipe, Training, TrainingData, train
 from frhsic.training.result import Bottleneck
 

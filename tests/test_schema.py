@@ -19,8 +19,10 @@ from frhsic import ParityClassifier, load, save
 from frhsic.cli import app
 from frhsic.estimators import FRHSICClassifier
 from frhsic.persistence import from_json, to_json
-from frhsic.tables import ColumnRoles, Schema, TableFile, files, read_training_table
-from frhsic.tables.schema import DATE_FORMS, NUMBER_MARKS, date_forms
+from frhsic.tables import files
+from frhsic.tables.files import TableFile
+from frhsic.tables.schema import DATE_FORMS, NUMBER_MARKS, Schema, date_forms
+from frhsic.tables.training import ColumnRoles, read_training_table
 
 run = CliRunner().invoke
 pytestmark = pytest.mark.usefixtures("few_trees")

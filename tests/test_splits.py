@@ -16,7 +16,7 @@ from frhsic import load
 from frhsic.cli import _terminal, app
 from frhsic.report import Report
 from frhsic.splits import held_out_rows
-from frhsic.tables import ColumnRoles, TrainingTable, read_training_table
+from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 

@@ -17,25 +17,13 @@ import pytest
 from estimator_samples import biased, quick
 from frhsic.estimators import FRHSICClassifier
 from frhsic.formatting import did_you_mean
-from frhsic.tables import (
-    BandedAttributeWarning,
-    ColumnRoles,
-    ReadOptions,
-    TableFile,
-    TrainingTable,
-    check_distinct,
-    expand,
-    files,
-    kind_of,
-    numbers,
-    read_frame,
-    read_rows,
-    read_sensitive,
-    read_target,
-    read_training_table,
-    suspicions,
-    to_pandas,
-)
+from frhsic.tables import files
+from frhsic.tables.columns import check_distinct, expand, kind_of, numbers, to_pandas
+from frhsic.tables.files import ReadOptions, TableFile, read_rows
+from frhsic.tables.sensitive import BandedAttributeWarning, read_sensitive
+from frhsic.tables.suspicions import suspicions
+from frhsic.tables.targets import read_target
+from frhsic.tables.training import ColumnRoles, TrainingTable, read_frame, read_training_table
 
 EXPECTED = pd.DataFrame({"age": [30, 40, 50], "job": ["cook", "clerk", "cook, chief"], "rate": [1.5, 0.25, -3.0]})
 
@@ -178,7 +166,7 @@ def test_compressed_files_are_read_and_damaged_ones_are_value_errors(ending, tmp
         ("a,b,a\n1,2,3\n", "more than one column named a"),
         ("a,b,a \n1,2,3\n", "more than one column named a"),
         ("a,b,\n1,2,3\n", "line 2 has 3 fields and the header 2"),
-        ("a,b\n1,\0\n", "line 2 has a NUL"),
+        ("a,b\n1,\0\n", "has a NUL"),
         ("\n  \n\n", "it is empty and has not even a header"),
         ("a,b\n", "a header and no rows"),
         ("a,b\n1,\n,2\n", "lacks a value in one of 'a', 'b'; none is left"),

@@ -80,7 +80,6 @@ _MODULES = (
     "persistence",
     "report",
     "selection",
-    "tables",
     "training",
     "transferring",
 )

@@ -8,9 +8,9 @@ nearest neighbours and couplings, whose table is an Arrow file among the weights
 Loading runs no code of the file. JSON and weights are data. Of a skops schema, every node is compared with a list of
 classes before anything is built: the estimators of scikit-learn, LightGBM and XGBoost, the data that they hold, and
 nothing that can be called, so that predictions run no code of the file either. An uncompressed file cannot unpack to
-more than its own size, except for the table of a coupling. That is all that is promised. A forged model predicts what
-its author likes, and a forged tree, booster or table can crash the process, because those libraries do not check them:
-load models only from people you trust.
+more than its own size, and trees are checked to have an end. That is all that is promised. A forged model predicts what
+its author likes, and a forged booster, tree or table can crash the process, because those libraries do not check all of
+them: load models only from people you trust.
 
 To save another class, add it to :data:`KINDS` with a :class:`Kind`, and its fitted attributes that are plain data to
 :data:`PLAIN`. A dataclass among them belongs into :data:`CLASSES`.
@@ -19,11 +19,11 @@ To save another class, add it to :data:`KINDS` with a :class:`Kind`, and its fit
 from __future__ import annotations
 
 import copy
-import ctypes
 import io
 import json
 import math
 import re
+import struct
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -61,8 +61,8 @@ from frhsic.estimators.tradeoffs import Choice, Gap, TradeOffs
 from frhsic.formatting import printable
 from frhsic.kernels import Kernel
 from frhsic.penalties import NoPenalty, Penalty
-from frhsic.tables import Category, Number, Quantiles, Robust, Schema, TableEncoding
-from frhsic.tables.schema import ColumnType
+from frhsic.tables.encoding import Category, Number, Quantiles, Robust, TableEncoding
+from frhsic.tables.schema import ColumnType, Schema
 from frhsic.training import MLP, Training
 from frhsic.training.result import Bottleneck
 from frhsic.training.streams import seeded
@@ -70,11 +70,12 @@ from frhsic.training.streams import seeded
 __all__ = ["describe", "load", "save"]
 
 HEADER, WEIGHTS, SCHEMA = "model.json", "weights.safetensors", "schema.json"
-NAMES = re.compile(rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|{re.escape(SCHEMA)}|\d{{1,9}}\.(npy|npz|bin)")
+NAMES = re.compile(rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|{re.escape(SCHEMA)}|\d{{1,9}}\.(npy|bin)")
 
-# Limits: bytes of a file; bytes of model.json, of which Python takes about twenty times as much memory; brackets,
-# braces and commas of a skops schema, for the same reason; bytes of an array of text, which its JSON does not bound
-MOST_BYTES, MOST_JSON, MOST_PARTS, MOST_TEXT = 2**32, 2**24, 1_500_000, 2**24
+# Limits: bytes and entries of a file; bytes of model.json, of which Python takes about twenty times as much memory;
+# brackets, braces and commas of a skops schema, and bytes of the header of the weights, for the same reason; bytes of
+# an array of text, which its JSON does not bound
+MOST_BYTES, MOST_ENTRIES, MOST_JSON, MOST_PARTS, MOST_NAMES, MOST_TEXT = 2**30, 10**5, 2**24, 1_500_000, 2**20, 2**24
 
 CURVES = ("loss_curve_", "penalty_curve_", "validation_curve_")
 
@@ -172,6 +173,8 @@ def file_bytes(model: Any, schema: Schema | None = None) -> bytes:
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in entries.items():
             archive.writestr(zipfile.ZipInfo(name), content)  # without the time of day
+    if buffer.tell() > MOST_BYTES:
+        raise ValueError(f"the file would have {buffer.tell():,} bytes, and {MOST_BYTES:,} are read. Use fewer trees.")
     return buffer.getvalue()
 
 
@@ -203,7 +206,7 @@ def load(
         cls, kind = KINDS[header["kind"]]
         model, names = cls(), archive.namelist()
         parts = _skops_parts(archive, frozenset(trusted)) if SCHEMA in names else {}
-        tensors = safetensors.torch.load(archive.read(WEIGHTS)) if WEIGHTS in names else {}
+        tensors = _tensors(archive.read(WEIGHTS)) if WEIGHTS in names else {}
         _require(parts.keys() <= set(kind.models), "it holds models that its kind does not have")
         parameters = {name: part for name, part in parts.items() if not name.endswith("_")}
         parameters |= _parameters(header["parameters"], given)
@@ -237,6 +240,7 @@ def _opened(path: str | Path) -> Iterator[zipfile.ZipFile]:
     try:
         _require(file.stat().st_size <= MOST_BYTES, f"it is larger than {MOST_BYTES} bytes")
         content = io.BytesIO(file.read_bytes())  # read once: what is checked is what is used
+        _require(content.getvalue().count(b"PK\x01\x02") <= MOST_ENTRIES, f"it has more than {MOST_ENTRIES} entries")
         with zipfile.ZipFile(content) as archive:
             entries = archive.infolist()
             names = {entry.filename for entry in entries}
@@ -257,6 +261,11 @@ def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
     _require(isinstance(header, dict) and header.keys() == {"kind", "versions", "parameters", "fitted"}, "not a model")
     _require(header["kind"] in list(KINDS), f"this version knows no {header['kind']!r}")
     return dict(header)
+
+
+def _tensors(content: bytes) -> dict[str, Tensor]:
+    _require(int.from_bytes(content[:8], "little") <= MOST_NAMES, "its weights have too many names")
+    return safetensors.torch.load(content)
 
 
 def _require(condition: Any, reason: str) -> None:
@@ -379,8 +388,12 @@ def _skops_entries(parts: Mapping[str, Any]) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(skops.io.dumps(dict(parts)))) as archive:
         schema = json.loads(archive.read(SCHEMA))
         files: dict[str, str] = {}
-        for node in _nodes(schema):
+        for _, node in _nodes(schema):
             node.pop("__id__", None)
+            if node["__class__"] == "Booster" and node["__module__"] == "lightgbm.basic":
+                handle = node["content"]["content"]["_handle"]
+                # by which LightGBM reads trees in threads whose errors end the process
+                handle["content"] = json.dumps(re.sub(r"tree_sizes=.*\n", "", json.loads(handle["content"])))
             if "file" in node:
                 node["file"] = files.setdefault(node["file"], f"{len(files)}{Path(node['file']).suffix}")
         text = json.dumps(schema).encode()
@@ -398,68 +411,101 @@ def _skops_parts(archive: zipfile.ZipFile, trusted: frozenset[str]) -> dict[str,
     schema, listed = json.loads(text), _listed()
     _require(schema["protocol"] > 0, "its protocol is too old")  # in which a function has another name than it says
     used, unknown, read = set(trusted), set(), 0
-    for node in _nodes(schema):
+    for attribute, node in _nodes(schema):
         _require("__id__" not in node, "it shares objects")
         name, loader = f"{node['__module__']}.{node['__class__']}", node["__loader__"]
         if loader == "MethodNode":
             name += f".{node['content']['func']}"
         used.add(name)
-        if loader != "JsonNode" and name not in trusted and name not in listed.get(loader, ()):
+        known = name in listed.get(loader, ()) and (loader != "TypeNode" or attribute in TYPE_ATTRIBUTES)
+        if loader != "JsonNode" and name not in trusted and not known:
             unknown.add(name)
+        if loader == "JsonNode" and attribute in ALLOWED_VALUES:
+            value = json.loads(node["content"])
+            _require(value in ALLOWED_VALUES[attribute], f"{attribute} is {value!r}")
         read += archive.getinfo(node["file"]).file_size if "file" in node else 0
+        _check_trees(archive, name, node)
     if unknown:
         names = ", ".join(repr(name) for name in sorted(unknown))
         raise ValueError(
             f"it holds {names}, which may run code. If you trust its author, pass load(path, trusted=[{names}])."
         )
     _require(read <= 4 * sum(e.file_size for e in archive.infolist()), "its arrays are used too often")
-    classes = frozenset().union(*listed.values())
     assert archive.fp is not None
     archive.fp.seek(0)
-    parts = skops.io.loads(archive.fp.read(), trusted=sorted(used))  # which copies the list for every node
-    for part in _objects(parts):
-        kind = type(part)
-        cls = part if isinstance(part, type) else kind
-        if callable(part) and not trusted and f"{cls.__module__}.{cls.__name__}" not in classes:
-            raise ValueError(f"it holds {printable(repr(part), 100)}, which can be called.")
-        if f"{kind.__module__}.{kind.__name__}" == "lightgbm.basic.Booster":
-            _require(isinstance(getattr(part, "_handle", None), ctypes.c_void_p), "a booster without trees")
-    return dict(parts)
+    return dict(skops.io.loads(archive.fp.read(), trusted=sorted(used)))  # which copies the list for every node
 
 
 def _parts_in(text: bytes) -> int:
     return sum(map(text.count, (b"{", b"[", b",")))
 
 
-def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield the nodes of a schema: whatever skops builds has a loader."""
-    stack = [schema]
+def _nodes(schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what skops builds, the nodes of a schema, each with the name of the attribute that holds it."""
+    stack = [("", schema)]
     while stack:
-        value = stack.pop()
+        name, value = stack.pop()
         if isinstance(value, dict):
             if "__loader__" in value:
-                yield value
-            stack.extend(value.values())
+                yield name, value
+            stack.extend((name if key == "content" else key, item) for key, item in value.items())
         elif isinstance(value, list):
-            stack.extend(value)
+            stack.extend((name, item) for item in value)
 
 
-def _objects(root: Any) -> Iterator[Any]:
-    """Yield an object and all that it holds."""
-    stack, seen = [root], {}
-    while stack:
-        value = stack.pop()
-        if id(value) in seen or isinstance(value, (str, bytes, int, float, bool, type(None))):
-            continue
-        seen[id(value)] = value
-        yield value
-        if isinstance(value, dict):
-            stack.extend([*value.keys(), *value.values()])
-        elif isinstance(value, (list, tuple, set)) or (isinstance(value, np.ndarray) and value.dtype == object):
-            stack.extend(value)
-        if not isinstance(value, type):
-            stack.extend(getattr(value, "__dict__", {}).values())
+def _check_trees(archive: zipfile.ZipFile, name: str, node: dict[str, Any]) -> None:
+    """Refuse trees that would run for ever, or take more memory than the file, when they predict."""
+    if name == "lightgbm.basic.Booster":
+        text = json.loads(node["content"]["content"]["_handle"]["content"])
+        _require("tree_sizes" not in text, "a booster of another writer")
+        columns = int(re.findall(r"max_feature_idx=(.*)", text)[0])
+        for block in re.split(r"[\r\n]\s*Tree\s*=", text):
+            pairs = [line.partition("=")[::2] for line in re.split(r"[\r\n]", block)]
+            pairs = [(key.strip(), value) for key, value in pairs if key.strip() in (*BOOSTER_SIZES, *BOOSTER_LISTS)]
+            values = {key: np.array(value.split(), dtype=np.int64) for key, value in pairs}
+            sizes = [int(values[key][0]) for key in BOOSTER_SIZES if key in values]
+            _require(
+                len(values) == len(pairs) and max(sizes, default=0) <= len(text),
+                "a booster of more parts than its text has",
+            )
+            if "num_leaves" in values:
+                left, right, features = (values.get(key, np.zeros(0)) for key in BOOSTER_LISTS)
+                same = len(left) == len(right) == len(features) == values["num_leaves"][0] - 1
+                _require(same and (features <= columns).all(), "a tree of a booster without branches")
+                for child in (left, right):
+                    _require_end(child, (child < 0) & (child >= -len(child) - 1))
+    elif node["__loader__"] == "TreeNode" or name.endswith(".TreePredictor"):
+        file, histogram = node["content"]["content"]["nodes"]["file"], name.endswith(".TreePredictor")
+        nodes = np.load(io.BytesIO(archive.read(file)), allow_pickle=False)
+        leaf = nodes["is_leaf"] == 1 if histogram else nodes["left_child"] == -1
+        for side in ("left", "right") if histogram else ("left_child", "right_child"):
+            _require_end(nodes[side].astype(np.int64), leaf)
+        if not histogram:
+            features = json.loads(node["__reduce__"]["args"]["content"][0]["content"])
+            _require(
+                ((nodes["feature"] < features) & (leaf | (nodes["feature"] >= 0))).all(), "a tree of other columns"
+            )
 
+
+def _require_end(child: np.ndarray, leaf: np.ndarray) -> None:
+    place = np.arange(len(child))
+    _require((leaf | ((place < child) & (child < len(child)))).all(), "a tree without an end")
+
+
+BOOSTER_SIZES = ("num_class", "num_tree_per_iteration", "max_feature_idx", "num_leaves", "num_cat")
+BOOSTER_LISTS = ("left_child", "right_child", "split_feature")
+
+TYPE_ATTRIBUTES = ("dtype", "key_types", "default_factory")
+"""Where fitted models hold a type, such as that of the numbers of an encoder; elsewhere it would be called."""
+
+METHODS = (None, "auto", "predict", "predict_proba", "predict_log_proba", "decision_function")
+ALLOWED_VALUES: dict[str, tuple[Any, ...]] = {
+    "stack_method": METHODS, "stack_method_": METHODS, "chain_method": METHODS, "chain_method_": METHODS,
+    "response_method": METHODS, "_response_method": METHODS, "input": ("content",), "pool_size": (4,),
+    "n_jobs": (None, *range(-256, 257)),
+}  # fmt: skip
+"""Values of attributes by which a model would call any method of any object, read files, or take much memory
+or many threads."""
 
 INTERNAL = {
     "lightgbm.basic": "Booster",
@@ -593,8 +639,14 @@ def _complete_parity(model: ParityEstimator, tensors: dict[str, Tensor]) -> None
     _require(frontier is not None and choice is not None, "it has coefficients and no trade-offs")
     assert frontier is not None
     assert choice is not None
+    attributes = len(model.sensitive_names_in_)
+    for block in solution.blocks:
+        nodes = len(block.basis.starts)
+        sound = block.basis.values.shape[0] == nodes > 0 and 0 <= block.attribute < attributes
+        _require(sound, "a basis is no basis")  # and its width is no more than the numbers that are there
+        _require(block.condition in ("all", "positive", "negative") and 0 < block.rate <= 1, "a condition is unknown")
     bases = [block.basis for block in solution.blocks]
-    width, attributes = sum(basis.values.shape[1] for basis in bases), len(model.sensitive_names_in_)
+    width = sum(basis.values.shape[1] for basis in bases)
     base = np.zeros((1, len(model.classes_)) if solution.family == "classes" else 1)
     columns = expanded(solution.family, np.zeros((1, width)), np.zeros(1))
     start = Rows(solution.family, base, columns, base, np.ones(1)).start()
@@ -604,10 +656,6 @@ def _complete_parity(model: ParityEstimator, tensors: dict[str, Tensor]) -> None
     _require(all(np.isfinite(values).all() for values in numbers), "a coefficient is not a finite number")
     _require(solution.family == model._family() and size == len(start) and trade_offs > 1, "its coefficients differ")
     _require(solution.scale > 0 and solution.ranks.ndim == 1, "its scale is no scale")
-    for block in solution.blocks:
-        nodes = len(block.basis.starts)
-        _require(block.basis.values.shape[0] == nodes and 0 <= block.attribute < attributes, "a basis is no basis")
-        _require(block.condition in ("all", "positive", "negative") and 0 < block.rate <= 1, "a condition is unknown")
     gaps = [*frontier.gaps.values(), tuple(choice.gaps.values()), tuple(choice.unconstrained.values())]
     _require(all(isinstance(gap, Gap) for some in gaps for gap in some), "a gap is no gap")
     lengths = {len(some) for some in frontier.gaps.values()} | {len(some) for some in frontier.performance.values()}
@@ -645,11 +693,11 @@ def _complete_coupling(model: ParityCoupling, tensors: dict[str, Tensor]) -> Non
     if not len(model.sensitive_names_in_):
         return
     arrays = {name: values.numpy() for name, values in tensors.items()}
-    table = pd.read_feather(io.BytesIO(arrays["table"].tobytes()))
-    n, basis = len(table), model.ratio_.basis
+    n, basis = len(arrays["m"]), model.ratio_.basis
+    table = _read_table(arrays["table"].tobytes(), n)
     _require(table.shape[1] == model.n_features_in_ and len(model.models_) == model.cv, "its columns or models differ")
     _require(len(basis.parts) == len(model.sensitive_names_in_), "its attributes differ")
-    _require(all(len(arrays[name]) == n for name in ("m", "identity", "release", "pool")), "its rows differ in number")
+    _require(all(len(arrays[name]) == n for name in ("identity", "release", "pool")), "its rows differ in number")
     _require(arrays["m"].shape[1:] == model.ratio_.calibration.shape[:1], "its ratio is of no use")
     rows = np.r_[arrays["release"], arrays["handed"][1]]
     _require(rows.dtype == np.int64 and ((rows >= -1) & (rows < n)).all(), "it hands out rows that it does not have")
@@ -659,6 +707,36 @@ def _complete_coupling(model: ParityCoupling, tensors: dict[str, Tensor]) -> Non
     model._identity, model.pool_ = arrays["identity"].view(np.uint64), arrays["pool"].astype(bool)
     keys, values = arrays["handed"].view(np.uint64)
     model._handed = dict(zip(map(int, keys), map(int, values)))
+
+
+def _read_table(content: bytes, rows: int) -> pd.DataFrame:
+    """Return the table of a Feather file, which is refused if it could unpack to more than its own size."""
+    from pyarrow import feather, ipc, py_buffer, types
+
+    stream = py_buffer(content).slice(8)  # behind the mark of a file
+    compression = {"record batch": (2, 3), "dictionary": (2, 1, 3)}  # the field of a message that says so
+    for message in ipc.MessageReader.open_stream(stream):
+        fields = compression.get(message.type)
+        _require(not fields or not _has_field(message.metadata.to_pybytes(), *fields), "its table is compressed")
+    reader, again = ipc.open_stream(stream), io.BytesIO()
+    _require(not any(types.is_nested(column.type) for column in reader.schema), "its table has columns of lists")
+    options = ipc.IpcReadOptions(included_fields=[0])
+    _require(sum(batch.num_rows for batch in ipc.open_stream(stream, options=options)) == rows, "its rows differ")
+    feather.write_feather(reader.read_all(), again, compression="uncompressed")
+    return pd.read_feather(again)
+
+
+def _has_field(flatbuffer: bytes, *fields: int) -> bool:
+    """Return whether the tables of a flatbuffer have these fields, each in the table that the one before stands for."""
+    table = struct.unpack_from("<I", flatbuffer)[0]
+    for field in fields:
+        start = table - struct.unpack_from("<i", flatbuffer, table)[0]
+        size, place = struct.unpack_from("<H", flatbuffer, start)[0], start + 4 + 2 * field
+        offset = struct.unpack_from("<H", flatbuffer, place)[0] if place < start + size else 0
+        if not offset:
+            return False
+        table += offset + struct.unpack_from("<I", flatbuffer, table + offset)[0]
+    return True
 
 
 NETWORK = Kind(_complete_network, tensors=_network_tensors)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import resource
 import warnings
 import zipfile
@@ -16,6 +17,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,7 +25,7 @@ import safetensors.torch
 import skops.io
 import torch
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import StackingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, StackingClassifier
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
@@ -32,7 +34,7 @@ from sklearn.utils._testing import assert_run_python_script_without_output as ru
 
 from estimator_samples import biased, quick
 from frhsic import FRHSICClassifier, ParityClassifier, load, save
-from frhsic.persistence import HEADER, SCHEMA, WEIGHTS, _skops_entries, describe
+from frhsic.persistence import HEADER, SCHEMA, WEIGHTS, _read_table, _skops_entries, describe
 
 X, y, s = biased(80)
 Entries = dict[str, bytes]
@@ -450,6 +452,101 @@ TENSORS: dict[str, Callable[[dict[str, torch.Tensor]], Any]] = {
 @pytest.mark.parametrize("name", TENSORS)
 def test_forged_weights_are_refused(name: str, files: dict[str, Entries], tmp_path: Path):
     refused(written(tmp_path / "model", weights(files["network"], TENSORS[name])))
+
+
+FIT = LogisticRegression().fit(X, y)
+
+
+def with_models(files: dict[str, Entries], model: Any) -> Entries:
+    parts = {"models_": [model, model], "attribute_models_": [[Ridge()], [Ridge()]]}
+    return files["parity"] | _skops_entries(parts)
+
+
+def stacked(files: dict[str, Entries]) -> Entries:
+    """A stack that writes a text to a file, by the name of a method, when it predicts."""
+    stack = StackingClassifier([("a", FIT)], cv="prefit").fit(X, y)
+    stack.estimators_, stack.stack_method_ = [np.array(["text"])], ["tofile"]
+    return with_models(files, stack)
+
+
+def edited_arrays(entries: Entries, field: str, value: int) -> Entries:
+    """The first node of every tree has another value."""
+    changed = {}
+    for name, content in entries.items():
+        nodes = np.load(io.BytesIO(content)) if name.endswith(".npy") else None
+        if nodes is not None and nodes.dtype.names and field in nodes.dtype.names:
+            nodes[field][0] = value
+            buffer = io.BytesIO()
+            np.save(buffer, nodes)
+            changed[name] = buffer.getvalue()
+    assert changed
+    return entries | changed
+
+
+def boosted(files: dict[str, Entries], pattern: str, text: str) -> Entries:
+    model = lightgbm.LGBMClassifier(n_estimators=2, num_leaves=4, n_jobs=1, verbose=-1).fit(X, y)
+    entries = with_models(files, model)
+    schema = entries[SCHEMA].decode()
+    assert re.search(pattern, schema)
+    return entries | {SCHEMA: re.sub(pattern, text, schema).encode()}
+
+
+def wide(files: dict[str, Entries]) -> Entries:
+    """A basis of no nodes and 4e8 functions, which is a file of 20 kB."""
+    empty = {"class": "array", "fields": {"dtype": "<f8", "shape": [0], "values": []}}
+    values = {"class": "array", "fields": {"dtype": "<f8", "shape": [0, 400_000_000], "values": []}}
+    fields = {"starts": empty, "mass": empty, "values": values}
+    basis = {"class": "SensitiveBasis", "fields": fields}
+    return files["parity"] | {HEADER: changed(files["parity"], [*BLOCK, "basis"], basis)}
+
+
+def names_of_weights(files: dict[str, Entries]) -> Entries:
+    header = json.dumps(
+        {f"a{i}": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for i in range(30_000)}
+    ).encode()
+    return files["network"] | {WEIGHTS: len(header).to_bytes(8, "little") + header}
+
+
+FOREST = RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, y)
+HISTOGRAMS = HistGradientBoostingClassifier(max_iter=2).fit(X, y)
+FOUND: dict[str, Callable[[dict[str, Entries]], Entries]] = {
+    "the name of a method": stacked,
+    "a type that is called": lambda files: with_models(files, make_pipeline(FunctionTransformer(str), FIT)),
+    "files that are read": lambda files: with_models(files, HashingVectorizer(input="filename")),
+    "a million threads": lambda files: with_models(files, LogisticRegression(n_jobs=10**6)),
+    "a tree without an end": lambda files: edited_arrays(with_models(files, FOREST), "left_child", 0),
+    "a child that is not there": lambda files: edited_arrays(with_models(files, FOREST), "right_child", 2**40),
+    "a column that is not there": lambda files: edited_arrays(with_models(files, FOREST), "feature", 2**40),
+    "a histogram tree without an end": lambda files: edited_arrays(with_models(files, HISTOGRAMS), "left", 0),
+    "2^31 leaves": lambda files: boosted(files, r"num_leaves=\d+", "num_leaves=2147483647"),
+    "10^9 classes": lambda files: boosted(files, r"num_class=\d+", "num_class=1000000000"),
+    "a booster without an end": lambda files: boosted(files, r"left_child=\S+", "left_child=0"),
+    "a column that no booster has": lambda files: boosted(files, r"split_feature=\d+", "split_feature=1000000000"),
+    "trees read in threads": lambda files: boosted(files, "label_index=0", "tree_sizes=7"),
+    "a wide basis of no rows": wide,
+    "many weights of no size": names_of_weights,
+    "many entries of no size": lambda files: files["parity"] | {f"{i}.bin": b"" for i in range(1000, 101_001)},
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_once_got_past_the_loader_is_refused(name: str, files: dict[str, Entries], tmp_path: Path):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refused(written(tmp_path / "model", FOUND[name](files)))
+    if name != "many entries of no size":  # whose writing takes memory too
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
+
+
+@pytest.mark.parametrize("table", ["compressed", "long"])
+def test_a_table_that_unpacks_to_more_than_its_size_is_refused(table: str):
+    import pyarrow as pa
+    from pyarrow import feather
+
+    buffer = io.BytesIO()
+    columns = {"0": pa.nulls(10**6)} if table == "long" else {"0": ["a" * 10**6] * 5}
+    feather.write_feather(pa.table(columns), buffer, compression="zstd" if table == "compressed" else "uncompressed")
+    with pytest.raises(ValueError, match="has not written it"):
+        _read_table(buffer.getvalue(), 5)
 
 
 def test_missing_parts_are_refused(files: dict[str, Entries], tmp_path: Path):

@@ -10,9 +10,8 @@ import pandas as pd
 
 from frhsic import _arrays
 from frhsic.formatting import plain
-from frhsic.tables import read_sensitive
 from frhsic.tables.columns import label, row_number
-from frhsic.tables.sensitive import attribute
+from frhsic.tables.sensitive import attribute, read_sensitive
 from frhsic.tables.targets import is_positive
 
 LEAST_ROWS = 20

@@ -13,8 +13,8 @@ import pandas as pd
 
 from frhsic.held_out import scores_of
 from frhsic.persistence import load
-from frhsic.tables import ReadOptions, Schema, TableFile
-from frhsic.tables.schema import ColumnType
+from frhsic.tables.files import ReadOptions, TableFile
+from frhsic.tables.schema import ColumnType, Schema
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import typer
 
 if TYPE_CHECKING:
     from frhsic.auditing import Context
-    from frhsic.tables import ReadOptions
+    from frhsic.tables.files import ReadOptions
 
 Positive = Annotated[str | None, typer.Option(help="Value of the target that counts as 1; any other is 0.")]
 Favourable = Annotated[
@@ -91,7 +91,7 @@ class Reading:
     @property
     def options(self) -> ReadOptions:
         """The options; a tab may be written as a backslash and t."""
-        from frhsic.tables import ReadOptions
+        from frhsic.tables.files import ReadOptions
 
         return ReadOptions({"\\t": "\t"}.get(self.delimiter or "", self.delimiter), self.decimal, self.encoding)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from frhsic.auditing import Audit, Settings
     from frhsic.report.driving import Drivers
-    from frhsic.tables import Rows, TableFile
+    from frhsic.tables.files import Rows, TableFile
 
 DEFAULT_OUT = Path("frhsic-report.html")
 
@@ -192,7 +192,7 @@ def _earlier(path: Path) -> Audit:
 
 def _parts(options: _Options, names: Sequence[str], table: str) -> list[str]:
     """Return the columns of the representation, without those that have another role."""
-    from frhsic.tables import expand
+    from frhsic.tables.columns import expand
 
     taken = {*options.sensitive, options.target, options.groups, options.row_weights}
     matches = chain(*(expand(pattern, names, table) for pattern in options.embedding or ()))
@@ -210,7 +210,9 @@ def _audited(
 
     from frhsic import report
     from frhsic.auditing import Settings, audit
-    from frhsic.tables import TableFile, common_name, read_rows, read_sensitive
+    from frhsic.tables.columns import common_name
+    from frhsic.tables.files import TableFile, read_rows
+    from frhsic.tables.sensitive import read_sensitive
 
     watch(f"reading {options.table.name}")
     served = None
@@ -274,8 +276,8 @@ def _numbers(options: _Options, file: TableFile, rows: Rows, parts: list[str]) -
     """Return the columns that are measured: numbers, the target with its own values, groups as text; and notes."""
     import pandas as pd
 
-    from frhsic.tables import Schema, numbers
-    from frhsic.tables.columns import label
+    from frhsic.tables.columns import label, numbers
+    from frhsic.tables.schema import Schema
 
     frame, notes = rows.frame, [*file.notes]
     values: dict[str, Any] = {}
@@ -305,7 +307,7 @@ def _scheduled(options: _Options, reading: _options.Reading, stated: _options.St
     """Audit all rows of the files that the table stands for; workers have to see them under the same paths."""
     from frhsic import distributed
     from frhsic.distributed.files import file_columns, read_files, table_files
-    from frhsic.tables import expand
+    from frhsic.tables.columns import expand
 
     if options.model is not None:
         raise ValueError("--model is not applied on a cluster; write its scores by frhsic predict, and pass --score.")

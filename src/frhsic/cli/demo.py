@@ -12,7 +12,7 @@ from frhsic.cli import _options, _terminal
 from frhsic.cli import train as training
 
 if TYPE_CHECKING:
-    from frhsic.tables import TrainingTable
+    from frhsic.tables.training import TrainingTable
 
 ADULT = "Adult census data"
 SYNTHETIC = "the paper's synthetic task"
@@ -73,7 +73,7 @@ def _data(rows: int, seed: int) -> TrainingTable:
     import pandas as pd
 
     from frhsic.datasets import DatasetUnavailableError, load_dataset
-    from frhsic.tables import TrainingTable
+    from frhsic.tables.training import TrainingTable
 
     notes = []
     try:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from frhsic.auditing import Settings
     from frhsic.estimators.tradeoffs import Limit
     from frhsic.report import Report
-    from frhsic.tables import Schema, TrainingTable
+    from frhsic.tables.schema import Schema
+    from frhsic.tables.training import TrainingTable
 
 DEFAULT_MODEL = Path("frhsic-model.frhsic")
 DEFAULT_REPORT = Path("frhsic-report.html")
@@ -172,7 +173,7 @@ def train(
 
 def read(columns: _options.Columns, reading: _options.Reading, seed: int) -> TrainingTable:
     """Read the columns of a table that are trained on, as the options name them."""
-    from frhsic.tables import ColumnRoles, read_training_table
+    from frhsic.tables.training import ColumnRoles, read_training_table
 
     roles = ColumnRoles(
         columns.target,

@@ -50,8 +50,7 @@ from frhsic.parity._sums import ScoreSums
 from frhsic.parity.curve import curve_of_sums
 from frhsic.parity.gap import gdp_of_sums
 from frhsic.probes import linear_probe_of_sums
-from frhsic.tables import common_name
-from frhsic.tables.columns import label
+from frhsic.tables.columns import common_name, label
 
 FEATURES = 128
 SAMPLE_ROWS = 20_000

@@ -19,8 +19,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from frhsic.tables import is_frame, kind_of, numbers, to_pandas
-from frhsic.tables.columns import days
+from frhsic.tables.columns import days, is_frame, kind_of, numbers, to_pandas
 
 FUNCTIONS = 8
 """Cosines of the rank of a continuous attribute."""

@@ -18,8 +18,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from frhsic._arrays import require_same_rows
 from frhsic.estimators.conditional import ATOM, MOST_LEVELS, BoostedMeans, SensitiveBasis, TreeTable, fold_of_rows
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, check_same_names, checked_table, seed_of
-from frhsic.tables import BandedAttributeWarning, is_frame, to_pandas
-from frhsic.tables.sensitive import read_sensitive
+from frhsic.tables.columns import is_frame, to_pandas
+from frhsic.tables.sensitive import BandedAttributeWarning, read_sensitive
 
 # Products of functions of several attributes, those of the lowest total order; and their joint nodes.
 MOST_FUNCTIONS, JOINT_NODES = 24, 256

@@ -15,7 +15,8 @@ from frhsic.estimators.conditional import TreeTable, fold_of_rows
 from frhsic.estimators.parity import ParityEstimator, Sample, fit_with_weights
 from frhsic.estimators.tradeoffs import aimed_gap, by_attribute
 from frhsic.parity import ParityResult
-from frhsic.tables import is_frame, read_sensitive
+from frhsic.tables.columns import is_frame
+from frhsic.tables.sensitive import read_sensitive
 
 MOST_EXCESS = 1.25
 """Largest factor by which the limit is tightened; on few rows the excess is mostly noise."""

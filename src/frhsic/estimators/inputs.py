@@ -12,7 +12,8 @@ from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from frhsic import _arrays
-from frhsic.tables import Schema, check_distinct, is_frame, to_pandas
+from frhsic.tables.columns import check_distinct, is_frame, to_pandas
+from frhsic.tables.schema import Schema
 
 
 class MissingSensitiveFeaturesWarning(UserWarning):

@@ -31,14 +31,9 @@ from frhsic.estimators.inputs import (
 )
 from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty
 from frhsic.penalties.names import penalty_named
-from frhsic.tables import (
-    BandedAttributeWarning,
-    Number,
-    Quantiles,
-    SuspiciousColumnWarning,
-    TableEncoding,
-    read_sensitive,
-)
+from frhsic.tables.encoding import Number, Quantiles, TableEncoding
+from frhsic.tables.sensitive import BandedAttributeWarning, read_sensitive
+from frhsic.tables.suspicions import SuspiciousColumnWarning
 from frhsic.training import MLP, Fleet, Member, Recipe, Training, TrainingData, train
 from frhsic.training.recipe import Task, output_width
 from frhsic.training.result import Bottleneck, enough_rows

@@ -36,7 +36,8 @@ from frhsic.estimators.tradeoffs import (
     measured,
     share,
 )
-from frhsic.tables import BandedAttributeWarning, is_frame, read_sensitive, to_pandas
+from frhsic.tables.columns import is_frame, to_pandas
+from frhsic.tables.sensitive import BandedAttributeWarning, read_sensitive
 
 Condition = Literal["positive", "both"]
 

@@ -10,9 +10,9 @@ import itertools
 import lzma
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import pandas as pd
 from frhsic.formatting import did_you_mean, printable
 from frhsic.tables.columns import check_distinct, is_missing, quoted
 
-CELLS = 4_000_000
+CELLS = 2_000_000
 """Cells of a piece at most."""
 KEPT_ROWS, KEPT_BYTES = 1_000_000, 256 * 2**20
 """Rows that are kept at most, and the memory that they may take; of a longer table, a uniform sample is kept."""
@@ -35,7 +35,6 @@ FORMATS = {
     **dict.fromkeys((".parquet", ".pq"), "Parquet"),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "Arrow"),
 }
-OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _POINT, _COMMA = re.compile(r"[-+]?\d*\.\d+"), re.compile(r"[-+]?\d+,\d+")
 
@@ -69,10 +68,10 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A file whose header was read and, in a text file, whose rows all have as many fields.
+    """A file whose header was read.
 
-    `decimal` is the decimal sign of a text file and None for one whose columns have types. `notes` say what was found
-    out rather than known.
+    `decimal` is the decimal sign of a text file and None for one whose columns have types. `spaced` tells whether a
+    blank follows each separator, which belongs to no field. `notes` say what was found out rather than known.
     """
 
     path: Path
@@ -80,8 +79,8 @@ class TableFile:
     separator: str | None = None
     decimal: str | None = None
     encoding: str = ""
+    spaced: bool = False
     notes: tuple[str, ...] = ()
-    arguments: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions = ReadOptions()) -> TableFile:  # noqa: B008  # frozen
@@ -101,22 +100,42 @@ class TableFile:
         return name
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Yield the rows piece by piece, only these columns of them."""
+        """Yield the rows piece by piece, only these columns of them.
+
+        A row of a text file that has more or fewer fields than the header raises.
+        """
         size, file_format = max(1, CELLS // max(1, len(columns))), _format(self.path)
         with _readable(self.path, file_format):
             if file_format == "CSV":
-                with (
-                    _open_text(self.path, self.encoding) as file,
-                    pd.read_csv(
-                        file, usecols=list(columns), chunksize=size, dtype=str, na_filter=False, **self.arguments
-                    ) as reader,
-                ):
-                    for piece in reader:
-                        yield piece[list(columns)]
+                places = [self.names.index(name) for name in columns]
+                with _open_text(self.path, self.encoding) as file:
+                    rows = self._rows(file)
+                    while part := list(itertools.islice(rows, size)):
+                        cells = list(zip(*part))
+                        yield pd.DataFrame({n: pd.Series(cells[i], dtype=str) for n, i in zip(columns, places)})
             else:
                 for batch in _batches(self.path, file_format, list(columns), size):
                     # floats would round long identifiers
                     yield batch.to_pandas(integer_object_nulls=True)[list(columns)]
+
+    def _rows(self, file: Iterable[str]) -> Iterator[list[str]]:
+        """Yield the fields of each row below the header of a text file."""
+        columns, separator = len(self.names), self.separator or ","
+        reader = csv.reader(file, delimiter=separator, skipinitialspace=self.spaced)
+        next(row for row in reader if any(map(str.strip, row)))
+        for row in reader:
+            if len(row) == columns + 1 and not row[-1].strip():
+                row.pop()  # a separator at the end of a row
+            elif len(row) < 2 <= columns and not "".join(row).strip():
+                continue
+            row = row or [""]  # an empty line of one column is a row whose value is missing
+            if len(row) != columns:
+                raise ValueError(
+                    f"line {reader.line_num} has {len(row)} fields and the header {columns}, with "
+                    f"{SEPARATORS.get(separator, repr(separator))} between fields. Put text that holds {separator!r} "
+                    "in quotes, or repair the line"
+                )
+            yield row
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +223,7 @@ def _format(path: Path) -> str:
         hint = " Its folder is missing too." if beside is None else did_you_mean(path.name, beside)
         raise FileNotFoundError(f"there is no file {path}.{hint}")
     endings = [suffix.lower() for suffix in path.suffixes] or ["nothing"]
-    if endings[-1] in (*OPENERS, ".zst", ".zip") and FORMATS.get("".join(endings[-2:-1])) == "CSV":
+    if endings[-1] in OPENERS and FORMATS.get("".join(endings[-2:-1])) == "CSV":
         return "CSV"
     if endings[-1] not in FORMATS:
         raise ValueError(
@@ -231,29 +250,16 @@ def _readable(path: Path, file_format: str) -> Iterator[None]:
 
 
 def _inspected(path: Path, options: ReadOptions) -> TableFile:
-    """Find out how a text file is written, and check all its rows."""
-    encodings = [options.encoding] if options.encoding else ["utf-8-sig", "cp1252", "latin-1"]
-    for encoding in encodings:
-        try:
-            return _inspected_as(path, options, encoding)
-        except UnicodeDecodeError:
-            continue
-        except LookupError:
-            break
-    raise ValueError(f"it is not text in the encoding {options.encoding}; name the right one, such as cp1252")
-
-
-def _inspected_as(path: Path, options: ReadOptions, encoding: str) -> TableFile:
+    """Find out how a text file is written."""
+    encoding = _encoding(path, options)
     with _open_text(path, encoding) as file:
-        lines = list(itertools.islice(file, SNIFFED_LINES))
-    first = next((i for i, line in enumerate(lines) if line.strip()), None)
-    if first is None:
+        lines = list(itertools.islice(itertools.dropwhile(lambda line: not line.strip(), file), SNIFFED_LINES))
+    if not lines:
         raise ValueError("it is empty and has not even a header")
     usual = "\t" if {suffix.lower() for suffix in path.suffixes} & {".tsv", ".txt"} else ","
-    separator = options.separator or _separator(lines[first:], usual)
-    spaced = f"{separator} " in lines[first]  # a blank after each separator belongs to no field
-    form: dict[str, Any] = {"delimiter": separator, "skipinitialspace": spaced}
-    rows = [row for row in csv.reader(lines[first:], **form) if row]
+    separator = options.separator or _separator(lines, usual)
+    spaced = f"{separator} " in lines[0]
+    rows = [row for row in csv.reader(lines, delimiter=separator, skipinitialspace=spaced) if row]
     decimal = options.decimal or _decimal(rows[1:], separator)
     if separator == decimal:
         raise ValueError(f"{decimal!r} cannot separate its fields and be the decimal sign; say what separates them")
@@ -261,69 +267,54 @@ def _inspected_as(path: Path, options: ReadOptions, encoding: str) -> TableFile:
     if len(names) > 1 and not names[-1]:
         names.pop()
     header = tuple(name or f"Unnamed: {i}" for i, name in enumerate(names))
-    with _open_text(path, encoding) as file:
-        _check_rows(file, len(header), form)
     notes = {
         f"{path.name} was read with {SEPARATORS.get(separator)} between fields.": separator
         not in (usual, options.separator),
         f"{path.name} was read with decimal commas.": options.decimal is None and decimal == ",",
         f"{path.name} is not UTF-8; it was read as Windows-1252.": options.encoding is None and encoding != "utf-8-sig",
     }
-    arguments = {
-        "sep": separator,
-        "skipinitialspace": spaced,
-        "index_col": False,  # a separator at the end of each row must not shift the columns
-        "header": first if len(header) == 1 else 0,
-        "names": list(header),
-        "skip_blank_lines": len(header) > 1,  # an empty line of one column is a row whose value is missing
-    }
-    shown = tuple(note for note, due in notes.items() if due)
-    return TableFile(path, header, separator, decimal, encoding, shown, arguments)
+    return TableFile(path, header, separator, decimal, encoding, spaced, tuple(n for n, due in notes.items() if due))
 
 
-def _check_rows(file: Any, columns: int, form: dict[str, Any]) -> None:
-    """Raise at the first row that has more or fewer fields than the header; one empty field at its end is tolerated."""
-    separator = form["delimiter"]
-    for number, line in enumerate(file, 1):
-        if '"' in line:  # from here on, fields may hold separators and line breaks
-            reader = csv.reader(itertools.chain([line], file), **form)
-            for row in reader:
-                _check_row(row, columns, number - 1 + reader.line_num, separator)
-        elif line.count(separator) + 1 != columns or "\0" in line:
-            _check_row(line.rstrip("\r\n").split(separator), columns, number, separator)
-
-
-def _check_row(row: list[str], columns: int, number: int, separator: str) -> None:
-    trailing = len(row) == columns + 1 and not row[-1].strip()
-    blank = not row or (len(row) == 1 and not row[0].strip())
-    if any("\0" in cell for cell in row):
-        raise ValueError(f"line {number} has a NUL character; the file is damaged or in another encoding")
-    if len(row) != columns and not trailing and not blank:
-        raise ValueError(
-            f"line {number} has {len(row)} fields and the header {columns}, with "
-            f"{SEPARATORS.get(separator, repr(separator))} between fields. Put text that holds {separator!r} in "
-            "quotes, or repair the line"
-        )
+def _encoding(path: Path, options: ReadOptions) -> str:
+    """Return the first encoding in which the whole file is text."""
+    for encoding in [options.encoding] if options.encoding else ["utf-8-sig", "cp1252", "latin-1"]:
+        try:
+            with _open_text(path, encoding) as file:
+                while text := file.read(2**20):
+                    if "\0" in text:
+                        raise ValueError("it has a NUL character; it is damaged or in another encoding")
+        except UnicodeDecodeError:
+            continue
+        except LookupError:
+            break
+        return encoding
+    raise ValueError(f"it is not text in the encoding {options.encoding}; name the right one, such as cp1252")
 
 
 @contextmanager
-def _open_text(path: Path, encoding: str) -> Iterator[Any]:
-    ending = path.suffix.lower()
-    if ending == ".zip":
-        with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if not name.endswith("/")]
-            if len(names) != 1:
-                raise ValueError(f"it holds {len(names)} files; pass an archive of one")
-            with archive.open(names[0]) as raw:
-                yield io.TextIOWrapper(raw, encoding, newline="")
-    elif ending == ".zst":
-        import pyarrow as pa
+def _open_text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
+    with OPENERS.get(path.suffix.lower(), open)(path, "rb") as raw:
+        yield io.TextIOWrapper(raw, encoding, newline="")
 
-        with pa.input_stream(str(path), compression="zstd") as raw:
-            yield io.TextIOWrapper(raw, encoding, newline="")
-    else:
-        with OPENERS.get(ending, open)(path, "rb") as raw:
-            yield io.TextIOWrapper(raw, encoding, newline="")
+
+def _open_zst(path: Path, mode: str) -> Any:
+    import pyarrow as pa
+
+    return pa.input_stream(str(path), compression="zstd")
+
+
+def _open_zip(path: Path, mode: str) -> Any:
+    with zipfile.ZipFile(path) as archive:  # whose member keeps the file open
+        names = [name for name in archive.namelist() if not name.endswith("/")]
+        if len(names) != 1:
+            raise ValueError(f"it holds {len(names)} files; pass an archive of one")
+        return archive.open(names[0])
+
+
+OPENERS: dict[str, Any] = {
+    ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _open_zst, ".zip": _open_zip,
+}  # fmt: skip
 
 
 def _separator(lines: list[str], usual: str) -> str:

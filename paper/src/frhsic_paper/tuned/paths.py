@@ -16,7 +16,7 @@ from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from frhsic import ParityClassifier, ParityRegressor
-from frhsic.tables import TableEncoding
+from frhsic.tables.encoding import TableEncoding
 from frhsic.training import Member, Recipe, TrainingData, train
 from frhsic.training.streams import Purpose, stream_seed
 from frhsic_paper.protocol import METHODS as PAPER_METHODS
