@@ -72,7 +72,8 @@ RESAMPLES = 99
 LEVEL = 0.05
 BLOCK = 25
 """Draws of a cell between two saves."""
-DOUBT, CAUTION = "gdp, not trusted", "conditional_test, caution"
+DOUBT, RATIO_DOUBT, CAUTION = "gdp, not trusted", "correlation_ratio, not trusted", "conditional_test, caution"
+DOUBT_OF = {"gdp": DOUBT, "standardized_gdp": DOUBT, "bound of gdp": DOUBT, "correlation_ratio": RATIO_DOUBT}
 
 Array = np.ndarray
 Noise = Callable[[Array, Array, np.random.Generator], Array]
@@ -287,7 +288,9 @@ def outcomes(law: Law, n: int, design: str, rng: np.random.Generator) -> dict[st
         interval("standardized_gdp", scaled.interval, law.gdp / math.sqrt(law.variance))
         if design != "clusters":
             share = law.grid[1].var() / law.variance
-            interval("correlation_ratio", correlation_ratio(f, s, **options).interval, float(share))
+            ratio = correlation_ratio(f, s, **options)
+            interval("correlation_ratio", ratio.interval, float(share))
+            results[RATIO_DOUBT] = float(not ratio.trusted), math.nan
     curve = gdp_curve(f, s, **options)
     places, means = law.grid
     first, last = np.searchsorted(places, curve.start), np.searchsorted(places, curve.end, side="right")
@@ -432,15 +435,15 @@ def cells(sets: list[str], part: str, rows: list[int]) -> Iterator[tuple[str, in
 
 def missed(records: list[dict[str, Any]]) -> list[str]:
     """Return the cells that miss the criterion."""
-    doubts = {(r["law"], r["rows"], r["design"]): r["errors"] / r["draws"] for r in records if r["measure"] == DOUBT}
+    shares = {(r["law"], r["rows"], r["design"], r["measure"]): r["errors"] / r["draws"] for r in records}
     lines = []
     for r in records:
         test = r["measure"].endswith("test")
-        if r["measure"] in (DOUBT, CAUTION):
+        if r["measure"] in (DOUBT, RATIO_DOUBT, CAUTION):
             continue
         most = LEVEL + (0.01 if test else 0.02) + 2 * math.sqrt(LEVEL * (1 - LEVEL) / r["draws"])
         where = r["law"], r["rows"], r["design"]
-        excused = r["measure"] in ("gdp", "standardized_gdp", "bound of gdp") and doubts[where] >= 0.9
+        excused = shares.get((*where, DOUBT_OF.get(r["measure"])), 0) >= 0.9
         if r["errors"] / r["draws"] > most:
             share = f"{r['errors'] / r['draws']:.3f} > {most:.3f}"
             lines.append(f"{r['measure']}: {where[0]}, {where[1]:,} {where[2]}: {share}{' (excused)' * excused}")
@@ -453,7 +456,7 @@ def tables(records: list[dict[str, Any]]) -> str:
     for measure in dict.fromkeys(record["measure"] for record in records):
         chosen = {(r["law"], r["design"], r["rows"]): r for r in records if r["measure"] == measure}
         columns = [one for one in product(DESIGNS, ROWS) if any(key[1:] == one for key in chosen)]
-        test = measure.endswith("test") or measure in (DOUBT, CAUTION)
+        test = measure.endswith("test") or measure in (DOUBT, RATIO_DOUBT, CAUTION)
         what = "share of samples" if test else "share of intervals that hold the truth (mean width)"
         lines += [f"**{measure}**: {what}", ""]
         lines += ["| law | " + " | ".join(f"{design}, {n:,}" for design, n in columns) + " |"]

@@ -469,15 +469,18 @@ def test_a_negative_estimate_does_not_lower_the_upper_end():
 
 
 def test_the_variance_of_the_correlation_ratio_without_effect_is_that_of_simulated_samples():
-    """Thirty values of s with three rows and ten with two; estimates by the definition, before they are cut at zero."""
+    """Thirty values of s with three rows and ten with two, whose rows have twice the weight."""
     sizes = np.repeat([3, 2], [30, 10])
     starts = np.cumsum(sizes) - sizes
-    f = np.random.default_rng(0).normal(size=(8000, 110))
+    w = np.repeat([1.0, 2.0], [90, 20])
+    w /= w.mean()
+    f = np.random.default_rng(0).normal(size=(4000, 110))
     means = np.add.reduceat(f, starts, axis=1) / sizes
     within = np.add.reduceat((f - np.repeat(means, sizes, axis=1)) ** 2, starts, axis=1) / (sizes - 1)
-    values = 1 - (within @ sizes / 110) / f.var(axis=1, ddof=1)
     within = np.repeat(within, sizes, axis=1)
-    estimates = [_variance_without_effect(np.ones(110), each, starts) for each in within[:2000]]
+    total = ((f - f @ w[:, None] / 110) ** 2) @ w * 110 / (110**2 - w @ w)
+    values = total - within @ w / 110
+    estimates = [_variance_without_effect(w, each, starts) for each in within[:1000]]
     assert np.mean(estimates) == pytest.approx(values.var(), rel=0.1)
 
 

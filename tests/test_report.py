@@ -244,7 +244,7 @@ def test_every_number_has_a_label_and_a_sentence_and_words_follow_the_confidence
         assert "does not explain" in words.sentence(attribute.all_rows[key], usual.subject, "age")
         assert "could explain" in words.sentence(attribute.all_rows[key], strict.subject, "age")
     untrusted = replace(attribute.all_rows["gdp"], trusted=False)
-    assert "a bound that holds anyway" in words.sentence(untrusted, usual.subject, "age")
+    assert "the upper end is then a bound" in words.sentence(untrusted, usual.subject, "age")
 
 
 def test_weights_groups_and_lost_rows_are_named():

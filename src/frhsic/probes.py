@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import lightgbm
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, cross_val_predict
@@ -35,7 +37,7 @@ RIDGES = np.logspace(-8, 4, 13)
 
 @dataclass(frozen=True)
 class Probe:
-    """Out-of-fold R² of one model that predicts one attribute, and R² with the attribute shuffled."""
+    """Out-of-fold R² of one model that predicts one attribute or its ranks, and R² with the attribute shuffled."""
 
     r2: float
     shuffled_r2: float
@@ -52,11 +54,13 @@ def linear_head(binary: bool) -> Any:
 
 
 def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Probe:
-    r"""Share of the variance of s that a model recovers from z, on rows it has not seen.
+    r"""Share of the variance of s, or of its ranks if that is more, that a model recovers from z, on unseen rows.
 
     .. math:: R^2 = 1 - \sum_i (s_i - \hat s_i)^2 / \sum_i (s_i - \bar s)^2, \qquad \hat s_i \text{ out of fold.}
 
-    Zero or negative when such a model cannot use z to predict s; a better model still might. `shuffled_r2` is the value
+    Zero or negative when such a model cannot use z to predict s; a better model still might. Ranks count too because
+    the values of a skewed s, such as income, depend on few rows: the logarithm of income says all about it, but little
+    about its values. `shuffled_r2` is the value
     on independent data: below zero, the more so the more a model can overfit. One when z
     determines s. The linear probe is ridge regression on standardized columns with the ridge chosen within each
     training fold; the other probe is 100 boosted trees.
@@ -82,11 +86,11 @@ def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Pr
         raise ValueError("s is constant: there is nothing to recover.")
     folds = min(FOLDS, len(s) // 2)
     split = KFold(folds, shuffle=True, random_state=seed)
-    target = (s - s.mean()) / s.std()
-    targets = target, np.random.default_rng(seed).permutation(target)
+    value, rank = ((t - t.mean()) / t.std() for t in (s, rankdata(s)))
+    targets = value, rank, np.random.default_rng(seed).permutation(rank)
     fits = [cross_val_predict(_model(kind, seed), z, t, cv=split) for t in targets]
-    r2, shuffled = (float(1 - np.mean((t - fit) ** 2)) for t, fit in zip(targets, fits))
-    return Probe(r2, shuffled, len(s), folds)
+    r2 = [float(1 - np.mean((t - fit) ** 2)) for t, fit in zip(targets, fits)]
+    return Probe(max(r2[:2]), r2[2], len(s), folds)
 
 
 def held_out_r2(
@@ -142,7 +146,7 @@ class ProbeSums:
         return ProbeSums(self.products + other.products) if isinstance(other, ProbeSums) else NotImplemented
 
 
-def linear_probe_of_sums(sums: ProbeSums, columns: int, target: int, independent: int) -> Probe:
+def linear_probe_of_sums(sums: ProbeSums, columns: int, targets: Sequence[int], independent: int) -> Probe:
     """:func:`probe` of kind ``"linear"`` from sums over rows in :data:`FOLDS` folds.
 
     The ridge is chosen by the error on the other folds of the training rows in turn; leave-one-out errors, by which
@@ -154,8 +158,8 @@ def linear_probe_of_sums(sums: ProbeSums, columns: int, target: int, independent
         Sums over all rows.
     columns
         Number of columns of Z.
-    target
-        Which of the targets is recovered.
+    targets
+        Which of the targets are recovered, such as an attribute and its ranks; the largest R² counts.
     independent
         A target that is independent of Z by construction, for `shuffled_r2`.
 
@@ -163,13 +167,13 @@ def linear_probe_of_sums(sums: ProbeSums, columns: int, target: int, independent
     --------
     >>> x = np.linspace(-1, 1, 100)
     >>> sums = ProbeSums.of(x[:, None], np.column_stack([3 * x, np.cos(99 * x)]), np.arange(100) % 5)
-    >>> round(linear_probe_of_sums(sums, 1, 0, 1).r2, 3)
+    >>> round(linear_probe_of_sums(sums, 1, [0], 1).r2, 3)
     1.0
     """
     kept = [*range(1 + columns)]
     counts = sums.products[:, 0, 0]
     r2 = []
-    for index in (target, independent):
+    for index in (*targets, independent):
         at = [*kept, 1 + columns + index]
         products = sums.products[:, at][:, :, at]
         whole = products.sum(axis=0)
@@ -178,7 +182,7 @@ def linear_probe_of_sums(sums: ProbeSums, columns: int, target: int, independent
             raise ValueError("s is constant: there is nothing to recover.")
         errors = [_held_out_error(products, fold) for fold in range(len(products))]
         r2.append(float(1 - sum(errors) / spread))
-    return Probe(r2[0], r2[1], int(counts.sum()), len(counts))
+    return Probe(max(r2[:-1]), r2[-1], int(counts.sum()), len(counts))
 
 
 def _held_out_error(products: np.ndarray, fold: int) -> float:

@@ -321,7 +321,7 @@ def _explained(own: Rows, settings: Settings, omitted: dict[str, str]) -> Iterat
         omitted["correlation_ratio"] = "few_rows"
         return
     interval = Interval(*share.interval, share.confidence, "normal approximation")
-    yield Number("correlation_ratio", share.value, share.n, interval, 0.0)
+    yield Number("correlation_ratio", share.value, share.n, interval, 0.0, trusted=share.trusted)
 
 
 def dependence(own: Rows, settings: Settings, omitted: dict[str, str], *, probed: bool) -> Iterator[Number]:

@@ -44,7 +44,7 @@ class Number:
     value, rows
         The estimate, and the number of rows it was computed from.
     interval
-        Confidence interval. Where `trusted` is False its upper end is the bound that holds for every shape.
+        Confidence interval. Where the `trusted` of a gap is False, its upper end is the bound beside the interval.
     under_independence
         Mean of the same estimate when the attribute is shuffled, where known.
     pvalue, adjusted_pvalue
@@ -54,7 +54,7 @@ class Number:
     standard_error
         Standard error of the value, where known.
     trusted
-        False where the score varies along the attribute faster than a gap resolves.
+        False where the score varies, or may vary, along the attribute faster than these rows can show.
     """
 
     key: str

@@ -99,6 +99,11 @@ class Sample:
         values, counts = np.unique(self.block.s[:, attribute], return_counts=True)
         return values, counts
 
+    def ranks(self, attribute: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return distinct values of an attribute and their mid-ranks, as shares less one half."""
+        values, counts = self.counted(attribute)
+        return values, (np.cumsum(counts) - counts / 2) / counts.sum() - 0.5
+
     def cells(self, attribute: int) -> Cells | None:
         """Return the cells along an attribute; None if it is constant."""
         values, counts = self.counted(attribute)
@@ -208,6 +213,7 @@ class Plan:
     dependence: tuple[FeaturePlan | None, ...]
     z: Scaling
     s: Scaling
+    ranks: tuple[tuple[np.ndarray, np.ndarray], ...]
     edges: tuple[np.ndarray, ...]
 
 
@@ -229,7 +235,8 @@ def second_pass(_: int, block: Block, plan: Plan) -> tuple[object, ...]:
         everyone = None if plan.everyone is None else plan.everyone.sums(block)
         if plan.favoured is not None and block.favoured is not None:
             favoured = plan.favoured.sums(block.take(block.favoured))
-        fold, targets = block.fold, np.column_stack([plan.s(block.s), block.noise])
+        ranks = [np.interp(column, *known) for column, known in zip(block.s.T, plan.ranks)]
+        fold, targets = block.fold, np.column_stack([plan.s(block.s), *ranks, block.noise])
         for rows in (slice(start, start + SLICE) for start in range(0, len(block), SLICE)):
             for i, one in enumerate(plan.dependence):
                 if one is not None:

@@ -205,6 +205,7 @@ def _plan(first: First, everyone: Sample, subject: Subject, settings: Settings) 
         dependence=tuple(_features(block, i, settings) for i in range(block.s.shape[1])),
         z=Scaling.of(block.z),
         s=Scaling.of(block.s),
+        ranks=tuple(everyone.ranks(i) for i in range(block.s.shape[1])),
         edges=tuple(histogram_edges(one.low, one.high, one.whole) for one in everyone.values),
     )
 
@@ -258,7 +259,8 @@ def _on_all_rows(
     numbers = []
     if features is not None and moments is not None and own is not None:
         numbers.append(hsic_number(own, features.maps, moments, settings))
-    result = linear_probe_of_sums(sums.probe, everyone.block.z.shape[1], i, everyone.block.s.shape[1])
+    width = everyone.block.s.shape[1]  # targets are the attributes, their ranks, and noise
+    result = linear_probe_of_sums(sums.probe, everyone.block.z.shape[1], [i, width + i], 2 * width)
     numbers.append(Number("probe_linear", result.r2, result.rows, None, result.shuffled_r2))
     positives = attribute.positives
     if positives is not None and first.favoured is not None:

@@ -167,7 +167,10 @@ class Smoother:
         spread, cubes = (part[:, None] for part in sums.residuals(at)[:2])
         base = (curve * self.counts)[:, None]
         squares = (curve**2 * self.weight_squares)[:, None] + 2 * curve[:, None] * self.share * drawn
-        squares = squares + np.maximum(spread + cubes / np.maximum(spread, TINY) * drawn, 0.1 * spread)
+        # given the sum of a node, its squares lie about this line if rows are many, and are its square for one row
+        alone = (self.weight_squares / self.counts**2)[:, None]
+        line = np.maximum(spread + cubes / np.maximum(spread, TINY) * drawn, 0.1 * spread)
+        squares = squares + (1 - alone) * line + alone * drawn**2
         return self.statistic(base + drawn, squares)
 
 

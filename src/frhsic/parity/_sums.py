@@ -19,6 +19,9 @@ from frhsic.parity._rows import Array, Integers, Rows, levels, weighted_mean
 NODES = 256
 """Groups of equal counts that replace the values of s where there are more."""
 
+FEW_ROWS = 250
+"""Rows below which an oscillation of the mean that would matter need not show."""
+
 LEAST_ROWS = 5
 """Fewest rows of a group that is one value of s."""
 

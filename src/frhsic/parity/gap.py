@@ -16,14 +16,11 @@ from frhsic import _arrays
 from frhsic.parity._groups import skewed_reach
 from frhsic.parity._rows import Array, Rows, rows_of
 from frhsic.parity._signs import NEAR, SOFTNESS, TINY, Smoother, lost_to_wrong_signs, noise_like
-from frhsic.parity._sums import NODES, Cells, ScoreSums, Sums, group_levels
+from frhsic.parity._sums import FEW_ROWS, NODES, Cells, ScoreSums, Sums, group_levels
 
 RESAMPLES = 999
 ENOUGH = 199
 """Resamples that the variance of a gap needs; more serve its p-value."""
-
-FEW_ROWS = 250
-"""Rows below which an oscillation that would matter need not show."""
 
 FEW = 8
 """Rows of the rarer decision, or clusters, below which the upper end of a gap is the largest that their rate allows."""

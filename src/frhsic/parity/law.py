@@ -10,8 +10,9 @@ import numpy as np
 from scipy import stats
 
 from frhsic import _arrays
-from frhsic.parity._groups import group_starts
+from frhsic.parity._groups import TINY, group_starts
 from frhsic.parity._rows import Array, Integers, Rows, levels, rows_of, weighted_mean
+from frhsic.parity._sums import FEW_ROWS
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 ROWS_PER_GROUP = 100
@@ -32,6 +33,9 @@ class CorrelationRatio:
         Confidence interval for the share in the population.
     standard_error
         Standard error of the value.
+    trusted
+        False where most values of s occur once and there are fewer than 250 rows: a mean that oscillates between
+        neighbouring rows would not show, and the interval would miss it.
     n, confidence
         Number of rows, and the confidence of the interval.
     """
@@ -39,6 +43,7 @@ class CorrelationRatio:
     value: float
     interval: tuple[float, float]
     standard_error: float
+    trusted: bool
     n: int
     confidence: float
 
@@ -104,8 +109,13 @@ def correlation_ratio_of(rows: Rows, confidence: float) -> CorrelationRatio:
     rest, variance = float(weighted_mean(weights, within)), float(weighted_mean(weights, square))
     value = max(1 - rest / variance, 0.0)  # an estimate below zero says no more than one of zero
     terms = weights * (within - (rest / variance) * square) / variance
-    z = float(stats.t.ppf((1 + confidence) / 2, rows.effective / 4))  # squares have fewer degrees of freedom
-    if len(starts) > n / 2:
+    squared = terms**2
+    # the degrees of freedom of the variance of these terms (Satterthwaite), few where few rows carry it
+    carried = float(squared @ squared) / max(float(squared.sum()) ** 2, TINY) - 1 / n
+    freedom = min(rows.effective / 4, 2 / max(carried, TINY))
+    z = float(stats.t.ppf((1 + confidence) / 2, max(freedom, 1)))
+    alone = len(starts) > n / 2
+    if alone:
         error = _error_of_differences(terms)
         squares = np.diff(f) ** 2 / 2
         products = float(squares[2:] @ squares[:-2]) / (n * variance**2)  # of the noise of neighbours
@@ -120,14 +130,16 @@ def correlation_ratio_of(rows: Rows, confidence: float) -> CorrelationRatio:
         error = math.sqrt(a * value + b)
         middle, root = value + z**2 * a / 2, z * math.sqrt(error**2 + z**2 * a**2 / 4)
         low, high = middle - root, middle + root
-    return CorrelationRatio(value, (max(low, 0.0), min(high, 1.0)), error, n, confidence)
+    trusted = not alone or rows.effective >= FEW_ROWS
+    return CorrelationRatio(value, (max(low, 0.0), min(high, 1.0)), error, trusted, n, confidence)
 
 
 def _variance_without_effect(weights: Array, within: Array, starts: Integers) -> float:
     r"""Return the variance of the estimated variance of means that are all equal, for normal scores.
 
-    It is :math:`\frac{2}{n^2} \sum_l \frac{n_l}{n_l - 1} \sigma_l^4` over values of s with :math:`n_l \ge 2` rows. A
-    value with one row adds at most :math:`\sigma^4 / n^2`, the share of a difference between neighbours.
+    It is :math:`\frac{2}{n^2} \sum_l \frac{w_l^2}{n_l (n_l - 1)} \sigma_l^4` over values of s of weight :math:`w_l`
+    with :math:`n_l \ge 2` (effective) rows. A value with one row adds at most :math:`w_l^2 \sigma^4 / n^2`, the share of
+    a difference between neighbours.
     """
     total = np.add.reduceat(weights, starts)
     sizes = total**2 / np.add.reduceat(weights**2, starts)
@@ -136,7 +148,8 @@ def _variance_without_effect(weights: Array, within: Array, starts: Integers) ->
     freedom = np.where(several, sizes - 1, 1)
     fourth = spread**2 * freedom / (freedom + 2)  # without bias for normal scores
     mean = float(weights @ within / weights.sum())
-    excess = 2 * float((fourth * sizes / freedom)[several].sum()) + mean**2 * float((~several).sum())
+    excess = 2 * float((fourth * total**2 / (sizes * freedom))[several].sum())
+    excess += mean**2 * float((total[~several] ** 2).sum())
     return excess / len(weights) ** 2
 
 

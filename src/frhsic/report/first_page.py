@@ -419,7 +419,7 @@ def _trust(report: Report) -> Iterator[str]:
                 else f"Chance alone could explain the average gap along {s}. That does not show that there is none."
             )
         if gap is not None and not gap.trusted:
-            yield f"The score changes faster along {s} than these rows resolve, so the range of the gap is wide."
+            yield f"The score may change faster along {s} than these rows can show, so the range of the gap is wide."
     count = len(warnings(audit))
     if count:
         remarks = "One remark" if count == 1 else f"{count} remarks"

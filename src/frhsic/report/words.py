@@ -64,8 +64,7 @@ SENTENCES = {
     "over {s} and the nine deciles of the score.{steady}{test}{trust}",
     "standardized_gdp": "The average gap in standard deviations of {f}, so that scores which merely shrink do not look "
     "better: {value}.{steady}",
-    "correlation_ratio": "{s} explains {share} of the variance of {f} through its mean, however fast that changes "
-    "with {s}.",
+    "correlation_ratio": "{s} explains {share} of the variance of {f} through its mean.{unseen}",
     "hsic": "The joint law of {z} and {s} lies {value} from independence, in squared kernel distance.{shuffled}{test}",
     "hsic_effect": "HSIC on a scale from 0 (independent) to 1 (the same distances between rows in both): {value}."
     "{shuffled}",
@@ -73,8 +72,10 @@ SENTENCES = {
     "independent.{shuffled}",
     "separation": "Among rows with an equal {y}, the association of {f} with {s} is {value}, on a scale from 0 (none) "
     "to 1. Chance alone would show {null}.{test}",
-    "probe_linear": "A linear model recovers {share} of the variance of {s} from {z}, on rows it has not seen.",
-    "probe_trees": "Boosted trees recover {share} of the variance of {s} from {z}, on rows they have not seen.",
+    "probe_linear": "A linear model recovers {share} of the variance of {s}, or of its ranks, from {z}, on rows it has "
+    "not seen.",
+    "probe_trees": "Boosted trees recover {share} of the variance of {s}, or of its ranks, from {z}, on rows they have "
+    "not seen.",
 }
 """Sentences of the numbers of an audit, by key."""
 
@@ -94,7 +95,7 @@ NO_POSITIVES = {
 }
 """Why Equal Opportunity is left out."""
 
-UNTRUSTED = " The mean changes faster along {s} than the rows resolve; the upper end is a bound that holds anyway."
+UNTRUSTED = " The mean may change faster along {s} than these rows can show; the upper end is then a bound."
 
 CERTIFICATES = {
     "gap_of_these_scores": (
@@ -210,6 +211,7 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
         steady="" if null is None else f" If its mean did not move with {s}, chance would show {figure(null)}.",
         test=test,
         trust="" if number.trusted else UNTRUSTED.format(s=s),
+        unseen="" if number.trusted else f" Changes between neighbouring values of {s} need more rows to show.",
         threshold=stated(0.5 if subject.threshold is None else subject.threshold),
         y=subject.target_name or "target",
         null=figure(null),
@@ -288,7 +290,7 @@ def findings(audit: Audit, attribute: AttributeAudit) -> list[str]:
         lines.append(
             f"Neither a linear model nor boosted trees recover {s} from {z}."
             if best.value < 0.01
-            else f"From {z} alone, {model} can recover {percent(best.value)} of the variance of {s}."
+            else f"From {z} alone, {model} can recover {percent(best.value)} of the variance of {s} or its ranks."
         )
     return lines
 
