@@ -138,8 +138,8 @@ def _variance_without_effect(weights: Array, within: Array, starts: Integers) ->
     r"""Return the variance of the estimated variance of means that are all equal, for normal scores.
 
     It is :math:`\frac{2}{n^2} \sum_l \frac{w_l^2}{n_l (n_l - 1)} \sigma_l^4` over values of s of weight :math:`w_l`
-    with :math:`n_l \ge 2` (effective) rows. A value with one row adds at most :math:`w_l^2 \sigma^4 / n^2`, the share of
-    a difference between neighbours.
+    with :math:`n_l \ge 2` (effective) rows. A value with one row adds at most :math:`w_l^2 \sigma^4 / n^2`, the share
+    of a difference between neighbours.
     """
     total = np.add.reduceat(weights, starts)
     sizes = total**2 / np.add.reduceat(weights**2, starts)
