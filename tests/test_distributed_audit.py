@@ -156,9 +156,9 @@ def test_the_linear_probe_from_sums_is_ridge_regression_on_the_same_folds(monkey
         predicted = cross_val_predict(linear_head(binary=False), z, t, cv=PredefinedSplit(fold))
         return 1 - np.mean((t - predicted) ** 2)
 
-    assert linear_probe_of_sums(sums, 4, 0, 1).r2 == pytest.approx(exact(), abs=5e-4)  # ridges are chosen differently
+    assert linear_probe_of_sums(sums, 4, [0], 1).r2 == pytest.approx(exact(), abs=5e-4)  # ridges are chosen differently
     monkeypatch.setattr(probes, "RIDGES", np.array([30.0]))
-    assert linear_probe_of_sums(sums, 4, 0, 1).r2 == pytest.approx(exact(), rel=1e-10)
+    assert linear_probe_of_sums(sums, 4, [0], 1).r2 == pytest.approx(exact(), rel=1e-10)
 
 
 def test_the_test_by_features_is_the_gamma_test_where_features_are_exact():
