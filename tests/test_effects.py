@@ -72,16 +72,6 @@ def test_an_interval_does_not_depend_on_scale_or_order() -> None:
         assert (other.interval.low, other.interval.high) == approx((first.low, first.high), rel=1e-6)
 
 
-def test_intervals_grow_with_confidence_and_hold_the_value() -> None:
-    for seed in range(20):
-        z, s = correlated(50, 0.2, seed)
-        for function, most in ((hsic_interval, math.inf), (normalized_hsic_interval, 1.0)):
-            narrow, wide = (function(z, s, confidence=c).interval for c in (0.9, 0.99))
-            value = function(z, s).value
-            assert wide.low <= narrow.low <= value <= narrow.high <= wide.high <= most
-            assert (narrow.low >= 0) == (value >= 0)
-
-
 # ---------------------------------------------------------------- coverage
 
 

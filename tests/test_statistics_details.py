@@ -82,6 +82,7 @@ def test_intervals_grow_with_confidence_and_bounds_fall_with_the_level(z):
         for narrow, wide in pairwise(effects):
             assert wide.interval.low <= narrow.interval.low <= narrow.value <= narrow.interval.high
             assert narrow.interval.high <= wide.interval.high
+            assert effect is hsic_interval or wide.interval.high <= 1
     tests = [equivalence_test(z, S, 0.01, level=share) for share in shares]
     assert [test.upper_bound for test in tests] == sorted((test.upper_bound for test in tests), reverse=True)
     bounds = [test for test in tests if test.upper_bound > 0]
