@@ -69,7 +69,7 @@ def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp
 
 def test_the_command_line_lists_every_study_that_can_be_run():
     listed = CliRunner().invoke(app, ["reproduce"]).output.splitlines()
-    assert [line.split()[0] for line in listed] == [study.name for study in studies.STUDIES if not study.frozen]
+    assert [line.split()[0] for line in listed] == [study.name for study in studies.STUDIES if not study.made_by]
 
 
 def test_order_of_the_page_and_of_all_names_every_study_once():
