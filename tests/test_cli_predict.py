@@ -187,3 +187,22 @@ def test_a_frozen_lightgbm_with_categories_is_served_and_audited(tmp_path):
     assert result.exit_code == 0, result.output
     gap = float(gdp(expected, age, resamples=0))
     assert Audit.from_json(result.stdout)["age"].all_rows["gdp"].value == pytest.approx(gap, rel=1e-9)
+
+
+def test_a_model_of_bands_that_uses_them_reads_each_row_as_in_training(tmp_path):
+    """An open band has no width of its own: alone in a file, it is still the point that it was in training."""
+    random = np.random.default_rng(0)
+    age, x = random.choice(["<30", "30-39", "40-49", "50+"], 300), random.normal(size=300)
+    table = pd.DataFrame({"age": age, "x": x, "paid": (x + (age == "50+") + random.normal(size=300) > 0).astype(int)})
+    table.to_csv(tmp_path / "all.csv", index=False)
+    table[table["age"] == "50+"].head(3).to_csv(tmp_path / "old.csv", index=False)
+    asked = ["train", str(tmp_path / "all.csv"), "-t", "paid", "-s", "age", "--uses-sensitive", "--limit", "none"]
+    result = run(app, [*asked, "--max-rows", "100", "--json", "-o", str(tmp_path / "model")])
+    assert result.exit_code == 0, result.output
+    scores = {}
+    for name in ("all", "old"):
+        out = tmp_path / f"{name}-scores.csv"
+        result = run(app, ["predict", str(tmp_path / "model"), str(tmp_path / f"{name}.csv"), "-o", str(out)])
+        assert result.exit_code == 0, result.output
+        scores[name] = pd.read_csv(out)["score"].to_numpy()
+    np.testing.assert_allclose(scores["old"], scores["all"][age == "50+"][:3], rtol=1e-12)

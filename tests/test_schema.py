@@ -172,7 +172,7 @@ def served(tmp_path_factory) -> Path:
     network = FRHSICClassifier(**quick(epochs=2))
     for name, model in (("closed", closed), ("network", network)):
         model.fit(data.X, data.y, sensitive_features=data.s)
-        (folder / name).write_bytes(file_bytes(model, data.schema))
+        (folder / name).write_bytes(file_bytes(model, {"schema_": data.schema}))
     return folder
 
 

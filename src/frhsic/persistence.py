@@ -92,7 +92,7 @@ CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (*TABLES, *FITTED)} | {
 PLAIN: dict[str, Any] = {
     "n_features_in_": int, "feature_names_in_": np.ndarray, "sensitive_names_in_": np.ndarray, "classes_": np.ndarray,
     "random_seed_": int, "n_fits_": int, "best_epoch_": (int, type(None)), "representation_size_": int,
-    "has_bottleneck_": bool, "schema_": Schema,
+    "has_bottleneck_": bool, "schema_": Schema, "sensitive_schema_": Schema,
     "feature_encoding_": TableEncoding, "sensitive_encoding_": TableEncoding,
     "penalty_": Penalty, "task_": str, "target_mean_": (float, int), "target_scale_": (float, int),
     "ratio_": DensityRatio, "move_cost_": (float, int), "untouched_": (float, int),
@@ -139,10 +139,11 @@ def save(model: Any, path: str | Path) -> None:
     write_whole(Path(path), file_bytes(model))
 
 
-def file_bytes(model: Any, schema: Schema | None = None) -> bytes:
+def file_bytes(model: Any, schemas: Mapping[str, Schema] | None = None) -> bytes:
     """Return the content of the file that :func:`save` writes. Equal models have equal bytes.
 
-    `schema` is that of the file that the training table was read from, which later files are read by.
+    `schemas` are those of the file that the training table was read from, by which later files are read: of the
+    features (``"schema_"``) and of the attributes (``"sensitive_schema_"``).
     """
     cls, kind = KINDS.get(type(model).__name__, (None, NETWORK))
     if type(model) is not cls:
@@ -157,8 +158,7 @@ def file_bytes(model: Any, schema: Schema | None = None) -> bytes:
     if _is_custom(plain["random_state"]):
         plain["random_state"] = model.random_seed_
     fitted = {name: to_json(getattr(model, name)) for name in PLAIN if hasattr(model, name)}
-    if schema is not None:
-        fitted["schema_"] = to_json(schema)
+    fitted |= {name: to_json(schema) for name, schema in (schemas or {}).items()}
     header = {
         "kind": type(model).__name__,
         "versions": {"frhsic": __version__, "torch": torch.__version__, "scikit-learn": sklearn.__version__},

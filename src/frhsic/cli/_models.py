@@ -15,6 +15,7 @@ from frhsic.held_out import scores_of
 from frhsic.persistence import load
 from frhsic.tables.files import ReadOptions, TableFile
 from frhsic.tables.schema import ColumnType, Schema
+from frhsic.tables.sensitive import attribute
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,16 @@ class Served:
         """Return features and attributes of rows of a file, and count levels that no training row has."""
         for name, counts in self.schema.unseen(rows).items():
             self.unseen.setdefault(name, Counter()).update(counts)
-        attributes = {name: ColumnType(name, "number")(rows[name], file.decimal or ".") for name in self.sensitive}
+        schema = getattr(self.model, "sensitive_schema_", None)
+        known = {} if schema is None else {column.name: column for column in schema.columns}
+        attributes = {}
+        for name in self.sensitive:
+            column = known.get(name, ColumnType(name, "number"))
+            values = column(rows[name], file.decimal or ".")
+            if column.levels:  # bands are taken at the points that they had in training
+                kind = pd.CategoricalDtype(list(column.levels), ordered=column.ordered)
+                values = values.astype(kind)
+            attributes[name] = attribute(values, f"column {name!r}")[0]
         return self.schema(rows, file.decimal), pd.DataFrame(attributes, rows.index)
 
     def outputs(self, rows: pd.DataFrame, file: TableFile) -> pd.DataFrame:

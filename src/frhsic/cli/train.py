@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -106,12 +106,12 @@ def limit_of(texts: Sequence[str], attributes: Sequence[str]) -> Limit:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A fitted model, its report, what a reader should know, and the schema of the training file."""
+    """A fitted model, its report, what a reader should know, and the schemas by which later files are read."""
 
     model: Any
     report: Report
     notes: tuple[str, ...]
-    schema: Schema | None = None
+    schemas: dict[str, Schema] = field(default_factory=dict)
 
 
 @_options.with_fields
@@ -240,7 +240,8 @@ def fitted(
                 given=data.given,
             ),
         )
-    return Trained(model, report, tuple(notes), data.schema)
+    schemas = {"schema_": data.schema, "sensitive_schema_": data.sensitive_schema if recipe.uses_sensitive else None}
+    return Trained(model, report, tuple(notes), {name: one for name, one in schemas.items() if one is not None})
 
 
 @contextmanager
@@ -262,7 +263,7 @@ def finish(result: Trained, files: dict[str, Path]) -> Trained:
     contents: dict[Path, bytes] = {}
     report = result.report
     if "model" in files:
-        contents[files["model"]] = file_bytes(result.model, result.schema)
+        contents[files["model"]] = file_bytes(result.model, result.schemas)
         fingerprint = hashlib.sha256(contents[files["model"]]).hexdigest()
         context = replace(report.audit.context, model_sha256=fingerprint)
         report = replace(report, audit=replace(report.audit, context=context))

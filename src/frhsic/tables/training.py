@@ -114,6 +114,7 @@ class TrainingTable:
     groups: np.ndarray | None = None
     order: np.ndarray | None = None
     schema: Schema | None = None
+    sensitive_schema: Schema | None = None
 
     def split(self, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows to train on and those held out, of which each has the sensitive attributes."""
@@ -191,6 +192,7 @@ def read_training_table(
         None if roles.groups is None else frame[roles.groups].map(label).to_numpy(dtype=object),
         None if roles.order is None else table[roles.order].to_numpy(),
         schema.select(kept),
+        schema.select(sensitive),
     )
 
 
