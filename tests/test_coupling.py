@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from frhsic.estimators import MissingSensitiveFeaturesWarning, ParityCoupling, coupling
 from frhsic.estimators.conditional import BoostedMeans
-from frhsic.estimators.coupling import Comparable, DensityRatio, JointBasis, exchanged, permutation
+from frhsic.estimators.coupling import DensityRatio, JointBasis, balanced, embedded, exchanged, permutation
 from frhsic.estimators.coupling import released as coupled
 
 QUICK = BoostedMeans(n_estimators=30, num_leaves=7, learning_rate=0.2, n_jobs=1)
@@ -34,13 +34,14 @@ def discrete(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def true_ratio(s: np.ndarray) -> tuple[DensityRatio, JointBasis]:
-    """The true ratio in the form that is fitted: m are the conditional means of the basis."""
+    """The true ratio in the form that is fitted."""
     basis = JointBasis.fit(s[:, None].astype(float))
     return DensityRatio(basis, np.eye(2), np.ones(3)), basis
 
 
-def conditional_means(x: np.ndarray, basis: JointBasis) -> np.ndarray:
-    return (JOINT / JOINT.sum(1, keepdims=True) @ basis.values)[x]
+def slopes(x: np.ndarray, basis: JointBasis) -> np.ndarray:
+    """Functions of x for which the true ratio is log-linear: all functions of s lie in the span of the basis."""
+    return ((np.log(TRUE) * basis.mass) @ basis.values)[x]
 
 
 def total_variation(z: np.ndarray, s: np.ndarray, pooled: np.ndarray) -> np.ndarray:
@@ -70,7 +71,7 @@ def test_law_given_s_is_the_pooled_law_and_the_untouched_share_is_the_sum_of_min
     x, s = discrete(n, seed=0)
     ratio, basis = true_ratio(s)
     rng = np.random.default_rng(1)
-    rows, removed = coupled(ratio, conditional_means(x, basis), s, 1.0, rng)
+    rows, removed = coupled(ratio, slopes(x, basis), s, 1.0, rng)
     assert np.array_equal(np.sort(rows), np.arange(n))
     error = np.sqrt(UNTOUCHED * (1 - UNTOUCHED) / n)
     assert 1 - removed.mean() == pytest.approx(UNTOUCHED, abs=4 * error)
@@ -86,7 +87,7 @@ def test_amount_mixes_the_laws(amount):
     x, s = discrete(n, seed=2)
     ratio, basis = true_ratio(s)
     rng = np.random.default_rng(3)
-    rows, _ = coupled(ratio, conditional_means(x, basis), s, amount, rng)
+    rows, _ = coupled(ratio, slopes(x, basis), s, amount, rng)
     pooled = np.bincount(x) / n
     expected = (1 - amount) * total_variation(x, s, pooled)
     assert total_variation(x[rows], s, pooled) == pytest.approx(expected, abs=0.012)
@@ -148,33 +149,61 @@ def test_ratio_is_calibrated_on_new_rows():
 
 def test_exchanges_are_the_best_of_all_permutations():
     rng = np.random.default_rng(0)
-    x, ranks, rows = rng.normal(size=(5, 2)), rng.random((5, 1)), rng.permutation(5)
-    table = Comparable(x, np.zeros((5, 0)), np.zeros(0))
-
-    def cost(order):  # place i gets the row that stood at place order[i]
-        moved = ((x - x[rows[list(order)]]) ** 2).sum()
-        return moved + 3.0 * ((ranks - ranks[list(order)]) ** 2).sum()
-
-    best = min(permutations(range(5)), key=cost)
-    assert np.array_equal(exchanged(rows, np.zeros(5, int), ranks, table, 3.0), rows[list(best)])
+    places, offers, rows = rng.normal(size=(5, 3)), rng.normal(size=(5, 3)), rng.permutation(5)
+    best = min(permutations(rows), key=lambda order: ((places - offers[list(order)]) ** 2).sum())
+    assert np.array_equal(exchanged(rows, np.zeros(5, int), places, offers), best)
 
 
 def test_rows_are_not_exchanged_between_few_levels():
     s = np.random.default_rng(0).integers(0, 3, size=(100, 1)).astype(float)
-    ranks = JointBasis.fit(s).ranks(s)
-    x, rows = np.random.default_rng(1).normal(size=(100, 1)), np.arange(100)
-    best = exchanged(rows, s[:, 0], ranks, Comparable(np.flip(x), np.zeros((100, 0)), np.zeros(0)), 1.0)
-    assert np.array_equal(s[best], s)
+    x, ranks = np.random.default_rng(1).normal(size=(100, 1)), JointBasis.fit(s).ranks(s)
+    places, offers = np.column_stack([x, ranks]), np.column_stack([np.flip(x), ranks])
+    assert np.array_equal(s[exchanged(np.arange(100), s[:, 0], places, offers)], s)
+
+
+def test_swaps_trade_distance_against_covariance():
+    """With no distances hardly a covariance with S is left; the objective of its definition falls in any case."""
+    rng = np.random.default_rng(0)
+    u = rng.random(400)
+    phi, x = np.sqrt(2) * np.cos(np.pi * u)[:, None], np.column_stack([u + rng.normal(size=400), rng.normal(size=400)])
+    rest = np.array([[30.0, -20.0]])  # of rows that stay
+    for scale in (0.0, 0.3):
+
+        def objective(rows, scale=scale):
+            left = rest + phi.T @ x[rows]
+            return scale**2 * ((x - x[rows]) ** 2).sum() + coupling.BALANCE / 2 * (left**2).sum()
+
+        rows = balanced(np.arange(400), scale * x, scale * x, phi, x, rest, rng)
+        assert np.array_equal(np.sort(rows), np.arange(400))
+        assert objective(rows) < 0.5 * objective(np.arange(400))
+        if scale == 0:
+            # the pairs of one batch are judged together, and change a covariance by about 2 √PAIRS
+            assert np.abs(rest + phi.T @ x[rows]).max() < 2 * np.sqrt(coupling.PAIRS)
 
 
 def test_distances_are_by_columns():
     encoded = np.array([[1.0, 0], [2.0, 1], [3.0, 1], [4.0, np.nan]])
-    table = Comparable.of(encoded, np.array([False, True]))
-    everything = np.arange(4)
-    cost = table.distances(everything, everything)
-    assert np.diag(cost) == pytest.approx(np.zeros(4))
-    assert cost.sum() / 16 == pytest.approx(4)  # two columns of 2 each, the mean over all pairs
+    z = embedded(encoded, np.array([False, True]))
+    cost = ((z[:, None] - z) ** 2).sum(axis=2)
     assert cost[1, 2] < cost[0, 1]
+    many = np.random.default_rng(0).normal(size=(2000, 1))
+    z = embedded(np.column_stack([many, many > 0]), np.array([False, True]))
+    assert ((z - z[::-1]) ** 2).sum(axis=1).mean() == pytest.approx(2, rel=0.1)
+
+
+def test_naming_a_column_keeps_more_of_it():
+    """Its signal is one column of ten; rows are exchanged for those with a similar prediction of it."""
+    rng = np.random.default_rng(0)
+    s = rng.normal(size=4000)
+    X = rng.normal(size=(4000, 10)) + 0.9 * s[:, None] * (np.arange(10) < 3)
+    y = X[:, 3] + X[:, 4] + 0.1 * rng.normal(size=4000)
+    model = ParityCoupling(QUICK, cv=2, random_state=0)
+    kept = []
+    for named in (None, y):
+        Z = model.fit_transform(X, named, sensitive_features=s)
+        kept.append(np.corrcoef(Z[:, 3] + Z[:, 4], y)[0, 1] ** 2)
+        assert np.abs(np.corrcoef(Z.T, s)[-1, :-1]).max() < 3 / np.sqrt(4000)
+    assert kept[1] > kept[0] + 0.1
 
 
 def test_joint_basis_is_orthonormal_and_holds_products():

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -25,12 +25,16 @@ from frhsic.tables.sensitive import BandedAttributeWarning, read_sensitive
 MOST_FUNCTIONS, JOINT_NODES = 24, 256
 # Rounds of boosting: a ratio that is too smooth leaves dependence, one that is too rough removes more rows.
 ROUNDS = 120
-# Smallest ratio before it is scaled to mean one.
-FLOOR = 0.02
-# Proposed exchanges for each removed row, when these are permuted.
-SWEEPS = 100
-# Cost of a move along S, for each column. It grows with the rows, since tests on more rows find smaller remainders.
-MOVE = 0.5
+# Steps of the maximum likelihood of the ratio, and their length.
+STEPS, STEP = 50, 0.5
+# Proposed exchanges for each removed row, when these are permuted and when they are balanced.
+SWEEPS, SWAPS = 100, 60
+# Cost of a move along S. It grows with the rows, since tests on more rows find smaller remainders; swaps pay a tenth.
+MOVE, SWAP_MOVE = 0.5, 0.1
+# Cost of a covariance with S that is left in the table, and pairs that are swapped at once.
+BALANCE, PAIRS = 0.008, 32
+# Share of the distance that is between predictions of y, and levels of a category that are told apart.
+NAMED, LEVELS = 0.9, 60
 # Rows that are assigned to places at once.
 LARGEST = 700
 # New rows that are a table of their own; fewer are drawn from the pool.
@@ -129,32 +133,36 @@ def _group_means(part: SensitiveBasis, group: np.ndarray) -> np.ndarray:
 class DensityRatio:
     r"""Estimate of :math:`r(x, s) = p(s \mid x) / p(s)` from conditional means.
 
-    .. math:: r(x, s) = a(x)\, b(s) \max\bigl(\epsilon, 1 + \textstyle\sum_{jk} m_j(x) C_{jk} \varphi_k(s)\bigr)
+    .. math:: r(x, s) = a(x)\, b(s) \exp\bigl(\textstyle\sum_{jk} m_j(x) B_{jk} \varphi_k(s)\bigr)
 
-    C is the regression of :math:`\varphi(S)` on the out-of-fold m(X), which shrinks what does not generalise. The
-    factors a and b give r mean one along s for each x, and along x for each s.
+    B and b maximise the likelihood of S given the out-of-fold m(X), and a gives r mean one along s for each x. The
+    likelihood equations say that r has mean one along x for each s, and that it predicts the mean of
+    :math:`m(X) \varphi(S)` that the rows have.
     """
 
     basis: JointBasis
-    calibration: np.ndarray
+    slope: np.ndarray
     scale: np.ndarray
 
     @classmethod
     def fit(cls, basis: JointBasis, m: np.ndarray, node: np.ndarray, weights: np.ndarray) -> Self:
         """Fit to out-of-fold means (n, K), the nodes of S (n,), and weights (n,) that add up to one."""
-        weighted = weights[:, None] * m
-        ridge = 1e-4 * np.eye(m.shape[1])
-        calibration = np.linalg.solve(weighted.T @ m + ridge, weighted.T @ basis.values[node])
         some = slice(None, None, -(-len(m) // CHUNK))
-        share = weights[some] / weights[some].sum()
-        scale = np.ones(len(basis.mass))
-        for _ in range(50):
-            scale = scale / np.maximum(share @ cls(basis, calibration, scale)(m[some]), 1e-12)
-        return cls(basis, calibration, scale)
+        m, phi, share = m[some], basis.values[node[some]], weights[some] / weights[some].sum()
+        weighted = share[:, None] * m
+        inverse = np.linalg.inv(weighted.T @ m + 1e-4 * np.eye(m.shape[1]))
+        ratio = cls(basis, np.zeros((m.shape[1], phi.shape[1])), np.ones(len(basis.mass)))
+        for step in range(2 * STEPS):
+            if step < STEPS:  # then the scale alone, which converges faster
+                error = phi - (ratio(m) * basis.mass) @ basis.values
+                ratio = replace(ratio, slope=ratio.slope + STEP * inverse @ (weighted.T @ error))
+            ratio = replace(ratio, scale=ratio.scale / np.maximum(share @ ratio(m), 1e-12))
+        return ratio
 
     def __call__(self, m: np.ndarray) -> np.ndarray:
         """Return the ratio of each row at each node, (n, M)."""
-        positive = np.maximum(1 + m @ self.calibration @ self.basis.values.T, FLOOR) * self.scale
+        logarithm = m @ self.slope @ self.basis.values.T
+        positive = np.exp(logarithm - logarithm.max(axis=1, keepdims=True)) * self.scale
         return np.asarray(positive / (positive @ self.basis.mass)[:, None])
 
     def at(self, m: np.ndarray, node: np.ndarray) -> np.ndarray:
@@ -207,49 +215,74 @@ def released(
     return rows, removed
 
 
-class Comparable(NamedTuple):
-    """Columns that rows are compared by: scaled ranks of numbers, and codes with the cost of a difference."""
+def embedded(encoded: np.ndarray, categorical: np.ndarray) -> np.ndarray:
+    """Return columns (n, p) whose squared distances compare rows: ranks of numbers, and indicators of levels.
 
-    numbers: np.ndarray
-    codes: np.ndarray
-    cost: np.ndarray
-
-    @classmethod
-    def of(cls, encoded: np.ndarray, categorical: np.ndarray) -> Self:
-        """Scale all columns so that two rows at random are 2 apart in each, on average."""
-        numbers = pd.DataFrame(encoded[:, ~categorical]).rank(pct=True).to_numpy()
-        missing = np.isnan(numbers)
-        numbers = np.where(missing, 0.0, numbers - np.nanmean(numbers, axis=0)) if numbers.size else numbers
-        codes = np.column_stack([encoded[:, categorical], missing[:, missing.any(axis=0)]])
-        codes = np.nan_to_num(codes, nan=-1.0)
-        shares = [np.unique(column, return_counts=True)[1] / len(codes) for column in codes.T]
-        apart = np.array([1 - (share**2).sum() for share in shares])
-        return cls(numbers / np.maximum(numbers.std(axis=0), 1e-9), codes, 2 / np.maximum(apart, 1e-9))
-
-    def distances(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the cost of moving from each row of a to each row of b."""
-        cost = (
-            cdist(self.numbers[a], self.numbers[b], "sqeuclidean") if self.numbers.size else np.zeros((len(a), len(b)))
-        )
-        for column, apart in zip(self.codes.T, self.cost):
-            cost += apart * (column[a][:, None] != column[b])
-        return np.asarray(cost)
+    Two rows at random are 2 apart on average, and each column of the table has the same share in it.
+    """
+    blocks = []
+    for column, is_code in zip(encoded.T, categorical):
+        codes = pd.Series(column if is_code else np.isnan(column)).fillna(-1)
+        frequent = codes.value_counts(normalize=True)
+        indicators = [codes == level for level in frequent.index[:LEVELS]] if len(frequent) > 1 else []
+        if not is_code:
+            rank = pd.Series(column).rank(pct=True)
+            blocks.append(((rank - rank.mean()) / max(rank.std(), 1e-9)).fillna(0.0).to_numpy()[:, None])
+        if indicators:
+            apart = 1 - (frequent**2).sum()
+            blocks.append((np.column_stack(indicators) - frequent.to_numpy()[:LEVELS]) / np.sqrt(apart))
+    return np.concatenate(blocks, axis=1) / np.sqrt(encoded.shape[1]) if blocks else np.zeros(encoded.shape)
 
 
-def exchanged(rows: np.ndarray, node: np.ndarray, ranks: np.ndarray, table: Comparable, weight: float) -> np.ndarray:
-    r"""Return the rows of all places anew, (k,): exchanged so that they move least, in x and along S.
+def exchanged(rows: np.ndarray, node: np.ndarray, places: np.ndarray, offers: np.ndarray) -> np.ndarray:
+    r"""Return the rows of all places anew, (k,): exchanged so that they move least.
 
-    .. math:: \min_\pi \sum_i d(x_i, x_{\pi_i}) + \text{weight} \cdot \|u_i - u_{\pi_i}\|^2
+    .. math:: \min_\pi \sum_i \|\text{places}_i - \text{offers}_{\pi_i}\|^2
 
-    The first distance is between the row that was removed and the one that replaces it, the second between the ranks
-    of S, (k, q), of the place that a row leaves and the one that it gets. Places with similar nodes are assigned at
-    once.
+    Both have the columns of :func:`embedded` and the ranks of S: a place its own, a row those of the place that the
+    permutation gave it. Places with similar nodes are assigned at once.
     """
     rows, order = rows.copy(), np.argsort(node, kind="stable")
-    for places in np.array_split(order, -(-len(order) // LARGEST)):
-        cost = table.distances(places, rows[places]) + weight * cdist(ranks[places], ranks[places], "sqeuclidean")
-        rows[places] = rows[places][linear_sum_assignment(cost)[1]]
+    for some in np.array_split(order, -(-len(order) // LARGEST)):
+        rows[some] = rows[some][linear_sum_assignment(cdist(places[some], offers[rows[some]], "sqeuclidean"))[1]]
     return rows
+
+
+def balanced(
+    rows: np.ndarray,
+    places: np.ndarray,
+    offers: np.ndarray,
+    phi: np.ndarray,
+    features: np.ndarray,
+    covariance: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    r"""Return the rows of all places anew, (k,): pairs are swapped where that lowers the distance plus a covariance.
+
+    .. math:: \sum_i \|\text{places}_i - \text{offers}_{\pi_i}\|^2 + \tfrac12 \text{BALANCE}
+        \Bigl\| C + \sum_i \varphi(s_i) h(x_{\pi_i})^\top \Bigr\|^2
+
+    with functions of S at the places, (k, K), features h of the rows, (k, p), and their covariance C over the rows
+    that stay. It removes what the estimated ratio and the exchanges left in this very table.
+    """
+    rows, k = rows.copy(), len(rows)
+    covariance = covariance + phi.T @ features[rows]
+    for _ in range(SWAPS):
+        pairs = rng.permutation(k)[: k // 2 * 2].reshape(2, -1)
+        for a, b in np.array_split(pairs, max(1, -(-k // (2 * PAIRS))), axis=1):
+            at, of = phi[a] - phi[b], features[rows[b]] - features[rows[a]]
+            cost = 2 * ((places[a] - places[b]) * (offers[rows[a]] - offers[rows[b]])).sum(axis=1)
+            cost += BALANCE * ((at @ covariance) * of).sum(axis=1)
+            cost += BALANCE / 2 * (at**2).sum(axis=1) * (of**2).sum(axis=1)
+            better = cost < 0
+            covariance += at[better].T @ of[better]
+            a, b = a[better], b[better]
+            rows[a], rows[b] = rows[b], rows[a]
+    return rows
+
+
+def _standardized(values: np.ndarray) -> np.ndarray:
+    return np.asarray((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-9))
 
 
 class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
@@ -263,8 +296,9 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     ½ E|r̂ - r|. S is needed to transform, too.
 
     A table is transformed as a whole: its removed rows change places, each is handed out once, and places of similar S
-    exchange them so that they move least. The rows that the estimator was fitted on always get the same Z. Fewer than
-    200 new rows are drawn from a pool of fitted rows, see `pool`.
+    exchange them so that they move least and that the columns have hardly a covariance with S left. The rows that the
+    estimator was fitted on always get the same Z. Fewer than 200 new rows are drawn from a pool of fitted rows, see
+    `pool`.
 
     A replaced row is another person's row: use Z to hand on tables or embeddings and to train on them, not to decide
     about a person. Z is not anonymous. Hand on one release only, and neither the pool nor the list of changed rows:
@@ -294,7 +328,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     pool_ : ndarray of bool, (n,)
         Fitted rows that belong to the pool.
     ratio_, models_, move_cost_
-        The estimated ratio, the models of its means, and the cost of exchanges along S.
+        The estimated ratio, the models of its means and of y, and the cost of exchanges along S.
     n_features_in_, feature_names_in_, sensitive_names_in_
         Names and number of the columns.
 
@@ -341,7 +375,9 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         ----------
         X : DataFrame or array of shape (n, d)
             Columns of any kind; without the sensitive attributes.
-        y : ignored
+        y : array or DataFrame of shape (n,) or (n, t), optional
+            Columns that will be predicted from Z, such as targets: numbers or categories. Rows are then exchanged for
+            those with similar predictions of y, which keeps more of what X tells of it. Z depends on y no other way.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
             Attributes that Z must be independent of, jointly. A missing value counts as a level below all others.
             Without them nothing is coupled, with a warning.
@@ -354,7 +390,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         if not (0 <= self.amount <= 1 and 0 <= self.pool < 1):
             raise ValueError(f"amount={self.amount!r}, pool={self.pool!r}; pass 0 <= amount <= 1 and 0 <= pool < 1.")
         given = (X, "X"), (sensitive_features, "sensitive_features")
-        require_same_rows(*given, (sample_weight, "sample_weight"), (groups, "groups"))
+        require_same_rows(*given, (y, "y"), (sample_weight, "sample_weight"), (groups, "groups"))
         frame = _frame(checked_table(self, X, first=True))
         weights = _check_sample_weight(sample_weight, frame, ensure_non_negative=True).astype(np.float64)
         self.random_seed_, self.sensitive_names_in_ = seed_of(self.random_state), np.array([], dtype=object)
@@ -373,11 +409,13 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         basis = JointBasis.fit(s, weights)
         node = basis.node(s)
         fold = fold_of_rows(len(s), self.cv, None, None if groups is None else np.asarray(groups), self.random_seed_)
-        self.models_ = [self._model(frame, fold != f, basis.values[node], weights) for f in range(self.cv)]
+        phi = basis.values[node]
+        self.models_ = [self._model(frame, fold != f, _targets(phi, y), weights) for f in range(self.cv)]
         self._m = self._means(frame, fold)
-        self.ratio_ = DensityRatio.fit(basis, self._m, node, weights / weights.sum())
+        m = self._m[:, : phi.shape[1]]
+        self.ratio_ = DensityRatio.fit(basis, m, node, weights / weights.sum())
         # the largest share of the variance of a function of S that x explains
-        signal = min(0.99, float(np.linalg.norm(self._m @ self.ratio_.calibration, 2)) ** 2 / len(s))
+        signal = min(0.99, float(np.linalg.norm(m @ np.linalg.lstsq(m, phi)[0], 2)) ** 2 / len(s))
         self.move_cost_ = MOVE * (len(s) * signal / (1 - signal)) ** (2 / 3)
         self.pool_, self._handed = _uniform(keys, 1) < self.pool, {}  # with all copies of a row
         public = np.flatnonzero(~self.pool_)
@@ -439,8 +477,9 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         if n >= FEWEST:
             return frame.iloc[self._coupled(frame, s, m, identity)[0]]
         node, rows = self.ratio_.basis.node(s), np.arange(n)
-        wanted = np.maximum(1 - self.ratio_(self._m[pool]), 0)
-        chance = self.amount * (1 - 1 / np.maximum(self.ratio_.at(m, node), 1))
+        functions = self.ratio_.basis.values.shape[1]
+        wanted = np.maximum(1 - self.ratio_(self._m[pool, :functions]), 0)
+        chance = self.amount * (1 - 1 / np.maximum(self.ratio_.at(m[:, :functions], node), 1))
         for i in np.flatnonzero(_uniform(identity, 0) < chance):
             if (key := int(identity[i])) not in self._handed:
                 weights = np.where(np.isin(pool, list(self._handed.values())), 0.0, wanted[:, node[i]])
@@ -457,16 +496,30 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         """Return which row each place gets and which places were emptied; the order of the rows does not matter."""
         order = np.argsort(identity, kind="stable")
         back = np.argsort(order, kind="stable")
-        s = s[order]
         rng = np.random.default_rng([self.random_seed_, int(identity[order[0]])])
-        node = self.ratio_.basis.node(s)
-        rows, removed = released(self.ratio_, m[order], node, self.amount, rng)
+        basis = self.ratio_.basis
+        s, (m, kept) = s[order], np.split(m[order], [basis.values.shape[1]], axis=1)
+        node = basis.node(s)
+        rows, removed = released(self.ratio_, m, node, self.amount, rng)
         places = np.flatnonzero(removed)
-        encoded, categorical = self._encoded(frame.iloc[order[places]])
-        local, ranks = np.searchsorted(places, rows[places]), self.ratio_.basis.ranks(s[places])
-        table = Comparable.of(encoded, categorical)
-        if len(places):
-            rows[places] = places[exchanged(local, node[places], ranks, table, self.move_cost_ * encoded.shape[1])]
+        if not len(places):
+            return np.arange(len(s)), removed
+        near = embedded(*self._encoded(frame.iloc[order]))
+        features = np.column_stack([near * np.sqrt(frame.shape[1]), _standardized(m), _standardized(kept)])
+        features /= np.sqrt(np.linalg.eigvalsh(features.T @ features / len(s))[-1])
+        phi = basis.values[node]
+        covariance = phi[~removed].T @ features[~removed]
+        if kept.size:
+            named = np.sqrt(NAMED / kept.shape[1]) * _standardized(kept)
+            near = np.column_stack([np.sqrt(1 - NAMED) * near, named])
+        ranks, near, local = basis.ranks(s[places]), near[places], np.searchsorted(places, rows[places])
+        given = np.empty_like(ranks)
+        given[local] = ranks
+        both = [np.column_stack([near, np.sqrt(self.move_cost_) * along]) for along in (ranks, given)]
+        local = exchanged(local, node[places], *both)
+        both = [np.column_stack([near, np.sqrt(SWAP_MOVE * self.move_cost_) * along]) for along in (ranks, given)]
+        local = balanced(local, *both, phi[places], features[places], covariance, rng)
+        rows[places] = places[local]
         return order[rows][back], removed[back]
 
     def _encoded(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -507,6 +560,15 @@ def _attributes(sensitive_features: Any, rows: int) -> tuple[np.ndarray, np.ndar
         raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(attributes.values)}.")
     s = np.where(np.isnan(attributes.values), -np.inf, attributes.values)
     return s, np.array(attributes.names, dtype=object)
+
+
+def _targets(phi: np.ndarray, y: Any) -> np.ndarray:
+    """Return the functions of S, (n, K), and the columns of y as standardized numbers, less their means given S."""
+    if y is None:
+        return phi
+    columns = pd.get_dummies(pd.DataFrame(y).reset_index(drop=True), dtype=np.float64).astype(np.float64)
+    numbers = _standardized(columns.fillna(columns.mean()).to_numpy())
+    return np.column_stack([phi, numbers - phi @ (phi.T @ numbers) / len(phi)])
 
 
 def _frame(table: Any) -> pd.DataFrame:
