@@ -34,14 +34,13 @@ def discrete(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def true_ratio(s: np.ndarray) -> tuple[DensityRatio, JointBasis]:
-    """The true ratio in the form that is fitted."""
+    """The true ratio in the form that is fitted: m are the conditional means of the basis."""
     basis = JointBasis.fit(s[:, None].astype(float))
     return DensityRatio(basis, np.eye(2), np.ones(3)), basis
 
 
-def slopes(x: np.ndarray, basis: JointBasis) -> np.ndarray:
-    """Functions of x for which the true ratio is log-linear: all functions of s lie in the span of the basis."""
-    return ((np.log(TRUE) * basis.mass) @ basis.values)[x]
+def conditional_means(x: np.ndarray, basis: JointBasis) -> np.ndarray:
+    return (JOINT / JOINT.sum(1, keepdims=True) @ basis.values)[x]
 
 
 def total_variation(z: np.ndarray, s: np.ndarray, pooled: np.ndarray) -> np.ndarray:
@@ -71,7 +70,7 @@ def test_law_given_s_is_the_pooled_law_and_the_untouched_share_is_the_sum_of_min
     x, s = discrete(n, seed=0)
     ratio, basis = true_ratio(s)
     rng = np.random.default_rng(1)
-    rows, removed = coupled(ratio, slopes(x, basis), s, 1.0, rng)
+    rows, removed = coupled(ratio, conditional_means(x, basis), s, 1.0, rng)
     assert np.array_equal(np.sort(rows), np.arange(n))
     error = np.sqrt(UNTOUCHED * (1 - UNTOUCHED) / n)
     assert 1 - removed.mean() == pytest.approx(UNTOUCHED, abs=4 * error)
@@ -87,7 +86,7 @@ def test_amount_mixes_the_laws(amount):
     x, s = discrete(n, seed=2)
     ratio, basis = true_ratio(s)
     rng = np.random.default_rng(3)
-    rows, _ = coupled(ratio, slopes(x, basis), s, amount, rng)
+    rows, _ = coupled(ratio, conditional_means(x, basis), s, amount, rng)
     pooled = np.bincount(x) / n
     expected = (1 - amount) * total_variation(x, s, pooled)
     assert total_variation(x[rows], s, pooled) == pytest.approx(expected, abs=0.012)

@@ -25,8 +25,8 @@ from frhsic.tables.sensitive import BandedAttributeWarning, read_sensitive
 MOST_FUNCTIONS, JOINT_NODES = 24, 256
 # Rounds of boosting: a ratio that is too smooth leaves dependence, one that is too rough removes more rows.
 ROUNDS = 120
-# Steps of the maximum likelihood of the ratio, and their length.
-STEPS, STEP = 50, 0.5
+# Smallest ratio before it is scaled to mean one.
+FLOOR = 0.02
 # Proposed exchanges for each removed row, when these are permuted and when they are balanced.
 SWEEPS, SWAPS = 100, 60
 # Cost of a move along S. It grows with the rows, since tests on more rows find smaller remainders; swaps pay a tenth.
@@ -133,36 +133,32 @@ def _group_means(part: SensitiveBasis, group: np.ndarray) -> np.ndarray:
 class DensityRatio:
     r"""Estimate of :math:`r(x, s) = p(s \mid x) / p(s)` from conditional means.
 
-    .. math:: r(x, s) = a(x)\, b(s) \exp\bigl(\textstyle\sum_{jk} m_j(x) B_{jk} \varphi_k(s)\bigr)
+    .. math:: r(x, s) = a(x)\, b(s) \max\bigl(\epsilon, 1 + \textstyle\sum_{jk} m_j(x) C_{jk} \varphi_k(s)\bigr)
 
-    B and b maximise the likelihood of S given the out-of-fold m(X), and a gives r mean one along s for each x. The
-    likelihood equations say that r has mean one along x for each s, and that it predicts the mean of
-    :math:`m(X) \varphi(S)` that the rows have.
+    C is the regression of :math:`\varphi(S)` on the out-of-fold m(X), which shrinks what does not generalise. The
+    factors a and b give r mean one along s for each x, and along x for each s.
     """
 
     basis: JointBasis
-    slope: np.ndarray
+    calibration: np.ndarray
     scale: np.ndarray
 
     @classmethod
     def fit(cls, basis: JointBasis, m: np.ndarray, node: np.ndarray, weights: np.ndarray) -> Self:
         """Fit to out-of-fold means (n, K), the nodes of S (n,), and weights (n,) that add up to one."""
+        weighted = weights[:, None] * m
+        ridge = 1e-4 * np.eye(m.shape[1])
+        calibration = np.linalg.solve(weighted.T @ m + ridge, weighted.T @ basis.values[node])
         some = slice(None, None, -(-len(m) // CHUNK))
-        m, phi, share = m[some], basis.values[node[some]], weights[some] / weights[some].sum()
-        weighted = share[:, None] * m
-        inverse = np.linalg.inv(weighted.T @ m + 1e-4 * np.eye(m.shape[1]))
-        ratio = cls(basis, np.zeros((m.shape[1], phi.shape[1])), np.ones(len(basis.mass)))
-        for step in range(2 * STEPS):
-            if step < STEPS:  # then the scale alone, which converges faster
-                error = phi - (ratio(m) * basis.mass) @ basis.values
-                ratio = replace(ratio, slope=ratio.slope + STEP * inverse @ (weighted.T @ error))
-            ratio = replace(ratio, scale=ratio.scale / np.maximum(share @ ratio(m), 1e-12))
-        return ratio
+        share = weights[some] / weights[some].sum()
+        scale = np.ones(len(basis.mass))
+        for _ in range(50):
+            scale = scale / np.maximum(share @ cls(basis, calibration, scale)(m[some]), 1e-12)
+        return cls(basis, calibration, scale)
 
     def __call__(self, m: np.ndarray) -> np.ndarray:
         """Return the ratio of each row at each node, (n, M)."""
-        logarithm = m @ self.slope @ self.basis.values.T
-        positive = np.exp(logarithm - logarithm.max(axis=1, keepdims=True)) * self.scale
+        positive = np.maximum(1 + m @ self.calibration @ self.basis.values.T, FLOOR) * self.scale
         return np.asarray(positive / (positive @ self.basis.mass)[:, None])
 
     def at(self, m: np.ndarray, node: np.ndarray) -> np.ndarray:
@@ -415,7 +411,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         m = self._m[:, : phi.shape[1]]
         self.ratio_ = DensityRatio.fit(basis, m, node, weights / weights.sum())
         # the largest share of the variance of a function of S that x explains
-        signal = min(0.99, float(np.linalg.norm(m @ np.linalg.lstsq(m, phi)[0], 2)) ** 2 / len(s))
+        signal = min(0.99, float(np.linalg.norm(m @ self.ratio_.calibration, 2)) ** 2 / len(s))
         self.move_cost_ = MOVE * (len(s) * signal / (1 - signal)) ** (2 / 3)
         self.pool_, self._handed = _uniform(keys, 1) < self.pool, {}  # with all copies of a row
         public = np.flatnonzero(~self.pool_)
@@ -515,10 +511,12 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         ranks, near, local = basis.ranks(s[places]), near[places], np.searchsorted(places, rows[places])
         given = np.empty_like(ranks)
         given[local] = ranks
-        both = [np.column_stack([near, np.sqrt(self.move_cost_) * along]) for along in (ranks, given)]
-        local = exchanged(local, node[places], *both)
-        both = [np.column_stack([near, np.sqrt(SWAP_MOVE * self.move_cost_) * along]) for along in (ranks, given)]
-        local = balanced(local, *both, phi[places], features[places], covariance, rng)
+        cost = np.sqrt(self.move_cost_)
+        here, offers = np.column_stack([near, cost * ranks]), np.column_stack([near, cost * given])
+        local = exchanged(local, node[places], here, offers)
+        here[:, near.shape[1] :] *= np.sqrt(SWAP_MOVE)
+        offers[:, near.shape[1] :] *= np.sqrt(SWAP_MOVE)
+        local = balanced(local, here, offers, phi[places], features[places], covariance, rng)
         rows[places] = places[local]
         return order[rows][back], removed[back]
 
