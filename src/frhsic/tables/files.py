@@ -111,7 +111,7 @@ class TableFile:
                 with _open_text(self.path, self.encoding) as file:
                     rows = self._rows(file)
                     while part := list(itertools.islice(rows, size)):
-                        cells = list(zip(*part))
+                        cells = np.array(part, dtype=object).T  # half of the time of lists
                         yield pd.DataFrame({n: pd.Series(cells[i], dtype=str) for n, i in zip(columns, places)})
             else:
                 for batch in _batches(self.path, file_format, list(columns), size):
