@@ -10,7 +10,8 @@ from pytest import approx
 from scipy.optimize import brentq, linprog, minimize
 from scipy.special import expit, softmax
 
-from frhsic.estimators.conditional import MOST_LEVELS, ConditionalLaw, SensitiveBasis
+from frhsic.estimators import conditional
+from frhsic.estimators.conditional import MOST_LEVELS, BoostedTrees, ConditionalLaw, SensitiveBasis
 from frhsic.estimators.solving import (
     SMOOTHNESS,
     Curve,
@@ -483,3 +484,26 @@ def test_clipped_decisions_are_optimal_among_those_that_know_s(known_levels, mov
     error = weights @ (taken * (1 - 2 * eta))
     assert error >= program.fun - 1e-9
     assert error - program.fun < 0.002  # one row of a level is 1/120 of it
+
+
+def test_the_default_model_of_few_rows_follows_a_line_that_trees_alone_miss(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    X, X_new = rng.normal(size=(600, 4)), rng.normal(size=(4_000, 4))
+    slopes = np.array([1.0, -1.0, 0.5, 0.0])
+    y = X @ slopes + rng.normal(size=600)
+    errors = {}
+    for most in (conditional.LINEAR_ROWS, 0):
+        monkeypatch.setattr(conditional, "LINEAR_ROWS", most)
+        model = BoostedTrees(classifier=False, random_state=0).fit(X, y)
+        errors[most] = np.mean((model.predict(X_new) - X_new @ slopes) ** 2)
+    # least squares with 20 columns has an error of about 20/600; half a unit of trees' error would show no line
+    assert errors[10_000] < 0.06 < 0.12 < errors[0]
+
+
+def test_the_default_model_of_few_rows_leaves_a_chessboard_to_the_trees() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2_000, 2))
+    y = (X[:, 0] > 0) != (X[:, 1] > 0)
+    model = BoostedTrees(random_state=0).fit(X, y)
+    assert model.share_ < 0.3
+    assert np.mean(model.predict(X) == y) > 0.9

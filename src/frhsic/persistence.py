@@ -52,7 +52,7 @@ from frhsic.estimators import (
     ParityEncoder,
     ParityRegressor,
 )
-from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, SensitiveBasis, TreeTable
+from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, Hinges, SensitiveBasis, TreeTable
 from frhsic.estimators.coupling import DensityRatio, JointBasis
 from frhsic.estimators.network import NetworkEstimator, set_state
 from frhsic.estimators.parity import ParityEstimator
@@ -536,7 +536,7 @@ def _listed() -> dict[str, frozenset[str]]:
         if getattr(cls, "__module__", "") == module.__name__
     }
     scalars = {cls for cls in np.sctypeDict.values() if issubclass(cls, (np.number, np.bool_, np.str_))}
-    ours = (TreeTable, BoostedMeans, BoostedTrees, ConditionalLaw)
+    ours = (TreeTable, BoostedMeans, BoostedTrees, ConditionalLaw, Hinges)
     names = {f"{cls.__module__}.{cls.__name__}" for cls in (*ours, *estimators, *parts)}
     names |= {f"{module}.{name}" for module, own in INTERNAL.items() for name in own.split()}
     losses = {f"{_loss.__name__}.{name}" for name in vars(_loss) if name.startswith("Cy") and "Function" not in name}

@@ -14,9 +14,14 @@ from typing import Any, Self
 import lightgbm
 import numpy as np
 import pandas as pd
+from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
-from sklearn.utils import _safe_indexing
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from frhsic.tables.columns import days, is_frame, kind_of, numbers, to_pandas
@@ -30,8 +35,11 @@ MOST_LEVELS = 16
 ATOM = 0.05
 """A value that has at least this share of the rows, such as zero income, gets a function of its own."""
 
-STOPPED_ROWS = 20_000
-"""Rows from which on the default trees need no early stopping."""
+STOPPED_ROWS, LINEAR_ROWS = 20_000, 10_000
+"""Rows from which on the default trees need no early stopping, and no linear model beside them."""
+
+SHARES = np.linspace(0, 1, 11)
+"""Shares of a linear model beside the default trees that are tried."""
 
 LAW_POINTS, LAW_WIDTH, LAW_ROWS = 201, 0.02, 100.0
 """Points of a law of scores given S; width of its smoothing, in ranks of S; rows that the neighbours count for."""
@@ -165,12 +173,24 @@ class TreeTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         return hasattr(self, "levels_")
 
 
-class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
-    """The default model of y: LightGBM on the table as it comes.
+class Hinges(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """Each column and what it exceeds its quintiles by, so that a linear model can bend there."""
 
-    It has 15 leaves, and half of the columns for each tree. Below 20,000 rows it has eight leaves and half of the
-    learning rate, and the number of trees is chosen by early stopping on a sixth of the rows, times 1.3, since the mean
-    of several such models is served; from then on it is 100.
+    def fit(self, X: np.ndarray, y: Any = None) -> Self:
+        self.knots_ = np.quantile(X, np.arange(1, 5) / 5, axis=0)
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        return np.column_stack([X, *(np.maximum(X - knots, 0.0) for knots in self.knots_)])
+
+
+class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """The default model of y: LightGBM on the table as it comes, and on few rows a linear model beside it.
+
+    There are 100 trees of 15 leaves, with half of the columns each, but at least four. Below 20,000 rows they have
+    eight leaves and half of the learning rate, and a sixth of the rows chooses their number by early stopping, times
+    1.3, since the mean of several such models is served. Below 10,000 rows their log-probabilities or numbers are
+    averaged with those of a linear model with hinges, whose share the same sixth chooses.
     """
 
     def __init__(self, classifier: bool = True, *, n_jobs: int | None = None, random_state: int | None = None) -> None:
@@ -182,53 +202,80 @@ class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
         self.table_ = TreeTable().fit(X)
         x, trees, small = self.table_.codes(X), 100, len(y) < STOPPED_ROWS
         weights = np.ones(len(y)) if sample_weight is None else sample_weight
-        if small:
-            rng = np.random.default_rng(self.random_state)
-            held_out = rng.permutation(len(y)) < len(y) // 6
-            if len(np.unique(y[held_out])) == len(np.unique(y)) or not self.classifier:
-                kept, out = (_safe_indexing(x, np.flatnonzero(rows)) for rows in (~held_out, held_out))
-                # LightGBM does not encode the labels of eval_y
-                target = np.unique(y, return_inverse=True)[1] if self.classifier else y
-                first = self._model(800, small).fit(
-                    kept,
-                    target[~held_out],
-                    sample_weight=weights[~held_out],
-                    eval_X=out,
-                    eval_y=target[held_out],
-                    eval_sample_weight=[weights[held_out]],
-                    callbacks=[lightgbm.early_stopping(50, verbose=False)],
-                    categorical_feature=self.table_.categorical,
-                )
-                trees = max(round(1.3 * first.best_iteration_), 10)
-        self.model_ = self._model(trees, small).fit(
-            x, y, sample_weight=sample_weight, categorical_feature=self.table_.categorical
+        target = y
+        if self.classifier:  # LightGBM does not encode the labels of eval_y
+            self.classes_, target = np.unique(y, return_inverse=True)
+        self.share_, self.linear_ = 0.0, None
+        held_out = np.random.default_rng(self.random_state).permutation(len(y)) < len(y) // 6
+        if small and (len(np.unique(y[held_out])) == len(np.unique(y)) or not self.classifier):
+            kept = ~held_out
+            first = self._trees(800, small, x.shape[1]).fit(
+                x[kept],
+                target[kept],
+                sample_weight=weights[kept],
+                eval_X=x[held_out],
+                eval_y=target[held_out],
+                eval_sample_weight=[weights[held_out]],
+                callbacks=[lightgbm.early_stopping(50, verbose=False)],
+                categorical_feature=self.table_.categorical,
+            )
+            trees = max(round(1.3 * first.best_iteration_), 10)
+            if len(y) < LINEAR_ROWS:
+                linear = self._linear(x[kept], target[kept], weights[kept])
+                parts = self._predicted(first, x[held_out]), self._predicted(linear, x[held_out])
+                losses = [self._loss(share, *parts, target[held_out], weights[held_out]) for share in SHARES]
+                self.share_ = float(SHARES[np.argmin(losses)])
+                self.linear_ = self._linear(x, target, weights)
+        self.model_ = self._trees(trees, small, x.shape[1]).fit(
+            x, target, sample_weight=sample_weight, categorical_feature=self.table_.categorical
         )
         return self
 
-    def _model(self, trees: int, small: bool) -> Any:
+    def _trees(self, trees: int, small: bool, columns: int) -> Any:
         kind = lightgbm.LGBMClassifier if self.classifier else lightgbm.LGBMRegressor
         return kind(
             n_estimators=trees,
             num_leaves=8 if small else 15,
             learning_rate=0.05 if small else 0.1,
-            colsample_bytree=0.5,
+            colsample_bytree=min(max(0.5, 4 / max(columns, 1)), 1.0),  # fewer than four hide interactions
             random_state=self.random_state,
             n_jobs=self.n_jobs or 1,
             verbose=-1,
         )
 
-    @property
-    def classes_(self) -> np.ndarray:
-        """Labels."""
-        return np.asarray(self.model_.classes_)
+    def _linear(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Any:
+        categorical = self.table_.categorical
+        numeric = [j for j in range(x.shape[1]) if j not in categorical]
+        hinges = make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), Hinges(), StandardScaler())
+        levels = OneHotEncoder(min_frequency=10, handle_unknown="infrequent_if_exist")
+        columns = ColumnTransformer([("numbers", hinges, numeric), ("levels", levels, categorical)])
+        model = LogisticRegression(C=0.1, max_iter=200) if self.classifier else RidgeCV(np.logspace(-1, 4, 11))
+        return Pipeline([("columns", columns), ("model", model)]).fit(x, y, model__sample_weight=weights)
+
+    def _predicted(self, model: Any, x: np.ndarray) -> np.ndarray:
+        """Return log-probabilities or numbers."""
+        return np.log(np.clip(model.predict_proba(x), 1e-9, 1)) if self.classifier else np.asarray(model.predict(x))
+
+    def _loss(self, share: float, trees: np.ndarray, linear: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+        mean = (1 - share) * trees + share * linear
+        losses = -log_softmax(mean, axis=1)[np.arange(len(y)), y] if self.classifier else (mean - y) ** 2
+        return float(np.average(losses, weights=weights))
+
+    def _mean(self, X: Any) -> np.ndarray:
+        x = self.table_.codes(X)
+        trees = self._predicted(self.model_, x)
+        if self.linear_ is None:
+            return trees
+        return (1 - self.share_) * trees + self.share_ * self._predicted(self.linear_, x)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class."""
-        return np.asarray(self.model_.predict_proba(self.table_.codes(X)))
+        return np.asarray(softmax(self._mean(X), axis=1))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels or numbers."""
-        return np.asarray(self.model_.predict(self.table_.codes(X)))
+        mean = self._mean(X)
+        return np.asarray(self.classes_[mean.argmax(axis=1)] if self.classifier else mean)
 
 
 class BoostedMeans(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
