@@ -279,7 +279,7 @@ def outcomes(law: Law, n: int, design: str, rng: np.random.Generator) -> dict[st
     def interval(name: str, ends: tuple[float, float], truth: float) -> None:
         results[name] = float(not ends[0] - 1e-9 <= truth <= ends[1] + 1e-9), ends[1] - ends[0]
 
-    rows = rows_of(f, s, **options)
+    rows = rows_of(f, s, None, options.get("sample_weight"), options.get("groups"))
     gap, scaled = gap_and_standardized(rows, 1 - LEVEL, RESAMPLES, int(rng.integers(2**31)))  # as in an audit
     interval("gdp", gap.interval, law.gdp)
     results["bound of gdp"] = float(gap.bound < law.gdp - 1e-9), gap.bound

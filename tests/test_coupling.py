@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from frhsic.estimators import MissingSensitiveFeaturesWarning, ParityCoupling, coupling
 from frhsic.estimators.conditional import BoostedMeans
-from frhsic.estimators.coupling import DensityRatio, JointBasis, balanced, embedded, exchanged, permutation
+from frhsic.estimators.coupling import DensityRatio, JointBasis, embedded, exchanged, permutation
 from frhsic.estimators.coupling import released as coupled
 
 QUICK = BoostedMeans(n_estimators=30, num_leaves=7, learning_rate=0.2, n_jobs=1)
@@ -158,26 +158,6 @@ def test_rows_are_not_exchanged_between_few_levels():
     x, ranks = np.random.default_rng(1).normal(size=(100, 1)), JointBasis.fit(s).ranks(s)
     places, offers = np.column_stack([x, ranks]), np.column_stack([np.flip(x), ranks])
     assert np.array_equal(s[exchanged(np.arange(100), s[:, 0], places, offers)], s)
-
-
-def test_swaps_trade_distance_against_covariance():
-    """With no distances hardly a covariance with S is left; the objective of its definition falls in any case."""
-    rng = np.random.default_rng(0)
-    u = rng.random(400)
-    phi, x = np.sqrt(2) * np.cos(np.pi * u)[:, None], np.column_stack([u + rng.normal(size=400), rng.normal(size=400)])
-    rest = np.array([[30.0, -20.0]])  # of rows that stay
-    for scale in (0.0, 0.3):
-
-        def objective(rows, scale=scale):
-            left = rest + phi.T @ x[rows]
-            return scale**2 * ((x - x[rows]) ** 2).sum() + coupling.BALANCE / 2 * (left**2).sum()
-
-        rows = balanced(np.arange(400), scale * x, scale * x, phi, x, rest, rng)
-        assert np.array_equal(np.sort(rows), np.arange(400))
-        assert objective(rows) < 0.5 * objective(np.arange(400))
-        if scale == 0:
-            # the pairs of one batch are judged together, and change a covariance by about 2 √PAIRS
-            assert np.abs(rest + phi.T @ x[rows]).max() < 2 * np.sqrt(coupling.PAIRS)
 
 
 def test_distances_are_by_columns():

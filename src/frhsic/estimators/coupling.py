@@ -27,12 +27,10 @@ MOST_FUNCTIONS, JOINT_NODES = 24, 256
 ROUNDS = 120
 # Smallest ratio before it is scaled to mean one.
 FLOOR = 0.02
-# Proposed exchanges for each removed row, when these are permuted and when they are balanced.
-SWEEPS, SWAPS = 100, 60
-# Cost of a move along S. It grows with the rows, since tests on more rows find smaller remainders; swaps pay a tenth.
-MOVE, SWAP_MOVE = 0.5, 0.1
-# Cost of a covariance with S that is left in the table, and pairs that are swapped at once.
-BALANCE, PAIRS = 0.008, 32
+# Proposed exchanges for each removed row, when these are permuted.
+SWEEPS = 100
+# Cost of a move along S. It grows with the rows, since tests on more rows find smaller remainders.
+MOVE = 0.5
 # Share of the distance that is between predictions of y, and levels of a category that are told apart.
 NAMED, LEVELS = 0.9, 60
 # Rows that are assigned to places at once.
@@ -244,39 +242,6 @@ def exchanged(rows: np.ndarray, node: np.ndarray, places: np.ndarray, offers: np
     return rows
 
 
-def balanced(
-    rows: np.ndarray,
-    places: np.ndarray,
-    offers: np.ndarray,
-    phi: np.ndarray,
-    features: np.ndarray,
-    covariance: np.ndarray,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    r"""Return the rows of all places anew, (k,): pairs are swapped where that lowers the distance plus a covariance.
-
-    .. math:: \sum_i \|\text{places}_i - \text{offers}_{\pi_i}\|^2 + \tfrac12 \text{BALANCE}
-        \Bigl\| C + \sum_i \varphi(s_i) h(x_{\pi_i})^\top \Bigr\|^2
-
-    with functions of S at the places, (k, K), features h of the rows, (k, p), and their covariance C over the rows
-    that stay. It removes what the estimated ratio and the exchanges left in this very table.
-    """
-    rows, k = rows.copy(), len(rows)
-    covariance = covariance + phi.T @ features[rows]
-    for _ in range(SWAPS):
-        pairs = rng.permutation(k)[: k // 2 * 2].reshape(2, -1)
-        for a, b in np.array_split(pairs, max(1, -(-k // (2 * PAIRS))), axis=1):
-            at, of = phi[a] - phi[b], features[rows[b]] - features[rows[a]]
-            cost = 2 * ((places[a] - places[b]) * (offers[rows[a]] - offers[rows[b]])).sum(axis=1)
-            cost += BALANCE * ((at @ covariance) * of).sum(axis=1)
-            cost += BALANCE / 2 * (at**2).sum(axis=1) * (of**2).sum(axis=1)
-            better = cost < 0
-            covariance += at[better].T @ of[better]
-            a, b = a[better], b[better]
-            rows[a], rows[b] = rows[b], rows[a]
-    return rows
-
-
 def _standardized(values: np.ndarray) -> np.ndarray:
     return np.asarray((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-9))
 
@@ -292,9 +257,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     ½ E|r̂ - r|. S is needed to transform, too.
 
     A table is transformed as a whole: its removed rows change places, each is handed out once, and places of similar S
-    exchange them so that they move least and that the columns have hardly a covariance with S left. The rows that the
-    estimator was fitted on always get the same Z. Fewer than 200 new rows are drawn from a pool of fitted rows, see
-    `pool`.
+    exchange them so that they move least. The rows that the estimator was fitted on always get the same Z. Fewer than
+    200 new rows are drawn from a pool of fitted rows, see `pool`.
 
     A replaced row is another person's row: use Z to hand on tables or embeddings and to train on them, not to decide
     about a person. Z is not anonymous. Hand on one release only, and neither the pool nor the list of changed rows:
@@ -500,24 +464,17 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         places = np.flatnonzero(removed)
         if not len(places):
             return np.arange(len(s)), removed
-        near = embedded(*self._encoded(frame.iloc[order]))
-        features = np.column_stack([near * np.sqrt(frame.shape[1]), _standardized(m), _standardized(kept)])
-        features /= np.sqrt(np.linalg.eigvalsh(features.T @ features / len(s))[-1])
-        phi = basis.values[node]
-        covariance = phi[~removed].T @ features[~removed]
+        near = embedded(*self._encoded(frame.iloc[order[places]]))
+        kept = kept[places]
         if kept.size:
             named = np.sqrt(NAMED / kept.shape[1]) * _standardized(kept)
             near = np.column_stack([np.sqrt(1 - NAMED) * near, named])
-        ranks, near, local = basis.ranks(s[places]), near[places], np.searchsorted(places, rows[places])
+        ranks, local = basis.ranks(s[places]), np.searchsorted(places, rows[places])
         given = np.empty_like(ranks)
         given[local] = ranks
         cost = np.sqrt(self.move_cost_)
         here, offers = np.column_stack([near, cost * ranks]), np.column_stack([near, cost * given])
-        local = exchanged(local, node[places], here, offers)
-        here[:, near.shape[1] :] *= np.sqrt(SWAP_MOVE)
-        offers[:, near.shape[1] :] *= np.sqrt(SWAP_MOVE)
-        local = balanced(local, here, offers, phi[places], features[places], covariance, rng)
-        rows[places] = places[local]
+        rows[places] = places[exchanged(local, node[places], here, offers)]
         return order[rows][back], removed[back]
 
     def _encoded(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

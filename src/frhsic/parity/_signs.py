@@ -162,13 +162,21 @@ class Smoother:
         left_out = (squares - curve.mean * self.share * totals) * curve.own - squares / self.n + curve.cross
         return np.asarray(((2 * ndtr(x) - 1) * totals - slope * left_out).sum(axis=0) / self.n)
 
-    def resampled(self, sums: Sums, curve: Array, at: Array, drawn: Array) -> Array:
-        """Return the statistic of `curve`, by nodes, plus noise `drawn` with the spread of scores about `at`."""
+    @property
+    def alone(self) -> Array:
+        """One over the effective number of rows of each node: 1 for a single row."""
+        return np.asarray(self.weight_squares / self.counts**2)
+
+    def resampled(self, sums: Sums, curve: Array, at: Array, drawn: Array, alone: Array | float = 0.0) -> Array:
+        """Return the statistic of `curve`, by nodes, plus noise `drawn` with the spread of scores about `at`.
+
+        `alone` is the share of the squares of a node that its own sum fixes.
+        """
         spread, cubes = (part[:, None] for part in sums.residuals(at)[:2])
         base = (curve * self.counts)[:, None]
         squares = (curve**2 * self.weight_squares)[:, None] + 2 * curve[:, None] * self.share * drawn
         # given the sum of a node, its squares lie about this line if rows are many, and are its square for one row
-        alone = (self.weight_squares / self.counts**2)[:, None]
+        alone = np.reshape(alone, (-1, 1))
         line = np.maximum(spread + cubes / np.maximum(spread, TINY) * drawn, 0.1 * spread)
         squares = squares + (1 - alone) * line + alone * drawn**2
         return self.statistic(base + drawn, squares)

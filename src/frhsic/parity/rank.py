@@ -124,7 +124,8 @@ class _Ranks:
             noise = self._normal_noise(options)
             flat = np.zeros(noise.shape[1])
             draws = [
-                column.smoother.resampled(column.sums, flat, flat, drawn) for column, drawn in zip(self.columns, noise)
+                column.smoother.resampled(column.sums, flat, flat, drawn, column.smoother.alone)
+                for column, drawn in zip(self.columns, noise)
             ]
         return np.asarray(self.shares @ np.stack(draws))
 
