@@ -476,7 +476,7 @@ def _check_trees(archive: zipfile.ZipFile, name: str, node: dict[str, Any]) -> N
                     _require_end(child, (child < 0) & (child >= -len(child) - 1))
     elif node["__loader__"] == "TreeNode" or name.endswith(".TreePredictor"):
         file, histogram = node["content"]["content"]["nodes"]["file"], name.endswith(".TreePredictor")
-        nodes = np.load(io.BytesIO(archive.read(file)), allow_pickle=False)
+        nodes = np.lib.format.read_array(io.BytesIO(archive.read(file)), allow_pickle=False)
         leaf = nodes["is_leaf"] == 1 if histogram else nodes["left_child"] == -1
         for side in ("left", "right") if histogram else ("left_child", "right_child"):
             _require_end(nodes[side].astype(np.int64), leaf)

@@ -14,6 +14,7 @@ from typing import Any, Self
 import lightgbm
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.compose import ColumnTransformer
@@ -222,7 +223,7 @@ class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
             trees = max(round(1.3 * first.best_iteration_), 10)
             if len(y) < LINEAR_ROWS:
                 linear = self._linear(x[kept], target[kept], weights[kept])
-                parts = self._predicted(first, x[held_out]), self._predicted(linear, x[held_out])
+                parts = self._of_trees(first, x[held_out]), self._of_line(linear, x[held_out])
                 losses = [self._loss(share, *parts, target[held_out], weights[held_out]) for share in SHARES]
                 self.share_ = float(SHARES[np.argmin(losses)])
                 self.linear_ = self._linear(x, target, weights)
@@ -252,9 +253,17 @@ class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
         model = LogisticRegression(C=0.1, max_iter=200) if self.classifier else RidgeCV(np.logspace(-1, 4, 11))
         return Pipeline([("columns", columns), ("model", model)]).fit(x, y, model__sample_weight=weights)
 
-    def _predicted(self, model: Any, x: np.ndarray) -> np.ndarray:
+    def _of_trees(self, model: Any, x: np.ndarray) -> np.ndarray:
         """Return log-probabilities or numbers."""
         return np.log(np.clip(model.predict_proba(x), 1e-9, 1)) if self.classifier else np.asarray(model.predict(x))
+
+    def _of_line(self, model: Any, x: np.ndarray) -> np.ndarray:
+        """Return log-probabilities or numbers; a product of dense matrices would round by the number of rows."""
+        margin = csr_array(model[:-1].transform(x)) @ model[-1].coef_.T + model[-1].intercept_
+        if not self.classifier:
+            return np.asarray(margin)
+        margin = np.column_stack([np.zeros(len(margin)), margin]) if margin.shape[1] == 1 else margin
+        return np.asarray(log_softmax(margin, axis=1))
 
     def _loss(self, share: float, trees: np.ndarray, linear: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
         mean = (1 - share) * trees + share * linear
@@ -263,10 +272,10 @@ class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
 
     def _mean(self, X: Any) -> np.ndarray:
         x = self.table_.codes(X)
-        trees = self._predicted(self.model_, x)
+        trees = self._of_trees(self.model_, x)
         if self.linear_ is None:
             return trees
-        return (1 - self.share_) * trees + self.share_ * self._predicted(self.linear_, x)
+        return (1 - self.share_) * trees + self.share_ * self._of_line(self.linear_, x)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class."""
