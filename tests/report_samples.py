@@ -19,7 +19,7 @@ from frhsic.auditing.results import (
     RowCounts,
     Subject,
 )
-from frhsic.estimators import Gap
+from frhsic.estimators.tradeoffs import Gap
 from frhsic.intervals import Interval
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
 

@@ -9,7 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from frhsic.cli import app, main
-from frhsic.datasets import ENTRIES, sources
+from frhsic.datasets import sources
+from frhsic.datasets.loading import ENTRIES
 
 
 @pytest.fixture

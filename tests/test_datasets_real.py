@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from frhsic.datasets import ENTRIES, load_dataset, readers
+from frhsic.datasets import load_dataset, readers
 from frhsic.datasets.dataset import encoded
+from frhsic.datasets.loading import ENTRIES
 from real_data import raw_folder, real
 
 __all__ = ["real"]

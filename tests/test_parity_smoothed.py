@@ -12,7 +12,8 @@ from pytest import approx
 from torch.func import vmap
 
 from dependence_samples import within
-from frhsic.parity import evaluation_points, gdp_value, smoothed_gdp, smoothing
+from frhsic.parity import smoothed_gdp, smoothing
+from frhsic.parity.smoothing import evaluation_points, gdp_value
 
 QUICK = {"bootstrap": 0, "permutations": 0}
 

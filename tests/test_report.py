@@ -17,14 +17,14 @@ import pandas as pd
 import pytest
 
 import report_samples as samples
-from frhsic.auditing import Audit, Context, Curve, Drift, LimitCheck, Number, Settings, audit
+from frhsic.auditing import Audit, Context, Drift, LimitCheck, Number, Settings, audit
 from frhsic.auditing.measures import KEYS, decision_ratio
-from frhsic.auditing.results import Quality, Subject
-from frhsic.estimators import Gap
+from frhsic.auditing.results import Curve, Quality, Subject
+from frhsic.estimators.tradeoffs import Gap
 from frhsic.formatting import figure, percent, plain, stated
 from frhsic.intervals import Interval
-from frhsic.report import Report, drivers, page, render, text, words, write
-from frhsic.report.driving import Driver, Drivers, Shift, driver_sentence, shift_sentence, shifts
+from frhsic.report import Report, page, render, text, words, write
+from frhsic.report.driving import Driver, Drivers, Shift, driver_sentence, drivers, shift_sentence, shifts
 from frhsic.report.first_page import LIMITED, QUALITY, first_page, quality_rows, worst_group
 from frhsic.report.model import tradeoff_rows
 from frhsic.report.page import compared, unbroken

@@ -72,16 +72,13 @@ _MODULES = (
     "dependence",
     "distributed",
     "estimators",
-    "frontier",
     "independence",
     "kernels",
     "parity",
     "penalties",
-    "persistence",
     "report",
     "selection",
     "training",
-    "transferring",
 )
 
 

@@ -3,19 +3,17 @@
 from frhsic.auditing.limits import Limit
 from frhsic.auditing.measures import Settings
 from frhsic.auditing.monitoring import drift, since
-from frhsic.auditing.results import AttributeAudit, Audit, Context, Curve, Drift, LimitCheck, Number, Population
+from frhsic.auditing.results import AttributeAudit, Audit, Context, Drift, LimitCheck, Number
 from frhsic.auditing.running import audit
 
 __all__ = [
     "AttributeAudit",
     "Audit",
     "Context",
-    "Curve",
     "Drift",
     "Limit",
     "LimitCheck",
     "Number",
-    "Population",
     "Settings",
     "audit",
     "drift",

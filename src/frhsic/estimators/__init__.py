@@ -7,16 +7,13 @@ from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning
 from frhsic.estimators.network import UnlabelledRowsWarning, fit_path
 from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
 from frhsic.estimators.predictors import FRHSICClassifier, FRHSICRegressor
-from frhsic.estimators.tradeoffs import Choice, Gap, IndistinctGapWarning, TradeOffs, UnmetLimitWarning
-from frhsic.penalties.names import PENALTY_NAMES
+from frhsic.estimators.tradeoffs import Choice, IndistinctGapWarning, TradeOffs, UnmetLimitWarning
 
 __all__ = [
-    "PENALTY_NAMES",
     "Choice",
     "Distilled",
     "FRHSICClassifier",
     "FRHSICRegressor",
-    "Gap",
     "IndistinctGapWarning",
     "LeakingEstimatorWarning",
     "MissingSensitiveFeaturesWarning",

@@ -31,8 +31,9 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
     Parameters
     ----------
     penalty : str or Penalty
-        A name in :data:`frhsic.estimators.PENALTY_NAMES`, or an object of :mod:`frhsic.penalties`. With
-        ``condition="positive"`` the positive class is ``classes_[1]``.
+        "frhsic", the method of the paper; its rivals "frem", "reg-gdp", "adv", "mmd", "laftr" and "dcor"; "hsic", with
+        the head in the kernel; "none"; or an object of :mod:`frhsic.penalties`. With ``condition="positive"`` the
+        positive class is ``classes_[1]``.
     penalty_weight : float
         λ, zero or more.
     encoder : module, callable or None

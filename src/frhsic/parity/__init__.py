@@ -6,7 +6,6 @@ from frhsic.parity.law import CorrelationRatio, QuantileGap, correlation_ratio, 
 from frhsic.parity.metrics import equal_opportunity_gdp, gdp_difference, standardized_gdp_difference
 from frhsic.parity.rank import rank_gap
 from frhsic.parity.smoothed import SmoothedGap, smoothed_gdp
-from frhsic.parity.smoothing import Weighting, evaluation_points, gdp_value, nadaraya_watson_weights
 
 __all__ = [
     "CorrelationRatio",
@@ -15,16 +14,12 @@ __all__ = [
     "ParityResult",
     "QuantileGap",
     "SmoothedGap",
-    "Weighting",
     "correlation_ratio",
     "equal_opportunity_gdp",
-    "evaluation_points",
     "gdp",
     "gdp_curve",
     "gdp_difference",
-    "gdp_value",
     "local_mean",
-    "nadaraya_watson_weights",
     "quantile_gap",
     "rank_gap",
     "smoothed_gdp",

@@ -1,9 +1,8 @@
 """The report: an audit, and where there is one the trade-off behind a model, as text and as one self-contained page."""
 
-from frhsic.report.driving import drivers
 from frhsic.report.model import Report
 from frhsic.report.page import render, write
 from frhsic.report.trained import trained_report
 from frhsic.report.words import text
 
-__all__ = ["Report", "drivers", "render", "text", "trained_report", "write"]
+__all__ = ["Report", "render", "text", "trained_report", "write"]

@@ -1,6 +1,6 @@
 """Choose the weight of the penalty on validation rows, by a stated rule."""
 
-from frhsic.selection.choosing import Evaluation, LowGainWarning, Selection, UnmetTargetWarning, select_weight
-from frhsic.selection.rules import Candidate, Rule
+from frhsic.selection.choosing import LowGainWarning, Selection, UnmetTargetWarning, select_weight
+from frhsic.selection.rules import Rule
 
-__all__ = ["Candidate", "Evaluation", "LowGainWarning", "Rule", "Selection", "UnmetTargetWarning", "select_weight"]
+__all__ = ["LowGainWarning", "Rule", "Selection", "UnmetTargetWarning", "select_weight"]
