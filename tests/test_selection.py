@@ -17,7 +17,8 @@ from frhsic import select_weight
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder
 from frhsic.independence import gamma_test
 from frhsic.parity import gdp
-from frhsic.selection import Candidate, LowGainWarning, Rule, Selection, UnmetTargetWarning
+from frhsic.selection import LowGainWarning, Rule, Selection, UnmetTargetWarning
+from frhsic.selection.rules import Candidate
 from selection_samples import Mixed, MixedRegressor, credit
 
 
