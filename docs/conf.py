@@ -54,6 +54,8 @@ GALLERY = (
     "fleet_and_frontier",
     "scale_fools_hsic",
     "two_routes",
+    "table_handed_on",
+    "embeddings_without_s",
     "certificate",
     "monitoring",
     "own_method",
