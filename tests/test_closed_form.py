@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from pytest import approx
 from scipy.optimize import brentq, linprog, minimize
 from scipy.special import expit, softmax
 
 from frhsic.estimators import conditional
-from frhsic.estimators.conditional import MOST_LEVELS, BoostedTrees, ConditionalLaw, SensitiveBasis
+from frhsic.estimators.conditional import MOST_LEVELS, BoostedTrees, ConditionalLaw, SensitiveBasis, TreeTable
 from frhsic.estimators.solving import (
     SMOOTHNESS,
     Curve,
@@ -507,3 +508,9 @@ def test_the_default_model_of_few_rows_leaves_a_chessboard_to_the_trees() -> Non
     model = BoostedTrees(random_state=0).fit(X, y)
     assert model.share_ < 0.3
     assert np.mean(model.predict(X) == y) > 0.9
+
+
+def test_a_missing_level_is_nan_where_every_column_is_a_category() -> None:
+    X = pd.DataFrame({"a": ["x", None, "y"], "b": ["u", "v", "u"]})
+    table = TreeTable().fit(X)
+    assert np.array_equal(table.codes(X), [[0, 0], [np.nan, 1], [1, 0]], equal_nan=True)

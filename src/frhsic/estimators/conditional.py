@@ -161,9 +161,10 @@ class TreeTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         x = self.transform(X)
         if not isinstance(x, pd.DataFrame):
             return np.asarray(x)
-        matrix = np.column_stack([x[name].cat.codes if x[name].dtype == "category" else x[name] for name in x])
+        columns = [x[name].cat.codes if x[name].dtype == "category" else x[name] for name in x]
+        matrix = np.column_stack(columns).astype(np.float64)
         matrix[:, self.categorical] = np.where(matrix[:, self.categorical] < 0, np.nan, matrix[:, self.categorical])
-        return matrix.astype(np.float64)
+        return matrix
 
     @property
     def categorical(self) -> list[int]:
