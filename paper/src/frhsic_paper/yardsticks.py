@@ -182,8 +182,8 @@ def at_level(gap: np.ndarray, loss: np.ndarray, level: float, constant: float, w
 def read(records: Frame, yardstick: Yardstick, level: float) -> Frame:
     """Return loss, whether the level was reached, and the losses of reference and constant, by method and split.
 
-    Of methods with a variant for each aim, whose names end in "(score)", "(rank)" or "(decision)", the one of the
-    yardstick is read.
+    Some methods have one variant for each aim, with a name that ends in "(score)", "(rank)" or "(decision)". Only the
+    variant that fits the yardstick is used.
     """
     gap, performance, sign, aim = yardstick
     others = tuple(f"({one.aim})" for one in YARDSTICKS.values() if one.aim != aim)

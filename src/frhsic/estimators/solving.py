@@ -244,8 +244,9 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
     own = len(start) - rows.means.shape[1] * (1 if rows.base.ndim == 1 else rows.base.shape[1])
     calibrated = solved(start / units, 0.0, [(-np.inf, np.inf) if i < own else (0.0, 0.0) for i in range(len(start))])
     free = solved(calibrated, 0.0)
-    # a model of y without error has no loss to measure by
-    unit = max(loss, float(np.average((rows.y - np.average(rows.y, axis=0, weights=rows.weights)) ** 2)))
+    # a model of y without error has no loss to measure by, so a tenth of the variance of y counts at least
+    mean = np.average(rows.y, axis=0, weights=rows.weights)
+    unit = max(loss, 0.1 * float(np.average((rows.y - mean) ** 2, axis=0, weights=rows.weights).sum()))
     strict = solved(free, STRICTEST * unit)
     cost = max(rows.evaluate(strict * units).loss - rows.evaluate(free * units).loss, 1e-4 * unit)
     path, current = [calibrated], free
