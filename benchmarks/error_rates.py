@@ -1,13 +1,15 @@
 """Coverage of intervals and level of tests on laws whose truth is known.
 
-    python benchmarks/coverage.py --jobs 16                # every cell, 400 draws, to results/coverage.json
-    python benchmarks/coverage.py --draws 50 --law jump    # some laws, with fewer draws
-    python benchmarks/coverage.py --page                   # the tables of the results
+    OMP_NUM_THREADS=1 python benchmarks/error_rates.py --rows 100 1000 --jobs 14 --seconds 540 --out FOLDER
+    python benchmarks/error_rates.py --jobs 16 --draws-of-most 50   # every cell, to benchmarks/results
+    python benchmarks/error_rates.py --draws 50 --law jump          # some laws, with fewer draws
+    python benchmarks/error_rates.py --page                         # the tables of the results
 
-A run goes on where the results file ends, in rounds of 25 draws for each cell; `--seconds` ends it before. The last
-lines name the cells that miss the criterion: an interval below its level by more than .02 and two Monte Carlo errors, a
-test above its level by more than .01 and two. An interval is excused where the result says, in nine of ten samples,
-that it is not to be trusted.
+Records go to `coverage.json` in the folder `--out`. A run goes on where that file ends, in rounds of 25 draws for each
+cell. After `--seconds` it stops and keeps what is counted. `error_rates.main(["--rows", "100", ...])` does the same.
+The last lines name the cells that miss the criterion: an interval below its level by more than .02 and two Monte Carlo
+errors, a test above its level by more than .01 and two. An interval is excused where the result says, in nine of ten
+samples, that it is not to be trusted.
 
 A cell is a law at a number of rows, with independent rows, with clusters (people with one value of S and two rows,
 whose scores are equal with probability one half and otherwise drawn apart), or with survey weights (rows are drawn with
@@ -65,7 +67,7 @@ from frhsic.parity import correlation_ratio, gdp_curve, local_mean, quantile_gap
 from frhsic.parity._rows import rows_of
 from frhsic.parity.gap import gap_and_standardized
 
-OUT = Path(__file__).parent / "results" / "coverage.json"
+OUT = Path(__file__).parent / "results"
 ROWS = (100, 1_000, 10_000)
 DESIGNS = ("rows", "clusters", "weights")
 RESAMPLES = 99
@@ -477,8 +479,16 @@ def text(record: dict[str, Any] | None, test: bool) -> str:
     return f"{shown} ({record['width'] / record['widths']:.3g})" if record["widths"] else shown
 
 
-def load(path: Path) -> list[dict[str, Any]]:
-    return json.loads(path.read_text())["cells"] if path.exists() else []
+def count(jobs: list[tuple[str, int, str, int]], processes: int, seconds: float) -> Iterator[tuple[Any, ...]]:
+    """Yield the results of jobs as they come, until the time is over."""
+    end = time.monotonic() + seconds
+    with multiprocessing.Pool(processes) as pool:  # ended with its processes on leaving
+        results = pool.imap_unordered(timed, jobs)
+        for _ in jobs:
+            try:
+                yield results.next(max(end - time.monotonic(), 0) if math.isfinite(seconds) else None)
+            except multiprocessing.TimeoutError:
+                return
 
 
 def save(path: Path, records: list[dict[str, Any]]) -> None:
@@ -496,43 +506,37 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--draws-of-most", type=int, help="draws at 10,000 rows, if fewer")
     parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--page", action="store_true", help="only print the tables of --out")
+    parser.add_argument("--out", type=Path, default=OUT, help="folder of coverage.json")
+    parser.add_argument("--page", action="store_true", help="only print the tables of the records")
     options = parser.parse_args(arguments)
-    records = {(r["law"], r["rows"], r["design"], r["measure"]): r for r in load(options.out)}
-    if not options.page:
-        end = time.monotonic() + options.seconds
-        finished: dict[tuple[Any, ...], int] = defaultdict(int)
-        for key, record in records.items():
-            finished[key[:3]] = max(finished[key[:3]], record["blocks"])
-        jobs = []
-        for number in range(-(-options.draws // BLOCK)):
-            for one in cells(options.sets, options.law, options.rows):
-                most = options.draws_of_most if one[1] == max(ROWS) and options.draws_of_most else options.draws
-                most = most // 2 if one[0].startswith("audit") else most
-                if finished[one] <= number < -(-most // BLOCK):
-                    jobs.append((*one, number))
-        with multiprocessing.Pool(options.jobs) as pool:
-            saved = time.monotonic()
-            for (*one, number), sums, seconds in pool.imap_unordered(timed, jobs):
-                for name, (draws, errors, width, widths) in sums.items():
-                    key = (*one, name)
-                    record = records.setdefault(key, {
-                        "measure": name, "law": one[0], "rows": one[1], "design": one[2], "blocks": 0, "draws": 0,
-                        "errors": 0, "width": 0.0, "widths": 0, "seconds": 0.0,
-                    })  # fmt: skip
-                    record["blocks"] = max(record["blocks"], number + 1)
-                    more = zip(
-                        ("draws", "errors", "width", "widths", "seconds"), (draws, errors, width, widths, seconds)
-                    )
-                    record.update({field: float(f"{record[field] + value:.6g}") for field, value in more})
-                if time.monotonic() > saved + 20:
-                    save(options.out, list(records.values()))
-                    saved = time.monotonic()
-                if time.monotonic() > end:
-                    break
-            pool.terminate()
-        save(options.out, list(records.values()))
+    path = options.out / "coverage.json"
+    saved = json.loads(path.read_text())["cells"] if path.exists() else []
+    records = {(r["law"], r["rows"], r["design"], r["measure"]): r for r in saved}
+    finished: dict[tuple[Any, ...], int] = defaultdict(int)
+    for key, record in records.items():
+        finished[key[:3]] = max(finished[key[:3]], record["blocks"])
+    jobs = []
+    for number in range(0 if options.page else -(-options.draws // BLOCK)):
+        for one in cells(options.sets, options.law, options.rows):
+            most = options.draws_of_most if one[1] == max(ROWS) and options.draws_of_most else options.draws
+            most = most // 2 if one[0].startswith("audit") else most
+            if finished[one] <= number < -(-most // BLOCK):
+                jobs.append((*one, number))
+    last = time.monotonic()
+    for (*one, number), sums, seconds in count(jobs, options.jobs, options.seconds):
+        for name, (draws, errors, width, widths) in sums.items():
+            record = records.setdefault((*one, name), {
+                "measure": name, "law": one[0], "rows": one[1], "design": one[2], "blocks": 0, "draws": 0,
+                "errors": 0, "width": 0.0, "widths": 0, "seconds": 0.0,
+            })  # fmt: skip
+            record["blocks"] = max(record["blocks"], number + 1)
+            more = zip(("draws", "errors", "width", "widths", "seconds"), (draws, errors, width, widths, seconds))
+            record.update({field: float(f"{record[field] + value:.6g}") for field, value in more})
+        if time.monotonic() > last + 20:
+            save(path, list(records.values()))
+            last = time.monotonic()
+    if jobs:
+        save(path, list(records.values()))
     print(tables(list(records.values())))
     print("Cells that miss the criterion:", *(missed(list(records.values())) or ["none"]), sep="\n- ")
 
