@@ -15,12 +15,15 @@ from scipy.special import ndtr
 from frhsic import _arrays
 from frhsic.parity._groups import skewed_reach
 from frhsic.parity._rows import Array, Rows, rows_of
-from frhsic.parity._signs import NEAR, SOFTNESS, TINY, Smoother, lost_to_wrong_signs, noise_like
+from frhsic.parity._signs import MISSED, NEAR, SOFTNESS, TINY, Smoother, lost_to_wrong_signs, noise_like
 from frhsic.parity._sums import FEW_ROWS, NODES, Cells, ScoreSums, Sums, group_levels
 
 RESAMPLES = 999
 ENOUGH = 199
 """Resamples that the variance of a gap needs; more serve its p-value."""
+
+ROWS_OF_LEVELS = 4
+"""Rows of a value of s, on average, from which the means of the values say what the local means miss of them."""
 
 FEW = 8
 """Rows of the rarer decision, or clusters, below which the upper end of a gap is the largest that their rate allows."""
@@ -145,7 +148,8 @@ def gdp(
 
     The standard error adds to that of a mean of :math:`g (f - \bar f)` what resamples find where signs are uncertain.
     In expectation a wrong sign can only lower the estimate, so the upper end of the interval is raised by a bound on
-    that loss, and by what finer means show beyond 1.5 standard deviations of their noise. The interval is conservative
+    that loss, by what finer means show beyond 1.5 standard deviations of their noise, and where values of s have
+    four rows or more on average, by what their means show beyond the local means. The interval is conservative
     near independence. Ends on the side of the longer tail of skewed scores are moved out (Hall, 1992). If fewer than
     eight 0/1 decisions, or clusters, are of one kind, the upper end is the largest gap that their rate allows,
     :math:`2\mu(1 - \mu)` at the upper end of Clopper and Pearson (1934). A mean that oscillates faster than the local
@@ -447,9 +451,9 @@ class ColumnGap:
 
         The bound is :math:`\sqrt{\mathrm{Var}\,E[f | G]} \ge E|E[f | G] - E f|` for values of s, or for groups G
         of two rows or more where values are rarer. Means that oscillate about the local means with a variance v add
-        about :math:`E(\sqrt v - |m|)_+` to the gap. The second number is that for the estimate of v where few rows have
-        a value of s in common with others, and else 0. The third has v less three standard errors, or with few rows,
-        which do not show an oscillation, plus three.
+        about :math:`E(\sqrt v - |m|)_+` to the gap. The second number, which raises the upper end, is that where values
+        of s have several rows each, and else 0: the estimate of v less 1.5 standard errors, or with few rows, which do
+        not show an oscillation, plus half of one. The third, which decides on trust, has three of them there.
         """
         starts = self.groups
         sums = self.sums.joined(starts)
@@ -483,7 +487,8 @@ class ColumnGap:
             size = math.sqrt(max(variance, 0.0)) - np.abs(self.mean)
             return float(self.sums.counts @ np.maximum(size, 0)) / n
 
-        levels = unseen(missed) if few and self.bound_resolution == 0 else 0.0
+        repeated = sums.effective >= ROWS_OF_LEVELS * len(self.mean)
+        levels = unseen(missed + (0.5 if few else -MISSED) * error) if repeated else 0.0
         return bound, levels, unseen(missed + (3 if few else -3) * error)
 
     def within_nodes(self) -> float:
