@@ -135,17 +135,13 @@ def nearly_constant(x: Tensor, kernel: Kernel) -> bool:
     return bool(kernel.shifted(some, some).std() < 1e-3 * kernel.offset)
 
 
-def pairs(n: int, device: torch.device) -> Iterator[tuple[slice, slice]]:
-    """Yield the tiles on and above the diagonal as (rows, columns), for all threads to work on one tile at a time.
+def tiles(n: int, device: torch.device, threads: int = 1) -> Iterator[tuple[slice, slice]]:
+    """Yield the tiles on and above the diagonal as (rows, columns), for some threads to work on one tile at a time.
 
     Threads that share a tile wait for each other at every step, so each gets twice the entries of a thread alone.
     """
-    threads = torch.get_num_threads()
-    cpu = CPU_TILE if threads == 1 else int(CPU_TILE * (2 * threads) ** 0.5)
-    yield from _grid(n, CUDA_TILE if device.type == "cuda" else cpu)
-
-
-def _grid(n: int, size: int) -> Iterator[tuple[slice, slice]]:
+    size = CPU_TILE if threads == 1 else int(CPU_TILE * (2 * threads) ** 0.5)
+    size = CUDA_TILE if device.type == "cuda" else size
     for i in range(0, n, size):
         for j in range(i, n, size):
             yield slice(i, min(i + size, n)), slice(j, min(j + size, n))
@@ -160,15 +156,15 @@ def over_tiles(
     threads wait for each other once instead of at every step.
     """
     threads = torch.get_num_threads() if device.type == "cpu" else 1
-    tiles = list(_grid(n, CUDA_TILE if device.type == "cuda" else CPU_TILE))
+    pairs = list(tiles(n, device))
 
     def share(first: int, step: int) -> tuple[Tensor, ...]:
         totals = start()
-        for rows, columns in tiles[first::step]:
+        for rows, columns in pairs[first::step]:
             add(rows, columns, *totals)
         return totals
 
-    if threads == 1 or len(tiles) < 4 * threads:
+    if threads == 1 or len(pairs) < 4 * threads:
         return share(0, 1)
     try:
         with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
@@ -176,13 +172,3 @@ def over_tiles(
     finally:
         torch.set_num_threads(threads)  # the pool's threads set it to one, also for new threads
     return tuple(torch.stack(total).sum(0) for total in zip(*parts))
-
-
-def add_rows(total: Tensor, tile: Tensor, rows: slice, columns: slice) -> int:
-    """Add the row sums of a tile and of its mirror image to the total; return how often the tile counts."""
-    ones = tile.new_ones(max(tile.shape))  # products with it are quicker than sums
-    total[rows] += tile @ ones[: tile.shape[1]]
-    if rows == columns:
-        return 1
-    total[columns] += ones[: tile.shape[0]] @ tile
-    return 2

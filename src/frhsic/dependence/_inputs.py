@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -35,25 +34,6 @@ def kernel_or_median(kernel: Kernel | None, x: Tensor, name: str) -> Kernel:
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel_{name} is {type(kernel).__name__}; pass a kernel such as Gaussian(1.0), or None.")
     return kernel
-
-
-def require_no_gradient(kernel: Kernel, name: str) -> None:
-    """Refuse a kernel with a bandwidth that requires a gradient, which sums by tiles would not give."""
-    if any(t.requires_grad for t in _tensors(kernel)):
-        raise ValueError(
-            f"kernel_{name} holds a tensor that requires a gradient, and this function gives it none. Detach it, or "
-            "apply frhsic.dependence.grams.hsic_biased to the Gram matrices."
-        )
-
-
-def _tensors(kernel: Kernel) -> Iterator[Tensor]:
-    """Yield the tensors in a kernel and its parts, such as bandwidths."""
-    for value in vars(kernel).values():
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, Tensor):
-                yield part
-            elif isinstance(part, Kernel):
-                yield from _tensors(part)
 
 
 def recentered(x: Tensor, kernel: Kernel) -> Tensor:

@@ -12,7 +12,6 @@ pass, gives the gradient with respect to the rows. No n × n matrix is held.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -21,7 +20,7 @@ from torch import Tensor
 from frhsic import _arrays
 from frhsic.dependence import _device
 from frhsic.dependence._gram import Gram
-from frhsic.dependence._inputs import kernel_or_median, paired_rows, require_no_gradient, working_copy
+from frhsic.dependence._inputs import kernel_or_median, paired_rows, working_copy
 from frhsic.dependence.grams import unbiased_from_sums
 from frhsic.dependence.moments import pair_sums, pull_back, weighted_sums
 from frhsic.kernels import Kernel
@@ -78,12 +77,10 @@ def hsic(
     >>> hsic([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 3.0], Linear(), Linear())
     tensor(1.5625, dtype=torch.float64)
     """
+    w = None if weights is None else _weights(weights, z, where)
     z, s = paired_rows(z, s, where=where, device=device, least=2, what="HSIC")
-    kernel_z, kernel_s = _kernels(z, s, kernel_z, kernel_s)
-    w = torch.full((len(z),), 1 / len(z), dtype=torch.float64, device=z.device)
-    if weights is not None:
-        w = _weights(weights, where, len(z)).to(z.device)
-    return _hsic(z, s, kernel_z, kernel_s, w, _biased_from_sums, skip_diagonal=False).clamp_min(0)  # rounding
+    w = torch.full((len(z),), 1 / len(z), dtype=torch.float64) if w is None else w
+    return _hsic(z, s, kernel_z, kernel_s, w, unbiased=False).clamp_min(0)  # rounding
 
 
 def hsic_unbiased(
@@ -113,65 +110,61 @@ def hsic_unbiased(
     tensor(0.6667, dtype=torch.float64)
     """
     z, s = paired_rows(z, s, where=where, device=device, least=4, what="unbiased HSIC")
-    kernel_z, kernel_s = _kernels(z, s, kernel_z, kernel_s)
-    w = torch.ones(len(z), dtype=torch.float64, device=z.device)
-    combine = partial(unbiased_from_sums, n=len(z))
-    return _hsic(z, s, kernel_z, kernel_s, w, combine, skip_diagonal=True)
+    return _hsic(z, s, kernel_z, kernel_s, torch.ones(len(z), dtype=torch.float64), unbiased=True)
 
 
-Combine = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-"""A statistic as a function of the joint sum, the cross sum, and the totals of K and L."""
+def _hsic(
+    z: Tensor, s: Tensor, kernel_z: Kernel | None, kernel_s: Kernel | None, w: Tensor, *, unbiased: bool
+) -> Tensor:
+    _arrays.require_varying(s, "s")
+    kernels = kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
+    value: Tensor = _TiledHSIC.apply(z, s, kernels, w.to(z.device), unbiased)  # type: ignore[no-untyped-call]  # untyped
+    return value
 
 
-def _biased_from_sums(joint: Tensor, cross: Tensor, k_total: Tensor, l_total: Tensor) -> Tensor:
-    """HSIC as a V-statistic, from sums under weights that sum to one."""
-    return joint - 2 * cross + k_total * l_total
+def _from_sums(sums: Tensor, n: int, unbiased: bool) -> Tensor:
+    """Return HSIC from the joint sum, the cross sum, and the totals of K and L."""
+    joint, cross, k_total, l_total = sums
+    return unbiased_from_sums(joint, cross, k_total, l_total, n) if unbiased else joint - 2 * cross + k_total * l_total
 
 
 class _TiledHSIC(torch.autograd.Function):
     """The sums by tiles forward; their gradient in closed form, by one more pass over the tiles, backward."""
 
     @staticmethod
-    def forward(
-        ctx: Any, z: Tensor, s: Tensor, kernels: tuple[Kernel, Kernel], w: Tensor, combine: Combine, skip_diagonal: bool
-    ) -> Tensor:
+    def forward(ctx: Any, z: Tensor, s: Tensor, kernels: tuple[Kernel, Kernel], w: Tensor, unbiased: bool) -> Tensor:
         on_gpu = _device.pair(z, s, *kernels, w) if z.dtype == s.dtype == torch.float32 else None
         if on_gpu is None:
-            joint, a, b = _tile_sums(z, s, kernels, w, skip_diagonal)
+            joint, a, b = _tile_sums(z, s, kernels, w, unbiased)
         else:
-            joint, a, b = on_gpu.sums(skip_diagonal=skip_diagonal)
-        sums = torch.stack([joint, (w * a) @ b, w @ a, w @ b])
-        ctx.save_for_backward(z, s, w, a, b, sums)
-        ctx.kernels, ctx.combine, ctx.skip_diagonal, ctx.on_gpu = kernels, combine, skip_diagonal, on_gpu
-        return combine(*sums).to(z.dtype)
+            joint, a, b = on_gpu.sums(skip_diagonal=unbiased)
+        ctx.save_for_backward(z, s, w, joint, a, b)
+        ctx.kernels, ctx.unbiased, ctx.on_gpu = kernels, unbiased, on_gpu
+        return _from_sums(torch.stack([joint, (w * a) @ b, w @ a, w @ b]), len(z), unbiased).to(z.dtype)
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        z, s, w, a, b, sums = ctx.saved_tensors
-        on_gpu = ctx.on_gpu
-        if on_gpu is not None and (ctx.needs_input_grad[1] or not on_gpu.has_gradient):
-            on_gpu = None  # tiles in float64, whose constants and centres are others
-            joint, a, b = _tile_sums(z, s, ctx.kernels, w, ctx.skip_diagonal)
-            sums = torch.stack([joint, (w * a) @ b, w @ a, w @ b])
+        if torch.is_grad_enabled():  # create_graph=True: a second derivative would silently be wrong
+            raise RuntimeError(
+                "exact HSIC by tiles is differentiable once. For second derivatives apply "
+                "frhsic.dependence.grams.hsic_biased or hsic_unbiased to the Gram matrices."
+            )
+        z, s, w, joint, a, b = ctx.saved_tensors
+        by_kernels = ctx.on_gpu is not None and ctx.on_gpu.has_gradient and not ctx.needs_input_grad[1]
+        if ctx.on_gpu is not None and not by_kernels:  # tiles in float64, whose constants and centres are others
+            joint, a, b = _tile_sums(z, s, ctx.kernels, w, ctx.unbiased)
         with torch.enable_grad():
-            parts = sums.detach().requires_grad_()
-            joint, cross, k_total, l_total = torch.autograd.grad(ctx.combine(*parts), parts)[0]
+            sums = torch.stack([joint, (w * a) @ b, w @ a, w @ b]).requires_grad_()
+            slopes = torch.autograd.grad(_from_sums(sums, len(z), ctx.unbiased), sums)[0]
+        if by_kernels:
+            return upstream * ctx.on_gpu.gradient(b, *slopes[:3]).to(z.dtype), None, None, None, None
+        k, l = (_gram(x, kernel) for x, kernel in zip((z, s), ctx.kernels))
         to_z = to_s = None
-        with torch.no_grad():
-            if on_gpu is not None:
-                to_z = upstream * on_gpu.gradient(b, joint, cross, k_total).to(z.dtype)
-            else:
-                k, l = (_gram(x, kernel) for x, kernel in zip((z, s), ctx.kernels))
-                if ctx.needs_input_grad[0]:
-                    tile = _cotangent(l, b, w, (joint, cross, k_total), ctx.skip_diagonal)
-                    to_z = upstream * pull_back(k, tile).to(z.dtype)
-                if ctx.needs_input_grad[1]:
-                    tile = _cotangent(k, a, w, (joint, cross, l_total), ctx.skip_diagonal)
-                    to_s = upstream * pull_back(l, tile).to(s.dtype)
-        if torch.is_grad_enabled():  # with create_graph=True, a second derivative must raise instead of being wrong
-            end: Any = _EndOfGraph.apply
-            to_z, to_s = (None if slope is None else end(slope, z, s, upstream) for slope in (to_z, to_s))
-        return to_z, to_s, None, None, None, None
+        if ctx.needs_input_grad[0]:
+            to_z = upstream * pull_back(k, _cotangent(l, b, w, slopes[:3], ctx.unbiased)).to(z.dtype)
+        if ctx.needs_input_grad[1]:
+            to_s = upstream * pull_back(l, _cotangent(k, a, w, slopes[[0, 1, 3]], ctx.unbiased)).to(s.dtype)
+        return to_z, to_s, None, None, None
 
 
 def _gram(x: Tensor, kernel: Kernel) -> Gram:
@@ -192,14 +185,12 @@ def _tile_sums(
     return joint * w[0] ** 2, a * w[0], b * w[0]
 
 
-def _cotangent(
-    l: Gram, b: Tensor, w: Tensor, partials: tuple[Tensor, Tensor, Tensor], skip_diagonal: bool
-) -> Callable[[slice, slice], Tensor]:
+def _cotangent(l: Gram, b: Tensor, w: Tensor, slopes: Tensor, skip_diagonal: bool) -> Callable[[slice, slice], Tensor]:
     """Return tiles of the gradient with respect to K, given the matrix L and its row sums b.
 
-    `partials` are the derivatives of the statistic with respect to the joint sum, the cross sum and the total of K.
+    `slopes` are the derivatives of the statistic with respect to the joint sum, the cross sum and the total of K.
     """
-    joint, cross, total = partials
+    joint, cross, total = slopes
     shift = cross / 2 * b + total / 2  # half for either row of a pair
 
     def tile(rows: slice, columns: slice) -> Tensor:
@@ -210,50 +201,11 @@ def _cotangent(
     return tile
 
 
-class _EndOfGraph(torch.autograd.Function):
-    """The identity in its first argument; raises when it is differentiated."""
-
-    @staticmethod
-    def forward(ctx: Any, gradient: Tensor, *depends_on: Tensor) -> Tensor:
-        return gradient.clone()
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        raise RuntimeError(
-            "exact HSIC by tiles is differentiable once. For second derivatives apply "
-            "frhsic.dependence.grams.hsic_biased or hsic_unbiased to the Gram matrices."
-        )
-
-
-def _hsic(
-    z: Tensor, s: Tensor, kernel_z: Kernel, kernel_s: Kernel, w: Tensor, combine: Combine, *, skip_diagonal: bool
-) -> Tensor:
-    arguments = (z, s, (kernel_z, kernel_s), w, combine, skip_diagonal)
-    value: Tensor = _TiledHSIC.apply(*arguments)  # type: ignore[no-untyped-call]  # untyped in torch
-    return value
-
-
-def _kernels(z: Tensor, s: Tensor, kernel_z: Kernel | None, kernel_s: Kernel | None) -> tuple[Kernel, Kernel]:
-    """Replace None by a kernel, and refuse kernels whose gradient would be missing."""
-    _arrays.require_varying(s, "s")
-    kernel_z, kernel_s = kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
-    require_no_gradient(kernel_z, "z")
-    require_no_gradient(kernel_s, "s")
-    return kernel_z, kernel_s
-
-
-def _weights(weights: Any, where: Any, n: int) -> Tensor:
-    """Return the weights of the n rows that `where` keeps, summing to one."""
+def _weights(weights: Any, z: Any, where: Any) -> Tensor:
+    """Return the weights of the rows of z that `where` keeps, summing to one."""
+    _arrays.paired((z, "z"), (weights, "weights"))  # raises unless there are as many
     w = _arrays.vector(weights, "weights").detach().to(torch.float64)
-    rows = n if where is None else len(_arrays.vector(where, "where"))
-    if len(w) != rows:
-        before = "" if where is None else ", those that `where` leaves out too"
-        raise ValueError(
-            f"lengths differ: weights has {len(w)} rows, z has {rows}. Pass one weight per row of z{before}."
-        )
-    w = w if where is None else w[_arrays.subset_mask(where, rows).to(w.device)]
-    if bool((w < 0).any()):
-        raise ValueError(f"{int((w < 0).sum())} of the weights are negative; pass weights of zero or more.")
-    if not bool(w.sum() > 0):
-        raise ValueError("all weights are zero; at least one row must count.")
+    w = w if where is None else w[_arrays.subset_mask(where, len(w)).to(w.device)]
+    if bool((w < 0).any()) or not bool(w.sum() > 0):
+        raise ValueError("weights are negative, or zero in all rows that count; pass weights of zero or more.")
     return w / w.sum()

@@ -17,8 +17,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from itertools import chain, product
-from operator import add
+from itertools import product
+from operator import add, mul
 from typing import Any
 
 import torch
@@ -32,18 +32,8 @@ from frhsic.kernels.kernel import Multiple, PerColumn, Product, Sum
 CHUNK = 4096  # rows whose features are held at once
 
 
-@dataclass(frozen=True)
-class Draw:
-    """Number of frequencies, number of blocks, and the generator."""
-
-    blocks: int
-    frequencies: int
-    generator: torch.Generator
-
-    def normal(self, rows: int) -> Tensor:
-        """Return standard normal numbers of shape (blocks, rows, frequencies)."""
-        shape = (self.blocks, rows, self.frequencies)
-        return torch.randn(shape, dtype=torch.float64, generator=self.generator, device=self.generator.device)
+Normal = Callable[[int], Tensor]
+# draws standard normal numbers of shape (blocks, rows, frequencies) for a number of rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +43,14 @@ class _Term:
     Frequencies have shape (blocks, d, m); without radial factors there are none, and one block is enough.
     """
 
-    frequencies: Tensor | None
-    linear: tuple[slice, ...]
+    frequencies: Tensor | None = None
+    linear: tuple[slice, ...] = ()
     factor: float = 1.0
+
+    def __mul__(self, other: _Term) -> _Term:
+        # a product of kernels has the convolution of their spectral laws: frequencies add
+        both = [term.frequencies for term in (self, other) if term.frequencies is not None]
+        return _Term(reduce(add, both) if both else None, self.linear + other.linear, self.factor * other.factor)
 
     def __call__(self, x: Tensor) -> Tensor:
         features = x.new_ones(len(x), 1, 1)
@@ -70,67 +65,28 @@ class _Term:
         return features if self.factor == 1 else math.sqrt(self.factor) * features
 
 
-@dataclass(frozen=True, eq=False)
-class FeatureMap:
-    """Features of a sum of products of kernels, side by side: (n, d) to (n, blocks, features per block)."""
-
-    terms: tuple[_Term, ...]
-
-    def __call__(self, x: Tensor) -> Tensor:
-        parts = [term(x) for term in self.terms]
-        if len(parts) == 1:
-            return parts[0]
-        blocks = max(part.shape[1] for part in parts)
-        return torch.cat([part.expand(-1, blocks, -1) for part in parts], dim=-1)
-
-
-_Factor = tuple[Kernel, int | None]
-"""A kernel that is neither sum nor product, and the column that it applies to, None for all; or a multiple."""
-
-
-def feature_map(kernel: Kernel, columns: int, draw: Draw) -> FeatureMap:
-    """Draw the features of a kernel on so many columns."""
-    return FeatureMap(tuple(_term(factors, columns, draw) for factors in _expanded(kernel, None, columns)))
-
-
-def _expanded(kernel: Kernel, index: int | None, columns: int) -> list[list[_Factor]]:
-    """Write a kernel as a sum of products."""
+def _terms(kernel: Kernel, columns: int, normal: Normal, at: slice = slice(None)) -> list[_Term]:
+    """Draw the features of a kernel on some of so many columns, as those of a sum of products."""
     if isinstance(kernel, Sum):
-        return _expanded(kernel.a, index, columns) + _expanded(kernel.b, index, columns)
+        return _terms(kernel.a, columns, normal, at) + _terms(kernel.b, columns, normal, at)
     if isinstance(kernel, Multiple):
-        return [[(kernel, None), *term] for term in _expanded(kernel.kernel, index, columns)]
+        return [_Term(factor=kernel.factor) * term for term in _terms(kernel.kernel, columns, normal, at)]
     if isinstance(kernel, Product):
-        factors = [_expanded(part, index, columns) for part in (kernel.a, kernel.b)]
-    elif isinstance(kernel, PerColumn):
+        return [a * b for a, b in product(*(_terms(part, columns, normal, at) for part in (kernel.a, kernel.b)))]
+    if isinstance(kernel, PerColumn):
         if len(kernel.kernels) != columns:
             raise ValueError(f"{len(kernel.kernels)} kernels for {columns} columns; pass one for each.")
-        factors = [_expanded(part, column, 1) for column, part in enumerate(kernel.kernels)]
-    else:
-        return [[(kernel, index)]]
-    return [[*chain(*terms)] for terms in product(*factors)]
+        parts = [_terms(part, columns, normal, slice(i, i + 1)) for i, part in enumerate(kernel.kernels)]
+        return [reduce(mul, terms) for terms in product(*parts)]
+    if isinstance(kernel, Linear):
+        return [_Term(linear=(at,))]
+    own = _frequencies(kernel, len(range(columns)[at]), normal)
+    frequencies = own.new_zeros(own.shape[0], columns, own.shape[2])
+    frequencies[:, at] = own
+    return [_Term(frequencies)]
 
 
-def _term(factors: list[_Factor], columns: int, draw: Draw) -> _Term:
-    frequencies: Tensor | None = None
-    linear = []
-    factor = 1.0
-    for kernel, index in factors:
-        if isinstance(kernel, Multiple):
-            factor *= kernel.factor
-            continue
-        applies_to = slice(None) if index is None else slice(index, index + 1)
-        if isinstance(kernel, Linear):
-            linear.append(applies_to)
-            continue
-        drawn = _frequencies(kernel, columns if index is None else 1, draw)
-        # a product of kernels has the convolution of their spectral laws: frequencies add
-        if frequencies is None:
-            frequencies = drawn.new_zeros(draw.blocks, columns, draw.frequencies)
-        frequencies[:, applies_to] += drawn
-    return _Term(frequencies, tuple(linear), factor)
-
-
-def _frequencies(kernel: Kernel, columns: int, draw: Draw) -> Tensor:
+def _frequencies(kernel: Kernel, columns: int, normal: Normal) -> Tensor:
     """Draw frequencies, of shape (blocks, columns, m), from the kernel's spectral law."""
     if not isinstance(kernel, (Gaussian, InverseMultiquadric, Laplacian)):
         raise TypeError(
@@ -138,14 +94,14 @@ def _frequencies(kernel: Kernel, columns: int, draw: Draw) -> Tensor:
             "exact for any kernel."
         )
     bandwidth = float(torch.as_tensor(kernel.bandwidth, device="cpu").detach())
-    normal = draw.normal(columns) / bandwidth
+    frequencies = normal(columns) / bandwidth
     if isinstance(kernel, InverseMultiquadric):
         # E exp(-g² r² / 2σ²) over a standard normal g is (1 + r²/σ²)^(-1/2): a Gaussian of random width
-        return draw.normal(1).abs() * normal
+        return normal(1).abs() * frequencies
     if isinstance(kernel, Laplacian):
         # each exp(-|t|/σ) is the characteristic function of a Cauchy law, the ratio of two normals
-        return normal / draw.normal(columns)
-    return normal
+        return frequencies / normal(columns)
+    return frequencies
 
 
 @dataclass(frozen=True)
@@ -202,32 +158,11 @@ class FeatureSums:
     cross: Tensor
 
     def __add__(self, other: FeatureSums) -> FeatureSums:
-        if not isinstance(other, FeatureSums):
-            return NotImplemented
         # Chan, Golub and LeVeque (1979): products about the joint mean, from those about the mean of each part
         n = self.n + other.n
         between = (other.z / other.n - self.z / self.n)[:, :, None, None] * (other.s / other.n - self.s / self.n)
         cross = self.cross + other.cross + self.n * other.n / n * between
         return FeatureSums(n, self.z + other.z, self.s + other.s, cross)
-
-
-@dataclass(frozen=True, eq=False)
-class CenteredFeatures:
-    """Sums of features over some rows, of shape (blocks, features per block), and features minus their means.
-
-    `rows` has shape (rows, features of all blocks): the first feature of each block, then the second.
-    """
-
-    total: Tensor
-    rows: Tensor
-
-    @classmethod
-    def of(cls, features: Tensor) -> CenteredFeatures:
-        """Return features of shape (rows, blocks, features per block) in this form; they are overwritten."""
-        rows = features.mT.flatten(1)
-        total = rows.sum(0)
-        rows -= total / len(rows)
-        return cls(total.view(features.mT.shape[1:]).mT, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,17 +173,17 @@ class FeatureMaps:
     kernel_s: Kernel
     features: int
     blocks: int
-    map_z: Callable[[Tensor], Tensor]
-    map_s: Callable[[Tensor], Tensor]
+    terms_z: list[_Term]
+    terms_s: list[_Term]
 
     def sums(self, z: Tensor, s: Tensor) -> FeatureSums:
         """Return the sums of features over the rows of z, of shape (n, d), and s, of shape (n, q)."""
         return reduce(add, (products(f, g) for f, g in self.chunks(z, s)))
 
-    def chunks(self, z: Tensor, s: Tensor) -> Iterator[tuple[CenteredFeatures, CenteredFeatures]]:
-        """Yield the features of :data:`CHUNK` rows at a time, of both variables, minus their means."""
+    def chunks(self, z: Tensor, s: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield the features of :data:`CHUNK` rows at a time, of both variables: (rows, blocks, features per block)."""
         for x, y in zip(*(torch.split(rows.detach().to(torch.float64), CHUNK) for rows in (z, s))):
-            yield CenteredFeatures.of(self.map_z(x)), CenteredFeatures.of(self.map_s(y))
+            yield _side_by_side(self.terms_z, x), _side_by_side(self.terms_s, y)
 
     def estimate(self, sums: FeatureSums) -> Estimate:
         r"""Return HSIC and its standard error from sums over all rows.
@@ -270,10 +205,18 @@ class FeatureMaps:
         )
 
 
-def products(f: CenteredFeatures, g: CenteredFeatures) -> FeatureSums:
-    """Return the sums over the same rows of two features."""
-    cross = (f.rows.mT @ g.rows).view(*f.total.mT.shape, *g.total.mT.shape).permute(1, 0, 3, 2)
-    return FeatureSums(len(f.rows), f.total, g.total, cross)
+def _side_by_side(terms: list[_Term], x: Tensor) -> Tensor:
+    parts = [term(x) for term in terms]
+    blocks = max(part.shape[1] for part in parts)
+    return parts[0] if len(parts) == 1 else torch.cat([part.expand(-1, blocks, -1) for part in parts], dim=-1)
+
+
+def products(f: Tensor, g: Tensor) -> FeatureSums:
+    """Return the sums of two features over the same rows, each of shape (rows, blocks, features per block)."""
+    (of_f, a), (of_g, b) = ((x.mT.shape[1:], x.mT.flatten(1)) for x in (f, g))
+    total_f, total_g = a.sum(0), b.sum(0)
+    cross = ((a - total_f / len(a)).mT @ (b - total_g / len(b))).view(*of_f, *of_g).permute(1, 0, 3, 2)
+    return FeatureSums(len(a), total_f.view(of_f).mT, total_g.view(of_g).mT, cross)
 
 
 def hsic_features(
@@ -369,9 +312,13 @@ def draw_feature_maps(
     if features < 1 or features % (2 * blocks):
         raise ValueError(f"features={features} is not a multiple of 2 * blocks = {2 * blocks}.")
     generator = _arrays.generator(random_state)
-    draw = Draw(blocks, features // (2 * blocks), generator)
-    map_z, map_s = feature_map(kernel_z, columns_z, draw), feature_map(kernel_s, columns_s, draw)
-    return FeatureMaps(kernel_z, kernel_s, features, blocks, map_z, map_s)
+
+    def normal(rows: int) -> Tensor:
+        shape = (blocks, rows, features // (2 * blocks))
+        return torch.randn(shape, dtype=torch.float64, generator=generator, device=generator.device)
+
+    terms_z, terms_s = _terms(kernel_z, columns_z, normal), _terms(kernel_s, columns_s, normal)
+    return FeatureMaps(kernel_z, kernel_s, features, blocks, terms_z, terms_s)
 
 
 def _standard_error(table: Tensor) -> float:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from frhsic.dependence import _device
-from frhsic.dependence._gram import THIN, Gram, add_rows, over_tiles
+from frhsic.dependence._gram import THIN, Gram, over_tiles
 from frhsic.dependence.grams import unbiased_from_sums
 from frhsic.kernels import Gaussian
 
@@ -114,24 +114,23 @@ def pair_sums(k: Gram, l: Gram, *, third: bool = False) -> PairSums:
     if on_gpu is not None:
         joint, k_rows, l_rows, k_squares, l_squares = on_gpu.sums_with_squares((k.offset, l.offset))
         return PairSums(joint, GramSums(k_rows, k.diagonal(), k_squares), GramSums(l_rows, l.diagonal(), l_squares))
-    signs = _signs(k) if third and k.n > CUBE_ROWS else k.x.new_zeros(k.n, 0)
+    ones = torch.cat([k.x.new_ones(k.n, 1), _signs(k) if third and k.n > CUBE_ROWS else k.x.new_zeros(k.n, 0)], dim=1)
     if l.factor is not None:
-        joint, k_sums = _sums_beside_factor(k, l.factor, signs)
+        k_sums, joint = _sums_beside_factor(k, l.factor, ones)
         return PairSums(joint, k_sums, _sums_of_factor(l, l.factor))
     if k.factor is not None:
-        joint, l_sums = _sums_beside_factor(l, k.factor, signs)
+        l_sums, joint = _sums_beside_factor(l, k.factor, ones)
         return PairSums(joint, _sums_of_factor(k, k.factor), l_sums)
-    ones = torch.cat([k.x.new_ones(k.n, 1), signs], dim=1)
 
     def start() -> tuple[Tensor, ...]:
         return k.x.new_zeros(3), torch.zeros_like(ones), torch.zeros_like(ones)
 
     def add(rows: slice, columns: slice, products: Tensor, of_k: Tensor, of_l: Tensor) -> None:
         k_tile, l_tile = k.tile(rows, columns), l.tile(rows, columns)
-        _add_product(of_k, k_tile, ones, rows, columns)
+        times = _add_product(of_k, k_tile, ones, rows, columns)
         _add_product(of_l, l_tile, ones, rows, columns)
         for total, (a, b) in zip(products, ((k_tile, l_tile), (k_tile, k_tile), (l_tile, l_tile))):
-            total += (1 if rows == columns else 2) * _inner(a, b)
+            total += times * _inner(a, b)
 
     (joint, k_squares, l_squares), of_k, of_l = over_tiles(k.n, k.x.device, start, add)
     return PairSums(joint, _gram_sums(k, of_k, k_squares), _gram_sums(l, of_l, l_squares))
@@ -143,6 +142,17 @@ def _gram_sums(gram: Gram, products: Tensor, squares: Tensor) -> GramSums:
     return GramSums(products[:, 0].clone(), gram.diagonal(), squares, signed)
 
 
+def _sums_of_factor(gram: Gram, factor: Tensor) -> GramSums:
+    return GramSums(factor @ factor.sum(0), gram.diagonal(), (factor.mT @ factor).square().sum())
+
+
+def _sums_beside_factor(gram: Gram, factor: Tensor, ones: Tensor) -> tuple[GramSums, Tensor]:
+    r"""Return the sums of K, and :math:`\sum_{ij} K_{ij} (FF^\top)_{ij} = \sum_c f_c^\top K f_c`."""
+    product, squares = _product_and_squares(gram, torch.cat([ones, factor], dim=1))
+    products, with_factor = torch.split(product, [ones.shape[1], factor.shape[1]], dim=1)
+    return _gram_sums(gram, products, squares), (with_factor * factor).sum()
+
+
 def weighted_sums(k: Gram, l: Gram, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     r"""Return :math:`\sum_{ij} w_i w_j K_{ij} L_{ij}`, :math:`Kw` and :math:`Lw` in one pass over the pairs."""
 
@@ -151,9 +161,9 @@ def weighted_sums(k: Gram, l: Gram, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     def add(rows: slice, columns: slice, joint: Tensor, k_rows: Tensor, l_rows: Tensor) -> None:
         k_tile, l_tile = k.tile(rows, columns), l.tile(rows, columns)
-        _add_product(k_rows, k_tile, w, rows, columns)
+        times = _add_product(k_rows, k_tile, w, rows, columns)
         _add_product(l_rows, l_tile, w, rows, columns)
-        joint += (1 if rows == columns else 2) * (w[rows] @ (k_tile.mul_(l_tile) @ w[columns]))
+        joint += times * (w[rows] @ (k_tile.mul_(l_tile) @ w[columns]))
 
     joint, k_rows, l_rows = over_tiles(k.n, k.x.device, start, add)
     return joint, k_rows, l_rows
@@ -166,7 +176,7 @@ def pull_back(k: Gram, cotangent: Callable[[slice, slice], Tensor]) -> Tensor:
     again, so memory is O(n) plus one tile. The gradient of a Gaussian is :math:`\sum_j C_{ij} K_{ij} (x_j - x_i) /
     \sigma^2`, twice. Other tiles are differentiated by themselves.
     """
-    x = k.x
+    x, ones = k.x, k.x.new_ones(k.n)
 
     def add(rows: slice, columns: slice, gradient: Tensor) -> None:
         outer = cotangent(rows, columns)
@@ -180,7 +190,7 @@ def pull_back(k: Gram, cotangent: Callable[[slice, slice], Tensor]) -> Tensor:
 
     def add_gaussian(rows: slice, columns: slice, gradient: Tensor, total: Tensor) -> None:
         outer = cotangent(rows, columns).mul_(k.tile(rows, columns).add_(k.offset))
-        add_rows(total, outer, rows, columns)
+        _add_product(total, outer, ones, rows, columns)
         _add_product(gradient, outer, x, rows, columns)
 
     if not isinstance(k.kernel, Gaussian) or k.exponents is None:
@@ -199,11 +209,11 @@ def product_rows(k: Gram, l: Gram, sums: PairSums) -> Tensor:
     if thin.factor is not None:
         factor = _centered(thin.factor)
         return (_centered(_times(other, factor)) * factor).sum(1)
-    of_k, of_l = sums.k.centers, sums.l.centers
+    of_k, of_l, ones = sums.k.centers, sums.l.centers, k.x.new_ones(k.n)
 
     def add(rows: slice, columns: slice, total: Tensor) -> None:
         product = k.centered_tile(of_k, rows, columns).mul_(l.centered_tile(of_l, rows, columns))
-        add_rows(total, product, rows, columns)
+        _add_product(total, product, ones, rows, columns)
 
     return over_tiles(k.n, k.x.device, lambda: (k.x.new_zeros(k.n),), add)[0]
 
@@ -244,7 +254,7 @@ def own_sums(k: Gram, sums: GramSums) -> OwnSums:
         return OwnSums(_cubic_sums_on_gpu(k, on_gpu, sums), None)
     if k.factor is not None:
         return _own_sums_of_factor(_centered(k.factor), sums.centered.diagonal)
-    d, centers = sums.centered.diagonal, sums.centers
+    d, centers, ones = sums.centered.diagonal, sums.centers, k.x.new_ones(k.n)
     few = k.n <= CUBE_ROWS
     once = d.new_zeros(k.n, 0) if few else _centered(_times(k, _signs(k)) if sums.signed is None else sums.signed)
     vectors = torch.cat([d[:, None], once], dim=1)
@@ -255,7 +265,7 @@ def own_sums(k: Gram, sums: GramSums) -> OwnSums:
     def add(rows: slice, columns: slice, cubes: Tensor, of_squares: Tensor, forms: Tensor) -> None:
         tile = k.centered_tile(centers, rows, columns)
         squares = tile * tile
-        times = add_rows(of_squares, squares, rows, columns)
+        times = _add_product(of_squares, squares, ones, rows, columns)
         cubes += times * _inner(squares, tile)
         forms += times * ((tile @ vectors[columns]) * vectors[rows]).sum(0)
 
@@ -325,47 +335,29 @@ def _signs(k: Gram) -> Tensor:
     return _centered(signs.to(k.x) * 2)
 
 
-def _add_product(product: Tensor, tile: Tensor, b: Tensor, rows: slice, columns: slice) -> None:
-    """Add to the rows of a product with b what a tile and its mirror image give."""
+def _add_product(product: Tensor, tile: Tensor, b: Tensor, rows: slice, columns: slice) -> int:
+    """Add to a product with b what a tile and its mirror image give; return how often the tile counts."""
     product[rows] += tile @ b[columns]
-    if rows != columns:
-        product[columns] += tile.mT @ b[rows]
+    if rows == columns:
+        return 1
+    product[columns] += tile.mT @ b[rows]
+    return 2
+
+
+def _product_and_squares(k: Gram, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the Gram matrix minus its offset, times b, and the sum of its squares, by tiles."""
+
+    def add(rows: slice, columns: slice, product: Tensor, squares: Tensor) -> None:
+        tile = k.tile(rows, columns)
+        squares += _add_product(product, tile, b, rows, columns) * _inner(tile, tile)
+
+    product, squares = over_tiles(k.n, k.x.device, lambda: (torch.zeros_like(b), b.new_zeros(())), add)
+    return product, squares
 
 
 def _times(k: Gram, b: Tensor) -> Tensor:
     """Return the Gram matrix minus its offset, times b."""
-    if k.factor is not None:
-        return k.factor @ (k.factor.mT @ b)
-
-    def add(rows: slice, columns: slice, product: Tensor) -> None:
-        _add_product(product, k.tile(rows, columns), b, rows, columns)
-
-    return over_tiles(k.n, k.x.device, lambda: (torch.zeros_like(b),), add)[0]
-
-
-def _sums_of_factor(gram: Gram, factor: Tensor) -> GramSums:
-    return GramSums(factor @ factor.sum(0), gram.diagonal(), (factor.mT @ factor).square().sum())
-
-
-def _sums_beside_factor(gram: Gram, factor: Tensor, signs: Tensor) -> tuple[Tensor, GramSums]:
-    r"""Return :math:`\sum_{ij} K_{ij} (FF^\top)_{ij} = \sum_c f_c^\top K f_c` and the sums of K."""
-    ones = torch.cat([torch.ones_like(factor[:, :1]), signs], dim=1)
-    both, count = torch.cat([ones, factor], dim=1), ones.shape[1]
-
-    def start() -> tuple[Tensor, ...]:
-        return factor.new_zeros(()), factor.new_zeros(()), torch.zeros_like(ones)
-
-    def add(rows: slice, columns: slice, joint: Tensor, squares: Tensor, products: Tensor) -> None:
-        tile, times = gram.tile(rows, columns), 1 if rows == columns else 2
-        to_rows = tile @ both[columns]
-        joint += times * (to_rows[:, count:] * factor[rows]).sum()
-        squares += times * _inner(tile, tile)
-        products[rows] += to_rows[:, :count]
-        if rows != columns:
-            products[columns] += tile.mT @ ones[rows]
-
-    joint, squares, products = over_tiles(gram.n, gram.x.device, start, add)
-    return joint, _gram_sums(gram, products, squares)
+    return _product_and_squares(k, b)[0] if k.factor is None else k.factor @ (k.factor.mT @ b)
 
 
 def _inner(a: Tensor, b: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from torch import Tensor
 
 from frhsic.dependence._gram import Gram
-from frhsic.dependence._inputs import kernel_or_median, paired_rows, require_no_gradient, working_copy
+from frhsic.dependence._inputs import kernel_or_median, paired_rows, working_copy
 from frhsic.dependence.moments import OwnSums, PairSums, own_sums, pair_sums, product_rows
 from frhsic.independence.null_moments import permutation_mean_variance, permutation_third_moment
 from frhsic.independence.result import IndependenceResult
@@ -163,7 +163,6 @@ def gram_pair(
 
 def _gram(x: Tensor, kernel: Kernel | None, name: str) -> tuple[Gram, str]:
     kernel, rule = default_gaussian(x, name=name) if kernel is None else (kernel_or_median(kernel, x, name), "given")
-    require_no_gradient(kernel, name)
     return Gram.of(working_copy(x, kernel), kernel, single=x.dtype == torch.float32), rule
 
 

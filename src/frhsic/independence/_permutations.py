@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from frhsic.dependence._gram import Gram, pairs
+from frhsic.dependence._gram import Gram, tiles
 from frhsic.dependence.moments import GramSums
 from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.independence._gram_pair import GramPair
@@ -211,7 +211,7 @@ class _Tiles:
 
     def _computed(self) -> Iterator[tuple[slice, slice, Tensor]]:
         gram = self.side.gram
-        for rows, columns in pairs(gram.n, gram.x.device):
+        for rows, columns in tiles(gram.n, gram.x.device, torch.get_num_threads()):
             if self.centered:
                 yield rows, columns, gram.centered_tile(self.side.centers, rows, columns)
             else:
