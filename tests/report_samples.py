@@ -18,12 +18,20 @@ from frhsic.auditing.results import (
     Population,
     RowCounts,
     Subject,
+    Target,
 )
 from frhsic.estimators.tradeoffs import Gap
 from frhsic.intervals import Interval
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
 
-SUBJECT = Subject("score", score_name="score", target_name="income", threshold=0.5, span=(0.0, 1.0))
+SUBJECT = Subject(
+    "score",
+    score_name="score",
+    target=Target("income"),
+    threshold=0.5,
+    span=(0.0, 1.0),
+    law=Law((0.0, 0.4, 1.0), (0.2, 0.6, 1.0), 0.3, 30162, False),
+)
 
 
 def curve(strength: float = 1.0, points: int = 81, overall: float = 0.3) -> Curve:
@@ -123,7 +131,6 @@ def audit(*names: str, strength: float = 1.0, title: str = "Adult: income score 
         subject=SUBJECT,
         rows=RowCounts(given=32561, dropped=2399, used=30162, subsample=4000),
         attributes=tuple(attribute(name, strength) for name in (names or ("age",))),
-        score=Law((0.0, 0.4, 1.0), (0.2, 0.6, 1.0), 0.3, 30162, False),
         settings={"confidence": 0.95, "resamples": 200, "seed": 0},
         context=Context(title=title, source="adult.csv", remarks=("The file has no header.",)),
     )
@@ -144,7 +151,6 @@ def tradeoff(*names: str) -> TradeOff:
         condition=None,
         measure="log_loss",
         attributes=names,
-        worst=0,
         asked="20%",
         limits=(limit,) * len(names),
         met=True,

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from frhsic import load
 from frhsic.auditing import Audit, Context, Settings, audit
-from frhsic.auditing.inputs import Inputs, Outcome
+from frhsic.auditing.inputs import Inputs, outcome
 from frhsic.cli import _models, app
 from frhsic.parity import gdp
 from frhsic.report import Report, render
@@ -46,8 +46,8 @@ def gap(result: Audit, attribute: str = "age") -> float:
 
 def taken(z: Any, scores: Any = None) -> np.ndarray:
     """What an audit takes z for."""
-    names: dict[str, Any] = dict.fromkeys(["positive", "favourable", "sample_weight", "groups"])
-    return Inputs.of(z, people()["age"], None, scores, **names).values
+    names: dict[str, Any] = dict.fromkeys(["positive", "favourable", "weights", "groups"])
+    return Inputs.of(z, people()["age"], None, scores, **names).rows.z
 
 
 def test_two_probabilities_mean_that_of_the_second_class():
@@ -73,10 +73,10 @@ def test_probabilities_of_more_classes_are_refused_and_other_columns_are_a_repre
 def test_a_text_target_is_taken_with_its_positive_value():
     data = people()
     for y in (data["outcome"], data["outcome"].astype("category"), data["outcome"].to_numpy(), list(data["outcome"])):
-        outcome = Outcome.of(y, 400, "late", None)
-        assert outcome.positive == "late"
-        np.testing.assert_array_equal(outcome.codes, data["late"])
-        np.testing.assert_array_equal(outcome.favoured, data["late"] == 1)
+        codes, favoured, target = outcome(y, 400, "late", None)
+        assert target.positive == "late"
+        np.testing.assert_array_equal(codes, data["late"])
+        np.testing.assert_array_equal(favoured, data["late"] == 1)
     with pytest.raises(TypeError, match=r"y holds text \('.*'\); pass positive=VALUE"):
         audit(data["risk"], data["age"], data["outcome"], settings=QUICK)
     with pytest.raises(ValueError, match="positive='Late' is not a value of outcome: "):
@@ -89,8 +89,7 @@ def test_a_text_target_is_taken_with_its_positive_value():
 )
 def test_equal_opportunity_is_measured_on_the_favourable_outcome(target: str, positive: Any, favourable: Any):
     data = people()
-    outcome = Outcome.of(data[target], 400, positive, favourable)
-    np.testing.assert_array_equal(outcome.favoured, data["late"] == 0)
+    np.testing.assert_array_equal(outcome(data[target], 400, positive, favourable)[1], data["late"] == 0)
 
 
 def test_the_gap_and_the_page_are_those_of_the_favourable_outcome():
@@ -99,7 +98,7 @@ def test_the_gap_and_the_page_are_those_of_the_favourable_outcome():
     positives = result["age"].positives
     expected = gdp(data["risk"], data["age"], where=data["late"] == 0, resamples=0).value
     assert positives["gdp"].value == pytest.approx(expected, rel=1e-12)
-    assert (result.subject.target_name, result.subject.positive) == ("outcome", "late")
+    assert (result.subject.target.name, result.subject.target.positive) == ("outcome", "late")
     assert "the good outcome “outcome: repaid”" in render(result)
 
 
@@ -156,14 +155,14 @@ def test_bands_are_audited_and_remarked():
         ({"s": None}, TypeError, "sensitive_features is None"),
         ({"s": pd.DataFrame(np.ones((400, 2)), columns=["a", "a"])}, ValueError, "more than one column named a"),
         ({"y": np.arange(5)}, ValueError, "y has 5 rows, the scores have 400"),
-        ({"y": np.r_[np.nan, np.ones(399)]}, ValueError, "y holds 1 missing values"),
+        ({"y": np.r_[np.nan, np.ones(399)]}, ValueError, r"y lacks a value in 1 of 400 rows \(row 1\)"),
         ({"groups": np.arange(5)}, ValueError, "groups has 5 rows"),
         ({"groups": np.ones((400, 2))}, ValueError, r"groups has shape \(400, 2\)"),
         ({"groups": np.r_[np.nan, np.ones(399)]}, ValueError, r"groups lacks a value in 1 of 400 rows \(row 1\)"),
         ({"groups": [None] * 7 + ["a"] * 393}, ValueError, r"in 7 of 400 rows \(rows 1, 2, 3, 4, 5, \.\.\.\)"),
         ({"groups": pd.Series(["a"] * 400, name="id")}, ValueError, r"'id' \(groups\) has one value in all 400"),
         ({"sample_weight": np.r_[1, -0.5, np.ones(398)]}, ValueError, "sample_weight is −0.5 in row 2; pass weights"),
-        ({"sample_weight": np.r_[np.nan, np.ones(399)]}, ValueError, "sample_weight holds 1 values that are NaN"),
+        ({"sample_weight": np.r_[np.nan, np.ones(399)]}, ValueError, "sample_weight lacks a value in 1 of 400"),
         ({"sample_weight": np.zeros(400)}, ValueError, "sample_weight is 0 in all 400"),
     ],
 )
@@ -171,7 +170,7 @@ def test_messages_use_the_words_of_the_caller(change: dict[str, Any], error: typ
     data = people()
     with pytest.raises(error, match=message):
         audit(**({"z": data["risk"], "s": data["age"], "settings": QUICK} | change))
-    with pytest.raises(ValueError, match="an audit needs at least 20 rows; 5 came"):
+    with pytest.raises(ValueError, match="an audit needs at least 20 rows; 5 of 5 have age"):
         audit(data["risk"].head(), data["age"].head(), settings=QUICK)
 
 
@@ -188,12 +187,11 @@ def test_messages_use_the_words_of_the_caller(change: dict[str, Any], error: typ
 )
 def test_every_kind_of_target_is_taken(kind: Any):
     data = people()
-    given = Outcome.of(kind(data["late"]), len(data), None, None)
-    np.testing.assert_array_equal(given.codes, data["late"])
+    np.testing.assert_array_equal(outcome(kind(data["late"]), len(data), None, None)[0], data["late"])
 
 
 def test_a_target_of_two_columns_is_refused():
-    with pytest.raises(ValueError, match=r"y has shape \(400, 2\); pass one column"):
+    with pytest.raises(ValueError, match=r"y has shape \(400, 2\); pass one value for each row"):
         audit(people()["risk"], people()["age"], np.zeros((400, 2)), settings=QUICK)
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from frhsic.auditing import Settings
 from frhsic.auditing.certificates import certificates
-from frhsic.auditing.measures import Rows
+from frhsic.auditing.inputs import Rows
 from frhsic.auditing.results import CertificateRow, Subject
 from frhsic.report.words import certificate_label, certificate_sentence
 

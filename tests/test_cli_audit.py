@@ -72,7 +72,7 @@ def folder(tmp_path_factory):
 def audited(folder):
     """One full run, with its report; several tests read it."""
     out = folder / "report.html"
-    asked = ["-s", "age", "--score", "score", "--target", "repaid", "--at", "30", "--at", "age=60", "--json"]
+    asked = ["-s", "age", "--score", "score", "--target", "repaid", "--at", "30", "--at", "60", "--json"]
     result = run(app, ["audit", str(folder / "people.csv"), *asked, "-o", str(out)])
     assert result.exit_code == 0, result.output
     return Audit.from_json(result.stdout), out
@@ -87,12 +87,12 @@ def test_the_numbers_are_those_of_the_python_api(audited):
     assert found["age"].all_rows["distance_correlation"].value == pytest.approx(expected, rel=1e-9)
     assert [contrast.at for contrast in found["age"].all_rows.contrasts] == [30, 60]
     assert found["age"].positives.rows == int(data["repaid"].sum())
-    assert (found.context.source, found.subject.name, found.subject.target_name) == ("people.csv", "score", "repaid")
+    assert (found.context.source, found.subject.name, found.subject.target.name) == ("people.csv", "score", "repaid")
 
 
 @pytest.mark.parametrize("name", ["people.tsv", "people.parquet", "people.arrow", "stream.arrow", "messy.csv"])
 def test_every_kind_of_table_gives_the_same_audit(folder, audited, name):
-    asked = ["-s", "age", "--score", "score", "-t", "repaid", "--at", "30", "--at", "age=60", "--json"]
+    asked = ["-s", "age", "--score", "score", "-t", "repaid", "--at", "30", "--at", "60", "--json"]
     result = run(app, ["audit", str(folder / name), *asked])
     assert result.exit_code == 0, result.output
     assert Audit.from_json(result.stdout)["age"] == audited[0]["age"]
@@ -113,7 +113,7 @@ def test_every_kind_of_table_gives_the_same_audit(folder, audited, name):
         (["people.csv", "-s", "empty", "--score", "score"], "has no value in any of the 240 rows"),
         (["empty.csv", "-s", "age", "--score", "score"], "not even a header"),
         (["header.csv", "-s", "age", "--score", "score"], "a header and no rows"),
-        (["one.csv", "-s", "age", "--score", "score"], "needs at least 20 rows; 1 came"),
+        (["one.csv", "-s", "age", "--score", "score"], "needs at least 20 rows; 1 of 1 have age"),
         (["ragged.csv", "-s", "age", "--score", "score"], "cannot be read as CSV"),
         (["broken.parquet", "-s", "age", "--score", "score"], "cannot be read as Parquet"),
         (["people.xlsx", "-s", "age", "--score", "score"], "ends in .xlsx"),
@@ -125,12 +125,6 @@ def test_every_kind_of_table_gives_the_same_audit(folder, audited, name):
             ["people.csv", "-s", "age", "--score", "score", "--favourable", "1"],
             "--favourable names a value of the target",
         ),
-        (
-            ["people.csv", "-s", "age", "-s", "hours", "--score", "score", "--at", "30", "--at", "hours=40"],
-            "--at is given with and without the name of an attribute",
-        ),
-        (["people.csv", "-s", "age", "--score", "score", "--at", "x"], "pass a number, or NAME=NUMBER"),
-        (["people.csv", "-s", "age", "--score", "score", "--at", "agee=30"], "Did you mean 'age'?"),
         (["people.csv", "-s", "age", "--score", "score", "--at", "300"], "at=300 lies outside the data"),
         (["people.csv", "-s", "age", "--score", "score", "--require", "gdp"], "pass NAME=NUMBER"),
         (["people.csv", "-s", "age", "--score", "score", "--against", "deep.json"], "is not an audit that can be read"),
@@ -185,16 +179,11 @@ def test_on_a_terminal_the_finding_and_the_numbers_are_shown(folder, tmp_path, m
 
 def test_an_embedding_with_two_attributes_and_a_head(folder):
     asked = ["-s", "age", "-s", "hours", "--embedding", "z_*", "--target", "income", "--positive", ">50K"]
-    result = run(
-        app, ["audit", str(folder / "people.parquet"), *asked, "--at", "hours=40", "--max-rows", "100", "--json"]
-    )
+    result = run(app, ["audit", str(folder / "people.parquet"), *asked, "--at", "40", "--max-rows", "100", "--json"])
     assert result.exit_code == 0, result.stderr
     found = Audit.from_json(result.stdout)
     assert (found.subject.name, found.subject.dimensions) == ("z_*", 2)
-    assert found.subject.score_fitted
     assert found.joint["hsic"].pvalue is not None
-    assert [c.at for c in found["hours"].all_rows.contrasts] == [40]
-    assert found["age"].all_rows.contrasts == ()
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ def may(tmp_path_factory):
 
 def test_the_audit_says_what_it_read_and_for_whom(may):
     found = Audit.from_json((may / "may.json").read_text())
-    assert found.context.data_sha256 == hashlib.sha256((may / "may.csv").read_bytes()).hexdigest()
+    assert found.context.origin["data"] == hashlib.sha256((may / "may.csv").read_bytes()).hexdigest()
     assert (found.context.people, found.limits[0].verdict) == ("applicants", "kept")
 
 
@@ -129,8 +129,8 @@ def test_a_training_states_its_limit_and_names_its_model_by_a_fingerprint(may):
     assert result.exit_code == 0, result.output
     found = Audit.from_dict(json.loads(result.stdout)["report"]["audit"])
     assert found.limits[0].verdict == "kept"
-    assert found.context.model_sha256 == hashlib.sha256(model.read_bytes()).hexdigest()
+    assert found.context.origin["model"] == hashlib.sha256(model.read_bytes()).hexdigest()
     text = page.read_text(encoding="utf-8")
-    assert found.context.model_sha256 in text
+    assert found.context.origin["model"] in text
     assert "whether a loan is granted" in text
     assert CliRunner().invoke(app, [*line, "--require", "gdp=0.000001"]).exit_code == 1

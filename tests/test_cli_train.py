@@ -105,7 +105,7 @@ def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained)
     for model, found in ((expected.at(None), report.before), (expected, report.audit)):
         gap = gdp(model.predict_proba(X_test)[:, 1], s_test["age"], resamples=0).value
         assert found["age"].all_rows["gdp"].value == pytest.approx(gap, rel=1e-9)
-        assert (found.subject.target_name, found.subject.positive, found.rows.used) == ("approved", "yes", 60)
+        assert (found.subject.target.name, found.subject.target.positive, found.rows.used) == ("approved", "yes", 60)
     assert said["met"] is expected.choice_.met
 
 

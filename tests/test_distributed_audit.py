@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -24,6 +23,7 @@ from frhsic.parity._sums import Cells
 from frhsic.parity.curve import curve_of_sums
 from frhsic.parity.gap import gdp_of_sums
 from frhsic.probes import ProbeSums, linear_head, linear_probe_of_sums
+from frhsic.report import render
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -119,7 +119,6 @@ def test_hsic_is_that_of_the_features_on_all_rows(audited):
     frame, results = audited
     kept, number = frame.dropna(), results[7]["age"].all_rows["hsic"]
     widths = [float(number.settings[f"kernel on {v}"].partition("=")[2].rstrip(")")) for v in ("z", "s")]
-    from frhsic.kernels import Gaussian
 
     exact = hsic_features(kept["score"], kept["age"], *map(Gaussian, widths), features=128, random_state=0)
     assert number.settings["biased"] == pytest.approx(exact.value, rel=1e-3)  # the text rounds the bandwidth
@@ -179,8 +178,6 @@ def test_the_test_by_features_is_the_gamma_test_where_features_are_exact():
 def test_the_test_by_features_has_its_level_with_ties_and_few_features():
     import torch
 
-    from frhsic.kernels import Gaussian
-
     rng, rejected = np.random.default_rng(4), 0
     for draw in range(300):
         z, s = rng.exponential(size=(400, 1)), rng.integers(0, 3, (400, 1)).astype(float)
@@ -193,8 +190,6 @@ def test_the_test_by_features_has_its_level_with_ties_and_few_features():
 @pytest.mark.parametrize("strength", [0.0, 0.1, 0.8])
 def test_the_interval_of_hsic_by_features_holds_the_population_value(strength):
     import torch
-
-    from frhsic.kernels import Gaussian
 
     z, s = np.arange(4.0), np.array([0.0, 0.0, 1.0, 5.0])  # tied and skewed, with half of the rows at 0
     joint = (1 - strength) * np.full((4, 4), 1 / 16) + strength * np.eye(4) / 4
@@ -307,11 +302,12 @@ def test_a_representation_without_scores_has_no_gap():
     assert numbers.curves == {}
     assert (result.subject.base_rate, result.subject.threshold) == (None, None)
     assert numbers.omitted["gdp"] == "no_scores"
+    headed = run(frame, 2, score=None, embedding=["score", "x"], target="paid", positive="yes")
+    assert "Decisions at the threshold of 0.5" in render(headed)  # of the head that was fitted on the sample
 
 
-@pytest.mark.parametrize("kernel", [None, Gaussian(1.0)])
-def test_a_constant_score_has_a_gap_of_0_and_no_hsic(kernel):
-    numbers = run(people(1200).assign(score=0.4), 2, settings=replace(QUICK, kernel_z=kernel))["age"].all_rows
+def test_a_constant_score_has_a_gap_of_0_and_no_hsic():
+    numbers = run(people(1200).assign(score=0.4), 2)["age"].all_rows
     assert (numbers["gdp"].value, numbers["gdp"].rows) == (0, 1200)
     assert {"standardized_gdp", "hsic"} <= set(numbers.omitted)
 

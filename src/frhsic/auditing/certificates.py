@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
 
-from frhsic.auditing.measures import FEWEST, Kernels, Rows, Settings, audit_kernels, unit_columns
+from frhsic.auditing.inputs import LEAST_ROWS, Rows
+from frhsic.auditing.measures import Settings, audit_kernels, unit_columns
 from frhsic.auditing.results import CertificateRow
 from frhsic.certificates import Certificate, gdp_certificate, held_out_bound
 from frhsic.certificates.directions import VarianceShare
@@ -18,21 +20,21 @@ from frhsic.kernels import Gaussian
 
 SHARE = 0.95
 """Share of the variance of S in its feature space that the directions of the gap certificates keep."""
-LEAST_ROWS = 100
+OTHER_ROWS = 100
 """Rows outside the subsample that the bandwidths of the population bound need at least."""
 
 
 def certificates(rows: Rows, settings: Settings) -> Iterator[CertificateRow]:
-    """Yield the certificates of one attribute on a subsample of the rows; none without Gaussian kernels on z and s."""
+    """Yield the certificates of one attribute on a subsample of the rows; none if z or s is constant there."""
     settings.tell("certificates")
-    rows = rows.independent(settings)
-    if rows.count < FEWEST:
+    rows = rows.independent(settings.generator(8))
+    if rows.count < LEAST_ROWS:
         return
     chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
     z, s = torch.from_numpy(unit_columns(rows.z[chosen])), torch.from_numpy(rows.s[chosen])
     rest = np.setdiff1d(np.arange(rows.count), chosen)
     try:
-        kernels = _gaussians(audit_kernels(z, s, settings))
+        kernels = audit_kernels(z, s)[:2]
     except ValueError:
         return
     kernel_z, kernel_s = kernels
@@ -43,24 +45,15 @@ def certificates(rows: Rows, settings: Settings) -> Iterator[CertificateRow]:
         share = float(gap.directions.eigenvalues.sum()) / gap.directions.total
         # a centred Gram matrix has one eigenvalue less than there are distinct values
         yield _row(key, gap, *kernels, share=share, all_directions=len(np.unique(rows.s[chosen], axis=0)) - 1)
-    if len(rest) >= LEAST_ROWS:  # the bound needs scales and bandwidths from rows that it does not use
+    if len(rest) >= OTHER_ROWS:  # the bound needs scales and bandwidths from rows that it does not use
         others = torch.from_numpy(unit_columns(rows.z[rest])), torch.from_numpy(rows.s[rest])
         with contextlib.suppress(ValueError):  # z or s is constant in the other rows
-            fixed = _gaussians(audit_kernels(*others, settings))
+            fixed = audit_kernels(*others)[:2]
             scaled = unit_columns(rows.z[chosen], like=rows.z[rest])
             yield _row("population_hsic", held_out_bound(scaled, s, *fixed, delta=1 - settings.confidence), *fixed)
 
 
-def _gaussians(kernels: Kernels) -> tuple[Gaussian, Gaussian]:
-    """Return the kernels if they are Gaussian, for which the sentences of the certificates are worded."""
-    if not isinstance(kernels.z, Gaussian) or not isinstance(kernels.s, Gaussian):
-        raise ValueError("certificates of an audit are for Gaussian kernels.")
-    return kernels.z, kernels.s
-
-
-def _row(
-    key: str, certificate: Certificate, kernel_z: Gaussian, kernel_s: Gaussian, **settings: float
-) -> CertificateRow:
+def _row(key: str, certificate: Certificate, kernel_z: Gaussian, kernel_s: Any, **settings: float) -> CertificateRow:
     """Return a certificate as plain values: roots, as all but the bound on HSIC are bounds on squares."""
     details = {name: value for name, value in certificate.details.items() if isinstance(value, (int, float))}
     settings |= {"bandwidth_z": float(kernel_z.bandwidth), "bandwidth_s": float(kernel_s.bandwidth)}

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic import _arrays
+from frhsic.auditing.results import Target
 from frhsic.formatting import plain
 from frhsic.tables.columns import label, row_number
 from frhsic.tables.sensitive import attribute, read_sensitive
@@ -22,99 +23,83 @@ SHOWN_ROWS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """A target as numbers, and the rows with the favourable outcome.
+class Rows:
+    """Data of one population in float64: z of shape (n, d), s of shape (n, q), and per row or None the others.
 
-    `favoured` is None if the target does not say which rows these are. `positive` and `favourable` are the values that
-    count as 1 and that are good for a person, as text; None where they were not stated.
+    `y` is a target whose errors are looked at; among rows with one outcome it is None. `weights` and `groups` are used
+    by the gaps; other measures use :meth:`independent` rows.
     """
 
-    codes: np.ndarray
-    name: str
-    favoured: np.ndarray | None
-    positive: str | None = None
-    favourable: str | None = None
-
-    @classmethod
-    def of(cls, y: Any, n: int, positive: object, favourable: object) -> Outcome:
-        """Check y and turn it into numbers; `positive` and `favourable` are values of it, or None."""
-        name = _arrays.array_name(y, "y")
-        column = _series(y)
-        if len(column) != n:
-            raise ValueError(f"lengths differ: y has {len(column)} rows, the scores have {n}.")
-        missing = int(column.isna().sum())
-        if missing:
-            raise ValueError(f"y holds {missing} missing values (NaN); drop those rows.")
-        if positive is None:
-            if column.dtype == object or isinstance(column.dtype, (pd.CategoricalDtype, pd.StringDtype)):
-                shown = ", ".join(repr(value) for value in column.unique()[:3])
-                raise TypeError(f"y holds text ({shown}); pass positive=VALUE to say which value counts as 1.")
-            codes = _arrays.to_numpy(_arrays.vector(y, "y")).astype(np.float64)
-        else:
-            codes = _rows_with(column, positive, name, "positive").astype(np.float64)
-        named = None if positive is None else label(positive)
-        if favourable is None:
-            return cls(codes, name, codes == 1 if set(np.unique(codes)) <= {0.0, 1.0} else None, named)
-        return cls(codes, name, _rows_with(column, favourable, name, "favourable"), named, label(favourable))
+    z: np.ndarray
+    s: np.ndarray
+    scores: np.ndarray | None
+    y: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    threshold: float | None = None
 
     @property
-    def binary(self) -> bool:
-        """Whether the target is 0 or 1."""
-        return set(np.unique(self.codes)) <= {0.0, 1.0}
+    def count(self) -> int:
+        """Number of rows."""
+        return len(self.z)
 
     @property
-    def favours_high(self) -> bool | None:
-        """Whether a high score speaks for the favourable outcome; None if that was not stated."""
-        if self.favourable is None or self.favoured is None:
-            return None
-        return bool(self.codes[self.favoured].mean() > self.codes.mean())
+    def effective(self) -> float:
+        """Effective number of rows, or of groups."""
+        weights = np.ones(self.count) if self.weights is None else self.weights
+        sums = weights if self.groups is None else np.bincount(self.groups, weights)
+        return float(sums.sum() ** 2 / (sums**2).sum())
 
-    def keep(self, rows: np.ndarray) -> Outcome:
-        """Return the outcome of some of the rows."""
-        favoured = None if self.favoured is None else self.favoured[rows]
-        return replace(self, codes=self.codes[rows], favoured=favoured)
+    def along(self, i: int) -> Rows:
+        """Return the rows with one of the attributes."""
+        return replace(self, s=self.s[:, [i]])
+
+    def keep(self, rows: np.ndarray) -> Rows:
+        """Return some of the rows, by mask or position."""
+        parts: dict[str, Any] = {key: part[rows] for key, part in vars(self).items() if isinstance(part, np.ndarray)}
+        return replace(self, **parts)
+
+    def independent(self, random: np.random.Generator) -> Rows:
+        """Return independent rows of the weighted population: one of each group, kept in proportion to its weight."""
+        kept = np.arange(self.count)
+        if self.groups is not None:
+            order = random.permutation(self.count)
+            kept = np.sort(order[np.unique(self.groups[order], return_index=True)[1]])
+        if self.weights is not None:
+            weights = self.weights[kept]
+            kept = kept[random.random(len(kept)) * weights.max() < weights]
+        return replace(self.keep(kept), weights=None, groups=None)
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Arrays with one row per observation, all of which have every attribute; `lost` counts those that had not.
+    """Rows that have every attribute, and what they are called; `lost` counts those that lack one.
 
-    `unordered` has the labels of each column of unordered groups.
+    `favoured` marks the rows with the favourable outcome; None if the target does not say which these are. `unordered`
+    has the labels of each column of unordered groups.
     """
 
-    values: np.ndarray
-    attributes: np.ndarray
+    rows: Rows
     names: tuple[str, ...]
     name: str
     score_name: str
-    outcome: Outcome | None
-    scores: np.ndarray | None
-    weights: np.ndarray | None = None
-    groups: np.ndarray | None = None
+    target: Target | None = None
+    favoured: np.ndarray | None = None
     lost: int = 0
     notes: tuple[str, ...] = ()
     unordered: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls,
-        z: Any,
-        s: Any,
-        y: Any,
-        scores: Any,
-        *,
-        positive: object,
-        favourable: object,
-        sample_weight: Any,
-        groups: Any,
+        cls, z: Any, s: Any, y: Any, scores: Any, *, positive: object, favourable: object, weights: Any, groups: Any
     ) -> Inputs:
         """Check all that an audit is given, and leave out the rows that lack an attribute."""
         given = (z, "scores"), (s, "sensitive_features"), (y, "y"), (scores, "scores")
-        _arrays.require_same_rows(*given, (sample_weight, "sample_weight"), (groups, "groups"))
+        _arrays.require_same_rows(*given, (weights, "sample_weight"), (groups, "groups"))
         words = "representation" if len(getattr(z, "shape", ())) == 2 and z.shape[1] != 1 else "scores"
         values = _arrays.to_numpy(_arrays.matrix(z, words)).astype(np.float64)
-        if scores is None and _sums_to_one(values):
-            values = _second_of_two(values)
+        if scores is None:
+            values = _one_score(values)
         name = _arrays.array_name(z, "score" if values.shape[1] == 1 else "z")
         unordered = _unordered(s)
         sensitive = read_sensitive(s.drop(columns=[*unordered]) if unordered else s, default="s", allow_missing=True)
@@ -124,35 +109,51 @@ class Inputs:
                 f"lengths differ: {words} has {n} rows, sensitive_features has {len(sensitive.values)}. Pass one row "
                 "of each per observation, in the same order."
             )
-        outcome = None if y is None else Outcome.of(y, n, positive, favourable)
-        f = None if scores is None else _column(scores, "scores", n)
-        weights = None if sample_weight is None else _weights(sample_weight, n)
-        codes = None if groups is None else _groups(groups, n)
+        codes, favoured, target = (None, None, None) if y is None else outcome(y, n, positive, favourable)
+        rows = Rows(
+            values,
+            sensitive.values,
+            None if scores is None else _numbers(scores, "scores", n),
+            codes,
+            None if weights is None else _weights(weights, n),
+            None if groups is None else _groups(groups, n),
+        )
         known = ~np.isnan(sensitive.values).any(axis=1)
-        lost = int((~known).sum())
-        if lost and n - lost < LEAST_ROWS:
-            raise ValueError(
-                f"an audit needs at least {LEAST_ROWS} rows; {n - lost} of {n} have {' and '.join(sensitive.names)}."
-            )
-        _arrays.require_rows(n, LEAST_ROWS, "an audit")
-        attributes = sensitive.values[known]
-        for constant, column in zip(sensitive.names, attributes.T):
-            if float(np.ptp(column)) == 0:
-                raise ValueError(f"{constant} is constant: all {n - lost} rows are equal, so nothing can depend on it.")
+        rows = rows.keep(known)
+        if rows.count < LEAST_ROWS:
+            have = f"{rows.count} of {n} have {' and '.join(sensitive.names)}"
+            raise ValueError(f"an audit needs at least {LEAST_ROWS} rows; {have}.")
+        for constant, column in zip(sensitive.names, rows.s.T):
+            if np.ptp(column) == 0:
+                raise ValueError(f"{constant} is constant in all {rows.count} rows, so nothing can depend on it.")
         return cls(
-            values[known],
-            attributes,
+            rows,
             sensitive.names,
             name,
             _arrays.array_name(scores, "score"),
-            None if outcome is None else outcome.keep(known),
-            None if f is None else f[known],
-            None if weights is None else weights[known],
-            None if codes is None else codes[known],
-            lost,
-            (*sensitive.notes, *_swapped(values, attributes, name, sensitive.names)),
+            target,
+            None if favoured is None else favoured[known],
+            n - rows.count,
+            (*sensitive.notes, *_swapped(values, rows.s, name, sensitive.names)),
             {group: labels[known] for group, labels in unordered.items()},
         )
+
+
+def outcome(y: Any, n: int, positive: object, favourable: object) -> tuple[np.ndarray, np.ndarray | None, Target]:
+    """Return a target as numbers, its favoured rows, or None if it does not say which these are, and its names."""
+    name, column = _arrays.array_name(y, "y"), _column(y, "y", n)
+    if positive is not None:
+        codes = _rows_with(column, positive, name, "positive").astype(np.float64)
+    elif column.dtype == object or isinstance(column.dtype, (pd.CategoricalDtype, pd.StringDtype)):
+        shown = ", ".join(repr(value) for value in column.unique()[:3])
+        raise TypeError(f"y holds text ({shown}); pass positive=VALUE to say which value counts as 1.")
+    else:
+        codes = _numbers(y, "y", n)
+    named = None if positive is None else label(positive)
+    if favourable is None:
+        return codes, codes == 1 if set(np.unique(codes)) <= {0.0, 1.0} else None, Target(name, named)
+    favoured = _rows_with(column, favourable, name, "favourable")
+    return codes, favoured, Target(name, named, label(favourable), bool(codes[favoured].mean() > codes.mean()))
 
 
 def _unordered(s: Any) -> dict[str, np.ndarray]:
@@ -180,73 +181,73 @@ def _swapped(z: np.ndarray, s: np.ndarray, name: str, attributes: tuple[str, ...
     ]
 
 
-def _groups(groups: Any, n: int) -> np.ndarray:
-    """Return the number of the group of each row; raise if a row has none."""
-    labels = _arrays.to_numpy(groups) if hasattr(groups, "detach") else np.asarray(groups)
-    if len(labels) != n:
-        raise ValueError(f"lengths differ: groups has {len(labels)} rows, the scores have {n}.")
-    if labels.ndim != 1:
-        raise ValueError(f"groups has shape {labels.shape}; pass one label for each of the {n} rows.")
-    codes, distinct = pd.factorize(labels, sort=True)
-    _require_complete(codes < 0, groups, "groups")
-    if len(distinct) == 1:
-        words = _words(groups, "groups")
-        raise ValueError(f"{words} has one value in all {n:,} rows; at least two groups are needed.")
-    return codes
-
-
-def _weights(sample_weight: Any, n: int) -> np.ndarray:
-    if isinstance(sample_weight, pd.Series):
-        _require_complete(sample_weight.isna().to_numpy(), sample_weight, "sample_weight")
-    weights = _column(sample_weight, "sample_weight", n)
-    if weights.min() < 0:
-        words = _words(sample_weight, "sample_weight")
-        row = row_number(_indexed(sample_weight, n), int((weights < 0).argmax()))
-        raise ValueError(f"{words} is {plain(weights[weights < 0][0])} in row {row}; pass weights of zero or more.")
-    if weights.max() == 0:
-        raise ValueError(f"{_words(sample_weight, 'sample_weight')} is 0 in all {n:,} rows; no row would count.")
-    return weights
-
-
-def _require_complete(missing: np.ndarray, values: Any, argument: str) -> None:
-    """Raise if rows lack a value; the message names the column and the first of these rows."""
-    places = np.flatnonzero(missing)
-    if not len(places):
-        return
-    column = _indexed(values, len(missing))
-    first = ", ".join(str(row_number(column, int(place))) for place in places[:SHOWN_ROWS])
-    more = ", ..." if len(places) > SHOWN_ROWS else ""
-    raise ValueError(
-        f"{_words(values, argument)} lacks a value in {len(places):,} of {len(missing):,} rows "
-        f"({'row' if len(places) == 1 else 'rows'} {first}{more}); fill it, or leave these rows out."
-    )
-
-
-def _indexed(values: Any, n: int) -> pd.Series[Any]:
-    return values if isinstance(values, pd.Series) else pd.Series(np.arange(n))
-
-
-def _words(values: Any, argument: str) -> str:
-    """Return what messages call a column: its name and the argument that it came as, or this alone."""
-    name = _arrays.array_name(values, "")
-    return f"{name!r} ({argument})" if name else argument
-
-
-def _sums_to_one(values: np.ndarray) -> bool:
-    """Return whether rows of several columns are probabilities, as `predict_proba` gives them."""
-    if values.shape[1] < 2 or values.min() < 0 or values.max() > 1:
-        return False
-    return bool(np.abs(values.sum(axis=1) - 1).max() < 1e-5)
-
-
-def _second_of_two(values: np.ndarray) -> np.ndarray:
-    if values.shape[1] > 2:
+def _one_score(values: np.ndarray) -> np.ndarray:
+    """Return the second of two columns of probabilities, as `predict_proba` gives them; other values as they are."""
+    columns = values.shape[1]
+    if columns < 2 or values.min() < 0 or values.max() > 1 or np.abs(values.sum(axis=1) - 1).max() >= 1e-5:
+        return values
+    if columns > 2:
         raise ValueError(
-            f"the representation has {values.shape[1]} columns between 0 and 1 whose rows sum to 1, as predict_proba "
+            f"the representation has {columns} columns between 0 and 1 whose rows sum to 1, as predict_proba "
             "gives them for as many classes. Pass the column of one class as scores. If it is a representation, leave "
             "one column out: the others tell it."
         )
     return values[:, 1:]
+
+
+def _groups(groups: Any, n: int) -> np.ndarray:
+    """Return the number of the group of each row."""
+    codes, distinct = pd.factorize(_column(groups, "groups", n).to_numpy(), sort=True)
+    if len(distinct) == 1:
+        raise ValueError(f"{_named(groups, 'groups')} has one value in all {n:,} rows; at least two groups are needed.")
+    return codes
+
+
+def _weights(weights: Any, n: int) -> np.ndarray:
+    values, words = _numbers(weights, "sample_weight", n), _named(weights, "sample_weight")
+    if values.min() < 0:
+        row = row_number(_column(weights, "sample_weight", n), int((values < 0).argmax()))
+        raise ValueError(f"{words} is {plain(values[values < 0][0])} in row {row}; pass weights of zero or more.")
+    if values.max() == 0:
+        raise ValueError(f"{words} is 0 in all {n:,} rows; no row would count.")
+    return values
+
+
+def _numbers(values: Any, argument: str, n: int) -> np.ndarray:
+    """Return one number for each row."""
+    _column(values, argument, n)
+    return _arrays.to_numpy(_arrays.vector(values, argument)).astype(np.float64)
+
+
+def _column(values: Any, argument: str, n: int) -> pd.Series[Any]:
+    """Return one value for each row, with the index of a Series; raise if rows lack one, and name the first of them."""
+    if hasattr(values, "to_pandas"):
+        values = values.to_pandas()
+    if isinstance(values, pd.Series):
+        column: pd.Series[Any] = values
+    else:
+        array = _arrays.to_numpy(values) if hasattr(values, "detach") else np.asarray(values)
+        array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+        if array.ndim != 1:
+            raise ValueError(f"{argument} has shape {array.shape}; pass one value for each row.")
+        column = pd.Series(array.astype(object) if array.dtype.kind in "US" else array)
+    if len(column) != n:
+        raise ValueError(f"lengths differ: {argument} has {len(column)} rows, the scores have {n}.")
+    places = np.flatnonzero(column.isna())
+    if len(places):
+        first = ", ".join(str(row_number(column, int(place))) for place in places[:SHOWN_ROWS])
+        more = ", ..." if len(places) > SHOWN_ROWS else ""
+        raise ValueError(
+            f"{_named(values, argument)} lacks a value in {len(places):,} of {n:,} rows "
+            f"({'row' if len(places) == 1 else 'rows'} {first}{more}); fill it, or leave these rows out."
+        )
+    return column
+
+
+def _named(values: Any, argument: str) -> str:
+    """Return what messages call a column: its name and the argument that it came as, or this alone."""
+    name = _arrays.array_name(values, "")
+    return f"{name!r} ({argument})" if name else argument
 
 
 def _rows_with(column: pd.Series[Any], value: object, name: str, argument: str) -> np.ndarray:
@@ -255,27 +256,3 @@ def _rows_with(column: pd.Series[Any], value: object, name: str, argument: str) 
         shown = ", ".join(repr(label(item)) for item in column.unique()[:5])
         raise ValueError(f"{argument}={value!r} is not a value of {name}: {shown}.")
     return rows
-
-
-def _series(y: Any) -> pd.Series[Any]:
-    if isinstance(y, pd.Series):
-        return y.reset_index(drop=True)
-    if hasattr(y, "to_pandas"):
-        return pd.Series(y.to_pandas()).reset_index(drop=True)
-    if isinstance(y, pd.DataFrame) and y.shape[1] == 1:
-        return y.iloc[:, 0].reset_index(drop=True)
-    if hasattr(y, "detach"):
-        y = _arrays.to_numpy(y)
-    values = np.asarray(y)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.ndim != 1:
-        raise ValueError(f"y has shape {values.shape}; pass one column.")
-    return pd.Series(values.astype(object) if values.dtype.kind in "US" else values)
-
-
-def _column(x: Any, name: str, n: int) -> np.ndarray:
-    column = _arrays.to_numpy(_arrays.vector(x, name)).astype(np.float64)
-    if len(column) != n:
-        raise ValueError(f"lengths differ: {name} has {len(column)} rows, the representation has {n}.")
-    return column

@@ -57,12 +57,13 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Drift, ...]:
     if not shared:
         names = ", ".join(a.name for a in earlier.attributes)
         raise ValueError(f"the earlier audit is of {names}, and none of these is audited now.")
-    same = audit.score == earlier.score and all(audit[name].law == earlier[name].law for name in shared)
-    if same or audit.context.data_sha256 == earlier.context.data_sha256 != "":
+    same = audit.subject.law == earlier.subject.law and all(audit[name].law == earlier[name].law for name in shared)
+    files = [one.context.origin.get("data") for one in (audit, earlier)]
+    if same or (files[0] is not None and files[0] == files[1]):
         raise ValueError("both audits are of the same rows; an earlier audit is of other rows, such as last month's.")
     changes = list(_changes(audit, earlier, shared))
     adjusted = holm([change.pvalue for change in changes])
-    return tuple(replace(change, adjusted_pvalue=pvalue) for change, pvalue in zip(changes, adjusted))
+    return tuple(replace(change, pvalue=pvalue) for change, pvalue in zip(changes, adjusted))
 
 
 def since(audit: Audit, earlier: Audit, limit: Limits = ()) -> Audit:
@@ -77,10 +78,10 @@ def _changes(audit: Audit, earlier: Audit, shared: list[str]) -> Iterator[Drift]
         if gaps[0] is not None and gaps[1] is not None:
             yield _difference("gdp", name, gaps[0], gaps[1], level)
         yield _laws("attribute", name, earlier[name].law, audit[name].law, level)
-    if earlier.score is not None and audit.score is not None:
-        yield _laws("score", "", earlier.score, audit.score, level)
+    if earlier.subject.law is not None and audit.subject.law is not None:
+        yield _laws("score", "", earlier.subject.law, audit.subject.law, level)
     rates = earlier.subject.base_rate, audit.subject.base_rate
-    if rates[0] is not None and rates[1] is not None and audit.subject.target_name is not None:
+    if rates[0] is not None and rates[1] is not None and audit.subject.target is not None:
         yield _difference("base_rate", "", rates[0], rates[1], level)
     before = {one.key: one for one in earlier.quality}
     for now in audit.quality:
@@ -96,7 +97,7 @@ def _difference(key: str, attribute: str, old: Number, new: Number, level: float
     reach = down if difference > 0 else up
     pvalue = 2 * float(norm.sf(abs(difference) / reach)) if reach > 0 else float(difference == 0)
     interval = Interval(difference - z * down, difference + z * up, 1 - level, "joined intervals")
-    return Drift(key, attribute, old.value, new.value, interval, pvalue, pvalue, level)
+    return Drift(key, attribute, old.value, new.value, interval, pvalue, level)
 
 
 def _reaches(number: Number) -> tuple[float, float]:
@@ -117,4 +118,4 @@ def _laws(key: str, attribute: str, old: Law, new: Law, level: float) -> Drift:
     (old_low, old_high), (new_low, new_high) = old.bounds(at), new.bounds(at)
     distance = max(float((old_low - new_high).max()), float((new_low - old_high).max()), 0.0)
     pvalue = float(kstwobign.sf(distance * math.sqrt(old.rows * new.rows / (old.rows + new.rows))))
-    return Drift(key, attribute, old.mean, new.mean, None, pvalue, pvalue, level)
+    return Drift(key, attribute, old.mean, new.mean, None, pvalue, level)

@@ -83,10 +83,8 @@ def qualities(
         auc = _auc(scores, y, weights, groups)
         yield replace(auc, standard_error=widened * (auc.standard_error or 0.0))
     if chances:
-        if both:
-            p = np.clip(scores, 1e-12, 1 - 1e-12)
-            entropy = -rate * math.log(rate) - (1 - rate) * math.log(1 - rate)
-            yield mean("log_loss", -np.log(np.where(y == 1, p, 1 - p)), entropy)
+        p = np.clip(scores, 1e-12, 1 - 1e-12)
+        yield mean("log_loss", -np.log(np.where(y == 1, p, 1 - p)), float(stats.entropy([rate, 1 - rate])))
         yield Quality("calibration_error", calibration_error(scores, y), 0.0)
         error = mean("mean_error", y - scores, 0.0)
         yield replace(error, standard_error=widened * (error.standard_error or 0.0))

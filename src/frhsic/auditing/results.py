@@ -20,7 +20,7 @@ from frhsic.auditing.documents import Document
 from frhsic.formatting import figure
 from frhsic.intervals import Interval
 
-FORMAT = 6
+FORMAT = 7
 """Version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes away."""
 PACKAGES = ("frhsic", "numpy", "scikit-learn", "torch")
 POINTS = 200
@@ -47,8 +47,8 @@ class Number:
         Confidence interval. Where the `trusted` of a gap is False, its upper end is the bound beside the interval.
     under_independence
         Mean of the same estimate when the attribute is shuffled, where known.
-    pvalue, adjusted_pvalue
-        p-value of its test, and adjusted for the number of attributes in the audit (Holm).
+    pvalue
+        p-value of its test, adjusted for the number of attributes in the audit (Holm).
     settings
         Further settings of the computation, such as the bandwidth.
     standard_error
@@ -64,17 +64,24 @@ class Number:
     under_independence: float | None = None
     pvalue: float | None = None
     settings: dict[str, Setting] = field(default_factory=dict)
-    adjusted_pvalue: float | None = None
     standard_error: float | None = None
     trusted: bool = True
 
     def __float__(self) -> float:
         return self.value
 
-    @property
-    def deciding_pvalue(self) -> float | None:
-        """The p-value that a sentence goes by: the adjusted one, if there is one."""
-        return self.pvalue if self.adjusted_pvalue is None else self.adjusted_pvalue
+
+@dataclass(frozen=True)
+class Target:
+    """The target y: its name, the value that counts as 1, and the one that is good for a person, as text.
+
+    `favours_high` says whether a high score speaks for the favourable value; None where none was stated.
+    """
+
+    name: str
+    positive: str | None = None
+    favourable: str | None = None
+    favours_high: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -85,35 +92,30 @@ class Subject:
     ----------
     name, dimensions
         Name and number of columns of Z: one is a score, several are a representation.
-    score_name, score_fitted
-        Name of the scores f, or None without scores; whether f is a head that the audit fitted out of fold.
-    target_name, positive, favourable
-        Name of the target y, or None; the value that counts as 1, and the one that is good for a person, as text.
-    favours_high
-        Whether a high score speaks for the favourable outcome; None where none was stated.
+    score_name
+        Name of the scores f, or None without scores.
+    target
+        The target y, or None.
     confidence
         Confidence of the intervals.
     threshold, threshold_stated
         Score from which on the decision is yes, or None; whether the caller stated it.
     base_rate
         Mean of the target or, without one, of the scores; None without both.
-    span
-        Smallest and largest score; None without scores.
+    span, law
+        Smallest and largest score, and the distribution of the scores; None without scores.
     """
 
     name: str
     dimensions: int = 1
     score_name: str | None = None
-    score_fitted: bool = False
-    target_name: str | None = None
-    positive: str | None = None
-    favourable: str | None = None
-    favours_high: bool | None = None
+    target: Target | None = None
     confidence: float = 0.95
     threshold: float | None = None
     threshold_stated: bool = False
     base_rate: Number | None = None
     span: tuple[float, ...] | None = None
+    law: Law | None = None
 
     @property
     def chances(self) -> bool:
@@ -388,8 +390,8 @@ class Drift:
         The number in both audits; of a distribution, its mean.
     interval
         Interval of the difference; of a distribution, None.
-    pvalue, adjusted_pvalue
-        p-value of no change, and adjusted for the number of comparisons (Holm).
+    pvalue
+        p-value of no change, adjusted for the number of comparisons (Holm).
     level
         Family-wise level.
     """
@@ -400,13 +402,12 @@ class Drift:
     after: float
     interval: Interval | None
     pvalue: float
-    adjusted_pvalue: float
     level: float
 
     @property
     def changed(self) -> bool:
         """Whether the change is significant at the family-wise level."""
-        return self.adjusted_pvalue <= self.level + 1e-12
+        return self.pvalue <= self.level + 1e-12
 
 
 @dataclass(frozen=True)
@@ -423,7 +424,7 @@ class Context:
         Rows of the whole table, and rows that were left out before because a value is missing.
     remarks
         Sentences of the caller that a reader should see first.
-    made, data_sha256, model_sha256, versions
+    origin
         Date and time, SHA-256 of the files, and versions of the software; see :meth:`stamped`.
     """
 
@@ -437,21 +438,17 @@ class Context:
     given: int = 0
     dropped: int = 0
     remarks: tuple[str, ...] = ()
-    made: str = ""
-    data_sha256: str = ""
-    model_sha256: str = ""
-    versions: dict[str, str] = field(default_factory=dict)
+    origin: dict[str, str] = field(default_factory=dict)
 
-    def stamped(self, *, data: Path | None = None, model: Path | None = None) -> Context:
-        """Return the context with the present time, the installed versions and the fingerprints of the files."""
-        versions = {"Python": platform.python_version()} | {name: metadata.version(name) for name in PACKAGES}
+    def stamped(self, **files: Path | None) -> Context:
+        """Return the context with the present time, the installed versions, and the fingerprint of each file."""
+        versions = [f"Python {platform.python_version()}", *(f"{name} {metadata.version(name)}" for name in PACKAGES)]
         made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M, universal time")
-        return replace(self, made=made, data_sha256=_sha256(data), model_sha256=_sha256(model), versions=versions)
+        prints = {name: _sha256(path) for name, path in files.items() if path is not None}
+        return replace(self, origin={"made": made, "software": ", ".join(versions)} | prints)
 
 
-def _sha256(path: Path | None) -> str:
-    if path is None:
-        return ""
+def _sha256(path: Path) -> str:
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -466,8 +463,6 @@ class Audit(Document):
         What was audited, on how many rows.
     attributes
         One :class:`AttributeAudit` for each sensitive attribute.
-    score
-        Distribution of the scores; None without scores.
     joint
         Numbers about all attributes together, when there are several.
     groups
@@ -485,7 +480,6 @@ class Audit(Document):
     subject: Subject
     rows: RowCounts
     attributes: tuple[AttributeAudit, ...]
-    score: Law | None = None
     joint: Population | None = None
     groups: tuple[GroupAudit, ...] = ()
     quality: tuple[Quality, ...] = ()

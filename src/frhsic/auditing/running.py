@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from frhsic.auditing.certificates import certificates
-from frhsic.auditing.inputs import Inputs, Outcome
-from frhsic.auditing.limits import Limits, checked, limits_of
-from frhsic.auditing.measures import SPARSE, Rows, Settings, between_levels, dependence, gap_alone, measure
+from frhsic.auditing.inputs import Inputs, Rows
+from frhsic.auditing.limits import Limit, Limits, checked, limits_of
+from frhsic.auditing.measures import SPARSE, Settings, between_levels, dependence, gap_alone, measure
 from frhsic.auditing.quality import base_rate, qualities
 from frhsic.auditing.results import (
     AttributeAudit,
@@ -114,90 +114,95 @@ def audit(
     True
     """
     settings, limits = settings or Settings(), limits_of(limit)
-    inputs = Inputs.of(
-        z, s, y, scores, positive=positive, favourable=favourable, sample_weight=sample_weight, groups=groups
-    )
     if y is None and any(one.among == "favourable" for one in limits):
         raise ValueError("a limit of eo is about the rows with the favourable outcome; pass the target y as well.")
+    names = {"positive": positive, "favourable": favourable}
+    inputs = Inputs.of(z, s, y, scores, **names, weights=sample_weight, groups=groups)
     return finished(audited(inputs, threshold, settings, context or Context()), limits)
 
 
 def audited(inputs: Inputs, threshold: float | None, settings: Settings, context: Context) -> Audit:
     """Return the audit of checked arrays, before its limits are checked."""
-    outcome, n = inputs.outcome, len(inputs.values)
-    name, f, score_name = context.name or inputs.name, inputs.scores, inputs.score_name
-    fitted = False
-    if inputs.values.shape[1] == 1 and f is None:
-        f, score_name = inputs.values[:, 0], name
-    elif f is None and outcome is not None and float(np.ptp(outcome.codes)) > 0:
-        f = cross_fitted_scores(inputs.values, outcome.codes, groups=inputs.groups, seed=settings.seed)
-        score_name, fitted = f"linear head for {outcome.name}", True
-    span = None if f is None else (float(f.min()), float(f.max()))
-    rated = f if outcome is None else outcome.codes
-    subject = with_threshold(
-        Subject(
-            name=name,
-            dimensions=inputs.values.shape[1],
-            score_name=None if f is None else score_name,
-            score_fitted=fitted,
-            target_name=None if outcome is None else outcome.name,
-            positive=None if outcome is None else outcome.positive,
-            favourable=None if outcome is None else outcome.favourable,
-            favours_high=None if outcome is None else outcome.favours_high,
-            confidence=settings.confidence,
-            base_rate=None if rated is None else base_rate(rated, settings.confidence, inputs.weights, inputs.groups),
-            span=span,
-        ),
-        threshold,
+    rows, target, names = inputs.rows, inputs.target, inputs.names
+    _require_inside(settings.at, names, rows.s)
+    name, f, score_name = context.name or inputs.name, rows.scores, inputs.score_name
+    if rows.z.shape[1] == 1 and f is None:
+        f, score_name = rows.z[:, 0], name
+    elif f is None and target is not None and rows.y is not None and float(np.ptp(rows.y)) > 0:
+        f = cross_fitted_scores(rows.z, rows.y, groups=rows.groups, seed=settings.seed)
+        score_name = f"linear head for {target.name}, fitted out of fold"
+    rated = f if rows.y is None else rows.y
+    subject = Subject(
+        name=name,
+        dimensions=rows.z.shape[1],
+        score_name=None if f is None else score_name,
+        target=target,
+        confidence=settings.confidence,
+        base_rate=None if rated is None else base_rate(rated, settings.confidence, rows.weights, rows.groups),
+        span=None if f is None else (float(f.min()), float(f.max())),
+        law=None if f is None else law_of(f, rows),
     )
-    y_codes = None if outcome is None else outcome.codes
-    rows = Rows(inputs.values, inputs.attributes, f, y_codes, inputs.weights, inputs.groups, subject.threshold)
-    asked, several = _requested(settings.at, inputs.names, inputs.attributes), len(inputs.names) > 1
+    subject = with_threshold(subject, threshold)
+    rows, several = replace(rows, scores=f, threshold=subject.threshold), len(names) > 1
     attributes = [
-        _attribute(rows.along(i), name, asked[i], outcome, settings.about(name) if several else settings)
-        for i, name in enumerate(inputs.names)
+        _attribute(rows.along(i), name, inputs, settings.about(name) if several else settings)
+        for i, name in enumerate(names)
     ]
-    joint = None
+    own, joint = rows.independent(settings.generator(8)), None
     if several:
         omitted: dict[str, str] = {}
-        together = settings.about("all together")
-        numbers = tuple(dependence(rows.independent(settings), together, omitted, probed=False))
-        joint = Population(n, numbers, omitted=omitted)
-    effective = _effective(rows)
+        numbers = tuple(dependence(own, settings.about("all together"), omitted, probed=False))
+        joint = Population(rows.count, numbers, omitted=omitted)
     dropped = inputs.lost + context.dropped
-    counts = RowCounts(
-        context.given or n + dropped,
-        dropped,
-        n,
-        min(rows.independent(settings).count, settings.max_rows),
-        None if inputs.groups is None else len(np.unique(inputs.groups)),
-        inputs.weights is not None,
-    )
-    quality = (
-        () if f is None or y_codes is None else qualities(f, y_codes, subject.threshold, rows.weights, rows.groups)
-    )
-    title = context.title or f"{capitalized(name)} against {' and '.join(inputs.names)}"
     return Audit(
         subject=subject,
-        rows=counts,
-        attributes=tuple(attributes),
-        score=None if f is None else law_of(f, rows.weights, effective),
-        joint=joint,
-        groups=tuple(
-            GroupAudit(name, *_groups(rows, labels, inputs.names, settings))
-            for name, labels in inputs.unordered.items()
-            if f is not None
+        rows=RowCounts(
+            context.given or rows.count + dropped,
+            dropped,
+            rows.count,
+            min(own.count, settings.max_rows),
+            None if rows.groups is None else len(np.unique(rows.groups)),
+            rows.weights is not None,
         ),
-        quality=tuple(quality),
-        settings=settings.plain(),
-        context=replace(context, title=title, name=name, remarks=(*context.remarks, *inputs.notes)),
+        attributes=tuple(attributes),
+        joint=joint,
+        groups=()
+        if f is None
+        else tuple(_group(rows, group, labels, names, settings) for group, labels in inputs.unordered.items()),
+        quality=()
+        if f is None or rows.y is None
+        else tuple(qualities(f, rows.y, subject.threshold, rows.weights, rows.groups)),
+        settings={name: value for name, value in vars(settings).items() if name not in ("at", "watch")},
+        context=replace(
+            context,
+            title=context.title or f"{capitalized(name)} against {' and '.join(names)}",
+            name=name,
+            remarks=(*context.remarks, *inputs.notes),
+        ),
     )
 
 
-def finished(audit: Audit, limits: Sequence[Any]) -> Audit:
+def finished(audit: Audit, limits: Sequence[Limit]) -> Audit:
     """Return an audit with p-values adjusted for the number of attributes, and with its limits checked."""
-    audit = replace(audit, attributes=tuple(_adjusted(list(audit.attributes))))
+    every = _adjusted([one.all_rows for one in audit.attributes])
+    favoured = _adjusted([one.positives for one in audit.attributes])
+    attributes = [replace(one, all_rows=a, positives=b) for one, a, b in zip(audit.attributes, every, favoured)]
+    audit = replace(audit, attributes=tuple(attributes))
     return replace(audit, limits=checked(audit, limits))
+
+
+def _adjusted(populations: Sequence[Population | None]) -> list[Any]:
+    """Return populations with p-values adjusted for their number (Holm), those of each key by themselves."""
+    tested: dict[str, dict[int, float]] = {}
+    for i, one in enumerate(populations):
+        for number in () if one is None else one.numbers:
+            if number.pvalue is not None:
+                tested.setdefault(number.key, {})[i] = number.pvalue
+    adjusted = {key: dict(zip(each, holm([*each.values()]))) for key, each in tested.items()}
+    return [
+        one and replace(one, numbers=tuple(replace(n, pvalue=adjusted.get(n.key, {}).get(i)) for n in one.numbers))
+        for i, one in enumerate(populations)
+    ]
 
 
 def with_threshold(subject: Subject, threshold: float | None) -> Subject:
@@ -213,10 +218,8 @@ def with_threshold(subject: Subject, threshold: float | None) -> Subject:
     return replace(subject, threshold=float(threshold), threshold_stated=True)
 
 
-def _groups(
-    rows: Rows, labels: np.ndarray, names: Sequence[str], settings: Settings
-) -> tuple[tuple[str, ...], Population, dict[str, tuple[Population, ...]]]:
-    """Return the levels of unordered groups, their mean scores, and the gap along each attribute within each."""
+def _group(rows: Rows, name: str, labels: np.ndarray, attributes: Sequence[str], settings: Settings) -> GroupAudit:
+    """Return the mean scores of unordered groups, and the gap along each attribute within each."""
     distinct, counts = np.unique(labels, return_counts=True)
     labels = np.where(np.isin(labels, distinct[counts >= SPARSE]), labels, "others")
     levels, codes = np.unique(labels, return_inverse=True)
@@ -224,102 +227,49 @@ def _groups(
     settings.tell("groups")
     between = between_levels(replace(bare, s=codes[:, None].astype(np.float64)), len(levels), settings)
     parts = [bare.keep(codes == i) for i in range(len(levels))]
-    within = [[gap_alone(part.along(i), settings) for part in parts] for i in range(len(names))]
-    tested = [one.numbers[0] for row in within for one in row if one.numbers]
-    adjusted = dict(zip(map(id, tested), holm([number.pvalue or 0.0 for number in tested])))
-    final = [
-        tuple(
-            replace(one, numbers=tuple(replace(n, adjusted_pvalue=adjusted[id(n)]) for n in one.numbers)) for one in row
-        )
-        for row in within
-    ]
-    return tuple(levels.tolist()), between, dict(zip(names, final))
+    within = _adjusted([gap_alone(part.along(i), settings) for i in range(len(attributes)) for part in parts])
+    each = {s: tuple(within[i * len(parts) : (i + 1) * len(parts)]) for i, s in enumerate(attributes)}
+    return GroupAudit(name, tuple(levels.tolist()), between, each)
 
 
-def _attribute(
-    rows: Rows, name: str, at: tuple[float, ...], outcome: Outcome | None, settings: Settings
-) -> AttributeAudit:
+def _attribute(rows: Rows, name: str, inputs: Inputs, settings: Settings) -> AttributeAudit:
     values = rows.s[:, 0]
     whole = np.array_equal(values, np.round(values))
     counts, edges = np.histogram(values, bins=histogram_edges(float(values.min()), float(values.max()), whole))
-    favoured = favoured_rows(rows, at, outcome, settings)
     return AttributeAudit(
         name=name,
         distinct=len(np.unique(values)),
         histogram=Histogram(tuple(edges.tolist()), tuple(counts.tolist())),
-        law=law_of(values, rows.weights, _effective(rows)),
-        all_rows=measure(rows, at, settings),
-        positives=None if isinstance(favoured, str) else favoured,
-        no_positives=favoured if isinstance(favoured, str) else None,
+        law=law_of(values, rows),
+        all_rows=measure(rows, settings),
+        **favoured_rows(rows, inputs, settings),
         certificates=tuple(certificates(rows, settings)),
     )
 
 
-def favoured_rows(rows: Rows, at: tuple[float, ...], outcome: Outcome | None, settings: Settings) -> Population | str:
-    """Return the same measures on the rows with the favourable outcome, or why there are none."""
-    if outcome is None or outcome.favoured is None:
-        return "no_target" if outcome is None else "not_binary"
-    kept = replace(rows.keep(outcome.favoured), y=None)
-    if kept.count < LEAST_POSITIVES:
-        return "few_rows"
-    low, high = kept.s[:, 0].min(), kept.s[:, 0].max()
-    if low == high:
-        return "constant"
-    inside = tuple(value for value in at if low <= value <= high)
-    return measure(kept, inside, settings.about("favourable outcome"), probed=False)
+def favoured_rows(rows: Rows, inputs: Inputs, settings: Settings) -> dict[str, Any]:
+    """Return the same measures on the rows with the favourable outcome (`positives`), or why there are none."""
+    if inputs.target is None or inputs.favoured is None:
+        return {"no_positives": "no_target" if inputs.target is None else "not_binary"}
+    kept = replace(rows.keep(inputs.favoured), y=None)
+    if kept.count < LEAST_POSITIVES or np.ptp(kept.s) == 0:
+        return {"no_positives": "few_rows" if kept.count < LEAST_POSITIVES else "constant"}
+    return {"positives": measure(kept, settings.about("favourable outcome"), probed=False), "no_positives": None}
 
 
-def _adjusted(audited: list[AttributeAudit]) -> list[AttributeAudit]:
-    """Return the audits with p-values adjusted over the attributes (Holm), of all rows and of the favoured ones."""
-    if len(audited) == 1:
-        return audited
-    for part in ("all_rows", "positives"):
-        populations = [getattr(attribute, part) for attribute in audited]
-        numbers = [
-            (i, n) for i, p in enumerate(populations) if p is not None for n in p.numbers if n.pvalue is not None
-        ]
-        for key in {number.key for _, number in numbers}:
-            tested = [(i, number) for i, number in numbers if number.key == key]
-            for (i, number), pvalue in zip(tested, holm([number.pvalue for _, number in tested])):
-                changed = replace(number, adjusted_pvalue=pvalue)
-                kept = tuple(changed if n is number else n for n in populations[i].numbers)
-                populations[i] = replace(populations[i], numbers=kept)
-        audited = [replace(attribute, **{part: p}) for attribute, p in zip(audited, populations)]
-    return audited
-
-
-def _effective(rows: Rows) -> float:
-    """Return the effective number of rows, or of groups."""
-    weights = np.ones(rows.count) if rows.weights is None else rows.weights
-    sums = weights if rows.groups is None else np.bincount(rows.groups, weights)
-    return float(sums.sum() ** 2 / (sums**2).sum())
-
-
-def law_of(values: np.ndarray, weights: np.ndarray | None, effective: float) -> Law:
-    """Return the distribution of a variable."""
+def law_of(values: np.ndarray, rows: Rows) -> Law:
+    """Return the distribution of a variable of the rows."""
     distinct, place = np.unique(values, return_inverse=True)
-    return Law.of(distinct, np.bincount(place, weights), effective)
+    return Law.of(distinct, np.bincount(place, rows.weights), rows.effective)
 
 
-def _requested(
-    at: Sequence[float] | Mapping[str, Sequence[float]], names: Sequence[str], attributes: np.ndarray
-) -> list[tuple[float, ...]]:
-    """Return the values of each attribute at which contrasts are requested, checked against its range."""
+def _require_inside(at: Sequence[float], names: Sequence[str], attributes: np.ndarray) -> None:
+    """Raise if a contrast is asked for at a value that lies outside of every attribute."""
     ranges = [(float(column.min()), float(column.max())) for column in attributes.T]
-    if isinstance(at, Mapping):
-        unknown = [name for name in at if name not in names]
-        if unknown:
-            raise ValueError(f"at names {unknown[0]!r}, which is not audited; the attributes are {', '.join(names)}.")
-        asked = [tuple(float(value) for value in at.get(name, ())) for name in names]
-        outside = [v for values, (low, high) in zip(asked, ranges) for v in values if not low <= v <= high]
-    else:
-        listed = [float(value) for value in at]
-        asked = [tuple(v for v in listed if low <= v <= high) for low, high in ranges]
-        outside = [v for v in listed if not any(low <= v <= high for low, high in ranges)]
-    if outside:
-        spans = "; ".join(f"{name} runs from {plain(low)} to {plain(high)}" for name, (low, high) in zip(names, ranges))
-        raise ValueError(f"at={plain(outside[0])} lies outside the data: {spans}. Pass a value inside.")
-    return [tuple(sorted(set(values))) for values in asked]
+    for value in at:
+        if not any(low <= value <= high for low, high in ranges):
+            spans = [f"{name} runs from {plain(low)} to {plain(high)}" for name, (low, high) in zip(names, ranges)]
+            raise ValueError(f"at={plain(value)} lies outside the data: {'; '.join(spans)}. Pass a value inside.")
 
 
 def histogram_edges(low: float, high: float, whole: bool) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -14,7 +13,7 @@ import typer
 from frhsic._files import require_writable, write_together
 from frhsic.cli import _options, _terminal
 from frhsic.cli._terminal import Watch
-from frhsic.formatting import did_you_mean, figure
+from frhsic.formatting import figure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,8 +66,8 @@ class _Options:
         str | None, typer.Option(help="Column of weights of rows, zero or more, for the gap and its curve.")
     ] = None
     at: Annotated[
-        list[str] | None,
-        typer.Option(help="Value of the attribute at which to contrast: 30, or age=30; may be repeated."),
+        list[float] | None,
+        typer.Option(help="Value of the attribute at which to contrast, such as 30; may be repeated."),
     ] = None
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help=f"Where the report goes; {DEFAULT_OUT} if not given.")
@@ -346,28 +345,7 @@ def _scheduled(options: _Options, reading: _options.Reading, stated: _options.St
 def _settings(options: _Options, watch: Watch) -> Settings:
     from frhsic.auditing import Settings
 
-    at = _wanted(options.at or (), options.sensitive)
-    return Settings(options.confidence, options.max_rows, seed=options.seed, at=at, watch=watch)
-
-
-def _wanted(texts: Sequence[str], attributes: list[str]) -> dict[str, list[float]] | list[float]:
-    """Return the values for contrasts: a list for all attributes, or by attribute once one of them is named."""
-    named: dict[str, list[float]] = {}
-    for text in texts:
-        name, equals, number = text.rpartition("=")
-        value = _options.number(number)
-        if not math.isfinite(value):
-            raise ValueError(f"--at is {text!r}; pass a number, or NAME=NUMBER such as age=30.")
-        if equals and name not in attributes:
-            hint = did_you_mean(name, attributes)
-            raise ValueError(f"--at names {name!r}, which is not among the sensitive attributes.{hint}")
-        named.setdefault(name, []).append(value)
-    nameless = named.pop("", [])
-    if not nameless:
-        return named
-    if named and len(attributes) > 1:
-        raise ValueError("--at is given with and without the name of an attribute; name it every time.")
-    return [*named.get(attributes[0], []), *nameless]
+    return Settings(options.confidence, options.max_rows, seed=options.seed, at=options.at or (), watch=watch)
 
 
 def _tables(result: Audit) -> Iterator[RenderableType]:

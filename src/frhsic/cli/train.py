@@ -265,7 +265,8 @@ def finish(result: Trained, files: dict[str, Path]) -> Trained:
     if "model" in files:
         contents[files["model"]] = file_bytes(result.model, result.schemas)
         fingerprint = hashlib.sha256(contents[files["model"]]).hexdigest()
-        context = replace(report.audit.context, model_sha256=fingerprint)
+        origin = report.audit.context.origin | {"model": fingerprint}
+        context = replace(report.audit.context, origin=origin)
         report = replace(report, audit=replace(report.audit, context=context))
     write_together(contents | {files[kind]: content(report, kind) for kind in ("report", "PDF") if kind in files})
     return replace(result, report=report)

@@ -11,22 +11,21 @@ import numpy as np
 import torch
 from scipy import stats
 
-from frhsic.auditing.inputs import LEAST_ROWS, Inputs, Outcome
+from frhsic.auditing.inputs import LEAST_ROWS, Inputs, Rows
 from frhsic.auditing.limits import Limits, limits_of
 from frhsic.auditing.measures import (
     COMMON,
-    Gap,
-    Rows,
     Settings,
     audit_kernels,
     decision_ratio,
     gap_column,
     gap_keys,
-    gap_numbers,
+    gap_number,
+    shown_curve,
     unit_columns,
 )
 from frhsic.auditing.quality import rate_number
-from frhsic.auditing.results import AttributeAudit, Audit, Context, Histogram, Law, Number, Population, Subject
+from frhsic.auditing.results import AttributeAudit, Audit, Context, Histogram, Law, Number, Population, Subject, Target
 from frhsic.auditing.running import audited, favoured_rows, finished, histogram_edges, with_threshold
 from frhsic.dependence._inputs import column_scales
 from frhsic.dependence.features import FeatureMaps, draw_feature_maps
@@ -124,14 +123,16 @@ def audit(
     first = over_partitions(frame, roles, starts, first_pass, Draw(sample_rows, starts[-1]))
     everyone = _checked(first, roles)
     block = everyone.block
-    outcome = None
+    about_target, favoured = None, None
     if target is not None and block.y is not None and first.target is not None:
         favoured = block.favoured if first.target.binary or favourable is not None else None
-        named = [None if value is None else label(value) for value in (positive, favourable)]
-        outcome = Outcome(block.y, target, favoured, *named)
+        about_target = Target(target, None if positive is None else label(positive))
+        if favourable is not None and favoured is not None:
+            high = bool(block.y[favoured].mean() > block.y.mean())
+            about_target = replace(about_target, favourable=label(favourable), favours_high=high)
     name = common_name(columns) if embedding else columns[0]
-    scores = block.f if embedding else None
-    inputs = Inputs(block.z, block.s, attributes, name, score or "score", outcome, scores)
+    rows = Rows(block.z, block.s, block.f if embedding else None, block.y)
+    inputs = Inputs(rows, attributes, name, score or "score", about_target, favoured)
     dropped = first.given - everyone.rows
     about = replace(context or Context(), given=first.given, dropped=dropped)
     sampled = audited(inputs, threshold, settings.about("sample"), about)
@@ -140,7 +141,7 @@ def audit(
     settings.tell(f"second pass over {starts[-1]:,} rows")
     sums = Sums(*over_partitions(frame, roles, starts, second_pass, plan))  # type: ignore[arg-type]  # a plain tuple
     every = [
-        _on_all_rows(_with_favoured(one, i, first, outcome, subject, settings), i, plan, sums, first, settings)
+        _on_all_rows(_with_favoured(one, i, first, inputs, subject, settings), i, plan, sums, first, settings)
         for i, one in enumerate(sampled.attributes)
     ]
     counts = replace(sampled.rows, given=first.given, dropped=dropped, used=everyone.rows, sample=len(block))
@@ -178,9 +179,10 @@ def _subject(sampled: Subject, first: First, rows: int, threshold: float | None)
         mean = rated.total / rows
         error = math.sqrt(max(rated.squares / rows - mean**2, 0.0) / max(rows - 1, 1))
         rate = rate_number(mean, error, rows, rows, binary=rated.binary, confidence=sampled.confidence)
-    span = sampled.span if first.scores is None else (first.scores.low, first.scores.high)
-    bare = replace(sampled, span=span, base_rate=rate, threshold=None, threshold_stated=False)
-    return bare if first.scores is None else with_threshold(bare, threshold)
+    subject = replace(sampled, base_rate=rate)
+    if first.scores is None:  # those of a head on the sample, if any
+        return subject
+    return with_threshold(replace(subject, span=(first.scores.low, first.scores.high)), threshold)
 
 
 def _plan(first: First, everyone: Sample, subject: Subject, settings: Settings) -> Plan:
@@ -215,37 +217,32 @@ def _features(block: Block, i: int, settings: Settings) -> FeaturePlan | None:
     chosen = subsample(len(block), settings.max_rows, settings.generator(1))
     z, s = unit_columns(block.z[chosen]), block.s[chosen, i : i + 1]
     try:
-        kernels = audit_kernels(torch.from_numpy(z), torch.from_numpy(s), settings)
+        kernel_z, kernel_s, *_ = audit_kernels(torch.from_numpy(z), torch.from_numpy(s))
     except ValueError:
         return None
-    maps = draw_feature_maps(kernels.z, kernels.s, z.shape[1], 1, features=FEATURES, random_state=settings.seed)
+    maps = draw_feature_maps(kernel_z, kernel_s, z.shape[1], 1, features=FEATURES, random_state=settings.seed)
     scale = np.ones(1) if block.z.shape[1] == 1 else column_scales(block.z[chosen])
-    # a shift keeps more digits, and HSIC under such a kernel does not notice it
-    centers = [
-        x.mean(axis=0) if kernel.centering_safe else np.zeros(x.shape[1])
-        for x, kernel in ((block.z / scale, kernels.z), (block.s[:, i : i + 1], kernels.s))
-    ]
-    return FeaturePlan(maps, Scaling(centers[0] * scale, scale), Scaling(centers[1], np.ones(1)))
+    # a shift keeps more digits, and HSIC under a Gaussian does not notice it
+    return FeaturePlan(
+        maps, Scaling(block.z.mean(axis=0), scale), Scaling(block.s[:, i : i + 1].mean(axis=0), np.ones(1))
+    )
 
 
 def _with_favoured(
     attribute: AttributeAudit,
     i: int,
     first: First,
-    outcome: Outcome | None,
+    inputs: Inputs,
     subject: Subject,
     settings: Settings,
 ) -> AttributeAudit:
     """Return the audit with measures on a sample of the favoured rows alone, where the sample of all has too few."""
-    if attribute.positives is not None or first.favoured is None or outcome is None or outcome.favoured is None:
+    if attribute.positives is not None or first.favoured is None or inputs.favoured is None:
         return attribute
-    block, at = first.favoured.block, tuple(contrast.at for contrast in attribute.all_rows.contrasts)
+    block = first.favoured.block
     rows = Rows(block.z, block.s[:, [i]], block.f, threshold=subject.threshold)
-    every = replace(outcome, favoured=np.ones(len(block), dtype=bool))
-    favoured = favoured_rows(rows, at, every, settings)
-    if isinstance(favoured, Population):
-        return replace(attribute, positives=favoured, no_positives=None)
-    return replace(attribute, no_positives=favoured)
+    every = replace(inputs, favoured=np.ones(len(block), dtype=bool))
+    return replace(attribute, **favoured_rows(rows, every, settings))
 
 
 def _on_all_rows(
@@ -290,18 +287,16 @@ def _replaced(
     curves, own = population.curves, None if sums is None else sums[i]
     cells = None if plan is None else plan.cells[i]
     if plan is not None and own is not None and cells is not None:
-        options, gaps = settings.options, {}
+        options, curves = settings.options, {}
         for (key, (_, ends)), one in zip(plan.columns.items(), own):
-            curve = curve_of_sums(one, cells, confidence=settings.confidence)
-            gap = Gap(gdp_of_sums(one, cells, **options), curve, ends)
+            gaps = {key: gdp_of_sums(one, cells, **options)}
             if key == "gdp":
-                gap = replace(gap, common=gdp_of_sums(one, cells, resolution=COMMON, **options))
+                gaps["gdp_common"] = gdp_of_sums(one, cells, resolution=COMMON, **options)
                 if ends[0] < ends[1]:
-                    gap = replace(gap, standardized=gdp_of_sums(one, cells, standardize=True, **options))
-            gaps[key] = gap
-        summed, curves = gap_numbers(gaps, settings)
-        ratio = decision_ratio(curves["decision_gdp"], rows) if "decision_gdp" in curves else []
-        numbers = [*numbers, *summed, *ratio]
+                    gaps["standardized_gdp"] = gdp_of_sums(one, cells, standardize=True, **options)
+            numbers += [gap_number(name, gap) for name, gap in gaps.items()]
+            curves[key] = shown_curve(curve_of_sums(one, cells, confidence=settings.confidence), *ends)
+        numbers += decision_ratio(curves)
     new = {number.key: number for number in numbers}
     kept = tuple(new.pop(number.key, number) for number in population.numbers)
     return replace(population, rows=rows, numbers=(*kept, *new.values()), curves=curves)

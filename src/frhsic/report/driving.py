@@ -51,14 +51,6 @@ class Drivers:
     unlimited: bool = False
 
 
-@dataclass(frozen=True)
-class Shift:
-    """Score under the limit less the score without it: its mean in groups along an attribute."""
-
-    attribute: str
-    curve: Curve
-
-
 def drivers(
     score: Callable[[Any, np.ndarray], np.ndarray], X: Any, s: np.ndarray, names: Sequence[str], settings: Settings
 ) -> tuple[Drivers, ...]:
@@ -115,14 +107,10 @@ def _driver(column: str, carried: np.ndarray, gap: np.ndarray) -> Driver:
     return Driver(column, float(carried.mean()), float(carried.std(ddof=1) / root), z)
 
 
-def shifts(
-    before: np.ndarray, after: np.ndarray, s: np.ndarray, names: Sequence[str], settings: Settings
-) -> tuple[Shift, ...]:
-    """Return for each attribute by how much scores changed in groups along it, with a band for all groups at once."""
-    change = after - before
-    curves = (gdp_curve(change, column, confidence=settings.confidence) for column in s.T)
-    ends = float(change.min()), float(change.max())
-    return tuple(Shift(name, shown_curve(curve, *ends, settings)) for name, curve in zip(names, curves))
+def shifts(change: np.ndarray, s: np.ndarray, names: Sequence[str], confidence: float) -> dict[str, Curve]:
+    """Return for each attribute the mean change of scores in groups along it, with a band for all groups at once."""
+    curves = (gdp_curve(change, column, confidence=confidence) for column in s.T)
+    return {name: shown_curve(curve, change.min(), change.max()) for name, curve in zip(names, curves)}
 
 
 def group_phrase(curve: Curve, i: int, name: str) -> str:
@@ -159,21 +147,15 @@ def driver_sentence(drivers: Drivers, level: float = 0.05) -> str:
     return f"Without the limit, {text}" if drivers.unlimited else capitalized(text)
 
 
-def shift_sentence(shift: Shift) -> str:
+def shift_sentence(attribute: str, curve: Curve) -> str:
     """Return whose scores the limit raised and lowered most, where the band of all groups is on one side of 0."""
-    curve, parts = shift.curve, []
-    for word, sign in (("raised", 1), ("lowered", -1)):
-        sure = [
-            i
-            for i in range(len(curve.mean))
-            if not curve.sparse[i] and (curve.low if sign > 0 else curve.high)[i] * sign > 0
-        ]
+    parts = []
+    for word, sign, band in (("raised", 1, curve.low), ("lowered", -1, curve.high)):
+        sure = [i for i, sparse in enumerate(curve.sparse) if not sparse and sign * band[i] > 0]
         if sure:
             i = max(sure, key=lambda i: sign * curve.mean[i])
             size = figure(abs(curve.mean[i]))
-            parts.append(f"{word} scores most {group_phrase(curve, i, shift.attribute)}, by {size} on average")
-    return (
-        f"The limit {', and '.join(parts)}."
-        if parts
-        else "The limit is not seen to change the mean score of any group."
-    )
+            parts.append(f"{word} scores most {group_phrase(curve, i, attribute)}, by {size} on average")
+    if not parts:
+        return "The limit is not seen to change the mean score of any group."
+    return f"The limit {', and '.join(parts)}."

@@ -10,30 +10,8 @@ from frhsic.formatting import capitalized, counted, figure, percent, stated
 from frhsic.intervals import Interval
 from frhsic.report.driving import group_phrase
 from frhsic.report.model import Report
-from frhsic.report.words import (
-    drift_phrase,
-    favoured_phrase,
-    joined,
-    outcome_phrase,
-    score_phrase,
-    sparse_ranges,
-    warnings,
-)
+from frhsic.report.words import along_phrase, drift_phrase, favoured_phrase, outcome_phrase, sparse_ranges, warnings
 
-LIMITED = {
-    "gdp": "the average gap of the score along {s}",
-    "decision_gdp": "the average gap of decisions along {s}",
-    "decision_ratio": "the lowest share of decisions along {s}, as a share of the highest,",
-    "error_gdp": "the average gap of wrong decisions along {s}",
-    "calibration_gdp": "the average gap between outcome and score along {s}",
-    "rank_gap": "the average rank gap along {s}",
-    "standardized_gdp": "the average gap along {s}, in standard deviations of the score,",
-    "correlation_ratio": "the share of the differences between scores that {s} explains",
-    "hsic": "the distance of score and {s} from independence",
-    "hsic_effect": "the dependence of the score on {s}, on a scale from 0 to 1,",
-    "distance_correlation": "the dependence of the score on {s}, by distances, on a scale from 0 to 1,",
-}
-"""Names of the numbers that a limit can be stated for."""
 AIMS = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 """The number that each aim of a model limits."""
 QUALITY = {
@@ -60,39 +38,22 @@ class Question:
     quality: tuple[tuple[str, str | None, str, str], ...] = ()
 
 
-@dataclass(frozen=True)
-class FirstPage:
-    """Content of the first page: facts, questions with answers, where it comes from, and what a signature says."""
-
-    facts: tuple[tuple[str, str], ...]
-    questions: tuple[Question, ...]
-    origin: tuple[tuple[str, str], ...]
-    signed: str
-
-
-def first_page(report: Report) -> FirstPage:
-    """Return the first page of a report."""
+def questions(report: Report) -> list[Question]:
+    """Return the questions of the first page with their answers."""
     audit = report.audit
-    decision = f", for the decision {audit.context.decision}" if audit.context.decision else ""
-    return FirstPage(
-        tuple(_facts(audit)),
-        (
-            *_limits(report),
-            *([Question("Has it changed since the last audit?", tuple(_drift(audit)))] if audit.drift else []),
-            Question("How large is the worst gap?", tuple(_worst(audit))),
-            Question(f"What does it mean for 1,000 {people_of(audit)}?", tuple(_thousand(audit))),
-            Question(
-                "What did it cost?" if report.before else "How good is the score?",
-                tuple(_cost(report)),
-                quality=tuple(quality_rows(report)),
-            ),
-            Question("Can this be trusted?", tuple(_trust(report))),
-            Question("What was not looked at?", tuple(_blind(audit))),
+    return [
+        *_limits(report),
+        *([Question("Has it changed since the last audit?", tuple(_drift(audit)))] if audit.drift else []),
+        Question("How large is the worst gap?", tuple(_worst(audit))),
+        Question(f"What does it mean for 1,000 {people_of(audit)}?", tuple(_thousand(audit))),
+        Question(
+            "What did it cost?" if report.before else "How good is the score?",
+            tuple(_cost(report)),
+            quality=tuple(quality_rows(report)),
         ),
-        tuple(_origin(audit)),
-        f"A signature says that this page was read, and whether the score is to be used{decision}. It does not say "
-        "that the score is fair or lawful in every respect.",
-    )
+        Question("Can this be trusted?", tuple(_trust(report))),
+        Question("What was not looked at?", tuple(_blind(audit))),
+    ]
 
 
 def people_of(audit: Audit) -> str:
@@ -123,22 +84,6 @@ def _between(interval: Interval) -> str:
         f"with {percent(interval.confidence)} confidence it lies between {figure(interval.low)} and "
         f"{figure(interval.high)}"
     )
-
-
-def _facts(audit: Audit) -> Iterator[tuple[str, str]]:
-    context, subject, rows = audit.context, audit.subject, audit.rows
-    what = score_phrase(subject) if subject.score_name else f"the representation “{subject.name}”"
-    yield "What is decided", context.decision or "not stated"
-    yield "About whom", context.people or "not stated; each row of the data is one case"
-    yield "What is looked at", f"{what}, along {joined(a.name for a in audit.attributes)}".replace(" = ", ": ")
-    if subject.score_name:
-        side = "good or bad for a person: not stated"
-        if subject.favours_high is not None:
-            side = f"{'good' if subject.favours_high else 'bad'} for a person; {favoured_phrase(subject)}"
-        yield "A high score is", side
-    used = f"{rows.used:,} of {counted(rows.given, 'row')}" if rows.used < rows.given else counted(rows.used, "row")
-    yield "Data", f"{context.source or 'a table'}, {used}"
-    yield "Period", context.period or "not stated"
 
 
 def _checks(report: Report) -> tuple[LimitCheck, ...]:
@@ -199,7 +144,7 @@ def _kept(check: LimitCheck, audit: Audit) -> str:
     limit = f"the limit of {stated(check.limit)}"
     if check.share is not None and check.reference is not None:
         whole = "the earlier gap" if check.base == "gap" else "the mean score"
-        if check.base != "gap" and audit.subject.target_name is not None:
+        if check.base != "gap" and audit.subject.target is not None:
             whole = f"the share of {people_of(audit)} with {outcome_phrase(audit.subject)}"
         share = f"{percent(check.share)} of {whole} ({figure(check.reference.value)}, itself an estimate)"
         limit = f"the limit of {figure(check.limit)}, which is {share}"
@@ -209,8 +154,8 @@ def _kept(check: LimitCheck, audit: Audit) -> str:
         "positive": f"Among those with {outcome_phrase(audit.subject)} alone: ",
         "both": "Among people with the same outcome: ",
     }[check.among]
-    what = LIMITED[check.key].format(s=check.attribute)
-    measured = f"{among}{what if among else capitalized(what)} is {figure(check.value)}; {_between(check.interval)}"
+    what = capitalized(f"{among}{along_phrase(check.key, check.attribute)}")
+    measured = f"{what} is {figure(check.value)}; {_between(check.interval)}"
     text = {
         "kept": f"Yes. {measured}. All of that is {'at or above' if check.key in RATIOS else 'within'} {limit}.",
         "not kept": f"No. {measured}. All of that is {'below' if check.key in RATIOS else 'above'} {limit}.",
@@ -400,7 +345,7 @@ def _trust(report: Report) -> Iterator[str]:
     if report.tradeoff is not None:
         yield f"All numbers are from {counted(rows.used, 'row')} that had no part in fitting or choosing the model."
         if report.before is None:
-            names = joined(attribute.name for attribute in audit.attributes)
+            names = " and ".join(attribute.name for attribute in audit.attributes)
             yield f"No limit holds here: nothing kept the score from moving with {names}."
     else:
         yield (
@@ -412,10 +357,10 @@ def _trust(report: Report) -> Iterator[str]:
         hidden = 0.0 if curve is None else sum(count for *_, count in sparse_ranges(curve))
         if hidden:
             yield f"At some values of {s}, with {counted(hidden, 'row')}, there are too few rows to say anything."
-        if gap is not None and gap.deciding_pvalue is not None:
+        if gap is not None and gap.pvalue is not None:
             yield (
                 f"There is a gap along {s}, large or small: chance alone does not explain it."
-                if gap.deciding_pvalue <= audit.subject.level
+                if gap.pvalue <= audit.subject.level
                 else f"Chance alone could explain the average gap along {s}. That does not show that there is none."
             )
         if gap is not None and not gap.trusted:
@@ -427,8 +372,8 @@ def _trust(report: Report) -> Iterator[str]:
 
 
 def _blind(audit: Audit) -> Iterator[str]:
-    names = joined(attribute.name for attribute in audit.attributes)
-    looked = joined([names, *(group.name for group in audit.groups)])
+    names = " and ".join(attribute.name for attribute in audit.attributes)
+    looked = " and ".join([names, *(group.name for group in audit.groups)])
     yield f"All but {looked}: nothing else about the people was looked at."
     if all("error_gdp" not in attribute.all_rows.curves for attribute in audit.attributes):
         yield "Whether wrong decisions fall on some more than on others was not looked at."
@@ -436,17 +381,3 @@ def _blind(audit: Audit) -> Iterator[str]:
         f"Whether the same person would have another score with another {names.replace(' and ', ' or ')} is a question "
         "about causes, which these data do not answer."
     )
-
-
-def _origin(audit: Audit) -> Iterator[tuple[str, str]]:
-    context = audit.context
-    versions = ", ".join(f"{name} {version}" for name, version in context.versions.items())
-    yield "Made by", context.author or "not stated"
-    yield "Made on", context.made or "not stated"
-    yield "Software", versions or "not stated"
-    seed = f", seed {audit.settings['seed']}" if "seed" in audit.settings else ""
-    yield "Settings", f"confidence {percent(audit.subject.confidence)}{seed}; all others at the end"
-    if context.data_sha256:
-        yield "Fingerprint of the data", context.data_sha256
-    if context.model_sha256:
-        yield "Fingerprint of the model", context.model_sha256

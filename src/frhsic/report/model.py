@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from frhsic.auditing import Audit
 from frhsic.auditing.documents import Document
+from frhsic.auditing.results import Curve
 from frhsic.estimators.tradeoffs import Gap
 from frhsic.formatting import counted, figure
-from frhsic.report.driving import Drivers, Shift
+from frhsic.report.driving import Drivers
 from frhsic.report.words import outcome_phrase
 
-FORMAT = 6
+FORMAT = 7
 """Version of the JSON form of a :class:`Report`."""
 MEASURES = {
     "log_loss": "log loss",
@@ -47,8 +48,8 @@ class TradeOff:
     measure
         Key of the performance, which a constant cannot win: the loss for the aim "score", "auc" for "rank", "accuracy",
         or of rare outcomes "balanced_accuracy", for "decision".
-    attributes, worst
-        Names of the attributes, and the index of the one with the largest gap without a limit.
+    attributes
+        Names of the attributes.
     asked, limits, met
         The limit as it was given, the largest gap that it allows along each attribute (None: any), and whether the
         estimate of the fit meets it.
@@ -62,7 +63,6 @@ class TradeOff:
     condition: str | None
     measure: str
     attributes: tuple[str, ...]
-    worst: int
     asked: str
     limits: tuple[float | None, ...]
     met: bool
@@ -70,6 +70,11 @@ class TradeOff:
     before: TradeOffPoint
     after: TradeOffPoint
     constant: float
+
+    @property
+    def worst(self) -> int:
+        """Index of the attribute with the largest gap without a limit."""
+        return max(range(len(self.attributes)), key=lambda i: self.points[0].gaps[i].value)
 
     @property
     def limited(self) -> bool:
@@ -81,14 +86,15 @@ class TradeOff:
 class Report(Document):
     """Content of one page. `before` is the audit without the limit, to compare with `audit` number by number.
 
-    `drivers` says which columns carry an attribute into the score, `shifts` whose scores the limit changed.
+    `drivers` says which columns carry an attribute into the score, `shifts` how the limit changed the mean score along
+    each attribute.
     """
 
     audit: Audit
     before: Audit | None = None
     tradeoff: TradeOff | None = None
     drivers: tuple[Drivers, ...] = ()
-    shifts: tuple[Shift, ...] = ()
+    shifts: dict[str, Curve] = field(default_factory=dict)
     format: int = FORMAT
 
     @property
@@ -104,11 +110,7 @@ def gap_name(tradeoff: TradeOff, attribute: str, audit: Audit) -> str:
 
 
 def _summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
-    start, old, new = (
-        f"On {counted(after.rows.used, 'row')} that had no part in the fit",
-        tradeoff.before,
-        tradeoff.after,
-    )
+    start, old, new = f"On {counted(after.rows.used, 'row')} not used in the fit", tradeoff.before, tradeoff.after
     measure, base = MEASURES[tradeoff.measure], f"{figure(tradeoff.constant)} for a constant"
     if before is None:
         gaps = " and ".join(

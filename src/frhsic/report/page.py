@@ -22,8 +22,8 @@ from frhsic._files import require_writable, write_whole
 from frhsic.auditing import Audit, Number
 from frhsic.report import words
 from frhsic.report.driving import driver_sentence, shift_sentence
-from frhsic.report.first_page import first_page, ratio_sentence
-from frhsic.report.model import GAPS, LOSSES, MEASURES, Report, tradeoff_rows, tradeoff_sentence
+from frhsic.report.first_page import questions, ratio_sentence
+from frhsic.report.model import GAPS, LOSSES, MEASURES, Report, TradeOff, tradeoff_rows, tradeoff_sentence
 
 SCRIPTS = ("chart.js", "figures.js", "tables.js", "page.js")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
@@ -59,14 +59,15 @@ def render(report: Report | Audit) -> str:
         policy=_policy(style, script),
         data=_embeddable(report),
         compared=compared(report),
-        first=first_page(report),
+        questions=questions(report),
         driver_sentence=driver_sentence,
         shift_sentence=shift_sentence,
         ratio_sentence=ratio_sentence,
         tradeoff_rows=tradeoff_rows,
         tradeoff_sentence=tradeoff_sentence,
-        axes=_axes(report),
+        axes=report.tradeoff and _axes(report.tradeoff),
         words=words,
+        zip=zip,
     )
     return page.lstrip().encode(errors="replace").decode()  # a file name need not be UTF-8
 
@@ -133,12 +134,10 @@ def unbroken(value: Any) -> Any:
     return re.sub(r"(?<=\d) (?=%)|(?<=\d) (?=× 10)|(?<=×) (?=10)", "\u00a0", value) if type(value) is str else value
 
 
-def _axes(report: Report) -> tuple[str, str, bool]:
-    """Return the names of the gap and of the measure of a trade-off, and whether less of the measure is better."""
-    if report.tradeoff is None:
-        return "", "", False
-    aim, measure = report.tradeoff.aim, report.tradeoff.measure
-    return formatting.capitalized(GAPS[aim]), formatting.capitalized(MEASURES[measure]), measure in LOSSES
+def _axes(tradeoff: TradeOff) -> tuple[str, str, bool, int]:
+    """Return the names of the gap and the measure, whether less of it is better, and which attribute is drawn."""
+    gap, measure = GAPS[tradeoff.aim].capitalize(), MEASURES[tradeoff.measure]
+    return gap, formatting.capitalized(measure), tradeoff.measure in LOSSES, tradeoff.worst
 
 
 def compared(report: Report) -> list[tuple[str, list[tuple[Number | None, Number]]]]:

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn import metrics
 
 from frhsic import _arrays
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.limits import Limits
 from frhsic.estimators import ParityClassifier, ParityRegressor
-from frhsic.estimators.tradeoffs import Gap, by_attribute, share
+from frhsic.estimators.tradeoffs import Gap, aimed_gap, by_attribute
 from frhsic.held_out import rows_of, scores_of
-from frhsic.parity import gdp, rank_gap
 from frhsic.report.driving import drivers, shifts
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
 
@@ -66,95 +64,100 @@ def trained_report(
     >>> report.tradeoff.after.gaps[0].value == report.audit.attributes[0].all_rows["gdp"].value
     True
     """
-    if model.frontier_ is None:
+    if model.frontier_ is None or model.choice_ is None:
         raise ValueError("the model was fitted without sensitive_features, so there is no trade-off to report.")
     _arrays.require_same_rows((X, "X"), (y, "y"), (sensitive_features, "sensitive_features"), (groups, "groups"))
     settings, context = settings or Settings(), context or Context()
-    target = _arrays.array_name(y, "y")
     missing = np.isnan(_arrays.to_numpy(_arrays.matrix(sensitive_features, "sensitive_features", allow_missing=True)))
-    known = np.flatnonzero(~missing.any(axis=1))
-    lost = len(missing) - len(known)
-    if lost:
-        X, y, sensitive_features = (rows_of(part, known) for part in (X, y, sensitive_features))
-        groups = None if groups is None else np.asarray(groups)[known]
-        given = context.given or len(missing) + context.dropped
+    known, target = np.flatnonzero(~missing.any(axis=1)), pd.Series(np.asarray(y), name=_arrays.array_name(y, "y"))
+    if len(known) < len(missing):
+        X, sensitive_features = rows_of(X, known), rows_of(sensitive_features, known)
+        target, groups = target.iloc[known], None if groups is None else np.asarray(groups)[known]
+        given, lost = context.given or len(missing) + context.dropped, len(missing) - len(known)
         context = replace(context, given=given, dropped=context.dropped + lost)
-    rows = _HeldOut.of(model, X, y, sensitive_features, groups, target)
+    rows = _HeldOut.of(model, X, target, sensitive_features, groups)
     free = model.at(None)
     was, now = rows.outputs(free), rows.outputs(model)
-    tradeoff = _tradeoff(model, rows, rows.point(model, was, settings), rows.point(model, now, settings))
-    decides = model.aim == "decision"
+    context = replace(context, name=context.name or rows.score_name(target.name))
 
     def audited(f: np.ndarray, about: str) -> Audit:
         return audit(
             f,
             sensitive_features.reset_index(drop=True) if hasattr(sensitive_features, "iloc") else sensitive_features,
-            pd.Series(rows.given, name=target),
+            target.reset_index(drop=True),
             positive=None if rows.labels is None or set(rows.labels) == {0, 1} else rows.labels[1],
             favourable=favourable,
             settings=settings.about(f"audit {about}"),
             groups=groups,
             limit=limit,
-            threshold=None if decides else threshold,
-            context=replace(context, name=context.name or rows.score_name),
+            threshold=None if model.aim == "decision" else threshold,
+            context=context,
         )
 
     after = audited(now, "of the model")
-    moved = tradeoff.limited and model.choice_ is not None and model.choice_.position > 0
+    limits = [model.frontier_.absolute(*one) for one in by_attribute(model.choice_.limit, rows.names).items()]
+    moved = any(one is not None for one in limits) and model.choice_.position > 0
     before = audited(was, "without the limit") if moved else None
     settings.tell("what drives the score")
-    s = rows.s
-    carried = drivers(lambda part, at: rows.outputs(free, part, s[at]), X, s, rows.names, settings)
+    carried = drivers(lambda part, at: rows.outputs(free, part, rows.s[at]), X, rows.s, rows.names, settings)
     return Report(
         after,
         before=before,
-        tradeoff=tradeoff,
+        tradeoff=_tradeoff(
+            rows,
+            limits,
+            before=rows.point(was, before or after, settings),
+            after=rows.point(now, after, settings),
+            constant=rows.performance(now, after)[1],
+        ),
         drivers=tuple(replace(one, unlimited=before is not None) for one in carried),
-        shifts=() if before is None else shifts(was, now, s, rows.names, settings),
+        shifts={} if before is None else shifts(now - was, rows.s, rows.names, settings.confidence),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _HeldOut:
-    """Rows that had no part in the fit, and their names; `labels` are the two classes, or None for a regression."""
+    """Rows that had no part in the fit of a model; `labels` are its two classes, or None for a regression."""
 
+    model: Any
     X: Any
     y: np.ndarray
-    given: np.ndarray
     s: np.ndarray
-    groups: Any
-    names: tuple[str, ...]
+    groups: np.ndarray | None
     labels: np.ndarray | None
-    measure: str
-    score_name: str
 
     @classmethod
-    def of(cls, model: Any, X: Any, y: Any, s: Any, groups: Any, target: str) -> _HeldOut:
+    def of(cls, model: Any, X: Any, y: pd.Series[Any], s: Any, groups: Any) -> _HeldOut:
         labels = getattr(model, "classes_", None)
         if labels is not None and len(labels) != 2:
             raise ValueError(
                 f"the model tells {len(labels)} classes apart; a report is of one score. Train one class against the "
                 "rest."
             )
-        given = np.asarray(y)
-        classes = [] if labels is None else [str(label) for label in labels]
+        values = (y if labels is None else y == labels[1]).to_numpy(dtype=np.float64)
+        attributes = _arrays.to_numpy(_arrays.matrix(s, "sensitive_features")).astype(np.float64)
+        return cls(model, X, values, attributes, None if groups is None else np.asarray(groups), labels)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the attributes."""
+        return tuple(map(str, self.model.sensitive_names_in_))
+
+    @property
+    def measure(self) -> str:
+        """Key of the performance that belongs to the aim of the model."""
+        if self.labels is None:
+            return "squared_error"
+        rare = self.model.threshold_ != 0.5
+        decided = "balanced_accuracy" if rare else "accuracy"
+        return {"score": "log_loss", "rank": "auc", "decision": decided}[self.model.aim]
+
+    def score_name(self, target: Any) -> str:
+        """Return what the outputs of the model are called."""
+        classes = [] if self.labels is None else [str(label) for label in self.labels]
         itself = classes in ([], ["0", "1"], ["False", "True"])  # such a target names its positive class
-        positive = target if itself else f"{target} = {classes[1]}"
-        measure = "squared_error" if labels is None else {"score": "log_loss", "rank": "auc"}.get(model.aim, "accuracy")
-        if measure == "accuracy" and model.threshold_ != 0.5:  # of rare outcomes
-            measure = "balanced_accuracy"
-        score = f"predicted {positive}" if labels is None or model.aim == "decision" else f"probability of {positive}"
-        return cls(
-            X,
-            given.astype(np.float64) if labels is None else (given == labels[1]).astype(np.float64),
-            given,
-            _arrays.to_numpy(_arrays.matrix(s, "sensitive_features")).astype(np.float64),
-            None if groups is None else np.asarray(groups),
-            tuple(map(str, model.sensitive_names_in_)),
-            labels,
-            measure,
-            score,
-        )
+        score = "predicted" if self.labels is None or self.model.aim == "decision" else "probability of"
+        return f"{score} {target}" if itself else f"{score} {target} = {classes[1]}"
 
     def outputs(self, model: Any, X: Any = None, s: np.ndarray | None = None) -> np.ndarray:
         """Return what is audited: scores, or decisions as 0 and 1 if they are what the model limits."""
@@ -164,74 +167,54 @@ class _HeldOut:
         more = {"sensitive_features": s} if model.uses_sensitive else {}
         return np.asarray(model.predict(X, **more) == model.classes_[1], dtype=np.float64)
 
-    def point(self, model: Any, f: np.ndarray, settings: Settings) -> TradeOffPoint:
+    def point(self, f: np.ndarray, audit: Audit, settings: Settings) -> TradeOffPoint:
         """Return performance and gaps of outputs on these rows, as the model measures them."""
-        classes = {None: [slice(None)], "positive": [self.y == 1], "both": [self.y == 1, self.y == 0]}[model.condition]
+        every = np.full(len(f), True)
+        classes = {None: [every], "positive": [self.y == 1], "both": [self.y == 1, self.y == 0]}[self.model.condition]
         gaps = []
         for column in self.s.T:
-            each = [self._gap(model.aim, f, column, rows, settings) for rows in classes]
+            each = []
+            for rows in classes:
+                groups = None if self.groups is None else self.groups[rows]
+                gap = aimed_gap(self.model.aim, f[rows], column[rows], None, groups, **settings.options)
+                each.append(Gap(gap.value, *gap.interval))
             gaps.append(max(each, key=lambda gap: gap.high))
-        return TradeOffPoint(performance_of(self.measure, self.y, f), tuple(gaps))
+        return TradeOffPoint(self.performance(f, audit)[0], tuple(gaps))
 
-    def _gap(self, aim: str, f: np.ndarray, column: np.ndarray, rows: Any, settings: Settings) -> Gap:
-        groups = None if self.groups is None else self.groups[rows]
-        measure: Any = rank_gap if aim == "rank" else gdp
-        result = measure(f[rows], column[rows], groups=groups, **settings.options)
-        return Gap(result.value, *result.interval)
-
-
-def performance_of(measure: str, y: np.ndarray, f: np.ndarray) -> float:
-    """Return a measure of scores, or of decisions, by its key.
-
-    Examples
-    --------
-    >>> performance_of("auc", np.array([0, 1, 1]), np.array([0.1, 0.3, 0.1]))
-    0.75
-    """
-    if measure == "squared_error":
-        return float(np.mean((f - y) ** 2))
-    if measure == "log_loss":
-        return float(metrics.log_loss(y, np.clip(f, 1e-12, 1 - 1e-12), labels=[0, 1]))
-    if measure == "auc":
-        return float(metrics.roc_auc_score(y, f)) if 0 < y.mean() < 1 else 0.5
-    score = metrics.accuracy_score if measure == "accuracy" else metrics.balanced_accuracy_score
-    return float(score(y, f))
+    def performance(self, f: np.ndarray, audit: Audit) -> tuple[float, float]:
+        """Return the performance of outputs that were audited, and that of a constant."""
+        if self.measure == "squared_error":
+            return float(np.mean((f - self.y) ** 2)), float(self.y.var())
+        quality = {one.key: one for one in audit.quality}
+        if self.measure in quality:
+            return quality[self.measure].value, quality[self.measure].constant
+        if "true_positive_rate" not in quality:  # rows of one outcome
+            return 0.5, 0.5
+        return (1 + quality["true_positive_rate"].value - quality["false_positive_rate"].value) / 2, 0.5
 
 
-def _tradeoff(model: Any, rows: _HeldOut, before: TradeOffPoint, after: TradeOffPoint) -> TradeOff:
+def _tradeoff(rows: _HeldOut, limits: list[float | None], **measured: Any) -> TradeOff:
     """Return the trade-offs of a fit, with the chosen one at its place between two of them."""
+    model, names = rows.model, rows.names
     frontier, choice = model.frontier_, model.choice_
     performance = frontier.performance[rows.measure]
     points = [
-        TradeOffPoint(float(value), tuple(frontier.gaps[name][i] for name in rows.names))
+        TradeOffPoint(float(value), tuple(frontier.gaps[name][i] for name in names))
         for i, value in enumerate(performance)
     ]
     place = math.ceil(choice.position)
     between = float(np.interp(choice.position, np.arange(len(points)), performance))
-    chosen = TradeOffPoint(between, tuple(choice.gaps[name] for name in rows.names), chosen=True)
+    chosen = TradeOffPoint(between, tuple(choice.gaps[name] for name in names), chosen=True)
     points[place : place + (place == choice.position)] = [chosen]
-    asked = by_attribute(choice.limit, rows.names)
-    limits = [
-        share(one) * choice.unconstrained[name].value if isinstance(one, str) else one for name, one in asked.items()
-    ]
-    ask = dict.fromkeys("none" if one is None else str(one) for one in asked.values())
+    asked = dict.fromkeys("none" if one is None else str(one) for one in by_attribute(choice.limit, names).values())
     return TradeOff(
         aim=model.aim,
         condition=model.condition,
         measure=rows.measure,
-        attributes=rows.names,
-        worst=int(np.argmax([gap.value for gap in points[0].gaps])),
-        asked=" and ".join(ask),
-        limits=tuple(None if one is None else float(one) for one in limits),
+        attributes=names,
+        asked=" and ".join(asked),
+        limits=tuple(limits),
         met=bool(choice.met or choice.limit == 0),
         points=tuple(points),
-        before=before,
-        after=after,
-        constant=performance_of(rows.measure, rows.y, np.full(len(rows.y), _constant(rows))),
+        **measured,
     )
-
-
-def _constant(rows: _HeldOut) -> float:
-    """Return the best constant: the mean, or the more frequent decision."""
-    mean = float(rows.y.mean())
-    return mean if rows.measure in ("squared_error", "log_loss", "auc") else float(mean > 0.5)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from frhsic.auditing.inputs import LEAST_ROWS
 from frhsic.auditing.limits import limit_name
-from frhsic.auditing.measures import FEWEST, SPARSE
+from frhsic.auditing.measures import SPARSE
 from frhsic.auditing.results import (
     AttributeAudit,
     Audit,
@@ -17,14 +18,13 @@ from frhsic.auditing.results import (
     GroupAudit,
     LimitCheck,
     Number,
-    Population,
     Subject,
 )
 from frhsic.auditing.running import LEAST_POSITIVES
 from frhsic.formatting import capitalized, chance, counted, figure, percent, plain, stated, upper_figure
 
 LABELS = {
-    "gdp": "Average gap of the score (GDP)",
+    "gdp": "Average gap of the score",
     "decision_gdp": "Average gap of decisions",
     "decision_ratio": "Lowest share of decisions over the highest",
     "error_gdp": "Average gap of wrong decisions",
@@ -32,11 +32,11 @@ LABELS = {
     "gdp_common": "Average gap at a fixed resolution",
     "rank_gap": "Rank gap",
     "standardized_gdp": "Average gap in standard deviations",
-    "correlation_ratio": "Variance of the score explained, share",
+    "correlation_ratio": "Explained share of the variance of the score",
     "separation": "Association with the score given the target",
     "hsic": "HSIC",
-    "hsic_effect": "HSIC, normalised",
-    "distance_correlation": "Distance correlation, squared",
+    "hsic_effect": "Normalised HSIC",
+    "distance_correlation": "Squared distance correlation",
     "probe_linear": "Recovered by a linear probe, R²",
     "probe_trees": "Recovered by boosted trees, R²",
 }
@@ -82,7 +82,7 @@ SENTENCES = {
 REASONS = {
     "no_scores": "there are no scores; pass scores, or a target to which a linear head can be fitted.",
     "constant": "the score, the representation or the attribute is constant.",
-    "few_rows": f"there are fewer than {FEWEST} independent rows.",
+    "few_rows": f"there are fewer than {LEAST_ROWS} independent rows.",
 }
 """Why a number is left out."""
 
@@ -117,35 +117,6 @@ CERTIFICATES = {
 }
 """Names and sentences of certificates, by key."""
 
-GLOSSARY = (
-    ("Accuracy", "Share of rows that are predicted right: at the threshold, on the same side as what happened."),
-    ("Area under the curve (AUC)", "Share of pairs, one row with the outcome and one without, whose scores are in the "
-     "right order. A constant has one half."),
-    ("Attribute", "What the score is not to depend on, such as age."),
-    ("Average gap (generalised demographic parity, GDP)", "How far the mean score at a row's value of the attribute "
-     "lies from the mean score of all rows, on average over the rows."),
-    ("Base rate", "Mean of the target: the share of rows with the outcome."),
-    ("Calibration error", "How far the score lies from the share of rows with the outcome, in ten groups of rows with "
-     "similar scores (root mean square)."),
-    ("Certificate", "A bound that follows from a theorem, with its assumptions; not an estimate."),
-    ("Confidence of 95 %", "An interval made in this way holds the true number in 95 of 100 samples of rows."),
-    ("Constant", "The model that gives everybody the same score: the base rate, or the mean of the target."),
-    ("Equal opportunity", "The same question among the rows with the favourable outcome alone."),
-    ("Fingerprint (SHA-256)", "A number computed from every byte of a file. Another file has another fingerprint."),
-    ("HSIC", "Hilbert–Schmidt independence criterion: distance of score and attribute from independence; zero only if "
-     "they are independent."),
-    ("Kernel", "A measure of how similar two rows are; its bandwidth says how near counts as similar."),
-    ("Limit", "The largest gap that the model may have; 50% is half of the gap of the same model without a limit."),
-    ("Log loss", "Mean of minus the logarithm of the chance that the score gave to what happened; less is better."),
-    ("p-value", "Share of samples in which chance alone shows as much or more."),
-    ("Probe", "A model that tries to recover the attribute from the score or the representation."),
-    ("Quantile", "Score below which a given share of the rows lies; half of them lie below the quantile 0.5."),
-    ("Rank gap", "How far the share of rows above a score lies from that of all rows, on average over the rows and "
-     "over nine scores that cut the rows into tenths. It sees the order of the scores and not their size."),
-    ("Representation", "The numbers that a model computes from the columns before it makes a score of them."),
-)  # fmt: skip
-"""What the words of the evidence mean."""
-
 
 def subject_phrase(subject: Subject) -> str:
     """Return a phrase for Z, such as “the score “risk”” or “the representation of the model”."""
@@ -154,8 +125,6 @@ def subject_phrase(subject: Subject) -> str:
 
 def score_phrase(subject: Subject) -> str:
     """Return a phrase for the scores f."""
-    if subject.score_fitted:
-        return f"the {subject.score_name}, fitted out of fold"
     return _phrase("score", subject.score_name or "score")
 
 
@@ -163,27 +132,34 @@ def _phrase(kind: str, name: str) -> str:
     """Return a name with its kind, unless the name says it already."""
     if name.lower() == kind:
         return f"the {kind}"
-    own = name.startswith((f"{kind} of ", "probability of ", "predicted "))
+    own = name.startswith((f"{kind} of ", "probability of ", "predicted ", "linear head for "))
     return f"the {name}" if own else f"the {kind} “{name}”"
 
 
 def outcome_phrase(subject: Subject) -> str:
     """Return the outcome that a score foretells, such as “default”, or “outcome: late”."""
-    if subject.target_name is None:
+    target = subject.target
+    if target is None:
         return "the outcome"
-    return f"“{subject.target_name}{'' if subject.positive is None else f': {subject.positive}'}”"
+    return f"“{target.name}{'' if target.positive is None else f': {target.positive}'}”"
 
 
 def favoured_phrase(subject: Subject) -> str:
     """Return the outcome of the rows that Equal Opportunity is about."""
-    if subject.favourable is None:
+    if subject.target is None or subject.target.favourable is None:
         return outcome_phrase(subject)
-    return f"the good outcome “{subject.target_name}: {subject.favourable}”"
+    return f"the good outcome “{subject.target.name}: {subject.target.favourable}”"
 
 
 def label(key: str) -> str:
     """Return the name of a number; of an unknown one, its key."""
     return LABELS.get(key, key)
+
+
+def along_phrase(key: str, s: str) -> str:
+    """Return a number along an attribute as the subject of a sentence, such as “the rank gap along age”."""
+    name = LABELS[key]
+    return f"the {name[0].lower() if name[1].islower() else name[0]}{name[1:]} along {s}"
 
 
 def omitted_sentence(key: str, reason: str) -> str:
@@ -196,7 +172,7 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
 
     A p-value counts as chance when it is above the subject's level, one minus the confidence of the audit.
     """
-    null, pvalue, test = number.under_independence, number.deciding_pvalue, ""
+    null, pvalue, test = number.under_independence, number.pvalue, ""
     if pvalue is not None:
         verdict = "does not explain" if pvalue <= subject.level else "could explain"
         test = f" Chance alone {verdict} it (p {chance(pvalue)})."
@@ -213,7 +189,7 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
         trust="" if number.trusted else UNTRUSTED.format(s=s),
         unseen="" if number.trusted else f" Changes between neighbouring values of {s} need more rows to show.",
         threshold=stated(0.5 if subject.threshold is None else subject.threshold),
-        y=subject.target_name or "target",
+        y="target" if subject.target is None else subject.target.name,
         null=figure(null),
     )
     return capitalized(text)
@@ -269,19 +245,19 @@ def findings(audit: Audit, attribute: AttributeAudit) -> list[str]:
     subject, s, population = audit.subject, attribute.name, attribute.all_rows
     z, gap, test = subject_phrase(subject), population.get("gdp"), population.get("hsic")
     lines = [] if gap is None else list(_gap(gap, population.curves["gdp"].overall, subject, s))
-    if test is not None and test.deciding_pvalue is not None:
-        by = chance(test.deciding_pvalue)
+    if test is not None and test.pvalue is not None:
+        by = chance(test.pvalue)
         lines.append(
             f"{capitalized(z)} and {s} are dependent (HSIC test, p {by})."
-            if test.deciding_pvalue <= subject.level
+            if test.pvalue <= subject.level
             else f"The HSIC test finds no dependence between {z} and {s} in {counted(test.rows, 'row')} (p {by})."
         )
     given = population.get("separation")
-    if given is not None and given.deciding_pvalue is not None:
-        depends = "depends" if given.deciding_pvalue <= subject.level else "is not seen to depend"
+    if given is not None and given.pvalue is not None and subject.target is not None:
+        depends = "depends" if given.pvalue <= subject.level else "is not seen to depend"
         lines.append(
-            f"Among rows with an equal {subject.target_name}, {score_phrase(subject)} {depends} on {s} "
-            f"(p {chance(given.deciding_pvalue)})." + (f" {given.settings['caution']}" if given.settings else "")
+            f"Among rows with an equal {subject.target.name}, {score_phrase(subject)} {depends} on {s} "
+            f"(p {chance(given.pvalue)})." + (f" {given.settings['caution']}" if given.settings else "")
         )
     probes = [number for number in population.numbers if number.key.startswith("probe_")]
     if probes:
@@ -297,7 +273,7 @@ def findings(audit: Audit, attribute: AttributeAudit) -> list[str]:
 
 def _gap(number: Number, overall: float, subject: Subject, s: str) -> Iterator[str]:
     interval, f = number.interval, capitalized(score_phrase(subject))
-    moves = number.deciding_pvalue is not None and number.deciding_pvalue <= subject.level
+    moves = number.pvalue is not None and number.pvalue <= subject.level
     gap, mean = figure(number.value), figure(overall)
     if moves:
         yield f"{f} moves with {s}: on average over the rows it is {gap} away from its overall mean of {mean}."
@@ -326,14 +302,9 @@ def levels_sentence(group: GroupAudit) -> str:
     )
 
 
-def leveled(group: GroupAudit, attribute: str) -> list[tuple[str, Population]]:
-    """Return each group with its measures along an attribute."""
-    return list(zip(group.levels, group.within[attribute]))
-
-
 def moves_sentence(number: Number, subject: Subject, s: str) -> str:
     """Return whether the mean score moves along an attribute within a group, and by which p-value."""
-    pvalue = number.deciding_pvalue
+    pvalue = number.pvalue
     moves = "moves" if pvalue is not None and pvalue <= subject.level else "is not seen to move"
     return f"The mean score {moves} with {s}" + ("." if pvalue is None else f" (p {chance(pvalue)}).")
 
@@ -387,7 +358,7 @@ def drift_line(change: Drift) -> str:
     interval, start = change.interval, "changed" if change.changed else "no change seen"
     reach = "" if interval is None else f", a difference of {figure(interval.low)} to {figure(interval.high)}"
     sizes = f"from {figure(change.before)} to {figure(change.after)}{reach}"
-    return f"{start}: {drift_phrase(change)} {sizes} (p {chance(change.adjusted_pvalue)})."
+    return f"{start}: {drift_phrase(change)} {sizes} (p {chance(change.pvalue)})."
 
 
 def alarms(audit: Audit) -> list[str]:
@@ -454,8 +425,3 @@ def warnings(audit: Audit) -> list[str]:
         if attribute.positives is not None and attribute.positives.rows < 500:
             lines.append(f"Equal opportunity rests on {counted(attribute.positives.rows, 'row')} only.")
     return list(dict.fromkeys(lines))
-
-
-def joined(names: Iterable[str]) -> str:
-    """Return names with “and” between them."""
-    return " and ".join(names)

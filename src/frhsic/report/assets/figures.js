@@ -210,9 +210,9 @@ const Figures = (() => {
 
   /* Performance against the gap that is limited: a point for each trade-off, and squares for the rows of the report. */
   function tradeoff(holder, data, axes) {
-    const [gapName, measure, less] = axes, gap = (p) => p.gaps[data.worst], points = data.points, own = [data.before, data.after];
+    const [gapName, measure, less, worst] = axes, gap = (p) => p.gaps[worst], points = data.points, own = [data.before, data.after];
     const order = points.map((_, i) => i).sort((a, b) => gap(points[a]).value - gap(points[b]).value);
-    const every = points.concat(own), ends = every.flatMap((p) => [gap(p).low, gap(p).high]), limit = data.limits[data.worst];
+    const every = points.concat(own), ends = every.flatMap((p) => [gap(p).low, gap(p).high]), limit = data.limits[worst];
     const tell = (p) => measure + " " + figure(p.performance) + ", " + gapName.toLowerCase() + " " + figure(gap(p).value) + (p.chosen ? " (chosen)" : "");
     let y = null;
     return Chart.frame(holder, {
@@ -225,7 +225,7 @@ const Figures = (() => {
         const { plane, x, height, margin } = ctx, floor = height - margin.bottom, marks = every.map((p) => p.performance);
         y = linear(padded(Math.min(...marks), Math.max(...marks), 0.12), [floor, 30]);
         vertical(ctx, y, measure + (less ? " (lower is better)" : " (higher is better)"));
-        horizontal(ctx, floor, gapName + " along " + data.attributes[data.worst]);
+        horizontal(ctx, floor, gapName + " along " + data.attributes[worst]);
         const layer = svg("g", { "clip-path": ctx.clipped(22, floor) }, plane);
         if (limit) {
           svg("line", { class: "floor", x1: x(limit), x2: x(limit), y1: 22, y2: floor }, layer);
