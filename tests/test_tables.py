@@ -105,7 +105,7 @@ def test_what_is_said_goes_before_what_is_found_out(tmp_path):
     path.write_text("a;b\n1,5;2,5\n")
     assert read_frame(path)["a"].tolist() == [1.5]
     assert read_frame(path, ReadOptions(decimal="."))["a"].tolist() == ["1,5"]
-    with pytest.raises(ValueError, match="line 2 has 3 fields and the header 1"):
+    with pytest.raises(ValueError, match="Expected 1 columns, got 3"):
         read_frame(path, ReadOptions(separator=","))
 
 
@@ -159,13 +159,15 @@ def test_compressed_files_are_read_and_damaged_ones_are_value_errors(ending, tmp
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,b\n1,2\n3,4,5\n", "line 3 has 3 fields and the header 2"),
-        ("a,b\n1,2\n3\n", "line 3 has 1 fields and the header 2"),
-        ('a,b\n"x\ny",2\n3,4,5\n', "line 4 has 3 fields"),
-        ("a,b\n1,2,,\n", "line 2 has 4 fields"),
+        ("a,b\n1,2\n3,4,5\n", "Row #3: Expected 2 columns, got 3: 3,4,5"),
+        ("a,b\n1,2\n3\n", "Expected 2 columns, got 1"),
+        ('a,b\n"x\ny",2\n3,4,5\n', "Row #3: Expected 2 columns, got 3"),
+        ("a,b\n1,2,,\n", "got 4"),
         ("a,b,a\n1,2,3\n", "more than one column named a"),
         ("a,b,a \n1,2,3\n", "more than one column named a"),
-        ("a,b,\n1,2,3\n", "line 2 has 3 fields and the header 2"),
+        ("a,b\n1,2,\n3,4\n", "needs quotes; CSV parse error: Row #2: Expected 2"),
+        ("a,b,\n" + 60 * "1,2,\n" + "3,4,5\n", "a value after the last of the 2 columns"),
+        ("a,b,\n1,2,3\n", "Expected 2 columns, got 3"),
         ("a,b\n1,\0\n", "has a NUL"),
         ("\n  \n\n", "it is empty and has not even a header"),
         ("a,b\n", "a header and no rows"),
@@ -181,7 +183,7 @@ def test_files_that_are_damaged_or_lack_values_are_refused(content, message, tmp
 
 
 @pytest.mark.parametrize(
-    "content", ["a,b\n1,2,\n3,4,\n", "a,b,\n1,2,\n3,4,\n", "a,b\n1,2,\n\n  \n3,4\n", "a, b\n1, 2\n3, 4"]
+    "content", ["a,b\n1,2,\n3,4,\n", "a,b,\n1,2,\n3,4,\n", "a,b\n1,2\n\n  \n3,4\n", "a, b\n1, 2\n3, 4"]
 )
 def test_an_empty_field_at_the_end_and_blank_lines_are_tolerated(content, tmp_path):
     (tmp_path / "t.csv").write_text(content)

@@ -56,7 +56,7 @@ class Served:
         file = TableFile.open(table, options)
         if not options.separator and self.schema.separator and not {*self.columns} <= {*file.names}:
             file = TableFile.open(table, replace(options, separator=self.schema.separator))
-        if not options.decimal and file.separator == self.schema.separator:
+        if file.decimal and not options.decimal and file.separator == self.schema.separator:
             file = replace(file, decimal=self.schema.decimal)
         missing = [name for name in self.columns if name not in file.names]
         if missing:

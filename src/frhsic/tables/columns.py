@@ -137,8 +137,8 @@ def feature(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Unit | Liter
     """
     kind = kind_of(column)
     if kind == "category":
-        values = column.astype(object).where(column.notna(), None)
-        return np.array([plain_level(value) for value in values], dtype=object), "category"
+        codes, levels = pd.factorize(column)
+        return np.array([*map(plain_level, levels), None], dtype=object)[codes], "category"
     return days(column, name) if kind == "date" else (numbers(column, name), "number")
 
 

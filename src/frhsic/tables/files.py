@@ -9,6 +9,7 @@ import io
 import itertools
 import lzma
 import re
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ from frhsic.tables.columns import check_distinct, is_missing, quoted
 
 CELLS = 2_000_000
 """Cells of a piece at most."""
+BLOCK_BYTES = 2**24
+"""Bytes of a text file that are parsed at once."""
 KEPT_ROWS, KEPT_BYTES = 1_000_000, 256 * 2**20
 """Rows that are kept at most, and the memory that they may take; of a longer table, a uniform sample is kept."""
 SNIFFED_LINES = 50
@@ -70,26 +73,38 @@ class ReadOptions:
 class TableFile:
     """A file whose header was read.
 
-    `decimal` is the decimal sign of a text file and None for one whose columns have types. `spaced` tells whether a
-    blank follows each separator, which belongs to no field. `notes` say what was found out rather than known.
+    Attributes
+    ----------
+    decimal
+        Decimal sign of a text file, None for a file whose columns have types.
+    header_lines
+        Lines of a text file up to the end of its header.
+    spaced
+        Whether a blank follows each separator, which belongs to no field.
+    trailing
+        Whether each row ends with a separator.
+    notes
+        Sentences on what was found out rather than known.
     """
 
     path: Path
     names: tuple[str, ...]
-    separator: str | None = None
+    separator: str = ""
     decimal: str | None = None
     encoding: str = ""
+    header_lines: int = 0
     spaced: bool = False
+    trailing: bool = False
     notes: tuple[str, ...] = ()
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions = ReadOptions()) -> TableFile:  # noqa: B008  # frozen
         """Read the header of a file and check that two columns never have one name."""
         file_format = _format(path)
-        with _readable(path, file_format):
+        with _readable(path):
             if path.stat().st_size == 0:
                 raise ValueError("it is empty and has not even a header")
-            file = _inspected(path, options) if file_format == "CSV" else cls(path, _typed_names(path, file_format))
+            file = _inspected(path, options) if file_format == "CSV" else cls(path, tuple(_typed(path)[0].names))
         check_distinct(file.names, path.name)
         return file
 
@@ -104,38 +119,44 @@ class TableFile:
 
         A row of a text file that has more or fewer fields than the header raises.
         """
-        size, file_format = max(1, CELLS // max(1, len(columns))), _format(self.path)
-        with _readable(self.path, file_format):
-            if file_format == "CSV":
-                places = [self.names.index(name) for name in columns]
-                with _open_text(self.path, self.encoding) as file:
-                    rows = self._rows(file)
-                    while part := list(itertools.islice(rows, size)):
-                        cells = np.array(part, dtype=object).T  # half of the time of lists
-                        yield pd.DataFrame({n: pd.Series(cells[i], dtype=str) for n, i in zip(columns, places)})
-            else:
-                for batch in _batches(self.path, file_format, list(columns), size):
+        columns, size = list(columns), max(1, CELLS // max(1, len(columns)))
+        with _readable(self.path):
+            batches = _typed(self.path)[1](columns) if self.decimal is None else self._text(columns)
+            for batch in batches:
+                for start in range(0, batch.num_rows, size):
                     # floats would round long identifiers
-                    yield batch.to_pandas(integer_object_nulls=True)[list(columns)]
+                    yield batch.slice(start, size).to_pandas(integer_object_nulls=True)[columns]
 
-    def _rows(self, file: Iterable[str]) -> Iterator[list[str]]:
-        """Yield the fields of each row below the header of a text file."""
-        columns, separator = len(self.names), self.separator or ","
-        reader = csv.reader(file, delimiter=separator, skipinitialspace=self.spaced)
-        next(row for row in reader if any(map(str.strip, row)))
-        for row in reader:
-            if len(row) == columns + 1 and not row[-1].strip():
-                row.pop()  # a separator at the end of a row
-            elif len(row) < 2 <= columns and not "".join(row).strip():
-                continue
-            row = row or [""]  # an empty line of one column is a row whose value is missing
-            if len(row) != columns:
-                raise ValueError(
-                    f"line {reader.line_num} has {len(row)} fields and the header {columns}, with "
-                    f"{SEPARATORS.get(separator, repr(separator))} between fields. Put text that holds {separator!r} "
-                    "in quotes, or repair the line"
-                )
-            yield row
+    def _text(self, columns: list[str]) -> Iterator[Any]:
+        """Yield batches of the cells of a text file."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        extra = [""] * self.trailing
+        read = arrow_csv.ReadOptions(
+            use_threads=False,
+            block_size=BLOCK_BYTES,
+            skip_rows=self.header_lines,
+            column_names=[*self.names, *extra],
+            encoding="utf8" if self.spaced else self.encoding.removesuffix("-sig"),
+        )
+        parse = arrow_csv.ParseOptions(
+            delimiter=self.separator,
+            newlines_in_values=True,
+            ignore_empty_lines=len(self.names) > 1,  # an empty line of one column is a missing value
+            invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
+        )
+        columns = [*columns, *extra]
+        convert = arrow_csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), include_columns=columns)
+        with _rewritten(self) if self.spaced else _open(self.path) as stream:
+            try:
+                for batch in arrow_csv.open_csv(stream, read, parse, convert):
+                    if extra and "".join(batch[""].unique().to_pylist()).strip():
+                        raise ValueError(f"some rows have a value after the last of the {len(self.names)} columns")
+                    yield batch
+            except pa.ArrowInvalid as error:
+                sign = SEPARATORS.get(self.separator, repr(self.separator))
+                raise ValueError(f"fields are read between {sign}, and text with them needs quotes; {error}") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,28 +243,26 @@ def _format(path: Path) -> str:
         beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else None
         hint = " Its folder is missing too." if beside is None else did_you_mean(path.name, beside)
         raise FileNotFoundError(f"there is no file {path}.{hint}")
-    endings = [suffix.lower() for suffix in path.suffixes] or ["nothing"]
-    if endings[-1] in OPENERS and FORMATS.get("".join(endings[-2:-1])) == "CSV":
+    *before, ending = ["", *(suffix.lower() for suffix in path.suffixes or ["nothing"])]
+    if ending in OPENERS and FORMATS.get(before[-1]) == "CSV":
         return "CSV"
-    if endings[-1] not in FORMATS:
-        raise ValueError(
-            f"{path.name} ends in {endings[-1]}; there is a reader for .csv, .tsv, .parquet, .arrow and .feather."
-        )
-    return FORMATS[endings[-1]]
+    if ending not in FORMATS:
+        raise ValueError(f"{path.name} ends in {ending}; there is a reader for .csv, .tsv, .parquet, .arrow, .feather.")
+    return FORMATS[ending]
 
 
 @contextmanager
-def _readable(path: Path, file_format: str) -> Iterator[None]:
+def _readable(path: Path) -> Iterator[None]:
     """Name the file in the errors of a reader and of its decompression, and make them ValueErrors."""
     try:
         yield
     except MemoryError:
         raise
-    except Exception as error:  # gzip, zlib, lzma, zipfile, zstandard and pyarrow each have exceptions of their own
+    except Exception as error:  # gzip, zlib, lzma, zipfile and pyarrow each have exceptions of their own
         if isinstance(error, OSError) and error.errno is not None:  # of the system, not of a decompressor
             raise
         words = printable(" ".join(str(error).split()).rstrip("."), LONGEST_ERROR)
-        raise ValueError(f"{path.name} cannot be read as {file_format}: {words}.") from error
+        raise ValueError(f"{path.name} cannot be read as {_format(path)}: {words}.") from error
 
 
 # Text
@@ -253,27 +272,38 @@ def _inspected(path: Path, options: ReadOptions) -> TableFile:
     """Find out how a text file is written."""
     encoding = _encoding(path, options)
     with _open_text(path, encoding) as file:
-        lines = list(itertools.islice(itertools.dropwhile(lambda line: not line.strip(), file), SNIFFED_LINES))
-    if not lines:
+        lines = list(itertools.islice(file, SNIFFED_LINES))
+    blank = len(list(itertools.takewhile(lambda line: not line.strip(), lines)))
+    if blank == len(lines):
         raise ValueError("it is empty and has not even a header")
     usual = "\t" if {suffix.lower() for suffix in path.suffixes} & {".tsv", ".txt"} else ","
-    separator = options.separator or _separator(lines, usual)
-    spaced = f"{separator} " in lines[0]
-    rows = [row for row in csv.reader(lines, delimiter=separator, skipinitialspace=spaced) if row]
-    decimal = options.decimal or _decimal(rows[1:], separator)
+    even = [candidate for candidate in SEPARATORS if _even(_rows(lines, candidate, spaced=True))]
+    separator = options.separator or (usual if usual in even or len(even) != 1 else even[0])
+    spaced = f"{separator} " in lines[blank]
+    header, *rows = _rows(lines, separator, spaced=spaced)
+    decimal = options.decimal or _decimal(rows, separator)
     if separator == decimal:
         raise ValueError(f"{decimal!r} cannot separate its fields and be the decimal sign; say what separates them")
-    names = [name.strip() for name in rows[0]]
+    names = [name.strip() for name in header]
     if len(names) > 1 and not names[-1]:
         names.pop()
-    header = tuple(name or f"Unnamed: {i}" for i, name in enumerate(names))
     notes = {
         f"{path.name} was read with {SEPARATORS.get(separator)} between fields.": separator
         not in (usual, options.separator),
         f"{path.name} was read with decimal commas.": options.decimal is None and decimal == ",",
         f"{path.name} is not UTF-8; it was read as Windows-1252.": options.encoding is None and encoding != "utf-8-sig",
     }
-    return TableFile(path, header, separator, decimal, encoding, spaced, tuple(n for n, due in notes.items() if due))
+    return TableFile(
+        path,
+        tuple(name or f"Unnamed: {i}" for i, name in enumerate(names)),
+        separator,
+        decimal,
+        encoding,
+        blank + 1 + sum(name.count("\n") for name in header),
+        spaced,
+        bool(rows) and all(len(row) == len(names) + 1 and not row[-1].strip() for row in rows),
+        tuple(note for note, due in notes.items() if due),
+    )
 
 
 def _encoding(path: Path, options: ReadOptions) -> str:
@@ -292,10 +322,47 @@ def _encoding(path: Path, options: ReadOptions) -> str:
     raise ValueError(f"it is not text in the encoding {options.encoding}; name the right one, such as cp1252")
 
 
+def _rows(lines: list[str], separator: str, *, spaced: bool) -> list[list[str]]:
+    """Return the fields of the first rows that are not blank; of a longer file without the last, which may go on."""
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=spaced)
+    rows = [row for row in reader if "".join(row).strip()]
+    return rows[:-1] if len(lines) == SNIFFED_LINES and len(rows) > 1 else rows
+
+
+def _even(rows: list[list[str]]) -> bool:
+    """Return whether all rows have as many fields as the header, up to an empty one at the end."""
+    columns = len(rows[0])
+    return columns > 1 and all(len(row) - (len(row) > columns and not row[-1].strip()) == columns for row in rows)
+
+
+def _decimal(rows: list[list[str]], separator: str) -> str:
+    if separator == ",":
+        return "."
+    fields = [cell.strip() for row in rows for cell in row]
+    commas = any(_COMMA.fullmatch(cell) for cell in fields)
+    return "," if commas and not any(_POINT.fullmatch(cell) for cell in fields) else "."
+
+
+@contextmanager
+def _rewritten(file: TableFile) -> Iterator[Any]:
+    """Open a copy of a text file without the blanks after its separators, which pyarrow would keep."""
+    with _open_text(file.path, file.encoding) as text, tempfile.TemporaryFile() as copy:
+        rows = csv.reader(text, delimiter=file.separator, skipinitialspace=True)
+        stream = io.TextIOWrapper(copy, "utf-8", newline="", write_through=True)
+        csv.writer(stream, delimiter=file.separator, lineterminator="\n").writerows(rows)
+        stream.seek(0)
+        yield copy
+        stream.detach()
+
+
 @contextmanager
 def _open_text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
-    with OPENERS.get(path.suffix.lower(), open)(path, "rb") as raw:
+    with _open(path) as raw:
         yield io.TextIOWrapper(raw, encoding, newline="")
+
+
+def _open(path: Path) -> Any:
+    return OPENERS.get(path.suffix.lower(), open)(path, "rb")
 
 
 def _open_zst(path: Path, mode: str) -> Any:
@@ -317,63 +384,22 @@ OPENERS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _separator(lines: list[str], usual: str) -> str:
-    """Return the usual separator, unless it does not split the lines evenly and exactly one other does."""
-    even = [candidate for candidate in SEPARATORS if _even(lines, candidate)]
-    return usual if usual in even or len(even) != 1 else even[0]
-
-
-def _even(lines: list[str], separator: str) -> bool:
-    rows = [row for row in csv.reader(lines, delimiter=separator, skipinitialspace=True) if row]
-    if len(lines) >= SNIFFED_LINES - 1:  # the last row may go on
-        rows.pop()
-    columns = len(rows[0]) if rows else 0
-    return columns > 1 and all(len(row) == columns or (len(row) == columns + 1 and not row[-1].strip()) for row in rows)
-
-
-def _decimal(rows: list[list[str]], separator: str) -> str:
-    if separator == ",":
-        return "."
-    fields = [cell.strip() for row in rows for cell in row]
-    commas = any(_COMMA.fullmatch(cell) for cell in fields)
-    return "," if commas and not any(_POINT.fullmatch(cell) for cell in fields) else "."
-
-
 # Parquet and Arrow
 
 
-def _typed_names(path: Path, file_format: str) -> tuple[str, ...]:
+def _typed(path: Path) -> tuple[Any, Callable[[list[str]], Iterable[Any]]]:
+    """Return the schema of a file whose columns have types, and what reads batches of some columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if file_format == "Parquet":
-        return tuple(pq.read_schema(path).names)
-    with pa.memory_map(str(path)) as source:
-        return tuple(_arrow(source)[0].names)
-
-
-def _batches(path: Path, file_format: str, columns: list[str], size: int) -> Iterator[Any]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if file_format == "Parquet":
-        with pq.ParquetFile(path) as file:
-            yield from file.iter_batches(batch_size=size, columns=columns)
-        return
-    with pa.memory_map(str(path)) as source:
-        for batch in _arrow(source)[1]:
-            for start in range(0, batch.num_rows, size):
-                yield batch.slice(start, size).select(columns)
-
-
-def _arrow(source: Any) -> tuple[Any, Iterator[Any]]:
-    """Return schema and batches of an Arrow file, or of a stream."""
-    import pyarrow as pa
-
+    if _format(path) == "Parquet":
+        file = pq.ParquetFile(path)
+        return file.schema_arrow, lambda columns: file.iter_batches(columns=columns)
+    source = pa.memory_map(str(path))
     try:
         reader = pa.ipc.open_file(source)
+        batches: Iterable[Any] = map(reader.get_batch, range(reader.num_record_batches))
     except pa.ArrowInvalid:
         source.seek(0)
-        reader = pa.ipc.open_stream(source)
-        return reader.schema, iter(reader)
-    return reader.schema, map(reader.get_batch, range(reader.num_record_batches))
+        batches = reader = pa.ipc.open_stream(source)
+    return reader.schema, lambda columns: (batch.select(columns) for batch in batches)

@@ -20,7 +20,6 @@ from frhsic.tables.columns import (
     MARKS,
     examples,
     identifies_rows,
-    is_missing,
     is_text,
     kind_of,
     label,
@@ -34,8 +33,10 @@ Kind = Literal["number", "boolean", "date", "duration", "text", "category", "ide
 NUMBER_MARKS = (*MARKS, "na", "None", "none", "-", ".")
 """Cells of a column of numbers or dates that stand for a missing value; in text, "none" may be a level."""
 TRUTH = {"true": 1.0, "false": 0.0}
-CODE = r"[-+]?0\d.*|[-+]?\d{16,}"
+NUMBER = r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+CODE = r"^[-+]?(?:0\d|\d{16,}$)"
 """Digits that would be lost in a number: a column that has such a cell holds codes."""
+LEVELLED = ("text", "category", "identifier")
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 _DATES = "%d.%m.%Y|%m/%d/%Y|%d/%m/%Y|%Y/%m/%d|%d-%m-%Y|%d.%m.%y|%m/%d/%y|%d/%m/%y|%d-%b-%Y|%Y.%m.%d"
 _NAMED_MONTHS = "%d %b %Y|%d %B %Y|%b %d, %Y|%B %d, %Y|%d. %B %Y"
@@ -62,34 +63,39 @@ class ColumnType:
 
     def __call__(self, column: pd.Series[Any], decimal: str = ".") -> pd.Series[Any]:
         """Return the values with the type of the kind, NaN where they are missing."""
-        if self.kind in ("text", "category", "identifier"):
+        if self.kind == "empty":
+            return pd.Series(np.nan, column.index, name=self.name)
+        if self.kind in LEVELLED:
             codes, levels = self._matched(column)
-            values = np.array([*levels, None], dtype=object)[codes]
+            values: Any = np.array([*levels, None], dtype=object)[codes]
             if self.kind == "category":
                 values = pd.Categorical(values, categories=list(self.levels), ordered=self.ordered)
             return pd.Series(values, column.index, name=self.name)
-        if self.kind == "empty":
-            return pd.Series(np.nan, column.index, name=self.name)
         if not is_text(column):
             if self.kind in ("number", "boolean") and kind_of(column) != "boolean":
                 return pd.Series(numbers(column, f"column {self.name!r}"), column.index, name=self.name)
             return column
-        missing = column.isna() | column.str.strip().isin(NUMBER_MARKS)
-        values = self._parsed(column.str.strip().mask(missing), decimal)
-        wrong = values.isna() & ~missing
-        if wrong.any():
+        codes, cells = _cells(column)
+        missing = cells.isin(NUMBER_MARKS)
+        parsed = self._parsed(cells.mask(missing), decimal)
+        wrong = np.flatnonzero(parsed.isna() & ~missing)
+        if len(wrong):
             held = {"number": "numbers", "boolean": "true and false"}.get(self.kind, f"{self.kind}s")
-            raise ValueError(f"column {self.name!r} held {held} in training; {examples(column[wrong])}.")
-        return values.astype(bool) if self.kind == "boolean" and not missing.any() else values
+            raise ValueError(
+                f"column {self.name!r} held {held} in training; {examples(column[np.isin(codes, wrong)])}."
+            )
+        values = parsed.array.take(codes, allow_fill=True)
+        whole = self.kind == "boolean" and not missing.any() and codes.min(initial=0) == 0
+        return pd.Series(values.astype(bool) if whole else values, column.index, name=self.name)
 
     def unseen(self, column: pd.Series[Any]) -> Counter[str]:
         """Count the values that are no level of training."""
         if self.kind not in ("text", "category"):
             return Counter()
         codes, levels = self._matched(column)
-        known = set(self.levels)
         counts = np.bincount(codes[codes >= 0], minlength=len(levels))
-        return Counter({level: int(n) for level, n in zip(levels, counts) if level is not None and level not in known})
+        known = {None, *self.levels}
+        return Counter({level: int(n) for level, n in zip(levels, counts) if level not in known})
 
     def _matched(self, column: pd.Series[Any]) -> tuple[np.ndarray, list[Any]]:
         """Return the position of each value among the distinct ones, and the level of each of these."""
@@ -102,16 +108,15 @@ class ColumnType:
             levels.append(known[text] if text in known else known.get(bare, unknown))
         return codes, levels
 
-    def _parsed(self, text: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+    def _parsed(self, cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
         """Return text without marks as values, NaN where it cannot be read."""
         if self.kind == "number":
-            return _numeric(text, decimal)
+            return _numeric(cells, decimal)
         if self.kind == "boolean":
-            return text.str.lower().map(TRUTH).astype(np.float64)
+            return cells.str.lower().map(TRUTH).astype(np.float64)
         if self.kind == "duration":
-            return pd.to_timedelta(text, errors="coerce")
-        dates = pd.to_datetime(text, format=self.form or "ISO8601", errors="coerce", utc=True)
-        return dates.dt.tz_localize(None)
+            return pd.to_timedelta(cells, errors="coerce")
+        return pd.Series(_dates(cells, self.form or "ISO8601").dt.tz_localize(None))
 
 
 @dataclass(frozen=True)
@@ -189,51 +194,69 @@ def date_forms(column: pd.Series[Any]) -> list[str]:
     >>> date_forms(pd.Series(["31.05.2024", "01.06.2024"])), date_forms(pd.Series(["03/04/2024"]))
     (['%d.%m.%Y'], ['%m/%d/%Y', '%d/%m/%Y'])
     """
-    values = column.dropna().drop_duplicates().str.strip()
-    values = values[~values.isin(NUMBER_MARKS)]
-    first = "" if values.empty else str(values.iloc[0])
+    cells = _cells(column)[1]
+    cells = cells[~cells.isin(NUMBER_MARKS)]
+    first = "" if cells.empty else str(cells.iloc[0])
     if sum(map(str.isdigit, first)) < 3 or len(first) > 40:
         return []
-    if ISO_DATE.fullmatch(first):
-        return ["ISO8601"] if values.str.fullmatch(ISO_DATE.pattern).all() and _parse(values, "ISO8601") else []
-    return [form for form in DATE_FORMS[1:] if _parse(values.head(20), form) and _parse(values, form)]
-
-
-def _parse(values: pd.Series[Any], form: str) -> bool:
-    return bool(pd.to_datetime(values, format=form, errors="coerce", utc=True).notna().all())
+    forms = ["ISO8601"] if ISO_DATE.fullmatch(first) else DATE_FORMS[1:]
+    if forms[0] == "ISO8601" and not cells.str.fullmatch(ISO_DATE.pattern).all():
+        return []
+    return [form for form in forms if _dates(cells.head(20), form).notna().all() and _dates(cells, form).notna().all()]
 
 
 def _learned(name: str, column: pd.Series[Any], decimal: str | None) -> ColumnType:
-    missing = column.isna() if decimal is None else is_missing(column)
-    if missing.all():
-        return ColumnType(name, "empty")
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return ColumnType(
-            name, "category", tuple(map(plain_level, column.cat.categories)), ordered=bool(column.cat.ordered)
-        )
+    """Learn the kind of one column; marks such as "NA" are missing values of a text file only."""
+    codes, values = pd.factorize(column)  # type: Any, Any
+    if isinstance(column.dtype, pd.CategoricalDtype) and len(values):
+        levels = tuple(map(plain_level, column.cat.categories))
+        return ColumnType(name, "category", levels, ordered=bool(column.cat.ordered))
     kind = kind_of(column)
     if kind == "date":
         return ColumnType(name, "duration" if pd.api.types.infer_dtype(column, skipna=True) in DURATIONS else "date")
-    if kind != "category":
+    if kind != "category" and len(values):
         return ColumnType(name, kind)
-    if is_text(column):
-        text = column.str.strip() if decimal is not None else column
-        present = text[~missing & ~text.isin(NUMBER_MARKS)]
-        if decimal is not None and len(present):
-            if present.str.lower().isin(TRUTH).all():
+    missing = np.zeros(len(values), dtype=bool)
+    if len(values) and is_text(column):
+        text = pd.Series(values, dtype=str)
+        cells = text.str.strip()
+        if decimal is not None:
+            text, missing = cells, cells.isin(MARKS).to_numpy()
+        cells = cells[~cells.isin(NUMBER_MARKS)]
+        if decimal is not None and len(cells):
+            if cells.str.lower().isin(TRUTH).all():
                 return ColumnType(name, "boolean")
-            if not present.str.fullmatch(CODE).any() and _numeric(present, decimal).notna().all():
+            if _numeric(cells, decimal).notna().all() and not cells.str.contains(CODE).any():
                 return ColumnType(name, "number")
-        forms = date_forms(column)
-        if forms:
+        if forms := date_forms(cells):
             return ColumnType(name, "date", form=forms[0])
-        column = text
-    levels = tuple(sorted({label(plain_level(value)) for value in column[~missing].unique()}))
-    identifier = identifies_rows(len(levels), int((~missing).sum()))
+        values = text
+    if missing.all():
+        return ColumnType(name, "empty")
+    levels = tuple(sorted({label(plain_level(value)) for value in values[~missing]}))
+    identifier = identifies_rows(len(levels), int((~missing)[codes[codes >= 0]].sum()))
     return ColumnType(name, "identifier") if identifier else ColumnType(name, "text", levels)
 
 
-def _numeric(text: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+def _cells(column: pd.Series[Any]) -> tuple[np.ndarray, pd.Series[Any]]:
+    """Return the position of each cell of text among the distinct ones, and these without blanks around them."""
+    codes, cells = pd.factorize(column)
+    return codes, pd.Series(cells, dtype=str).str.strip()
+
+
+def _dates(cells: pd.Series[Any], form: str) -> pd.Series[Any]:
+    return pd.to_datetime(cells, format=form, errors="coerce", utc=True)
+
+
+def _numeric(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+    """Return text as the nearest float64, NaN where it is no number."""
+    import pyarrow as pa
+
     if decimal == ",":
-        text = text.mask(text.str.contains(".", regex=False).fillna(False)).str.replace(",", ".", regex=False)
-    return pd.to_numeric(text, errors="coerce").astype(np.float64)
+        cells = cells.mask(cells.str.contains(".", regex=False).fillna(False)).str.replace(",", ".", regex=False)
+    cells = cells.str.removeprefix("+")
+    try:
+        values = pa.array(cells, pa.string()).cast(pa.float64())
+    except pa.ArrowInvalid:
+        values = pa.array(cells.where(cells.str.fullmatch(NUMBER)), pa.string()).cast(pa.float64())
+    return pd.Series(values.to_numpy(zero_copy_only=False), cells.index)

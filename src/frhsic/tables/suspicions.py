@@ -16,7 +16,7 @@ LEAST_ROWS = 50
 """Rows below which nothing is suspected."""
 LEAST_IN_CLASS = 10
 """Rows that the rarer class needs, and each value of a column on average."""
-MOST_ROWS = 20_000
+MOST_ROWS = 10_000
 """Rows that are looked at, at even distances."""
 ALIKE = 0.99
 """Rank correlation with S, or share of the target's errors or of its variance that one column takes away."""
