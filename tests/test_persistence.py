@@ -40,7 +40,7 @@ from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.penalties import EIPM, GDP, HSIC, BinnedMMD, DistanceCorrelation, Penalty
 from frhsic.penalties.base import Batch
 from frhsic.penalties.names import PENALTY_NAMES, penalty_named
-from frhsic.persistence import KINDS, describe, file_bytes, from_json, to_json
+from frhsic.persistence import KINDS, file_bytes, from_json, to_json
 
 SHORT = quick(epochs=2)
 FRAME, PAID, AGE = people(120)
@@ -300,21 +300,6 @@ def describe_of(archive: zipfile.ZipFile) -> dict[str, Any]:
 
 
 # Any model
-
-
-def test_the_description_says_what_the_model_is_and_reading_it_builds_nothing(tmp_path: Path):
-    X, y, s = biased(60)
-    save(FRHSICClassifier(**SHORT).fit(X, y, sensitive_features=s), tmp_path / "model")
-    header = describe(tmp_path / "model")
-    assert header["kind"] == "FRHSICClassifier"
-    assert header["parameters"]["penalty"] == "frhsic"
-    assert header["fitted"]["penalty_"]["class"] == "HSIC"
-    assert set(header["versions"]) == {"frhsic", "torch", "scikit-learn"}
-    assert [column["fields"]["name"] for column in header["fitted"]["feature_encoding_"]["fields"]["columns"]] == [
-        "x0",
-        "x1",
-        "x2",
-    ]
 
 
 def test_every_public_estimator_has_an_entry():

@@ -56,7 +56,7 @@ from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, Conditiona
 from frhsic.estimators.coupling import DensityRatio, JointBasis
 from frhsic.estimators.network import NetworkEstimator, set_state
 from frhsic.estimators.parity import ParityEstimator
-from frhsic.estimators.solving import Block, Rows, Solution, expanded
+from frhsic.estimators.solving import Block, Solution
 from frhsic.estimators.tradeoffs import Choice, Gap, TradeOffs
 from frhsic.formatting import printable
 from frhsic.kernels import Kernel
@@ -67,7 +67,7 @@ from frhsic.training import MLP, Training
 from frhsic.training.result import Bottleneck
 from frhsic.training.streams import seeded
 
-__all__ = ["describe", "load", "save"]
+__all__ = ["load", "save"]
 
 HEADER, WEIGHTS, SCHEMA = "model.json", "weights.safetensors", "schema.json"
 NAMES = re.compile(rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|{re.escape(SCHEMA)}|\d{{1,9}}\.(npy|bin)")
@@ -100,10 +100,8 @@ PLAIN: dict[str, Any] = {
 }  # fmt: skip
 """Fitted attributes that `model.json` holds, as far as a model has them, with their types."""
 
-FIELD_TYPES: dict[str, Any] = {
-    "float": (float, int), "int": int, "str": str, "bool": bool, "dict": dict, "tuple": tuple,
-    "np.ndarray": np.ndarray, "SensitiveBasis": SensitiveBasis, "JointBasis": JointBasis,
-}  # fmt: skip
+
+FIELD_TYPES = {"float": (float, int), "int": int, "str": str, "bool": bool, "dict": dict, "tuple": tuple}
 """Types of the fields of dataclasses that are checked, by their annotations."""
 
 
@@ -220,12 +218,6 @@ def load(
             setattr(model, name, part)
         kind.complete(model, tensors)
     return model
-
-
-def describe(path: str | Path) -> dict[str, Any]:
-    """Return `model.json` of a saved model, as plain dictionaries, without building the model."""
-    with _opened(path) as archive:
-        return _header(archive)
 
 
 # The archive
@@ -442,12 +434,16 @@ def _parts_in(text: bytes) -> int:
 
 def _nodes(schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield what skops builds, the nodes of a schema, each with the name of the attribute that holds it."""
-    stack = [("", schema)]
+    return ((name, value) for name, value in _dictionaries(schema) if "__loader__" in value)
+
+
+def _dictionaries(content: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the dictionaries of a JSON text, each with the name of what holds it."""
+    stack = [("", content)]
     while stack:
         name, value = stack.pop()
         if isinstance(value, dict):
-            if "__loader__" in value:
-                yield name, value
+            yield name, value
             stack.extend((name if key == "content" else key, item) for key, item in value.items())
         elif isinstance(value, list):
             stack.extend((name, item) for item in value)
@@ -486,6 +482,24 @@ def _check_trees(archive: zipfile.ZipFile, name: str, node: dict[str, Any]) -> N
                 ((nodes["feature"] < features) & (leaf | (nodes["feature"] >= 0))).all(), "a tree of other columns"
             )
 
+    elif name == "xgboost.core.Booster":
+        from xgboost import Booster
+
+        booster = Booster()
+        booster.__setstate__({"handle": bytearray(archive.read(node["content"]["content"]["handle"]["file"]))})
+        learner = json.loads(booster.save_raw("json"))["learner"]
+        about = learner["learner_model_param"]
+        columns, outputs = int(about["num_feature"]), max(int(about["num_class"]), int(about["num_target"]), 1)
+        for _, part in _dictionaries(learner):
+            _require(all(0 <= group < outputs for group in part.get("tree_info", [])), "a tree of no class")
+            if "left_children" in part:
+                left, right, features = (np.array(part[key]) for key in XGBOOST_LISTS)
+                inner, children = left != -1, np.sort(np.concatenate([left[left != -1], right[left != -1]]))
+                _require(((features >= 0) & (features < columns))[inner].all(), "a tree of other columns")
+                # each node is the child of one other, and the root of none
+                once = (np.diff(children, prepend=0) > 0).all() and (children < len(left)).all()
+                _require(once, "a tree without an end")
+
 
 def _require_end(child: np.ndarray, leaf: np.ndarray) -> None:
     place = np.arange(len(child))
@@ -493,6 +507,7 @@ def _require_end(child: np.ndarray, leaf: np.ndarray) -> None:
 
 
 BOOSTER_SIZES = ("num_class", "num_tree_per_iteration", "max_feature_idx", "num_leaves", "num_cat")
+XGBOOST_LISTS = ("left_children", "right_children", "split_indices")
 BOOSTER_LISTS = ("left_child", "right_child", "split_feature")
 
 TYPE_ATTRIBUTES = ("dtype", "key_types", "default_factory")
@@ -636,34 +651,28 @@ def _complete_parity(model: ParityEstimator, tensors: dict[str, Tensor]) -> None
     if solution is None:
         _require(frontier is None and choice is None and len(model.models_) == 1, "it has no coefficients")
         return
-    _require(frontier is not None and choice is not None, "it has coefficients and no trade-offs")
     assert frontier is not None
     assert choice is not None
-    attributes = len(model.sensitive_names_in_)
+    attributes, width = len(model.sensitive_names_in_), 0
     for block in solution.blocks:
-        nodes = len(block.basis.starts)
-        sound = block.basis.values.shape[0] == nodes > 0 and 0 <= block.attribute < attributes
-        _require(sound, "a basis is no basis")  # and its width is no more than the numbers that are there
-        _require(block.condition in ("all", "positive", "negative") and 0 < block.rate <= 1, "a condition is unknown")
-    bases = [block.basis for block in solution.blocks]
-    width = sum(basis.values.shape[1] for basis in bases)
-    base = np.zeros((1, len(model.classes_)) if solution.family == "classes" else 1)
-    columns = expanded(solution.family, np.zeros((1, width)), np.zeros(1))
-    start = Rows(solution.family, base, columns, base, np.ones(1)).start()
-    trade_offs, folds, size = solution.parameters.shape
-    numbers: list[Any] = [solution.parameters, solution.ranks, solution.threshold, solution.center, solution.scale]
-    numbers += [values for basis in bases for values in (basis.starts, basis.mass, basis.values)]
+        starts, mass, values = block.basis.starts, block.basis.mass, block.basis.values
+        sound = values.ndim == 2 and len(starts) == len(mass) == len(values) > 0 and 0 <= block.attribute < attributes
+        _require(sound and 0 < block.rate <= 1, "a basis is no basis")
+        block.curve(np.zeros((1, attributes)), np.full(1, 0.5), np.ones(1))
+        width += values.shape[1]  # no more than the numbers that are there
+    trade_offs, folds, _ = solution.parameters.shape
+    _require(solution.family == model._family() and trade_offs > 1 and solution.scale > 0, "its coefficients differ")
+    # what it would predict of a row, and what it says of every trade-off, can be computed
+    eta = np.full((1, len(model.classes_)) if solution.family == "classes" else 1, 0.5)
+    numbers = [solution.parameters, *(part for block in solution.blocks for part in vars(block.basis).values())]
+    numbers += [solution.scores(own, eta, np.zeros((1, width))) for own in solution.at(choice.position)]
     _require(all(np.isfinite(values).all() for values in numbers), "a coefficient is not a finite number")
-    _require(solution.family == model._family() and size == len(start) and trade_offs > 1, "its coefficients differ")
-    _require(solution.scale > 0 and solution.ranks.ndim == 1, "its scale is no scale")
-    gaps = [*frontier.gaps.values(), tuple(choice.gaps.values()), tuple(choice.unconstrained.values())]
-    _require(all(isinstance(gap, Gap) for some in gaps for gap in some), "a gap is no gap")
-    lengths = {len(some) for some in frontier.gaps.values()} | {len(some) for some in frontier.performance.values()}
-    _require(lengths == {trade_offs} and 0 <= choice.position <= trade_offs - 1, "its trade-offs differ in number")
-    clipped = solution.family.startswith("clipped")
-    fitted = [attributes] * (folds if clipped or not model.uses_sensitive else 0)
+    table = frontier.to_frame().astype(float)
+    reached = 0 <= choice.position <= trade_offs - 1 == len(table) - 1
+    _require(reached and frontier.choose(None, True) and str(choice), "its trade-offs differ")
+    fitted = attributes if solution.family.startswith("clipped") or not model.uses_sensitive else 0
     _require(len(model.models_) == (1 if given else folds), "it has a model too many or too few")
-    _require(list(map(len, model.attribute_models_)) == fitted, "it has models of S too many or too few")
+    _require(list(map(len, model.attribute_models_)) == [fitted] * folds, "it has models of S too many or too few")
 
 
 # The coupling
@@ -698,7 +707,7 @@ def _complete_coupling(model: ParityCoupling, tensors: dict[str, Tensor]) -> Non
     _require(table.shape[1] == model.n_features_in_ and len(model.models_) == model.cv, "its columns or models differ")
     _require(len(basis.parts) == len(model.sensitive_names_in_), "its attributes differ")
     _require(all(len(arrays[name]) == n for name in ("identity", "release", "pool")), "its rows differ in number")
-    _require(arrays["m"].shape[1:] == model.ratio_.calibration.shape[:1], "its ratio is of no use")
+    _require(arrays["m"].shape[1] >= len(model.ratio_.calibration), "its ratio is of no use")  # beside means of y
     rows = np.r_[arrays["release"], arrays["handed"][1]]
     _require(rows.dtype == np.int64 and ((rows >= -1) & (rows < n)).all(), "it hands out rows that it does not have")
     names = getattr(model, "feature_names_in_", None)

@@ -161,8 +161,8 @@ class TreeTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         x = self.transform(X)
         if not isinstance(x, pd.DataFrame):
             return np.asarray(x)
-        columns = [x[name].cat.codes if x[name].dtype == "category" else x[name] for name in x]
-        matrix = np.column_stack(columns).astype(np.float64)
+        matrix = np.column_stack([x[name].cat.codes if x[name].dtype == "category" else x[name] for name in x])
+        matrix = matrix.astype(np.float64)
         matrix[:, self.categorical] = np.where(matrix[:, self.categorical] < 0, np.nan, matrix[:, self.categorical])
         return matrix
 
@@ -363,7 +363,7 @@ class ConditionalLaw(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         return self
 
     def predict(self, score: np.ndarray, s: np.ndarray) -> np.ndarray:
-        """Return T of scores at values of the attribute; those beyond the fitted range count as its ends."""
+        """Return T of scores at values of the attribute: beyond the fitted range its ends count, without a value f."""
         if len(self.grid_) < 2:
             return score
         node = np.clip(np.searchsorted(self.starts_, s, side="right") - 1, 0, None)
@@ -371,7 +371,25 @@ class ConditionalLaw(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         width = self.grid_[cell + 1] - self.grid_[cell]
         along = np.clip((score - self.grid_[cell]) / width, 0.0, 1.0)
         rank = self.table_[node, cell] * (1 - along) + self.table_[node, cell + 1] * along
-        return np.asarray(np.interp(rank, self.pooled_, self.grid_))
+        return np.where(np.isnan(s), score, np.interp(rank, self.pooled_, self.grid_))
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Checked rows of a call of fit; y holds numbers, or codes of the classes, and `labels` y as it was given."""
+
+    X: Any
+    y: np.ndarray
+    labels: np.ndarray
+    s: np.ndarray
+    weights: np.ndarray | None
+    groups: np.ndarray | None
+    fold: np.ndarray
+
+    def at(self, rows: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return weights and groups of some rows."""
+        weights, groups = (None if values is None else values[rows] for values in (self.weights, self.groups))
+        return weights, groups
 
 
 def fold_of_rows(n: int, cv: int, labels: np.ndarray | None, groups: np.ndarray | None, seed: int) -> np.ndarray:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Self
@@ -16,10 +15,10 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from frhsic._arrays import require_same_rows
+from frhsic._warnings import warn
 from frhsic.estimators.conditional import ATOM, MOST_LEVELS, BoostedMeans, SensitiveBasis, TreeTable, fold_of_rows
-from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, check_same_names, checked_table, seed_of
+from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, checked_table, seed_of, sensitive_values
 from frhsic.tables.columns import is_frame, to_pandas
-from frhsic.tables.sensitive import BandedAttributeWarning, read_sensitive
 
 # Products of functions of several attributes, those of the lowest total order; and their joint nodes.
 MOST_FUNCTIONS, JOINT_NODES = 24, 256
@@ -209,13 +208,14 @@ def released(
     return rows, removed
 
 
-def embedded(encoded: np.ndarray, categorical: np.ndarray) -> np.ndarray:
+def embedded(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
     """Return columns (n, p) whose squared distances compare rows: ranks of numbers, and indicators of levels.
 
     Two rows at random are 2 apart on average, and each column of the table has the same share in it.
     """
     blocks = []
-    for column, is_code in zip(encoded.T, categorical):
+    for j, column in enumerate(encoded.T):
+        is_code = j in categorical
         codes = pd.Series(column if is_code else np.isnan(column)).fillna(-1)
         frequent = codes.value_counts(normalize=True)
         indicators = [codes == level for level in frequent.index[:LEVELS]] if len(frequent) > 1 else []
@@ -355,12 +355,11 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         weights = _check_sample_weight(sample_weight, frame, ensure_non_negative=True).astype(np.float64)
         self.random_seed_, self.sensitive_names_in_ = seed_of(self.random_state), np.array([], dtype=object)
         if sensitive_features is None:
-            without = (
-                "ParityCoupling was given no sensitive_features: transform will return X as it is. Pass them to fit."
-            )
-            warnings.warn(without, MissingSensitiveFeaturesWarning, stacklevel=2)
+            text = "ParityCoupling was given no sensitive_features: transform will return X as it is. Pass them to fit."
+            warn(text, MissingSensitiveFeaturesWarning)
             return self
-        s, self.sensitive_names_in_ = _attributes(sensitive_features, len(frame))
+        values, names = sensitive_values(sensitive_features, len(frame))
+        s, self.sensitive_names_in_ = _filled(values), np.array(names, dtype=object)
         if (s == s[0]).all():
             raise ValueError("sensitive_features are the same in every row; nothing can depend on them.")
         self._encoder, self._table = TreeTable().fit(frame), frame
@@ -411,8 +410,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
             raise ValueError("ParityCoupling needs sensitive_features to transform: Z depends on X and S.")
         require_same_rows((X, "X"), (sensitive_features, "sensitive_features"))
         frame = _frame(table)
-        s, names = _attributes(sensitive_features, len(frame))
-        check_same_names(list(names), list(self.sensitive_names_in_))
+        s = _filled(sensitive_values(sensitive_features, len(frame), self.sensitive_names_in_)[0])
         identity = _identities(self._keys(frame, s))
         position = pd.Index(self._identity).get_indexer(pd.Index(identity))
         if (position < 0).any() or (self.pool_[position].any() and len(frame) < FEWEST):
@@ -464,7 +462,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         places = np.flatnonzero(removed)
         if not len(places):
             return np.arange(len(s)), removed
-        near = embedded(*self._encoded(frame.iloc[order[places]]))
+        near = embedded(self._encoder.codes(frame.iloc[order[places]]), self._encoder.categorical)
         kept = kept[places]
         if kept.size:
             named = np.sqrt(NAMED / kept.shape[1]) * _standardized(kept)
@@ -477,18 +475,9 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         rows[places] = places[exchanged(local, node[places], here, offers)]
         return order[rows][back], removed[back]
 
-    def _encoded(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-        """Return a table as numbers, with categories as codes, and which columns are categories."""
-        table = self._encoder.transform(frame)
-        if not isinstance(table, pd.DataFrame):
-            return table, np.zeros(table.shape[1], bool)
-        categorical = np.array([isinstance(dtype, pd.CategoricalDtype) for dtype in table.dtypes])
-        columns = [table[name].cat.codes if is_code else table[name] for name, is_code in zip(table, categorical)]
-        return np.column_stack(columns).astype(np.float64), categorical
-
     def _keys(self, frame: pd.DataFrame, s: np.ndarray) -> np.ndarray:
         """Return a number for each row that depends on its content and the seed."""
-        content = pd.DataFrame(np.column_stack([self._encoded(frame)[0], s]))
+        content = pd.DataFrame(np.column_stack([self._encoder.codes(frame), s]))
         return pd.util.hash_pandas_object(content, index=False).to_numpy() + np.uint64(self.random_seed_ % 2**63)
 
     def _model(self, frame: pd.DataFrame, rows: np.ndarray, phi: np.ndarray, weights: np.ndarray) -> Any:
@@ -506,15 +495,9 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         return m
 
 
-def _attributes(sensitive_features: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return attributes (n, q) with missing values below all others, and their names."""
-    attributes = read_sensitive(sensitive_features, allow_missing=True)
-    for note in attributes.notes:
-        warnings.warn(note, BandedAttributeWarning, stacklevel=3)
-    if len(attributes.values) != rows:
-        raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(attributes.values)}.")
-    s = np.where(np.isnan(attributes.values), -np.inf, attributes.values)
-    return s, np.array(attributes.names, dtype=object)
+def _filled(s: np.ndarray) -> np.ndarray:
+    """Return attributes (n, q) with missing values below all others."""
+    return np.where(np.isnan(s), -np.inf, s)
 
 
 def _targets(phi: np.ndarray, y: Any) -> np.ndarray:

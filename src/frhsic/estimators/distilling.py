@@ -11,8 +11,8 @@ from sklearn.metrics import log_loss, mean_squared_error, roc_auc_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import _safe_indexing
 
-from frhsic.estimators.conditional import TreeTable, fold_of_rows
-from frhsic.estimators.parity import ParityEstimator, Sample, fit_with_weights
+from frhsic.estimators.conditional import Sample, TreeTable, fold_of_rows
+from frhsic.estimators.parity import ParityEstimator, fit_with_weights
 from frhsic.estimators.tradeoffs import aimed_gap, by_attribute
 from frhsic.parity import ParityResult
 from frhsic.tables.columns import is_frame
@@ -167,9 +167,11 @@ def _gaps(teacher: ParityEstimator, model: Any, threshold: float, rows: tuple[An
     conditions = {None: [every], "positive": [second], "both": [second, ~second]}[teacher.condition]
     gaps = {}
     for name, s in zip(attributes.names, attributes.values.T):
-        kept = [rows & ~np.isnan(s) for rows in conditions]
-        weighted = [(None if v is None else v[k] for v in (weights, groups)) for k in kept]
-        each = [aimed_gap(teacher.aim, scores[k], s[k], *more) for k, more in zip(kept, weighted)]
+        each = []
+        for condition in conditions:
+            kept = condition & ~np.isnan(s)
+            more = [None if values is None else values[kept] for values in (weights, groups)]
+            each.append(aimed_gap(teacher.aim, scores[kept], s[kept], *more))
         gaps[name] = max(each, key=float)
     return gaps
 

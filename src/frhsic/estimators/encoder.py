@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -134,52 +133,25 @@ class ParityEncoder(NetworkEstimator):
         return Target(values / (np.sqrt(variance) or 1.0), "reconstruction", x.shape[1])
 
 
-@dataclass(frozen=True, eq=False)
-class RankSpline:
-    """Basis of linear splines in the ranks of attributes: a function of rows (n, q) that returns the hat functions.
-
-    Attributes
-    ----------
-    values, scores : tuple of ndarray
-        Distinct values of each attribute in the training rows, in order, and the normal scores of their ranks. Scores
-        of other values are interpolated; beyond the ends they stay the same.
-    knots : tuple of ndarray
-        Knots of each attribute, in normal scores.
+def rank_hats(s: np.ndarray) -> np.ndarray:
+    """Return the hat functions of rows (n, q), one block for each attribute: linear splines in the ranks of the rows.
 
     Examples
     --------
     Few values have a knot each, and the hat functions are their indicators.
 
-    >>> s = np.repeat([1.0, 2.0, 7.0], 10)[:, None]
-    >>> RankSpline.fit(s)(np.array([[1.0], [7.0], [4.5]])).round(2).tolist()
-    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.5, 0.5]]
+    >>> rank_hats(np.repeat([1.0, 2.0, 7.0], 10)[:, None])[::10].round(2).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-
-    values: tuple[np.ndarray, ...]
-    scores: tuple[np.ndarray, ...]
-    knots: tuple[np.ndarray, ...]
-
-    @classmethod
-    def fit(cls, s: np.ndarray) -> RankSpline:
-        """Rank the training rows, (n, q), and place the knots."""
-        most = int(np.clip(len(s) // ROWS_PER_KNOT, 2, KNOTS))
-        values, scores, knots = [], [], []
-        for column in s.T:
-            distinct, counts = np.unique(column, return_counts=True)
-            capped = np.minimum(counts, len(s) / KNOTS)
-            score = ndtri((np.cumsum(capped) - capped / 2) / capped.sum())
-            inner = np.clip(ndtri(np.linspace(0, 1, most)[1:-1]), score[0], score[-1])
-            values.append(distinct)
-            scores.append(score)
-            knots.append(score if len(score) <= most else np.unique([score[0], *inner, score[-1]]))
-        return cls(tuple(values), tuple(scores), tuple(knots))
-
-    def __call__(self, s: np.ndarray) -> np.ndarray:
-        blocks = []
-        for column, values, scores, knots in zip(s.T, self.values, self.scores, self.knots, strict=True):
-            at = np.interp(column, values, scores)
-            blocks += [np.interp(at, knots, one) for one in np.eye(len(knots))]
-        return np.stack(blocks, axis=1)
+    most, blocks = int(np.clip(len(s) // ROWS_PER_KNOT, 2, KNOTS)), []
+    for column in s.T:
+        _, place, counts = np.unique(column, return_inverse=True, return_counts=True)
+        capped = np.minimum(counts, len(s) / KNOTS)
+        score = ndtri((np.cumsum(capped) - capped / 2) / capped.sum())
+        inner = np.clip(ndtri(np.linspace(0, 1, most)[1:-1]), score[0], score[-1])
+        knots = score if len(score) <= most else np.unique([score[0], *inner, score[-1]])
+        blocks += [np.interp(score[place], knots, one) for one in np.eye(len(knots))]
+    return np.stack(blocks, axis=1)
 
 
 def residuals(x: np.ndarray, s: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
@@ -205,6 +177,6 @@ def residuals(x: np.ndarray, s: np.ndarray, sample_weight: np.ndarray | None = N
     [0.0, 1.0]
     """
     root = np.sqrt(np.ones(len(x)) if sample_weight is None else sample_weight)[:, None]
-    basis = RankSpline.fit(s)(s)
+    basis = rank_hats(s)
     coefficients, *_ = np.linalg.lstsq(root * basis, root * x, rcond=None)
     return np.asarray(x - basis @ coefficients)

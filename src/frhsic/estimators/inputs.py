@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import torch
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from frhsic import _arrays
+from frhsic._warnings import warn
 from frhsic.tables.columns import check_distinct, is_frame, to_pandas
 from frhsic.tables.schema import Schema
+from frhsic.tables.sensitive import BandedAttributeWarning, read_sensitive
 
 
 class MissingSensitiveFeaturesWarning(UserWarning):
@@ -21,21 +20,6 @@ class MissingSensitiveFeaturesWarning(UserWarning):
 
     To make it an error: ``warnings.simplefilter("error", MissingSensitiveFeaturesWarning)``.
     """
-
-
-Fit = TypeVar("Fit", bound=Callable[..., Any])
-
-
-def named_arguments(fit: Fit) -> Fit:
-    """Let ``fit(X, y, age)`` say how the attribute is passed; Python's own message only counts arguments."""
-
-    @wraps(fit)
-    def checked(self: Any, *given: Any, **named: Any) -> Any:
-        if len(given) > 2:
-            raise TypeError("fit takes X and y by position, the others by name: fit(X, y, sensitive_features=...).")
-        return fit(self, *given, **named)
-
-    return checked  # type: ignore[return-value]  # of the same signature
 
 
 def typed_table(estimator: Any, X: Any, *, first: bool) -> Any:
@@ -88,22 +72,40 @@ def target_column(estimator: Any, y: Any) -> np.ndarray:
     return np.asarray(values)
 
 
-def check_same_names(names: list[str], known: list[str]) -> None:
-    """Raise if sensitive columns have other names, or another order, than in the first call, where both have names."""
+def sensitive_values(values: Any, rows: int, known: Any = None) -> tuple[np.ndarray, list[str]]:
+    """Return attributes as numbers, (n, q), and their names, which must be those of the first call, `known`.
+
+    Names may differ where one of the two calls had none.
+    """
+    attributes = read_sensitive(values, allow_missing=True)
+    if len(attributes.values) != rows:
+        raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(attributes.values)}.")
+    names = list(attributes.names)
+    if known is None:
+        for note in attributes.notes:
+            warn(note, BandedAttributeWarning)
+        return attributes.values, names
+    known = [str(name) for name in known]
     nameless = _arrays.column_names(None, "sensitive", len(known))
-    if names != known and nameless not in (names, known):
+    if len(names) != len(known) or (names != known and nameless not in (names, known)):
         raise ValueError(
             f"sensitive_features are {', '.join(names)}; this model was fitted with {', '.join(known)}, in this order. "
             "Pass the same, or fit a fresh model."
         )
+    return attributes.values, names
+
+
+def require_variation(s: np.ndarray, names: list[str]) -> None:
+    """Raise if an attribute is missing in every row, or has one value only."""
+    for name, column in zip(names, s.T):
+        values = np.unique(column[~np.isnan(column)])
+        if len(values) < 2:
+            state = f"is {values[0]:g} in every row" if len(values) else "is missing in every row"
+            raise ValueError(f"sensitive attribute {name!r} {state}, so nothing can depend on it. Leave it out.")
 
 
 def seed_of(random_state: Any) -> int:
     """Return a seed for a random state of any kind."""
-    if isinstance(random_state, (np.random.Generator, torch.Generator)):
-        return _arrays.seed_of(random_state) % 2**32
-    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
-        return _arrays.generator(int(random_state)).initial_seed()
-    if random_state is None:
-        return _arrays.generator(None).initial_seed() % 2**32
-    return int(check_random_state(random_state).randint(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    return _arrays.seed_of(random_state) % 2**32

@@ -7,13 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.model_selection import GroupShuffleSplit
 from sklearn.utils import _safe_indexing
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 from torch import Tensor, nn
@@ -23,16 +25,15 @@ from frhsic import _arrays
 from frhsic._warnings import warn
 from frhsic.estimators.inputs import (
     MissingSensitiveFeaturesWarning,
-    check_same_names,
-    named_arguments,
+    require_variation,
     seed_of,
+    sensitive_values,
     target_column,
     typed_table,
 )
 from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty
 from frhsic.penalties.names import penalty_named
 from frhsic.tables.encoding import Number, Quantiles, TableEncoding
-from frhsic.tables.sensitive import BandedAttributeWarning, read_sensitive
 from frhsic.tables.suspicions import SuspiciousColumnWarning
 from frhsic.training import MLP, Fleet, Member, Recipe, Training, TrainingData, train
 from frhsic.training.recipe import Task, output_width
@@ -85,6 +86,15 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     keeps them.
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "penalty": [str, Penalty],
+        "penalty_weight": [Interval(Real, 0, None, closed="left")],
+        "encoder": [callable, None],
+        "training": [Training, None],
+        "scaling": [StrOptions({"quantile", "robust", "range"})],
+        "handle_unknown": [StrOptions({"ignore", "error"})],
+    }
+
     encoder_: nn.Module
     head_: nn.Module
     penalty_: Penalty
@@ -122,7 +132,6 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.device = device
         self.random_state = random_state
 
-    @named_arguments
     def fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> Self:
@@ -282,7 +291,10 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self, X: Any, y: Any, s: Any, sample_weight: Any, groups: Any = None, classes: Any = None, whole: bool = True
     ) -> tuple[TrainingData, Target, bool]:
         """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty."""
-        self._check_parameters()
+        self._validate_params()
+        if isinstance(self.penalty, str):
+            penalty_named(self.penalty)
+        _arrays.resolve_device(self.device)
         given = (X, "X"), (y, "y"), (s, "sensitive_features")
         _arrays.require_same_rows(*given, (sample_weight, "sample_weight"), (groups, "groups"))
         x = self._encoded(typed_table(self, X, first=not hasattr(self, "feature_encoding_")))
@@ -301,24 +313,6 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         data = chosen(slice(None)) if held_out is None else chosen(~held_out, chosen(held_out))
         return data, target, attributes is not None
-
-    def _check_parameters(self) -> None:
-        _arrays.require_nonnegative(self.penalty_weight, "penalty_weight")
-        if isinstance(self.penalty, str):
-            penalty_named(self.penalty)
-        if self.handle_unknown not in ("error", "ignore"):
-            raise ValueError(f"handle_unknown={self.handle_unknown!r}; pass 'error' or 'ignore'.")
-        if self.scaling not in ("quantile", "robust", "range"):
-            raise ValueError(f"scaling={self.scaling!r}; pass 'quantile', 'robust' or 'range'.")
-        kinds: dict[str, tuple[Any, str]] = {
-            "penalty": ((str, Penalty), "a name such as 'hsic', or an object of frhsic.penalties"),
-            "training": ((Training, type(None)), "Training(...) of frhsic.training, or None"),
-            "encoder": ((Callable, type(None)), "a module, a function of the number of columns such as MLP(), or None"),
-        }
-        for name, (kind, pass_instead) in kinds.items():
-            if not isinstance(getattr(self, name), kind):
-                raise TypeError(f"{name} is {type(getattr(self, name)).__name__}; pass {pass_instead}.")
-        _arrays.resolve_device(self.device)
 
     def _encoded(self, X: Any) -> np.ndarray:
         """Return a checked table encoded, float64 (n, width); the first call learns scales and levels."""
@@ -343,31 +337,26 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                     MissingSensitiveFeaturesWarning,
                 )
             return None
-        attributes = read_sensitive(values, allow_missing=True)
-        s, names = attributes.values, list(attributes.names)
-        if len(s) != rows:
-            raise ValueError(f"lengths differ: X has {rows} rows, sensitive_features has {len(s)}.")
-        for note in attributes.notes:
-            warn(note, BandedAttributeWarning)
+        first = not hasattr(self, "sensitive_names_in_")
+        s, names = sensitive_values(values, rows, None if first else self.sensitive_names_in_)
         known = ~np.isnan(s).any(axis=1)
         if not known.any():
             raise ValueError(
                 f"no row has all of sensitive_features ({', '.join(names)}): each of the {rows} holds NaN. Pass rows "
                 "that have them, or leave sensitive_features out and train with penalty_weight=0."
             )
-        if hasattr(self, "sensitive_names_in_"):
-            check_same_names(names, [str(name) for name in self.sensitive_names_in_])
-        else:
-            constant = [name for name, column in zip(names, s[known].T) if column.min() == column.max()]
-            if constant:
-                raise ValueError(
-                    f"sensitive attribute {constant[0]!r} is the same in every row; nothing can depend on it. "
-                    "Leave it out."
-                )
+        if first:
+            require_variation(s[known], names)
             scale = Number if self.scaling == "range" else Quantiles
             self.sensitive_encoding_ = TableEncoding(tuple(scale.fit(n, c) for n, c in zip(names, s[known].T)))
             self.sensitive_names_in_ = np.array(names, dtype=object)
-        self._warn_of_shared_columns()
+        shared = [repr(name) for name in names if name in getattr(self, "feature_names_in_", ())]
+        if shared:
+            warn(
+                f"{', '.join(shared)} is among the sensitive_features and still a column of X, so predictions need it "
+                "and can use it. Drop it from X unless that is intended.",
+                SuspiciousColumnWarning,
+            )
         scaled = np.full(s.shape, np.nan)
         scaled[known] = self.sensitive_encoding_(s[known], name="sensitive_features")
         if off:
@@ -380,15 +369,6 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 UnlabelledRowsWarning,
             )
         return scaled
-
-    def _warn_of_shared_columns(self) -> None:
-        shared = [str(name) for name in self.sensitive_names_in_ if name in set(getattr(self, "feature_names_in_", ()))]
-        if shared:
-            warn(
-                f"{', '.join(map(repr, shared))} is among the sensitive_features and still a column of X, so "
-                "predictions need it and can use it. Drop it from X unless that is intended.",
-                SuspiciousColumnWarning,
-            )
 
     def _held_out(self, target: Target, s: np.ndarray | None, n: int, groups: Any) -> np.ndarray | None:
         """Return which rows are held out, (n,) booleans, or None if training does not stop early.

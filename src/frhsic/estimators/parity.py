@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import expit
@@ -15,20 +17,35 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import roc_auc_score
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, has_fit_parameter
 
 from frhsic import _arrays
-from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, SensitiveBasis, fold_of_rows
-from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, named_arguments, target_column, typed_table
-from frhsic.estimators.solving import MOST_ROWS, SHARES, Block, Curve, Family, Rows, Solution, decision_width, solve
+from frhsic._warnings import warn
+from frhsic.estimators.conditional import (
+    BoostedMeans,
+    BoostedTrees,
+    ConditionalLaw,
+    Sample,
+    SensitiveBasis,
+    fold_of_rows,
+)
+from frhsic.estimators.inputs import (
+    MissingSensitiveFeaturesWarning,
+    require_variation,
+    seed_of,
+    sensitive_values,
+    target_column,
+    typed_table,
+)
+from frhsic.estimators.solving import MOST_ROWS, SHARES, Block, Family, Rows, Solution, decision_width, solve
 from frhsic.estimators.tradeoffs import (
     Aim,
     Choice,
     IndistinctGapWarning,
     Limit,
-    Measurement,
     TradeOffs,
     UnmetLimitWarning,
     by_attribute,
@@ -37,9 +54,10 @@ from frhsic.estimators.tradeoffs import (
     share,
 )
 from frhsic.tables.columns import is_frame, to_pandas
-from frhsic.tables.sensitive import BandedAttributeWarning, read_sensitive
 
 Condition = Literal["positive", "both"]
+CONDITIONS = {None: ("all",), "positive": ("positive",), "both": ("positive", "negative")}
+"""Rows among which a gap is limited, by the parameter `condition`."""
 
 RARE = 0.2
 """Base rate below which decisions are made for balanced accuracy, with the base rate as threshold."""
@@ -56,24 +74,15 @@ class LeakingEstimatorWarning(UserWarning):
     """
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Checked rows of a call of fit; y holds numbers, or codes of the classes."""
-
-    X: Any
-    y: np.ndarray
-    labels: np.ndarray
-    s: np.ndarray
-    weights: np.ndarray | None
-    groups: np.ndarray | None
-    fold: np.ndarray
-
-    def weights_at(self, rows: np.ndarray) -> np.ndarray | None:
-        return None if self.weights is None else self.weights[rows]
-
-
 class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
     """What classifier and regressor share."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "aim": [StrOptions({"score", "rank", "decision"})],
+        "condition": [StrOptions({"positive", "both"}), None],
+        "confidence": [Interval(Real, 0, 1, closed="neither"), None],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+    }
 
     models_: list[Any]
     attribute_models_: list[list[Any]]
@@ -106,7 +115,6 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @named_arguments
     def fit(
         self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> Self:
@@ -137,23 +145,31 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         given = (X, "X"), (y, "y"), (sensitive_features, "sensitive_features")
         _arrays.require_same_rows(*given, (sample_weight, "sample_weight"), (groups, "groups"))
         X = typed_table(self, X, first=True)
-        target = target_column(self, y)
-        labels = self._learn(target)
-        codes = self._codes(target)
-        n = len(codes)
+        labels = target_column(self, y)
+        codes, n = self._codes(labels), len(labels)
         if _num_samples(X) != n:
             raise ValueError(f"lengths differ: X has {_num_samples(X)} rows, y has {n}.")
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, np.zeros((n, 1)), ensure_non_negative=True)
-        seed = self.random_seed_ = self._seed()
+        seed = self.random_seed_ = seed_of(self.random_state)
         if sensitive_features is None:
-            self._unconstrained(X, target, weights, seed)
+            if self.limit is not None:
+                warn(
+                    f"{type(self).__name__} was given no sensitive_features, so nothing is constrained. Pass "
+                    "sensitive_features=..., or limit=None.",
+                    MissingSensitiveFeaturesWarning,
+                )
+            self.models_, self.attribute_models_ = [self._fitted(X, labels, weights, seed)], []
+            self.solution_, self.frontier_, self.choice_ = None, None, None
             return None
-        s = self._attributes(sensitive_features, n, first=True)
+        s, names = sensitive_values(sensitive_features, n)
+        require_variation(s, names)
+        self.sensitive_names_in_ = np.array(names, dtype=object)
         groups = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
-        fold = fold_of_rows(n, self._folds(codes, groups), labels, groups, seed)
-        sample = Sample(X, codes, target, s, weights, groups, fold)
+        folds = self._folds(codes, groups)
+        fold = fold_of_rows(n, folds, codes if is_classifier(self) else None, groups, seed)
+        sample = Sample(X, codes, labels, s, weights, groups, fold)
         eta = self._fit_models(sample, seed)
         blocks = self._blocks(sample)
         means = self._fit_attribute_models(sample, blocks, eta, seed)
@@ -183,12 +199,8 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
     # What differs between classes and numbers
 
     @abstractmethod
-    def _learn(self, y: np.ndarray) -> np.ndarray | None:
-        """Learn the classes; return labels to stratify folds by, or None."""
-
-    @abstractmethod
     def _codes(self, y: np.ndarray) -> np.ndarray:
-        """Return y as numbers, or codes of the classes."""
+        """Return y as numbers, or as codes of the classes, which are learned."""
 
     @abstractmethod
     def _family(self) -> Family:
@@ -206,73 +218,24 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         return self.uses_sensitive and self.aim != "score" and one
 
     def _check(self) -> None:
-        if self.aim not in ("score", "rank", "decision"):
-            raise ValueError(f"aim={self.aim!r}; pass 'score', 'rank' or 'decision'.")
-        if self.condition not in (None, "positive", "both"):
-            raise ValueError(f"condition={self.condition!r}; pass None, 'positive' or 'both'.")
-        if self.confidence is not None:
-            _arrays.require_fraction(self.confidence, "confidence")
-        _arrays.require_integer(self.cv, "cv", 2)
+        self._validate_params()
         check_limit(self.limit, 0.5 if is_classifier(self) or self.aim == "rank" else np.inf)
-        if self.estimator is not None and not _is_given(self.estimator):
-            suited = is_classifier(self.estimator) if is_classifier(self) else is_regressor(self.estimator)
-            if not suited:
-                kind = "classifier" if is_classifier(self) else "regressor"
-                raise ValueError(f"estimator is {type(self.estimator).__name__}, which is no {kind}.")
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, (int, np.integer)):
-            return int(self.random_state)
-        if isinstance(self.random_state, np.random.Generator):
-            return _arrays.seed_of(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31))
-
-    def _attributes(self, values: Any, n: int, *, first: bool) -> np.ndarray:
-        """Return the attributes as numbers, (n, q); the first call learns their names."""
-        attributes = read_sensitive(values, allow_missing=True)
-        if len(attributes.values) != n:
-            raise ValueError(f"lengths differ: X has {n} rows, sensitive_features has {len(attributes.values)}.")
-        names = list(attributes.names)
-        if first:
-            for note in attributes.notes:
-                warnings.warn(note, BandedAttributeWarning, stacklevel=3)
-            for name, column in zip(names, attributes.values.T):
-                known = column[~np.isnan(column)]
-                if not len(known) or known.min() == known.max():
-                    state = "missing" if not len(known) else f"{known[0]:g}"
-                    raise ValueError(f"sensitive attribute {name!r} is {state} in every row. Leave it out.")
-            self.sensitive_names_in_ = np.array(names, dtype=object)
-        elif len(names) != len(self.sensitive_names_in_):
-            raise ValueError(
-                f"sensitive_features has {len(names)} columns; this model was fitted with "
-                f"{', '.join(self.sensitive_names_in_)}."
-            )
-        return attributes.values
+        suited, kind = (is_classifier, "classifier") if is_classifier(self) else (is_regressor, "regressor")
+        if self.estimator is not None and not _is_given(self.estimator) and not suited(self.estimator):
+            raise ValueError(f"estimator is {type(self.estimator).__name__}, which is no {kind}.")
 
     def _folds(self, codes: np.ndarray, groups: np.ndarray | None) -> int:
         """Return the number of folds, at most as many as the rarest class has rows or as there are groups."""
-        most = self.cv
+        most = [self.cv, len(codes) // 2]
         if is_classifier(self):
-            most = min(most, int(np.bincount(codes.astype(np.int64)).min()))
+            most.append(int(np.bincount(codes.astype(np.int64)).min()))
         if groups is not None:
-            most = min(most, int(groups.max()) + 1)
-        most = min(most, len(codes) // 2)
-        if most < 2:
+            most.append(int(groups.max()) + 1)
+        if min(most) < 2:
             raise ValueError(
                 "the rows cannot be cut into two folds. Each class needs at least two rows, and `groups` two groups."
             )
-        return most
-
-    def _unconstrained(self, X: Any, y: np.ndarray, weights: np.ndarray | None, seed: int) -> None:
-        if self.limit is not None:
-            warnings.warn(
-                f"{type(self).__name__} was given no sensitive_features, so nothing is constrained. Pass "
-                "sensitive_features=..., or limit=None.",
-                MissingSensitiveFeaturesWarning,
-                stacklevel=3,
-            )
-        self.models_ = [self._fitted(X, y, weights, seed)]
-        self.attribute_models_, self.solution_, self.frontier_, self.choice_ = [], None, None, None
+        return min(most)
 
     def _fitted(self, X: Any, y: np.ndarray, weights: np.ndarray | None, seed: int) -> Any:
         """Return the model of y, fitted on some rows; one that is given stays as it is."""
@@ -290,73 +253,61 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
             eta = self._eta(self.estimator, X)
             self._warn_if_leaking(sample, eta)
             return eta
-        self.models_, parts = [], []
-        for j in range(sample.fold.max() + 1):
-            train, held_out = np.flatnonzero(sample.fold != j), np.flatnonzero(sample.fold == j)
-            model = self._fitted(_safe_indexing(X, train), sample.labels[train], sample.weights_at(train), seed)
-            self.models_.append(model)
-            parts.append((held_out, self._eta(model, _safe_indexing(X, held_out))))
-        eta = np.empty((len(sample.y), *parts[0][1].shape[1:]))
-        for held_out, values in parts:
-            eta[held_out] = values
+
+        def fit(train: np.ndarray) -> Any:
+            rows = np.flatnonzero(train)
+            return self._fitted(_safe_indexing(X, rows), sample.labels[rows], sample.at(rows)[0], seed)
+
+        self.models_, eta = _cross_fitted(sample.fold, fit, lambda one, rows: self._eta(one, _safe_indexing(X, rows)))
         return eta
 
     def _blocks(self, sample: Sample) -> tuple[Block, ...]:
-        conditions = {None: ["all"], "positive": ["positive"], "both": ["positive", "negative"]}[self.condition]
         blocks = []
-        for attribute in range(sample.s.shape[1]):
-            for condition in conditions:
-                kept = ~np.isnan(sample.s[:, attribute])
-                if condition != "all":
-                    kept &= sample.y == (condition == "positive")
-                rows = np.flatnonzero(kept)
-                if len(np.unique(sample.s[rows, attribute])) < 2:
-                    raise ValueError(
-                        f"sensitive attribute {self.sensitive_names_in_[attribute]!r} does not vary among the "
-                        f"{condition} rows."
-                    )
-                basis = SensitiveBasis.fit(sample.s[rows, attribute], sample.weights_at(rows))
-                rate = 1.0
-                if condition != "all":
-                    rate = float(np.average(sample.y == (condition == "positive"), weights=sample.weights))
-                blocks.append(Block(attribute, condition, basis, rate))
+        for attribute, condition in product(range(sample.s.shape[1]), CONDITIONS[self.condition]):
+            among, s = Block.among(condition, sample.y), sample.s[:, attribute]
+            rows = np.flatnonzero((among == 1) & ~np.isnan(s))
+            if len(np.unique(s[rows])) < 2:
+                name = self.sensitive_names_in_[attribute]
+                raise ValueError(f"sensitive attribute {name!r} does not vary among the {condition} rows.")
+            basis = SensitiveBasis.fit(s[rows], sample.at(rows)[0])
+            blocks.append(Block(attribute, condition, basis, float(np.average(among, weights=sample.weights))))
         return tuple(blocks)
 
     def _fit_attribute_models(
         self, sample: Sample, blocks: tuple[Block, ...], eta: np.ndarray, seed: int
     ) -> np.ndarray:
-        """Fit the models of m; return m of each row by models that have not seen it, (n, K)."""
-        self.attribute_models_ = []
-        if self._family().startswith("clipped"):
-            return self._fit_laws(sample, eta)
-        if self.uses_sensitive:
-            return np.column_stack([block.known(sample.s, eta) for block in blocks])
+        """Fit the models of m, one of each attribute; return m of each row by models that have not seen it, (n, K)."""
+        clips = self._family().startswith("clipped")
         targets = [block.functions(sample.s) * (block.rows(sample.y) / block.rate)[:, None] for block in blocks]
-        columns = np.zeros((len(sample.y), sum(target.shape[1] for target in targets)))
-        attributes = range(sample.s.shape[1])
-        for j in range(sample.fold.max() + 1):
-            train, held_out = sample.fold != j, np.flatnonzero(sample.fold == j)
-            X_held_out, models, parts = _safe_indexing(sample.X, held_out), [], []
-            for attribute in attributes:
+
+        def fit(train: np.ndarray) -> list[Any]:
+            models: list[Any] = []
+            for attribute in range(sample.s.shape[1]) if clips or not self.uses_sensitive else ():
                 rows = np.flatnonzero(train & ~np.isnan(sample.s[:, attribute]))
+                weights = sample.at(rows)[0]
+                if clips:
+                    models.append(ConditionalLaw().fit(eta[rows], sample.s[rows, attribute], weights))
+                    continue
                 own = np.column_stack([t for t, block in zip(targets, blocks) if block.attribute == attribute])
                 model = self._attribute_model(seed, own.shape[1])
-                fit_with_weights(model, _safe_indexing(sample.X, rows), own[rows], sample.weights_at(rows))
-                models.append(model)
-                parts.append(np.reshape(model.predict(X_held_out), (len(held_out), -1)))
-            self.attribute_models_.append(models)
-            columns[held_out] = np.column_stack(parts)
-        return columns
+                models.append(fit_with_weights(model, _safe_indexing(sample.X, rows), own[rows], weights))
+            return models
 
-    def _fit_laws(self, sample: Sample, eta: np.ndarray) -> np.ndarray:
-        """Fit the law of η given the attribute; return where each row would be moved, (n, 1)."""
-        moved, known = eta.copy(), ~np.isnan(sample.s[:, 0])
-        for j in range(sample.fold.max() + 1):
-            rows, held_out = known & (sample.fold != j), known & (sample.fold == j)
-            law = ConditionalLaw().fit(eta[rows], sample.s[rows, 0], sample.weights_at(rows))
-            moved[held_out] = law.predict(eta[held_out], sample.s[held_out, 0])
-            self.attribute_models_.append([law])
-        return np.asarray(moved[:, None])
+        def predict(models: list[Any], rows: np.ndarray) -> np.ndarray:
+            return self._means(models, blocks, _safe_indexing(sample.X, rows), sample.s[rows], eta[rows])
+
+        self.attribute_models_, means = _cross_fitted(sample.fold, fit, predict)
+        return means
+
+    def _means(
+        self, models: list[Any], blocks: tuple[Block, ...], X: Any, s: np.ndarray | None, eta: np.ndarray
+    ) -> np.ndarray:
+        """Return m of rows, (n, K); where ranks or decisions use S, where their scores would be moved."""
+        if not self.uses_sensitive:
+            return np.column_stack([np.reshape(model.predict(X), (len(eta), -1)) for model in models])
+        assert s is not None
+        columns = [model.predict(eta, s[:, 0]) for model in models] or [block.known(s, eta) for block in blocks]
+        return np.column_stack(columns)
 
     def _attribute_model(self, seed: int, outputs: int) -> Any:
         if self.attribute_estimator is None:
@@ -367,45 +318,39 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         return _seeded(model, seed)
 
     def _solve(self, sample: Sample, blocks: tuple[Block, ...], eta: np.ndarray, means: np.ndarray, seed: int) -> None:
+        """Find the coefficients of every trade-off without each fold, and measure them on its rows."""
         family, n = self._family(), len(sample.y)
         weights = np.ones(n) if sample.weights is None else sample.weights
-        center, scale = 0.0, 1.0
+        center, scale, threshold, cost = 0.0, 1.0, 0.5, weights
         if not is_classifier(self):
             center = float(np.average(sample.y, weights=weights))
             scale = float(np.sqrt(np.average((sample.y - center) ** 2, weights=weights))) or 1.0
-        threshold, cost = 0.5, weights
         if family.endswith("decision"):
             rate = float(np.average(sample.y, weights=weights))
             if min(rate, 1 - rate) < RARE:
                 threshold, cost = rate, weights * np.where(sample.y == 1, 0.5 / rate, 0.5 / (1 - rate))
-        solution = Solution(family, blocks, np.zeros((len(SHARES), 1, 1)), np.zeros(0), threshold, center, scale)
         ranks = np.quantile((eta - center) / scale, np.linspace(0, 1, 101)) if eta.ndim == 1 else np.zeros(0)
-        solution = replace(solution, ranks=ranks)
+        solution = Solution(family, blocks, np.zeros(0), ranks, threshold, center, scale)
         base, columns = solution.inputs(eta, means)
         y = (sample.y - center) / scale if family != "classes" else np.eye(len(self.classes_))[sample.y.astype(int)]
         scales = self._scales(solution, sample, eta, weights)
         rng = np.random.default_rng(seed)
+        most, iterations = (MOST_ROWS // 3, 30) if family.startswith("rank") else (MOST_ROWS, 60)
         parameters = []
         for j in range(sample.fold.max() + 1):
             rows = np.flatnonzero(sample.fold != j)
-            most = MOST_ROWS if not family.startswith("rank") else MOST_ROWS // 3
             if len(rows) > most:
                 rows = np.sort(rng.choice(rows, most, replace=False))
             curves = [
-                Curve.of(
-                    block.basis,
-                    block.functions(sample.s[rows]),
-                    weights[rows] * block.rows(sample.y[rows]) * ~np.isnan(sample.s[rows, block.attribute]),
-                    scales[block.attribute],
-                )
+                block.curve(sample.s[rows], sample.y[rows], weights[rows], scales[block.attribute])
                 for block in blocks
                 if np.isfinite(scales[block.attribute])
             ]
             width = decision_width(eta[rows]) if family == "decision" else None
             task = Rows(family, base[rows], columns[rows], y[rows], cost[rows] / cost[rows].sum(), curves, width)
-            parameters.append(solve(task, 60 if not family.startswith("rank") else 30))
-        self.solution_ = solution = replace(solution, parameters=np.stack(parameters, axis=1))
-        self.frontier_ = self._measured(solution, sample, eta, means, weights)
+            parameters.append(solve(task, iterations))
+        self.solution_ = replace(solution, parameters=np.stack(parameters, axis=1))
+        self.frontier_ = self._measured(self.solution_, sample, eta, means, weights)
 
     def _scales(self, solution: Solution, sample: Sample, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return what the gap along each attribute is divided by while solving: its limit, or its size."""
@@ -413,27 +358,19 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         scaled = scaled[:, None] if scaled.ndim == 1 else scaled
         if solution.decides:
             scaled = (scaled > solution.threshold).astype(np.float64)
-        names = [str(name) for name in self.sensitive_names_in_]
-        limits = by_attribute(self.limit, names)
-        free = all(one is None for one in limits.values())
+        limits = list(by_attribute(self.limit, [str(name) for name in self.sensitive_names_in_]).values())
+        gaps = np.full(len(limits), 1e-6)
+        for block in solution.blocks:
+            gap = block.curve(sample.s, sample.y, weights).gap(scaled, 0.0)[0]
+            gaps[block.attribute] = max(gaps[block.attribute], gap)
         scales = []
-        for attribute, name in enumerate(names):
-            gaps = [
-                Curve.of(
-                    block.basis,
-                    block.functions(sample.s),
-                    weights * block.rows(sample.y) * ~np.isnan(sample.s[:, attribute]),
-                ).gap(scaled, 0.0)[0]
-                for block in solution.blocks
-                if block.attribute == attribute
-            ]
-            gap, one = max(*gaps, 1e-6), limits[name]
-            if one is None and not free:
+        for gap, limit in zip(gaps, limits):
+            if limit is None and any(one is not None for one in limits):
                 scales.append(np.inf)
-            elif isinstance(one, str):
-                scales.append(gap * max(share(one), 1e-3))
+            elif isinstance(limit, str):
+                scales.append(gap * max(share(limit), 1e-3))
             else:
-                scales.append(gap if not one else float(one) / solution.scale)
+                scales.append(float(limit) / solution.scale if limit else gap)
         return np.array(scales)
 
     def _measured(
@@ -445,11 +382,9 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         path = np.stack([one > 0 for one in scores] if solution.decides else scores, axis=1).astype(np.float64)
         curves: dict[str, list[np.ndarray]] = {}
         for block in solution.blocks:
-            s = sample.s[:, block.attribute]
-            kept = np.where(block.rows(sample.y) == 1, s, np.nan)
+            kept = np.where(block.rows(sample.y) == 1, sample.s[:, block.attribute], np.nan)
             curves.setdefault(str(self.sensitive_names_in_[block.attribute]), []).append(kept)
-        rows = Measurement(path, sample.fold, sample.weights, sample.groups)
-        return measured(self.aim, rows, curves, performance, self.confidence or 0.95)
+        return measured(self.aim, path, sample, curves, performance, self.confidence or 0.95)
 
     @abstractmethod
     def _performance(self, sample: Sample, scores: np.ndarray, weights: np.ndarray) -> dict[str, float]:
@@ -459,32 +394,30 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         assert self.frontier_ is not None
         self.choice_ = self.frontier_.choose(limit, self.confidence is not None)
         if self.choice_.indistinct:
-            warnings.warn(str(self.choice_), IndistinctGapWarning, stacklevel=3)
+            warn(str(self.choice_), IndistinctGapWarning)
         strictest = all(not one for one in by_attribute(limit, self.frontier_.gaps).values())
         if not self.choice_.met and not strictest:
-            warnings.warn(str(self.choice_), UnmetLimitWarning, stacklevel=3)
+            warn(str(self.choice_), UnmetLimitWarning)
 
     def _warn_if_leaking(self, sample: Sample, eta: np.ndarray) -> None:
         """Warn if a frozen model is better on a fold than its clone that was fitted on the others, beyond chance."""
         model = self.estimator.estimator if isinstance(self.estimator, FrozenEstimator) else None
-        if model is None or not (hasattr(model, "fit") and hasattr(model, "get_params")):
+        if model is None or _is_given(model):
             return
         train, held_out = np.flatnonzero(sample.fold != 0), np.flatnonzero(sample.fold == 0)
         try:
-            again = fit_with_weights(
-                clone(model), _safe_indexing(sample.X, train), sample.labels[train], sample.weights_at(train)
-            )
+            X = _safe_indexing(sample.X, train)
+            again = fit_with_weights(clone(model), X, sample.labels[train], sample.at(train)[0])
             other = self._eta(again, _safe_indexing(sample.X, held_out))
         except (TypeError, ValueError):  # a model that cannot be fitted on these rows was not fitted on them
             return
         gain = self._losses(other, sample.y[held_out]) - self._losses(eta[held_out], sample.y[held_out])
         if gain.mean() > LEAK_ERRORS * gain.std() / np.sqrt(len(gain)):
-            warnings.warn(
+            warn(
                 f"the frozen {type(model).__name__} predicts these rows better than its clone that was fitted without "
                 "them: it seems to have been trained on them. Fit on other rows, or pass the model without "
                 "FrozenEstimator, so that it is fitted out of fold.",
                 LeakingEstimatorWarning,
-                stacklevel=4,
             )
 
     @abstractmethod
@@ -513,7 +446,7 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         if self.uses_sensitive:
             if sensitive_features is None:
                 raise ValueError("this model uses the sensitive attributes to predict: pass sensitive_features=...")
-            s = self._attributes(sensitive_features, _num_samples(X), first=False)
+            s, _ = sensitive_values(sensitive_features, _num_samples(X), self.sensitive_names_in_)
             if np.isnan(s).any():
                 raise ValueError("sensitive_features has missing values; this model needs them to predict.")
         assert self.choice_ is not None
@@ -524,19 +457,14 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
     def regressions(self, X: Any, s: np.ndarray | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return η and m of rows by the models of each fold; s is needed where predictions use it."""
         assert self.solution_ is not None
-        table, pairs, eta = self._with_sensitive(X, s), [], None
-        for j in range(self.solution_.parameters.shape[1]):
-            if eta is None or len(self.models_) > 1:
-                eta = self._eta(self.models_[j], table)
-            if self.solution_.family.startswith("clipped"):
-                assert s is not None
-                columns = [self.attribute_models_[j][0].predict(eta, s[:, 0])]
-            elif s is not None:
-                columns = [block.known(s, eta) for block in self.solution_.blocks]
-            else:
-                columns = [np.reshape(model.predict(X), (len(eta), -1)) for model in self.attribute_models_[j]]
-            pairs.append((eta, np.column_stack(columns)))
-        return pairs
+        table, blocks = self._with_sensitive(X, s), self.solution_.blocks
+        etas = [self._eta(model, table) for model in self.models_]
+        etas = etas * len(self.attribute_models_) if len(etas) == 1 else etas  # of a model that was given
+        return [(eta, self._means(own, blocks, X, s, eta)) for eta, own in zip(etas, self.attribute_models_)]
+
+    @property
+    def _decides(self) -> bool:
+        return self.solution_ is not None and self.solution_.decides
 
 
 class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -608,8 +536,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
         scores = self._scores(X, sensitive_features)
         if scores.ndim == 2:
             return scores
-        if self.solution_ is not None and self.solution_.decides:
-            scores = np.clip(scores + self.solution_.threshold, 0.0, 1.0)
+        if self._decides:
+            scores = np.clip(scores + self.threshold_, 0.0, 1.0)
         return np.column_stack([1 - scores, scores])
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
@@ -617,8 +545,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
         scores = self._scores(X, sensitive_features)
         if scores.ndim == 2:
             return np.asarray(self.classes_[scores.argmax(axis=1)])
-        decides = self.solution_ is not None and self.solution_.decides
-        return np.asarray(self.classes_[(scores > (0.0 if decides else 0.5)).astype(np.int64)])
+        return np.asarray(self.classes_[(scores > (0.0 if self._decides else 0.5)).astype(np.int64)])
 
     @property
     def threshold_(self) -> float:
@@ -626,7 +553,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
         check_is_fitted(self)
         return 0.5 if self.solution_ is None else self.solution_.threshold
 
-    def _learn(self, y: np.ndarray) -> np.ndarray:
+    def _codes(self, y: np.ndarray) -> np.ndarray:
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
@@ -636,9 +563,6 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
                 f"y has {len(self.classes_)} classes; aim={self.aim!r} with condition={self.condition!r} needs two. "
                 "Pass aim='score' and condition=None, or one class against the rest."
             )
-        return y
-
-    def _codes(self, y: np.ndarray) -> np.ndarray:
         return np.searchsorted(self.classes_, y).astype(np.float64)
 
     def _family(self) -> Family:
@@ -661,10 +585,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
             every = np.zeros((len(p), len(self.classes_)))  # a fold without a rare class
             every[:, np.searchsorted(self.classes_, model.classes_)] = p
             p = every
-        if p.ndim == 2 and p.shape[1] == 2 and len(self.classes_) == 2:
-            p = p[:, 1]
-        if p.ndim == 2 and p.shape[1] == 1:
-            p = p[:, 0]
+        if p.ndim == 2 and len(self.classes_) == 2 and p.shape[1] in (1, 2):
+            p = p[:, -1]
         wanted = 1 if len(self.classes_) == 2 else 2
         if p.ndim != wanted or not np.isfinite(p).all() or p.min() < 0 or p.max() > 1:
             raise ValueError(
@@ -679,13 +601,12 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
 
     def _performance(self, sample: Sample, scores: np.ndarray, weights: np.ndarray) -> dict[str, float]:
         y, values = sample.y, dict[str, float]()
-        decides = self.solution_ is not None and self.solution_.decides
-        if not decides:
+        if not self._decides:
             values |= _mean_and_error("log_loss", self._losses(scores, y), weights)
         if scores.ndim == 2:
             right = scores.argmax(axis=1) == y
             return values | {"accuracy": float(np.average(right, weights=weights))}
-        taken = scores > (0.0 if decides else 0.5)
+        taken = scores > (0.0 if self._decides else 0.5)
         hits = [float(np.average(taken[y == c] == c, weights=weights[y == c])) for c in (0, 1)]
         return values | {
             "auc": float(roc_auc_score(y, scores, sample_weight=weights)),
@@ -735,9 +656,6 @@ class ParityRegressor(RegressorMixin, ParityEstimator):  # type: ignore[misc]  #
         if self.aim == "decision" or self.condition is not None:
             raise ValueError("a regressor takes aim='score' or 'rank' and no condition; decisions need classes.")
 
-    def _learn(self, y: np.ndarray) -> None:
-        self._codes(y)
-
     def _codes(self, y: np.ndarray) -> np.ndarray:
         return _arrays.to_numpy(_arrays.vector(np.asarray(y, dtype=np.float64), "y"))
 
@@ -755,6 +673,18 @@ class ParityRegressor(RegressorMixin, ParityEstimator):  # type: ignore[misc]  #
 
     def _performance(self, sample: Sample, scores: np.ndarray, weights: np.ndarray) -> dict[str, float]:
         return _mean_and_error("squared_error", self._losses(scores, sample.y), weights)
+
+
+def _cross_fitted(
+    fold: np.ndarray, fit: Callable[[np.ndarray], Any], predict: Callable[[Any, np.ndarray], np.ndarray]
+) -> tuple[list[Any], np.ndarray]:
+    """Return what is fitted without each fold, and what it predicts of the rows of this fold."""
+    models, held_out = [], [np.flatnonzero(fold == j) for j in range(fold.max() + 1)]
+    parts = []
+    for j, rows in enumerate(held_out):
+        models.append(fit(fold != j))
+        parts.append(predict(models[-1], rows))
+    return models, np.concatenate(parts)[np.argsort(np.concatenate(held_out))]
 
 
 def fit_with_weights(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | None) -> Any:
@@ -777,11 +707,8 @@ def _seeded(model: Any, seed: int) -> Any:
 
 def _is_given(estimator: Any) -> bool:
     """Return whether a model is used as it is: frozen, a function, or an object that only predicts."""
-    if estimator is None:
-        return False
-    return isinstance(estimator, FrozenEstimator) or not (
-        hasattr(estimator, "fit") and hasattr(estimator, "get_params")
-    )
+    fits = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
+    return estimator is not None and (isinstance(estimator, FrozenEstimator) or not fits)
 
 
 def _mean_and_error(name: str, values: np.ndarray, weights: np.ndarray) -> dict[str, float]:

@@ -146,9 +146,19 @@ class Block:
     basis: SensitiveBasis
     rate: float
 
+    @staticmethod
+    def among(condition: str, y: np.ndarray) -> np.ndarray:
+        """Return which rows a condition keeps, as 0 and 1."""
+        return {"all": np.ones(len(y)), "positive": y, "negative": 1 - y}[condition]
+
     def rows(self, y: np.ndarray) -> np.ndarray:
-        """Return which rows the condition keeps, as 0 and 1."""
-        return {"all": np.ones(len(y)), "positive": y, "negative": 1 - y}[self.condition]
+        """Return which rows the condition of this block keeps."""
+        return self.among(self.condition, y)
+
+    def curve(self, s: np.ndarray, y: np.ndarray, weights: np.ndarray, scale: float = 1.0) -> Curve:
+        """Return the curve of rows, of which those that lack the attribute do not count."""
+        counted = weights * self.rows(y) * ~np.isnan(s[:, self.attribute])
+        return Curve.of(self.basis, self.functions(s), counted, scale)
 
     def functions(self, s: np.ndarray) -> np.ndarray:
         """Return the functions of the attribute, zero where it is missing."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import stats
 
+from frhsic.estimators.conditional import Sample
 from frhsic.parity import ParityResult, gdp, rank_gap
 from frhsic.parity.rank import gap_of_each
 
@@ -73,11 +74,7 @@ class Gap:
 
     def between(self, other: Gap, weight: float) -> Gap:
         """Return the gap at a place between two trade-offs."""
-        return Gap(*(a + weight * (b - a) for a, b in zip(self._ends, other._ends)))
-
-    @property
-    def _ends(self) -> tuple[float, float, float]:
-        return self.value, self.low, self.high
+        return Gap(*(a + weight * (b - a) for a, b in zip(astuple(self), astuple(other))))
 
     def __str__(self) -> str:
         return f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
@@ -142,21 +139,15 @@ class TradeOffs:
 
     def choose(self, limit: Limit, by_upper_end: bool) -> Choice:
         """Return the first place on the way to no gap that meets a limit, between two trade-offs too."""
-        limits = {name: self.absolute(name, one) for name, one in by_attribute(limit, self.gaps).items()}
-        indistinct = tuple(
-            name
-            for name, one in by_attribute(limit, self.gaps).items()
-            if isinstance(one, str) and self.pvalues[name] > DISTINCT
-        )
-        wanted = {name: one for name, one in limits.items() if one is not None and name not in indistinct}
-        position, met = 0.0, True
-        if wanted:
-            excess = np.max([self._excess(name, one, by_upper_end) for name, one in wanted.items()], axis=0)
-            position, met = _crossing(excess)
-        below = min(int(position), len(excess) - 2) if wanted else 0
-        gaps = {
-            name: all_gaps[below].between(all_gaps[below + 1], position - below) for name, all_gaps in self.gaps.items()
-        }
+        limits = by_attribute(limit, self.gaps)
+        indistinct = tuple(n for n, one in limits.items() if isinstance(one, str) and self.pvalues[n] > DISTINCT)
+        limited = {n: one for n, one in limits.items() if one is not None and n not in indistinct}
+        excess = [self._excess(name, one, by_upper_end) for name, one in limited.items()]
+        position, met = _crossing(np.max(excess, axis=0)) if excess else (0.0, True)
+        gaps = {}
+        for name, every in self.gaps.items():
+            below = min(int(position), len(every) - 2)
+            gaps[name] = every[below].between(every[below + 1], position - below)
         return Choice(limit, position, met, gaps, {name: every[0] for name, every in self.gaps.items()}, indistinct)
 
     def absolute(self, name: str, limit: float | str | None) -> float | None:
@@ -165,9 +156,9 @@ class TradeOffs:
             return limit
         return share(limit) * self.gaps[name][0].value
 
-    def _excess(self, name: str, limit: float, by_upper_end: bool) -> np.ndarray:
+    def _excess(self, name: str, limit: float | str, by_upper_end: bool) -> np.ndarray:
         measured = np.array([gap.high if by_upper_end else gap.value for gap in self.gaps[name]])
-        return (measured - limit) / max(self.gaps[name][0].value, 1e-12)
+        return (measured - self.absolute(name, limit)) / max(self.gaps[name][0].value, 1e-12)
 
 
 @dataclass(frozen=True)
@@ -207,56 +198,40 @@ class Choice:
         return f"{text[0].upper()}{text[1:]}."
 
 
-@dataclass(frozen=True, eq=False)
-class Measurement:
-    """Scores of rows at each trade-off, (n, G), or (n, G, C) for classes, by predictors of the folds of the rows."""
-
-    path: np.ndarray
-    fold: np.ndarray
-    weights: np.ndarray | None
-    groups: np.ndarray | None
-
-    def gaps(self, aim: Aim, rows: np.ndarray, s: np.ndarray, confidence: float, resamples: int) -> list[ParityResult]:
-        """Return the gap at each trade-off among some rows."""
-        weights, groups = self.of(rows)
-        options: dict[str, Any] = {"confidence": confidence, "resamples": resamples}
-        path = self.path[rows]
-        if path.ndim == 3:
-            return [aimed_gap(aim, path[:, at], s[rows], weights, groups, **options) for at in range(path.shape[1])]
-        return gap_of_each(path, s[rows], ranks=aim == "rank", sample_weight=weights, groups=groups, **options)
-
-    def of(self, rows: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Return weights and groups of some rows."""
-        return (
-            None if self.weights is None else self.weights[rows],
-            None if self.groups is None else self.groups[rows],
-        )
-
-
 def measured(
     aim: Aim,
-    rows: Measurement,
+    path: np.ndarray,
+    sample: Sample,
     curves: Mapping[str, Sequence[np.ndarray]],
     performance: Sequence[Mapping[str, float]],
     confidence: float,
 ) -> TradeOffs:
     """Measure the gaps of every trade-off.
 
-    `curves` has, for each attribute, its values among the rows of each condition, NaN elsewhere; the condition with the
-    largest upper end counts.
+    `path` has the scores of rows at each trade-off, (n, G), or (n, G, C) for classes, by predictors of the folds of the
+    rows. `curves` has, for each attribute, its values among the rows of each condition, NaN elsewhere; the condition
+    with the largest upper end counts.
     """
+
+    def gaps_of(rows: np.ndarray, s: np.ndarray, resamples: int) -> list[ParityResult]:
+        weights, groups = sample.at(rows)
+        options: dict[str, Any] = {"confidence": confidence, "resamples": resamples}
+        if path.ndim == 2:
+            options |= {"sample_weight": weights, "groups": groups}
+            return gap_of_each(path[rows], s[rows], ranks=aim == "rank", **options)
+        return [aimed_gap(aim, path[rows, at], s[rows], weights, groups, **options) for at in range(path.shape[1])]
+
     gaps: dict[str, tuple[Gap, ...]] = {}
     pvalues: dict[str, float] = {}
     for name, conditions in curves.items():
         each = []
         for s in conditions:
             kept = ~np.isnan(s)
-            parts = [kept & (rows.fold == j) for j in range(rows.fold.max() + 1)]
-            parts = [part for part in parts if len(np.unique(s[part])) > 1]
-            folds = [rows.gaps(aim, part, s, confidence, RESAMPLES) for part in parts]
-            pooled = rows.gaps(aim, kept, s, confidence, 0)
+            parts = [kept & (sample.fold == j) for j in range(sample.fold.max() + 1)]
+            folds = [gaps_of(part, s, RESAMPLES) for part in parts if len(np.unique(s[part])) > 1]
+            pooled = gaps_of(kept, s, 0)
             each.append([Gap.mean(own, whole, confidence) for own, whole in zip(zip(*folds), pooled)])
-            test = aimed_gap(aim, rows.path[kept, 0], s[kept], *rows.of(kept), resamples=TEST_RESAMPLES)
+            test = aimed_gap(aim, path[kept, 0], s[kept], *sample.at(kept), resamples=TEST_RESAMPLES)
             pvalues[name] = min(pvalues.get(name, 1.0), test.pvalue)
         gaps[name] = tuple(max(some, key=lambda gap: gap.high) for some in zip(*each))
     columns = {key: np.array([one[key] for one in performance]) for key in performance[0]}
