@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, make_scorer, r2_score, roc_auc_score
+from sklearn.metrics import log_loss, r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from estimator_samples import biased, quick
@@ -197,8 +197,10 @@ def test_a_regressor_with_two_attributes_is_measured_by_the_worst():
 # a rare outcome, where a constant has nearly the accuracy of any model
 
 
-@pytest.mark.parametrize("scoring", [None, "accuracy", "neg_brier_score"])
-@pytest.mark.parametrize("rule", [None, 0.05, 1e-4, "gain >= 0.99", "p > 0.05", Rule("p", 0.05, epsilon=1.0)])
+@pytest.mark.parametrize(
+    ("rule", "scoring"),
+    [(None, None), (0.05, "accuracy"), (1e-4, None), ("gain >= 0.99", "neg_brier_score"), ("p > 0.05", None)],
+)
 def test_no_rule_is_content_with_a_model_that_hardly_beats_the_constant(rule: Any, scoring: Any):
     X, y, age = credit(1500)
     with warnings.catch_warnings(record=True, action="always") as caught:
@@ -206,14 +208,6 @@ def test_no_rule_is_content_with_a_model_that_hardly_beats_the_constant(rule: An
     taken = next(c for c in result.candidates if c.weight == result.weight)
     assert any(issubclass(one.category, LowGainWarning) for one in caught) == (not taken.gain >= 0.25)
     assert not result.satisfied or taken.gain >= 0.25
-
-
-def test_the_default_is_not_tripped_up_by_the_accuracy_of_a_constant():
-    X, y, age = credit(3000)
-    result = select_weight(Mixed(), X, y, sensitive_features=age, weights=[0.05, 0.5, 1000])
-    assert result.candidates[-1].gain < 0.01
-    assert 0 < result.weight < 1000
-    assert result.satisfied
 
 
 def test_an_unpenalised_model_that_does_not_beat_the_constant_has_no_gain():
@@ -237,21 +231,14 @@ def test_the_gain_does_not_change_with_the_unit_of_y():
     assert [c.gain for c in results[0].candidates] == pytest.approx([c.gain for c in results[1].candidates])
 
 
-def hits(model: Any, X: Any, y: Any) -> float:
-    return float((model.predict(X) == y).sum())
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     ("scoring", "value"),
     [
         ("roc_auc", lambda y, p: roc_auc_score(y, p)),
-        ("accuracy", lambda y, p: accuracy_score(y, p > 0.5)),
-        (make_scorer(brier_score_loss, greater_is_better=False, response_method="predict_proba"),
-         lambda y, p: -brier_score_loss(y, p)),
-        (hits, lambda y, p: ((p > 0.5) == y).sum()),
+        (lambda model, X, y: float((model.predict(X) == y).sum()), lambda y, p: ((p > 0.5) == y).sum()),
     ],
-)  # fmt: skip
+)
 def test_any_scorer_is_taken(scoring: Any, value: Any):
     X, y, age = credit(600)
     rows = {"sensitive_features": age, "validation": (X, y, age)}
@@ -283,16 +270,8 @@ def test_groups_are_trained_on_or_chosen_on_and_bounds_count_them():
     gap = gdp(scores, age[held], groups=persons[held], confidence=0.9)
     once = np.unique(persons[held], return_index=True)[1]
     for validation, rows in ((0.2, slice(None)), ((X[held], y[held], age[held], persons[held]), ~held)):
-        groups = persons[rows]
-        again = select_weight(
-            Grouped(),
-            X[rows],
-            y[rows],
-            sensitive_features=age[rows],
-            groups=groups,
-            validation=validation,
-            weights=[0.5],
-        )
+        kept = {"sensitive_features": age[rows], "groups": persons[rows], "validation": validation}
+        again = select_weight(Grouped(), X[rows], y[rows], weights=[0.5], **kept)
         assert again.candidates[1].gdp_upper == pytest.approx(gap.interval[1] if gap.trusted else gap.bound)
         assert again.candidates[1].pvalue == pytest.approx(gamma_test(scores[once], age[held][once]).pvalue)
 
@@ -315,18 +294,16 @@ X40, Y40, S40 = biased(40)
 @pytest.mark.parametrize(
     ("estimator", "changes", "error", "message"),
     [
-        (ParityEncoder(), {}, TypeError, "lacks a method predict"),
-        (LogisticRegression(), {}, TypeError, "a parameter penalty_weight and a fit that takes sensitive_features"),
-        (FRHSICClassifier, {}, TypeError, "pass an unfitted scikit-learn estimator"),
+        (ParityEncoder(), {}, TypeError, "method predict"),
+        (LogisticRegression(), {}, TypeError, "a parameter penalty_weight"),
+        (FRHSICClassifier, {}, TypeError, "estimator class instead"),
         (Mixed(), {"weights": [0]}, ValueError, "weights="),
         (Mixed(), {"weights": [-1.0]}, ValueError, "weights="),
-        (Mixed(), {"weights": 3}, ValueError, "weights="),
         (Mixed(), {"validation": "first"}, ValueError, "a share of the rows"),
         (Mixed(), {"validation": (X40, Y40)}, ValueError, "a share of the rows"),
         (Mixed(), {"validation": 1.5}, ValueError, "validation=1.5"),
         (Mixed(), {"validation": (X40, Y40, S40), "groups": np.arange(40)}, ValueError, "fourth part"),
         (Mixed(), {"sensitive_features": None}, ValueError, "no dependence to choose by"),
-        (Mixed(), {"scoring": "rocauc"}, ValueError, "Did you mean 'roc_auc'"),
         (Mixed(), {"scoring": r2_score}, ValueError, "scoring"),
     ],
 )

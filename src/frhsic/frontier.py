@@ -1,8 +1,7 @@
 r"""The trade-off between performance and dependence, as a sweep over the penalty's weight shows it.
 
 A :class:`Frontier` holds the runs of a sweep, one :class:`Run` for each method, weight and repeat. It gives the points
-that are not dominated and the least dependence within a performance band. The rule of the performance band is
-:func:`best_in_band`, for whoever chooses a model by it.
+that are not dominated and the least dependence within a performance band.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["Frontier", "MatchedPoint", "Point", "Run", "band_limit", "best_in_band", "within_band"]
+__all__ = ["Frontier", "MatchedPoint", "Point", "Run", "band_limit", "within_band"]
 
 
 def band_limit(baseline: float, band: float, higher_is_better: bool) -> float:
@@ -39,32 +38,6 @@ def within_band(performance: float, baseline: float, band: float, higher_is_bett
     """Whether a performance stays within a band of the baseline's; the limit itself is inside."""
     limit = band_limit(baseline, band, higher_is_better)
     return performance >= limit if higher_is_better else performance <= limit
-
-
-def best_in_band(
-    performances: Sequence[float],
-    dependences: Sequence[float],
-    *,
-    baseline: float,
-    band: float,
-    higher_is_better: bool,
-) -> tuple[int, bool]:
-    """Choose the least dependence within the band; if no model is inside, the best performance.
-
-    Returns the index of the chosen model and whether it is inside. Of equal models the first is chosen.
-
-    Examples
-    --------
-    >>> best_in_band([0.90, 0.899, 0.8], [0.3, 0.2, 0.1], baseline=0.9, band=0.01, higher_is_better=True)
-    (1, True)
-    >>> best_in_band([0.7, 0.8], [0.1, 0.2], baseline=0.9, band=0.01, higher_is_better=True)
-    (1, False)
-    """
-    inside = [i for i, p in enumerate(performances) if within_band(p, baseline, band, higher_is_better)]
-    if inside:
-        return min(inside, key=lambda i: dependences[i]), True
-    sign = 1 if higher_is_better else -1
-    return max(range(len(performances)), key=lambda i: sign * performances[i]), False
 
 
 @dataclass(frozen=True)
@@ -190,15 +163,14 @@ class Frontier:
     def matched(self, band: float = 0.01) -> dict[str, MatchedPoint]:
         r"""Least dependence within a performance band of the baseline, for each method.
 
-        See :func:`best_in_band`; decided on unrounded means.
+        Decided on unrounded means; of equal points the one with the smallest weight.
         """
         base, higher = self.of(self.baseline)[0].performance, self.higher_is_better
         matched = {}
         for method in self.methods:
-            points = self.of(method)
-            dependences, performances = (values.tolist() for values in _coordinates(points))
-            at, inside = best_in_band(performances, dependences, baseline=base, band=band, higher_is_better=higher)
-            matched[method] = MatchedPoint(method, points[at] if inside else None, band_limit(base, band, higher))
+            inside = [point for point in self.of(method) if within_band(point.performance, base, band, higher)]
+            best = min(inside, key=lambda point: point.dependence, default=None)
+            matched[method] = MatchedPoint(method, best, band_limit(base, band, higher))
         return matched
 
     def to_frame(self) -> pd.DataFrame:

@@ -101,7 +101,7 @@ PLAIN: dict[str, Any] = {
 """Fitted attributes that `model.json` holds, as far as a model has them, with their types."""
 
 
-FIELD_TYPES = {"float": (float, int), "int": int, "str": str, "bool": bool, "dict": dict, "tuple": tuple}
+FIELD_TYPES: dict[str, Any] = {kind.__name__: kind for kind in (int, str, bool, dict, tuple)} | {"float": (float, int)}
 """Types of the fields of dataclasses that are checked, by their annotations."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -25,6 +25,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
+from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
 from frhsic import _arrays
@@ -35,10 +36,9 @@ from frhsic.probes import held_out_r2, linear_head
 
 __all__ = ["HEADS", "SVM_ROWS", "AttributeProbes", "HeadGap", "Transfer", "transfer"]
 
-HeadName = Literal["linear", "mlp", "forest", "svm", "boosting"]
 Kind = Literal["classification", "regression"]
 
-HEADS: tuple[HeadName, ...] = ("linear", "mlp", "forest", "svm", "boosting")
+HEADS = ("linear", "mlp", "forest", "svm", "boosting")
 """The heads that are fitted unless others are given."""
 
 _QUIET = threading.Lock()
@@ -201,9 +201,7 @@ def transfer(
         raise ValueError(f"the test rows have {s_test.shape[1]} attributes, the others {s.shape[1]}; pass the same.")
     z, z_test = _encoded(encoder, X), _encoded(encoder, X_test)
     y, y_test = np.asarray(y).ravel(), np.asarray(y_test).ravel()
-    for what, rows in (("y", len(y)), ("sensitive_features", len(s))):
-        if rows != len(z):
-            raise ValueError(f"lengths differ: X has {len(z)} rows, {what} has {rows}.")
+    check_consistent_length(z, y, s)
     kind: Kind = task if task != "auto" else "regression" if type_of_target(y) == "continuous" else "classification"
     gaps = []
     for name, head in _unfitted(heads, kind, seed).items():
@@ -214,19 +212,18 @@ def transfer(
         scores, performance = _measured(fitted, z_test, y_test, kind)
         for attribute, column in zip(names, s_test.T):
             gap = gdp(scores, column, resolution=resolution, random_state=seed)
-            gaps.append(
-                HeadGap(
-                    name,
-                    attribute,
-                    performance,
-                    gap.value,
-                    *gap.interval,
-                    gap.expected_under_independence,
-                    _standardized(scores, column, resolution),
-                    len(z[rows]),
-                )
-            )
-    probes = tuple(_probes(z, z_test, s[:, j], s_test[:, j], name, seed) for j, name in enumerate(names))
+            standardized = _standardized(scores, column, resolution)
+            numbers = gap.value, *gap.interval, gap.expected_under_independence, standardized
+            gaps.append(HeadGap(name, attribute, performance, *numbers, len(z[rows])))
+    probes = tuple(
+        AttributeProbes(
+            name,
+            held_out_r2("linear", z, own, z_test, own_test, seed=seed),
+            held_out_r2("trees", z, own, z_test, own_test, seed=seed),
+            float(mutual_information(z_test, own_test, random_state=seed)),
+        )
+        for name, own, own_test in zip(names, s.T, s_test.T)
+    )
     unit = "probability" if kind == "classification" else "unit of y"
     return Transfer(tuple(gaps), probes, unit, len(z), len(z_test), seed)
 
@@ -248,32 +245,28 @@ def _encoded(encoder: Any, X: Any) -> np.ndarray:
 
 
 def _unfitted(heads: Sequence[str] | Mapping[str, Any], kind: Kind, seed: int) -> dict[str, Any]:
-    if isinstance(heads, Mapping):
-        models = dict(heads)
+    if isinstance(heads, Mapping) and heads:
+        return dict(heads)
+    if isinstance(heads, str) or not heads or any(name not in HEADS for name in heads):
+        raise ValueError(f"heads={heads!r}; pass names among {', '.join(HEADS)}, or a mapping to estimators.")
+    network, trees = {"hidden_layer_sizes": (64,), "max_iter": 100, "random_state": seed}, {"random_state": seed}
+    if kind == "classification":
+        models = {
+            "linear": linear_head(binary=True),
+            "mlp": make_pipeline(StandardScaler(), MLPClassifier(**network)),
+            "forest": RandomForestClassifier(**trees),
+            "svm": make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False, cv=3)),
+            "boosting": HistGradientBoostingClassifier(early_stopping=False, **trees),
+        }
     else:
-        unknown = [name for name in heads if name not in HEADS]
-        if isinstance(heads, str) or unknown:
-            raise ValueError(f"heads={heads!r}; pass names among {', '.join(HEADS)}, or a mapping to estimators.")
-        models = {name: _head(name, kind, seed) for name in heads}
-    if not models:
-        raise ValueError("heads is empty; pass at least one.")
-    return models
-
-
-def _head(name: str, kind: Kind, seed: int) -> Any:
-    classify = kind == "classification"
-    network = {"hidden_layer_sizes": (64,), "max_iter": 100, "random_state": seed}
-    makers: dict[str, Callable[[], Any]] = {
-        "linear": lambda: linear_head(binary=classify),
-        "mlp": lambda: MLPClassifier(**network) if classify else _in_own_unit(MLPRegressor(**network)),
-        "forest": lambda: (RandomForestClassifier if classify else RandomForestRegressor)(random_state=seed),
-        "svm": lambda: CalibratedClassifierCV(SVC(), ensemble=False, cv=3) if classify else _in_own_unit(SVR()),
-        "boosting": lambda: (HistGradientBoostingClassifier if classify else HistGradientBoostingRegressor)(
-            early_stopping=False, random_state=seed
-        ),
-    }
-    head = makers[name]()
-    return make_pipeline(StandardScaler(), head) if name in ("mlp", "svm") else head
+        models = {
+            "linear": linear_head(binary=False),
+            "mlp": make_pipeline(StandardScaler(), _in_own_unit(MLPRegressor(**network))),
+            "forest": RandomForestRegressor(**trees),
+            "svm": make_pipeline(StandardScaler(), _in_own_unit(SVR())),
+            "boosting": HistGradientBoostingRegressor(early_stopping=False, **trees),
+        }
+    return {name: models[name] for name in heads}
 
 
 def _in_own_unit(head: Any) -> Any:
@@ -302,14 +295,3 @@ def _standardized(scores: np.ndarray, s: np.ndarray, resolution: float | None) -
     if bool((scores == scores[:1]).all(axis=0).any()):
         return 0.0
     return float(standardized_gdp(scores, s, resolution=resolution, resamples=0))
-
-
-def _probes(
-    z: np.ndarray, z_test: np.ndarray, s: np.ndarray, s_test: np.ndarray, name: str, seed: int
-) -> AttributeProbes:
-    return AttributeProbes(
-        name,
-        held_out_r2("linear", z, s, z_test, s_test, seed=seed),
-        held_out_r2("trees", z, s, z_test, s_test, seed=seed),
-        float(mutual_information(z_test, s_test, random_state=seed)),
-    )

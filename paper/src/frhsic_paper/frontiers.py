@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from frhsic.datasets.loading import ENTRIES
-from frhsic.frontier import Frontier, Point, Run, best_in_band
+from frhsic.frontier import Frontier, Point, Run
+from frhsic_paper.models import best_in_band
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, dataset_name
 from frhsic_paper.protocol import BAND, BASELINE, Protocol
 from frhsic_paper.records import Record

@@ -6,7 +6,7 @@ r"""Parameters of trained models that later measurements need, in one safetensor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from frhsic._files import write_whole
-from frhsic.frontier import best_in_band
+from frhsic.frontier import within_band
 from frhsic.training import MLP
 from frhsic.training.result import Bottleneck
 from frhsic_paper import records
@@ -103,11 +103,37 @@ def store_all(trained: Trained, options: Options) -> None:
     _store_some(trained, options, range(len(trained.records)))
 
 
+def best_in_band(
+    performances: Sequence[float],
+    dependences: Sequence[float],
+    *,
+    baseline: float,
+    band: float,
+    higher_is_better: bool,
+) -> tuple[int, bool]:
+    """Choose the least dependence within the band; if no model is inside, the best performance.
+
+    Returns the index of the chosen model and whether it is inside. Of equal models the first is chosen.
+
+    Examples
+    --------
+    >>> best_in_band([0.90, 0.899, 0.8], [0.3, 0.2, 0.1], baseline=0.9, band=0.01, higher_is_better=True)
+    (1, True)
+    >>> best_in_band([0.7, 0.8], [0.1, 0.2], baseline=0.9, band=0.01, higher_is_better=True)
+    (1, False)
+    """
+    inside = [i for i, p in enumerate(performances) if within_band(p, baseline, band, higher_is_better)]
+    if inside:
+        return min(inside, key=lambda i: dependences[i]), True
+    sign = 1 if higher_is_better else -1
+    return max(range(len(performances)), key=lambda i: sign * performances[i]), False
+
+
 def store_chosen(repeats: int) -> Keep:
     """Store, for each of the first repeats, the model that validation rows choose, if there are validation rows.
 
     It has the least GDP on probabilities among those within 1 % of the performance of the unpenalized model, see
-    :func:`frhsic.frontier.best_in_band`.
+    :func:`best_in_band`.
     """
 
     def keep(trained: Trained, options: Options) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,13 +14,13 @@ from joblib import Parallel, delayed, effective_n_jobs
 from scipy.stats import norm
 from sklearn.base import clone, is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.metrics import check_scoring, get_scorer_names, log_loss, mean_squared_error
+from sklearn.metrics import check_scoring, log_loss, mean_squared_error
 from sklearn.utils.validation import has_fit_parameter
 
 from frhsic import _arrays
 from frhsic._warnings import warn
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, fit_path
-from frhsic.formatting import did_you_mean, figure, percent
+from frhsic.formatting import figure, percent
 from frhsic.frontier import Frontier, Run
 from frhsic.held_out import rows_held_out, rows_of, scores_of
 from frhsic.independence import IndependenceResult, gamma_test
@@ -173,9 +172,7 @@ class Rows:
             rows = shuffled[np.unique(self.groups[shuffled], return_index=True)[1]]
         if len(rows) > TEST_ROWS:
             rows = generator.choice(rows, TEST_ROWS, replace=False)
-        if len(rows) < len(self.s):
-            seen = seen[rows]
-        values = self.s[rows] if len(rows) < len(self.s) else self.s
+        seen, values = seen[rows], self.s[rows]
         kernel_s = per_column_gaussians(values) if values.shape[1] > 1 else None
         kernel_z = Gaussian(1.0) if np.ptp(seen, axis=0).max() == 0 else None  # a collapsed Z has no median distance
         epsilon = rule.limit if rule.measure == "hsic" else rule.epsilon
@@ -318,9 +315,8 @@ def select_weight(
         warn(f"{reason}. Try larger weights, or another penalty.", UnmetTargetWarning)
     low = not candidates[at].gain >= LEAST_GAIN
     if low:
-        kept = (
-            "no gain to keep" if math.isnan(candidates[at].gain) else f"{percent(candidates[at].gain)} of the gain kept"
-        )
+        gained = candidates[at].gain
+        kept = "no gain to keep" if math.isnan(gained) else f"{percent(gained)} of the gain kept"
         warn(
             f"weight {candidates[at].weight:g}: {kept}, compared with a constant. Allow more dependence, or bring more "
             "rows or better features.",
@@ -357,44 +353,26 @@ def fit_weights(
 
 
 def _check_estimator(estimator: Any) -> None:
-    """Raise unless a weight can be chosen for this estimator."""
-    name = type(estimator).__name__
-    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
-        raise TypeError(f"estimator is {name}; pass an unfitted scikit-learn estimator, such as FRHSICClassifier().")
-    arguments = inspect.signature(estimator.fit).parameters
+    """Raise unless a weight can be chosen for this estimator, by its performance and its dependence."""
     method = "predict_proba" if is_classifier(estimator) else "predict"
-    needs = {
-        "a parameter penalty_weight": "penalty_weight" in estimator.get_params(deep=False),
-        "a fit that takes sensitive_features": any(
-            one.name == "sensitive_features" or one.kind is one.VAR_KEYWORD for one in arguments.values()
-        ),
-        f"a method {method}": hasattr(estimator, method),
-    }
-    lacks = [need for need, met in needs.items() if not met]
-    if lacks:
+    parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    if "penalty_weight" not in parameters or not hasattr(estimator, method):
         raise TypeError(
-            f"estimator is {name}, which lacks {' and '.join(lacks)}. A weight is chosen by performance and "
-            "dependence: pass an FRHSICClassifier or FRHSICRegressor, or an estimator of yours with these."
+            f"estimator is {type(estimator).__name__}; pass an unfitted FRHSICClassifier or FRHSICRegressor, or an "
+            f"estimator of yours with a parameter penalty_weight and a method {method}."
         )
 
 
 def _scorer(scoring: str | Callable[..., float] | None, estimator: Any) -> Callable[[Any, Any, Any], float]:
     if scoring is None:
         return lambda model, X, y: -proper_loss(model, X, y)
-    if isinstance(scoring, str) and scoring not in get_scorer_names():
-        raise ValueError(
-            f"scoring={scoring!r} is no scorer of scikit-learn.{did_you_mean(scoring, get_scorer_names())}"
-        )
     scorer = check_scoring(estimator, scoring=scoring)
     return lambda model, X, y: float(scorer(model, X, y))
 
 
 def _grid(weights: Sequence[float]) -> list[float]:
     """Return the grid in increasing order, with 0 as the reference."""
-    try:
-        grid = sorted({0.0, *(float(weight) for weight in weights)})
-    except (TypeError, ValueError):
-        grid = []
+    grid = sorted({0.0, *map(float, weights)})
     if len(grid) < 2 or not all(0 <= weight < np.inf for weight in grid):
         raise ValueError(f"weights={weights!r}; pass a list of finite numbers above 0, such as [1, 10, 100].")
     return grid
@@ -404,11 +382,10 @@ def _parts(everything: tuple[Any, ...], validation: float | tuple[Any, ...], see
     """Return (X, y, s, sample_weight, groups) of the rows to train on, and the rows to choose on."""
     groups = everything[4]
     if isinstance(validation, (int, float)):
-        fit, held = rows_held_out(len(everything[1]), validation, name="validation", seed=seed, groups=groups)
-        trained, held_out = (
-            tuple(None if part is None else rows_of(part, rows) for part in everything) for rows in (fit, held)
+        both = rows_held_out(len(everything[1]), validation, name="validation", seed=seed, groups=groups)
+        trained, (X, y, s, _, held_groups) = (
+            tuple(None if part is None else rows_of(part, rows) for part in everything) for rows in both
         )
-        X, y, s, _, held_groups = held_out
         return trained, Rows.of(X, y, s, held_groups, seed)
     if isinstance(validation, str) or len(validation) not in (3, 4):
         raise ValueError(
