@@ -18,12 +18,12 @@ from torch import Tensor
 
 RandomState = int | np.random.Generator | torch.Generator | None
 
+# Magnitudes that are admitted: eighth powers of them, as in the variance of a linear HSIC, are still floats.
 LARGEST, SMALLEST = 1e30, 1e-30
-"""Magnitudes that are admitted: eighth powers of them, as in the variance of a linear HSIC, are still floats."""
+# Magnitude, or one over it, from which on float32 becomes float64: products of four such numbers overflow.
 WIDENED = 1e8
-"""Magnitude, or one over it, from which on float32 becomes float64: products of four such numbers overflow."""
+# Bandwidths and factors of kernels that are admitted.
 SCALES = (1e-60, 1e60)
-"""Bandwidths and factors of kernels that are admitted."""
 
 
 def matrix(x: Any, name: str, *, device: torch.device | str | None = None, allow_missing: bool = False) -> Tensor:

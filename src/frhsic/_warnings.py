@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 
+# Packages whose frames are skipped on the way to the caller.
 INSIDE = ("frhsic.", "sklearn.")
-"""Packages whose frames are skipped on the way to the caller."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

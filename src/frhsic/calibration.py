@@ -11,8 +11,8 @@ from frhsic import _arrays
 
 __all__ = ["calibration_error"]
 
+# Bins of the calibration error, with about as many rows each.
 CALIBRATION_BINS = 10
-"""Bins of the calibration error, with about as many rows each."""
 
 
 def calibration_error(scores: Any, y: Any) -> float:

@@ -19,11 +19,11 @@ from frhsic.kernels import Kernel
 if TYPE_CHECKING:  # Triton is not everywhere
     from frhsic.dependence._gpu.pairs import One, Pair
 
+# Rows from which the GPU kernels of statistics are quicker, and columns that they take.
 FEWEST_ROWS, MOST_COLUMNS = 1024, 512
-"""Rows from which the GPU kernels of statistics are quicker, and columns that they take."""
 
+# Columns up to which a training step's Gram matrix is never written to memory.
 INNER_COLUMNS = 128
-"""Columns up to which a training step's Gram matrix is never written to memory."""
 
 
 def usable(x: Tensor, *, rows: int = FEWEST_ROWS, columns: int = MOST_COLUMNS) -> bool:

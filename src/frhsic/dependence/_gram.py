@@ -17,18 +17,18 @@ from torch import Tensor
 from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.kernels import Gaussian, Kernel
 
+# Rows of a tile for one thread. A tile of 256 and its temporaries fit a core's cache; 512 was slower.
 CPU_TILE = 256
-"""Rows of a tile for one thread. A tile of 256 and its temporaries fit a core's cache; 512 was slower."""
 CUDA_TILE = 4096
 
+# Largest number of columns of a factor that replaces its Gram matrix.
 THIN = 64
-"""Largest number of columns of a factor that replaces its Gram matrix."""
 
+# Up to this many rows a pass over the pairs is quicker than a search for a factor.
 FEW_ROWS = 512
-"""Up to this many rows a pass over the pairs is quicker than a search for a factor."""
 
+# Up to this :math:`\|x\|^2 / 2\sigma^2` one matrix product gives the exponents of a Gaussian to 12 digits or more.
 FAR = 500.0
-r"""Up to this :math:`\|x\|^2 / 2\sigma^2` one matrix product gives the exponents of a Gaussian to 12 digits or more."""
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from frhsic.dependence.operators import TILE_ENTRIES, gram_times
 from frhsic.kernels import Kernel
 from frhsic.kernels.families import squared_distances
 
+# Kernel values that `eipm` computes at most unless anchors are given, and for how many its message advises anchors.
 MOST_ENTRIES, ADVISED_ENTRIES = 10**12, 10**11
-"""Kernel values that `eipm` computes at most unless anchors are given, and for how many its message advises anchors."""
 
 
 def smoothing_bandwidth(s: Any) -> Tensor:

@@ -37,11 +37,11 @@ from frhsic.kernels.families import squared_distances
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 
+# Part of a sum of squares below which a difference of sums would lose more digits than the six of this number.
 SMALL = 1e-6
-"""Part of a sum of squares below which a difference of sums would lose more digits than the six of this number."""
 
+# Rows of a group in which all pairs are visited; fewer would not be quicker. A power of two.
 GROUP = 16
-"""Rows of a group in which all pairs are visited; fewer would not be quicker. A power of two."""
 
 
 def euclidean_distances(x: Tensor) -> Tensor:

@@ -24,8 +24,8 @@ from frhsic.dependence.grams import centered
 from frhsic.dependence.operators import gram_times, pivoted_cholesky
 from frhsic.kernels import Kernel
 
+# Up to this many rows the Gram matrix of z is held and factored; above, it is multiplied by tiles.
 DENSE_ROWS = 2048
-"""Up to this many rows the Gram matrix of z is held and factored; above, it is multiplied by tiles."""
 
 PRECONDITIONER_RANK = 256
 MAX_ITERATIONS = 500

@@ -28,11 +28,11 @@ from frhsic.kernels import Gaussian
 if TYPE_CHECKING:
     from frhsic.dependence._gpu.pairs import One
 
+# Rows above which the trace of a cube is estimated, and the number of random vectors for it.
 CUBE_ROWS, VECTORS = 2048, 16
-"""Rows above which the trace of a cube is estimated, and the number of random vectors for it."""
 
+# Rows of a Gram matrix that are multiplied at once for a trace; of two panels' products one is needed.
 PANEL = 256
-"""Rows of a Gram matrix that are multiplied at once for a trace; of two panels' products one is needed."""
 
 
 class GramSums(NamedTuple):

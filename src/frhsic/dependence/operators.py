@@ -13,8 +13,8 @@ from torch import Tensor
 
 from frhsic.kernels import Kernel
 
+# Entries of the Gram matrix held at once.
 TILE_ENTRIES = 1 << 21
-"""Entries of the Gram matrix held at once."""
 
 
 def gram_times(

@@ -13,8 +13,8 @@ from frhsic import _arrays
 from frhsic.kernels.families import Gaussian
 from frhsic.kernels.kernel import PerColumn
 
+# Number of rows above which :func:`median_bandwidth` uses a subsample of this size.
 MEDIAN_ROWS = 2048
-"""Number of rows above which :func:`median_bandwidth` uses a subsample of this size."""
 
 
 def median_bandwidth(x: Any, *, name: str = "x") -> float:

@@ -32,11 +32,11 @@ from frhsic import _arrays
 from frhsic.dependence.grams import hsic_biased, hsic_unbiased, hsic_weighted
 from frhsic.kernels import Gaussian, Kernel
 
+# Rows that must be independent of S: all (Demographic Parity), or those with y = 1 (Equal Opportunity).
 Condition = Literal["all", "positive"]
-"""Rows that must be independent of S: all (Demographic Parity), or those with y = 1 (Equal Opportunity)."""
 
+# V-statistic (never negative, any row weights) or U-statistic (no row weights, at least four rows).
 Statistic = Literal["biased", "unbiased"]
-"""V-statistic (never negative, any row weights) or U-statistic (no row weights, at least four rows)."""
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from torch import Tensor
 from frhsic.dependence import _device
 from frhsic.kernels import Gaussian
 
+# Added to the variance of each direction when z is whitened, in units of the variance of a coordinate.
 RIDGE = 0.1
-"""Added to the variance of each direction when z is whitened, in units of the variance of a coordinate."""
 
 
 def whitened(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:

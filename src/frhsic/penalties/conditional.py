@@ -26,8 +26,8 @@ Kind = Literal["pairwise", "mean-difference"]
 Edges = Literal["equal-width", "quantile"]
 
 
+# Entries of a Gram matrix below this are set to zero.
 NEGLIGIBLE = 1e-30
-"""Entries of a Gram matrix below this are set to zero."""
 
 
 class EIPM(ScaledPenalty):

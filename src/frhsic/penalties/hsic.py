@@ -30,11 +30,11 @@ from frhsic.penalties.scales import (
 ScaleS = Literal["median", "published"]
 Attributes = Literal["joint", "sum", "isotropic"]
 
+# Number of training rows whose median distance is the published bandwidth of S.
 PUBLISHED_ROWS = 1000
-"""Number of training rows whose median distance is the published bandwidth of S."""
 
+# The default kernel on Z: every affine head lies in its linear part, and the Gaussian makes it characteristic.
 KERNEL_Z = 10 * (Linear() + Gaussian(1.0))
-"""The default kernel on Z: every affine head lies in its linear part, and the Gaussian makes it characteristic."""
 
 
 class HSIC(ScaledPenalty):

@@ -11,6 +11,7 @@ from frhsic.penalties.distance import DistanceCovariance
 from frhsic.penalties.gdp import GDP
 from frhsic.penalties.hsic import HSIC
 
+# How to make each penalty from the columns of Z, whether there is a head, and which rows count.
 MAKERS: dict[str, Callable[[int, bool, Condition], Penalty]] = {
     "hsic": lambda z_dim, head, condition: HSIC(head_weight=1.0 if head else 0.0, condition=condition),
     "frhsic": lambda z_dim, head, condition: HSIC.published(condition=condition),
@@ -22,10 +23,9 @@ MAKERS: dict[str, Callable[[int, bool, Condition], Penalty]] = {
     "dcor": lambda z_dim, head, condition: DistanceCovariance(condition=condition),
     "none": lambda z_dim, head, condition: NoPenalty(),
 }
-"""How to make each penalty from the columns of Z, whether there is a head, and which rows count."""
 
+# Every name that :func:`penalty_named` knows. All but "hsic" are those of the published numbers.
 PENALTY_NAMES = tuple(MAKERS)
-"""Every name that :func:`penalty_named` knows. All but "hsic" are those of the published numbers."""
 
 
 def penalty_named(name: str, z_dim: int = 50, *, head: bool = True, condition: Condition = "all") -> Penalty:

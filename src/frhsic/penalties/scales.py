@@ -20,11 +20,11 @@ from frhsic.penalties.closed_forms import whitened
 
 ScaleZ = Literal["normalized", "standardized", "whitened", "published"]
 
+# Added to a median distance by the published runs, so that it is never zero.
 SLACK = 1e-5
-"""Added to a median distance by the published runs, so that it is never zero."""
 
+# Least spread that a representation is divided by.
 SMALLEST = 1e-6
-"""Least spread that a representation is divided by."""
 
 
 class ScaledPenalty(Penalty):

@@ -15,11 +15,11 @@ from frhsic.training.data import TrainingData
 from frhsic.training.state import Layout
 from frhsic.training.streams import Purpose, stream
 
+# Fewest rows with S in a whole batch: with fewer, an unbiased HSIC is not defined.
 LEAST_LABELLED = 4
-"""Fewest rows with S in a whole batch: with fewer, an unbiased HSIC is not defined."""
 
+# Rows of a batch, and how many of them have S; None for all.
 BatchShape = tuple[int, int | None]
-"""Rows of a batch, and how many of them have S; None for all."""
 
 
 def batch_shapes(data: TrainingData, batch_size: int) -> list[BatchShape]:

@@ -17,14 +17,14 @@ from frhsic.training.data import Member
 
 log = logging.getLogger(__name__)
 
+# Bytes of the models trained at once on a CPU: what stays in cache, since more is slower per model.
 CPU_BUDGET = 64 * 2**20
-"""Bytes of the models trained at once on a CPU: what stays in cache, since more is slower per model."""
 
+# Share of the free GPU memory that a fleet may take.
 CUDA_SHARE = 0.8
-"""Share of the free GPU memory that a fleet may take."""
 
+# Least number of seconds between two ticks.
 EVERY = 0.5
-"""Least number of seconds between two ticks."""
 
 
 class _Process:

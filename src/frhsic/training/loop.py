@@ -25,6 +25,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -39,17 +40,17 @@ from frhsic.training.data import Member, TrainingData
 from frhsic.training.execution import GraphCapture, Pace, Tick, chunks, models_at_once, settings
 from frhsic.training.model import Model, Trial, losses, tried
 from frhsic.training.recipe import Recipe
-from frhsic.training.result import Fleet, Trained, assembled, floored, warn_of_divergence
-from frhsic.training.state import EarlyStopping, Layout, State, pieces
-from frhsic.training.streams import Purpose, Stream, stream_seed
+from frhsic.training.result import Fleet, assembled, floored, warn_of_divergence
+from frhsic.training.state import Course, Layout, State, pieces
+from frhsic.training.streams import Purpose, seeded, stream_seed
 
 log = logging.getLogger(__name__)
 
 ADAM: Any = {"fused": True, "amsgrad": False, "maximize": False, "weight_decay": 0.0}
 ADAM |= {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
 
+# Epochs that the host launches before it waits for a GPU.
 EPOCHS_AHEAD = 4
-"""Epochs that the host launches before it waits for a GPU."""
 
 
 def train(
@@ -95,8 +96,7 @@ def train(
     started, place = time.perf_counter(), _arrays.resolve_device(device)
     _check(data, members, recipe)
     order = sorted(range(len(members)), key=lambda i: (members[i].seed, members[i].split))
-    in_order, epochs, trained = [members[i] for i in order], recipe.epochs_on(data.rows), []
-    stackable = True
+    in_order, epochs, courses = [members[i] for i in order], recipe.epochs_on(data.rows), []
     with settings(place):
         first = Model.initial(recipe, data, in_order[0].seed, in_order[0].split)
         trial = tried(first, recipe, data, epochs)
@@ -106,7 +106,11 @@ def train(
         while waiting:
             chunk = waiting.popleft()
             try:
-                trained.append(Trainer(data, tables, chunk, recipe, place, trial).run(pace))
+                trainer, seed = Trainer(data, tables, chunk, recipe, place, trial), (chunk[0].seed, chunk[0].split)
+                # modules such as dropout draw from the global generators while they are trained
+                draws = seeded(stream_seed(*seed, Purpose.TRAINING), private=False) if trial.draws else nullcontext()
+                with draws:
+                    courses.append(trainer.run(pace))
             except torch.OutOfMemoryError:
                 if len(chunk) == 1:
                     raise
@@ -116,9 +120,8 @@ def train(
                 if len(chunk) == 1 or "vmap" not in str(error):
                     raise
                 log.warning("vmap does not admit the modules, so that models are trained one by one: %s", error)
-                stackable = False
                 waiting.extendleft([member] for member in reversed(chunk))
-        fleet = assembled(trained, order, first.to(place), stackable)  # line 9
+        fleet = assembled(courses, order, first.to(place))  # line 9
         fleet = floored(fleet, data, recipe.floor(first.penalty))
     warn_of_divergence(fleet)
     return replace(fleet, seconds=time.perf_counter() - started)
@@ -156,7 +159,6 @@ class Trainer:
         self.model = models[keys[0]].to(device)
         self.recipe, self.decay, self.epochs = recipe, recipe.decay(self.model.penalty), recipe.epochs_on(data.rows)
         self.guarded = any(member.weight == 0 for member in members)
-        self.draws = Stream(stream_seed(*keys[0], Purpose.TRAINING), device, trial.draws)
         table, held_out = tables
         assert table is not None
         self.batches = Batches(data, table, layout, recipe.batch_size)
@@ -172,30 +174,24 @@ class Trainer:
             self.step_size = torch.zeros((), device=device)  # a captured step reads it anew
         self._steps: dict[tuple[object, ...], Callable[[], object]] = {}
 
-    def run(self, pace: Pace) -> Trained:
+    def run(self, pace: Pace) -> Course:
         """Train for all epochs, or until no model is left running; return the models with their history."""
-        state, stopping = self.state, None
-        if self.held_out is not None:
-            stopping = EarlyStopping(state, self.recipe.patience, self.held_out_objective)
-        trained = Trained.empty(state, self.epochs, stopping)
+        state, objective = self.state, None if self.held_out is None else self.held_out_objective
+        course = Course(state, self.epochs, self.recipe.patience, objective)
         every = EPOCHS_AHEAD if state.flat.is_cuda else 1
         for epoch in range(self.epochs):  # line 2
-            with self.draws.lent():
-                self.epoch(epoch)
-            trained.note(epoch, self.batches.rows)
+            self.epoch(epoch)
+            course.note(epoch, self.batches.rows)
             if (epoch + 1) % every == 0:
-                if state.flat.is_cuda:
-                    torch.cuda.synchronize(state.flat.device)
+                running = bool(course.running.any())  # waits for a GPU
                 pace.send(epoch + 1, len(state.weight))
-                if not trained.running(epoch + 1):
+                if not running:
                     break
-        if state.flat.is_cuda:
-            torch.cuda.synchronize(state.flat.device)
-        if stopping is not None:
-            stopping.finish()
+        if course.best:
+            state.restore(course.best)
         pace.send(self.epochs, len(state.weight))
         pace.finished += len(state.weight)
-        return trained
+        return course
 
     def epoch(self, epoch: int) -> None:
         """Take every step of an epoch."""

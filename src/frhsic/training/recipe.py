@@ -28,14 +28,14 @@ from frhsic.penalties.base import NoPenalty, Penalty
 from frhsic.training.data import TrainingData
 from frhsic.training.streams import seeded
 
+# Above this value log(1 + exp f) equals f to the last digit of float64.
 SOFTPLUS_LINEAR = 40.0
-"""Above this value log(1 + exp f) equals f to the last digit of float64."""
 
+# Names that `activation` and `final_activation` of :class:`MLP` accept.
 ACTIVATIONS = {kind.__name__.lower(): kind for kind in (nn.SELU, nn.ReLU, nn.Tanh, nn.GELU, nn.SiLU, nn.Sigmoid)}
-"""Names that `activation` and `final_activation` of :class:`MLP` accept."""
 
+# Steps of the optimizer that ``epochs="auto"`` aims at, and its fewest and most epochs.
 AUTO_STEPS, AUTO_EPOCHS = 2_500, (20, 100)
-"""Steps of the optimizer that ``epochs="auto"`` aims at, and its fewest and most epochs."""
 
 Task = Literal["binary", "multiclass", "regression", "reconstruction"]
 Schedule = Literal["constant", "cosine"]

@@ -9,22 +9,22 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch.func import functional_call
 
 from frhsic._warnings import warn
 from frhsic.penalties.base import Penalty
 from frhsic.training.data import Member, TrainingData
 from frhsic.training.model import Model
-from frhsic.training.state import EarlyStopping, State
+from frhsic.training.state import Course, State
 
+# Bytes, about, of the widest layer in one piece of the predictions.
 CHUNK_BYTES = 256 * 2**20
-"""Bytes, about, of the widest layer in one piece of the predictions."""
 
+# Least number of rows for each coordinate of z; with fewer, small variances are noise and nothing is cut.
 ROWS_PER_DIRECTION = 4
-"""Least number of rows for each coordinate of z; with fewer, small variances are noise and nothing is cut."""
 
+# Standard deviation, as a share of its size, below which a coordinate counts as constant up to rounding.
 CONSTANT = 1e-6
-"""Standard deviation, as a share of its size, below which a coordinate counts as constant up to rounding."""
 
 
 class DivergenceWarning(RuntimeWarning):
@@ -55,44 +55,6 @@ class History:
         """Return the history of some of the models."""
         held_out, best = (None if v is None else v[places] for v in (self.held_out_objective, self.best_epoch))
         return History(self.task_loss[places], self.penalty[places], held_out, best)
-
-
-@dataclass
-class Trained:
-    """Models that were trained at once, and their history on the host, to which a GPU copies without being waited for.
-
-    Sizes: E epochs, M models.
-    """
-
-    state: State
-    stopping: EarlyStopping | None
-    curves: Tensor  # (E, 3, M) task loss, penalty, objective on the held-out rows
-    alive: Tensor  # (E, M)
-    stopped: Tensor  # (E, M)
-    closed: int = 0  # epochs that were launched
-
-    @classmethod
-    def empty(cls, state: State, epochs: int, stopping: EarlyStopping | None) -> Trained:
-        """Return the history of models before their first epoch."""
-        models, pinned = len(state.weight), state.flat.is_cuda
-        curves = torch.full((epochs, 3, models), torch.nan, dtype=state.flat.dtype, pin_memory=pinned)
-        alive = torch.ones(epochs, models, dtype=torch.bool, pin_memory=pinned)
-        stopped = torch.zeros(epochs, models, dtype=torch.bool, pin_memory=pinned)
-        return cls(state, stopping, curves, alive, stopped)
-
-    def note(self, epoch: int, rows: int) -> None:
-        """Write down an epoch whose steps have been launched, and settle the state."""
-        self.curves[epoch, :2].copy_(self.state.sums / rows, non_blocking=True)
-        self.state.settle()
-        self.alive[epoch].copy_(self.state.alive, non_blocking=True)
-        if self.stopping is not None:
-            self.curves[epoch, 2].copy_(self.stopping.note(epoch), non_blocking=True)
-            self.stopped[epoch].copy_(self.stopping.stopped, non_blocking=True)
-        self.closed = epoch + 1
-
-    def running(self, epochs: int) -> bool:
-        """Return whether a model was still running after so many epochs."""
-        return bool((self.alive[epochs - 1] & ~self.stopped[epochs - 1]).any())
 
 
 class Bottleneck(nn.Module):
@@ -185,7 +147,6 @@ class Fleet:
     encoder: nn.Module
     head: nn.Module
     penalty: Penalty
-    stackable: bool = True
     bottleneck: nn.Module | None = None
     seconds: float = 0.0
 
@@ -253,39 +214,22 @@ class Fleet:
             shape = f"shape {tuple(x.shape)}" if hasattr(x, "shape") else type(x).__name__
             raise ValueError(f"x is {shape}; pass a tensor (n, d), or (D, n, d) with the rows of {most + 1} splits.")
         x = x.to(next(iter(self.parameters.values())))
-        model = _Pair(self.encoder, self.head, self.bottleneck).eval()
-        stacked = self.parameters | self.buffers
-        splits = torch.tensor([m.split for m in self.members], device=self.device)
+        model, stacked = _Pair(self.encoder, self.head, self.bottleneck).eval(), self.parameters | self.buffers
         width = max([x.shape[-1], *(values.shape[1] for values in self.parameters.values() if values.ndim > 1)])
-        row_bytes = 4 * width * x.element_size()
-        models = max(1, min(len(self), CHUNK_BYTES // (row_bytes * 1024)))
-        rows = max(1, CHUNK_BYTES // (row_bytes * models))
-        at_once = models if self.stackable else 1
+        rows = max(1, CHUNK_BYTES // (4 * width * x.element_size()))
 
-        def one(state: dict[str, Tensor], part: Tensor) -> Tensor:
-            values: Tensor = functional_call(model, state, (part,))[output]
-            return values
+        def one(index: int, own: Tensor) -> Tensor:
+            state = {name: values[index] for name, values in stacked.items()}
+            return torch.cat([functional_call(model, state, (part,))[output] for part in torch.split(own, rows)])
 
-        def only(state: dict[str, Tensor], part: Tensor) -> Tensor:
-            return one({name: values[0] for name, values in state.items()}, part[0] if x.ndim == 3 else part)[None]
-
-        every = vmap(one, in_dims=(0, 0 if x.ndim == 3 else None)) if self.stackable else only
-        of_models = []
         with torch.no_grad():
-            for i in range(0, len(self), at_once):
-                state = {name: values[i : i + at_once] for name, values in stacked.items()}
-                of_rows = []
-                for a in range(0, x.shape[-2], rows):
-                    part = x[..., a : a + rows, :]
-                    of_rows.append(every(state, part[splits[i : i + at_once]] if x.ndim == 3 else part))
-                of_models.append(torch.cat(of_rows, dim=1))
-        return torch.cat(of_models)
+            return torch.stack([one(i, x[m.split] if x.ndim == 3 else x) for i, m in enumerate(self.members)])
 
 
-def assembled(trained: Sequence[Trained], order: Sequence[int], model: Model, stackable: bool) -> Fleet:
+def assembled(courses: Sequence[Course], order: Sequence[int], model: Model) -> Fleet:
     """Join the models that were trained at once, in the caller's order; `order` has the place of each in it."""
     back = torch.tensor(order).argsort()
-    states = [chunk.state for chunk in trained]
+    states = [course.state for course in courses]
     at = back.to(states[0].flat.device)
 
     def joined(stacked_of: Callable[[State], dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -296,29 +240,25 @@ def assembled(trained: Sequence[Trained], order: Sequence[int], model: Model, st
         together = state.layout.together
         return state.own | {name: values.repeat_interleave(together, dim=0) for name, values in state.shared.items()}
 
+    def noted(name: str) -> Tensor:
+        return torch.cat([getattr(course, name).cpu() for course in courses])[back]
+
     others = joined(rest)
-    curves = torch.cat([chunk.curves for chunk in trained], dim=2).permute(2, 1, 0)[back]  # (M, 3, E)
-    stopped = torch.cat([chunk.stopped for chunk in trained], dim=1).T[back].cumsum(1) > 0
-    after = stopped.roll(1, dims=1)  # epochs after a model's last
-    after[:, 0] = False
-    alive = torch.cat([chunk.alive for chunk in trained], dim=1).T[back] | after
-    diverged = torch.where(alive.all(1), -1, (~alive).int().argmax(1))
-    closed = torch.cat([torch.full((len(chunk.state.weight),), chunk.closed) for chunk in trained])[back]
-    task, penalty, held_out = curves.masked_fill(~(alive & ~after)[:, None], torch.nan).unbind(1)
-    best = [chunk.stopping.best_epoch.cpu() for chunk in trained if chunk.stopping is not None]
+    curves = torch.cat([course.curves.cpu() for course in courses], dim=2)[..., back]
+    task, penalty, held_out = curves.permute(1, 2, 0)  # each (M, E)
+    measured = courses[0].objective is not None
     members = [member for state in states for member in state.layout.members]
     return Fleet(
         members=tuple(members[i] for i in back.tolist()),
         parameters=joined(lambda state: state.parameters(len(state.weight))),
         buffers={name: values for name, values in others.items() if not name.startswith("penalty.")},
         penalty_state={n.removeprefix("penalty."): v for n, v in others.items() if n.startswith("penalty.")},
-        history=History(task, penalty, held_out if best else None, torch.cat(best)[back] if best else None),
-        epochs_done=torch.where(diverged >= 0, diverged, torch.minimum(closed, (~after).sum(1))),
-        diverged=diverged,
+        history=History(task, penalty, held_out if measured else None, noted("best_epoch") if measured else None),
+        epochs_done=noted("done"),
+        diverged=noted("diverged"),
         encoder=model.encoder,
         head=model.head,
         penalty=model.penalty,
-        stackable=stackable,
     )
 
 

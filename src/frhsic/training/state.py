@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from frhsic.training.data import Member
 
+# Pieces of the parameters that Adam's one kernel on a GPU gets; it takes 36 at once.
 PIECES = 32
-"""Pieces of the parameters that Adam's one kernel on a GPU gets; it takes 36 at once."""
 
 
 @dataclass(frozen=True)
@@ -133,17 +133,21 @@ class State:
         task, penalty = self.sums
         finite = torch.isfinite(self.flat.sum(1) + task + torch.where(self.weight != 0, penalty, 0))
         self.alive.logical_and_(finite)
-        for tensor, settled in zip(self.kept(), self.settled):
-            running = self.alive.view(-1, *[1] * (tensor.ndim - 1))
-            settled.copy_(torch.where(running, tensor, settled))
-        self.restore()
+        self.keep(self.settled, self.alive)
+        self.restore(self.settled)
         self.sums.zero_()
 
     @torch.no_grad()
-    def restore(self) -> None:
-        """Go back to the end of the last whole epoch."""
-        for tensor, settled in zip(self.kept(), self.settled):
-            tensor.copy_(settled)
+    def keep(self, copies: Sequence[Tensor], where: Tensor) -> None:
+        """Copy the tensors of some models, given as booleans of shape (M,)."""
+        for tensor, copied in zip(self.kept(), copies):
+            copied.copy_(torch.where(where.view(-1, *[1] * (tensor.ndim - 1)), tensor, copied))
+
+    @torch.no_grad()
+    def restore(self, copies: Sequence[Tensor]) -> None:
+        """Give every model the tensors that were copied."""
+        for tensor, copied in zip(self.kept(), copies):
+            tensor.copy_(copied)
 
 
 def is_trained(name: str, parameter: nn.Parameter) -> bool:
@@ -159,13 +163,14 @@ def pieces(tensor: Tensor) -> list[Tensor]:
     return list(torch.split(tensor.reshape(-1), length))
 
 
-class EarlyStopping:
-    """Best epoch of each model of a fleet on held-out rows, and the state that the model had at its end.
+class Course:
+    """The course of a training of models at once: what was measured, how far each model came, and its best state.
 
-    The criterion is the whole objective, task loss + λ · penalty. It is measured at the end of each epoch, in batches
-    of the training size, since a penalty depends on it, with the penalty's state of that epoch: it does not adapt to
-    held-out rows. An adversary that learns during training is weak at first, so its early epochs look better than they
-    are; stop such models by hand. Weight decay is not in the criterion.
+    With held-out rows a model ends with the state of its best epoch on them. The criterion is the whole objective, task
+    loss + λ · penalty. It is measured at the end of each epoch, in batches of the training size, since a penalty
+    depends on it, with the penalty's state of that epoch: it does not adapt to held-out rows. An adversary that learns
+    during training is weak at first, so its early epochs look better than they are; stop such models by hand. Weight
+    decay is not in the criterion.
 
     A model stops after `patience` epochs without improvement. It is trained on while others still improve, but that
     changes nothing for it: what a model becomes does not depend on the fleet that it is in.
@@ -174,45 +179,47 @@ class EarlyStopping:
     ----------
     state : State
         State of the models.
+    epochs : int
+        Number of epochs.
     patience : int
         Epochs without improvement after which a model stops.
-    objective : callable
-        Returns task loss + λ · penalty of each model on the held-out rows, (M,).
+    objective : callable or None
+        Returns task loss + λ · penalty of each model on the held-out rows, (M,); None without such rows.
     """
 
-    def __init__(self, state: State, patience: int, objective: Callable[[], Tensor]) -> None:
-        self.state = state
-        self.patience = patience
-        self.objective = objective
+    def __init__(self, state: State, epochs: int, patience: int, objective: Callable[[], Tensor] | None) -> None:
+        self.state, self.patience, self.objective = state, patience, objective
         flat = state.flat.detach()
-        self.least = flat.new_full((len(flat),), torch.inf)  # (M,)
-        self.best_epoch = torch.full((len(flat),), -1, device=flat.device)  # (M,)
-        self.waited = torch.zeros_like(self.best_epoch)  # (M,) epochs since the best one
-        self.best = [tensor.detach().clone() for tensor in state.kept()]
+        self.curves = flat.new_full((epochs, 3, len(flat)), torch.nan)  # task loss, penalty, held-out objective
+        self.done = torch.zeros(len(flat), dtype=torch.int64, device=flat.device)  # (M,) whole epochs
+        self.diverged, self.best_epoch = torch.full_like(self.done, -1), torch.full_like(self.done, -1)
+        self.waited = torch.zeros_like(self.done)  # epochs since the best one
+        self.least = flat.new_full((len(flat),), torch.inf)
+        self.best = [] if objective is None else [tensor.detach().clone() for tensor in state.kept()]
 
     @property
-    def stopped(self) -> Tensor:
-        """Whether each model has stopped, (M,)."""
-        return self.waited >= self.patience
+    def running(self) -> Tensor:
+        """Whether each model is still trained, (M,)."""
+        return self.state.alive & (self.waited < self.patience)
 
     @torch.no_grad()
-    def note(self, epoch: int) -> Tensor:
-        """Measure the models at the end of an epoch and keep those that improved; return the objective, (M,).
+    def note(self, epoch: int, rows: int) -> None:
+        """End an epoch whose steps have been launched: write down its means, and keep the models that improved.
 
         A model whose objective has never been finite counts as improved, so that it ends as without held-out rows.
         """
+        before, means = self.running, self.state.sums / rows
+        self.state.settle()
+        finished = before & self.state.alive
+        self.diverged = torch.where(before & ~finished, epoch, self.diverged)
+        self.done += finished
+        self.curves[epoch, :2] = torch.where(finished, means, torch.nan)
+        if self.objective is None:
+            return
         objective = self.objective()
-        better = (objective < self.least) | ~torch.isfinite(self.least)
-        improved = better & self.state.alive & ~self.stopped
-        self.least.copy_(torch.where(improved, objective, self.least))
-        self.best_epoch.copy_(torch.where(improved, epoch, self.best_epoch))
-        self.waited.copy_(torch.where(improved, 0, self.waited + ~self.stopped))
-        for tensor, best in zip(self.state.kept(), self.best):
-            best.copy_(torch.where(improved.view(-1, *[1] * (tensor.ndim - 1)), tensor, best))
-        return objective
-
-    @torch.no_grad()
-    def finish(self) -> None:
-        """Give every model the state of its best epoch."""
-        for tensor, best in zip(self.state.kept(), self.best):
-            tensor.copy_(best)
+        self.curves[epoch, 2] = torch.where(finished, objective, torch.nan)
+        improved = finished & ((objective < self.least) | ~torch.isfinite(self.least))
+        self.least = torch.where(improved, objective, self.least)
+        self.best_epoch = torch.where(improved, epoch, self.best_epoch)
+        self.waited = torch.where(improved, 0, self.waited + 1)
+        self.state.keep(self.best, improved)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import IntEnum
 from typing import Any
 
@@ -26,22 +26,22 @@ from torch.overrides import TorchFunctionMode
 
 _LOCK = threading.RLock()
 
+# Modules of these packages draw while training only if a trial run does; others may draw in some steps only.
 WITHOUT_DRAWS = ("torch.nn.modules.", "torch.nn.parameter", "frhsic.")
-"""Modules of these packages draw while training only if a trial run does; others may draw in some steps only."""
 
 
+# Functions that draw initial weights and take a generator.
 INITIALIZERS = frozenset(
     function
     for name, function in vars(nn.init).items()
     if name.endswith("_") and not name.startswith("_") and "generator" in inspect.signature(function).parameters
 )
-"""Functions that draw initial weights and take a generator."""
 
+# Functions that draw on the CPU unless told otherwise.
 DRAWS = frozenset(
     {torch.rand, torch.randn, torch.randint, torch.randperm, torch.normal, torch.bernoulli, torch.multinomial}
     | {Tensor.uniform_, Tensor.normal_, Tensor.random_, Tensor.bernoulli_, Tensor.exponential_, Tensor.log_normal_}
 )
-"""Functions that draw on the CPU unless told otherwise."""
 
 
 class _Local(TorchFunctionMode):
@@ -91,10 +91,11 @@ def stream(seed: int, split: int, purpose: Purpose, *more: int) -> torch.Generat
 
 
 @contextmanager
-def seeded(seed: int | None = None) -> Iterator[None]:
+def seeded(seed: int | None = None, *, private: bool = True) -> Iterator[None]:
     """Let code make modules and draw from the global generators, from a seed on if one is given.
 
-    Generators and the default dtype, which is float32 in here, are restored at the end.
+    Generators and the default dtype, which is float32 in here, are restored at the end. Draws on the CPU from a seed
+    are `private`, so that other threads cannot change them; that slows down every function of torch.
     """
     ready = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # torch left it untyped
     devices = [torch.cuda.current_device()] if ready else []
@@ -102,46 +103,14 @@ def seeded(seed: int | None = None) -> Iterator[None]:
         dtype = torch.get_default_dtype()
         torch.set_default_dtype(torch.float32)
         try:
-            if seed is None:
+            if seed is not None:
+                torch.default_generator.manual_seed(seed)
+                if devices:
+                    torch.cuda.manual_seed(seed)
+            with nullcontext() if seed is None or not private else _Local(seed):
                 yield
-            else:
-                _set_seed(seed, devices)
-                with _Local(seed):
-                    yield
         finally:
             torch.set_default_dtype(dtype)
-
-
-class Stream:
-    """Draws from the global generators that go on where the last :meth:`lent` block of this stream has ended.
-
-    A stream that is not `needed`, because no module draws, leaves the generators alone and waits for no other thread.
-    """
-
-    def __init__(self, seed: int, device: torch.device, needed: bool) -> None:
-        self.needed = needed
-        self.devices = [device.index or 0] if device.type == "cuda" and needed else []
-        with _LOCK, torch.random.fork_rng(self.devices):
-            _set_seed(seed, self.devices)
-            self._states = self._current()
-
-    @contextmanager
-    def lent(self) -> Iterator[None]:
-        """Run code on this stream, while other streams wait."""
-        if not self.needed:
-            yield
-            return
-        with _LOCK, torch.random.fork_rng(self.devices):
-            torch.set_rng_state(self._states[0])
-            for device, state in zip(self.devices, self._states[1:]):
-                torch.cuda.set_rng_state(state, device)
-            try:
-                yield
-            finally:
-                self._states = self._current()
-
-    def _current(self) -> list[Tensor]:
-        return [torch.get_rng_state(), *map(torch.cuda.get_rng_state, self.devices)]
 
 
 def may_draw(model: nn.Module, before: Tensor) -> bool:
@@ -152,11 +121,3 @@ def may_draw(model: nn.Module, before: Tensor) -> bool:
     if not torch.equal(before, torch.get_rng_state()):
         return True
     return not all(type(module).__module__.startswith(WITHOUT_DRAWS) for module in model.modules())
-
-
-def _set_seed(seed: int, devices: list[int]) -> None:
-    """Seed the global generators of the CPU and of these GPUs, and no others, as torch.manual_seed would."""
-    torch.default_generator.manual_seed(seed)
-    for device in devices:
-        with torch.cuda.device(device):
-            torch.cuda.manual_seed(seed)

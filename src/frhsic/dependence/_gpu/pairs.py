@@ -24,33 +24,31 @@ from frhsic.dependence._gram import nearly_constant
 from frhsic.kernels import Gaussian, Kernel
 from frhsic.kernels.kernel import PerColumn, Product
 
+# Columns from which distances come from matrix products; below, differences are as quick and keep all digits.
 FEWEST_FOR_PRODUCTS = 5
-"""Columns from which distances come from matrix products; below, differences are as quick and keep all digits."""
 
+# Largest mean squared norm, in units in which a Gaussian is 2 to the minus squared distance, for matrix products.
+# They lose about 1e-6 times the squared norms of a distance. Rows farther out are subtracted from each other.
 MOST_ENERGY = 16.0
-"""Largest mean squared norm, in units in which a Gaussian is 2 to the minus squared distance, for matrix products.
 
-They lose about 1e-6 times the squared norms of a distance. Rows farther out are subtracted from each other.
-"""
-
+# Mean squared norm below which coordinates are enlarged: small float16 numbers have fewer digits.
 LEAST_ENERGY = 2.0**-6
-"""Mean squared norm below which coordinates are enlarged: small float16 numbers have fewer digits."""
 
+# Rows whose mean is subtracted from the entries before they are summed.
 SOME_ROWS = 1024
-"""Rows whose mean is subtracted from the entries before they are summed."""
 
+# Distinct rows up to which sums come from a table.
 MOST_LEVELS = 256
-"""Distinct rows up to which sums come from a table."""
 
+# Rows whose coordinates are held in halves at a time.
 CHUNK = 1 << 17
-"""Rows whose coordinates are held in halves at a time."""
 
+# Rows and columns of a tile, and tiles of a program; the quickest of those tried on an H200.
 BLOCK_I, BLOCK_J, SEGMENT = 64, 64, 64
-"""Rows and columns of a tile, and tiles of a program; the quickest of those tried on an H200."""
 OPTIONS: dict[str, Any] = {"num_warps": 4, "num_stages": 3}
 
+# Coordinates of one product of tiles, and columns of a thin matrix that one program multiplies.
 STEP = 64
-"""Coordinates of one product of tiles, and columns of a thin matrix that one program multiplies."""
 
 _LOG2E = 1.4426950408889634
 
