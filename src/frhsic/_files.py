@@ -7,19 +7,13 @@ beside the path, is forced to the disk, and takes the place of the old file in o
 from __future__ import annotations
 
 import contextlib
+import io
 import os
-import re
-import shutil
 import stat
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TextIO
-
-UNFINISHED = ".part"
-"""Ending of the name of a file that is being written."""
-
-_UNFINISHED_NAME = re.compile(rf"\.[0-9a-f]{{32}}{re.escape(UNFINISHED)}")
+from typing import BinaryIO, TextIO
 
 
 def require_writable(files: Mapping[str, Path], inputs: Mapping[str, Path] | None = None) -> None:
@@ -66,10 +60,10 @@ def writing(path: Path) -> Iterator[TextIO]:
     target = _target(path, "file")
     unfinished = _beside(target)
     try:
-        with _naming(path), open(unfinished, "x", encoding="utf-8", newline="") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
+        with _synced(unfinished, path) as stream:
+            text = io.TextIOWrapper(stream, "utf-8", newline="")
+            yield text
+            text.detach()  # which writes what it still holds
         os.replace(unfinished, target)
         _sync_folder(target.parent)
     finally:
@@ -83,73 +77,40 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
     them whole.
     """
     targets = {_target(path, "file"): data for path, data in contents.items()}
+    previous = {target: target.read_bytes() for target in targets if target.exists()}
     unfinished = {target: _beside(target) for target in targets}
-    previous: dict[Path, Path] = {}  # copies of the old files, until all new ones are in place
     placed: list[Path] = []
     try:
         for target, data in targets.items():
-            with _naming(target), open(unfinished[target], "xb") as stream:
+            with _synced(unfinished[target], target) as stream:
                 stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-        if len(targets) > 1:
-            for target in targets:
-                if target.exists():
-                    previous[target] = _beside(target)
-                    _copy(target, previous[target])
         for target in targets:
             placed.append(target)
             os.replace(unfinished[target], target)
         for folder in {target.parent for target in targets}:
             _sync_folder(folder)
     except BaseException:
-        if len(targets) > 1:
-            for target in placed:
-                if target in previous and previous[target].exists():
-                    os.replace(previous[target], target)
-                elif not unfinished[target].exists():
-                    target.unlink(missing_ok=True)
+        for target in placed:
+            if unfinished[target].exists():  # it could not be placed
+                continue
+            if target in previous:
+                unfinished[target].write_bytes(previous[target])
+                os.replace(unfinished[target], target)
+            else:
+                target.unlink()
         raise
     finally:
-        _remove(*unfinished.values(), *previous.values())
+        _remove(*unfinished.values())
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Let no second process that asks for the same lock work in a folder; raise if one does already.
-
-    The system releases the lock when the process ends, in whatever way. Where it has no such locks, nothing is locked.
-    """
+def _synced(unfinished: Path, path: Path) -> Iterator[BinaryIO]:
+    """Force what is written to the disk, and name the file in an error that does not, such as that of a full disk."""
     try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ValueError(
-                f"another process is writing to {str(folder)!r}. Wait until it is done, or choose another folder."
-            ) from error
-        yield
-    finally:
-        os.close(handle)
-
-
-def remove_unfinished(folder: Path) -> None:
-    """Remove what writes that were killed have left in a folder and below it. Call it under a lock."""
-    for path in folder.rglob(f".*{UNFINISHED}"):
-        if _UNFINISHED_NAME.fullmatch(path.name):
-            path.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Name the file in an error of the system that does not, such as that of a full disk."""
-    try:
-        yield
+        with open(unfinished, "xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
     except OSError as error:
         if error.errno is None or error.filename is not None:
             raise
@@ -174,7 +135,7 @@ def _target(path: Path, kind: str) -> Path:
 
 
 def _beside(path: Path) -> Path:
-    return path.with_name(f".{uuid.uuid4().hex}{UNFINISHED}")
+    return path.with_name(f".{uuid.uuid4().hex}.part")
 
 
 def _remove(*paths: Path) -> None:
@@ -186,13 +147,6 @@ def _remove(*paths: Path) -> None:
         for path in paths:
             path.unlink(missing_ok=True)
         raise
-
-
-def _copy(path: Path, to: Path) -> None:
-    try:
-        os.link(path, to)
-    except OSError:  # a file system without links
-        shutil.copy2(path, to)
 
 
 def _sync_folder(folder: Path) -> None:

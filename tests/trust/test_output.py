@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from frhsic import _files
-from frhsic._files import locked, remove_unfinished, require_writable, write_together, write_whole
+from frhsic._files import require_writable, write_together, write_whole
 from frhsic.cli import app
+from frhsic_paper.command import locked, remove_unfinished
 from trust_samples import ASKED, one_line_and_2, table
 
 pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
@@ -184,27 +185,6 @@ def test_a_signal_while_unfinished_files_are_removed_leaves_none(tmp_path: Path,
     with pytest.raises(KeyboardInterrupt):
         write_together(dict.fromkeys(old, b"new"))
     assert names(tmp_path) == {"a", "b"}
-
-
-def test_without_links_old_files_are_copied_and_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def no_links(*_: Any) -> None:
-        raise OSError("no links here")
-
-    files = {tmp_path / name: b"old" for name in "ab"}
-    write_together(files)
-    monkeypatch.setattr(os, "link", no_links)
-    replace, calls = os.replace, []
-
-    def full_at_the_second(source: Path, target: Path) -> None:
-        calls.append(target)
-        if len(calls) == 2:
-            raise OSError("disk full")
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", full_at_the_second)
-    with pytest.raises(OSError, match="disk full"):
-        write_together(dict.fromkeys(files, b"new"))
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
 
 
 def test_where_the_system_has_no_locks_nothing_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

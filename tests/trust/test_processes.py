@@ -14,8 +14,8 @@ import pytest
 
 pytest.importorskip("frhsic_paper")
 
-from frhsic._files import locked
 from frhsic_paper import records
+from frhsic_paper.command import locked
 from trust_samples import one_line_and_2, table
 
 MODEL = {"part": "models", "dataset": "d", "method": "m", "weight": 1.0, "repeat": 0, "gdp": 0.5, "seconds": 1.0}

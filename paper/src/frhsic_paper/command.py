@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -67,7 +69,6 @@ def reproduce(
     from joblib import cpu_count, effective_n_jobs
 
     from frhsic._arrays import resolve_device
-    from frhsic._files import locked, remove_unfinished
     from frhsic.datasets.loading import entry
     from frhsic.distributed import cluster
     from frhsic_paper.options import Options
@@ -153,3 +154,34 @@ def _console() -> Console:
     if not console.is_terminal:
         console.width = 160  # a pipe or a file has no width to keep to
     return console
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Let no second process that asks for the same lock work in a folder; raise if one does already.
+
+    The system releases the lock when the process ends, in whatever way. Where it has no such locks, nothing is locked.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ValueError(
+                f"another process is writing to {str(folder)!r}. Wait until it is done, or choose another folder."
+            ) from error
+        yield
+    finally:
+        os.close(handle)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what writes that were killed have left in a folder and below it. Call it under a lock."""
+    for path in folder.rglob(".*.part"):
+        if re.fullmatch(r"\.[0-9a-f]{32}\.part", path.name):  # of frhsic._files
+            path.unlink(missing_ok=True)
