@@ -3,6 +3,7 @@
 import numpy as np
 
 from frhsic_paper.protocol import DATASETS, METHODS
+from frhsic_paper.studies.theorems import THEOREMS
 
 WEIGHTS = (0.1, 10.0, 500.0)
 
@@ -30,6 +31,7 @@ def model(experiment, protocol, dataset, method, weight, repeat, rng):
         "eo_gdp_logit_uniform": 4 * gdp,
         "score_sd": 1.0 - 0.99 * strength,
         "hsic_unit": 1e-3 * gdp,
+        "z_scale": 1.0,
         "probe_r2_linear": 0.4 - 0.3 * strength,
         "probe_r2_cosines": 0.5 - 0.3 * strength,
         "seconds": 2.0,
@@ -260,6 +262,11 @@ def _others(protocol):
             }
             for d in ("adult", "compas")
             for m in ("none", "frhsic", "frem", "reg-gdp", "mmd", "hsic")
+            for r in range(3)
+        ]
+        files["theorems", protocol] = [
+            {**named, "part": "draws", "name": theorem.name, "repeat": r, "left": 0.1, "right": 0.1}
+            for theorem in THEOREMS
             for r in range(3)
         ]
         files["rank", protocol] = [

@@ -11,7 +11,7 @@ from frhsic_paper.frontiers import chosen, frontier, is_error, matched, naup_by_
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, cached, printed, printed_sweeps
 from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS, PAPER_WEIGHTS, PUBLISHED
 from frhsic_paper.studies import equal_opportunity, multi_attribute
-from frhsic_paper.studies.agreement import agreement, agreement_table, disagreements_table, share
+from frhsic_paper.studies.agreement import agreement, agreement_table, counts, disagreements_table
 from frhsic_paper.studies.tradeoff import matched_table, metrics_table, pareto_summary
 from frhsic_paper.studies.transfer import head_deviation, heads_table
 from frhsic_paper.table import Column, Spread, Table
@@ -74,14 +74,10 @@ def test_summary_table_has_a_row_for_each_method_and_a_dash_where_nothing_is_ins
 
 
 def test_the_published_sweeps_agree_with_themselves_everywhere():
-    records = [
-        {**r, "gdp_logit_uniform": r["gdp_logit_uniform"], "performance": r["performance"]}
-        for r in published_records(PAPER_WEIGHTS)
-    ]
-    cells = agreement(records)
+    cells = agreement(published_records(PAPER_WEIGHTS))
     # 7 methods × 9 weights and Unfair, performance and GDP, five datasets
     assert len(cells) == 5 * 2 * (7 * 9 + 1)
-    assert share(cells) == 1.0
+    assert counts(cells) == (512, 512, 512)
     assert all(cell.cause == "" for cell in cells)
     assert agreement_table(cells).rows[-1][-1] == f"{4 * 128} of {4 * 128}"
     assert disagreements_table(cells).rows == ()
@@ -93,10 +89,10 @@ def test_a_shift_by_more_than_two_floors_is_a_disagreement_with_a_cause():
     spread = next(r for r in printed_sweeps() if r["dataset"] == "meps" and r["method"] == "none")["perf_std"]
     assert spread > 0.002  # the floor does not bind: two published deviations decide
     row["performance"] += 1.9 * spread
-    assert share(agreement(records)) == 1.0
+    assert counts(agreement(records))[0] == 512
     row["performance"] += 0.2 * spread
     cells = agreement(records)
-    assert share(cells) == approx(1 - 1 / 512)
+    assert counts(cells) == (511, 511, 512)
     (bad,) = [cell for cell in cells if not cell.within]
     assert (bad.dataset, bad.method, bad.quantity) == ("meps", "none", "performance")
     assert bad.deviations == approx(2.1)
@@ -109,7 +105,7 @@ def test_another_draw_is_listed_and_not_counted():
         if r["dataset"] == "acs_income":
             r["performance"] += 0.5
     cells = agreement(records)
-    assert share(cells) == 1.0
+    assert counts(cells) == (512, 512, 512)
     assert sum(not cell.within for cell in cells) == 64
 
 

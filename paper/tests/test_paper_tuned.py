@@ -28,9 +28,11 @@ def test_the_error_of_contracted_predictions_is_the_one_that_they_have():
     y, f = rng.normal(size=(2, 50))
     record = {
         "dataset": "crime", "method": "none", "weight": 0.0, "repeat": 0, "task": "regression", "gdp_probability": 0.2,
-        "performance": np.mean((f - y) ** 2), "loss_of_mean": np.mean((f.mean() - y) ** 2), "score_sd": f.std(),
+        "performance": np.mean((f - y) ** 2), "score_sd": f.std(),
     }  # fmt: skip
-    for one in with_contraction([record])[1:]:
+    constant = record | {"method": "frem", "performance": np.mean((f.mean() - y) ** 2), "score_sd": 0.0}
+    assert len(with_contraction([record])) == 1  # nothing tells the error of the mean
+    for one in with_contraction([record, constant])[2:]:
         share = 1 / one["weight"]
         assert one["performance"] == approx(np.mean((f.mean() + share * (f - f.mean()) - y) ** 2), rel=1e-12)
         assert one["gdp_probability"] == approx(0.2 * share)
@@ -39,7 +41,7 @@ def test_the_error_of_contracted_predictions_is_the_one_that_they_have():
 def test_contraction_keeps_accuracy_and_what_has_no_scale():
     record = {
         "dataset": "adult", "method": "none", "weight": 0.0, "repeat": 0, "task": "binary", "performance": 0.8,
-        "gdp_logit": 1.0, "gdp_probability": 0.2, "gdp_decision": 0.3, "gdp_standardized": 0.4,
+        "gdp_logit": 1.0, "gdp_probability": 0.2, "gdp_decision": 0.3, "gdp_standardized": 0.4, "score_sd": 1.0,
     }  # fmt: skip
     for one in with_contraction([record])[1:]:
         assert (one["performance"], one["gdp_decision"], one["gdp_standardized"]) == (0.8, 0.3, 0.4)

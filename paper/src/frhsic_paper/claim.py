@@ -76,6 +76,8 @@ class Finding:
     """Numbers of both protocols, the verdict and the reason for it.
 
     `label` is the verdict with what each protocol says, such as "holds in part (published 5 of 5, corrected 1 of 5)".
+    `on_decisions` is the finding by accuracy at equal GDP of the decisions, of a claim that rests on accuracy against
+    the GDP of the scores.
     """
 
     published: str
@@ -83,6 +85,7 @@ class Finding:
     verdict: Verdict
     label: str
     reason: str
+    on_decisions: Finding | None = None
 
     @classmethod
     def of(cls, published: Outcome, corrected: Outcome, reason: str) -> Finding:
@@ -117,6 +120,9 @@ class Claim:
         Explains the rule and the verdict: a text, or a function of the records where the text has numbers of its own.
     published
         Whether the claim is measured under the published protocol.
+    shrinkable
+        Whether it rests on performance against the GDP of scores, which contraction wins; then it is judged by the GDP
+        of decisions too.
     """
 
     name: str
@@ -126,6 +132,7 @@ class Claim:
     rule: Rule
     reason: str | Callable[[Results], str]
     published: bool = True
+    shrinkable: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "statement", unwrapped(self.statement))
@@ -138,7 +145,21 @@ class Claim:
             for protocol in PROTOCOLS.values()
         )
         reason = self.reason if isinstance(self.reason, str) else self.reason(results)
-        return Finding.of(published, corrected, reason)
+        finding = Finding.of(published, corrected, reason)
+        if not self.shrinkable:
+            return finding
+        return replace(finding, on_decisions=replace(self, shrinkable=False).judge(on_decisions(results)))
+
+
+def on_decisions(results: Results) -> Results:
+    """Return the sweep with the GDP of decisions in the place of each protocol's; a regression has none, and stays."""
+    files = dict(results.files)
+    for name, protocol in PROTOCOLS.items():
+        columns = {f"{part}{protocol.gdp}": f"{part}gdp_decision" for part in ("", "validation_")}
+        files["tradeoff", name] = [
+            r | {c: r[d] for c, d in columns.items() if r.get(d) is not None} for r in results.of("tradeoff", name)
+        ]
+    return Results(files)
 
 
 def judged(claims: Iterable[Claim], results: Results) -> dict[str, Finding]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from frhsic_paper.claim import VERDICTS, Finding
+from frhsic_paper.claim import Finding
 from frhsic_paper.freshness import Due, due, due_table
 from frhsic_paper.plot import Drawn
 from frhsic_paper.protocol import PROTOCOLS
-from frhsic_paper.rendering import PLURAL, SIGNS, rendered
+from frhsic_paper.rendering import SIGNS, rendered
 from frhsic_paper.results import Results
 from frhsic_paper.sources import Source, command_of, files_of, sources, sources_table
 from frhsic_paper.studies import PAGE, STUDIES, in_order
 from frhsic_paper.study import Study
-from frhsic_paper.summary import INDEX
+from frhsic_paper.summary import INDEX, counted
 from frhsic_paper.table import Cell, Listed, Table
 
 FOLDER = "reproduction"
@@ -52,13 +51,12 @@ def details(
         if study.title and ((tables := study.tables(results)) or study.claims or figures):
             shown.append(study)
             pages |= study_pages(study, results, findings, tables, figures, late)
-    counts = Counter(findings[claim.name].verdict for study in shown for claim in study.claims)
     index = rendered(
         "reproduction.md.j2",
         folder=FOLDER,
         cost=_cost(results),
         due=due_table(late) if late else None,
-        counts=", ".join(f"{counts[v]} {PLURAL.get(v, v)}" for v in VERDICTS if counts[v]),
+        counts=counted(findings),
         findings=findings,
         studies=shown,
         overview=_overview(shown, findings),

@@ -11,7 +11,7 @@ from frhsic.datasets.loading import ENTRIES
 from frhsic.frontier import Frontier, Point, Run
 from frhsic_paper.models import best_in_band
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, dataset_name
-from frhsic_paper.protocol import BAND, BASELINE, Protocol
+from frhsic_paper.protocol import BAND, BASELINE, CONTRACTED, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.table import Spread, mean_and_deviation
 
@@ -26,13 +26,13 @@ CONVENTIONS = {
 """Columns of a record that hold GDP under some convention, and their names."""
 
 
-CONTRACTED = "contracted"
-"""The unpenalized model with its scores contracted; see :func:`with_contraction`."""
-
 SHRINKING = (0.75, 0.5, 0.25, 0.1, 0.02)
 """Shares of the scores' spread that are left."""
 
-SCALED = ("gdp_logit", "gdp_probability")
+NEARLY_CONSTANT = 0.05
+"""Share of the unpenalized scores' spread up to which a model counts as constant."""
+
+SCALED = ("gdp_logit", "gdp_probability", "eo_gdp_")
 """Beginnings of the columns that contraction multiplies."""
 
 BUDGETS = 201
@@ -274,19 +274,25 @@ def with_contraction(records: Sequence[Record]) -> list[Record]:
     :math:`p \mapsto 1/2 + t (p - 1/2)`, or the raw output times t where GDP is of that, keeps every decision and so the
     accuracy, and multiplies GDP by t. A prediction of a number is shrunk towards its mean; its error is
     :math:`L_0 - t (L_0 - L_1 + \sigma^2) + t^2 \sigma^2` with the error :math:`L_0` of the mean and :math:`L_1` of the
-    prediction. What does not change with the scale, standardized GDP and the GDP of decisions, stays.
+    prediction; :math:`L_0` is that of the model of the same split whose penalty left it all but constant. What does not
+    change with the scale, standardized GDP and the GDP of decisions, stays.
     """
+    constants: dict[tuple[str, int], Record] = {}
+    for r in finite(records, "performance", "score_sd"):
+        key = r["dataset"], r["repeat"]
+        if key not in constants or r["score_sd"] < constants[key]["score_sd"]:
+            constants[key] = r
     contracted = []
     for r in (r for r in records if r["method"] == BASELINE):
-        error = is_error(r["dataset"], [r])
-        if error and "loss_of_mean" not in r:
-            continue  # records that are older than this column
+        error, flat = is_error(r["dataset"], [r]), constants.get((r["dataset"], r["repeat"]), r)
+        if error and flat.get("score_sd", np.inf) > NEARLY_CONSTANT * r.get("score_sd", 0.0):
+            continue  # no model of this split tells the error of the mean
         for share in SHRINKING:
             scaled = {c: share * v for c, v in r.items() if c.removeprefix("validation_").startswith(SCALED) and v}
             if error:
-                mean, spread = r["loss_of_mean"], r["score_sd"] ** 2
-                loss = mean - share * (mean - r["performance"] + spread) + share**2 * spread
-                scaled |= {"performance": loss, "validation_performance": loss}
+                for part in (p for p in ("", "validation_") if f"{p}score_sd" in r):
+                    mean, own, spread = flat[f"{part}performance"], r[f"{part}performance"], r[f"{part}score_sd"] ** 2
+                    scaled[f"{part}performance"] = mean - share * (mean - own + spread) + share**2 * spread
             contracted.append(r | scaled | {"method": CONTRACTED, "weight": 1 / share})
     return [*records, *contracted]
 

@@ -96,8 +96,6 @@ def _on_part(fleet: Fleet, part: Subset, task: str) -> dict[str, Tensor]:
     if task == "regression":
         columns["performance"] = columns["loss"] = ((scores - y) ** 2).mean(1)
         kinds["probability"] = scores  # a regression's output is in the target's unit already
-        # of the mean score: with it and the spread, the error of contracted scores is known
-        columns["loss_of_mean"] = ((scores.mean(1, keepdim=True) - y) ** 2).mean(1)
     else:
         decisions = (scores > 0).double()
         columns["performance"] = (decisions == y).double().mean(1)

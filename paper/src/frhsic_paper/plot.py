@@ -17,7 +17,7 @@ import numpy as np
 from frhsic._files import write_whole
 from frhsic.frontier import Frontier, Point, band_limit
 from frhsic_paper.printed import method_name
-from frhsic_paper.protocol import BAND, PROTOCOLS, Protocol
+from frhsic_paper.protocol import BAND, CONTRACTED, PROTOCOLS, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
 
@@ -116,7 +116,7 @@ def figures_of(
     file: str,
     caption: str,
     make: Callable[[Sequence[Record], Protocol], Figure],
-    bars: str = "95 % intervals",
+    bars: str | None = "Bars are 95 % intervals",
 ) -> Callable[[Results], list[Drawn]]:
     """Return the figures of a study that has one for each protocol under which its records were made.
 
@@ -137,7 +137,10 @@ def figures_of(
     return figures
 
 
-def intervals(records: Sequence[Record], bars: str = "95 % intervals") -> str:
+AT_THE_STAR = "Bars, at the star alone, are 95 % intervals over splits"
+
+
+def intervals(records: Sequence[Record], bars: str | None = "Bars are 95 % intervals") -> str:
     """Return the end of a caption: whether bars are drawn; nothing where the records have no repeats.
 
     Examples
@@ -146,9 +149,9 @@ def intervals(records: Sequence[Record], bars: str = "95 % intervals") -> str:
     ('. Bars are 95 % intervals', '. One repeat, so there are no bars', '')
     """
     repeats = {r["repeat"] for r in records if "repeat" in r}
-    if not repeats:
+    if not repeats or bars is None:
         return ""
-    return f". Bars are {bars}" if len(repeats) > 1 else ". One repeat, so there are no bars"
+    return f". {bars}" if len(repeats) > 1 else ". One repeat, so there are no bars"
 
 
 def directed(label: str, *, higher: bool) -> str:
@@ -257,25 +260,25 @@ def color(name: str, index: int = 0) -> str:
     return COLORS.get(name, SPARE[index % len(SPARE)])
 
 
-def variant(index: int) -> dict[str, str]:
+def variant(index: int) -> dict[str, Any]:
     """Return color and marker of the variant with this index."""
     return {"color": SPARE[index % len(SPARE)], "marker": SHAPES[index % len(SHAPES)]}
 
 
 def draw_frontier(ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, title: str, dependence: str) -> None:
-    """Draw the efficient weights of every method with 95 % intervals, the 1 % band, and a star for Unfair.
+    """Draw the efficient weights of every method, the 1 % band, and a star for Unfair with its 95 % intervals.
 
-    Dominated weights are faint dots. Up is better in every panel: an error is drawn upside down. A model that performs
-    far worse than Unfair lies below the panel, and a dominated one of large dependence right of it; an arrow at the
-    edge marks where.
+    Dominated weights are faint dots, contraction is a dashed line. Up is better in every panel: an error is drawn
+    upside down. A model that performs far worse than Unfair lies below the panel, and a dominated one of large
+    dependence right of it; an arrow at the edge marks where.
     """
     base, higher = frontier.of(frontier.baseline)[0], frontier.higher_is_better
     limit = base.performance * (1 - WINDOW if higher else 1 + 20 * WINDOW)
     shown = [p for p in frontier.points if (p.performance >= limit if higher else p.performance <= limit)]
-    present = [m for m in methods if m in frontier.methods and m != frontier.baseline]
+    present = [m for m in methods if m in frontier.methods and m not in (frontier.baseline, CONTRACTED)]
     efficient = {m: [p for p in frontier.non_dominated(m) if p in shown] for m in present}
-    right = max(p.dependence + _bars(p)[0] for p in (base, *(p for line in efficient.values() for p in line)))
-    right = 1.04 * (right or max(p.dependence for p in shown) or 1e-3)  # where all of these have none
+    right = max(p.dependence for p in (base, *(p for line in efficient.values() for p in line)))
+    right = 1.04 * (max(right, base.dependence + _bars(base)[0]) or max(p.dependence for p in shown) or 1e-3)
     sign, bar = (1 if higher else -1), _bars(base)[1]
     low, high = (pick(sign * p.performance for p in shown) for pick in (min, max))
     low, high = min(low, sign * base.performance - bar), max(high, sign * base.performance + bar)
@@ -294,20 +297,15 @@ def draw_frontier(ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, tit
         rest = [p for p in frontier.of(method) if p in shown and p not in line]
         inside = [p for p in rest if p.dependence <= right]
         _dots(ax, inside, **look, linestyle="none", alpha=0.25, markersize=2.5)
-        with_bars(
-            ax,
-            [p.dependence for p in line],
-            [p.performance for p in line],
-            xerr=[_bars(p)[0] for p in line],
-            yerr=[_bars(p)[1] for p in line],
-            **look,
-            label=method_name(method),
-            zorder=4 if method == "hsic" else 3,
-        )
+        _dots(ax, line, **look, label=method_name(method), zorder=4 if method == "hsic" else 3)
         below = [min(p.dependence, right) for p in frontier.of(method) if p not in shown]
         ax.plot(below, [low + sign * margin / 4] * len(below), marker="v", color=look["color"], **outside)
         beyond = [p.performance for p in rest if p not in inside]
         ax.plot([0.985 * right] * len(beyond), beyond, marker=">", color=look["color"], alpha=FAINT, **outside)
+    if CONTRACTED in frontier.methods:
+        line = [p for p in sorted(frontier.of(CONTRACTED), key=lambda p: p.dependence) if p in shown]
+        if any(p.dependence < 0.99 * base.dependence for p in line):  # else it stays where Unfair is
+            _dots(ax, [*line, base], color=GRAY, linestyle="--", label=method_name(CONTRACTED))
     if len(shown) < len(frontier.points):
         ax.plot([], [], marker="v", color=GRAY, linestyle="none", markersize=4, label="below the panel")
     if any(p.dependence > right for p in shown):

@@ -17,6 +17,9 @@ BASELINE = "none"
 OWN = "hsic"
 """This library's own penalty, beside the paper's."""
 
+CONTRACTED = "contracted"
+"""The unpenalized model with its scores contracted; see :func:`frhsic_paper.frontiers.with_contraction`."""
+
 BAND = 0.01
 """Share of the unpenalized model's performance that a chosen model may lose."""
 

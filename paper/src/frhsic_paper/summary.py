@@ -12,7 +12,7 @@ from frhsic_paper.rendering import PLURAL, SIGNS, rendered
 from frhsic_paper.results import Results
 from frhsic_paper.sources import sources
 from frhsic_paper.studies import STUDIES, tuned, yardsticks
-from frhsic_paper.studies.agreement import LISTED, agreement
+from frhsic_paper.studies.agreement import agreement, counts
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Table
 
@@ -35,14 +35,29 @@ INDEX = (
         "matched performance",
         "tradeoff",
         "",
-        ("comparable", "no-method-dominates", "best-on-compas", "close-on-crime", "mid-pack", "mmd-competitive"),
+        (
+            "comparable",
+            "no-method-dominates",
+            "best-on-compas",
+            "close-on-crime",
+            "mid-pack",
+            "mmd-competitive",
+            "held-out-weight",
+            "mean-and-std",
+        ),
     ),
     Item("Figure 3", "trade-offs, classification", "tradeoff", "pareto", ("reg-gdp-collapse", "laftr-weak")),
     Item("Figure 4", "trade-off on Crime", "tradeoff", "pareto-crime", ("crime-attribute",)),
     Item("Table 2", "deviation over fresh heads", "transfer", "", ("transfer-below-unfair", "most-consistent")),
-    Item("Figure 5", "seconds of an epoch", "runtime", "runtime", ("speedup", "reg-gdp-faster")),
+    Item("Figure 5", "seconds of an epoch", "runtime", "runtime", ("speedup", "reg-gdp-faster", "timing")),
     Item("Table 3", "trade-offs at the 1 % band", "tradeoff", "", ("tables-agree", "one-grid")),
-    Item("Figure 6", "synthetic data", "synthetic", "synthetic", ("synthetic-monotone", "synthetic-accuracy")),
+    Item(
+        "Figure 6",
+        "synthetic data",
+        "synthetic",
+        "synthetic",
+        ("synthetic-monotone", "synthetic-accuracy", "synthetic-together"),
+    ),
     Item("Table 4", "Equal Opportunity", "equal-opportunity", "", ("eo-compas", "eo-adult", "eo-full-gdp")),
     Item("Table 5", "two attributes", "multi-attribute", "", ("multi-reduce", "joint-below-sum")),
     Item("Figure 7", "two attributes", "multi-attribute", "multi-attribute", ("multi-reduce",)),
@@ -53,12 +68,20 @@ INDEX = (
         "mutual-information",
         ("information", "adversaries-zero"),
     ),
-    Item("Figure 9", "fresh heads", "transfer", "transfer", ("transfer-crime", "reg-gdp-transfer")),
+    Item(
+        "Figure 9", "fresh heads", "transfer", "transfer", ("transfer-crime", "reg-gdp-transfer", "transfer-datasets")
+    ),
     Item("Figure 10", "tightness of the bound", "bound", "bound", ("bound-valid", "bound-non-vacuous")),
     Item(
         "Figure 11", "eigenvalue and bandwidth", "bandwidth-scaling", "bandwidth-scaling.svg", ("eigenvalue-scaling",)
     ),
-    Item("Figure 12", "several attributes", "high-dimensional", "high-dimensional", ("dimension-time",)),
+    Item(
+        "Figure 12",
+        "several attributes",
+        "high-dimensional",
+        "high-dimensional",
+        ("dimension-time", "dimension-flat", "dimension-columns"),
+    ),
     Item("Table 6", "kernels", "ablation-kernel", "", ("kernels-comparable", "gaussian-better")),
     Item("Table 7", "width of Z", "ablation-dimension", "", ("dimension",)),
     Item(
@@ -78,13 +101,12 @@ MAIN = ("hsic-rate", "comparable", "any-head", "speedup", "information", "bound-
 def summary(results: Results, findings: Mapping[str, Finding], studies: Sequence[Study] = STUDIES) -> str:
     """Return the page as markdown; `findings` are those of all claims."""
     claims = {claim.name: (claim, study.name) for study in studies for claim in study.claims}
-    counts = Counter(finding.verdict for finding in findings.values())
     standings = yardsticks.tables(results)[:1]
     final = tuned.tables(results)[:1]
     return rendered(
         "summary.md.j2",
-        total=len(findings),
-        counts=", ".join(f"{counts[v]} {PLURAL.get(v, v)}" for v in VERDICTS if counts[v]),
+        counts=counted(findings),
+        differing=differing(findings),
         agreement=_agreement(results),
         main=[(*claims[name], findings[name]) for name in MAIN if name in claims],
         index=index_table(results, findings),
@@ -95,6 +117,25 @@ def summary(results: Results, findings: Mapping[str, Finding], studies: Sequence
         tuned=tuned.sentences(results),
         final=final[0].table if final else None,
     )
+
+
+def counted(findings: Mapping[str, Finding]) -> str:
+    """Return how many claims and theorems hold, as a sentence without its full stop."""
+    parts = []
+    for words, theorems in (("claims about experiments", False), ("theorems", True)):
+        verdicts = [f.verdict for name, f in findings.items() if name.startswith("theorem-") == theorems]
+        counts = Counter(verdicts)
+        parts.append(
+            f"{len(verdicts)} {words}, {', '.join(f'{counts[v]} {PLURAL.get(v, v)}' for v in VERDICTS if counts[v])}"
+        )
+    return f"Of {parts[0]}; of {parts[1]}"
+
+
+def differing(findings: Mapping[str, Finding]) -> str:
+    """Return how many claims are judged twice, and the names of those whose second verdict is another."""
+    twice = {name: (f, f.on_decisions) for name, f in findings.items() if f.on_decisions}
+    other = [name for name, (first, second) in twice.items() if first.verdict != second.verdict]
+    return f"{len(twice)} claims; the verdict differs for {', '.join(other) or 'none'}"
 
 
 def index_table(results: Results, findings: Mapping[str, Finding]) -> Table:
@@ -133,5 +174,6 @@ def _agreement(results: Results) -> str:
     records = results.of("tradeoff", PUBLISHED.name)
     if not records:
         return ""
-    within = [cell.within for cell in agreement(records) if cell.dataset not in LISTED]
-    return f"{sum(within)} of {len(within)}"
+    within, near, total = counts(agreement(records))
+    text = f"{within} of {total} cells of the published sweep are within two combined standard deviations of ours"
+    return f"{text}, {near} within two standard errors"

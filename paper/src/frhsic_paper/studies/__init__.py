@@ -38,6 +38,7 @@ PAGE = (
     "activation",
     "kernels-on-z",
     "full-batch",
+    "theorems",
 )
 """Order of the sections of the page; a study that is not named comes last."""
 
@@ -53,6 +54,7 @@ ALL = (
     "leak",
     "transfer",
     *PAGE[PAGE.index("runtime") : PAGE.index("full-batch")],
+    "theorems",
     "untuned",
     "same-terms",
     "dense",

@@ -84,8 +84,7 @@ def kernel_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 @by_protocol("ablation-kernel")
 def _comparable(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    methods = methods_of(records)
-    weight = min(weights_of(records), default=PRINTED_WEIGHT)
+    methods, weight = methods_of(records), PRINTED_WEIGHT
     accuracy, gdp, spread = (
         {m: value.mean for m in methods if (value := mean_at(records, column, m, weight)) is not None}
         for column in ("performance", protocol.gdp, "score_sd")
@@ -96,22 +95,21 @@ def _comparable(records: Sequence[Record], protocol: Protocol) -> Outcome:
     parts = [
         f"{name} {min(v.values()):.4f}–{max(v.values()):.4f}" for name, v in (("accuracy", accuracy), ("GDP", gdp))
     ]
-    text = f"λ = {weight:g}: {', '.join(parts)}; {constant} of {len(accuracy)} pairs give a constant classifier"
+    text = f"{', '.join(parts)}; {constant} of {len(accuracy)} pairs give a constant classifier"
     cases = [max(accuracy.values()) - min(accuracy.values()) < 0.01, max(gdp.values()) <= 2 * min(gdp.values())]
-    return Outcome(None, text) if 2 * constant > len(accuracy) else outcome_of(cases, text)
+    return outcome_of(cases, text)
 
 
 @by_protocol("ablation-kernel")
 def _gaussian_better(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    weight = min(weights_of(records), default=PRINTED_WEIGHT)
-    spreads = {m: mean_at(records, protocol.gdp, m, weight) for m in methods_of(records)}
+    spreads = {m: mean_at(records, protocol.gdp, m, PRINTED_WEIGHT) for m in methods_of(records)}
     values = {m: spread.mean for m, spread in spreads.items() if spread is not None}
     if GAUSSIAN not in values:
         return NOT_RUN
     rank = 1 + sum(v < values[GAUSSIAN] for v in values.values())
     least = min(values, key=lambda m: values[m])
-    text = f"GDP {values[GAUSSIAN]:.4f} at λ = {weight:g}, rank {rank} of {len(values)}"
-    return Outcome(rank <= 2, f"{text}; least: {least} {values[least]:.4f}")
+    text = f"GDP {values[GAUSSIAN]:.2g}, rank {rank} of {len(values)}"
+    return Outcome(rank <= 2, f"{text}; least: {least} {values[least]:.2g}")
 
 
 STUDY = Study(
@@ -132,8 +130,9 @@ STUDY = Study(
             printed="accuracy .619–.620, GDP .0001–.0091",
             rule=_comparable,
             reason="""
-                The claim has two cases, both at the smallest λ: accuracies differ by at most .01, and GDP by at most a
-                factor of two. At λ = 5 most classifiers are constant. They cannot differ, so they prove nothing.
+                Two cases at the paper's λ = 5: accuracies differ by at most .01, and GDP by at most a factor of two.
+                Most classifiers are constant there, so that their accuracies cannot differ. At λ = 0.5, which the paper
+                does not have, they are not constant; the table has both.
             """,
         ),
         Claim(
@@ -142,7 +141,10 @@ STUDY = Study(
             statement="The Gaussian kernel is slightly better overall.",
             printed="GDP .0015",
             rule=_gaussian_better,
-            reason="In the printed table itself four pairs have a lower GDP than Gaussian with Gaussian.",
+            reason="""
+                At the paper's λ = 5; first or second of nine is read as slightly better. In the printed table itself
+                four pairs have a lower GDP than Gaussian with Gaussian.
+            """,
         ),
     ),
 )

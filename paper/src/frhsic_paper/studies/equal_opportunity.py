@@ -8,10 +8,10 @@ from functools import partial
 from frhsic.kernels import Gaussian
 from frhsic.penalties import HSIC
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, Rule, by_protocol, outcome_of
-from frhsic_paper.frontiers import datasets_of, mean_of, weights_of
+from frhsic_paper.frontiers import datasets_of, mean_of, weights_of, with_contraction
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, representation_hsic
 from frhsic_paper.printed import dataset_name, method_name, printed
-from frhsic_paper.protocol import BASELINE, Protocol
+from frhsic_paper.protocol import BASELINE, CONTRACTED, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
@@ -44,13 +44,14 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
     columns = ("performance", f"eo_{protocol.gdp}", protocol.gdp)
     in_paper = {(r["dataset"], float(r["weight"]), r["variant"]): r for r in printed("equal_opportunity")}
     rows: list[list[Cell]] = []
+    weights, records = weights_of(records), with_contraction(records)
     for dataset in datasets_of(records):
-        weights = weights_of(records, dataset=dataset)
-        for method, weight in [(BASELINE, 0.0), *((m, w) for w in weights for m in ("DP", "EO", "head EO"))]:
+        models = [(m, w) for w in weights for m in ("DP", "EO", "head EO")]
+        for method, weight in [(BASELINE, 0.0), (CONTRACTED, 2.0), *models]:
             theirs = in_paper.get((dataset, weight, method), {})
             cells: list[Cell] = [
                 dataset_name(dataset) if method == BASELINE else "",
-                f"{weight:g}",
+                "t = 1/2" if method == CONTRACTED else f"{weight:g}",
                 method_name(method),
             ]
             cells += [theirs.get("performance"), theirs.get("eo_gdp")]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -38,7 +38,7 @@ from frhsic_paper.results import Results
 from frhsic_paper.steps import Computation
 from frhsic_paper.studies.convergence import STATISTICS
 from frhsic_paper.studies.high_dimensional_errors import ERRORS, NAMES, error_units, errors
-from frhsic_paper.studies.runtime import FREM, RUNTIME_COLORS, RUNTIME_MARKERS, RUNTIME_NAMES, median_seconds
+from frhsic_paper.studies.runtime import FREM, RUNTIME_COLORS, RUNTIME_MARKERS, RUNTIME_NAMES, fastest
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Column, Listed, Table, mean_and_error, tables_of
 from frhsic_paper.timing import Loop, LoopedEIPM, Timing, devices, plain_clock, synchronized_clock
@@ -177,7 +177,7 @@ def time_table(records: Sequence[Record], protocol: Protocol) -> Table:
     for dimension in sorted({r["dim_s"] for r in times}):
         here = [r for r in times if r["dim_s"] == dimension]
         columns = here[0]["columns"]
-        seconds = [median_seconds(here, device=device, method=method) for device, method in pairs]
+        seconds = [fastest(here, device=device, method=method) for device, method in pairs]
         rows.append([dimension, columns if isinstance(columns, str) else ", ".join(columns), *seconds])
     headings = [Column(f"{RUNTIME_NAMES[method]}, {device}", None) for device, method in pairs]
     return Table.of(["sensitive columns", "which", *headings], rows)
@@ -204,30 +204,27 @@ def tables(results: Results) -> list[Listed]:
 
 @styled()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Seconds of an epoch, and relative errors of the estimates, against the number of sensitive columns."""
+    """Published: seconds of an epoch on a processor. Corrected: relative errors of the estimates."""
     times, errors = _part(records, "time"), _part(records, "error")
-    figure, axes = panels(2 if errors else 1, 2, 3.6, 3.7)
-    for ax in axes:
-        ax.set_yscale("log")
-    for method in _values(times, "method"):
-        for device in sorted(_values(times, "device")):
-            mine = [r for r in times if r["method"] == method and r["device"] == device]
-            seconds = [[r["seconds"] for r in mine if r["dim_s"] == d] for d in _dimensions(mine)]
-            style, name = ("-", "CPU") if device == "cpu" else ("--", "GPU")
-            look = {"color": RUNTIME_COLORS[method], "marker": RUNTIME_MARKERS[method], "linestyle": style}
-            curve(axes[0], _dimensions(mine), seconds, **look, label=f"{RUNTIME_NAMES[method]}, {name}")
-    axes[0].set_ylabel("seconds of an epoch (lower is better)")
+    figure, (ax,) = panels(1, 1, 4.2, 3.4)
+    ax.set(yscale="log", xlabel="number of sensitive columns")
     if errors:
         n = (_complete_sizes(errors) or [min(r["n"] for r in errors)])[-1]
         for index, statistic in enumerate(_values(errors, "statistic")):
             dimensions = _dimensions([r for r in errors if r["statistic"] == statistic and r["n"] == n])
             groups = [_errors_at(errors, statistic, n, d) for d in dimensions]
             places = [d * 1.04 ** (index - 1) for d in dimensions]  # so that intervals do not cover each other
-            curve(axes[1], places, groups, **variant(index), label=f"error of {NAMES[statistic]}")
-        axes[1].set_ylabel(f"relative error at n = {n:,}\n(lower is better)")
-    for ax in axes:
-        ax.set(xscale="log", xlabel="number of sensitive columns")
-    finish(figure, axes, len(axes))
+            curve(ax, places, groups, **variant(index), label=NAMES[statistic])
+        ax.set(xscale="log", ylabel=f"relative error at n = {n:,} (lower is better)")
+    else:
+        for method in _values(times, "method"):
+            mine = [r for r in times if r["method"] == method and r["device"] == "cpu"]
+            seconds = [fastest(mine, dim_s=d) or np.nan for d in _dimensions(mine)]
+            look: dict[str, Any] = {"color": RUNTIME_COLORS[method], "marker": RUNTIME_MARKERS[method]}
+            ax.plot(_dimensions(mine), seconds, **look, label=RUNTIME_NAMES[method])
+        ax.set_xticks(_dimensions(times))
+        ax.set_ylabel("seconds of an epoch (lower is better)")
+    finish(figure, [ax], 3 if errors else 2)
     return figure
 
 
@@ -238,9 +235,7 @@ def _time(times: Sequence[Record], protocol: Protocol) -> Outcome:
     for device in sorted(_values(times, "device")):
         here = []
         for dimension in sorted({r["dim_s"] for r in times}):
-            seconds, base = (
-                median_seconds(times, device=device, dim_s=dimension, method=m) for m in (method, "frhsic")
-            )
+            seconds, base = (fastest(times, device=device, dim_s=dimension, method=m) for m in (method, "frhsic"))
             if seconds and base:
                 here.append(seconds / base)
         if here:
@@ -253,12 +248,22 @@ def _time(times: Sequence[Record], protocol: Protocol) -> Outcome:
 def _flat(times: Sequence[Record], protocol: Protocol) -> Outcome:
     good, parts = [], []
     for device in sorted(_values(times, "device")):
-        seconds = [median_seconds(times, device=device, dim_s=d, method="frhsic") for d in _dimensions(times)]
+        seconds = [fastest(times, device=device, dim_s=d, method="frhsic") for d in _dimensions(times)]
         known = [value for value in seconds if value]
         if len(known) > 1:
-            good.append(max(known) <= FLAT * known[0])
-            parts.append(f"{device.upper()} " + ", ".join(f"{value / known[0]:.2f}×" for value in known))
-    return outcome_of(good, "; ".join(parts)).led_by("seconds of FRHSIC against those with one column")
+            changes = [value / known[0] for value in known]
+            if min(changes) * FLAT > 1:  # time that falls is that of a machine which had other work at first
+                good.append(max(changes) <= FLAT)
+            parts.append(f"{device.upper()} " + ", ".join(f"{change:.2f}×" for change in changes))
+    text = f"seconds of FRHSIC against those with one column: {'; '.join(parts)}"
+    return outcome_of(good, text) if good or not parts else Outcome(None, text)
+
+
+@by_protocol("high-dimensional/time", splits=0)
+def _columns(times: Sequence[Record], protocol: Protocol) -> Outcome:
+    widest = max(times, key=lambda r: r["dim_s"])["columns"]
+    names = widest if isinstance(widest, str) else ", ".join(widest)
+    return Outcome(all(name in names for name in NAMED_COLUMNS) if protocol.printed else None, names)
 
 
 @by_protocol("high-dimensional/error")
@@ -288,7 +293,8 @@ STUDY = Study(
     title="Several sensitive columns",
     words="""
         Time on 2,000 rows of Adult; errors of estimates on a Gaussian model whose answers are known, which the paper
-        does not measure.
+        does not measure. The figures show the time of the published protocol on a processor (its first number on a GPU
+        is that of a cold device) and the errors; the tables have all.
     """,
     train=(TRAIN,),
     measure=(MEASURE,),
@@ -313,8 +319,20 @@ STUDY = Study(
             printed="no number",
             rule=_flat,
             reason=f"""
-                Median seconds of an epoch with 1 to 5 sensitive columns, over those with one; insensitive is read as at
-                most {FLAT:g} times.
+                Seconds of an epoch with 1 to 5 sensitive columns, the fastest repeat, over those with one; insensitive
+                is read as at most {FLAT:g} times. A device on which time falls by as much cannot tell: it had other
+                work to do, or was cold.
+            """,
+        ),
+        Claim(
+            name="dimension-columns",
+            place="Appendix, dimensions of S",
+            statement="S has the columns age, capital gain, capital loss and hours per week, and a fifth of noise.",
+            printed="age, capital gain, capital loss, hours",
+            rule=_columns,
+            reason="""
+                The published code takes the columns by their places in X, which no longer contains age; corrected runs
+                take them by name.
             """,
         ),
         Claim(

@@ -11,11 +11,11 @@ from frhsic.frontier import within_band
 from frhsic.kernels import Gaussian
 from frhsic.penalties import HSIC
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol, outcome_of
-from frhsic_paper.frontiers import frontier, mean_of, methods_of, weights_of
+from frhsic_paper.frontiers import frontier, mean_of, methods_of, weights_of, with_contraction
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, loaded, representation_hsic
-from frhsic_paper.plot import GDP_NAMES, draw_frontier, figures_of, finish, panels, styled
+from frhsic_paper.plot import AT_THE_STAR, GDP_NAMES, draw_frontier, figures_of, finish, panels, styled
 from frhsic_paper.printed import method_name, printed
-from frhsic_paper.protocol import BAND, BASELINE, Protocol
+from frhsic_paper.protocol import BAND, BASELINE, CONTRACTED, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
@@ -62,9 +62,10 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
     in_paper = {(r["method"], float(r["weight"])): r for r in printed("multi_sensitive")}
     rows: list[list[Cell]] = []
     models = [(m, w) for m in ("Joint", "Sum", "head Joint") for w in weights_of(records)]
-    for method, weight in [(BASELINE, 0.0), *models]:
+    records = with_contraction(records)
+    for method, weight in [(BASELINE, 0.0), (CONTRACTED, 2.0), *models]:
         theirs = in_paper.get((method, weight), {})
-        cells: list[Cell] = [method_name(method), f"{weight:g}"]
+        cells: list[Cell] = [method_name(method), "t = 1/2" if method == CONTRACTED else f"{weight:g}"]
         cells += [theirs.get(column) for column in ("performance", "gdp_age", "gdp_hours")]
         cells += [mean_of(records, c, dataset="adult", method=method, weight=weight) for c in _columns(protocol)]
         rows.append(cells)
@@ -76,8 +77,13 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Frontiers for each of two attributes."""
     figure, axes = panels(2, 2, 3.7, 2.9)
+    records = with_contraction(records)
     for ax, column, name in zip(axes, _columns(protocol)[1:], ("age", "hours per week")):
-        full, title, label = frontier(records, "adult", column), f"Adult, {name}", GDP_NAMES[protocol.gdp]
+        full, title, label = (
+            frontier(records, "adult", column),
+            f"Adult, {name}",
+            GDP_NAMES[protocol.gdp],
+        )
         draw_frontier(ax, full, methods_of(records), title=title, dependence=label)
     finish(figure, axes)
     return figure
@@ -124,7 +130,7 @@ STUDY = Study(
     """,
     train=(Training(grid),),
     tables=tables_of("multi-attribute", "Accuracy and GDP by attribute", gdp_table),
-    figures=figures_of("multi-attribute", "multi-attribute", "Frontiers for each attribute", draw),
+    figures=figures_of("multi-attribute", "multi-attribute", "Frontiers for each attribute", draw, AT_THE_STAR),
     claims=(
         Claim(
             name="multi-reduce",
@@ -132,7 +138,10 @@ STUDY = Study(
             statement="Joint and Sum reduce GDP for both attributes at preserved accuracy.",
             printed="λ = 50: Joint .851, .306, .517; Sum .849, .678, .759 (Unfair .843, .837, 1.142)",
             rule=_reduce,
-            reason="λ = 50 against the unpenalised model; preserved is within 1 % of its accuracy.",
+            reason="""
+                λ = 50 against the unpenalised model; preserved is within 1 % of its accuracy. The contraction, which
+                trains nothing, reduces both at the same accuracy.
+            """,
         ),
         Claim(
             name="joint-below-sum",

@@ -29,7 +29,7 @@ from frhsic_paper.claim import NOT_RUN, Claim, Outcome, Rule, by_protocol, outco
 from frhsic_paper.frontiers import datasets_of, is_error, weights_of
 from frhsic_paper.grid import Grid, Splits, by_name
 from frhsic_paper.models import Model, store_all
-from frhsic_paper.plot import SPARE, curve, figures_of, finish, panels, styled
+from frhsic_paper.plot import FAINT, SPARE, figures_of, finish, panels, styled
 from frhsic_paper.printed import DATASET_NAMES, cached, dataset_name
 from frhsic_paper.protocol import PAPER_WEIGHTS, PROTOCOLS, Protocol
 from frhsic_paper.published_statistics import gamma_test_published, gamma_test_two_moments
@@ -173,21 +173,20 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
             ("threshold", HUES["corrected"], "^", "threshold, exact null moments"),
         ):
             groups = [[r[column] for r in here if float(r["weight"]) == w] for w in weights]
-            curve(ax, weights, groups, color=hue, marker=marker, markersize=3.5, label=label)
+            look: dict[str, Any] = {"color": hue, "marker": marker}
+            ax.plot(weights, [np.mean(group) for group in groups], **look, markersize=3.5, label=label)
+            if column == "n_hsic":
+                for repeat in zip(*groups):
+                    ax.plot(weights, repeat, color=hue, linewidth=0.6, alpha=FAINT)
         for number, (name, rejected) in enumerate(REJECTED.items()):
             selected = [r for (d, _), r in selection(here, rejected).items() if d == dataset and r is not None]
             places = ax.get_xaxis_transform()
             label = f"λ selected in a split, {name} test"
             values = [float(r["weight"]) for r in selected]
             heights = [0.03 + 0.05 * number] * len(values)
-            look: dict[str, Any] = {
-                "color": HUES[name],
-                "marker": "|",
-                "linestyle": "none",
-                "markersize": 8,
-                "markeredgewidth": 1.6,
-            }
-            ax.plot(values, heights, transform=places, **look, label=label)
+            look = {"color": HUES[name], "marker": "|", "markersize": 8, "markeredgewidth": 1.6}
+            ax.plot(values, heights, transform=places, linestyle="none", **look, label=label)
+        ax.margins(y=0.14)
         ax.set_title(dataset_name(dataset))
         ax.set_xlabel("penalty weight λ")
         ax.set_ylabel("n · HSIC (lower: less of S is left)" if ax is axes[0] else "")
@@ -257,7 +256,9 @@ STUDY = Study(
     train=(TRAIN,),
     measure=(MEASURE,),
     tables=tables_of(TESTS, "Selected λ", selection_table),
-    figures=figures_of(TESTS, "weight-selection", "n·HSIC and thresholds, means over splits", draw),
+    figures=figures_of(
+        TESTS, "weight-selection", "n·HSIC and thresholds, means over splits; thin lines are single splits", draw, None
+    ),
     claims=(
         Claim(
             name="selection-range",
