@@ -45,7 +45,6 @@ PARITY: dict[str, Statistic] = {
     "standardized_gdp": lambda z, s: parity.standardized_gdp(z, s, resamples=5, **seeded),
     "smoothed_gdp": lambda z, s: parity.smoothed_gdp(z, s, bandwidth=0.3, bootstrap=5, permutations=5),
     "correlation_ratio": parity.correlation_ratio,
-    "quantile_gap": lambda z, s: parity.quantile_gap(z, s, permutations=5),
     "gdp_curve": lambda z, s: parity.gdp_curve(z, s).mean,
     "local_mean": lambda z, s: parity.local_mean(z, s, 0.0).value,
     "gdp_difference": lambda z, s: parity.gdp_difference(None, z, sensitive_features=s),

@@ -37,7 +37,6 @@ STATISTICS: dict[str, tuple[Statistic, float, float]] = {
     "gdp": (lambda z, s: parity.gdp(z[:, 0], s, random_state=0, resamples=20), 1, 0),
     "standardized_gdp": (lambda z, s: parity.standardized_gdp(z[:, 0], s, random_state=0, resamples=20), 0, 0),
     "correlation_ratio": (lambda z, s: parity.correlation_ratio(z[:, 0], s), 0, 0),
-    "quantile_gap": (lambda z, s: parity.quantile_gap(z[:, 0], s), 1, 0),
     "median_bandwidth": (lambda z, s: median_bandwidth(z, name="z") + 0 * dependence.hsic(z, s), 1, 0),
     "gamma_test": (lambda z, s: independence.gamma_test(z, s).statistic, 0, 0),
     "permutation_test": (lambda z, s: independence.permutation_test(z, s, resamples=20, random_state=0).pvalue, 0, 0),

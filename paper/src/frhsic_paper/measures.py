@@ -19,7 +19,7 @@ from frhsic.datasets.dataset import Subset
 from frhsic.dependence.grams import hsic_biased
 from frhsic.kernels import Gaussian
 from frhsic.parity import rank_gap
-from frhsic.parity.smoothing import evaluation_points, gdp_value
+from frhsic.parity.smoothed import evaluation_points, gdp_value
 from frhsic.training import Fleet
 
 PUBLISHED_BANDWIDTH = 0.1

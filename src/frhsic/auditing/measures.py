@@ -24,8 +24,10 @@ from frhsic.kernels.bandwidth import default_gaussian
 from frhsic.kernels.kernel import PerColumn
 from frhsic.parity import ParityCurve, ParityResult, correlation_ratio, gdp_curve, local_mean, rank_gap
 from frhsic.parity._rows import rows_of
-from frhsic.parity.curve import curve_of
-from frhsic.parity.gap import GapOptions, columns_of, gap_and_standardized, largest_gap
+from frhsic.parity._signs import Smoother
+from frhsic.parity._sums import Cells, ScoreSums
+from frhsic.parity.curve import curve_of_sums
+from frhsic.parity.gap import ColumnGap, GapOptions, largest_gap
 from frhsic.probes import ProbeKind, probe
 
 SPARSE = 30
@@ -119,16 +121,24 @@ def gaps_of(rows: Rows, settings: Settings) -> tuple[list[Number], dict[str, Cur
     keys = gap_keys(binary=binary, chances=bool(f.min() >= 0 and f.max() <= 1), threshold=rows.threshold)
     columns = {key: gap_column(key, f, y, rows.threshold) for key in keys}
     together = rows_of(np.column_stack(list(columns.values())), rows.s, None, rows.weights, rows.groups)
+    cells = Cells.of_rows(together)
+    return gaps_of_sums(dict(zip(keys, cells.sums_of(together))), cells, settings)
+
+
+def gaps_of_sums(sums: dict[str, ScoreSums], cells: Cells, settings: Settings) -> tuple[list[Number], dict[str, Curve]]:
+    """Return the gaps of rows that are known by their sums, and their curves."""
+    options = GapOptions(settings.confidence, settings.resamples, settings.seed)
     numbers, curves = [], {}
-    for i, (key, column) in enumerate(columns.items()):
-        one = replace(together, scores=together.scores[:, [i]])
-        gap, standardized = gap_and_standardized(one, settings.confidence, settings.resamples, settings.seed)
-        numbers.append(gap_number(key, gap))
+    for key, one in sums.items():
+        nodes = one.over(cells.nodes)
+        column = ColumnGap(nodes, Smoother(nodes))
+        gaps = {key: column}
         if key == "gdp":
-            options = GapOptions(settings.confidence, settings.resamples, settings.seed)
-            numbers.append(gap_number("gdp_common", largest_gap(columns_of(one, COMMON), rows.count, options)))
-            numbers += [] if standardized is None else [gap_number("standardized_gdp", standardized)]
-        curves[key] = shown_curve(curve_of(one, settings.confidence), column.min(), column.max())
+            gaps["gdp_common"] = ColumnGap(nodes, Smoother(nodes, COMMON))
+            if one.ends[0] < one.ends[1]:
+                gaps["standardized_gdp"] = column.standardized()
+        numbers += [gap_number(name, largest_gap([gap], options)) for name, gap in gaps.items()]
+        curves[key] = shown_curve(curve_of_sums(one, cells, settings.confidence), *one.ends)
     return [*numbers, *decision_ratio(curves)], curves
 
 

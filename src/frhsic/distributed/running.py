@@ -14,14 +14,11 @@ from scipy import stats
 from frhsic.auditing.inputs import LEAST_ROWS, Inputs, Rows
 from frhsic.auditing.limits import Limits, limits_of
 from frhsic.auditing.measures import (
-    COMMON,
     Settings,
     audit_kernels,
-    decision_ratio,
     gap_column,
     gap_keys,
-    gap_number,
-    shown_curve,
+    gaps_of_sums,
     unit_columns,
 )
 from frhsic.auditing.quality import rate_number
@@ -46,8 +43,6 @@ from frhsic.distributed.rows import Block, Roles, first_rows, over_partitions, r
 from frhsic.independence.featured import FeatureMoments, feature_test
 from frhsic.intervals import Interval, subsample
 from frhsic.parity._sums import ScoreSums
-from frhsic.parity.curve import curve_of_sums
-from frhsic.parity.gap import gdp_of_sums
 from frhsic.probes import linear_probe_of_sums
 from frhsic.tables.columns import common_name, label
 
@@ -287,16 +282,8 @@ def _replaced(
     curves, own = population.curves, None if sums is None else sums[i]
     cells = None if plan is None else plan.cells[i]
     if plan is not None and own is not None and cells is not None:
-        options, curves = settings.options, {}
-        for (key, (_, ends)), one in zip(plan.columns.items(), own):
-            gaps = {key: gdp_of_sums(one, cells, **options)}
-            if key == "gdp":
-                gaps["gdp_common"] = gdp_of_sums(one, cells, resolution=COMMON, **options)
-                if ends[0] < ends[1]:
-                    gaps["standardized_gdp"] = gdp_of_sums(one, cells, standardize=True, **options)
-            numbers += [gap_number(name, gap) for name, gap in gaps.items()]
-            curves[key] = shown_curve(curve_of_sums(one, cells, confidence=settings.confidence), *ends)
-        numbers += decision_ratio(curves)
+        summed, curves = gaps_of_sums(dict(zip(plan.columns, own)), cells, settings)
+        numbers = [*numbers, *summed]
     new = {number.key: number for number in numbers}
     kept = tuple(new.pop(number.key, number) for number in population.numbers)
     return replace(population, rows=rows, numbers=(*kept, *new.values()), curves=curves)

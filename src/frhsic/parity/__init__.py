@@ -1,9 +1,8 @@
 """Generalized demographic parity: how far the mean score moves with a continuous sensitive attribute."""
 
 from frhsic.parity.curve import LocalMean, ParityCurve, gdp_curve, local_mean
-from frhsic.parity.gap import ParityResult, gdp, standardized_gdp
-from frhsic.parity.law import CorrelationRatio, QuantileGap, correlation_ratio, quantile_gap
-from frhsic.parity.metrics import equal_opportunity_gdp, gdp_difference, standardized_gdp_difference
+from frhsic.parity.gap import ParityResult, equal_opportunity_gdp, gdp, gdp_difference, standardized_gdp
+from frhsic.parity.law import CorrelationRatio, correlation_ratio
 from frhsic.parity.rank import rank_gap
 from frhsic.parity.smoothed import SmoothedGap, smoothed_gdp
 
@@ -12,7 +11,6 @@ __all__ = [
     "LocalMean",
     "ParityCurve",
     "ParityResult",
-    "QuantileGap",
     "SmoothedGap",
     "correlation_ratio",
     "equal_opportunity_gdp",
@@ -20,9 +18,7 @@ __all__ = [
     "gdp_curve",
     "gdp_difference",
     "local_mean",
-    "quantile_gap",
     "rank_gap",
     "smoothed_gdp",
     "standardized_gdp",
-    "standardized_gdp_difference",
 ]

@@ -43,15 +43,8 @@ class Rows:
         sums = self.weights if self.clusters is None else np.bincount(self.clusters, self.weights)
         return float(sums.sum() ** 2 / (sums**2).sum())
 
-    def square_of_sums(self, values: Array) -> float:
-        """Return the sum of squares of values, which are first summed over the rows of each cluster."""
-        sums = values if self.clusters is None else np.bincount(self.clusters, values)
-        return float((sums**2).sum())
 
-
-def rows_of(
-    scores: Any, s: Any, where: Any = None, sample_weight: Any = None, clusters: Any = None, least: int = 2
-) -> Rows:
+def rows_of(scores: Any, s: Any, where: Any = None, sample_weight: Any = None, clusters: Any = None) -> Rows:
     """Check the inputs and keep the rows of `where` that have a positive weight."""
     _arrays.require_same_rows(
         (scores, "scores"), (where, "where"), (sample_weight, "sample_weight"), (clusters, "groups")
@@ -65,7 +58,7 @@ def rows_of(
     labels = None if clusters is None else _labels(clusters, n)
     kept = kept & (weights > 0)
     f, values, weights = f[kept], values[kept, 0], weights[kept]
-    _arrays.require_rows(len(f), least, "a gap in mean scores")
+    _arrays.require_rows(len(f), 2, "a gap in mean scores")
     _arrays.require_varying(torch.from_numpy(values), "s")
     order = np.lexsort((weights, *f.T, values))
     if labels is not None:
@@ -74,6 +67,13 @@ def rows_of(
             raise ValueError("groups has one value in all rows; at least two groups are needed.")
     f, weights = f[order], weights[order] / weights.mean()
     return Rows(np.ascontiguousarray(f), values[order], weights, labels)
+
+
+def one_column(rows: Rows) -> Rows:
+    """Return the rows; raise if their scores have several columns."""
+    if rows.scores.shape[1] > 1:
+        raise ValueError(f"scores has {rows.scores.shape[1]} columns; pass one class at a time.")
+    return rows
 
 
 def levels(s: Array) -> Integers:

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 
+from frhsic import _arrays
 from frhsic.parity._rows import Array
 from frhsic.parity._sums import Sums
 
@@ -70,6 +71,8 @@ class Smoother:
         self.counts, self.weight_squares, self.n = counts, squares, float(counts.sum())
         self.share = (squares / counts)[:, None]
         self.u = (np.cumsum(counts) - counts / 2) / self.n
+        if resolution is not None:
+            _arrays.require_fraction(resolution, "resolution")
         self.resolution = 0.5 * sums.effective**-0.25 if resolution is None else resolution
         widths = [self.resolution]
         if resolution is None:
@@ -208,3 +211,13 @@ def lost_to_wrong_signs(counts: Array, mean: Array, error: Array) -> float:
     size = np.abs(mean) / np.maximum(error, TINY)
     worst = np.clip(WORST * spread, np.maximum(size - NEAR, 0), size + NEAR)
     return float((counts * 2 * worst * ndtr(-worst / spread) * error).sum() / counts.sum())
+
+
+def skewed_reach(error: Any, skewness: Any, quantile: Any) -> tuple[Any, Any]:
+    """Return how far the ends of an interval lie below and above a mean of known skewness.
+
+    The end on the side of the longer tail is moved out by the first term of Edgeworth's expansion of Student's t (Hall,
+    1992); the other is not moved in.
+    """
+    shift = np.clip(skewness * (2 * quantile**2 + 1) / 6, -1.5 * quantile, 1.5 * quantile)
+    return error * (quantile + np.maximum(-shift, 0)), error * (quantile + np.maximum(shift, 0))

@@ -91,7 +91,7 @@ class Cells:
         node = node_levels(counts.astype(np.float64) if weights is None else weights, NODES)
         group = group_levels(counts, groups or groups_for(rows))
         both, ends = np.union1d(node, group), np.append(group[1:], len(values))
-        medians = [_median(values[start:end], counts[start:end]) for start, end in zip(group, ends)]
+        medians = [np.median(np.repeat(values[start:end], counts[start:end])) for start, end in zip(group, ends)]
         return cls(values[both], np.searchsorted(both, node), np.searchsorted(both, group), np.asarray(medians))
 
     @classmethod
@@ -105,17 +105,13 @@ class Cells:
         """Return the cell of each row."""
         return np.maximum(np.searchsorted(self.starts, s, side="right") - 1, 0)
 
-    def sums(self, f: Array, s: Array, center: float, ends: tuple[float, float]) -> ScoreSums:
-        """Return the sums over some rows; `center` is near the mean of all scores, `ends` are their extremes."""
-        return self._sums(f, s, center, ends, np.ones(len(f)))
-
     def sums_of(self, rows: Rows) -> list[ScoreSums]:
         """Return the sums of each column of scores."""
         result = []
         for column in rows.scores.T:
             ends = float(column.min()), float(column.max())
             center = ends[0] if ends[0] == ends[1] else float(weighted_mean(rows.weights, column))
-            sums = self._sums(column, rows.s, center, ends, rows.weights)
+            sums = self.sums(column, rows.s, center, ends, rows.weights)
             clusters = None
             if rows.clusters is not None:
                 shape, f = (len(self.starts), int(rows.clusters.max()) + 1), column - center
@@ -124,10 +120,14 @@ class Cells:
             result.append(replace(sums, effective=rows.effective, clusters=clusters))
         return result
 
-    def _sums(self, f: Array, s: Array, center: float, ends: tuple[float, float], weights: Array) -> ScoreSums:
+    def sums(
+        self, f: Array, s: Array, center: float, ends: tuple[float, float], weights: Array | None = None
+    ) -> ScoreSums:
+        """Return the sums over some rows; `center` is near the mean of all scores, `ends` are their extremes."""
         cell, size = self.place(s), len(self.starts)
-        powers, power, weighted = [], weights, bool((weights != 1).any())
-        for _ in range(3 if weighted else 1):
+        weights = np.ones(len(f)) if weights is None else weights
+        powers, power = [], weights
+        for _ in range(3 if (weights != 1).any() else 1):
             term = power
             for _ in range(5):
                 powers.append(np.bincount(cell, term, minlength=size))
@@ -296,10 +296,3 @@ class Sums:
         cube = constant**3 * three[0] + 3 * constant**2 * slope * three[1]
         cube = cube + 3 * constant * slope**2 * three[2] + slope**3 * three[3]
         return bessel * float(square.sum()) / n**2, float(cube.sum()) / n**3
-
-
-def _median(values: Array, counts: Integers) -> float:
-    """Return the median of values that occur several times each."""
-    ends = np.cumsum(counts)
-    middle = np.searchsorted(ends, [(ends[-1] - 1) // 2, ends[-1] // 2], side="right")
-    return float(values[middle].mean())

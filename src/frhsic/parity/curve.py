@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from frhsic import _arrays
-from frhsic.parity._groups import group_ends
-from frhsic.parity._rows import Array, Rows, rows_of
-from frhsic.parity._signs import Smoother
-from frhsic.parity._sums import Cells, ScoreSums, groups_for
-from frhsic.parity.gap import ColumnGap
+from frhsic.parity._rows import Array, one_column, rows_of
+from frhsic.parity._signs import TINY, skewed_reach
+from frhsic.parity._sums import Cells, ScoreSums, Sums, groups_for
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +34,8 @@ class ParityCurve:
         Number of rows of each group.
     overall
         The overall mean score.
-    smoothed
-        The smoothed mean at the centre of each group, at the resolution of :func:`gdp`. It is for the eye: the band
-        is not for it.
-    confidence, resolution, n
-        Settings and the number of rows.
+    confidence, n
+        Confidence of the band, and the number of rows.
     """
 
     at: Array
@@ -50,9 +46,7 @@ class ParityCurve:
     upper: Array
     rows: Array
     overall: float
-    smoothed: Array
     confidence: float
-    resolution: float
     n: int
 
 
@@ -94,27 +88,19 @@ def gdp_curve(
     >>> curve.at, curve.mean.round(3), curve.rows
     (array([1., 9.]), array([0.1, 0.9]), array([30., 30.]))
     """
-    return curve_of(rows_of(scores, s, where, sample_weight, groups), confidence, bins)
-
-
-def curve_of(rows: Rows, confidence: float, bins: int | None = None) -> ParityCurve:
-    """:func:`gdp_curve` of rows that other measures use as well."""
-    _arrays.require_fraction(confidence, "confidence")
     if bins is not None:
         _arrays.require_integer(bins, "bins", 2)
-    rows = _one_column(rows)
+    rows = one_column(rows_of(scores, s, where, sample_weight, groups))
     cells = Cells.of_rows(rows, bins)
-    return curve_of_sums(cells.sums_of(rows)[0], cells, confidence=confidence)
+    return curve_of_sums(cells.sums_of(rows)[0], cells, confidence)
 
 
-def curve_of_sums(sums: ScoreSums, cells: Cells, *, confidence: float = 0.95) -> ParityCurve:
+def curve_of_sums(sums: ScoreSums, cells: Cells, confidence: float) -> ParityCurve:
     """:func:`gdp_curve` of rows that are known by their sums."""
-    groups, nodes = sums.over(cells.groups), sums.over(cells.nodes)
+    _arrays.require_fraction(confidence, "confidence")
+    groups, overall = sums.over(cells.groups), sums.mean
     mean, lower, upper = group_ends(groups, confidence ** (1 / len(groups.counts)))
-    rows, overall = np.add.reduceat(sums.rows, cells.groups), sums.mean
-    ends, column = np.cumsum(rows), ColumnGap(nodes, Smoother(nodes))
-    below = np.cumsum(np.add.reduceat(sums.rows, cells.nodes))
-    middle = np.searchsorted(below, (ends - rows + ends - 1) // 2, side="right")  # the node at the centre of each group
+    rows = np.add.reduceat(sums.rows, cells.groups)
     return ParityCurve(
         at=cells.medians,
         start=np.minimum.reduceat(sums.low, cells.groups),
@@ -124,11 +110,55 @@ def curve_of_sums(sums: ScoreSums, cells: Cells, *, confidence: float = 0.95) ->
         upper=overall + upper,
         rows=rows.astype(np.float64),
         overall=overall,
-        smoothed=overall + column.mean[middle],
         confidence=confidence,
-        resolution=column.resolution,
-        n=int(ends[-1]),
+        n=int(rows.sum()),
     )
+
+
+def group_ends(sums: Sums, confidence: float) -> tuple[Array, Array, Array]:
+    """Return the mean of each group, and the ends of its interval at a confidence for each.
+
+    0/1 decisions get the ends of Clopper and Pearson (1934), where rows of a cluster count as one. Other scores get
+    those of Student's t, corrected for the skewness of all groups together (Johnson, 1978; Hall, 1992). Where scores
+    have heavy tails, the variance of a group is no less than its mean with that of all groups, each weighted by its
+    degrees of freedom; those of the latter are fewer, the more the variances differ between groups.
+    """
+    tail, weight = (1 - confidence) / 2, sums.counts
+    mean = sums.powers[0, 1] / weight
+    count = weight**2 / sums.own_squares(0)
+    if sums.decisions:
+        low, high = sums.ends
+        size = high - low
+        share = np.clip((mean - low) / size, 0, 1)
+        below = np.where(share > 0, stats.beta.ppf(tail, np.maximum(count * share, TINY), count * (1 - share) + 1), 0)
+        above = np.where(
+            share < 1, stats.beta.ppf(1 - tail, count * share + 1, np.maximum(count * (1 - share), TINY)), 1
+        )
+        return mean, low + size * below, low + size * above
+    squares, cubes, fourths = sums.residuals(mean)
+    several = count > 1 + 1e-9
+    rest = np.where(several, count - 1, 1)
+    variance = squares / weight**2 * count * count / rest  # of one row
+    spread = float(squares.sum())
+    pooled = float(weight @ np.where(several, variance, 0) / weight[several].sum()) if several.any() else 0.0
+    skew = tails = 0.0
+    if spread > 0:
+        skew = float(cubes.sum()) / spread**1.5 * math.sqrt(float(count.sum()))
+        tails = max(float(fourths.sum()) / spread**2 * float(count.sum()) - 3, 0.0)
+    quantile, skewness = stats.t.ppf(1 - tail, rest), skew / np.sqrt(count)
+    borrowed: Array = np.zeros(len(count))
+    if tails > 0 and several.sum() > 1:
+        freedom = 2 * count / (tails + 2)
+        excess = float(variance[several].var() / pooled**2 - (2 / freedom[several]).mean())
+        prior = min(2 / max(excess, TINY), 1e3)
+        borrowed = prior / (freedom + prior)
+        variance = np.maximum(variance, variance + borrowed * (pooled - variance))
+    error = np.sqrt(variance / count)
+    below, above = skewed_reach(error, skewness, quantile)
+    # a variance that is not the group's own does not grow with its mean, whose skewness then counts itself
+    more = error * borrowed * skewness * (quantile**2 - 1) / 6
+    below, above = below + np.maximum(more, 0), above + np.maximum(-more, 0)
+    return mean, np.where(several, mean - below, -np.inf), np.where(several, mean + above, np.inf)
 
 
 @dataclass(frozen=True)
@@ -192,7 +222,7 @@ def local_mean(
     (0.4, 30)
     """
     _arrays.require_fraction(confidence, "confidence")
-    rows = _one_column(rows_of(scores, s, where, sample_weight, groups))
+    rows = one_column(rows_of(scores, s, where, sample_weight, groups))
     n, values = len(rows.s), rows.s
     if not values[0] <= at <= values[-1]:
         raise ValueError(f"at is {at}; s lies between {values[0]:g} and {values[-1]:g}. Pass a value inside.")
@@ -220,9 +250,3 @@ def local_mean(
         rows=last - first,
         confidence=confidence,
     )
-
-
-def _one_column(rows: Rows) -> Rows:
-    if rows.scores.shape[1] > 1:
-        raise ValueError(f"scores has {rows.scores.shape[1]} columns; a curve is of one. Pass one class at a time.")
-    return rows

@@ -5,18 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import stats
 from scipy.special import ndtr
 
 from frhsic import _arrays
-from frhsic.parity._groups import skewed_reach
 from frhsic.parity._rows import Array, Rows, rows_of
-from frhsic.parity._signs import MISSED, NEAR, SOFTNESS, TINY, Smoother, lost_to_wrong_signs, noise_like
-from frhsic.parity._sums import FEW_ROWS, NODES, Cells, ScoreSums, Sums, group_levels
+from frhsic.parity._signs import (
+    MISSED,
+    NEAR,
+    SOFTNESS,
+    TINY,
+    Smoother,
+    lost_to_wrong_signs,
+    noise_like,
+    skewed_reach,
+)
+from frhsic.parity._sums import FEW_ROWS, NODES, Cells, Sums, group_levels
 
 RESAMPLES = 999
 ENOUGH = 199
@@ -48,8 +56,6 @@ class ParityResult:
         scores may depend on s.
     per_column
         The gap of each column of scores.
-    column
-        Number of the column with the largest gap.
     n
         Number of rows.
     resolution
@@ -64,10 +70,8 @@ class ParityResult:
         Whether the interval can be used. False where scores vary between the groups G by more than the local means show
         and the interval allows for, or where fewer than 250 rows could not show it: the mean then oscillates, or may
         oscillate, too fast for the interval, and the bound counts.
-    confidence, resamples, seed
+    confidence, seed
         Settings of the computation; the seed reproduces it.
-    unit
-        ``"score"``, or ``"standard deviation of the score"``.
     """
 
     value: float
@@ -76,16 +80,13 @@ class ParityResult:
     expected_under_independence: float
     pvalue: float
     per_column: tuple[float, ...]
-    column: int
     n: int
     resolution: float
     bound: float
     bound_resolution: float
     trusted: bool
     confidence: float
-    resamples: int
     seed: int
-    unit: str
 
     def __float__(self) -> float:
         return self.value
@@ -173,8 +174,8 @@ def gdp(
     >>> round(float(result), 4)
     0.15
     """
-    rows = rows_of(scores, s, where, sample_weight, groups)
-    return _measured(rows, resolution, confidence, resamples, random_state, standardize=False)
+    columns = columns_of(rows_of(scores, s, where, sample_weight, groups), resolution)
+    return largest_gap(columns, GapOptions(confidence, resamples, _arrays.seed_of(random_state)))
 
 
 def standardized_gdp(
@@ -207,75 +208,57 @@ def standardized_gdp(
     >>> round(float(standardized_gdp([0.2, 0.2, 0.6, 0.6] * 25, [0.0, 0.0, 1.0, 1.0] * 25)), 4)
     1.0
     """
-    rows = rows_of(scores, s, where, sample_weight, groups)
-    if bool((rows.scores == rows.scores[0]).all(axis=0).any()):
-        raise ValueError("scores are constant: their standard deviation is 0. Use gdp, whose value is then 0.")
-    return _measured(rows, resolution, confidence, resamples, random_state, standardize=True)
-
-
-def _measured(
-    rows: Rows,
-    resolution: float | None,
-    confidence: float,
-    resamples: int,
-    random_state: _arrays.RandomState,
-    *,
-    standardize: bool,
-) -> ParityResult:
-    """Return the largest gap over the columns of scores, with its interval and its test."""
-    columns = columns_of(rows, resolution)
-    options = GapOptions(confidence, resamples, _arrays.seed_of(random_state), standardize)
-    return largest_gap([column.standardized() if standardize else column for column in columns], len(rows.s), options)
-
-
-def gap_and_standardized(
-    rows: Rows, confidence: float, resamples: int, random_state: _arrays.RandomState
-) -> tuple[ParityResult, ParityResult | None]:
-    """:func:`gdp` and :func:`standardized_gdp`, which share their resamples; no second if scores are constant."""
-    columns = columns_of(rows, None)
-    options = GapOptions(confidence, resamples, _arrays.seed_of(random_state), False)
-    gap = largest_gap(columns, len(rows.s), options)
+    columns = columns_of(rows_of(scores, s, where, sample_weight, groups), resolution)
     if any(column.sums.variance == 0 for column in columns):
-        return gap, None
-    scaled = [column.standardized() for column in columns]
-    return gap, largest_gap(scaled, len(rows.s), replace(options, standardize=True))
+        raise ValueError("scores are constant: their standard deviation is 0. Use gdp, whose value is then 0.")
+    options = GapOptions(confidence, resamples, _arrays.seed_of(random_state))
+    return largest_gap([column.standardized() for column in columns], options)
 
 
-def gdp_of_sums(
-    sums: ScoreSums,
-    cells: Cells,
-    *,
-    resolution: float | None = None,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    random_state: _arrays.RandomState = 0,
-    standardize: bool = False,
-) -> ParityResult:
-    """:func:`frhsic.parity.gdp` (or with `standardize`, `standardized_gdp`) of rows that are known by their sums.
+def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> float:
+    r"""Mean distance of the conditional mean prediction from the mean, :math:`E_S |E[f | S] - E f|`; worst attribute.
+
+    Zero in the population when the mean prediction does not depend on s. Use it in scorers and
+    searches; :func:`frhsic.parity.gdp` adds an interval and the value under independence.
+
+    Parameters
+    ----------
+    y_true
+        Not used; metrics are called with it.
+    y_pred
+        Probabilities, decisions 0/1, or predictions. With several columns, the worst counts.
+    sensitive_features
+        One or several numeric attributes.
 
     Examples
     --------
-    >>> s, f = np.repeat([0.0, 1.0], [150, 50]), np.repeat([0.2, 0.6], [150, 50])
-    >>> cells = Cells.of(np.array([0.0, 1.0]), np.array([150, 50]), 200)
-    >>> halves = [cells.sums(f[part], s[part], 0.3, (0.2, 0.6)) for part in (slice(100), slice(100, None))]
-    >>> round(float(gdp_of_sums(halves[0] + halves[1], cells)), 4)
+    >>> round(gdp_difference(None, [0.1, 0.2, 0.3, 0.6] * 50, sensitive_features=[0.0, 0.0, 0.0, 1.0] * 50), 4)
     0.15
+
+    A scorer for a search, better when smaller:
+
+    >>> from sklearn.metrics import make_scorer
+    >>> scorer = make_scorer(gdp_difference, greater_is_better=False, response_method="predict_proba")
     """
-    nodes = sums.over(cells.nodes)
-    column = ColumnGap(nodes, Smoother(nodes, resolution))
-    options = GapOptions(confidence, resamples, _arrays.seed_of(random_state), standardize)
-    return largest_gap([column.standardized() if standardize else column], int(nodes.n), options)
+    s = _arrays.matrix(sensitive_features, "sensitive_features")
+    return max(float(gdp(y_pred, column, resamples=0)) for column in s.mT)
 
 
-def gap_value(rows: Rows, resolution: float) -> float:
-    """Return the value of :func:`gdp` at a resolution."""
-    return max(0.0, *(column.value for column in columns_of(rows, resolution)))
+def equal_opportunity_gdp(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> float:
+    r"""As :func:`gdp_difference`, among the rows with y = 1: :math:`E |E[f | S, Y=1] - E[f | Y=1]|`.
+
+    Examples
+    --------
+    >>> s, y = [0.0, 0.0, 1.0, 1.0] * 25, [1, 1, 1, 0] * 25
+    >>> round(equal_opportunity_gdp(y, [0.2, 0.2, 0.8, 0.0] * 25, sensitive_features=s), 4)
+    0.2667
+    """
+    s = _arrays.matrix(sensitive_features, "sensitive_features")
+    return max(float(gdp(y_pred, column, where=y_true, resamples=0)) for column in s.mT)
 
 
-def columns_of(rows: Rows, resolution: float | None, smoother: Smoother | None = None) -> list[ColumnGap]:
+def columns_of(rows: Rows, resolution: float | None = None, smoother: Smoother | None = None) -> list[ColumnGap]:
     """Return the gap of each column of scores; a smoother of the same rows can be used again."""
-    if resolution is not None:
-        _arrays.require_fraction(resolution, "resolution")
     cells = Cells.of_rows(rows)
     every = [sums.over(cells.nodes) for sums in cells.sums_of(rows)]
     smoother = Smoother(every[0], resolution) if smoother is None else smoother
@@ -290,7 +273,6 @@ class GapOptions:
     confidence: float
     resamples: int
     seed: int
-    standardize: bool = False
     test: bool = True
 
     def __post_init__(self) -> None:
@@ -301,6 +283,7 @@ class GapOptions:
 class Gap(Protocol):
     """The gap of one column of scores, its error and its values under independence."""
 
+    n: int
     value: float
     resolution: float
     bound_resolution: float
@@ -311,24 +294,22 @@ class Gap(Protocol):
     def ends(self, options: GapOptions, tail: float) -> Ends: ...
 
 
-@dataclass(frozen=True)
-class Ends:
+class Ends(NamedTuple):
     """The interval of one column, its standard error, the bound beside it, and whether the two agree."""
 
-    low: float
-    high: float
-    error: float
-    bound: float
-    trusted: bool
+    low: float = math.nan
+    high: float = math.nan
+    error: float = math.nan
+    bound: float = math.nan
+    trusted: bool = True
 
 
-def largest_gap(columns: Sequence[Gap], n: int, options: GapOptions) -> ParityResult:
+def largest_gap(columns: Sequence[Gap], options: GapOptions) -> ParityResult:
     """Return the largest gap of some columns with its interval and its test."""
     tail = (1 - options.confidence) / 2 / len(columns)
     largest = int(np.argmax([column.value for column in columns]))
     value, expected, pvalue = columns[largest].value, math.nan, math.nan
-    nothing = Ends(math.nan, math.nan, math.nan, math.nan, True)
-    every = [column.ends(options, tail) if options.resamples else nothing for column in columns]
+    every = [column.ends(options, tail) if options.resamples else Ends() for column in columns]
     if options.resamples and options.test:
         null = np.max([column.null(options) for column in columns], axis=0)
         slack = 100 * float(np.finfo(np.float64).eps) * max(column.magnitude for column in columns)
@@ -341,16 +322,13 @@ def largest_gap(columns: Sequence[Gap], n: int, options: GapOptions) -> ParityRe
         expected_under_independence=expected,
         pvalue=pvalue,
         per_column=tuple(max(column.value, 0.0) for column in columns),
-        column=largest,
-        n=n,
+        n=columns[0].n,
         resolution=columns[largest].resolution,
         bound=max(ends.bound for ends in every),
         bound_resolution=columns[largest].bound_resolution,
         trusted=all(ends.trusted for ends in every),
         confidence=options.confidence,
-        resamples=options.resamples,
         seed=options.seed,
-        unit="standard deviation of the score" if options.standardize else "score",
     )
 
 
@@ -376,7 +354,7 @@ class ColumnGap:
     """The gap of one column of centred scores, in units of the score or of its standard deviation."""
 
     def __init__(self, sums: Sums, smoother: Smoother, number: int = 0) -> None:
-        self.sums, self.number = sums, number
+        self.sums, self.number, self.n = sums, number, round(sums.n)
         self.smoother = smoother = smoother.with_clusters(sums)
         self.resolution = smoother.resolution
         rows = sums.counts**2 / sums.own_squares(0)

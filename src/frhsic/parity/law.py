@@ -1,4 +1,4 @@
-"""What GDP cannot see: fast changes of the mean score along s, and changes of its whole distribution."""
+"""What GDP cannot see: fast changes of the mean score along s."""
 
 from __future__ import annotations
 
@@ -10,15 +10,11 @@ import numpy as np
 from scipy import stats
 
 from frhsic import _arrays
-from frhsic.parity._groups import TINY, group_starts
-from frhsic.parity._rows import Array, Integers, Rows, levels, rows_of, weighted_mean
+from frhsic.parity._rows import Array, Integers, Rows, levels, one_column, rows_of, weighted_mean
+from frhsic.parity._signs import TINY
 from frhsic.parity._sums import FEW_ROWS
 
-QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
-ROWS_PER_GROUP = 100
-MOST_GROUPS = 10
 LEAST_ROWS = 8
-PERMUTATIONS = 199
 
 
 @dataclass(frozen=True)
@@ -89,15 +85,9 @@ def correlation_ratio(
     >>> round(float(correlation_ratio(np.cos(80 * np.pi * s), s)), 2)
     0.99
     """
-    return correlation_ratio_of(rows_of(scores, s, where, sample_weight, least=LEAST_ROWS), confidence)
-
-
-def correlation_ratio_of(rows: Rows, confidence: float) -> CorrelationRatio:
-    """:func:`correlation_ratio` of rows that other measures use as well."""
     _arrays.require_fraction(confidence, "confidence")
-    _arrays.require_rows(len(rows.s), LEAST_ROWS, "a gap in mean scores")
-    if rows.scores.shape[1] > 1:
-        raise ValueError(f"scores has {rows.scores.shape[1]} columns; pass one class at a time.")
+    rows = one_column(rows_of(scores, s, where, sample_weight))
+    _arrays.require_rows(len(rows.s), LEAST_ROWS, "the share of variance that s explains")
     weights = rows.weights
     f = rows.scores[:, 0] - weighted_mean(weights, rows.scores[:, 0])
     n = len(f)
@@ -179,129 +169,3 @@ def _within(rows: Rows, f: Array) -> tuple[Array, Integers]:
     single = ~np.repeat(several, sizes)
     within[single] = np.nanmean([to_next, to_last], axis=0)[~several]
     return within, starts
-
-
-@dataclass(frozen=True)
-class QuantileGap:
-    """Largest spread of a quantile of the scores over groups of s. ``float(result)`` is its value.
-
-    Attributes
-    ----------
-    value
-        The largest less the smallest quantile over the groups, for the quantile where that is most.
-    quantile
-        Which quantile that is.
-    expected_under_independence
-        Mean of the value over permutations of s; NaN without them. The value is positive on any sample: compare it with
-        this number.
-    pvalue
-        Share of permutations with a value at least as large, the sample included; NaN without them. It tests that the
-        scores are independent of s.
-    groups, n, permutations, seed
-        Settings of the computation; the seed reproduces it.
-    """
-
-    value: float
-    quantile: float
-    expected_under_independence: float
-    pvalue: float
-    groups: int
-    n: int
-    permutations: int
-    seed: int
-
-    def __float__(self) -> float:
-        return self.value
-
-
-def quantile_gap(
-    scores: Any,
-    s: Any,
-    *,
-    where: Any = None,
-    groups: Any = None,
-    permutations: int = PERMUTATIONS,
-    random_state: _arrays.RandomState = 0,
-) -> QuantileGap:
-    r"""Largest spread of a conditional quantile of the scores along s.
-
-    .. math:: \max_q \bigl( \max_g Q_q(f | g) - \min_g Q_q(f | g) \bigr)
-
-    over up to ten groups g of equal counts along s and the quantiles 0.1, 0.25, 0.5, 0.75 and 0.9. It is zero in the
-    population when the scores are independent of s, and sees changes of their spread or shape that leave the mean, and
-    therefore :func:`gdp`, as it is. It has no interval, because it is biased upwards; compare with its value on
-    permuted data.
-
-    Parameters
-    ----------
-    scores
-        One column.
-    s, where
-        As in :func:`gdp`.
-    groups
-        Labels of rows that belong together. Clusters of equal size exchange their values of s as a whole.
-    permutations
-        Number of permutations of s; 0 for none.
-    random_state
-        Seed of the permutations.
-
-    Examples
-    --------
-    >>> s = np.repeat([0.0, 1.0], 100)
-    >>> f = np.tile(np.linspace(-1, 1, 100), 2) * (1 + s)
-    >>> result = quantile_gap(f, s)
-    >>> round(result.value, 3), result.pvalue < 0.05
-    (0.8, True)
-    """
-    return quantile_gap_of(rows_of(scores, s, where, clusters=groups), permutations, random_state)
-
-
-def quantile_gap_of(rows: Rows, permutations: int, random_state: _arrays.RandomState) -> QuantileGap:
-    """:func:`quantile_gap` of rows that other measures use as well; their weights are not used."""
-    _arrays.require_integer(permutations, "permutations", 0)
-    if rows.scores.shape[1] > 1:
-        raise ValueError(f"scores has {rows.scores.shape[1]} columns; pass one class at a time.")
-    n, seed = len(rows.s), _arrays.seed_of(random_state)
-    starts = group_starts(rows.s, int(np.clip(n // ROWS_PER_GROUP, 2, MOST_GROUPS)))
-    sizes = np.diff(np.append(starts, n))
-    order = np.argsort(rows.scores[:, 0], kind="stable")
-    f = rows.scores[order, 0]
-    labels = np.repeat(np.arange(len(starts), dtype=np.uint8), sizes)[order]
-
-    at = np.asarray(QUANTILES)[:, None] * (sizes - 1)
-    low = np.floor(at).astype(np.int64)
-    places = starts + low, starts + np.minimum(low + 1, sizes - 1)
-
-    def spreads(labels: Any) -> Array:
-        by_group = np.argsort(labels, kind="stable")  # rows of a group in the order of their scores
-        ends = f[by_group[places[0]]], f[by_group[places[1]]]
-        return np.asarray(np.ptp(ends[0] + (at - low) * (ends[1] - ends[0]), axis=1))
-
-    observed = spreads(labels)
-    value, rng = float(observed.max()), np.random.default_rng(seed)
-    people = None if rows.clusters is None else rows.clusters[order]
-    null = np.asarray([spreads(_permuted(labels, people, rng)).max() for _ in range(permutations)])
-    slack = 100 * np.finfo(np.float64).eps * float(np.abs(f).max())
-    return QuantileGap(
-        value=value,
-        quantile=QUANTILES[int(observed.argmax())],
-        expected_under_independence=float(null.mean()) if permutations else math.nan,
-        pvalue=float((1 + (null >= value - slack).sum()) / (1 + permutations)) if permutations else math.nan,
-        groups=len(starts),
-        n=n,
-        permutations=permutations,
-        seed=seed,
-    )
-
-
-def _permuted(labels: Any, clusters: Integers | None, rng: np.random.Generator) -> Any:
-    """Return labels in a random order; clusters of equal size exchange theirs as a whole."""
-    if clusters is None:
-        return np.asarray(rng.permutation(labels))
-    permuted, sizes = labels.copy(), np.bincount(clusters)
-    by_cluster = np.argsort(clusters, kind="stable")
-    size_of = sizes[clusters[by_cluster]]
-    for size in np.unique(sizes):
-        block = by_cluster[size_of == size].reshape(-1, size)
-        permuted[block] = labels[rng.permutation(block)]
-    return np.asarray(permuted)

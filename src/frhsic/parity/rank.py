@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from frhsic import _arrays
-from frhsic.parity._groups import TINY, skewed_reach
-from frhsic.parity._rows import Array, Rows, rows_of
-from frhsic.parity._signs import Smoother
+from frhsic.parity._rows import Array, Rows, one_column, rows_of
+from frhsic.parity._signs import TINY, Smoother, skewed_reach
 from frhsic.parity._sums import Cells
 from frhsic.parity.gap import RESAMPLES, Ends, GapOptions, ParityResult, columns_of, largest_gap, student
 
@@ -64,12 +63,9 @@ def rank_gap(
     >>> round(float(result), 4)
     0.2778
     """
-    rows = rows_of(scores, s, where, sample_weight, groups)
-    if rows.scores.shape[1] > 1:
-        raise ValueError(f"scores has {rows.scores.shape[1]} columns; pass one class at a time.")
-    column = _Ranks(rows)
-    result = largest_gap([column], len(rows.s), GapOptions(confidence, resamples, _arrays.seed_of(random_state)))
-    return replace(result, per_column=tuple(np.maximum(column.gaps, 0.0).tolist()), unit="share of rows")
+    column = _Ranks(one_column(rows_of(scores, s, where, sample_weight, groups)))
+    result = largest_gap([column], GapOptions(confidence, resamples, _arrays.seed_of(random_state)))
+    return replace(result, per_column=tuple(np.maximum(column.gaps, 0.0).tolist()))
 
 
 def gap_of_each(
@@ -94,7 +90,7 @@ def gap_of_each(
     options = GapOptions(confidence, resamples, _arrays.seed_of(random_state), test=False)
     each = (replace(rows, scores=column[:, None]) for column in rows.scores.T)
     columns = [_Ranks(one, smoother) if ranks else columns_of(one, None, smoother)[0] for one in each]
-    return [largest_gap([column], len(rows.s), options) for column in columns]
+    return [largest_gap([column], options) for column in columns]
 
 
 class _Ranks:
@@ -113,7 +109,7 @@ class _Ranks:
         self.columns = columns_of(self.rows, None, smoother)
         self.shares = np.bincount(which) / 9
         self.gaps = np.array([column.value for column in self.columns])[which]
-        self.value, self.magnitude = float(self.gaps.mean()), 1.0
+        self.n, self.value, self.magnitude = len(rows.s), float(self.gaps.mean()), 1.0
         self.resolution, self.bound_resolution = self.columns[0].resolution, self.columns[0].bound_resolution
 
     def null(self, options: GapOptions) -> Array:

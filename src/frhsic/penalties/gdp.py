@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.parity.smoothing import Weighting, equispaced, gdp_value
+from frhsic.parity.smoothed import Weighting, equispaced, gdp_value
 from frhsic.penalties.base import Batch, Condition, Penalty, one_of
 
 # Number of bandwidths by which rows of weight 0 are moved away, so that the smoother gives them weight 0.

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from frhsic.datasets import Split
 from frhsic.frontier import within_band
-from frhsic.parity.smoothing import evaluation_points, gdp_value
+from frhsic.parity.smoothed import evaluation_points, gdp_value
 from frhsic.training import Member, Recipe, TrainingData, train
 from frhsic.training.recipe import Task
 from frhsic.transferring import Transfer, transfer
