@@ -10,7 +10,6 @@ from frhsic.auditing.results import (
     Audit,
     CertificateRow,
     Context,
-    Contrast,
     Curve,
     Histogram,
     Law,
@@ -79,10 +78,9 @@ def population(strength: float = 1.0) -> Population:
         ),
         curves={"gdp": curve(strength), "decision_gdp": curve(strength, overall=0.25)},
         contrasts=(
-            Contrast(30.0, 0.048 * strength, 2100.0, False, 29.0, 31.0, Interval(0.04, 0.06, 0.95, "bootstrap")),
-            Contrast(85.0, 0.002, 11.0, True, 80.0, 90.0),
+            replace(number("contrast", 0.048 * strength), settings={"at": 30.0, "start": 29.0, "end": 31.0}),
+            Number("contrast", 0.002, 11, settings={"at": 85.0, "start": 80.0, "end": 90.0}),
         ),
-        omitted={"correlation_ratio": "few_rows"},
     )
 
 
@@ -90,7 +88,6 @@ def attribute(name: str = "age", strength: float = 1.0) -> AttributeAudit:
     edges = tuple(17 + 73 * i / 40 for i in range(41))
     return AttributeAudit(
         name=name,
-        distinct=74,
         histogram=Histogram(edges, tuple(int(2000 * math.exp(-((((a + 0.9) - 36) / 17) ** 2))) for a in edges[:-1])),
         law=Law((17.0, 36.0, 90.0), (0.1, 0.5, 1.0), 38.0, 30162, False),
         all_rows=population(strength),

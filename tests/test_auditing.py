@@ -163,12 +163,10 @@ def test_certificates_bound_what_is_observed(scored):
 def test_a_contrast_is_the_mean_of_the_rows_nearby(scored):
     z, age, _, result = scored
     contrast, near = result["age"].all_rows.contrasts[0], local_mean(z, age, 30.0)
-    assert (contrast.at, contrast.value, contrast.rows) == (30.0, near.value, near.rows)
-    assert (contrast.start, contrast.end) == (near.start, near.end)
+    assert (contrast.value, contrast.rows) == (near.value, near.rows)
+    assert contrast.settings == {"at": 30.0, "start": near.start, "end": near.end}
     assert (contrast.interval.low, contrast.interval.high) == near.interval
-    few = audit(z[:60], age[:60], settings=replace(QUICK, at=[30]))["age"].all_rows.contrasts[0]
-    assert few.sparse
-    assert few.interval is None
+    assert audit(z[:60], age[:60], settings=replace(QUICK, at=[30]))["age"].all_rows.contrasts[0].interval is None
 
 
 def test_claims_about_many_attributes_are_adjusted():
@@ -203,7 +201,7 @@ def test_measures_of_dependence_use_one_row_of_each_group():
     assert result["s"].certificates == once["s"].certificates
     assert audit(z, age, settings=QUICK)["s"].all_rows["hsic"].pvalue < 0.01 < result["s"].all_rows["hsic"].pvalue
     few = audit(z, age, groups=np.arange(300) % 19, settings=QUICK)["s"]
-    assert few.all_rows.omitted["hsic"] == "few_rows"
+    assert few.all_rows.get("hsic") is None
     assert few.certificates == ()
 
 
@@ -246,22 +244,18 @@ def test_the_head_of_a_representation_is_fitted_out_of_fold(embedded):
     assert given["age"].all_rows["gdp"].value == pytest.approx(gdp(scores, age, resamples=0).value, rel=1e-12)
 
 
-def test_what_cannot_be_computed_is_left_out_with_its_reason():
+def test_what_cannot_be_computed_is_left_out():
     z, age, _ = table(300, d=4)
+    f, few, s = z[:, 0], np.arange(300) < 7, np.repeat([0.0, 1.0, 2.0], 100)
     bare = audit(z, age, settings=QUICK)["age"]
-    assert bare.all_rows.omitted["gdp"] == "no_scores"
-    assert bare.no_positives == "no_target"
+    assert (bare.all_rows.get("gdp"), bare.positives) == (None, None)
     flat = audit(np.full(300, 0.4), age, settings=QUICK)["age"].all_rows
-    assert flat["gdp"].value == 0
-    assert set(flat.omitted) >= {"standardized_gdp", "rank_gap", "hsic", "correlation_ratio"}
-    few = np.zeros(300)
-    few[:7] = 1
-    assert audit(z[:, 0], age, few, settings=QUICK)["age"].no_positives == "few_rows"
-    s = np.repeat([0.0, 1.0, 2.0], 100)
-    assert audit(z[:, 0], s, (s == 1).astype(float), settings=QUICK)["s"].no_positives == "constant"
-    assert audit(z[:, 0], age, np.arange(300.0), settings=QUICK)["age"].no_positives == "not_binary"
+    assert {number.key for number in flat.numbers} >= {"gdp", "decision_gdp", "probe_trees"}
+    assert {number.key for number in flat.numbers}.isdisjoint({"standardized_gdp", "rank_gap", "hsic"})
+    for attribute, y in ((age, few), (s, s == 1), (age, np.arange(300.0))):  # few, constant and unknown favoured rows
+        assert audit(f, attribute, y, settings=QUICK).attributes[0].positives is None
     with pytest.raises(KeyError, match="'height' was not audited; this audit holds age"):
-        audit(z[:, 0], age, settings=QUICK)["height"]
+        audit(f, age, settings=QUICK)["height"]
 
 
 def test_a_continuous_target_gets_a_test_of_separation():
@@ -271,20 +265,6 @@ def test_a_continuous_target_gets_a_test_of_separation():
     through, direct = (audit(f, age, y, settings=settings)["s"].all_rows for f in (y + e, y + e + 0.8 * d))
     assert through["separation"].pvalue > 0.05 >= direct["separation"].pvalue
     assert direct["separation"].value > direct["separation"].under_independence
-
-
-@pytest.mark.parametrize("kind", ["zero-inflated", "binary", "decisions"])
-def test_tied_attributes_and_decisions_are_audited_at_a_stated_bandwidth(kind: str):
-    """More than half of the pairs coincide: 60 of 400 values of s are not 0, or z or s is 0/1."""
-    z, age, _ = table(400)
-    s = np.zeros(400)
-    s[:60] = 1.0 if kind == "binary" else np.arange(60)
-    if kind == "decisions":
-        z, s = (z[:, 0] > 1.2).astype(float), age.to_numpy()
-    result = audit(z, s, settings=replace(QUICK, at=[s.max()]))["s"]
-    side = "bandwidth on z" if kind == "decisions" else "bandwidth on s"
-    assert result.all_rows["hsic"].settings[side] == "median of the non-zero distances"
-    assert (result.all_rows["hsic"].pvalue < 0.05) == (kind == "decisions")
 
 
 def test_units_of_the_columns_do_not_matter():
@@ -359,16 +339,14 @@ def test_an_audit_survives_json_and_the_same_seed_repeats_it(scored, embedded):
     ("change", "message"),
     [
         ({"format": 1}, "format is 1; this version reads"),
-        ({"subjekt": "x"}, "Audit is no Audit: .*'subjekt'"),
-        ({"rows": []}, r"Audit.rows is '\[\]'; dict was expected"),
-        ({"rows": {"given": 1}}, "Audit.rows .*'dropped'"),
-        ({"attributes": {}}, "Audit.attributes is .*; list was expected"),
-        ({"settings": {"a": None}}, "Audit.settings.a is 'None'"),
-        ({"settings": []}, "Audit.settings is .*; dict was expected"),
-        ({"joint": {"rows": math.inf}}, "Audit.joint.rows is 'inf'"),
+        ({"subjekt": "x"}, "the document is no Audit: 'subjekt'"),
+        ({"rows": []}, "the document is no Audit"),
+        ({"rows": {"given": 1}}, "the document is no Audit: .*'dropped'"),
+        ({"attributes": {}}, "the document is no Audit: .* was expected"),
+        ({"settings": {"a": None}}, "the document is no Audit: 'None' came where"),
     ],
 )
-def test_a_document_that_is_wrong_says_where(change: dict[str, Any], message: str):
+def test_a_document_that_is_wrong_is_refused(change: dict[str, Any], message: str):
     with pytest.raises(ValueError, match=message):
         Audit.from_dict(samples.audit().to_dict() | change)
 
@@ -377,7 +355,6 @@ def test_a_document_that_is_wrong_says_where(change: dict[str, Any], message: st
     ("change", "message"),
     [
         ({"z": np.zeros((699, 1))}, "lengths differ"),
-        ({"y": np.zeros(10)}, "y has 10 rows"),
         ({"scores": np.zeros(10)}, "scores has 10 rows"),
         ({"s": np.full(700, 3.0)}, "s is constant"),
         ({"settings": Settings(at=[30, 200])}, "at=200 lies outside the data: age runs from 20 to"),
@@ -392,12 +369,6 @@ def test_bad_input_is_refused(change: dict[str, Any], message: str):
         audit(**({"z": z, "s": age, "y": y, "settings": QUICK} | change))
 
 
-def test_settings_are_checked():
-    for change in ({"confidence": 1.5}, {"max_rows": 5}, {"resamples": 1.5}, {"probe_rows": True}):
-        with pytest.raises((TypeError, ValueError), match=next(iter(change))):
-            Settings(**change)
-
-
 def test_groups_beside_an_attribute_are_compared_and_the_gap_is_measured_within_each():
     z, age, _ = table()
     sex = pd.Series(np.where(np.arange(len(z)) % 3 == 0, "f", "m"), age.index, name="sex")
@@ -406,7 +377,7 @@ def test_groups_beside_an_attribute_are_compared_and_the_gap_is_measured_within_
     assert [attribute.name for attribute in result.attributes] == ["age"]
     (group,) = result.groups
     assert (group.name, group.levels) == ("sex", ("f", "m"))
-    curve = group.between.curves["gdp"]
+    curve = group.between
     for i, level in enumerate(group.levels):
         own = (sex == level).to_numpy()
         assert curve.mean[i] == pytest.approx(score[own].mean())
@@ -425,7 +396,7 @@ def test_mean_scores_of_equal_groups_are_seldom_said_to_differ():
     for _ in range(100):
         codes = random.integers(0, 6, 400)
         rows = Rows(np.zeros((400, 1)), codes[:, None].astype(float), random.exponential(size=400))
-        curve = between_levels(rows, 6, Settings()).curves["gdp"]
+        curve = between_levels(rows, 6, Settings())
         alarms += any(not low <= 1.0 <= high for low, high in zip(curve.low, curve.high))
     assert alarms <= stats.binom.ppf(0.999, 100, 0.05)
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from frhsic.auditing import Settings
-from frhsic.auditing.certificates import certificates
 from frhsic.auditing.inputs import Rows
+from frhsic.auditing.measures import certificates
 from frhsic.auditing.results import CertificateRow, Subject
 from frhsic.report.words import certificate_label, certificate_sentence
 

@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -49,21 +48,11 @@ def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("tables")
     data = frame()
     data.to_csv(place / "people.csv", index=False)
-    data.to_csv(place / "people.tsv", index=False, sep="\t")
     lost = pd.DataFrame({"age": ["?", "NA", ""], "score": ["1", "0,5", "1"]})
     pd.concat([lost, data.astype(object)]).to_csv(place / "messy.csv", index=False, sep=";", decimal=",")
     data.to_parquet(place / "people.parquet")
-    table = pa.Table.from_pandas(data)
-    with pa.OSFile(str(place / "people.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table, max_chunksize=100)
-    with pa.OSFile(str(place / "stream.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table, max_chunksize=100)
-    (place / "empty.csv").write_text("")
-    (place / "header.csv").write_text("age,score\n")
     (place / "one.csv").write_text("age,score\n30,0.5\n")
-    (place / "ragged.csv").write_text('age,score\n1,2\n"3,4,5,6\n')
     (place / "deep.json").write_text("[" * 100_000)
-    (place / "people.xlsx").write_bytes(b"PK")
     (place / "broken.parquet").write_bytes(b"not parquet at all")
     return place
 
@@ -85,12 +74,12 @@ def test_the_numbers_are_those_of_the_python_api(audited):
     assert found["age"].all_rows["gdp"].value == pytest.approx(expected, rel=1e-9)
     expected = normalized_hsic_interval(data["score"], data["age"], HalfDistance(), HalfDistance()).value
     assert found["age"].all_rows["distance_correlation"].value == pytest.approx(expected, rel=1e-9)
-    assert [contrast.at for contrast in found["age"].all_rows.contrasts] == [30, 60]
+    assert [contrast.settings["at"] for contrast in found["age"].all_rows.contrasts] == [30, 60]
     assert found["age"].positives.rows == int(data["repaid"].sum())
     assert (found.context.source, found.subject.name, found.subject.target.name) == ("people.csv", "score", "repaid")
 
 
-@pytest.mark.parametrize("name", ["people.tsv", "people.parquet", "people.arrow", "stream.arrow", "messy.csv"])
+@pytest.mark.parametrize("name", ["people.parquet", "messy.csv"])
 def test_every_kind_of_table_gives_the_same_audit(folder, audited, name):
     asked = ["-s", "age", "--score", "score", "-t", "repaid", "--at", "30", "--at", "60", "--json"]
     result = run(app, ["audit", str(folder / name), *asked])
@@ -101,42 +90,32 @@ def test_every_kind_of_table_gives_the_same_audit(folder, audited, name):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["people.csv", "-s", "agee", "--score", "score"], "no column 'agee'. Did you mean 'age'?"),
-        (["people.csv", "-s", "AGE", "--score", "score"], "Did you mean 'age'?"),
-        (["people.csv", "-s", "age", "--score", "scroe"], "no column 'scroe'. Did you mean 'score'?"),
-        (["people.csv", "-s", "age", "--score", "score", "--target", "incom"], "Did you mean 'income'?"),
-        (["people.csv", "-s", "age", "--embedding", "y_*"], "no column 'y_*'"),
-        (["people.csv", "-s", "age", "--embedding", "age"], "nothing is left to audit"),
-        (["people.csv", "-s", "sex", "--score", "score"], "not numeric: it holds"),
-        (["people.csv", "-s", "sex", "--score", "score"], "write its values as numbers"),
-        (["people.csv", "-s", "age", "--score", "score", "--target", "income"], "--positive VALUE"),
-        (["people.csv", "-s", "empty", "--score", "score"], "has no value in any of the 240 rows"),
-        (["empty.csv", "-s", "age", "--score", "score"], "not even a header"),
-        (["header.csv", "-s", "age", "--score", "score"], "a header and no rows"),
+        (["-s", "agee", "--score", "score"], "no column 'agee'. Did you mean 'age'?"),
+        (["-s", "age", "--score", "score", "--target", "incom"], "Did you mean 'income'?"),
+        (["-s", "age", "--embedding", "y_*"], "no column 'y_*'"),
+        (["-s", "age", "--embedding", "age"], "nothing is left to audit"),
+        (["-s", "sex", "--score", "score"], "write its values as numbers"),
+        (["-s", "age", "--score", "score", "--target", "income"], "--positive VALUE"),
+        (["-s", "empty", "--score", "score"], "has no value in any of the 240 rows"),
+        (["-s", "age"], "say what to audit"),
+        (["-s", "age", "--score", "score", "--model", "m"], "brings its own scores"),
+        (["-s", "age", "--score", "score", "--favourable", "1"], "--favourable names a value of the target"),
+        (["-s", "age", "--score", "score", "--at", "300"], "at=300 lies outside the data"),
+        (["-s", "age", "--score", "score", "--require", "gdp"], "pass NAME=NUMBER"),
+        (["-s", "age", "--score", "score", "--require", "gdp=5"], "5 % is 0.05"),
+        (["-s", "age", "--score", "score", "--against", "deep.json"], "is not an audit that can be read"),
+        (["-s", "age", "--score", "score", "-o", "none/report.html"], "the folder"),
+        (["-s", "age", "--score", "score", "-o", "people.csv"], "the report would overwrite the table"),
+        (["-s", "age", "--score", "score", "--confidence", "95"], "confidence is 95"),
+        (["-s", "age", "--model", "nowhere"], "there is no saved model"),
         (["one.csv", "-s", "age", "--score", "score"], "needs at least 20 rows; 1 of 1 have age"),
-        (["ragged.csv", "-s", "age", "--score", "score"], "cannot be read as CSV"),
         (["broken.parquet", "-s", "age", "--score", "score"], "cannot be read as Parquet"),
-        (["people.xlsx", "-s", "age", "--score", "score"], "ends in .xlsx"),
-        (["peopel.csv", "-s", "age", "--score", "score"], "Did you mean 'people.csv'?"),
-        (["people.csv", "-s", "age"], "say what to audit"),
-        (["people.csv", "-s", "age", "--score", "score", "--model", "m"], "brings its own scores"),
-        (["people.csv", "-s", "age", "--score", "score", "--positive", "1"], "pass --target too"),
-        (
-            ["people.csv", "-s", "age", "--score", "score", "--favourable", "1"],
-            "--favourable names a value of the target",
-        ),
-        (["people.csv", "-s", "age", "--score", "score", "--at", "300"], "at=300 lies outside the data"),
-        (["people.csv", "-s", "age", "--score", "score", "--require", "gdp"], "pass NAME=NUMBER"),
-        (["people.csv", "-s", "age", "--score", "score", "--against", "deep.json"], "is not an audit that can be read"),
-        (["people.csv", "-s", "age", "--score", "score", "-o", "none/report.html"], "the folder"),
-        (["people.csv", "-s", "age", "--score", "score", "-o", "people.csv"], "the report would overwrite the table"),
-        (["people.csv", "-s", "age", "--score", "score", "--confidence", "95"], "confidence is 95"),
-        (["people.csv", "-s", "age", "--model", "nowhere"], "there is no saved model"),
     ],
 )
 def test_bad_input_exits_with_2_and_one_message(folder, monkeypatch, arguments, message):
     monkeypatch.chdir(folder)
-    result = run(app, ["audit", *arguments])
+    table = [] if "." in arguments[0] else ["people.csv"]
+    result = run(app, ["audit", *table, *arguments])
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.startswith("frhsic audit: ")

@@ -77,43 +77,6 @@ def test_a_month_that_only_keeps_its_gap_is_not_passed(may, change: dict[str, fl
     assert "changed: the average gap" not in result.stderr
 
 
-def test_the_same_rows_are_refused(may):
-    result = asked(str(may / "may.csv"), "--against", str(may / "may.json"))
-    assert result.exit_code == 2
-    assert "of the same rows" in result.stderr
-
-
-def test_a_limit_inside_the_interval_does_not_pass(may):
-    number = Audit.from_json((may / "may.json").read_text())["age"].all_rows["gdp"]
-    result = asked(str(may / "may.csv"), "--require", f"gdp={number.value}")
-    assert result.exit_code == 1
-    assert "limit not shown to be kept: gdp of age" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--against", "nowhere.json"], "nowhere.json"),
-        (["--require", "gpd=0.1"], "Did you mean 'gdp'"),
-        (["--require", "gdp"], "pass NAME=NUMBER"),
-        (["--require", "gdp=5%"], "5% of base rate"),
-        (["--require", "gdp=5"], "5 % is 0.05"),
-        (["--threshold", "50"], "threshold=50 is outside the scores"),
-    ],
-)
-def test_what_cannot_be_read_or_limits_nothing_is_refused(may, more: list[str], message: str):
-    result = asked(str(may / "may.csv"), *more)
-    assert result.exit_code == 2
-    assert message in result.stderr
-
-
-def test_a_document_that_is_no_audit_is_refused(may):
-    (may / "other.json").write_text(json.dumps({"format": 3}))
-    result = asked(str(may / "may.csv"), "--against", str(may / "other.json"))
-    assert result.exit_code == 2
-    assert "is not an audit that can be read: the document's format is 3" in result.stderr
-
-
 def test_a_pdf_without_a_browser_is_refused_before_the_work(may, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     result = asked(str(may / "may.csv"), "--pdf", str(may / "a.pdf"))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from frhsic.auditing import Audit, Limit, LimitCheck, Number, Settings, audit, drift, since
+from frhsic.auditing import Audit, LimitCheck, Number, Settings, audit, drift, since
 from frhsic.auditing.limits import checked, limits_of
 from frhsic.auditing.quality import base_rate
 from frhsic.auditing.results import Context, Law
@@ -54,7 +54,7 @@ def may() -> Audit:
 )
 def test_limits_that_cannot_be_read_are_refused(text: str, message: str):
     with pytest.raises(ValueError, match=message):
-        Limit.parse(text)
+        limits_of(text)
 
 
 @pytest.mark.parametrize(

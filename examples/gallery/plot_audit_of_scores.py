@@ -43,7 +43,7 @@ print(f"Limit {check.limit:.3f}: {check.verdict}. GDP {check.value:.3f}, interva
 for contrast in found.all_rows.contrasts:
     low, high = contrast.interval.low, contrast.interval.high
     print(
-        f"Mean score at age {contrast.at:g}: {contrast.value:+.3f} from the overall mean ({low:+.3f} to {high:+.3f})."
+        f"Mean score at age {contrast.settings['at']:g}: {contrast.value:+.3f} from the overall mean ({low:+.3f} to {high:+.3f})."
     )
 for one in audit.quality:
     if one.key in ("accuracy", "auc"):

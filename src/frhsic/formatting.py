@@ -11,21 +11,6 @@ from decimal import ROUND_CEILING, Context
 SHOWN = 30
 """Known names that a hint lists at most."""
 
-__all__ = [
-    "capitalized",
-    "chance",
-    "counted",
-    "did_you_mean",
-    "figure",
-    "percent",
-    "plain",
-    "printable",
-    "printable_json",
-    "probability",
-    "stated",
-    "upper_figure",
-]
-
 
 def figure(value: float | None) -> str:
     """Format an estimate: three significant digits, a true minus sign, powers of ten written out.
@@ -91,26 +76,15 @@ def stated(value: float) -> str:
     return plain(value) if float(f"{value:.3g}") == value else f"{value:,.10g}"
 
 
-def probability(value: float) -> str:
-    """Format a p-value.
-
-    Examples
-    --------
-    >>> probability(0.0002), probability(0.04), probability(1.0)
-    ('< 0.001', '0.040', '1.000')
-    """
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
 def chance(pvalue: float) -> str:
     """Format a p-value as it follows the letter p.
 
     Examples
     --------
-    >>> chance(0.0002), chance(0.04)
-    ('< 0.001', '= 0.040')
+    >>> chance(0.0002), chance(0.04), chance(1.0)
+    ('< 0.001', '= 0.040', '= 1.000')
     """
-    return probability(pvalue) if pvalue < 0.001 else f"= {probability(pvalue)}"
+    return "< 0.001" if pvalue < 0.001 else f"= {pvalue:.3f}"
 
 
 def percent(value: float) -> str:

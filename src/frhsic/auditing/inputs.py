@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic import _arrays
-from frhsic.auditing.results import Target
+from frhsic.auditing.results import Law, Target
 from frhsic.formatting import plain
 from frhsic.tables.columns import label, row_number
 from frhsic.tables.sensitive import attribute, read_sensitive
@@ -49,6 +49,11 @@ class Rows:
         weights = np.ones(self.count) if self.weights is None else self.weights
         sums = weights if self.groups is None else np.bincount(self.groups, weights)
         return float(sums.sum() ** 2 / (sums**2).sum())
+
+    def law(self, values: np.ndarray) -> Law:
+        """Return the distribution of a variable of these rows."""
+        distinct, place = np.unique(values, return_inverse=True)
+        return Law.of(distinct, np.bincount(place, self.weights), self.effective)
 
     def along(self, i: int) -> Rows:
         """Return the rows with one of the attributes."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +15,9 @@ from torch import Tensor
 from frhsic import _arrays
 from frhsic.auditing.inputs import LEAST_ROWS, Rows
 from frhsic.auditing.limits import GAPS
-from frhsic.auditing.results import Contrast, Curve, Number, Population, Setting
+from frhsic.auditing.results import CertificateRow, Curve, Number, Population, Setting
+from frhsic.certificates import Certificate, gdp_certificate, held_out_bound
+from frhsic.certificates.directions import VarianceShare
 from frhsic.dependence._inputs import column_scales
 from frhsic.independence import conditional_test, gamma, normalized_hsic_interval
 from frhsic.independence._gram_pair import gram_pair
@@ -36,7 +40,10 @@ RANK_ROWS = 50_000
 """Rows of the rank gap at most, which looks at nine decisions."""
 COMMON = 0.1
 """Resolution of the gap that is compared between audits, whatever their numbers of rows."""
-KERNEL_STATISTICS = ("hsic", "hsic_effect", "distance_correlation")
+SHARE = 0.95
+"""Share of the variance of S in its feature space that the directions of the gap certificates keep."""
+OTHER_ROWS = 100
+"""Rows outside the subsample that the bandwidths of the population bound need at least."""
 PROBES: tuple[ProbeKind, ...] = ("linear", "trees")
 
 
@@ -145,17 +152,17 @@ def gaps_of_sums(sums: dict[str, ScoreSums], cells: Cells, settings: Settings) -
 def gap_alone(rows: Rows, settings: Settings) -> Population:
     """Return the gap of the mean score along an attribute, and its curve."""
     if rows.count < LEAST_ROWS or np.ptp(rows.s) == 0:
-        return Population(rows.count, (), omitted={"gdp": "few_rows" if rows.count < LEAST_ROWS else "constant"})
+        return Population(rows.count, ())
     numbers, curves = gaps_of(rows, settings)
     return Population(rows.count, (numbers[0],), curves)
 
 
-def between_levels(rows: Rows, levels: int, settings: Settings) -> Population:
+def between_levels(rows: Rows, levels: int, settings: Settings) -> Curve:
     """Return the mean score of unordered groups, numbered from 0, with a band for all of them at once."""
     assert rows.scores is not None
     design = {"sample_weight": rows.weights, "groups": rows.groups}
     curve = gdp_curve(rows.scores, rows.s[:, 0], bins=max(levels, 2), confidence=settings.confidence, **design)
-    return Population(rows.count, (), {"gdp": shown_curve(curve, rows.scores.min(), rows.scores.max())})
+    return shown_curve(curve, rows.scores.min(), rows.scores.max())
 
 
 def gap_number(key: str, gap: ParityResult) -> Number:
@@ -184,29 +191,24 @@ def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:
 
 
 def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Population:
-    """Measure one attribute on one set of rows."""
+    """Measure one attribute on one set of rows; what is constant or has too few rows is left out."""
     numbers: list[Number] = []
-    omitted: dict[str, str] = {}
     curves: dict[str, Curve] = {}
-    contrasts: tuple[Contrast, ...] = ()
+    contrasts: tuple[Number, ...] = ()
     own = rows.independent(settings.generator(8))
-    if rows.scores is None:
-        omitted |= dict.fromkeys(("gdp", "rank_gap", "correlation_ratio"), "no_scores")
-    else:
+    if rows.scores is not None:
         settings.tell("gaps")
         numbers, curves = gaps_of(rows, settings)
         at = sorted({float(value) for value in settings.at if rows.s.min() <= value <= rows.s.max()})
         contrasts = tuple(_contrast(rows, value, settings) for value in at)
-        if np.ptp(rows.scores) == 0:
-            omitted |= dict.fromkeys(("rank_gap", "standardized_gdp", "correlation_ratio"), "constant")
-        else:
+        if np.ptp(rows.scores) > 0:
             numbers.append(_rank_gap(rows, settings))
-            numbers += _explained(own, settings, omitted)
-    numbers += dependence(own, settings, omitted, probed=probed)
-    if rows.y is not None and not ((rows.y == 0) | (rows.y == 1)).all():
+            numbers += _explained(own, settings)
+    numbers += dependence(own, settings, probed=probed)
+    if rows.scores is not None and rows.y is not None and not ((rows.y == 0) | (rows.y == 1)).all():
         settings.tell("separation")
-        numbers += _separation(own, settings, omitted)
-    return Population(rows.count, tuple(numbers), curves, contrasts, omitted)
+        numbers += _separation(own, settings)
+    return Population(rows.count, tuple(numbers), curves, contrasts)
 
 
 def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
@@ -231,29 +233,22 @@ def _rank_gap(rows: Rows, settings: Settings) -> Number:
     return gap_number("rank_gap", gap)
 
 
-def _explained(own: Rows, settings: Settings, omitted: dict[str, str]) -> Iterator[Number]:
-    try:
+def _explained(own: Rows, settings: Settings) -> Iterator[Number]:
+    with contextlib.suppress(ValueError):  # constant or few among the independent rows
         share = correlation_ratio(own.scores, own.s, confidence=settings.confidence)
-    except ValueError:  # constant or few among the independent rows
-        omitted["correlation_ratio"] = "few_rows"
-        return
-    interval = Interval(*share.interval, share.confidence, "normal approximation")
-    yield Number("correlation_ratio", share.value, share.n, interval, 0.0, trusted=share.trusted)
+        interval = Interval(*share.interval, share.confidence, "normal approximation")
+        yield Number("correlation_ratio", share.value, share.n, interval, 0.0, trusted=share.trusted)
 
 
-def dependence(own: Rows, settings: Settings, omitted: dict[str, str], *, probed: bool) -> Iterator[Number]:
+def dependence(own: Rows, settings: Settings, *, probed: bool) -> Iterator[Number]:
     """Yield HSIC with its test, distance correlation and, if asked, the probes, on independent rows."""
-    keys = (*KERNEL_STATISTICS, *(f"probe_{kind}" for kind in PROBES if probed))
     chosen = subsample(own.count, settings.max_rows, settings.generator(1))
     if own.count < LEAST_ROWS or float(np.ptp(own.s[chosen], axis=0).max()) == 0:
-        omitted |= dict.fromkeys(keys, "few_rows" if own.count < LEAST_ROWS else "constant")
         return
     z, s = torch.from_numpy(unit_columns(own.z[chosen])), torch.from_numpy(own.s[chosen])
     settings.tell("HSIC and its test")
-    try:
+    with contextlib.suppress(ValueError):  # z or s is constant, under its kernel or by itself
         yield from _kernel_statistics(z, s, settings)
-    except ValueError:  # z or s is constant, under its kernel or by itself
-        omitted |= dict.fromkeys(KERNEL_STATISTICS, "constant")
     if probed:
         yield from _probes(own, settings)
 
@@ -303,27 +298,69 @@ def _probes(own: Rows, settings: Settings) -> Iterator[Number]:
         yield Number(f"probe_{kind}", result.r2, result.rows, None, result.shuffled_r2)
 
 
-def _separation(own: Rows, settings: Settings, omitted: dict[str, str]) -> Iterator[Number]:
+def _separation(own: Rows, settings: Settings) -> Iterator[Number]:
     """Yield the association of the scores with the attribute among rows with an equal target, and its test."""
-    if own.scores is None or own.y is None:
-        return
     rows = own.keep(subsample(own.count, settings.max_rows, settings.generator(6)))
-    level = 1 - settings.confidence
-    try:
-        test = conditional_test(
-            rows.scores, rows.s, rows.y, resamples=settings.resamples, random_state=settings.seed, level=level
-        )
-    except ValueError:  # constant scores, target or attribute
-        omitted["separation"] = "constant"
-        return
-    details: dict[str, Setting] = {} if test.caution is None else {"caution": test.caution}
-    yield Number("separation", test.effect_size, test.n, None, test.effect_size_null, test.pvalue, details)
+    options: dict[str, Any] = {"resamples": settings.resamples, "random_state": settings.seed}
+    with contextlib.suppress(ValueError):  # constant scores, target or attribute
+        test = conditional_test(rows.scores, rows.s, rows.y, level=1 - settings.confidence, **options)
+        details: dict[str, Setting] = {} if test.caution is None else {"caution": test.caution}
+        yield Number("separation", test.effect_size, test.n, None, test.effect_size_null, test.pvalue, details)
 
 
-def _contrast(rows: Rows, at: float, settings: Settings) -> Contrast:
+def _contrast(rows: Rows, at: float, settings: Settings) -> Number:
     """Return the mean score of the rows nearest to a value less the overall mean, and which rows these are."""
     design = {"sample_weight": rows.weights, "groups": rows.groups}
     near = local_mean(rows.scores, rows.s, at, confidence=settings.confidence, **design)
-    sparse = near.rows < SPARSE
-    interval = None if sparse else Interval(*near.interval, near.confidence, "Student's t, or Clopper and Pearson")
-    return Contrast(at, near.value, near.rows, sparse, near.start, near.end, interval)
+    interval = Interval(*near.interval, near.confidence, "Student's t, or Clopper and Pearson")
+    place: dict[str, Setting] = {"at": at, "start": near.start, "end": near.end}
+    return Number("contrast", near.value, near.rows, None if near.rows < SPARSE else interval, settings=place)
+
+
+def certificates(rows: Rows, settings: Settings) -> Iterator[CertificateRow]:
+    """Yield the certificates of one attribute on a subsample of the rows; none if z or s is constant there."""
+    settings.tell("certificates")
+    rows = rows.independent(settings.generator(8))
+    if rows.count < LEAST_ROWS:
+        return
+    chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
+    z, s = torch.from_numpy(unit_columns(rows.z[chosen])), torch.from_numpy(rows.s[chosen])
+    rest = np.setdiff1d(np.arange(rows.count), chosen)
+    try:
+        kernels = audit_kernels(z, s)[:2]
+    except ValueError:
+        return
+    kernel_z, kernel_s = kernels
+    heads = {} if rows.scores is None else {"gap_of_these_scores": rows.scores[chosen]}
+    for key, scores in (heads | {"gap_of_every_head": None}).items():
+        rule = VarianceShare(SHARE)
+        gap = gdp_certificate(z, s, kernel_z=kernel_z, kernel_s=kernel_s, scores=scores, directions=rule)
+        share = float(gap.directions.eigenvalues.sum()) / gap.directions.total
+        # a centred Gram matrix has one eigenvalue less than there are distinct values
+        yield _bound(key, gap, *kernels, share=share, all_directions=len(np.unique(rows.s[chosen], axis=0)) - 1)
+    if len(rest) >= OTHER_ROWS:  # the bound needs scales and bandwidths from rows that it does not use
+        others = torch.from_numpy(unit_columns(rows.z[rest])), torch.from_numpy(rows.s[rest])
+        with contextlib.suppress(ValueError):  # z or s is constant in the other rows
+            fixed = audit_kernels(*others)[:2]
+            scaled = unit_columns(rows.z[chosen], like=rows.z[rest])
+            yield _bound("population_hsic", held_out_bound(scaled, s, *fixed, delta=1 - settings.confidence), *fixed)
+
+
+def _bound(key: str, certificate: Certificate, kernel_z: Gaussian, kernel_s: Any, **settings: float) -> CertificateRow:
+    """Return a certificate as plain values: roots, as all but the bound on HSIC are bounds on squares."""
+    details = {name: value for name, value in certificate.details.items() if isinstance(value, (int, float))}
+    settings |= {"bandwidth_z": float(kernel_z.bandwidth), "bandwidth_s": float(kernel_s.bandwidth)}
+    scaled = float if key == "population_hsic" else math.sqrt
+    observed = details["hsic"] if certificate.bounded is None else certificate.bounded
+    return CertificateRow(
+        key=key,
+        value=scaled(certificate.value) if math.isfinite(certificate.value) else None,
+        assumes=certificate.assumes,
+        vacuous=certificate.vacuous,
+        rows=int(details["n"]),
+        observed=scaled(max(observed, 0.0)),
+        confidence=certificate.confidence if certificate.confidence < 1 else None,
+        trivial=scaled(certificate.trivial or 0.0) if certificate.vacuous else None,
+        trivial_because=certificate.trivial_because,
+        settings={name: value for name, value in {**details, **settings}.items() if math.isfinite(value)},
+    )

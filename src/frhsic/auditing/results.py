@@ -5,18 +5,21 @@ The words for them are in :mod:`frhsic.report`.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import json
 import math
 import platform
+import types
+import typing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from frhsic.auditing.documents import Document
 from frhsic.formatting import figure
 from frhsic.intervals import Interval
 
@@ -31,6 +34,62 @@ RATIOS = ("decision_ratio",)
 
 Setting = str | int | float | bool
 Verdict = Literal["kept", "not kept", "unclear"]
+
+
+@dataclass(frozen=True)
+class Document:
+    """Base of dataclasses that are written to JSON and read back without loss.
+
+    A subclass has a field `format` whose default is the version of its JSON form.
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dicts, lists, strings and numbers."""
+        fields: dict[str, Any] = json.loads(self.to_json())
+        return fields
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the document as JSON; a number that is not finite raises."""
+        return json.dumps(dataclasses.asdict(self), allow_nan=False, ensure_ascii=False, indent=indent)
+
+    @classmethod
+    def from_dict(cls, fields: Any) -> Self:
+        """Return the object that :meth:`to_dict` wrote; raise if its format is another."""
+        written = fields.get("format") if isinstance(fields, dict) else None
+        expected = next(f.default for f in dataclasses.fields(cls) if f.name == "format")
+        if written != expected:
+            raise ValueError(
+                f"the document's format is {written!r}; this version reads {expected}. "
+                "Make it again from the data, or read it with the version that wrote it."
+            )
+        try:
+            document: Self = _converted(cls, fields)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"the document is no {cls.__name__}: {error}") from None
+        return document
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the object that :meth:`to_json` wrote."""
+        return cls.from_dict(json.loads(text))
+
+
+def _converted(hint: Any, value: Any) -> Any:
+    """Return JSON as a value of the type that `hint` names."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        # several scalars, such as str | int | float | bool: the one that came
+        return _converted(next((kind for kind in arguments if type(value) is kind), arguments[0]), value)
+    if dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        return typing.cast(Any, hint)(**{name: _converted(hints[name], part) for name, part in value.items()})
+    if origin is tuple and type(value) is list:
+        return tuple(_converted(arguments[0], item) for item in value)
+    if origin is dict:
+        return {key: _converted(arguments[1], item) for key, item in value.items()}
+    if origin is Literal or type(value) is hint or (hint is float and type(value) is int):
+        return float(value) if hint is float else value
+    raise TypeError(f"{str(value)[:40]!r} came where {hint} was expected")
 
 
 @dataclass(frozen=True)
@@ -193,23 +252,6 @@ class Histogram:
 
 
 @dataclass(frozen=True)
-class Contrast:
-    """Mean score of the rows nearest to a requested value of S, less the overall mean.
-
-    These `rows` rows are all that have S between `start` and `end`, and the interval is for
-    E[f | start ≤ S ≤ end] − E[f]. Where they are too few (`sparse`), there is none.
-    """
-
-    at: float
-    value: float
-    rows: float
-    sparse: bool
-    start: float
-    end: float
-    interval: Interval | None = None
-
-
-@dataclass(frozen=True)
 class CertificateRow:
     """A bound that a theorem gives, its assumptions, and whether it is informative.
 
@@ -234,14 +276,15 @@ class Population:
     """The same measures on one set of rows: all, or those with the favourable outcome (Equal Opportunity).
 
     `curves` has the mean of the score along S (``"gdp"``) and, by the key of their gaps, of decisions, errors and
-    residuals, in the same groups. `omitted` has numbers that could not be computed, by key, with a key for the reason.
+    residuals, in the same groups. `contrasts` have the mean score of the rows nearest to a requested value of S, less
+    the overall mean. Their settings say that these are all rows with S between `start` and `end`; the interval is for
+    E[f | start ≤ S ≤ end] − E[f], and is None where the rows are too few.
     """
 
     rows: int
     numbers: tuple[Number, ...]
     curves: dict[str, Curve] = field(default_factory=dict)
-    contrasts: tuple[Contrast, ...] = ()
-    omitted: dict[str, str] = field(default_factory=dict)
+    contrasts: tuple[Number, ...] = ()
 
     def __getitem__(self, key: str) -> Number:
         for number in self.numbers:
@@ -258,31 +301,29 @@ class Population:
 class GroupAudit:
     """Scores of unordered groups such as women and men: the gap between `levels`, and the gap along S within each.
 
-    `between` has the gap of the mean scores of the levels, and their means as a curve in the order of `levels`;
+    `between` has the means of the levels as a curve, in the order of `levels`;
     `within` has, for each attribute and level, the gap of the mean score along the attribute and its curve.
     """
 
     name: str
     levels: tuple[str, ...]
-    between: Population
+    between: Curve
     within: dict[str, tuple[Population, ...]]
 
 
 @dataclass(frozen=True)
 class AttributeAudit:
-    """The audit against one sensitive attribute, which takes `distinct` values.
+    """The audit against one sensitive attribute.
 
-    `positives` has the measures on the rows with the favourable outcome, y = 1 if no other is named; where it is None,
-    `no_positives` says why.
+    `positives` has the measures on the rows with the favourable outcome, y = 1 if no other is named; None without a
+    target of two values, and where fewer than 50 rows have it or the attribute is constant among them.
     """
 
     name: str
-    distinct: int
     histogram: Histogram
     law: Law
     all_rows: Population
     positives: Population | None = None
-    no_positives: str | None = None
     certificates: tuple[CertificateRow, ...] = ()
 
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from frhsic.auditing.certificates import certificates
 from frhsic.auditing.inputs import Inputs, Rows
 from frhsic.auditing.limits import Limit, Limits, checked, limits_of
-from frhsic.auditing.measures import SPARSE, Settings, between_levels, dependence, gap_alone, measure
+from frhsic.auditing.measures import SPARSE, Settings, between_levels, certificates, dependence, gap_alone, measure
 from frhsic.auditing.quality import base_rate, qualities
 from frhsic.auditing.results import (
     AttributeAudit,
@@ -19,7 +18,6 @@ from frhsic.auditing.results import (
     Context,
     GroupAudit,
     Histogram,
-    Law,
     Population,
     RowCounts,
     Subject,
@@ -140,7 +138,7 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
         confidence=settings.confidence,
         base_rate=None if rated is None else base_rate(rated, settings.confidence, rows.weights, rows.groups),
         span=None if f is None else (float(f.min()), float(f.max())),
-        law=None if f is None else law_of(f, rows),
+        law=None if f is None else rows.law(f),
     )
     subject = with_threshold(subject, threshold)
     rows, several = replace(rows, scores=f, threshold=subject.threshold), len(names) > 1
@@ -150,9 +148,7 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
     ]
     own, joint = rows.independent(settings.generator(8)), None
     if several:
-        omitted: dict[str, str] = {}
-        numbers = tuple(dependence(own, settings.about("all together"), omitted, probed=False))
-        joint = Population(rows.count, numbers, omitted=omitted)
+        joint = Population(rows.count, tuple(dependence(own, settings.about("all together"), probed=False)))
     dropped = inputs.lost + context.dropped
     return Audit(
         subject=subject,
@@ -238,29 +234,20 @@ def _attribute(rows: Rows, name: str, inputs: Inputs, settings: Settings) -> Att
     counts, edges = np.histogram(values, bins=histogram_edges(float(values.min()), float(values.max()), whole))
     return AttributeAudit(
         name=name,
-        distinct=len(np.unique(values)),
         histogram=Histogram(tuple(edges.tolist()), tuple(counts.tolist())),
-        law=law_of(values, rows),
+        law=rows.law(values),
         all_rows=measure(rows, settings),
-        **favoured_rows(rows, inputs, settings),
+        positives=favoured_rows(rows, inputs.favoured, settings),
         certificates=tuple(certificates(rows, settings)),
     )
 
 
-def favoured_rows(rows: Rows, inputs: Inputs, settings: Settings) -> dict[str, Any]:
-    """Return the same measures on the rows with the favourable outcome (`positives`), or why there are none."""
-    if inputs.target is None or inputs.favoured is None:
-        return {"no_positives": "no_target" if inputs.target is None else "not_binary"}
-    kept = replace(rows.keep(inputs.favoured), y=None)
-    if kept.count < LEAST_POSITIVES or np.ptp(kept.s) == 0:
-        return {"no_positives": "few_rows" if kept.count < LEAST_POSITIVES else "constant"}
-    return {"positives": measure(kept, settings.about("favourable outcome"), probed=False), "no_positives": None}
-
-
-def law_of(values: np.ndarray, rows: Rows) -> Law:
-    """Return the distribution of a variable of the rows."""
-    distinct, place = np.unique(values, return_inverse=True)
-    return Law.of(distinct, np.bincount(place, rows.weights), rows.effective)
+def favoured_rows(rows: Rows, favoured: np.ndarray | None, settings: Settings) -> Population | None:
+    """Return the same measures on the rows with the favourable outcome, if these are known, enough, and vary."""
+    kept = None if favoured is None else replace(rows.keep(favoured), y=None)
+    if kept is None or kept.count < LEAST_POSITIVES or np.ptp(kept.s) == 0:
+        return None
+    return measure(kept, settings.about("favourable outcome"), probed=False)
 
 
 def _require_inside(at: Sequence[float], names: Sequence[str], attributes: np.ndarray) -> None:

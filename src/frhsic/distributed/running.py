@@ -136,7 +136,7 @@ def audit(
     settings.tell(f"second pass over {starts[-1]:,} rows")
     sums = Sums(*over_partitions(frame, roles, starts, second_pass, plan))  # type: ignore[arg-type]  # a plain tuple
     every = [
-        _on_all_rows(_with_favoured(one, i, first, inputs, subject, settings), i, plan, sums, first, settings)
+        _on_all_rows(_with_favoured(one, i, first, favoured, subject, settings), i, plan, sums, first, settings)
         for i, one in enumerate(sampled.attributes)
     ]
     counts = replace(sampled.rows, given=first.given, dropped=dropped, used=everyone.rows, sample=len(block))
@@ -224,20 +224,14 @@ def _features(block: Block, i: int, settings: Settings) -> FeaturePlan | None:
 
 
 def _with_favoured(
-    attribute: AttributeAudit,
-    i: int,
-    first: First,
-    inputs: Inputs,
-    subject: Subject,
-    settings: Settings,
+    attribute: AttributeAudit, i: int, first: First, favoured: np.ndarray | None, subject: Subject, settings: Settings
 ) -> AttributeAudit:
     """Return the audit with measures on a sample of the favoured rows alone, where the sample of all has too few."""
-    if attribute.positives is not None or first.favoured is None or inputs.favoured is None:
+    if attribute.positives is not None or first.favoured is None or favoured is None:
         return attribute
     block = first.favoured.block
     rows = Rows(block.z, block.s[:, [i]], block.f, threshold=subject.threshold)
-    every = replace(inputs, favoured=np.ones(len(block), dtype=bool))
-    return replace(attribute, **favoured_rows(rows, every, settings))
+    return replace(attribute, positives=favoured_rows(rows, np.ones(len(block), dtype=bool), settings))
 
 
 def _on_all_rows(
@@ -261,7 +255,6 @@ def _on_all_rows(
     known = everyone.values[i].values is not None
     return replace(
         attribute,
-        distinct=len(values),
         histogram=Histogram(tuple(plan.edges[i].tolist()), tuple(sums.histograms[i].tolist())),
         law=Law.of(values, counts, everyone.rows if known else len(everyone.block)),
         all_rows=_replaced(attribute.all_rows, everyone.rows, numbers, plan.everyone, sums.everyone, i, settings),

@@ -10,20 +10,13 @@ from frhsic.formatting import capitalized, counted, figure, percent, stated
 from frhsic.intervals import Interval
 from frhsic.report.driving import group_phrase
 from frhsic.report.model import Report
-from frhsic.report.words import along_phrase, drift_phrase, favoured_phrase, outcome_phrase, sparse_ranges, warnings
+from frhsic.report.words import WORDS, along_phrase, drift_phrase, favoured_phrase, outcome_phrase, warnings
 
 AIMS = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 """The number that each aim of a model limits."""
-QUALITY = {
-    "accuracy": "Right predictions, of 1,000 {people} (more is better)",
-    "true_positive_rate": "Foreseen, of 1,000 with {outcome} (more is better)",
-    "false_positive_rate": "False alarms, of 1,000 without {outcome} (fewer is better)",
-    "auc": "Pairs in the right order, of 1,000 (more is better)",
-    "calibration_error": "Error of the score as a chance (less is better)",
-    "squared_error": "Mean squared error (less is better)",
-}
-"""Names of how well a score predicts."""
+QUALITY: dict[str, str] = WORDS["quality"]
 COUNTED = ("accuracy", "true_positive_rate", "false_positive_rate", "auc")
+"""Shares, which are counted on 1,000 cases."""
 BALANCED = (0.2, 0.8)
 """Base rates at which a constant cannot shine by its share of right predictions."""
 
@@ -35,7 +28,7 @@ class Question:
     title: str
     lines: tuple[str, ...]
     verdict: str = ""
-    quality: tuple[tuple[str, str | None, str, str], ...] = ()
+    quality: tuple[tuple[str, str, str, str], ...] = ()
 
 
 def questions(report: Report) -> list[Question]:
@@ -52,7 +45,6 @@ def questions(report: Report) -> list[Question]:
             quality=tuple(quality_rows(report)),
         ),
         Question("Can this be trusted?", tuple(_trust(report))),
-        Question("What was not looked at?", tuple(_blind(audit))),
     ]
 
 
@@ -270,50 +262,28 @@ def ratio_sentence(attribute: AttributeAudit) -> str:
     )
 
 
-def quality_rows(report: Report) -> Iterator[tuple[str, str | None, str, str]]:
-    """Yield how well the score predicts: label, without the limit if that is known, this model, a constant."""
-    audit = report.audit
+def quality_rows(report: Report) -> Iterator[tuple[str, str, str, str]]:
+    """Yield how well the score predicts: key, without the limit if that is known, this model, a constant."""
     before = {} if report.before is None else {one.key: one for one in report.before.quality}
-    names = {"people": people_of(audit), "outcome": outcome_phrase(audit.subject)}
-    rate = 0.5 if audit.subject.base_rate is None else audit.subject.base_rate.value
-    for one in audit.quality:
-        if one.key not in QUALITY or (one.key == "accuracy" and not BALANCED[0] <= rate <= BALANCED[1]):
-            continue
-        shown = of_1000 if one.key in COUNTED else figure
-        old = shown(before[one.key].value) if one.key in before else None
-        yield QUALITY[one.key].format(**names), old, shown(one.value), shown(one.constant)
+    rate = report.audit.subject.base_rate
+    shines = rate is not None and not BALANCED[0] <= rate.value <= BALANCED[1]
+    for one in report.audit.quality:
+        if one.key in QUALITY and not (one.key == "accuracy" and shines):
+            shown = of_1000 if one.key in COUNTED else figure
+            old = shown(before[one.key].value) if one.key in before else "–"
+            yield one.key, old, shown(one.value), shown(one.constant)
 
 
 def _cost(report: Report) -> Iterator[str]:
-    """Yield what the table compares, and what its words mean."""
-    audit, quality = report.audit, {one.key: one for one in report.audit.quality}
-    if not quality:
+    """Yield what the table of the performance compares, and what follows from it."""
+    if not report.audit.quality:
         yield "The data hold no outcome, or no score. So this page cannot say how well the score predicts."
         return
-    yield (
-        "The table compares this model with the same model without the limit, and with a constant, which gives "
-        "everybody the same score."
-        if report.before is not None
-        else "The table compares the score with a constant, which gives everybody the same score."
-    )
-    judged = [*_pairs_lost(report), *_no_better(quality)]
+    other = "the same model without the limit, and with " if report.before is not None else ""
+    yield f"The table compares the score with {other}a constant, which gives everybody the same score."
+    judged = [*_pairs_lost(report), *_no_better({one.key: one for one in report.audit.quality})]
     if judged:
         yield " ".join(judged)
-    outcome, subject, meanings = outcome_phrase(audit.subject), audit.subject, []
-    if "true_positive_rate" in quality and subject.threshold is not None:
-        missing = "" if subject.threshold_stated else "No threshold was stated. "
-        meanings.append(f"{missing}A score of {stated(subject.threshold)} or more counts as a prediction of {outcome}.")
-    if "auc" in quality:
-        meanings.append(
-            f"A pair is a case with {outcome} and one without; its order is right if the first has the higher score."
-        )
-    if "calibration_error" in quality:
-        meanings.append(
-            f"The error of a score as a chance is how far it lies from how often {outcome} came among cases with "
-            "similar scores; a constant has none, and ranks all alike."
-        )
-    if meanings:
-        yield " ".join(meanings)
 
 
 def _pairs_lost(report: Report) -> Iterator[str]:
@@ -353,10 +323,7 @@ def _trust(report: Report) -> Iterator[str]:
             "trained on these."
         )
     for attribute in audit.attributes:
-        s, gap, curve = attribute.name, attribute.all_rows.get("gdp"), attribute.all_rows.curves.get("gdp")
-        hidden = 0.0 if curve is None else sum(count for *_, count in sparse_ranges(curve))
-        if hidden:
-            yield f"At some values of {s}, with {counted(hidden, 'row')}, there are too few rows to say anything."
+        s, gap = attribute.name, attribute.all_rows.get("gdp")
         if gap is not None and gap.pvalue is not None:
             yield (
                 f"There is a gap along {s}, large or small: chance alone does not explain it."
@@ -369,15 +336,3 @@ def _trust(report: Report) -> Iterator[str]:
     if count:
         remarks = "One remark" if count == 1 else f"{count} remarks"
         yield f"{remarks} on the data and the model: read them under “Read with care” before you sign."
-
-
-def _blind(audit: Audit) -> Iterator[str]:
-    names = " and ".join(attribute.name for attribute in audit.attributes)
-    looked = " and ".join([names, *(group.name for group in audit.groups)])
-    yield f"All but {looked}: nothing else about the people was looked at."
-    if all("error_gdp" not in attribute.all_rows.curves for attribute in audit.attributes):
-        yield "Whether wrong decisions fall on some more than on others was not looked at."
-    yield (
-        f"Whether the same person would have another score with another {names.replace(' and ', ' or ')} is a question "
-        "about causes, which these data do not answer."
-    )

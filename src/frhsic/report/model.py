@@ -5,27 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from frhsic.auditing import Audit
-from frhsic.auditing.documents import Document
-from frhsic.auditing.results import Curve
+from frhsic.auditing.results import Curve, Document
 from frhsic.estimators.tradeoffs import Gap
 from frhsic.formatting import counted, figure
 from frhsic.report.driving import Drivers
-from frhsic.report.words import outcome_phrase
+from frhsic.report.words import WORDS, outcome_phrase
 
 FORMAT = 7
 """Version of the JSON form of a :class:`Report`."""
-MEASURES = {
-    "log_loss": "log loss",
-    "squared_error": "mean squared error",
-    "auc": "AUC",
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-}
-"""Names of the measures of a trade-off."""
+MEASURES: dict[str, str] = WORDS["measures"]
+GAPS: dict[str, str] = WORDS["gaps"]
 LOSSES = frozenset({"log_loss", "squared_error"})
-GAPS = {"score": "gap of mean scores", "rank": "rank gap", "decision": "gap of decisions"}
-"""Names of the gap that each aim limits."""
-AMONG = {None: "", "positive": " among rows with {outcome}", "both": " among rows of the same outcome"}
 
 
 @dataclass(frozen=True)
@@ -105,7 +95,7 @@ class Report(Document):
 
 def gap_name(tradeoff: TradeOff, attribute: str, audit: Audit) -> str:
     """Return the name of the gap that a model limits, such as “gap of mean scores along age”."""
-    among = AMONG[tradeoff.condition].format(outcome=outcome_phrase(audit.subject))
+    among = WORDS["among"].get(tradeoff.condition, "").format(outcome=outcome_phrase(audit.subject))
     return f"{GAPS[tradeoff.aim]} along {attribute}{among}"
 
 

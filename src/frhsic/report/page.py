@@ -22,7 +22,7 @@ from frhsic._files import require_writable, write_whole
 from frhsic.auditing import Audit, Number
 from frhsic.report import words
 from frhsic.report.driving import driver_sentence, shift_sentence
-from frhsic.report.first_page import questions, ratio_sentence
+from frhsic.report.first_page import QUALITY, people_of, questions, ratio_sentence
 from frhsic.report.model import GAPS, LOSSES, MEASURES, Report, TradeOff, tradeoff_rows, tradeoff_sentence
 
 SCRIPTS = ("chart.js", "figures.js", "tables.js", "page.js")
@@ -60,6 +60,8 @@ def render(report: Report | Audit) -> str:
         data=_embeddable(report),
         compared=compared(report),
         questions=questions(report),
+        quality=QUALITY,
+        people=people_of(report.audit),
         driver_sentence=driver_sentence,
         shift_sentence=shift_sentence,
         ratio_sentence=ratio_sentence,

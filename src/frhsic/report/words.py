@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Iterator
+from importlib import resources
 
-from frhsic.auditing.inputs import LEAST_ROWS
 from frhsic.auditing.limits import limit_name
 from frhsic.auditing.measures import SPARSE
 from frhsic.auditing.results import (
     AttributeAudit,
     Audit,
     CertificateRow,
-    Contrast,
     Curve,
     Drift,
     GroupAudit,
@@ -20,27 +20,12 @@ from frhsic.auditing.results import (
     Number,
     Subject,
 )
-from frhsic.auditing.running import LEAST_POSITIVES
 from frhsic.formatting import capitalized, chance, counted, figure, percent, plain, stated, upper_figure
 
-LABELS = {
-    "gdp": "Average gap of the score",
-    "decision_gdp": "Average gap of decisions",
-    "decision_ratio": "Lowest share of decisions over the highest",
-    "error_gdp": "Average gap of wrong decisions",
-    "calibration_gdp": "Average gap of target less score",
-    "gdp_common": "Average gap at a fixed resolution",
-    "rank_gap": "Rank gap",
-    "standardized_gdp": "Average gap in standard deviations",
-    "correlation_ratio": "Explained share of the variance of the score",
-    "separation": "Association with the score given the target",
-    "hsic": "HSIC",
-    "hsic_effect": "Normalised HSIC",
-    "distance_correlation": "Squared distance correlation",
-    "probe_linear": "Recovered by a linear probe, R²",
-    "probe_trees": "Recovered by boosted trees, R²",
-}
-"""Names of the numbers of an audit, by key."""
+WORDS = tomllib.loads(resources.files("frhsic.report").joinpath("assets", "words.toml").read_text(encoding="utf-8"))
+"""Words that are the same for every audit, by the key of what they are about."""
+LABELS: dict[str, str] = WORDS["labels"]
+SENTENCES: dict[str, str] = WORDS["sentences"]
 
 HEADLINES = ("gdp", "rank_gap", "hsic_effect", "probe_linear", "probe_trees")
 """Numbers that a reader sees first, in a report and on a terminal."""
@@ -48,74 +33,7 @@ HEADLINES = ("gdp", "rank_gap", "hsic_effect", "probe_linear", "probe_trees")
 UNIT_SCALE = ("rank_gap", "correlation_ratio", "hsic_effect", "distance_correlation", "probe_linear", "probe_trees")
 """Numbers from 0 (nothing) to 1 (everything), which can be drawn beside each other."""
 
-SENTENCES = {
-    "gdp": "The mean of {f} at a value of {s} is {value} away from its overall mean, on average over the rows."
-    "{steady}{test}{trust}",
-    "decision_gdp": "The share of rows with a score of {threshold} or more at a value of {s} is {value} away from the "
-    "overall share, on average.{steady}{test}{trust}",
-    "decision_ratio": "The lowest share of rows with a score of {threshold} or more along {s} is {share} of the "
-    "highest.",
-    "error_gdp": "The share of wrong decisions at a value of {s} is {value} away from the overall share, on average."
-    "{steady}{test}{trust}",
-    "calibration_gdp": "The mean of {y} less {f} at a value of {s} is {value} away from the overall mean, on average: "
-    "where it is above, the score is too low.{steady}{test}{trust}",
-    "gdp_common": "The average gap at a fixed resolution, by which audits of different numbers of rows are compared.",
-    "rank_gap": "The share of rows above a score at a value of {s} is {value} away from the overall share, on average "
-    "over {s} and the nine deciles of the score.{steady}{test}{trust}",
-    "standardized_gdp": "The average gap in standard deviations of {f}, so that scores which merely shrink do not look "
-    "better: {value}.{steady}",
-    "correlation_ratio": "{s} explains {share} of the variance of {f} through its mean.{unseen}",
-    "hsic": "The joint law of {z} and {s} lies {value} from independence, in squared kernel distance.{shuffled}{test}",
-    "hsic_effect": "HSIC on a scale from 0 (independent) to 1 (the same distances between rows in both): {value}."
-    "{shuffled}",
-    "distance_correlation": "The squared correlation of distances in {z} with distances in {s} is {value}; 0 means "
-    "independent.{shuffled}",
-    "separation": "Among rows with an equal {y}, the association of {f} with {s} is {value}, on a scale from 0 (none) "
-    "to 1. Chance alone would show {null}.{test}",
-    "probe_linear": "A linear model recovers {share} of the variance of {s}, or of its ranks, from {z}, on rows it has "
-    "not seen.",
-    "probe_trees": "Boosted trees recover {share} of the variance of {s}, or of its ranks, from {z}, on rows they have "
-    "not seen.",
-}
-"""Sentences of the numbers of an audit, by key."""
-
-REASONS = {
-    "no_scores": "there are no scores; pass scores, or a target to which a linear head can be fitted.",
-    "constant": "the score, the representation or the attribute is constant.",
-    "few_rows": f"there are fewer than {LEAST_ROWS} independent rows.",
-}
-"""Why a number is left out."""
-
-NO_POSITIVES = {
-    "no_target": "no target was given.",
-    "not_binary": "the target has more than two values, so which rows have the favourable outcome is not known. The "
-    "association given the target compares rows with an equal target.",
-    "few_rows": f"fewer than {LEAST_POSITIVES} rows have the favourable outcome.",
-    "constant": "the attribute is constant among the rows with the favourable outcome.",
-}
-"""Why Equal Opportunity is left out."""
-
 UNTRUSTED = " The mean may change faster along {s} than these rows can show; the upper end is then a bound."
-
-CERTIFICATES = {
-    "gap_of_these_scores": (
-        "Gap of {f}, along leading directions",
-        "On {rows} rows, the part of {f} along {directions} has a root mean square of at most {value}. What {f} does "
-        "outside these directions ({unresolved} of its variance) is not bounded, even where it depends on {s}.",
-    ),
-    "gap_of_every_head": (
-        "Gap of every head of norm 1, along leading directions",
-        "On {rows} rows, the part along {directions} has a root mean square of at most {value} for every {head}. "
-        "Functions of larger norm, and what a function does outside these directions, are not bounded.",
-    ),
-    "population_hsic": (
-        "HSIC in the population",
-        "If the {rows} rows are independent draws and played no part in fitting {z}: with probability at least "
-        "{confidence}, HSIC of {z} and {s} in the population that they come from is at most {value} (Gaussian kernels "
-        "with bandwidths of about {bandwidth_z} and {bandwidth_s}, fixed on other rows).",
-    ),
-}
-"""Names and sentences of certificates, by key."""
 
 
 def subject_phrase(subject: Subject) -> str:
@@ -162,11 +80,6 @@ def along_phrase(key: str, s: str) -> str:
     return f"the {name[0].lower() if name[1].islower() else name[0]}{name[1:]} along {s}"
 
 
-def omitted_sentence(key: str, reason: str) -> str:
-    """Return why a number is left out."""
-    return f"{label(key)} is left out: {REASONS.get(reason, reason)}"
-
-
 def sentence(number: Number, subject: Subject, s: str) -> str:
     """Return the sentence of a number about `subject` and the attribute named `s`.
 
@@ -195,20 +108,20 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
     return capitalized(text)
 
 
-def contrast_sentence(contrast: Contrast, curve: Curve, subject: Subject, s: str) -> str:
+def contrast_sentence(contrast: Number, curve: Curve, subject: Subject, s: str) -> str:
     """Return the sentence of a contrast at one value of the attribute; `curve` has the overall mean."""
+    at, start, end = (plain(float(contrast.settings[key])) for key in ("at", "start", "end"))
     side = "above" if contrast.value > 0 else "below"
-    text = (
-        f"Near {s} = {plain(contrast.at)} the mean of {score_phrase(subject)} is {figure(abs(contrast.value))} {side} "
-        f"its overall mean of {figure(curve.overall)}"
+    return (
+        f"Near {s} = {at} the mean of {score_phrase(subject)} is {figure(abs(contrast.value))} {side} its overall mean "
+        f"of {figure(curve.overall)}: the mean of all rows with {s} from {start} to {end}."
+        + ("" if contrast.interval else " Too few rows are near to trust this.")
     )
-    text += f": the mean of all rows with {s} from {plain(contrast.start)} to {plain(contrast.end)}."
-    return text + (" Too few rows are near to trust this." if contrast.sparse else "")
 
 
 def certificate_label(row: CertificateRow, subject: Subject) -> str:
     """Return the name of a certificate; of an unknown one, its key."""
-    template = CERTIFICATES.get(row.key, (row.key, ""))[0]
+    template: str = WORDS["certificate_labels"].get(row.key, row.key)
     return template.format(f=score_phrase(subject), z=subject_phrase(subject))
 
 
@@ -220,20 +133,24 @@ def certificate_sentence(row: CertificateRow, subject: Subject, s: str) -> str:
     outside = settings.get("unresolved", 1.0)
     if subject.dimensions > 1:
         width_z += " (each column divided by its spread)"
-    text = CERTIFICATES.get(row.key, ("", "The bound is {value}."))[1].format(
-        f=score_phrase(subject),
-        z=z,
-        s=s,
-        rows=f"{row.rows:,}",
-        value=upper_figure(row.value),
-        confidence="" if row.confidence is None else f"{100 * row.confidence:.10g} %",  # 99.97 % is not 100 %
-        head=f"function of {z} with norm at most 1 in the space of its Gaussian kernel of bandwidth about {width_z}",
-        directions=f"{settings.get('directions', 0):,} of up to {settings.get('all_directions', 0):,} principal "
-        f"directions of {s} ({'all' if share >= 100 else f'at least {share} %'} of its variance in the space of its "
-        f"Gaussian kernel of bandwidth about {width_s})",
-        unresolved=f"about {percent(outside)}" if outside >= 0.001 else "less than 0.1 %",
-        bandwidth_z=width_z,
-        bandwidth_s=width_s,
+    text: str = (
+        WORDS["certificate_sentences"]
+        .get(row.key, "The bound is {value}.")
+        .format(
+            f=score_phrase(subject),
+            z=z,
+            s=s,
+            rows=f"{row.rows:,}",
+            value=upper_figure(row.value),
+            confidence="" if row.confidence is None else f"{100 * row.confidence:.10g} %",  # 99.97 % is not 100 %
+            head=f"function of {z} with norm at most 1 in the space of its Gaussian kernel of bandwidth about {width_z}",
+            directions=f"{settings.get('directions', 0):,} of up to {settings.get('all_directions', 0):,} principal "
+            f"directions of {s} ({'all' if share >= 100 else f'at least {share} %'} of its variance in the space of its "
+            f"Gaussian kernel of bandwidth about {width_s})",
+            unresolved=f"about {percent(outside)}" if outside >= 0.001 else "less than 0.1 %",
+            bandwidth_z=width_z,
+            bandwidth_s=width_s,
+        )
     )
     if row.vacuous:
         text += f" This says nothing: {upper_figure(row.trivial or 0.0)} holds anyway, because {row.trivial_because}."
@@ -291,8 +208,7 @@ def _gap(number: Number, overall: float, subject: Subject, s: str) -> Iterator[s
 
 def levels_sentence(group: GroupAudit) -> str:
     """Return the mean score of each group, and which of them chance does not explain."""
-    curve = group.between.curves["gdp"]
-    parts = []
+    curve, parts = group.between, []
     for code, mean, low, high in zip(curve.grid, curve.mean, curve.low, curve.high):
         chance = "" if low <= curve.overall <= high else ", more than chance"
         parts.append(f"{group.levels[int(code)]} {figure(mean)} ({figure(low)} to {figure(high)}{chance})")
@@ -335,21 +251,9 @@ def limit_line(check: LimitCheck) -> str:
     return f"limit {verdict}: {name} is {figure(check.value)} ({low} to {high}), limit {figure(check.limit)}{share}."
 
 
-DRIFTS = {
-    "gdp": "the average gap along {s}",
-    "attribute": "the distribution of {s}, by its mean,",
-    "score": "the distribution of the score, by its mean,",
-    "base_rate": "the base rate",
-    "auc": "the share of pairs in the right order",
-    "squared_error": "the mean squared error",
-    "mean_error": "the mean of target less score",
-}
-"""What can change between two audits; of a distribution, the mean is told."""
-
-
 def drift_phrase(change: Drift) -> str:
     """Return what a change is of; of one that is not seen, without how it is measured."""
-    phrase = DRIFTS[change.key].format(s=change.attribute)
+    phrase: str = WORDS["changes"][change.key].format(s=change.attribute)
     return phrase if change.changed else phrase.partition(", by")[0]
 
 

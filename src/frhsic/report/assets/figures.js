@@ -102,8 +102,8 @@ const Figures = (() => {
         for (const one of shown.slice().reverse()) if (one.on) drawCurve(ctx, one.curve, y, one.name, ctx.clipped(22, bottom + 4));
         labelMean(ctx, shown.filter((one) => one.on).map((one) => one.curve), main.overall, y);
         for (const contrast of attribute.all_rows.contrasts) {
-          const left = x(contrast.at), top = y(main.overall + contrast.value);
-          if (contrast.at < x.domain[0] || contrast.at > x.domain[1]) continue;
+          const at = contrast.settings.at, left = x(at), top = y(main.overall + contrast.value);
+          if (at < x.domain[0] || at > x.domain[1]) continue;
           svg("path", { class: "mark", d: `M${left} ${top - 6}L${left + 6} ${top}L${left} ${top + 6}L${left - 6} ${top}Z` }, plane);
         }
         horizontal(ctx, floor, attribute.name);
