@@ -63,7 +63,6 @@ INDEPENDENCE: dict[str, Statistic] = {
 OTHERS: dict[str, Statistic] = {  # not penalties, objectives and probes: they trust the loop that calls them
     "median_bandwidth": lambda z, s: kernels.median_bandwidth(z, name="z"),
     "gdp_certificate": lambda z, s: certificates.gdp_certificate(z, s).value,
-    "localized_contrast": lambda z, s: certificates.contrasts.localized_contrast(z, s, 0.0).value,
     "held_out_bound": lambda z, s: certificates.held_out_bound(z, s, Gaussian(1.0), Gaussian(1.0)).value,
 }
 

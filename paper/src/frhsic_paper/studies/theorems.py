@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from frhsic.certificates import Certificate, gdp_certificate
-from frhsic.certificates.contrasts import localized_contrast
 from frhsic.kernels import Gaussian
 from frhsic_paper.claim import Claim, Outcome, Rule, by_protocol, outcome_of
 from frhsic_paper.options import Options
@@ -32,6 +31,7 @@ from frhsic_paper.theory import (
     disintegration_identity,
     eipm_bound,
     khgr_bound,
+    localized_contrast,
     population_gdp,
     smoothed_contrast,
     spectral_equivalence,

@@ -1,7 +1,7 @@
 """The theory of the paper as certificates: its identities and bounds, each computed with both sides."""
 
 from frhsic_paper.theory.causal import causal_necessity
-from frhsic_paper.theory.contrasts import bilinear_contrast, fixed_head_contrast, smoothed_contrast
+from frhsic_paper.theory.contrasts import bilinear_contrast, fixed_head_contrast, localized_contrast, smoothed_contrast
 from frhsic_paper.theory.equivalence import (
     conditional_gaps,
     decomposable_identity,
@@ -43,6 +43,7 @@ __all__ = [
     "feature_lipschitz",
     "fixed_head_contrast",
     "khgr_bound",
+    "localized_contrast",
     "population_gdp",
     "smoothed_contrast",
     "spectral_equivalence",
