@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
+import report_samples as samples
 from frhsic.auditing import Settings
 from frhsic.auditing.inputs import Rows
 from frhsic.auditing.measures import certificates
@@ -209,9 +210,8 @@ def test_a_gap_outside_the_directions_is_named_and_not_bounded() -> None:
 
 
 def test_a_bound_is_rounded_up() -> None:
-    row = CertificateRow("population_hsic", 0.012301, (), False, 100, confidence=0.95)
-    assert "is at most 0.0124 " in certificate_sentence(row, SCORE, "s")
-    sure = CertificateRow("population_hsic", 0.2, (), False, 100, confidence=0.9997)
-    assert "with probability at least 99.97 %" in certificate_sentence(sure, SCORE, "s")
-    vacuous = CertificateRow("gap_of_every_head", 3.2, (), True, 100, trivial=2.001, trivial_because="so")
+    row = samples.attribute().certificates[0]
+    assert "is at most 0.0124 " in certificate_sentence(replace(row, value=0.012301), SCORE, "s")
+    assert "with probability at least 99.97 %" in certificate_sentence(replace(row, confidence=0.9997), SCORE, "s")
+    vacuous = replace(samples.attribute().certificates[1], trivial=2.001, trivial_because="so")
     assert "says nothing: 2.01 holds anyway, because so." in certificate_sentence(vacuous, SCORE, "s")

@@ -42,9 +42,8 @@ low, high = check.interval.low, check.interval.high
 print(f"Limit {check.limit:.3f}: {check.verdict}. GDP {check.value:.3f}, interval {low:.3f} to {high:.3f}.")
 for contrast in found.all_rows.contrasts:
     low, high = contrast.interval.low, contrast.interval.high
-    print(
-        f"Mean score at age {contrast.settings['at']:g}: {contrast.value:+.3f} from the overall mean ({low:+.3f} to {high:+.3f})."
-    )
+    at = contrast.settings["at"]
+    print(f"Mean score at age {at:g}: {contrast.value:+.3f} from the overall mean ({low:+.3f} to {high:+.3f}).")
 for one in audit.quality:
     if one.key in ("accuracy", "auc"):
         print(f"{one.key}: {one.value:.3f}; a constant gets {one.constant:.3f}")

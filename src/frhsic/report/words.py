@@ -127,31 +127,21 @@ def certificate_label(row: CertificateRow, subject: Subject) -> str:
 
 def certificate_sentence(row: CertificateRow, subject: Subject, s: str) -> str:
     """Return the sentence of a certificate, and why it says nothing where it is vacuous."""
-    settings = {name: value for name, value in row.settings.items() if isinstance(value, (int, float))}
-    width_z, width_s = (figure(settings.get(name)) for name in ("bandwidth_z", "bandwidth_s"))
-    z, share = subject_phrase(subject), math.floor(100 * settings.get("share", 0) + 1e-6)
-    outside = settings.get("unresolved", 1.0)
-    if subject.dimensions > 1:
-        width_z += " (each column divided by its spread)"
-    text: str = (
-        WORDS["certificate_sentences"]
-        .get(row.key, "The bound is {value}.")
-        .format(
-            f=score_phrase(subject),
-            z=z,
-            s=s,
-            rows=f"{row.rows:,}",
-            value=upper_figure(row.value),
-            confidence="" if row.confidence is None else f"{100 * row.confidence:.10g} %",  # 99.97 % is not 100 %
-            head=f"function of {z} with norm at most 1 in the space of its Gaussian kernel of bandwidth about {width_z}",
-            directions=f"{settings.get('directions', 0):,} of up to {settings.get('all_directions', 0):,} principal "
-            f"directions of {s} ({'all' if share >= 100 else f'at least {share} %'} of its variance in the space of its "
-            f"Gaussian kernel of bandwidth about {width_s})",
-            unresolved=f"about {percent(outside)}" if outside >= 0.001 else "less than 0.1 %",
-            bandwidth_z=width_z,
-            bandwidth_s=width_s,
-        )
-    )
+    numbers = {name: value for name, value in row.settings.items() if isinstance(value, (int, float))}
+    shown = {name: f"{value:,}" if name.endswith("directions") else figure(value) for name, value in numbers.items()}
+    share, outside = math.floor(100 * numbers.get("share", 0) + 1e-6), numbers.get("unresolved", 1.0)
+    shown |= {
+        "f": score_phrase(subject),
+        "z": subject_phrase(subject),
+        "s": s,
+        "rows": f"{row.rows:,}",
+        "value": upper_figure(row.value),
+        "confidence": "" if row.confidence is None else f"{100 * row.confidence:.10g} %",  # 99.97 % is not 100 %
+        "share": "all" if share >= 100 else f"at least {share} %",
+        "unresolved": f"about {percent(outside)}" if outside >= 0.001 else "less than 0.1 %",
+        "spread": " (each column divided by its spread)" if subject.dimensions > 1 else "",
+    }
+    text: str = WORDS["certificate_sentences"].get(row.key, "The bound is {value}.").format_map(shown)
     if row.vacuous:
         text += f" This says nothing: {upper_figure(row.trivial or 0.0)} holds anyway, because {row.trivial_because}."
     return text
