@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from frhsic.cli import _plugins
+from frhsic import cli
 
 
 def greet(name: str) -> None:
@@ -17,15 +17,15 @@ def greet(name: str) -> None:
 
 
 def app_with(monkeypatch: pytest.MonkeyPatch, *points: EntryPoint) -> typer.Typer:
-    monkeypatch.setattr(_plugins, "entry_points", lambda group: EntryPoints(points).select(group=group))
+    monkeypatch.setattr(cli, "entry_points", lambda group: EntryPoints(points).select(group=group))
     app = typer.Typer()
     app.command("other")(lambda: None)  # an app of one command would have no names
-    _plugins.add_commands(app)
+    cli.add_plugins(app)
     return app
 
 
 def test_a_command_of_another_package_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch):
-    app = app_with(monkeypatch, EntryPoint("greet", "test_cli_plugins:greet", _plugins.GROUP))
+    app = app_with(monkeypatch, EntryPoint("greet", "test_cli_plugins:greet", cli.PLUGINS))
     assert CliRunner().invoke(app, ["greet", "Ada"]).output == "hello Ada\n"
 
 
@@ -36,4 +36,4 @@ def test_a_known_command_that_is_not_installed_says_how_to_get_it(monkeypatch: p
 
 
 def test_the_paper_is_found_here():
-    assert "reproduce" in _plugins.entry_points(group=_plugins.GROUP).names
+    assert "reproduce" in cli.entry_points(group=cli.PLUGINS).names

@@ -153,7 +153,7 @@ def test_train_splits_by_a_column_and_reports_on_its_last_part(tmp_path, option,
 
 def test_in_a_log_a_long_step_is_a_line_and_a_short_one_is_not(capsys, monkeypatch):
     monkeypatch.setattr(_terminal, "LOGGED_AFTER", 0.2)
-    with _terminal.steps() as watch:
+    with _terminal.progress() as watch:
         watch("a short step")
         watch("a long step")
         time.sleep(0.6)

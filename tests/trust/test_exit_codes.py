@@ -179,10 +179,3 @@ def test_the_version_is_printed_by_the_module_and_by_the_script(way: list[str]):
 
     done = subprocess.run([sys.executable, *way, "--version"], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == (f"frhsic {__version__}\n", "")
-
-
-def test_steps_are_told_at_once_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with _terminal.steps() as tell:
-        tell("reading")
-    assert capsys.readouterr().err == "frhsic: reading\n"

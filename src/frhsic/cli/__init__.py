@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
+
 import typer
 
 from frhsic import __version__
-from frhsic.cli import _plugins, _terminal, audit, datasets, demo, predict, train
+from frhsic.cli import _terminal, audit, datasets, demo, predict, train
 
 __all__ = ["app", "main"]
+
+PLUGINS = "frhsic.commands"
+"""Entry point group of other packages' commands: the name of the command, and the function that it calls."""
 
 app = typer.Typer(
     name="frhsic",
@@ -22,7 +27,27 @@ app.command()(demo.demo)
 app.command()(audit.audit)
 app.command()(train.train)
 app.command()(predict.predict)
-_plugins.add_commands(app)
+
+
+def add_plugins(app: typer.Typer) -> None:
+    """Add the commands of installed packages; without the paper's package, its command says how to install it."""
+    points = entry_points(group=PLUGINS)
+    for point in points:
+        app.command(point.name)(point.load())
+    if "reproduce" not in points.names:
+        anything = {"allow_extra_args": True, "ignore_unknown_options": True}
+        app.command("reproduce", context_settings=anything)(reproduce)
+
+
+def reproduce() -> None:
+    """Reproduce the experiments of the paper. Needs the package frhsic-paper."""
+    raise ValueError(
+        "reproduce is a command of the package frhsic-paper, which is not installed. Install it with "
+        "`pip install frhsic-paper`, or from a clone of the repository with `pip install -e paper`."
+    )
+
+
+add_plugins(app)
 
 
 def _version(asked: bool) -> None:

@@ -62,11 +62,12 @@ class Columns:
         ),
     ] = None
     favourable: Favourable = None
-    split_by: Annotated[
+    order: Annotated[
         str | None,
         typer.Option(
+            "--split-by",
             help="Column of dates or numbers: train on the earlier rows, report on the later; with --groups, on later "
-            "rows of groups that were not trained on."
+            "rows of groups that were not trained on.",
         ),
     ] = None
     groups: Annotated[

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -137,37 +136,25 @@ def show(
 
 @contextlib.contextmanager
 def progress() -> Iterator[Watch]:
-    """Show the current step on a terminal; the line goes to standard error and is removed at the end."""
-    from rich.markup import escape
-
-    terminal = console(stderr=True)
-    if not terminal.is_terminal:
-        yield lambda step: None
-        return
-    with terminal.status("starting") as status:
-        yield lambda step: status.update(escape(step))
-
-
-@contextlib.contextmanager
-def steps() -> Iterator[Watch]:
-    """Print steps as lines on standard error: on a terminal each, in a log those that last `LOGGED_AFTER` seconds.
-
-    Unlike :func:`progress` it says in a log, too, what takes long.
+    """Show the current step on standard error: on a terminal, in a line that is removed at the end; in a log, as a line
+    for each step that lasts `LOGGED_AFTER` seconds.
     """
     import threading
 
-    def tell(step: str) -> None:
-        typer.echo(f"frhsic: {step}", err=True)
+    from rich.markup import escape
 
-    if sys.stderr.isatty():
-        yield tell
+    terminal = console(stderr=True)
+    if terminal.is_terminal:
+        with terminal.status("starting") as status:
+            yield lambda step: status.update(escape(step))
         return
-    waiting = threading.Timer(0, tell)
+    waiting = threading.Timer(0, echo)
 
     def watch(step: str) -> None:
         nonlocal waiting
         waiting.cancel()
-        waiting = threading.Timer(LOGGED_AFTER, tell, [f"{step}, since {time.strftime('%H:%M:%S')}"])
+        text = f"frhsic: {step}, since {time.strftime('%H:%M:%S')}"
+        waiting = threading.Timer(LOGGED_AFTER, echo, [text], {"err": True})
         waiting.daemon = True
         waiting.start()
 

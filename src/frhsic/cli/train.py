@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -175,16 +175,7 @@ def read(columns: _options.Columns, reading: _options.Reading, seed: int) -> Tra
     """Read the columns of a table that are trained on, as the options name them."""
     from frhsic.tables.training import ColumnRoles, read_training_table
 
-    roles = ColumnRoles(
-        columns.target,
-        tuple(columns.sensitive),
-        columns.positive,
-        tuple(columns.features or ()),
-        tuple(columns.drop or ()),
-        columns.favourable,
-        columns.groups,
-        columns.split_by,
-    )
+    roles = ColumnRoles(**{role.name: getattr(columns, role.name) for role in fields(ColumnRoles)})
     with _terminal.progress() as watch:
         count = _terminal.row_counter(columns.table, watch)
         table = read_training_table(columns.table, roles, seed=seed, watch=count, options=reading.options)
@@ -212,7 +203,7 @@ def fitted(
     estimator = recipe.estimator(data)
     train, test = data.split(held_out, recipe.seed)
     groups = [None if data.groups is None else data.groups[rows] for rows in (train, test)]
-    with _noting() as notes, _terminal.steps() as watch:
+    with _noting() as notes, _terminal.progress() as watch:
         watch(f"fitting on {len(train):,} rows")
         X, y, s = data.X.iloc[train], data.y[train], data.s.iloc[train]
         model = estimator.fit(X, y, sensitive_features=s, groups=groups[0])

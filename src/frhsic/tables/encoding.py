@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -16,23 +16,37 @@ from frhsic.tables.columns import MOST_LEVELS, Unit, check_distinct, feature, id
 MOST_KNOTS = 64
 """Values of a column that its quantile scale remembers at even distances of rank; the tails add a few."""
 
+LARGEST = 1e150
+"""Numbers beyond are taken as this one, so that no difference overflows."""
+
 Scaling = Literal["quantile", "robust", "range"]
 Unknown = Literal["error", "ignore"]
 
 
-class _Scale:
-    """What the scales share: a missing value takes the place of the median, and may have an indicator.
+@dataclass(frozen=True)
+class Scale:
+    """What the scales of numbers share.
 
-    `missing` tells whether training rows lacked the value; then a second column is 1 where it is missing.
+    `middle` is the median, whose place a missing value takes. `missing` tells whether training rows lacked the value;
+    then a second column is 1 where it is missing.
     """
 
     name: str
-    missing: bool
     unit: Unit
+    missing: bool
+    middle: float
 
-    @property
-    def middle(self) -> float:
-        """The value that stands for a missing one."""
+    @classmethod
+    def fit(cls, name: str, values: np.ndarray, unit: Unit = "number") -> Self:
+        """Fit the scale to a column; NaN is missing."""
+        absent = np.isnan(values)
+        present = np.zeros(1) if absent.all() else np.clip(values[~absent], -LARGEST, LARGEST)
+        middle = float(np.quantile(present, 0.5, method="inverted_cdf"))
+        return cls(name, unit, bool(absent.any()), middle, *cls._fitted(present, middle))
+
+    @staticmethod
+    def _fitted(present: np.ndarray, middle: float) -> tuple[Any, ...]:
+        """Return the further fields."""
         raise NotImplementedError
 
     @property
@@ -47,12 +61,13 @@ class _Scale:
     def __call__(self, values: np.ndarray, unknown: Unknown = "ignore") -> np.ndarray:
         """Return one column, or two with the indicator of missing values."""
         absent = np.isnan(values)
-        column = self.scaled(np.where(absent, self.middle, values))
+        with np.errstate(over="ignore"):
+            column = self.scaled(np.clip(np.where(absent, self.middle, values), -LARGEST, LARGEST))
         return np.column_stack([column, absent]) if self.missing else column[:, None]
 
 
 @dataclass(frozen=True)
-class Quantiles(_Scale):
+class Quantiles(Scale):
     r"""Piecewise linear map from the training values to their mid-ranks, scaled to [0, 1].
 
     Heavy tails lose their weight, order and ties stay, and values beyond the training range are put at its ends. Each
@@ -71,144 +86,88 @@ class Quantiles(_Scale):
     [0.0, 0.167, 0.667, 1.0, 1.0]
     """
 
-    name: str
     knots: tuple[float, ...]
-    counts: tuple[int, ...]
-    missing: bool = False
-    unit: Unit = "number"
+    places: tuple[float, ...]
 
-    def __post_init__(self) -> None:
-        knots, counts = np.array(self.knots, dtype=np.float64), np.array(self.counts, dtype=np.float64)
-        if (
-            len(knots) != len(counts)
-            or not np.isfinite(knots).all()
-            or (np.diff(knots) <= 0).any()
-            or (counts < 1).any()
-        ):
-            raise ValueError(f"the knots of {self.name!r} are not finite and increasing, with a count each.")
-
-    @classmethod
-    def fit(cls, name: str, values: np.ndarray, unit: Unit = "number") -> Quantiles:
-        """Fit the knots to a column; NaN is missing."""
-        knots, counts = _summary(*np.unique(values[~np.isnan(values)], return_counts=True))
-        return cls(name, knots, counts, bool(np.isnan(values).any()), unit)
-
-    @property
-    def places(self) -> np.ndarray:
-        """The place of each knot, from 0 to 1."""
-        return _places(np.array(self.counts, dtype=np.float64))
-
-    @property
-    def middle(self) -> float:
-        if not self.knots:
-            return 0.0
-        rows = np.cumsum(self.counts)
-        return self.knots[int(np.searchsorted(rows, rows[-1] / 2))]
+    @staticmethod
+    def _fitted(present: np.ndarray, middle: float) -> tuple[Any, ...]:
+        values, counts = np.unique(present, return_counts=True)
+        if len(values) > MOST_KNOTS:
+            # values at even distances of rank and, before the first and the last distance, those 1, 2, 4, ... rows from
+            # each end, each with the number of rows nearest to it: one far-off row takes no order from the others
+            places, row = _places(counts), 1 / len(present)
+            tail = row * 2.0 ** np.arange(max(0, math.ceil(-math.log2(MOST_KNOTS * row))))
+            levels = np.concatenate([np.linspace(0.0, 1.0, MOST_KNOTS), tail, 1 - tail])
+            at = np.unique(np.searchsorted(places, levels - row / 2))
+            nearest = np.searchsorted((places[at[1:]] + places[at[:-1]]) / 2, places)
+            values, counts = values[at], np.bincount(nearest, weights=counts, minlength=len(at))
+        return tuple(values.tolist()), tuple(_places(counts).tolist())
 
     def scaled(self, values: np.ndarray) -> np.ndarray:
         if len(self.knots) < 2:
             return np.zeros(len(values))
-        knots, places = np.array(self.knots), self.places
+        knots, places = np.array(self.knots), np.array(self.places)
         inside = np.clip(values, knots[0], knots[-1])
         right = np.clip(np.searchsorted(knots, inside, side="right"), 1, len(knots) - 1)
         low, high = places[right - 1], places[right]
-        share = _share(inside, knots[right - 1], knots[right])
+        share = (inside - knots[right - 1]) / (knots[right] - knots[right - 1])
         return np.asarray(np.minimum(low + share * (high - low), high))  # rounding must not pass the next knot
 
 
 @dataclass(frozen=True)
-class Robust(_Scale):
-    r"""Robust scale with smooth clipping, :math:`u / \sqrt{1 + (u/3)^2}` with :math:`u = (x - \text{center}) /
-    \text{scale}`, so that all values lie between -3 and 3.
+class Robust(Scale):
+    r"""Robust scale with smooth clipping, :math:`u / \sqrt{1 + (u/3)^2}` with :math:`u = (x - \text{middle}) /
+    \text{width}`, so that all values lie between -3 and 3.
 
-    The center is the median and the scale the distance between the quartiles; where that is 0, the median distance of
+    The middle is the median and the width the distance between the quartiles; where that is 0, the median distance of
     the other values from the median. A constant column becomes 0. The map is that of RealMLP (Holzmüller, Grinsztajn
-    and Steinwart, "Better by default", 2024), except for the second scale.
+    and Steinwart, "Better by default", 2024), except for the second width.
 
     Examples
     --------
     >>> scale = Robust.fit("income", np.array([10.0, 20.0, 30.0, 40.0, 1e6]))
-    >>> scale.center, scale.scale
+    >>> scale.middle, scale.width
     (30.0, 20.0)
     >>> scale.scaled(np.array([30.0, 1e6])).round(3).tolist()
     [0.0, 3.0]
     """
 
-    name: str
-    center: float
-    scale: float
-    missing: bool = False
-    unit: Unit = "number"
+    width: float
 
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.center) and math.isfinite(self.scale) and self.scale > 0):
-            raise ValueError(f"{self.name!r} has center {self.center} and scale {self.scale}; both must be finite.")
-
-    @classmethod
-    def fit(cls, name: str, values: np.ndarray, unit: Unit = "number") -> Robust:
-        """Fit center and scale to a column; NaN is missing."""
-        present, missing = values[~np.isnan(values)], bool(np.isnan(values).any())
-        if not len(present):
-            return cls(name, 0.0, 1.0, missing, unit)
-        low, center, high = np.quantile(present, [0.25, 0.5, 0.75], method="inverted_cdf")
-        with np.errstate(over="ignore"):
-            width, away = high - low, np.abs(present - center)
-        if width == 0 and away.any():
-            width = np.quantile(away[away > 0], 0.5, method="inverted_cdf")
-        largest = float(np.finfo(np.float64).max)
-        return cls(name, float(center), float(min(width, largest)) or 1.0, missing, unit)
-
-    @property
-    def middle(self) -> float:
-        return self.center
+    @staticmethod
+    def _fitted(present: np.ndarray, middle: float) -> tuple[Any, ...]:
+        low, high = np.quantile(present, [0.25, 0.75], method="inverted_cdf")
+        away = np.abs(present - middle)
+        if high > low or not away.any():
+            return (float(high - low) or 1.0,)
+        return (float(np.quantile(away[away > 0], 0.5, method="inverted_cdf")),)
 
     def scaled(self, values: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            steps = np.clip((values - self.center) / self.scale, -1e15, 1e15)
+        steps = np.clip((values - self.middle) / self.width, -1e15, 1e15)
         return np.asarray(steps / np.hypot(1.0, steps / 3.0))
 
 
 @dataclass(frozen=True)
-class Number(_Scale):
+class Number(Scale):
     r"""Scale by the range, :math:`x \mapsto (x - \text{low}) / (\text{high} - \text{low})`, the paper's choice.
 
-    A constant column becomes 0. `median` is None if there was no value.
+    A constant column becomes 0.
 
     Examples
     --------
-    >>> Number("age", 20.0, 60.0)(np.array([20.0, 30.0, 70.0])).tolist()
+    >>> Number.fit("age", np.array([20.0, 60.0]))(np.array([20.0, 30.0, 70.0])).tolist()
     [[0.0], [0.25], [1.25]]
     """
 
-    name: str
     low: float
     high: float
-    median: float | None = None
-    missing: bool = False
-    unit: Unit = "number"
 
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
-            raise ValueError(f"{self.name!r} has the range {self.low} to {self.high}; both ends must be finite.")
-
-    @classmethod
-    def fit(cls, name: str, values: np.ndarray, unit: Unit = "number") -> Number:
-        """Fit the range to a column; NaN is missing."""
-        present, missing = values[~np.isnan(values)], bool(np.isnan(values).any())
-        if not len(present):
-            return cls(name, 0.0, 0.0, None, missing, unit)
-        median = float(np.quantile(present, 0.5, method="inverted_cdf"))
-        return cls(name, float(present.min()), float(present.max()), median, missing, unit)
-
-    @property
-    def middle(self) -> float:
-        return self.low if self.median is None else self.median
+    @staticmethod
+    def _fitted(present: np.ndarray, middle: float) -> tuple[Any, ...]:
+        return float(present.min()), float(present.max())
 
     def scaled(self, values: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            constant = self.low == self.high
-            share = values - self.low if constant else _share(values, np.array(self.low), np.array(self.high))
-        return np.clip(share, -1e15, 1e15)
+        return np.clip((values - self.low) / ((self.high - self.low) or 1.0), -1e15, 1e15)
 
 
 @dataclass(frozen=True)
@@ -250,32 +209,24 @@ class Category:
         """Return one column for each name."""
         absent = np.asarray(pd.isna(values))
         position = pd.Index(np.array(self.levels, dtype=object)).get_indexer(pd.Index(values, dtype=object))
-        position[absent] = -1
-        unseen = (position < 0) & ~(absent & self.missing)
-        if unseen.any() and unknown == "error" and (not self.other or absent[unseen].any()):
-            row = int((unseen & absent if self.other else unseen).argmax())
+        position[absent] = len(self.levels) + self.other if self.missing else -1
+        unseen = position < 0
+        if self.other:
+            position[unseen] = len(self.levels)
+            unseen &= absent
+        if unseen.any() and unknown == "error":
+            row = int(unseen.argmax())
             value = "a missing value" if absent[row] else repr(values[row])
             raise ValueError(
                 f"column {self.name!r} has {value} (row {row}), which no training row has; its levels are "
-                f"{', '.join(map(repr, self.levels[:8]))}{', ...' * (len(self.levels) > 8)}. Map it to one of them, "
-                "or pass handle_unknown='ignore' to give such rows no level."
+                f"{', '.join(map(repr, self.levels[:8]))}{', ...' * (len(self.levels) > 8)}. Map it to one of them, or "
+                "pass handle_unknown='ignore' to give such rows no level."
             )
-        indicators = np.zeros((len(values), len(self.names)))
-        if self.other:
-            position[unseen] = len(self.levels)
-        if self.missing:
-            position[absent] = len(self.levels) + self.other
-        known = np.flatnonzero(position >= 0)
-        indicators[known, position[known]] = 1.0
-        return indicators
+        return np.asarray(position[:, None] == np.arange(len(self.names)), dtype=np.float64)
 
 
-Encoder = Quantiles | Robust | Number | Category
-SCALES: dict[str, type[Quantiles] | type[Robust] | type[Number]] = {
-    "quantile": Quantiles,
-    "robust": Robust,
-    "range": Number,
-}
+Encoder = Scale | Category
+SCALES: dict[str, type[Scale]] = {"quantile": Quantiles, "robust": Robust, "range": Number}
 
 
 @dataclass(frozen=True)
@@ -374,38 +325,10 @@ def _sorted(levels: set[Any]) -> tuple[Any, ...]:
     return tuple(sorted(levels, key=lambda level: (type(level).__name__, level)))
 
 
-def _share(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return (values - low) / (high - low), also where a difference is beyond the largest float."""
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        width = high - low
-        share = (values - low) / width
-        return np.asarray(
-            np.where(np.isfinite(width) & np.isfinite(share), share, (values / 2 - low / 2) / (high / 2 - low / 2))
-        )
-
-
 def _places(counts: np.ndarray) -> np.ndarray:
+    """Return the mid-ranks of values from 0 to 1, by the number of rows that have each."""
     if len(counts) < 2:
         return np.zeros(len(counts))
-    most = max(1.0, (counts.sum() - counts.max()) / 3)
-    weights = np.minimum(counts, most)
+    weights = np.minimum(counts, max(1.0, (counts.sum() - counts.max()) / 3))
     ranks = np.cumsum(weights) - weights / 2
     return np.asarray((ranks - ranks[0]) / (ranks[-1] - ranks[0]))
-
-
-def _summary(values: np.ndarray, counts: np.ndarray) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Return knots among the sorted values, each with the number of rows nearest to it.
-
-    They are :data:`MOST_KNOTS` values at even distances of rank and, before the first and the last distance, those 1,
-    2, 4, ... rows from each end: one far-off row then takes no order from the others.
-    """
-    if len(values) > MOST_KNOTS:
-        places = _places(counts.astype(np.float64))
-        row = 1 / float(counts.sum())
-        tail = row * 2.0 ** np.arange(max(0, math.ceil(-math.log2(MOST_KNOTS * row))))
-        levels = np.concatenate([np.linspace(0.0, 1.0, MOST_KNOTS), tail, 1 - tail])
-        at = np.unique(np.searchsorted(places, levels - row / 2))
-        between = (places[at[1:]] + places[at[:-1]]) / 2
-        counts = np.bincount(np.searchsorted(between, places), weights=counts, minlength=len(at)).astype(np.int64)
-        values = values[at]
-    return tuple(map(float, values)), tuple(map(int, counts))

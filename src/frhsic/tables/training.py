@@ -35,10 +35,10 @@ class ColumnRoles:
     """
 
     target: str
-    sensitive: tuple[str, ...]
+    sensitive: Sequence[str]
     positive: object = None
-    features: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
+    features: Sequence[str] | None = None
+    drop: Sequence[str] | None = None
     favourable: object = None
     groups: str | None = None
     order: str | None = None
@@ -51,10 +51,8 @@ class ColumnRoles:
     def find_features(self, names: Sequence[str], table: str) -> list[str]:
         """Return the features among the columns of a table; raise if the roles do not fit the table."""
         check_distinct(names, table)
-        if not self.sensitive:
-            raise ValueError("sensitive is empty; name at least one column.")
         for name in (self.target, *self.sensitive, *self.split_by):
-            if [name] != expand(name, names, table) or name in self.drop:
+            if [name] != expand(name, names, table) or name in (self.drop or ()):
                 raise ValueError(
                     f"{name!r} is to be dropped but is the target, an attribute, or what rows are split by."
                 )
@@ -63,12 +61,12 @@ class ColumnRoles:
         if len(set(self.sensitive)) < len(self.sensitive):
             raise ValueError(f"a sensitive attribute is named twice among {', '.join(self.sensitive)}.")
         chosen = [name for pattern in self.features or ("*",) for name in expand(pattern, names, table)]
-        excluded = {name for pattern in self.drop for name in expand(pattern, names, table)}
+        excluded = {name for pattern in self.drop or () for name in expand(pattern, names, table)}
         excluded |= {self.target, *self.sensitive, *self.split_by}
         features = [name for name in dict.fromkeys(chosen) if name not in excluded]
         if not features:
             raise ValueError(f"no column is left to predict from in {table}, beside the target and the attributes.")
-        if named := [name for name in (self.target, *self.sensitive) if name in self.features]:
+        if named := [name for name in (self.target, *self.sensitive) if name in (self.features or ())]:
             raise ValueError(f"{named[0]!r} is named as a feature but is the target or a sensitive attribute.")
         return features
 
@@ -173,7 +171,7 @@ def read_training_table(
         notes.append(f"The table has {rows.given:,} rows; {len(frame):,} of them, drawn at random, were used.")
     s, banded = read_attributes(table[sensitive], path.name)
     check_varies(s, f"every row of {path.name}; nothing can depend on it")
-    kept, left_out = _usable(table, schema, features, roles.features)
+    kept, left_out = _usable(table, schema, features, roles.features or ())
     if not kept:
         raise ValueError(f"no column is left to predict from in {path.name}: {' '.join(left_out)}")
     y = read_target(table[target], roles.positive)
