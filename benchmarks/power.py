@@ -1,7 +1,7 @@
 """Power of the tests of independence beside hyppo's Hsic and dcor, at equal n and level .05.
 
-    python benchmarks/power.py                          # the table and the figure of the documentation (half an hour)
-    python benchmarks/power.py --draws 50 --rows 50     # a quick look
+    python benchmarks/power.py                          # the records and the table of the documentation (half an hour)
+    python benchmarks/power.py --figure docs/figures/power.svg    # the figure, from the records
 
 Four alternatives and independence itself, one column each for Z and S. Every test sees the same draws:
 
@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import torch
 
@@ -130,46 +131,50 @@ def table(found: list[dict[str, object]]) -> str:
     return "\n".join(lines)
 
 
-def figure(found: list[dict[str, object]], path: Path) -> None:
-    import matplotlib
+def figure(found: list[dict[str, object]], path: Path, n: int = 100) -> None:
+    """Draw the power at one n, a row for each alternative; of tests with nearly the same power, one."""
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    names = list(dict.fromkeys(str(r["test"]) for r in found))
-    shown = list(dict.fromkeys(str(r["alternative"]) for r in found))
-    styles = dict(zip(names, ["o-", "s-", "D-", "^--", "v:", "x:"]))
-    colours = dict(zip(names, ["#0072b2", "#56b4e9", "#009e73", "#d55e00", "#cc79a7", "#999999"]))
-    plt.rcParams["svg.hashsalt"] = "power"
-    canvas, axes = plt.subplots(1, len(shown), figsize=(3.1 * len(shown), 3.2), sharey=True, layout="constrained")
-    for axis, alternative in zip(np.atleast_1d(axes), shown):
-        for name in names:
-            points = [(r["n"], r["power"]) for r in found if (r["alternative"], r["test"]) == (alternative, name)]
-            axis.plot(*zip(*points), styles[name], color=colours[name], label=name, markersize=4, linewidth=1.3)
-        axis.axhline(LEVEL, color="black", linewidth=0.6, linestyle=(0, (1, 2)))
-        axis.set(title=alternative, xlabel="n", ylim=(0, 1.02))
-        axis.set_xticks(sorted({r["n"] for r in found}))
-    np.atleast_1d(axes)[0].set_ylabel("share rejected at .05")
-    canvas.legend(
-        *np.atleast_1d(axes)[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False
-    )
+    shown = {
+        "permutation_test": ("o", "#0072b2", "permutation_test (gamma_test, hyppo Hsic: within .05)"),
+        "aggregated_test": ("D", "#d55e00", "aggregated_test"),
+        "dcor permutation": ("v", "#999999", "dcor permutation"),
+    }
+    alternatives = list(dict.fromkeys(str(r["alternative"]) for r in found))
+    canvas = Figure(figsize=(6.4, 3.2), layout="constrained")
+    axis = canvas.subplots()
+    for test, (marker, colour, label) in shown.items():
+        power = {str(r["alternative"]): r["power"] for r in found if (r["test"], r["n"]) == (test, n)}
+        axis.plot([power[a] for a in alternatives], alternatives, marker, color=colour, markersize=8, label=label)
+    axis.axvline(LEVEL, color="black", linewidth=0.8, linestyle=":")
+    axis.set(xlabel=f"share rejected at .05, n = {n} (dotted: the level)", xlim=(0, 1.02))
+    axis.margins(y=0.1)
+    axis.invert_yaxis()
+    axis.grid(axis="y", color="#ebebeb")
+    axis.spines[["top", "right"]].set_visible(False)
+    canvas.legend(loc="outside lower center", ncols=1, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    canvas.savefig(path, metadata={"Date": None})
+    with matplotlib.rc_context({"svg.hashsalt": "power"}):
+        canvas.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--rows", type=int, nargs="+", default=[50, 100, 200])
-    parser.add_argument("--figure", type=Path, default=ROOT / "docs" / "figures" / "power.svg")
+    parser.add_argument("--records", type=Path, default=ROOT / "benchmarks" / "results" / "power.json")
+    parser.add_argument("--figure", type=Path, help="draw the records that are there, and run nothing")
     options = parser.parse_args(argv)
+    if options.figure is not None:
+        figure(json.loads(options.records.read_text(encoding="utf-8")), options.figure)
+        return
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", module="hyppo|numba|dcor")
     found = study(options.rows, options.draws)
+    options.records.write_text("[\n" + ",\n".join(map(json.dumps, found)) + "\n]\n", encoding="utf-8")
     print(table(found))
     error = math.sqrt(0.25 / options.draws)
     print(f"\n{options.draws} draws: standard error of a share at most {error:.3f}")
-    figure(found, options.figure)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from frhsic.parity import gdp, rank_gap
 from frhsic_paper.comparisons import LEVEL, corrected_t, holm
-from frhsic_paper.printed import dataset_name
+from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.table import Cell, Listed, Table
 
 Frame = Any
@@ -271,21 +271,24 @@ def counted(compared: Frame) -> str:
 
 
 def standings_table(read: Frame, methods: Sequence[str]) -> Table:
-    """Methods by yardsticks: mean rank, and mean regret in percent, with 95 % intervals over datasets."""
+    """Methods by yardsticks: mean rank, and mean regret in percent, with 95 % intervals over datasets.
+
+    † and a share: how many levels the method does not reach itself.
+    """
     table = standings(read, methods)
     rows: list[list[Cell]] = []
     for method in methods:
-        cells: list[Cell] = [method]
+        cells: list[Cell] = [method_name(method)]
         for name in YARDSTICKS:
             if (name, method) not in table.index:
-                cells += [None, None, None]
+                cells += [None, None]
                 continue
             own = table.loc[(name, method)]
+            missed = f" †{100 * own.missed:.0f} %" if own.missed > 0.005 else ""
             cells.append(f"{own['rank']:.1f} ± {own.rank_half:.1f}")
-            cells.append(f"{100 * own.regret:.1f} ± {100 * own.regret_half:.1f}")
-            cells.append(f"{100 * own.missed:.0f} %")
+            cells.append(f"{100 * own.regret:.1f} ± {100 * own.regret_half:.1f}{missed}")
         rows.append(cells)
-    heads = [f"{what}, {name}" for name in YARDSTICKS for what in ("rank", "regret in %", "not reached")]
+    heads = [f"{what}, {name}" for name in YARDSTICKS for what in ("rank", "regret in %")]
     return Table.of(["method", *heads], rows)
 
 
@@ -301,24 +304,29 @@ def loss_table(records: Frame, yardstick: Yardstick, methods: Sequence[str]) -> 
             text = (yardstick.sign * cell.loss).map("{:.4f}".format)
             text = text.where(cell.loss > cell.loss.min(), "**" + text + "**") + np.where(cell.reached < 1, "†", "")
             columns[f"{dataset_name(str(dataset))}, {level:.0%}"] = text
-    rows = [[m, *(column.get(m) for column in columns.values())] for m in methods]
+    rows = [[method_name(m), *(column.get(m) for column in columns.values())] for m in methods]
     return Table.of(["method", *columns], [row for row in rows if any(cell is not None for cell in row[1:])])
 
 
 def headline(records: Frame, first: str, rivals: Sequence[str], test_per_training: float) -> list[str]:
-    """Return a sentence for each yardstick: mean rank and regret of the first method, and its tests against rivals."""
+    """Return what is said of the first method over all yardsticks, and a sentence for each of them.
+
+    Mean rank and mean regret with 95 % intervals over tables, the next best by regret, and tests against all rivals.
+    """
     paths = readings(records)
     table, compared = standings(paths, (first, *rivals)), contrasts(paths, first, rivals, test_per_training)
-    said = []
+    least = table.regret.groupby("yardstick").idxmin()
+    lead = f"The {first} has the least mean regret by {sum(m == first for _, m in least)} of {len(least)} yardsticks"
+    said = [f"{lead}; of {len(compared)} comparisons after Holm it is {counted(compared)}."]
     for name in YARDSTICKS:
         own, against = table.xs(name, level="yardstick"), compared[compared.yardstick == name]
         if first in own.index and len(against):
             lead = own.loc[first]
             next_best = own.drop(first).regret.idxmin()
             said.append(
-                f"{name[0].upper()}{name[1:]}: mean rank {lead['rank']:.1f} of {len(own)} over {int(lead.datasets)} "
-                f"tables, mean regret {100 * lead.regret:.1f} % ({next_best}: {100 * own.regret[next_best]:.1f} %); "
-                f"of {len(against)} comparisons after Holm, {counted(against)}."
+                f"{name[0].upper()}{name[1:]}: mean rank {lead['rank']:.1f} ± {lead.rank_half:.1f} of {len(own)} over "
+                f"{int(lead.datasets)} tables, mean regret {100 * lead.regret:.1f} ± {100 * lead.regret_half:.1f} % "
+                f"({method_name(next_best)}: {100 * own.regret[next_best]:.1f} %); {counted(against)}."
             )
     return said
 

@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 
 from frhsic_paper import records
 from frhsic_paper.options import Options
-from frhsic_paper.printed import dataset_name
+from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.protocol import METHODS, OWN, Protocol
 from frhsic_paper.records import Record, Unit
 from frhsic_paper.results import Results
@@ -168,7 +168,9 @@ def settings_table(results: Results) -> Table:
     rows: list[list[Cell]] = []
     for method in SETTINGS:
         trials = [final[(final.dataset == n) & final.variant.str.startswith(method)].trial for n in names]
-        rows.append([method, *(None if own.empty else _described(method, int(own.iloc[0])) for own in trials)])
+        rows.append(
+            [method_name(method), *(None if own.empty else _described(method, int(own.iloc[0])) for own in trials)]
+        )
     return Table.of(["method", *map(dataset_name, names)], rows)
 
 
