@@ -60,3 +60,14 @@ def ksg_by_definition(z, s, k, inside):
         counts = [sum(inside(far(x, i, j), radius) for j in others) for x in (z, s)]
         total += sum(digamma(count + 1) for count in counts) / n
     return digamma(k) + digamma(n) - total
+
+
+def batch(
+    m: int = 8, d: int = 3, q: int = 1, dtype: torch.dtype = torch.float64, seed: int = 0
+) -> tuple[torch.Tensor, ...]:
+    """A batch of representations, attributes and scores that depend on them."""
+    source = torch.Generator().manual_seed(seed)
+    s = torch.rand(m, q, generator=source, dtype=torch.float64)
+    z = torch.randn(m, d, generator=source, dtype=torch.float64) + 2 * s[:, :1]
+    f = torch.randn(m, 1, generator=source, dtype=torch.float64) + s[:, :1]
+    return z.to(dtype), s.to(dtype), f.to(dtype)

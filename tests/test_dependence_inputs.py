@@ -8,7 +8,9 @@ import pytest
 import torch
 from pytest import approx
 
+from dependence_samples import gaussian_pair
 from frhsic import dependence as d
+from frhsic.dependence import _gram
 from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.kernels import Gaussian, HalfDistance, Laplacian
 from frhsic.kernels.kernel import PerColumn
@@ -43,6 +45,35 @@ def test_every_kind_of_array_gives_the_same(name: str) -> None:
     expected = float(STATISTICS[name](Z, S))
     for z, s in ((Z.tolist(), S.tolist()), (pd.Series(Z), pd.DataFrame({"s": S})), (torch.tensor(Z), S[:, None])):
         assert float(STATISTICS[name](z, s)) == approx(expected, rel=1e-12)
+
+
+SYMMETRIC = ("hsic", "hsic_unbiased", "distance_covariance", "distance_correlation", "mutual_information")
+
+
+@every
+def test_the_order_of_rows_does_not_matter_and_where_both_are_treated_alike_that_of_arguments(name: str) -> None:
+    expected, order = float(STATISTICS[name](Z, S)), np.random.default_rng(1).permutation(60)
+    assert float(STATISTICS[name](Z[order], S[order])) == approx(expected, rel=1e-7)
+    if name in SYMMETRIC:
+        assert float(STATISTICS[name](S, Z)) == approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("name", ["distance_covariance", "distance_correlation", "mutual_information", "kernel_hgr"])
+@pytest.mark.parametrize("n", [9, 500])
+def test_a_constant_z_tells_nothing(name: str, n: int) -> None:
+    s = torch.linspace(-1, 3, n, dtype=torch.float64)
+    assert float(STATISTICS[name](torch.full((n,), 0.1, dtype=torch.float64), s)) == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["hsic", "hsic_unbiased", "eipm", "binned_mmd", "distance_covariance", "distance_correlation"]
+)
+def test_gradients_in_z_are_those_of_finite_differences_across_tiles(name: str, monkeypatch) -> None:
+    monkeypatch.setattr(_gram, "CPU_TILE", 4)
+    z, s = gaussian_pair(9, 0.5, 5, columns=2)
+    options = {"kernel_z": Gaussian(1.0)} if "distance" not in name else {}
+    options |= {"bins": 3} if name == "binned_mmd" else {}
+    assert torch.autograd.gradcheck(lambda z: STATISTICS[name](z, s, **options), (z.requires_grad_(),))
 
 
 @every

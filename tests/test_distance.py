@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import torch
 from pytest import approx
-from torch.func import vmap
 
 from dependence_samples import gaussian_pair, waves, within
-from frhsic.dependence import _gram, distance_correlation, distance_covariance, grams
-from frhsic.dependence.distance import GROUP, distance_products, distance_rows, euclidean_distances, ratio
+from frhsic.dependence import distance_correlation, distance_covariance
+from frhsic.dependence.distance import distance_products, distance_rows
 
 STATISTICS = [distance_covariance, distance_correlation]
 named = pytest.mark.parametrize("statistic", STATISTICS, ids=lambda f: f.__name__)
@@ -51,7 +50,7 @@ def test_the_correlation_of_a_similarity_is_one(n, dtype):
     assert distance_correlation(z, turned).item() == approx(1, rel=1e-4 if dtype == torch.float32 else 1e-12)
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, GROUP - 1, GROUP, GROUP + 1, 2 * GROUP + 1, 70, 129])
+@pytest.mark.parametrize("n", [2, 3, 4, 15, 16, 17, 129])
 def test_sums_by_sorting_are_those_over_all_pairs(n):
     rng = np.random.default_rng(n)
     x, few, some = rng.standard_normal(n), rng.integers(0, 2, n).astype(float), rng.integers(-4, 5, n).astype(float)
@@ -61,13 +60,6 @@ def test_sums_by_sorting_are_those_over_all_pairs(n):
         assert distance_rows(a, a.argsort()) == approx(of_a.sum(1), rel=1e-12, abs=1e-12)
         whole = (of_a * of_b).sum()
         assert distance_products(a, b, a.argsort(), b.argsort()) == approx(whole, rel=1e-12, abs=1e-11)
-
-
-@pytest.mark.parametrize("n", [2, 3, 500])
-def test_one_constant_column_has_no_correlation(n):
-    s = torch.linspace(-1, 3, n, dtype=torch.float64)
-    assert distance_correlation(torch.full((n,), 0.1), s).item() == 0
-    assert distance_covariance(torch.full((n,), 0.1), s).item() == 0
 
 
 def test_many_rows_of_one_column_take_no_pairs_and_meet_the_population_value():
@@ -100,13 +92,6 @@ def test_the_correlation_does_not_notice_the_unit_in_float32(scale):
 
 
 @named
-def test_gradcheck_across_tiles(statistic, monkeypatch):
-    monkeypatch.setattr(_gram, "CPU_TILE", 4)
-    z, s = gaussian_pair(9, 0.5, 5, columns=2)
-    assert torch.autograd.gradcheck(statistic, (z.requires_grad_(), s.requires_grad_()))
-
-
-@named
 def test_ties_have_finite_gradients(statistic, dtype):
     z = torch.tensor([[0.0, 1.0]] * 4 + [[2.0, 3.0]] * 4, dtype=dtype, requires_grad=True)
     statistic(z, torch.arange(8, dtype=dtype) // 2).backward()
@@ -120,20 +105,3 @@ def test_a_constant_z_is_at_zero_with_a_zero_gradient(dtype):
         value.backward()
         assert value.item() == approx(0, abs=1e-12)
     assert torch.equal(z.grad, torch.zeros_like(z))
-
-
-def test_the_batch_cores_are_the_squares_and_run_under_vmap():
-    pairs = [gaussian_pair(20, 0.5, seed, columns=3) for seed in range(3)]
-    z, s = (torch.stack(side) for side in zip(*pairs))
-
-    def core(z, s):
-        a, b = euclidean_distances(z), euclidean_distances(s)
-        zs, zz, ss = (grams.hsic_biased(x, y) for x, y in ((a, b), (a, a), (b, b)))
-        return zs, ratio(zs, zz, ss)
-
-    batched = vmap(core)(z, s)
-    for i, (z_one, s_one) in enumerate(pairs):
-        assert batched[0][i].item() == approx(distance_covariance(z_one, s_one).item() ** 2, rel=1e-10)
-        assert batched[1][i].item() == approx(distance_correlation(z_one, s_one).item() ** 2, rel=1e-10)
-    gradients = vmap(torch.func.grad(lambda z, s: core(z, s)[0]))(z, s)
-    assert bool(torch.isfinite(gradients).all())

@@ -44,25 +44,19 @@ def over_distinct_quadruples(k: torch.Tensor, l: torch.Tensor) -> float:
     return sum(terms) / len(terms)
 
 
-@pytest.mark.parametrize("n", [2, 3, 6, 8])
-def test_biased_is_the_mean_over_all_quadruples(n, dtype):
+@pytest.mark.parametrize("n", [2, 5, 8])
+def test_biased_and_weighted_are_means_over_all_quadruples(n, dtype):
     k, l = grams(n, dtype)
-    uniform = torch.full((n,), 1 / n, dtype=torch.float64)
+    uniform, w = torch.full((n,), 1 / n, dtype=dtype), some_weights(n, dtype)
     assert hsic_biased(k, l).item() == approx(by_definition(k, l, uniform), abs=0, rel=close(dtype))
+    assert hsic_weighted(k, l, w).item() == approx(by_definition(k, l, w), abs=0, rel=close(dtype))
 
 
-@pytest.mark.parametrize("n", [4, 5, 6, 7])
+@pytest.mark.parametrize("n", [4, 5, 7])
 def test_unbiased_is_the_mean_over_distinct_quadruples(n, dtype):
     k, l = grams(n, dtype)
     tolerance = 1e-6 if dtype == torch.float32 else 1e-14
     assert hsic_unbiased(k, l).item() == approx(over_distinct_quadruples(k, l), abs=tolerance)
-
-
-@pytest.mark.parametrize("n", [2, 5, 8])
-def test_weighted_is_the_weighted_sum_over_all_quadruples(n, dtype):
-    k, l = grams(n, dtype)
-    w = some_weights(n, dtype)
-    assert hsic_weighted(k, l, w).item() == approx(by_definition(k, l, w), abs=0, rel=close(dtype))
 
 
 def test_centering_is_multiplication_by_the_projection_on_both_sides(dtype):
@@ -94,15 +88,6 @@ def _statistic(request):
 def test_constants_added_to_kernels_do_not_matter(statistic):
     k, l = grams(12)
     assert statistic(k - 1, l + 7).item() == approx(statistic(k, l).item(), abs=0, rel=1e-11)
-
-
-def test_order_of_arguments_and_rows_does_not_matter():
-    k, l = grams(12)
-    order = torch.randperm(12, generator=torch.Generator().manual_seed(1))
-    for statistic in (hsic_biased, hsic_unbiased):
-        value = statistic(k, l).item()
-        assert statistic(l, k).item() == approx(value, abs=0, rel=1e-11)
-        assert statistic(k[order][:, order], l[order][:, order]).item() == approx(value, abs=0, rel=1e-11)
 
 
 def test_biased_is_never_negative_and_bounded_by_cauchy_and_schwarz():

@@ -42,28 +42,14 @@ def _kernel(request):
 # --- laws of every kernel ---------------------------------------------------------------------------------
 
 
-def test_kernels_are_symmetric(kernel, dtype):
-    x, y = sample(7, dtype), sample(5, dtype, seed=1)
-    torch.testing.assert_close(kernel(x, y), kernel(y, x).mT, rtol=rounding(dtype), atol=rounding(dtype))
-
-
-def test_gram_matrices_are_positive_semidefinite(kernel, dtype):
-    x = sample(40, dtype)
+def test_every_kernel_is_symmetric_positive_semidefinite_and_the_sum_of_its_offset_and_the_rest(kernel, dtype):
+    x, y, close = sample(40, dtype), sample(5, dtype, seed=1), {"rtol": rounding(dtype), "atol": rounding(dtype)}
+    torch.testing.assert_close(kernel(x, y), kernel(y, x).mT, **close)
+    torch.testing.assert_close(kernel.diagonal(x), kernel(x, x).diagonal(), **close)
+    torch.testing.assert_close(kernel.shifted(x, y) + kernel.offset, kernel(x, y), **close)
+    assert kernel.unit_diagonal == bool((kernel.diagonal(x) == 1).all())
     eigenvalues = torch.linalg.eigvalsh(kernel(x, x).double())
     assert eigenvalues.min() >= -rounding(dtype) * eigenvalues.max()
-
-
-def test_the_diagonal_is_the_kernel_of_a_row_with_itself(kernel, dtype):
-    x = sample(9, dtype)
-    torch.testing.assert_close(kernel.diagonal(x), kernel(x, x).diagonal(), rtol=rounding(dtype), atol=rounding(dtype))
-    assert kernel.unit_diagonal == bool((kernel.diagonal(x) == 1).all())
-
-
-def test_shifted_is_the_kernel_less_its_offset(kernel, dtype):
-    x, y = sample(7, dtype), sample(5, dtype, seed=1)
-    torch.testing.assert_close(
-        kernel.shifted(x, y) + kernel.offset, kernel(x, y), rtol=rounding(dtype), atol=rounding(dtype)
-    )
 
 
 @pytest.mark.parametrize("name", [name for name, k in KERNELS.items() if k.shift_invariant])
@@ -77,17 +63,11 @@ def test_shifted_keeps_its_digits_where_the_kernel_is_flat(name):
     torch.testing.assert_close(narrow, wide, rtol=1e-5, atol=0)
 
 
-def test_shift_invariance_is_known_to_the_kernel(kernel):
-    x, y = sample(7, torch.float64), sample(5, torch.float64, seed=1)
-    moved = kernel(x + 3.7, y + 3.7)
-    assert torch.allclose(moved, kernel(x, y), rtol=1e-10) == kernel.shift_invariant
-
-
-def test_centring_is_safe_where_the_kernel_says_so(kernel):
-    x = sample(9, torch.float64)
-    h = torch.eye(9, dtype=torch.float64) - 1 / 9
-    unchanged = torch.allclose(h @ kernel(x + 3.7, x + 3.7) @ h, h @ kernel(x, x) @ h, rtol=1e-9)
-    assert unchanged == kernel.centering_safe
+def test_shift_invariance_and_safe_centring_are_known_to_the_kernel(kernel):
+    x, h = sample(9, torch.float64), torch.eye(9, dtype=torch.float64) - 1 / 9
+    there, moved = kernel(x, x), kernel(x + 3.7, x + 3.7)
+    assert torch.allclose(moved, there, rtol=1e-10) == kernel.shift_invariant
+    assert torch.allclose(h @ moved @ h, h @ there @ h, rtol=1e-9) == kernel.centering_safe
 
 
 def test_batches_are_computed_one_by_one(kernel, dtype):

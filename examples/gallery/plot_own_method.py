@@ -26,8 +26,8 @@ class Waves(Penalty):
 
     needs_scores = True
 
-    def __init__(self, waves=5, *, condition="all", min_rows=11):
-        super().__init__(condition=condition, min_rows=min_rows)
+    def __init__(self, waves=5, *, condition="all"):
+        super().__init__(condition=condition)
         self.waves = waves
         self.register_buffer("low", None)
         self.register_buffer("width", None)

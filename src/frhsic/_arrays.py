@@ -128,37 +128,35 @@ def require_integer(value: Any, name: str, least: int = 1, most: int | None = No
     allowed = f"at least {least}" if most is None else f"between {least} and {most}"
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} is {type(value).__name__}; pass a whole number, {allowed}.")
-    if value < least or (most is not None and value > most):
-        raise ValueError(f"{name} is {value}; pass a whole number, {allowed}.")
+    _require(value >= least and (most is None or value <= most), value, name, f"a whole number, {allowed}")
 
 
 def require_positive(value: float, name: str) -> None:
     """Raise unless value is a positive, finite number."""
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} is {value}; pass a positive, finite number.")
+    _require(math.isfinite(value) and value > 0, value, name, "a positive, finite number")
 
 
 def require_nonnegative(value: Any, name: str, below: float = math.inf) -> None:
     """Raise unless value is a number that is zero or more, and below a limit."""
-    wanted = f"pass a number that is zero or more and {'finite' if below == math.inf else f'below {below:g}'}"
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise TypeError(f"{name}={value!r}; {wanted}.")
-    if not 0 <= value < below:
-        raise ValueError(f"{name}={value!r}; {wanted}.")
+        raise TypeError(f"{name} is {value!r}; pass a number.")
+    _require(0 <= value < below, value, name, f"a number from 0 to below {below:g}")
 
 
 def require_scale(value: float, name: str) -> None:
     """Raise unless value is a positive number whose square a float can hold with ease."""
-    require_positive(value, name)
     low, high = SCALES
-    if not low <= value <= high:
-        raise ValueError(f"{name} is {value:g}; pass a number from {low:g} to {high:g}, or change the units.")
+    _require(low <= value <= high, value, name, f"a number from {low:g} to {high:g}, or change the units")
 
 
 def require_fraction(value: float, name: str) -> None:
     """Raise unless value lies strictly between 0 and 1."""
-    if not 0 < value < 1:
-        raise ValueError(f"{name} is {value}; pass a number between 0 and 1, without either.")
+    _require(0 < value < 1, value, name, "a number between 0 and 1, without either")
+
+
+def _require(holds: Any, value: Any, name: str, wanted: str) -> None:
+    if not holds:
+        raise ValueError(f"{name} is {value}; pass {wanted}.")
 
 
 def require_varying(x: Tensor, name: str) -> None:
@@ -202,53 +200,12 @@ def resolve_device(device: torch.device | str | None) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         resolved = torch.device(device)
-    except RuntimeError as error:  # raised by torch for an unknown name
-        raise ValueError(f"device={str(device)!r} is not known; pass 'auto', 'cpu' or 'cuda'.") from error
+        torch.empty(0, device=resolved)
+    except (RuntimeError, AssertionError) as error:  # a name that torch does not know, or a GPU that is not here
+        raise ValueError(f"device={str(device)!r} is not available; pass 'auto', 'cpu' or 'cuda'. {error}") from error
     if resolved.type not in ("cpu", "cuda"):
         raise ValueError(f"device={str(device)!r} is not supported; pass 'auto', 'cpu' or 'cuda'.")
-    if resolved.type == "cuda" and (resolved.index or 0) >= max(1, torch.cuda.device_count()):
-        raise ValueError(f"device={str(device)!r} was asked for, but there are {torch.cuda.device_count()} GPUs here.")
-    if resolved.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(
-            f"device={str(device)!r} was asked for, but PyTorch sees no GPU here. Pass device='cpu' or 'auto'."
-        )
     return resolved
-
-
-def generator(random_state: RandomState, device: torch.device | str = "cpu") -> torch.Generator:
-    """Return a torch generator: a given one, or one seeded by an integer, by a NumPy generator, or afresh for None.
-
-    Examples
-    --------
-    >>> generator(0).initial_seed()
-    0
-    """
-    if isinstance(random_state, torch.Generator):
-        return random_state
-    if random_state is None:
-        seed = int(np.random.SeedSequence().generate_state(1)[0])
-    elif isinstance(random_state, np.random.Generator):
-        seed = int(random_state.integers(2**32))
-    elif isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
-        seed = int(random_state)
-        if not 0 <= seed < 2**32:  # torch would drop the higher bits, and two seeds would give one stream
-            raise ValueError(f"random_state={seed} is out of range; pass an integer from 0 to 2**32 - 1.")
-    else:
-        raise TypeError(
-            f"random_state is {type(random_state).__name__}; pass an int, numpy.random.Generator, "
-            "torch.Generator or None."
-        )
-    return torch.Generator(device=device).manual_seed(seed)
-
-
-def numpy_generator(random_state: RandomState) -> np.random.Generator:
-    """Return a NumPy generator from the same kinds of random state as :func:`generator`."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    if isinstance(random_state, torch.Generator):
-        seed = torch.randint(2**62, (1,), generator=random_state, device=random_state.device)
-        return np.random.default_rng(int(seed))
-    return np.random.default_rng(generator(random_state).initial_seed())
 
 
 def seed_of(random_state: RandomState) -> int:
@@ -261,9 +218,29 @@ def seed_of(random_state: RandomState) -> int:
     >>> seed_of(7)
     7
     """
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(random_state, torch.Generator):
         return int(torch.randint(2**32, (1,), generator=random_state, device=random_state.device))
-    return generator(random_state).initial_seed()
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**32))
+    # torch would drop the higher bits, and two seeds would give one stream
+    require_integer(random_state, "random_state", 0, 2**32 - 1)
+    return int(random_state)
+
+
+def generator(random_state: RandomState) -> torch.Generator:
+    """Return a torch generator on the CPU: a given one, or a new one at :func:`seed_of` the state."""
+    if isinstance(random_state, torch.Generator):
+        return random_state
+    return torch.Generator().manual_seed(seed_of(random_state))
+
+
+def numpy_generator(random_state: RandomState) -> np.random.Generator:
+    """Return a NumPy generator: a given one, or a new one at :func:`seed_of` the state."""
+    return (
+        random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(seed_of(random_state))
+    )
 
 
 def to_numpy(x: Tensor) -> np.ndarray:
@@ -320,11 +297,8 @@ def _numeric(x: Any, name: str) -> np.ndarray:
     except ValueError as error:
         raise ValueError(f"{name} has rows of different lengths; pass a rectangular array.") from error
     if values.dtype.kind in "biuf":
-        if values.dtype.kind == "f" and values.dtype.itemsize > 8:
-            values = values.astype(np.float64)
-        if values.dtype.kind == "u" and values.dtype.itemsize > 1:
-            values = values.astype(np.float64)
-        return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+        unknown = values.dtype.itemsize > {"f": 8, "u": 1}.get(values.dtype.kind, 8)  # to torch
+        return values.astype(np.float64 if unknown else values.dtype.newbyteorder("="), copy=False)
     raise _not_numeric(values.dtype, name, values)
 
 

@@ -1,17 +1,13 @@
-"""Intervals for statistics, and the value of a statistic when the attribute is shuffled."""
+"""Intervals for statistics, p-values adjusted for their number, and subsamples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
 
-__all__ = ["Interval", "Statistic", "holm", "shuffled_mean", "subsample"]
-
-Statistic = Callable[[Tensor, Tensor], float]
+__all__ = ["Interval", "holm", "subsample"]
 
 
 @dataclass(frozen=True)
@@ -47,9 +43,3 @@ def subsample(n: int, most: int, random: np.random.Generator) -> np.ndarray:
     [0, 1, 2]
     """
     return np.arange(n) if n <= most else np.sort(random.choice(n, most, replace=False))
-
-
-def shuffled_mean(statistic: Statistic, z: Tensor, s: Tensor, *, shuffles: int, random: np.random.Generator) -> float:
-    """Return the mean of the statistic over random orders of s: its value on independent data with these margins."""
-    orders = (torch.from_numpy(random.permutation(s.shape[0])) for _ in range(shuffles))
-    return float(np.mean([statistic(z, s[order]) for order in orders]))

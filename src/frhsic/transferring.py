@@ -30,9 +30,9 @@ from sklearn.utils.multiclass import type_of_target
 
 from frhsic import _arrays
 from frhsic.dependence import mutual_information
-from frhsic.held_out import scores_of, split
 from frhsic.parity import gdp, standardized_gdp
 from frhsic.probes import held_out_r2, linear_head
+from frhsic.splits import scores_of, split
 
 __all__ = ["HEADS", "SVM_ROWS", "AttributeProbes", "HeadGap", "Transfer", "transfer"]
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.held_out import scores_of
 from frhsic.persistence import load
+from frhsic.splits import scores_of
 from frhsic.tables.files import ReadOptions, TableFile
 from frhsic.tables.schema import ColumnType, Schema
 from frhsic.tables.sensitive import attribute

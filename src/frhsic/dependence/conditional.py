@@ -78,7 +78,9 @@ def leave_one_out_weights(s: Tensor, bandwidth: float | Tensor, anchors: Tensor 
     return torch.softmax(exponents.masked_fill(numbers == anchors[:, None], -math.inf), dim=-1)
 
 
-def eipm_from_gram(k: Tensor, weights: Tensor, *, floor: float = 0.0) -> Tensor:
+def eipm_from_gram(
+    k: Tensor, weights: Tensor, *, floor: float = 0.0, marginal: Tensor | None = None, counts: Tensor | None = None
+) -> Tensor:
     r"""Mean over anchors of the distance between weighted and overall mean embedding.
 
     .. math:: \frac1a \sum_{i=1}^{a} \sqrt{(w_i - u)^\top K (w_i - u)}, \qquad u = 1/n,
@@ -95,6 +97,10 @@ def eipm_from_gram(k: Tensor, weights: Tensor, *, floor: float = 0.0) -> Tensor:
         Of shape (a, n), rows summing to one, as from :func:`leave_one_out_weights`.
     floor
         Smallest value under the root. At 0 a vanishing term has gradient 0; the published training code used 1e-10.
+    marginal
+        The weights u of the overall mean, of shape (n,); equal ones if not given.
+    counts
+        How much each anchor counts in the mean, of shape (a,); alike if not given.
 
     Examples
     --------
@@ -104,8 +110,9 @@ def eipm_from_gram(k: Tensor, weights: Tensor, *, floor: float = 0.0) -> Tensor:
     >>> eipm_from_gram(z @ z.T, torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
     tensor(0.5000)
     """
-    away = weights - 1 / k.shape[-1]
-    return safe_sqrt(((away @ k) * away).sum(-1).clamp_min(floor)).mean(-1)
+    away = weights - (1 / k.shape[-1] if marginal is None else marginal)
+    terms = safe_sqrt(((away @ k) * away).sum(-1).clamp_min(floor))
+    return terms.mean(-1) if counts is None else (terms * counts).sum(-1) / counts.sum(-1).clamp_min(1)
 
 
 def eipm(

@@ -40,9 +40,6 @@ Places = NDArray[np.int64]
 # Part of a sum of squares below which a difference of sums would lose more digits than the six of this number.
 SMALL = 1e-6
 
-# Rows of a group in which all pairs are visited; fewer would not be quicker. A power of two.
-GROUP = 16
-
 
 def euclidean_distances(x: Tensor) -> Tensor:
     r"""Distances between the rows of one matrix, :math:`\|x_i - x_j\|`, of shape (..., n, n).
@@ -210,7 +207,7 @@ def _discordant(x: Numbers, y: Numbers, rank: Places) -> float:
     """
     n, total = len(x), 0.0
     place = np.arange(n)
-    for digit in reversed(range(GROUP.bit_length() - 1, (n - 1).bit_length())):
+    for digit in reversed(range((n - 1).bit_length())):
         digits = (rank >> digit) & 1
         one = digits.astype(np.float64)  # products with integers are slow
         first = place & -(2 << digit)  # of the row's group
@@ -221,7 +218,7 @@ def _discordant(x: Numbers, y: Numbers, rank: Places) -> float:
         source = np.empty_like(place)
         source[np.where(digits, first + (1 << digit) + count, place - count)] = place
         rank, x, y = rank.take(source), x.take(source), y.take(source)
-    return total + _discordant_in_groups(x, y)
+    return total
 
 
 def _before(values: NDArray[Any], first: Places) -> NDArray[Any]:
@@ -229,10 +226,3 @@ def _before(values: NDArray[Any], first: Places) -> NDArray[Any]:
     sums = values.cumsum() - values
     from_first: NDArray[Any] = sums - sums.take(first)
     return from_first
-
-
-def _discordant_in_groups(x: Numbers, y: Numbers) -> float:
-    """Return the sum over the pairs of each :data:`GROUP` rows; added rows are the largest in both and add nothing."""
-    more = -len(x) % GROUP
-    a, b = (np.append(v, np.full(more, v.max())).reshape(-1, GROUP).T.copy() for v in (x, y))
-    return float(sum(np.minimum((a[k:] - a[:-k]) * (b[k:] - b[:-k]), 0).sum() for k in range(1, GROUP)))

@@ -28,15 +28,17 @@ from typing import Any, Literal, Self, get_args
 import torch
 from torch import Tensor, nn
 
-from frhsic import _arrays
 from frhsic.dependence.grams import hsic_biased, hsic_unbiased, hsic_weighted
-from frhsic.kernels import Gaussian, Kernel
 
 # Rows that must be independent of S: all (Demographic Parity), or those with y = 1 (Equal Opportunity).
 Condition = Literal["all", "positive"]
 
 # V-statistic (never negative, any row weights) or U-statistic (no row weights, at least four rows).
 Statistic = Literal["biased", "unbiased"]
+
+
+# Rows with y = 1 that a batch needs for a penalty of them.
+MIN_ROWS = 11
 
 
 @dataclass(frozen=True)
@@ -82,15 +84,13 @@ class Penalty(nn.Module, ABC):
     implement ``_prepare(s, generator)`` (fit to the training rows of S) and ``adapts(epoch)`` with ``_adapt(z, s)``
     (refit to a batch). Declare state in ``__init__`` with ``self.register_buffer(name, None)`` and assign it in
     ``_prepare``, so that fleets can stack it and saved models can hold it. List every argument in ``__init__``,
-    `condition` and `min_rows` too, and keep it under its own name.
+    `condition` too, and keep it under its own name.
 
     Parameters
     ----------
     condition
-        ``"all"`` for Demographic Parity. ``"positive"`` for Equal Opportunity: the penalty of the rows with y = 1.
-    min_rows
-        With ``condition="positive"``: a batch with fewer such rows gives 0. The published runs skipped batches with 10
-        or fewer.
+        ``"all"`` for Demographic Parity. ``"positive"`` for Equal Opportunity: the penalty of the rows with y = 1. A
+        batch with 10 such rows or fewer gives 0, as in the published runs.
 
     Attributes
     ----------
@@ -116,8 +116,8 @@ class Penalty(nn.Module, ABC):
     The same with S divided by its standard deviation in the training rows, which is state.
 
     >>> class ScaledCovariance(Covariance):
-    ...     def __init__(self, *, condition="all", min_rows=11):
-    ...         super().__init__(condition=condition, min_rows=min_rows)
+    ...     def __init__(self, *, condition="all"):
+    ...         super().__init__(condition=condition)
     ...         self.register_buffer("scale", None)
     ...     def _prepare(self, s, generator):
     ...         self.scale = s.std(0)
@@ -134,12 +134,10 @@ class Penalty(nn.Module, ABC):
     default_weight_decay: float = 0.0
     default_variance_floor: float = 0.0
 
-    def __init__(self, *, condition: Condition = "all", min_rows: int = 11) -> None:
+    def __init__(self, *, condition: Condition = "all") -> None:
         super().__init__()
         one_of("condition", condition, get_args(Condition))
-        _arrays.require_integer(min_rows, "min_rows", 2)
         self.condition = condition
-        self.min_rows = min_rows
         self.needs_target = condition == "positive"
         self.n_attributes: int | None = None
 
@@ -166,14 +164,8 @@ class Penalty(nn.Module, ABC):
         return {name: getattr(self, name) for name in parameters if hasattr(self, name)}
 
     def extra_repr(self) -> str:
-        """Return the arguments that differ from their defaults, for ``repr``."""
-        parameters = inspect.signature(type(self)).parameters
-
-        def default(name: str, value: Any) -> Any:
-            usual = parameters[name].default
-            return Gaussian(1.0) if usual is None and isinstance(value, Kernel) else usual
-
-        return ", ".join(f"{n}={v!r}" for n, v in self.arguments().items() if repr(v) != repr(default(n, v)))
+        """Return the arguments, for ``repr``."""
+        return ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())
 
     def prepare(self, s_train: Tensor, generator: torch.Generator) -> None:
         """Fit to the training rows of S, once, before the first step.
@@ -214,7 +206,7 @@ class Penalty(nn.Module, ABC):
         value = self._value(batch)
         if batch.row_weight is None:
             return value
-        return torch.where(batch.row_weight.sum() >= self.min_rows, value, torch.zeros_like(value))
+        return torch.where(batch.row_weight.sum() >= MIN_ROWS, value, torch.zeros_like(value))
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         """Fit to the training rows, of shape (n, q)."""
@@ -245,7 +237,7 @@ class Penalty(nn.Module, ABC):
             z=z,
             s=s,
             scores=None if scores is None else columns(scores, "scores", m).to(z),
-            row_weight=None if y is None else (single(y, "y", m) == 1).to(z),
+            row_weight=None if y is None else (columns(y, "y", m, width=1)[:, 0] == 1).to(z),
         )
 
     def _not_prepared(self, missing: str) -> RuntimeError:
@@ -275,14 +267,17 @@ def zero(z: Tensor) -> Tensor:
     return z.sum() * 0
 
 
-def columns(x: Tensor, name: str, rows: int | None = None) -> Tensor:
+def columns(x: Tensor, name: str, rows: int | None = None, width: int | None = None) -> Tensor:
     """Return a vector as one column and a matrix as it is, after checking its shape."""
     _require_tensor(x, name)
     if x.ndim not in (1, 2) or x.numel() == 0:
         raise ValueError(f"{name} has shape {tuple(x.shape)}; pass one row per observation: (m,) or (m, columns).")
     if rows is not None and x.shape[0] != rows:
         raise ValueError(f"lengths differ: z has {rows} rows, {name} has {x.shape[0]}. Pass rows of one batch.")
-    return x[:, None] if x.ndim == 1 else x
+    x = x[:, None] if x.ndim == 1 else x
+    if width is not None and x.shape[1] != width:
+        raise ValueError(f"{name} has {x.shape[1]} columns; pass {width}.")
+    return x
 
 
 def _require_tensor(x: object, name: str) -> None:
@@ -290,25 +285,7 @@ def _require_tensor(x: object, name: str) -> None:
         raise TypeError(f"{name} is {type(x).__name__}; a penalty works on tensors. Pass torch.as_tensor({name}).")
 
 
-def single(x: Tensor, name: str, rows: int | None = None) -> Tensor:
-    """Return a vector or a matrix of one column as a vector."""
-    column = columns(x, name, rows)
-    if column.shape[1] != 1:
-        raise ValueError(f"{name} has {column.shape[1]} columns; pass one.")
-    return column[:, 0]
-
-
 def one_of(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise unless `value` is one of the choices."""
     if value not in choices:
         raise ValueError(f"{name}={value!r} is not known; pass one of {', '.join(map(repr, choices))}.")
-
-
-def check_statistic(statistic: Statistic, *, weighted: bool) -> None:
-    """Raise unless `statistic` is known and can weigh rows, if it has to."""
-    one_of("statistic", statistic, get_args(Statistic))
-    if statistic == "unbiased" and weighted:
-        raise ValueError(
-            "statistic='unbiased' takes no weights, which condition='positive' and minority_clip need. "
-            "Pass statistic='biased'."
-        )

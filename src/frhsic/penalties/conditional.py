@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal, get_args
 
 import torch
@@ -26,6 +25,9 @@ Kind = Literal["pairwise", "mean-difference"]
 Edges = Literal["equal-width", "quantile"]
 
 
+# Least value under the root of an EIPM.
+FLOOR = 1e-10
+
 # Entries of a Gram matrix below this are set to zero.
 NEGLIGIBLE = 1e-30
 
@@ -36,22 +38,20 @@ class EIPM(ScaledPenalty):
     .. math:: \frac1a \sum_{i=1}^{a} \sqrt{\max\bigl(w_i^\top K w_i - 2 w_i^\top K u + u^\top K u,\ \varepsilon\bigr)},
         \qquad w_{ij} \propto \exp\bigl(-\|s_i - s_j\|^2 / 2\gamma^2\bigr),\ j \ne i, \quad u = 1/m.
 
-    The anchors i are the first a rows of the batch, which come in random order. Zero, up to :math:`\sqrt\varepsilon`,
-    when every smoothed conditional mean embedding is the marginal one; positive by chance on a batch. With a fixed γ it
-    does not see dependence on a finer scale than γ.
+    The anchors i are the first a rows of the batch, which come in random order, and ε is 1e-10. Zero, up to
+    :math:`\sqrt\varepsilon`, when every smoothed conditional mean embedding is the marginal one; positive by chance on
+    a batch. With a fixed γ it does not see dependence on a finer scale than γ.
 
     Parameters
     ----------
-    kernel_z, scale_z, refresh_every
+    kernel_z, scale_z
         The kernel of K and the unit of z, see :class:`~frhsic.penalties.scales.ScaledPenalty`. The defaults are the
         published ones: a Gaussian of bandwidth 1 on unscaled z.
     gamma
         Bandwidth of the weights, in units of s; several attributes share one Gaussian.
     anchors
         How many rows to average over (all, if the batch has fewer); None for all.
-    floor
-        ε, the least value under the root.
-    condition, min_rows
+    condition
         Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: weights, marginal and anchors of the rows with
         y = 1.
 
@@ -76,19 +76,14 @@ class EIPM(ScaledPenalty):
         scale_z: ScaleZ | float = 1.0,
         gamma: float = 0.5,
         anchors: int | None = 32,
-        floor: float = 1e-10,
-        refresh_every: int = 20,
         condition: Condition = "all",
-        min_rows: int = 11,
     ) -> None:
-        super().__init__(kernel_z, scale_z, refresh_every, condition, min_rows)
+        super().__init__(kernel_z, scale_z, condition)
         if anchors is not None:
             _arrays.require_integer(anchors, "anchors", 1)
         _arrays.require_positive(gamma, "gamma")
         self.gamma = gamma
         self.anchors = anchors
-        _arrays.require_positive(floor, "floor")
-        self.floor = floor
 
     def _value(self, batch: Batch) -> Tensor:
         m = batch.rows
@@ -100,20 +95,11 @@ class EIPM(ScaledPenalty):
         count = m if self.anchors is None else min(self.anchors, m)
         if batch.row_weight is None:
             anchors = torch.arange(count, device=k.device)
-            return eipm_from_gram(k, leave_one_out_weights(batch.s, self.gamma, anchors), floor=self.floor)
-        return self._of_weighted_rows(k, batch.s, batch.row_weight, batch.shares, count)
-
-    def _of_weighted_rows(self, k: Tensor, s: Tensor, row_weight: Tensor, u: Tensor, count: int) -> Tensor:
-        """Return the same for the rows of weight 1, at the first `count` of them."""
-        m = k.shape[0]
-        w = leave_one_out_weights(s, self.gamma) * row_weight
+            return eipm_from_gram(k, leave_one_out_weights(batch.s, self.gamma, anchors), floor=FLOOR)
+        w = leave_one_out_weights(batch.s, self.gamma) * batch.row_weight
         w = w / w.sum(-1, keepdim=True).clamp_min(torch.finfo(w.dtype).tiny)
-        anchors = row_weight * (row_weight.cumsum(0) <= count)
-        # eipm_from_gram subtracts 1/m from the weights and averages over all m rows. So move the weights by 1/m - u,
-        # give rows that are no anchors 1/m, so that each contributes √floor, and subtract these contributions.
-        w = torch.where(anchors[:, None] > 0, w - u, 0) + 1 / m
-        idle: Tensor = (m - anchors.sum()) * math.sqrt(self.floor)
-        return (m * eipm_from_gram(k, w, floor=self.floor) - idle) / anchors.sum().clamp_min(1)
+        counts = batch.row_weight * (batch.row_weight.cumsum(0) <= count)
+        return eipm_from_gram(k, w, floor=FLOOR, marginal=batch.shares, counts=counts)
 
 
 class BinnedMMD(ScaledPenalty):
@@ -132,14 +118,14 @@ class BinnedMMD(ScaledPenalty):
     ----------
     kind
         ``"pairwise"`` or ``"mean-difference"``.
-    kernel_z, scale_z, refresh_every
+    kernel_z, scale_z
         The kernel of ``"pairwise"`` and the unit of z, see :class:`~frhsic.penalties.scales.ScaledPenalty`.
         ``"mean-difference"`` uses the unit too: z is divided by it.
     bins
         Number of bins of each attribute.
     edges
         ``"equal-width"`` over the range of the training rows, or ``"quantile"`` for equal shares of them.
-    condition, min_rows
+    condition
         Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: bins and means of the rows with y = 1.
 
     Examples
@@ -162,11 +148,9 @@ class BinnedMMD(ScaledPenalty):
         scale_z: ScaleZ | float = "normalized",
         bins: int = 10,
         edges: Edges = "equal-width",
-        refresh_every: int = 20,
         condition: Condition = "all",
-        min_rows: int = 11,
     ) -> None:
-        super().__init__(kernel_z, scale_z, refresh_every, condition, min_rows)
+        super().__init__(kernel_z, scale_z, condition)
         one_of("kind", kind, get_args(Kind))
         one_of("edges", edges, get_args(Edges))
         if kind == "mean-difference" and kernel_z is not None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from torch import Tensor
 
 from frhsic.dependence.distance import euclidean_distances, ratio
-from frhsic.penalties.base import Batch, Condition, Penalty, Statistic, check_statistic, zero
+from frhsic.penalties.base import Batch, Condition, Penalty, Statistic, one_of, zero
 
 
 class DistanceCovariance(Penalty):
@@ -20,7 +22,7 @@ class DistanceCovariance(Penalty):
     statistic
         ``"biased"``, the V-statistic above, as in the published "dCor" numbers, or ``"unbiased"`` (U-centered
         distances; 0 for batches under 4 rows).
-    condition, min_rows
+    condition
         Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`.
 
     References
@@ -36,9 +38,11 @@ class DistanceCovariance(Penalty):
     tensor(0.2500)
     """
 
-    def __init__(self, *, statistic: Statistic = "biased", condition: Condition = "all", min_rows: int = 11) -> None:
-        super().__init__(condition=condition, min_rows=min_rows)
-        check_statistic(statistic, weighted=condition == "positive")
+    def __init__(self, *, statistic: Statistic = "biased", condition: Condition = "all") -> None:
+        super().__init__(condition=condition)
+        one_of("statistic", statistic, get_args(Statistic))
+        if statistic == "unbiased" and condition == "positive":
+            raise ValueError("statistic='unbiased' takes no weights, which condition='positive' needs.")
         self.statistic = statistic
 
     def _value(self, batch: Batch) -> Tensor:
@@ -64,7 +68,7 @@ class DistanceCorrelation(DistanceCovariance):
     ----------
     statistic
         ``"biased"``, or ``"unbiased"``, a ratio of unbiased estimates, which the paper's text names.
-    condition, min_rows
+    condition
         Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`.
 
     References

@@ -34,7 +34,7 @@ class GDP(Penalty):
         `points` equispaced values between the least and the largest s of the batch, as in the published numbers.
     points
         G, for the uniform weighting.
-    condition, min_rows
+    condition
         Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: range, mean and smoother of the rows with y = 1.
 
     References
@@ -59,9 +59,8 @@ class GDP(Penalty):
         weighting: Weighting = "uniform",
         points: int = 30,
         condition: Condition = "all",
-        min_rows: int = 11,
     ) -> None:
-        super().__init__(condition=condition, min_rows=min_rows)
+        super().__init__(condition=condition)
         one_of("weighting", weighting, get_args(Weighting))
         _arrays.require_integer(points, "points", 2)
         _arrays.require_positive(bandwidth, "bandwidth")

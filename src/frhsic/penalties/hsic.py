@@ -65,7 +65,7 @@ class HSIC(ScaledPenalty):
     kernel_s
         :math:`\kappa_S`, any kernel, with its bandwidth in units of `scale_s`; None is ``Gaussian(1.0)``, which suits a
         continuous attribute. A smaller bandwidth sees finer dependence, with more noise.
-    scale_z, refresh_every
+    scale_z
         The unit :math:`\sigma_Z`: ``"whitened"``, ``"standardized"``, ``"normalized"``, ``"published"`` or
         a number; see :class:`~frhsic.penalties.scales.ScaledPenalty`. Keep the default unless Z is very wide
         (``"standardized"`` is cheaper) or has a unit of its own (a number).
@@ -84,7 +84,7 @@ class HSIC(ScaledPenalty):
         unit, makes Z independent of all of them together. ``"sum"`` adds HSIC(z, s_k) over columns: Z is made
         independent of each alone, which is weaker and easier to reach. ``"isotropic"`` applies :math:`\kappa_S` to
         whole rows in one unit; use it for coordinates of one quantity, such as a place on a map.
-    condition, min_rows
+    condition
         ``condition="positive"`` for Equal Opportunity: HSIC of the rows with y = 1. See
         :class:`~frhsic.penalties.base.Penalty`.
 
@@ -116,11 +116,9 @@ class HSIC(ScaledPenalty):
         head_weight: float = 1.0,
         standardize_scores: bool = False,
         attributes: Attributes = "joint",
-        refresh_every: int = 20,
         condition: Condition = "all",
-        min_rows: int = 11,
     ) -> None:
-        super().__init__(kernel_z, scale_z, refresh_every, condition, min_rows)
+        super().__init__(kernel_z, scale_z, condition)
         self._terms = _terms(self.kernel_z)
         if not (math.isfinite(head_weight) and head_weight >= 0):
             raise ValueError(f"head_weight={head_weight!r}; pass a finite number that is not negative.")

@@ -23,6 +23,9 @@ ScaleZ = Literal["normalized", "standardized", "whitened", "published"]
 # Added to a median distance by the published runs, so that it is never zero.
 SLACK = 1e-5
 
+# Epochs between refreshes of the published scale.
+REFRESH_EVERY = 20
+
 # Least spread that a representation is divided by.
 SMALLEST = 1e-6
 
@@ -52,40 +55,29 @@ class ScaledPenalty(Penalty):
           :math:`\sigma_Z^2 = m^{-2} \sum_{ij} \|z_i - z_j\|^2`, with gradient. Multiplying z by a constant changes
           nothing, but a single coordinate can hide by being small.
         - ``"published"``: the batch's median distance + 1e-5, without gradient, refreshed in epochs 0, 20, 40, ...
-          (`refresh_every`). The value of the last batch of such an epoch is kept until the next. Before the first
+          The value of the last batch of such an epoch is kept until the next. Before the first
           :meth:`adapt` it is NaN.
         - a number.
-    refresh_every
-        Epochs between refreshes with ``scale_z="published"``.
-    condition, min_rows
+    condition
         See :class:`~frhsic.penalties.base.Penalty`. Scales with gradient are computed from the rows with y = 1, medians
         from all rows of the batch.
     """
 
     scale_z_now: Tensor | None
 
-    def __init__(
-        self,
-        kernel_z: Kernel | None,
-        scale_z: ScaleZ | float,
-        refresh_every: int,
-        condition: Condition,
-        min_rows: int,
-    ) -> None:
-        super().__init__(condition=condition, min_rows=min_rows)
+    def __init__(self, kernel_z: Kernel | None, scale_z: ScaleZ | float, condition: Condition) -> None:
+        super().__init__(condition=condition)
         if isinstance(scale_z, str):
             one_of("scale_z", scale_z, get_args(ScaleZ))
         else:
             _arrays.require_positive(scale_z, "scale_z")
-        _arrays.require_integer(refresh_every, "refresh_every", 1)
         self.kernel_z = kernel_or_unit("kernel_z", kernel_z)
         self.scale_z: ScaleZ | float = scale_z
-        self.refresh_every = refresh_every
         self.register_buffer("scale_z_now", torch.tensor(math.nan) if scale_z == "published" else None)
 
     def adapts(self, epoch: int) -> bool:
         """Return whether the scale of z is refreshed in this epoch."""
-        return self.scale_z == "published" and epoch % self.refresh_every == 0
+        return self.scale_z == "published" and epoch % REFRESH_EVERY == 0
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         if self.scale_z_now is not None:

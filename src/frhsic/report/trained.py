@@ -14,9 +14,9 @@ from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.limits import Limits
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.tradeoffs import Gap, aimed_gap, by_attribute
-from frhsic.held_out import rows_of, scores_of
 from frhsic.report.driving import drivers, shifts
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
+from frhsic.splits import rows_of, scores_of
 
 
 def trained_report(

@@ -22,11 +22,11 @@ from frhsic._warnings import warn
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, fit_path
 from frhsic.formatting import figure, percent
 from frhsic.frontier import Frontier, Run
-from frhsic.held_out import rows_held_out, rows_of, scores_of
 from frhsic.independence import IndependenceResult, gamma_test
 from frhsic.kernels import Gaussian, per_column_gaussians
 from frhsic.parity import ParityResult, gdp
 from frhsic.selection.rules import Candidate, Rule
+from frhsic.splits import rows_held_out, rows_of, scores_of
 
 WEIGHTS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Default grid; 0 is the unpenalised model."""

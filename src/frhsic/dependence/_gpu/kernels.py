@@ -69,19 +69,33 @@ def halve(
 
 
 @triton.jit
-def _minus_distances(high_i, low_i, high_j, low_j, half_i, half_j, r, c, WIDTH: tl.constexpr, STEP: tl.constexpr):
-    """Minus the squared distances between rows r and c, from coordinates in two halves."""
-    total = half_i[:, None] + half_j[None, :]
-    k = tl.arange(0, STEP)
-    for start in range(0, WIDTH, STEP):
-        left = r[:, None] * WIDTH + start + k[None, :]
-        right = c[None, :] * WIDTH + start + k[:, None]
-        upper_i, lower_i = tl.load(high_i + left), tl.load(low_i + left)
-        upper_j, lower_j = tl.load(high_j + right), tl.load(low_j + right)
-        total = tl.dot(lower_i, upper_j, total)
-        total = tl.dot(upper_i, lower_j, total)
-        total = tl.dot(upper_i, upper_j, total)
+def _minus_distances(
+    high_i, low_i, half_i, high_j, low_j, half_j, r, c, MATRIX: tl.constexpr, WIDTH: tl.constexpr, STEP: tl.constexpr
+):  # fmt: skip
+    """Minus the squared distances between rows r and c, from coordinates in two halves; 0 without MATRIX."""
+    total = tl.zeros([r.shape[0], c.shape[0]], tl.float32)
+    if MATRIX:
+        total = tl.load(half_i + r)[:, None] + tl.load(half_j + c)[None, :]
+        k = tl.arange(0, STEP)
+        for start in range(0, WIDTH, STEP):
+            left = r[:, None] * WIDTH + start + k[None, :]
+            right = c[None, :] * WIDTH + start + k[:, None]
+            upper_i, lower_i = tl.load(high_i + left), tl.load(low_i + left)
+            upper_j, lower_j = tl.load(high_j + right), tl.load(low_j + right)
+            total = tl.dot(lower_i, upper_j, total)
+            total = tl.dot(upper_i, lower_j, total)
+            total = tl.dot(upper_i, upper_j, total)
     return total
+
+
+@triton.jit
+def _segment(first_i, first_j, blocks_i, BI: tl.constexpr, BJ: tl.constexpr, SEGMENT: tl.constexpr):
+    """First and last block of rows of a program: those with a pair i < j in its block of columns."""
+    start = tl.program_id(1) * SEGMENT
+    stop = tl.minimum(start + SEGMENT, blocks_i)
+    if first_i == first_j:
+        stop = tl.minimum(stop, ((tl.program_id(0) + 1) * BJ + BI - 1) // BI)
+    return start, stop
 
 
 @triton.jit
@@ -93,19 +107,12 @@ def pair_sums(
     FAST: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr, SEGMENT: tl.constexpr,
 ):  # fmt: skip
     """Sums over the pairs i < j of a block of columns j and a segment of blocks of rows i."""
-    block = tl.program_id(0)
-    segment = tl.program_id(1)
-    start = segment * SEGMENT
-    stop = tl.minimum(start + SEGMENT, blocks_i)
-    if first_i == first_j:
-        stop = tl.minimum(stop, ((block + 1) * BJ + BI - 1) // BI)
+    start, stop = _segment(first_i, first_j, blocks_i, BI, BJ, SEGMENT)
     if start >= stop:
         return
+    block = tl.program_id(0)
     c = block * BJ + tl.arange(0, BJ)
     j = first_j + c
-    own_half_j = tl.zeros([BJ], tl.float32)
-    if MATRIX:
-        own_half_j = tl.load(half_j + c)
     columns_k = tl.zeros([BI, BJ], tl.float32)
     columns_l = tl.zeros([BI, BJ], tl.float32)
     joint = tl.zeros([BI], tl.float64)
@@ -117,11 +124,7 @@ def pair_sums(
     for b in tl.range(start, stop):
         r = b * BI + tl.arange(0, BI)
         i = first_i + r
-        own_half_i = tl.zeros([BI], tl.float32)
-        product = tl.zeros([BI, BJ], tl.float32)
-        if MATRIX:
-            own_half_i = tl.load(half_i + r)
-            product = _minus_distances(high_i, low_i, high_j, low_j, own_half_i, own_half_j, r, c, WIDTH, STEP)
+        product = _minus_distances(high_i, low_i, half_i, high_j, low_j, half_j, r, c, MATRIX, WIDTH, STEP)
         k = _entries(product, x, stride_x, numbers_k, i, j, K_COLUMNS, K_SHIFTED, MATRIX, FAST)
         l = _entries(product, y, stride_y, numbers_l, i, j, L_COLUMNS, L_SHIFTED, False, FAST)
         if (first_i + b * BI + BI > first_j + block * BJ) | (first_j + block * BJ + BJ > n):
@@ -148,7 +151,7 @@ def pair_sums(
         _add(rows_l + i, of_rows_l, fixed_l)
     _add(rows_k + j, tl.sum(columns_k, 0), fixed_k)
     _add(rows_l + j, tl.sum(columns_l, 0), fixed_l)
-    place = partial + 3 * (segment * tl.num_programs(0) + block)
+    place = partial + 3 * (tl.program_id(1) * tl.num_programs(0) + block)
     tl.store(place, tl.sum(joint, 0))
     if SQUARES:
         tl.store(place + 1, tl.sum(squares_k, 0))
@@ -177,7 +180,6 @@ def gram_products(
     """
     r = tl.program_id(0) * BI + tl.arange(0, BI)
     group = tl.program_id(1) * GROUP + tl.arange(0, GROUP)
-    own_half_i = tl.load(half_i + r)
     total = tl.zeros([BI, GROUP], tl.float32)
     of_rows = tl.zeros([BI], tl.float64)
     shift_i = tl.zeros([BI], tl.float32)
@@ -185,8 +187,7 @@ def gram_products(
         shift_i = tl.load(shift + r)
     for b in tl.range(0, blocks):
         c = b * BJ + tl.arange(0, BJ)
-        own_half_j = tl.load(half_i + c)
-        product = _minus_distances(high_i, low_i, high_i, low_i, own_half_i, own_half_j, r, c, WIDTH, STEP)
+        product = _minus_distances(high_i, low_i, half_i, high_i, low_i, half_i, r, c, True, WIDTH, STEP)
         if GRADIENT:
             g = _entries(product, y, stride_y, numbers_l, r, c, L_COLUMNS, L_SHIFTED, False, FAST)
             g = (g + shift_i[:, None] + tl.load(shift + c)[None, :]) * boost
@@ -226,19 +227,12 @@ def pair_cubes(
     FAST: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr, SEGMENT: tl.constexpr,
 ):  # fmt: skip
     """Sums over i < j of A³, A² (d_i + d_j) and A d_i d_j, where A is centred with half the grand mean in each mean."""
-    block = tl.program_id(0)
-    segment = tl.program_id(1)
-    start = segment * SEGMENT
-    stop = tl.minimum(start + SEGMENT, blocks_i)
-    if first_i == first_j:
-        stop = tl.minimum(stop, ((block + 1) * BJ + BI - 1) // BI)
+    start, stop = _segment(first_i, first_j, blocks_i, BI, BJ, SEGMENT)
     if start >= stop:
         return
+    block = tl.program_id(0)
     c = block * BJ + tl.arange(0, BJ)
     j = first_j + c
-    own_half_j = tl.zeros([BJ], tl.float32)
-    if MATRIX:
-        own_half_j = tl.load(half_j + c)
     mean_j = tl.load(means + j)
     diagonal_j = tl.load(diagonal + j)
     cubes = tl.zeros([BI], tl.float64)
@@ -247,11 +241,7 @@ def pair_cubes(
     for b in tl.range(start, stop):
         r = b * BI + tl.arange(0, BI)
         i = first_i + r
-        own_half_i = tl.zeros([BI], tl.float32)
-        product = tl.zeros([BI, BJ], tl.float32)
-        if MATRIX:
-            own_half_i = tl.load(half_i + r)
-            product = _minus_distances(high_i, low_i, high_j, low_j, own_half_i, own_half_j, r, c, WIDTH, STEP)
+        product = _minus_distances(high_i, low_i, half_i, high_j, low_j, half_j, r, c, MATRIX, WIDTH, STEP)
         a = _entries(product, x, stride_x, numbers, i, j, COLUMNS, SHIFTED, MATRIX, FAST)
         a = a - tl.load(means + i)[:, None] - mean_j[None, :]
         if (first_i + b * BI + BI > first_j + block * BJ) | (first_j + block * BJ + BJ > n):
@@ -261,7 +251,7 @@ def pair_cubes(
         cubes += tl.sum(squares * a, 1).to(tl.float64)
         weighted += (tl.sum(squares, 1) * diagonal_i + tl.sum(squares * diagonal_j[None, :], 1)).to(tl.float64)
         quadratic += (tl.sum(a * diagonal_j[None, :], 1) * diagonal_i).to(tl.float64)
-    place = partial + 3 * (segment * tl.num_programs(0) + block)
+    place = partial + 3 * (tl.program_id(1) * tl.num_programs(0) + block)
     tl.store(place, tl.sum(cubes, 0))
     tl.store(place + 1, tl.sum(weighted, 0))
     tl.store(place + 2, tl.sum(quadratic, 0))
