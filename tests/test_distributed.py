@@ -1,9 +1,5 @@
 """HSIC of parts: the same number as of the whole."""
 
-import re
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -37,14 +33,3 @@ def test_bad_input_names_the_part():
     z, s = rows(10)
     with pytest.raises(ValueError, match="z of part 1 holds 1 values that are NaN"):
         hsic_of_parts([(z, s), (np.full((1, 3), 1.0) * [[np.nan, 1, 1]], s[:1])], *KERNELS)
-
-
-def test_the_example_of_the_documentation_gives_the_number_of_the_whole() -> None:
-    page = (Path(__file__).resolve().parents[1] / "docs" / "tests.md").read_text(encoding="utf-8")
-    (block,) = (text for text in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "hsic_of_parts" in text)
-    z, s = rows(500)
-    names: dict[str, Any] = {"z": z, "s": s}
-    exec(block, names)
-    whole = hsic_features(z, s, Gaussian(4.0), Gaussian(3.0), random_state=0)
-    assert float(names["estimate"]) == pytest.approx(float(whole), rel=1e-6)
-    assert names["estimate"].n == 500

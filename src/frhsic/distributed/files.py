@@ -5,15 +5,14 @@ from __future__ import annotations
 import glob
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from frhsic.distributed.rows import dask_module
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-ENTRIES = 1 << 24
-"""Numbers that one partition of Parquet files holds at most, unless a row group has more: 128 MB."""
+BLOCK_BYTES = 2**27
+"""Bytes that one partition of Parquet files holds at most, unless a row group has more."""
 PARQUET, TEXT = (".parquet", ".pq"), (".csv", ".tsv")
 
 
@@ -45,8 +44,6 @@ def file_columns(path: str) -> list[str]:
         from pyarrow import parquet
 
         return list(parquet.read_schema(path).names)
-    import pandas as pd
-
     return list(pd.read_csv(path, nrows=0, sep="\t" if path.endswith(".tsv") else ",").columns)
 
 
@@ -59,38 +56,8 @@ def read_files(paths: Sequence[str], columns: Sequence[str]) -> Any:
         if missing:
             raise ValueError(f"{path} has no column {missing[0]!r}; its columns are {', '.join(names)}.")
     if paths[0].endswith(PARQUET):
-        from pyarrow import parquet
-
-        empty = parquet.read_schema(paths[0]).empty_table().select(list(columns)).to_pandas()
-        most = max(ENTRIES // len(columns), 1)
-        pieces = [piece for path in paths for piece in _pieces(path, most)]
-        # types are checked in each partition: those of the first file need not be those of the others
-        return dask.dataframe.from_map(_read_piece, pieces, columns=list(columns), meta=empty, enforce_metadata=False)
+        return dask.dataframe.read_parquet(
+            list(paths), columns=list(columns), split_row_groups="adaptive", blocksize=BLOCK_BYTES
+        )
     separator = "\t" if paths[0].endswith(".tsv") else ","
     return dask.dataframe.read_csv(list(paths), usecols=list(columns), sep=separator)
-
-
-def _pieces(path: str, most: int) -> list[tuple[str, list[int]]]:
-    """Return a file as runs of its row groups with at most `most` rows each, or one row group if that has more."""
-    from pyarrow import parquet
-
-    about = parquet.read_metadata(path)
-    pieces: list[tuple[str, list[int]]] = []
-    rows = 0
-    for group in range(about.num_row_groups):
-        size = about.row_group(group).num_rows
-        if not pieces or rows + size > most:
-            pieces.append((path, []))
-            rows = 0
-        pieces[-1][1].append(group)
-        rows += size
-    return pieces
-
-
-def _read_piece(piece: tuple[str, list[int]], columns: list[str]) -> pd.DataFrame:
-    from pyarrow import parquet
-
-    path, groups = piece
-    with parquet.ParquetFile(path) as file:
-        rows: pd.DataFrame = file.read_row_groups(groups, columns=columns, use_threads=False).to_pandas()
-        return rows

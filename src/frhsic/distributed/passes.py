@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 
 from frhsic.auditing.measures import gap_column
@@ -24,51 +25,32 @@ SLICE = 4096
 """Rows of Z that are float64 at once."""
 
 
-@dataclass(frozen=True)
-class Draw:
-    """Size of the samples, and the number of rows of the whole frame that they are drawn from."""
-
-    most: int
-    rows: int
-
-    def candidates(self, block: Block) -> Block:
-        """Return the rows of a block that can be in a sample of the whole frame."""
-        share = CANDIDATES * self.most / max(self.rows, 1)
-        if share < 1:
-            block = block.take(block.key < np.uint64(int(share * 2**64)))
-        block = block.first(self.most)
-        return replace(block, z=block.z.astype(np.float64))
-
-
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Distinct values of one attribute and how often each occurs; `values` is None where there are too many."""
+    """Range of one attribute, whether all are whole numbers, and how often each value occurs: None if they are many."""
 
     low: float
     high: float
     whole: bool
-    values: np.ndarray | None = None
-    counts: np.ndarray | None = None
+    counts: pd.Series[int] | None = None
 
     @classmethod
     def of(cls, s: np.ndarray) -> Values:
         """Return the values of some rows."""
-        low, high, whole = float(s.min()), float(s.max()), bool(np.array_equal(s, np.round(s)))
-        if len(np.unique(s[:LOOK])) > MOST_VALUES:
-            return cls(low, high, whole)
-        return cls(low, high, whole, *_few(*np.unique(s, return_counts=True)))
+        many = len(np.unique(s[:LOOK])) > MOST_VALUES
+        counts = None if many else pd.Series(s).value_counts(sort=False)
+        return cls(float(s.min()), float(s.max()), bool(np.array_equal(s, np.round(s))), _few(counts))
 
     def __add__(self, other: Values) -> Values:
-        low, high, whole = min(self.low, other.low), max(self.high, other.high), self.whole and other.whole
-        if self.values is None or other.values is None or self.counts is None or other.counts is None:
-            return Values(low, high, whole)
-        values, place = np.unique(np.concatenate([self.values, other.values]), return_inverse=True)
-        counts = np.bincount(place, np.concatenate([self.counts, other.counts])).astype(np.int64)
-        return Values(low, high, whole, *_few(values, counts))
+        counts = None
+        if self.counts is not None and other.counts is not None:
+            counts = self.counts.add(other.counts, fill_value=0).astype(np.int64)
+        low, high = min(self.low, other.low), max(self.high, other.high)
+        return Values(low, high, self.whole and other.whole, _few(counts))
 
 
-def _few(values: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-    return (values, counts) if len(values) <= MOST_VALUES else (None, None)
+def _few(counts: pd.Series[int] | None) -> pd.Series[int] | None:
+    return None if counts is None or len(counts) > MOST_VALUES else counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,26 +60,31 @@ class Sample:
     rows: int
     values: tuple[Values, ...]
     block: Block
-    draw: Draw
+    most: int
 
     @classmethod
-    def of(cls, block: Block, draw: Draw) -> Sample | None:
-        """Return the sample of some rows; None if there are none."""
+    def of(cls, block: Block, most: int, total: int) -> Sample | None:
+        """Return at most so many of some rows of a frame with `total` rows; None if there are none."""
         if not len(block):
             return None
-        return cls(len(block), tuple(Values.of(column) for column in block.s.T), draw.candidates(block), draw)
+        share, candidates = CANDIDATES * most / max(total, 1), block
+        if share < 1:  # others cannot be in a sample of the whole frame
+            candidates = block.take(block.key < np.uint64(int(share * 2**64)))
+        candidates = candidates.first(most)
+        candidates = replace(candidates, z=candidates.z.astype(np.float64))
+        return cls(len(block), tuple(Values.of(column) for column in block.s.T), candidates, most)
 
     def __add__(self, other: Sample) -> Sample:
         values = tuple(a + b for a, b in zip(self.values, other.values))
-        return Sample(self.rows + other.rows, values, self.block.joined(other.block).first(self.draw.most), self.draw)
+        return Sample(self.rows + other.rows, values, self.block.joined(other.block).first(self.most), self.most)
 
     def counted(self, attribute: int) -> tuple[np.ndarray, np.ndarray]:
         """Return distinct values of an attribute and their numbers: of all rows, or of the sample if there are many."""
-        known = self.values[attribute]
-        if known.values is not None and known.counts is not None:
-            return known.values, known.counts
-        values, counts = np.unique(self.block.s[:, attribute], return_counts=True)
-        return values, counts
+        counts = self.values[attribute].counts
+        if counts is None:
+            counts = pd.Series(self.block.s[:, attribute]).value_counts(sort=False)
+        counts = counts.sort_index()
+        return counts.index.to_numpy(), counts.to_numpy()
 
     def ranks(self, attribute: int) -> tuple[np.ndarray, np.ndarray]:
         """Return distinct values of an attribute and their mid-ranks, as shares less one half."""
@@ -133,8 +120,7 @@ class Range:
         return Range(min(self.low, other.low), max(self.high, other.high), *sums, self.binary and other.binary)
 
 
-@dataclass(frozen=True, eq=False)
-class First:
+class First(NamedTuple):
     """What the first pass learns: rows given, complete rows, favoured rows, scores and target; None without rows."""
 
     given: int
@@ -143,20 +129,11 @@ class First:
     scores: Range | None
     target: Range | None
 
-    def __add__(self, other: First) -> First:
-        parts: dict[str, Any] = {p.name: added(getattr(self, p.name), getattr(other, p.name)) for p in fields(self)}
-        return First(**parts)
 
-
-def first_pass(given: int, block: Block, draw: Draw) -> First:
-    """Return what the rows of one partition tell."""
-    return First(
-        given,
-        Sample.of(block, draw),
-        None if block.favoured is None else Sample.of(block.take(block.favoured), draw),
-        Range.of(block.f),
-        Range.of(block.y),
-    )
+def first_pass(given: int, block: Block, size: tuple[int, int]) -> tuple[object, ...]:
+    """Return what the rows of one partition tell, in the order of :class:`First`; size is that of :class:`Sample`."""
+    favoured = None if block.favoured is None else Sample.of(block.take(block.favoured), *size)
+    return given, Sample.of(block, *size), favoured, Range.of(block.f), Range.of(block.y)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -197,7 +198,7 @@ def over_partitions(
     parts = frame[roles.columns].to_delayed()
     level = [
         dask.delayed(_stepped, pure=False)(part, shared, number, first)
-        for number, (part, first) in enumerate(zip(parts, starts))
+        for number, (part, first) in enumerate(zip(parts, starts[:-1], strict=True))
     ]
     while len(level) > 1:  # the same tree for the same partitions, whichever worker is first
         level = [dask.delayed(_joined, pure=False)(level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
@@ -226,7 +227,4 @@ def _stepped(part: pd.DataFrame, shared: tuple[Roles, Callable[..., Any], Any], 
 
 
 def _joined(parts: Sequence[Any]) -> Any:
-    total = parts[0]
-    for part in parts[1:]:
-        total = added(total, part)
-    return total
+    return reduce(added, parts)

@@ -27,7 +27,6 @@ from frhsic.auditing.running import audited, favoured_rows, finished, histogram_
 from frhsic.dependence._inputs import column_scales
 from frhsic.dependence.features import FeatureMaps, draw_feature_maps
 from frhsic.distributed.passes import (
-    Draw,
     FeaturePlan,
     First,
     GapPlan,
@@ -115,7 +114,7 @@ def audit(
     settings.tell("counting rows")
     starts = first_rows(frame, roles.columns[0])
     settings.tell(f"first pass over {starts[-1]:,} rows")
-    first = over_partitions(frame, roles, starts, first_pass, Draw(sample_rows, starts[-1]))
+    first = First(*over_partitions(frame, roles, starts, first_pass, (sample_rows, starts[-1])))  # type: ignore[arg-type]
     everyone = _checked(first, roles)
     block = everyone.block
     about_target, favoured = None, None
@@ -252,7 +251,7 @@ def _on_all_rows(
     if positives is not None and first.favoured is not None:
         positives = _replaced(positives, first.favoured.rows, [], plan.favoured, sums.favoured, i, settings)
     values, counts = everyone.counted(i)
-    known = everyone.values[i].values is not None
+    known = everyone.values[i].counts is not None
     return replace(
         attribute,
         histogram=Histogram(tuple(plan.edges[i].tolist()), tuple(sums.histograms[i].tolist())),

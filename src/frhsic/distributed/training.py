@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone, is_classifier
 
 from frhsic import _arrays
 from frhsic.distributed.rows import dask_module, first_rows, hashed, require_columns
 from frhsic.estimators.network import NetworkEstimator
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SAMPLE_ROWS = 100_000
 
@@ -73,18 +71,17 @@ def fit(
     tell("drawing a sample")
     starts = first_rows(frame, target)
     share = min(sample_rows / max(starts[-1], 1), 1.0)
-    drawn = dask.compute(
-        *(dask.delayed(_drawn)(part, target, start, seed, share) for part, start in zip(parts, starts))
+    tasks = (
+        dask.delayed(_drawn)(part, target, start, seed, share) for part, start in zip(parts, starts[:-1], strict=True)
     )
-    import pandas as pd
-
-    sample = pd.concat([one.rows for one in drawn], ignore_index=True)
+    rows, values = zip(*dask.compute(*tasks))
+    sample = pd.concat(rows, ignore_index=True)
     if not len(sample):
         raise ValueError(f"no row has the target {target!r}; there is nothing to train on.")
     model = clone(estimator)
     labels: dict[str, Any] = {}
     if is_classifier(model):
-        labels["classes"] = np.unique(np.concatenate([one.labels for one in drawn if len(one.labels)]))
+        labels["classes"] = np.unique(np.concatenate([own for own in values if len(own)]))
     tell(f"first call on a sample of {len(sample):,} rows")
     model.partial_fit(sample[features], sample[target], sensitive_features=sample[attributes], **labels)
     rng = np.random.default_rng(seed)
@@ -98,15 +95,9 @@ def fit(
     return model
 
 
-class _Drawn(NamedTuple):
-    """Rows of one partition that are in the sample, and the different values of its target."""
-
-    rows: pd.DataFrame
-    labels: np.ndarray
-
-
-def _drawn(part: pd.DataFrame, target: str, first_row: int, seed: int, share: float) -> _Drawn:
+def _drawn(part: pd.DataFrame, target: str, first_row: int, seed: int, share: float) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return the rows of one partition that are in the sample, and the different values of its target."""
     keys = hashed(np.arange(first_row, first_row + len(part), dtype=np.uint64), seed)
     known = part[target].notna().to_numpy()
     chosen = known if share >= 1 else known & (keys < np.uint64(int(share * 2**64)))
-    return _Drawn(part[chosen], np.asarray(part[target][known].unique()))
+    return part[chosen], np.asarray(part[target][known].unique())
