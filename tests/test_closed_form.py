@@ -223,13 +223,8 @@ def test_every_solved_trade_off_is_the_optimum_at_its_gap(name, family, loss):
     path = [outputs(family, parameters, eta, law.means) for parameters in solve(rows, 400)]
     ends = []
     for f in path[:-2:3]:  # towards the end the optimum is flat and SLSQP has no interior
-        value, smooth = (
-            law.gap(f),
-            float(
-                law.joint.sum(axis=0)
-                @ (np.hypot(law.curve(f), SMOOTHNESS * law.gap(law.eta)) - SMOOTHNESS * law.gap(law.eta))
-            ),
-        )
+        width = SMOOTHNESS * law.gap(law.eta)
+        value, smooth = law.gap(f), float(law.joint.sum(axis=0) @ (np.hypot(law.curve(f), width) - width))
         least, most = (risk(loss, law, brute_force(loss, law, limit=limit)) for limit in (value, smooth))
         assert least - 1e-7 <= risk(loss, law, f) <= most + 5e-5
         ends.append(value)
@@ -436,13 +431,6 @@ def test_the_expansion_for_ranks_is_linear_between_its_knots():
     assert columns[2, :, 0] == approx(means[2, 0] * np.array([0, 0.5, 0.5, 0]))
 
 
-def test_the_loss_of_the_families_is_the_mean_log_loss():
-    rows, _ = sample_rows("binary")
-    f = expit(rows.base)
-    expected = -rows.weights @ np.where(rows.y == 1, np.log(f), np.log1p(-f))
-    assert rows.evaluate(rows.start()).loss == approx(expected, rel=1e-9)
-
-
 @pytest.fixture(scope="module")
 def known_levels():
     """Three levels of S with their shares, and 120 equally likely values of η at each."""
@@ -464,7 +452,7 @@ def test_scores_are_moved_to_one_law_whatever_the_attribute(known_levels):
     assert spread < 0.03  # 120 values of a level lie about 1/120 apart, and the law has 200 cells
 
 
-@pytest.mark.parametrize("move", [0.05, 0.1, 0.15, 0.2, 0.3])
+@pytest.mark.parametrize("move", [0.05, 0.15, 0.3])
 def test_clipped_decisions_are_optimal_among_those_that_know_s(known_levels, move):
     eta, s, weights, law = known_levels
     parameters, columns = np.array([move]), law.predict(eta, s)[:, None] - 0.5

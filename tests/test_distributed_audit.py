@@ -323,8 +323,3 @@ def test_candidates_of_a_sample_are_the_rows_with_the_smallest_hashes():
     few = Sample.of(block, 100, 4000).block
     np.testing.assert_array_equal(few.key, np.sort(block.key)[:100])
     np.testing.assert_array_equal(few.s, block.first(100).s)
-
-
-def test_a_partition_without_a_column_is_named():
-    with pytest.raises(ValueError, match="partition 3 has no column 'age'; its columns are score, paid, bonus, x"):
-        block_of(people(5).drop(columns="age"), Roles(("score",), ("age",), "score", None, None, None, 0), 3, 0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,6 @@ from sklearn.base import clone
 from torch import nn
 
 from estimator_samples import QUICK, biased, people, quick
-from frhsic import load, save
 from frhsic.estimators import (
     FRHSICClassifier,
     FRHSICRegressor,
@@ -28,7 +25,6 @@ from frhsic.estimators.network import AUTO_ROWS, Target
 from frhsic.kernels import Gaussian
 from frhsic.parity import gdp_difference
 from frhsic.penalties import GDP, HSIC
-from frhsic.penalties.names import PENALTY_NAMES, penalty_named
 from frhsic.tables.encoding import TableEncoding
 from frhsic.training import MLP, Member, Recipe, Training, TrainingData, train
 from frhsic.training.result import Bottleneck
@@ -47,13 +43,7 @@ def test_the_default_classifier_is_the_paper_s_method_as_a_fleet_of_one():
     fleet = train(
         TrainingData.of(scaled(X), y, scaled(s)),
         [Member(3.0, 0)],
-        Recipe(
-            "binary",
-            penalty=HSIC.published(),
-            epochs=200,
-            batch_size=256,
-            learning_rate=1e-3,
-        ),
+        Recipe("binary", penalty=HSIC.published(), epochs=200, batch_size=256, learning_rate=1e-3),
         device="cpu",
     )
     rows = torch.from_numpy(scaled(X)).float()
@@ -83,29 +73,6 @@ def test_a_larger_weight_leaves_less_dependence_in_scores_and_in_the_representat
     assert plain.score(X, y) > 0.85
     assert before > 0.15
     assert after < 0.3 * before
-
-
-@pytest.mark.parametrize("name", PENALTY_NAMES)
-def test_every_name_trains(name: str):
-    X, y, s = biased(100)
-    model = FRHSICClassifier(name, penalty_weight=0.5, **quick(epochs=2)).fit(X, y, sensitive_features=s)
-    assert type(model.penalty_) is type(penalty_named(name))
-    assert np.isfinite(model.predict_proba(X)).all()
-
-
-def test_equal_opportunity_is_refused_where_a_penalty_has_no_form_for_it():
-    assert penalty_named("frem", condition="positive").condition == "positive"
-    with pytest.raises(ValueError, match="no form for Equal Opportunity"):
-        penalty_named("adv", condition="positive")
-
-
-def test_the_penalty_of_a_fitted_model_is_prepared_anew_for_another():
-    X, y, s = biased(100)
-    settings = quick(epochs=2)
-    first = FRHSICClassifier("adv", 0.1, **settings).fit(X, y, sensitive_features=s)
-    again = FRHSICClassifier(first.penalty_, 0.1, **settings).fit(X, y, sensitive_features=np.column_stack([s, s**2]))
-    assert (first.penalty_.n_attributes, again.penalty_.n_attributes) == (1, 2)
-    assert int(again.penalty_.steps) == int(first.penalty_.steps)
 
 
 def test_a_new_fit_forgets_what_an_earlier_one_learned():
@@ -140,54 +107,6 @@ def test_a_regressor_gives_predictions_in_the_unit_of_its_target():
     assert model.target_scale_ == pytest.approx(y.std())
 
 
-def test_text_and_categories_of_a_frame_are_their_indicators():
-    frame, y, age = people()
-    by_hand = np.column_stack(
-        [frame["hours"]]
-        + [frame["job"] == level for level in ("clerk", "cook", "nurse")]
-        + [frame["owner"]]
-        + [frame["size"] == level for level in ("m", "s")]
-    ).astype(float)
-    model = FRHSICClassifier(**quick(epochs=5)).fit(frame, y, sensitive_features=age)
-    other = FRHSICClassifier(**quick(epochs=5)).fit(by_hand, y, sensitive_features=age)
-    np.testing.assert_array_equal(model.predict_proba(frame), other.predict_proba(by_hand))
-    assert list(model.feature_names_in_) == ["hours", "job", "owner", "size"]
-    assert list(model.sensitive_names_in_) == ["age"]
-    assert model.n_features_in_ == 4
-    assert model.feature_encoding_.width == 7
-
-
-def test_a_polars_frame_is_the_same_table():
-    polars = pytest.importorskip("polars")
-    frame, y, age = people()
-    table = polars.DataFrame({name: column.tolist() for name, column in frame.items()})
-    model = FRHSICClassifier(**quick(epochs=1)).fit(frame, y, sensitive_features=age)
-    np.testing.assert_array_equal(model.predict_proba(table), model.predict_proba(frame))
-
-
-def test_an_unseen_category_is_an_error_that_names_it_or_a_row_without_level():
-    frame, y, age = people()
-    new = frame.head(3).assign(job=["cook", "pilot", "nurse"])
-    model = FRHSICClassifier(**quick(epochs=1), handle_unknown="error").fit(frame, y, sensitive_features=age)
-    with pytest.raises(ValueError, match=r"column 'job' has 'pilot' \(row 1\)"):
-        model.predict(new)
-    model.set_params(handle_unknown="ignore")
-    assert np.isfinite(model.predict_proba(new)).all()
-    np.testing.assert_array_equal(model.feature_encoding_(new, "ignore")[1, 1:4], 0)
-
-
-def test_columns_missing_or_in_another_order_are_refused():
-    frame, y, age = people()
-    model = FRHSICClassifier(**quick(epochs=1)).fit(frame, y, sensitive_features=age)
-    with pytest.raises(ValueError, match="same order"):
-        model.predict(frame[["job", "hours", "owner", "size"]])
-    with pytest.raises(ValueError, match="hours"):
-        model.predict(frame.drop(columns="hours"))
-
-
-# weight decay
-
-
 # the floor under the variance of Z
 
 
@@ -205,18 +124,6 @@ def test_a_later_call_cuts_anew_and_keeps_the_cut_where_its_rows_are_too_few_to_
     assert not isinstance(model.encoder_[0][-1], Bottleneck)
     model.fit(X[:20], y[:20], sensitive_features=s[:20])
     assert (model.has_bottleneck_, model.representation_rank_) == (False, 8)
-
-
-def test_many_small_calls_learn_through_the_cut_of_the_first():
-    X, y, s = biased(1000)
-    model = FRHSICClassifier("hsic", 0.3, **quick(epochs=5)).fit(X, y, sensitive_features=s)
-    flipped = 1 - y  # the target turns around: what was learnt has to be learnt anew, in small calls
-    assert model.score(X, flipped) < 0.3
-    for start in range(0, 1000, 20):
-        rows = slice(start, start + 20)
-        model.partial_fit(X[rows], flipped[rows], sensitive_features=s[rows])
-    assert model.has_bottleneck_
-    assert model.score(X, flipped) > 0.8
 
 
 def test_a_later_call_with_other_sensitive_columns_is_refused():
@@ -241,22 +148,9 @@ def test_a_missing_attribute_warns_in_its_own_category_and_trains_without_penalt
         model = estimator(**settings).fit(X, y)
     plain = estimator(penalty_weight=0, **settings).fit(X, y)
     np.testing.assert_array_equal(model.transform(X), plain.transform(X))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", MissingSensitiveFeaturesWarning)
-        with pytest.raises(MissingSensitiveFeaturesWarning):
-            estimator(**settings).fit(X, y)
 
 
-def test_a_fit_that_fails_leaves_the_fitted_model_whole():
-    X, y, s = biased(60)
-    model = FRHSICClassifier(**quick(epochs=1)).fit(X, y, sensitive_features=s)
-    before = model.predict_proba(X)
-    with pytest.raises(ValueError, match="one class only"):
-        model.fit(2 * X[:, :2], np.ones(60), sensitive_features=s)
-    np.testing.assert_array_equal(model.predict_proba(X), before)
-
-
-def test_an_interrupted_fit_leaves_the_fitted_model_whole(monkeypatch: pytest.MonkeyPatch):
+def test_a_fit_that_fails_or_is_interrupted_leaves_the_fitted_model_whole(monkeypatch: pytest.MonkeyPatch):
     X, y, s = biased(60)
     model = FRHSICClassifier(**quick(epochs=1)).fit(X, y, sensitive_features=s)
     before = model.predict_proba(X)
@@ -264,42 +158,26 @@ def test_an_interrupted_fit_leaves_the_fitted_model_whole(monkeypatch: pytest.Mo
     def interrupted(*given: object) -> None:
         raise KeyboardInterrupt
 
+    with pytest.raises(ValueError, match="one class only"):
+        model.fit(2 * X[:, :2], np.ones(60), sensitive_features=s)
     monkeypatch.setattr("frhsic.training.loop.Trainer.epoch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, sensitive_features=s)
     np.testing.assert_array_equal(model.predict_proba(X), before)
 
 
-def test_equal_opportunity_needs_two_classes():
-    X, y, s = biased(60)
-    penalty = HSIC(condition="positive")
-    settings = quick(epochs=1)
-    FRHSICClassifier(penalty, **settings).fit(X, y, sensitive_features=s)
-    with pytest.raises(ValueError, match="needs two classes"):
-        FRHSICClassifier(penalty, **settings).fit(X, np.arange(60) % 3, sensitive_features=s)
-    with pytest.raises(ValueError, match="needs two classes"):
-        FRHSICRegressor(penalty, **settings).fit(X, X[:, 1], sensitive_features=s)
-
-
 # labels, weights, attributes
 
 
-def test_labels_of_any_kind_come_back():
-    X, y, s = biased()
-    labels = np.array(["no", "yes"])[y]
-    model = FRHSICClassifier(penalty_weight=0.1, **QUICK).fit(X, labels, sensitive_features=s)
-    assert list(model.classes_) == ["no", "yes"]
-    np.testing.assert_array_equal(model.predict(X) == "yes", model.predict_proba(X)[:, 1] > 0.5)
-    assert model.score(X, labels) > 0.85
-
-
-def test_three_classes_have_one_score_each():
-    X, _, s = biased(400)
-    y = np.digitize(X[:, 1], [-0.4, 0.4])
-    model = FRHSICClassifier(penalty_weight=0.1, **QUICK).fit(X, y, sensitive_features=s)
-    assert model.decision_function(X).shape == (400, 3)
+@pytest.mark.parametrize("labels", [["no", "yes"], [7, 3, 5]])
+def test_labels_of_any_kind_come_back(labels: list[Any]):
+    X, y, s = biased(400)
+    y = y if len(labels) == 2 else np.digitize(X[:, 1], [-0.4, 0.4])
+    model = FRHSICClassifier(penalty_weight=0.1, **QUICK).fit(X, np.array(labels)[y], sensitive_features=s)
+    assert list(model.classes_) == sorted(labels)
     np.testing.assert_allclose(model.predict_proba(X).sum(1), 1)
-    assert model.score(X, y) > 0.85
+    np.testing.assert_array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(1)])
+    assert model.score(X, np.array(labels)[y]) > 0.85
 
 
 def test_constant_sample_weights_are_none_and_rows_of_weight_zero_do_not_teach():
@@ -311,16 +189,6 @@ def test_constant_sample_weights_are_none_and_rows_of_weight_zero_do_not_teach()
     weight = np.concatenate([np.ones(200), np.zeros(400)])
     taught = FRHSICClassifier(penalty_weight=0, **QUICK).fit(np.tile(X, (3, 1)), wrong, sample_weight=weight)
     assert taught.score(X, y) > 0.9
-
-
-def test_several_attributes_are_penalised_jointly():
-    X, y, s = biased(400)
-    both = pd.DataFrame({"age": s, "other": X[:, 1]})
-    plain, strong = fit_path(FRHSICClassifier("hsic", **QUICK), X, y, weights=[0.0, 100.0], sensitive_features=both)
-    gaps = [gdp_difference(y, m.predict_proba(X)[:, 1], sensitive_features=both) for m in (plain, strong)]
-    assert gaps[1] < 0.3 * gaps[0]
-    assert list(strong.sensitive_names_in_) == ["age", "other"]
-    assert strong.penalty_.attributes == "joint"
 
 
 def test_the_same_seed_gives_the_same_model_and_another_seed_another():
@@ -413,14 +281,6 @@ def test_training_in_parts_learns_with_scales_of_the_first_call():
     assert gaps[1] < 0.5 * gaps[0]
 
 
-def test_an_adversary_goes_on_in_the_next_call():
-    X, y, s = biased(64)
-    model = FRHSICClassifier("adv", 0.1, **quick(batch_size=16))
-    for call in range(1, 4):
-        model.partial_fit(X, y, sensitive_features=s)
-        assert int(model.penalty_.steps) == 4 * call
-
-
 def test_a_regressor_and_an_encoder_train_in_parts():
     X, y, s = biased(200)
     regressor = FRHSICRegressor(penalty_weight=0.1, **quick(batch_size=16))
@@ -432,9 +292,6 @@ def test_a_regressor_and_an_encoder_train_in_parts():
     assert encoder.loss_curve_[-1] < 0.15  # of the variance of the columns
     with pytest.raises(ValueError, match="the first call was for reconstruction"):
         encoder.partial_fit(X, y, sensitive_features=s)
-
-
-# metrics
 
 
 # what the optimizer is told
@@ -523,7 +380,7 @@ def test_auto_stops_early_on_tables_of_middle_size_and_not_for_adversaries(penal
 # a row stands alone, and so does a fit
 
 
-def test_the_score_of_a_row_depends_on_no_other_row():
+def test_the_score_of_a_row_depends_on_no_other_row(monkeypatch: pytest.MonkeyPatch):
     frame, y, age = people(700)
     model = FRHSICClassifier(penalty_weight=1.0, **quick(epochs=1)).fit(frame, y, sensitive_features=age)
     scores = model.decision_function(frame)
@@ -531,17 +388,11 @@ def test_the_score_of_a_row_depends_on_no_other_row():
     np.testing.assert_array_equal(model.decision_function(frame.iloc[order]), scores[order])
     for rows in (slice(0, 1), slice(650, 651), slice(3, 300)):
         np.testing.assert_array_equal(model.decision_function(frame.iloc[rows]), scores[rows])
-
-
-def test_predictions_in_pieces_are_the_predictions(monkeypatch: pytest.MonkeyPatch):
-    frame, y, age = people(700)
-    model = ParityEncoder(**quick(epochs=1)).fit(frame, y, sensitive_features=age)
-    whole = model.transform(frame)
     monkeypatch.setattr("frhsic.estimators.network.CHUNK_BYTES", 1)
-    np.testing.assert_array_equal(model.transform(frame), whole)
+    np.testing.assert_array_equal(model.decision_function(frame), scores)
 
 
-@pytest.mark.parametrize("name", PENALTY_NAMES)
+@pytest.mark.parametrize("name", ["frhsic", "hsic", "adv"])
 def test_global_state_of_torch_neither_changes_nor_breaks_a_fit(name: str):
     X, y, s = biased(100)
     model = FRHSICClassifier(name, 0.5, **quick(epochs=2))
@@ -555,17 +406,6 @@ def test_global_state_of_torch_neither_changes_nor_breaks_a_fit(name: str):
         assert torch.get_default_dtype() == torch.float64
     finally:
         torch.set_default_dtype(torch.float32)
-
-
-@pytest.mark.parametrize("name", PENALTY_NAMES)
-def test_training_goes_on_alike_after_a_file(name: str, tmp_path: Path):
-    X, y, s = biased(200)
-    model = FRHSICClassifier(name, 0.5, **quick(epochs=3)).fit(X, y, sensitive_features=s)
-    save(model, tmp_path / "model")
-    again = load(tmp_path / "model")
-    for each in (model, again):
-        each.partial_fit(X[:150], y[:150], sensitive_features=s[:150])
-    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
 
 
 # rows without the attribute
@@ -610,7 +450,6 @@ ERRORS: list[tuple[dict[str, Any], dict[str, Any], type[Exception], str]] = [
     ({}, {"y": Y40[:-1]}, ValueError, "lengths differ"),
     ({}, {"s": S40[:-1]}, ValueError, "lengths differ"),
     ({}, {"s": np.full(40, 3.0)}, ValueError, "in every row"),
-    ({}, {"s": np.full(40, np.inf)}, ValueError, "infinite"),
     ({}, {"s": np.full(40, np.nan)}, ValueError, "no row has all"),
     ({}, {"s": np.where(np.arange(40) < 3, S40, np.nan)}, ValueError, "a penalty needs 4"),
     ({}, {"s": np.array(["young", "old"] * 20)}, TypeError, "text or categories"),
@@ -623,10 +462,7 @@ ERRORS: list[tuple[dict[str, Any], dict[str, Any], type[Exception], str]] = [
     ({"penalty": HSIC(condition="positive")}, {"y": np.arange(40) % 3}, ValueError, "needs two classes"),
     ({"penalty_weight": -1.0}, {}, ValueError, "penalty_weight"),
     ({"handle_unknown": "drop"}, {}, ValueError, "handle_unknown"),
-    ({"scaling": "minmax"}, {}, ValueError, "scaling"),
-    ({"training": 3}, {}, TypeError, "training"),
     ({"encoder": 3}, {}, TypeError, "encoder"),
-    ({"random_state": -1}, {}, ValueError, "random_state"),
 ]
 
 
@@ -665,11 +501,3 @@ def test_classes_must_be_named_in_the_first_call_or_occur_in_it():
         model.partial_fit(X[:2], [0, 7], sensitive_features=s[:2])
     with pytest.raises(ValueError, match="differ from those of the first call"):
         model.partial_fit(X, y, classes=[0, 1], sensitive_features=s)
-
-
-def test_a_path_that_cannot_be_is_refused():
-    model = FRHSICClassifier(**quick(epochs=1))
-    for estimator, weights, s, error in ((nn.Linear(1, 1), [1.0], S40, TypeError), (model, "1", S40, TypeError),
-                                         (model, [], S40, ValueError), (model, [1.0], None, ValueError)):  # fmt: skip
-        with pytest.raises(error):
-            fit_path(estimator, X40, Y40, weights=weights, sensitive_features=s)

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import torch
 import xgboost
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
@@ -39,7 +39,7 @@ from frhsic.estimators.conditional import BoostedMeans
 from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.penalties import EIPM, GDP, HSIC, BinnedMMD, DistanceCorrelation, Penalty
 from frhsic.penalties.base import Batch
-from frhsic.penalties.names import PENALTY_NAMES, penalty_named
+from frhsic.penalties.names import PENALTY_NAMES
 from frhsic.persistence import KINDS, file_bytes, from_json, to_json
 
 SHORT = quick(epochs=2)
@@ -80,16 +80,9 @@ def test_a_classifier_comes_back_bit_for_bit(name: str, tmp_path: Path):
     assert again.get_params() == model.get_params()
     assert type(again.penalty_) is type(model.penalty_)
     torch.testing.assert_close(again.penalty_.state_dict(), model.penalty_.state_dict(), rtol=0, atol=0)
-
-
-def test_a_model_goes_on_training_from_its_file_as_if_it_had_never_been_saved(tmp_path: Path):
-    X, y, s = biased(60)
-    for name in ("adv", "hsic"):
-        model = FRHSICClassifier(name, 0.5, **SHORT).fit(X, y, sensitive_features=s)
-        again = saved_and_loaded(model, tmp_path)
-        for each in (model, again):
-            each.partial_fit(X, y, sensitive_features=s)
-        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    for each in (model, again):
+        each.partial_fit(X, y, sensitive_features=s)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 def test_frames_text_labels_and_several_attributes_come_back(tmp_path: Path):
@@ -105,15 +98,6 @@ def test_frames_text_labels_and_several_attributes_come_back(tmp_path: Path):
     assert again.penalty_.n_attributes == 2
     with pytest.raises(ValueError, match="same order"):
         again.predict(FRAME[["job", "hours", "owner", "size"]])
-
-
-@pytest.mark.parametrize("labels", [[0, 1], [True, False], [1.0, 2.0], ["a", "bcd"]])
-def test_labels_keep_their_type(labels: list[Any], tmp_path: Path):
-    X, y, s = biased(40)
-    model = FRHSICClassifier(**SHORT).fit(X, np.array(labels)[y], sensitive_features=s)
-    again = saved_and_loaded(model, tmp_path)
-    assert again.classes_.dtype == model.classes_.dtype
-    np.testing.assert_array_equal(again.classes_, model.classes_)
 
 
 def test_regressors_encoders_and_models_without_attributes_come_back(tmp_path: Path):
@@ -136,7 +120,6 @@ PENALTIES = [
     GDP(weighting="population"),
     BinnedMMD(bins=4, edges="quantile"),
     DistanceCorrelation(statistic="unbiased"),
-    *(penalty_named(name) for name in PENALTY_NAMES),
 ]
 
 
@@ -217,20 +200,14 @@ def test_regressors_several_classes_and_models_that_use_s_come_back(tmp_path: Pa
     numbers = ParityRegressor(linear, attribute_estimator=linear, cv=2, random_state=0)
     numbers = fitted(numbers, y=FRAME["hours"] + AGE)
     np.testing.assert_array_equal(saved_and_loaded(numbers, tmp_path).predict(ROWS), numbers.predict(ROWS))
-    three = fitted(closed(one_hot(LogisticRegression())), y=FRAME["job"])
-    np.testing.assert_array_equal(saved_and_loaded(three, tmp_path).predict_proba(ROWS), three.predict_proba(ROWS))
+    for given in ({"y": FRAME["job"]}, {"s": None}):
+        model = fitted(closed(one_hot(LogisticRegression())), **given)
+        np.testing.assert_array_equal(saved_and_loaded(model, tmp_path).predict_proba(ROWS), model.predict_proba(ROWS))
     aware = fitted(closed(make_pipeline(ordinal(LogisticRegression())), uses_sensitive=True))
     again, s = saved_and_loaded(aware, tmp_path), AGE.head(len(ROWS))
     np.testing.assert_array_equal(
         again.predict_proba(ROWS, sensitive_features=s), aware.predict_proba(ROWS, sensitive_features=s)
     )
-
-
-def test_a_model_without_constraint_comes_back(tmp_path: Path):
-    model = fitted(closed(one_hot(LogisticRegression()), limit=None), s=None)
-    again = saved_and_loaded(model, tmp_path)
-    np.testing.assert_array_equal(again.predict_proba(ROWS), model.predict_proba(ROWS))
-    assert again.frontier_ is None
 
 
 @pytest.fixture(scope="module")
@@ -261,26 +238,6 @@ def test_a_function_is_passed_again(tmp_path: Path):
     np.testing.assert_array_equal(again.predict_proba(ROWS), model.predict_proba(ROWS))
 
 
-class Shifted(BaseEstimator):  # a transformer of one's own
-    def fit(self, X: Any, y: Any = None) -> Shifted:
-        self.mean_ = float(np.mean(X))
-        return self
-
-    def transform(self, X: Any) -> Any:
-        return np.asarray(X) - self.mean_
-
-
-def test_a_class_of_one_s_own_has_to_be_named(tmp_path: Path):
-    columns = make_column_transformer(("passthrough", ["hours"]))
-    model = fitted(closed(make_pipeline(columns, Shifted(), LogisticRegression())))
-    save(model, tmp_path / "model")
-    name = f"{Shifted.__module__}.Shifted"
-    with pytest.raises(ValueError, match=rf"it holds '{name}', which may run code"):
-        load(tmp_path / "model")
-    again = load(tmp_path / "model", trusted=[name])
-    np.testing.assert_array_equal(again.predict_proba(ROWS), model.predict_proba(ROWS))
-
-
 def test_training_rows_are_not_in_the_file(tmp_path: Path):
     """No array of the file, and no list of its JSON, is as long as the table; values of S are not in it as text."""
     model = fitted(closed(one_hot(LogisticRegression())))
@@ -290,13 +247,10 @@ def test_training_rows_are_not_in_the_file(tmp_path: Path):
         for name in arrays:
             values = np.load(io.BytesIO(archive.read(name)), allow_pickle=False)
             assert len(FRAME) not in values.shape
-        basis = describe_of(archive)["fitted"]["solution_"]["fields"]["blocks"][0]["fields"]["basis"]["fields"]
+        solution = json.loads(archive.read("model.json"))["fitted"]["solution_"]["fields"]
+    basis = solution["blocks"][0]["fields"]["basis"]["fields"]
     # 120 different ages are nodes of the basis: the values of S, in order, without their rows
     assert basis["starts"]["fields"]["values"] == sorted(AGE)
-
-
-def describe_of(archive: zipfile.ZipFile) -> dict[str, Any]:
-    return json.loads(archive.read("model.json"))
 
 
 # Any model
@@ -316,8 +270,10 @@ def test_a_coupling_hands_out_the_same_rows_once_it_is_loaded(tmp_path: Path):
         {
             "years": np.nan_to_num(age) + rng.normal(size=900),
             "job": pd.Categorical(rng.choice(["a", "b"], 900), ["a", "b", "never"]),
-            "town": rng.choice(["A", "B"], 900),
-            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 500, 900), unit="D"),
+            "town": rng.choice(["A", "B", None], 900),
+            "since": pd.Timestamp("2020-01-01", tz="UTC") + pd.to_timedelta(rng.integers(0, 500, 900), unit="D"),
+            "size": pd.Categorical(rng.integers(1, 4, 900), ordered=True),
+            "rooms": pd.array(np.where(rng.random(900) < 0.1, None, rng.integers(1, 5, 900)), dtype="Int64"),
         }
     )
     means = BoostedMeans(n_estimators=10, n_jobs=1)
@@ -411,18 +367,3 @@ def test_numbers_of_other_libraries_and_infinities_are_written_as_numbers():
     assert to_json(torch.tensor([2.5])) == 2.5
     values = np.array([[np.inf, np.nan], [-np.inf, 0.1 + 0.2]])
     np.testing.assert_array_equal(from_json(json.loads(json.dumps(to_json(values), allow_nan=False))), values)
-
-
-def test_a_generator_is_saved_as_the_seed_that_was_drawn_from_it(tmp_path: Path):
-    X, y, s = biased(40)
-    model = FRHSICClassifier(**{**SHORT, "random_state": np.random.default_rng(5)}).fit(X, y, sensitive_features=s)
-    again = saved_and_loaded(model, tmp_path)
-    assert again.random_state == model.random_seed_
-    repeated = clone(again).fit(X, y, sensitive_features=s)
-    np.testing.assert_array_equal(repeated.predict_proba(X), model.predict_proba(X))
-
-
-@pytest.mark.parametrize("name", ["Penalty", "NoSuch", "base", "annotations"])
-def test_only_known_penalties_are_built(name: str):
-    with pytest.raises(ValueError, match="is not known to this version"):
-        from_json({"class": name, "fields": {}})

@@ -3,7 +3,7 @@
 A file is an uncompressed zip archive. `model.json` holds versions, parameters, coefficients and the frontier;
 `weights.safetensors` the weights of a network; `schema.json` and the arrays beside it are scikit-learn, LightGBM and
 XGBoost models in the format of skops. Training rows are not in it, except in models that are made of them, such as
-nearest neighbours and couplings, whose table is an Arrow file among the weights.
+nearest neighbours and couplings, whose columns are among the weights.
 
 Loading runs no code of the file. JSON and weights are data. Of a skops schema, every node is compared with a list of
 classes before anything is built: the estimators of scikit-learn, LightGBM and XGBoost, the data that they hold, and
@@ -23,7 +23,6 @@ import io
 import json
 import math
 import re
-import struct
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -681,13 +680,9 @@ def _complete_parity(model: ParityEstimator, tensors: dict[str, Tensor]) -> None
 def _coupling_tensors(model: ParityCoupling) -> dict[str, Tensor]:
     if not len(model.sensitive_names_in_):
         return {}
-    table = io.BytesIO()
-    # Feather keeps levels that do not occur; it wants text as names
-    names = [str(j) for j in range(model.n_features_in_)]
-    model._table.set_axis(names, axis=1).reset_index(drop=True).to_feather(table, compression="uncompressed")
     handed = np.array([*model._handed.keys(), *model._handed.values()], dtype=np.uint64).reshape(2, -1)
     arrays = {
-        "table": np.frombuffer(table.getvalue(), dtype=np.uint8).copy(),
+        **_columns(model._table),
         "m": model._m,
         "identity": model._identity.view(np.int64),
         "release": model._release,
@@ -703,7 +698,7 @@ def _complete_coupling(model: ParityCoupling, tensors: dict[str, Tensor]) -> Non
         return
     arrays = {name: values.numpy() for name, values in tensors.items()}
     n, basis = len(arrays["m"]), model.ratio_.basis
-    table = _read_table(arrays["table"].tobytes(), n)
+    table = _table(arrays, n)
     _require(table.shape[1] == model.n_features_in_ and len(model.models_) == model.cv, "its columns or models differ")
     _require(len(basis.parts) == len(model.sensitive_names_in_), "its attributes differ")
     _require(all(len(arrays[name]) == n for name in ("identity", "release", "pool")), "its rows differ in number")
@@ -718,34 +713,36 @@ def _complete_coupling(model: ParityCoupling, tensors: dict[str, Tensor]) -> Non
     model._handed = dict(zip(map(int, keys), map(int, values)))
 
 
-def _read_table(content: bytes, rows: int) -> pd.DataFrame:
-    """Return the table of a Feather file, which is refused if it could unpack to more than its own size."""
-    from pyarrow import feather, ipc, py_buffer, types
+def _columns(table: pd.DataFrame) -> dict[str, np.ndarray]:
+    """Return the columns of a table as numbers, and their types and levels as JSON."""
+    arrays, kinds = {}, []
+    for j in range(table.shape[1]):
+        column, levels, ordered = table.iloc[:, j], None, None
+        values: Any = column
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            values, levels, ordered = column.cat.codes, column.cat.categories, bool(column.cat.ordered)
+        elif column.dtype.kind in "mM":  # dates and durations
+            values = column.astype("int64")
+        elif column.dtype == object or not isinstance(column.dtype, np.dtype):
+            values, levels = pd.factorize(column)
+        arrays[f"column {j}"] = np.array(values)
+        kinds.append([str(column.dtype), to_json(levels if levels is None else np.array(levels, object)), ordered])
+    return arrays | {"kinds": np.frombuffer(json.dumps(kinds).encode(), dtype=np.uint8).copy()}
 
-    stream = py_buffer(content).slice(8)  # behind the mark of a file
-    compression = {"record batch": (2, 3), "dictionary": (2, 1, 3)}  # the field of a message that says so
-    for message in ipc.MessageReader.open_stream(stream):
-        fields = compression.get(message.type)
-        _require(not fields or not _has_field(message.metadata.to_pybytes(), *fields), "its table is compressed")
-    reader, again = ipc.open_stream(stream), io.BytesIO()
-    _require(not any(types.is_nested(column.type) for column in reader.schema), "its table has columns of lists")
-    options = ipc.IpcReadOptions(included_fields=[0])
-    _require(sum(batch.num_rows for batch in ipc.open_stream(stream, options=options)) == rows, "its rows differ")
-    feather.write_feather(reader.read_all(), again, compression="uncompressed")
-    return pd.read_feather(again)
 
-
-def _has_field(flatbuffer: bytes, *fields: int) -> bool:
-    """Return whether the tables of a flatbuffer have these fields, each in the table that the one before stands for."""
-    table = struct.unpack_from("<I", flatbuffer)[0]
-    for field in fields:
-        start = table - struct.unpack_from("<i", flatbuffer, table)[0]
-        size, place = struct.unpack_from("<H", flatbuffer, start)[0], start + 4 + 2 * field
-        offset = struct.unpack_from("<H", flatbuffer, place)[0] if place < start + size else 0
-        if not offset:
-            return False
-        table += offset + struct.unpack_from("<I", flatbuffer, table + offset)[0]
-    return True
+def _table(arrays: Mapping[str, np.ndarray], rows: int) -> pd.DataFrame:
+    """Return the table that :func:`_columns` has written."""
+    columns = {}
+    for j, (dtype, levels, ordered) in enumerate(json.loads(arrays["kinds"].tobytes())):
+        values, known = arrays[f"column {j}"], from_json(levels)
+        _require(values.shape == (rows,), "its rows differ in number")
+        if known is None:
+            columns[j] = pd.Series(values).astype(dtype)
+        elif ordered is None:
+            columns[j] = pd.Series(np.append(known, np.nan)[values], dtype=dtype)  # a code of -1 is a missing value
+        else:
+            columns[j] = pd.Series(pd.Categorical.from_codes(values, pd.Index(known.tolist()), ordered))
+    return pd.DataFrame(columns)
 
 
 NETWORK = Kind(_complete_network, tensors=_network_tensors)
