@@ -272,7 +272,7 @@ def line(record: dict[str, Any]) -> str:
 
 
 def table(records: Sequence[dict[str, Any]]) -> str:
-    """Return the table of docs/performance.md."""
+    """Return the table of docs/scale.md."""
     lines = ["| what | n | columns of Z | peer | ours, s | peer, s | ratio | difference |", "|" + "---|" * 8]
     for r in records:
         note = "another number: " + r["note"] if r["difference"] is None else f"{r['difference']:.0e}"

@@ -81,7 +81,7 @@ def run(command: list[str], cores: int) -> dict[str, float]:
 
 
 def table(results: dict[str, Any]) -> str:
-    """Return the table of docs/performance.md."""
+    """Return the table of docs/scale.md."""
     lines = ["| way | seconds | processor seconds | peak memory, MB |", "|---|---|---|---|"]
     for way, used in results["ways"].items():
         times = f"{used['seconds']:.0f} | {used['processor_seconds']:.0f}"

@@ -30,7 +30,7 @@ extensions = [
 
 # Pages
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "extensions", "api/template.rst"]
+exclude_patterns = ["_build", "extensions"]
 myst_heading_anchors = 4
 myst_enable_extensions = ["deflist", "colon_fence", "dollarmath"]
 
@@ -49,16 +49,14 @@ napoleon_use_ivar = True
 
 # Gallery: every script is run when the site is built, and shown in the order in which it teaches
 GALLERY = (
-    "what_binning_hides",
     "audit_of_scores",
-    "fleet_and_frontier",
-    "scale_fools_hsic",
-    "two_routes",
+    "production",
+    "grid_search",
+    "skewed_attribute",
+    "equal_opportunity",
     "table_handed_on",
-    "embeddings_without_s",
-    "certificate",
     "monitoring",
-    "own_method",
+    "more_rows_than_memory",
 )
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples" / "gallery"),

@@ -35,12 +35,12 @@ audit = frhsic.audit(
     limit="gdp=5% of base rate",
     settings=Settings(max_rows=600, probe_rows=1500, resamples=199, at=[22, 60]),
 )
-found = audit["age"]
+attribute = audit["age"]
 print(frhsic.report.text(audit))
 check = audit.limits[0]
 low, high = check.interval.low, check.interval.high
 print(f"Limit {check.limit:.3f}: {check.verdict}. GDP {check.value:.3f}, interval {low:.3f} to {high:.3f}.")
-for contrast in found.all_rows.contrasts:
+for contrast in attribute.all_rows.contrasts:
     low, high = contrast.interval.low, contrast.interval.high
     at = contrast.settings["at"]
     print(f"Mean score at age {at:g}: {contrast.value:+.3f} from the overall mean ({low:+.3f} to {high:+.3f}).")
@@ -51,7 +51,7 @@ for one in audit.quality:
 # %%
 # Each measure stands beside its value on shuffled ages. Only what lies beyond that value tells something.
 
-for number in found.all_rows.numbers:
+for number in attribute.all_rows.numbers:
     between = f"{number.interval.low:.4f} to {number.interval.high:.4f}" if number.interval else "no interval"
     shuffled = "" if number.under_independence is None else f"   shuffled {number.under_independence:.4f}"
     print(f"{number.key:25s} {number.value:8.4f}   {between:18s}{shuffled}")
@@ -59,7 +59,7 @@ for number in found.all_rows.numbers:
 # %%
 # The curve says who is concerned. The band holds the means of all groups at once.
 
-curve = found.all_rows.curves["gdp"]
+curve = attribute.all_rows.curves["gdp"]
 fig, axes = plt.subplots(
     2, 1, figsize=(6.5, 4.8), layout="constrained", sharex=True, gridspec_kw={"height_ratios": [3, 1]}
 )

@@ -1,4 +1,4 @@
-"""The page of theorems names functions and tests that exist."""
+"""The table of theorems names functions and tests that exist."""
 
 import ast
 import re
@@ -8,21 +8,18 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 KINDS = {"Theorem": 5, "Proposition": 5, "Corollary": 6, "Lemma": 2}
 """Statements of the paper by kind."""
-PARTS = ("In the paper", "Assumes", "Function", "Test")
-
-
-def page():
-    return (ROOT / "docs" / "theorems.md").read_text(encoding="utf-8")
+PARTS = ("In the paper", "In words", "Assumes", "Function", "Test")
 
 
 def statements():
-    """Return the four parts of each statement."""
-    lists = re.findall(r"(?:^- \*\*.*\n)+", page() + "\n", re.MULTILINE)
-    return [dict(re.findall(r"^- \*\*(.*?)\*\*: (.+)$", one, re.MULTILINE)) for one in lists]
+    """Return the parts of each statement, by the columns of the table."""
+    page = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    rows = re.findall(rf"^\| ((?:{'|'.join(KINDS)}), .*) \|$", page, re.MULTILINE)
+    return [dict(zip(PARTS, re.split(r" (?<!\\)\| ", row), strict=True)) for row in rows]
 
 
 def test_every_statement_of_the_paper_has_an_assumption_a_function_and_a_test():
-    assert all(tuple(statement) == PARTS for statement in statements())
+    assert all(all(statement.values()) for statement in statements())
     names = [statement["In the paper"] for statement in statements()]
     assert {kind: sum(name.startswith(f"{kind}, ") for name in names) for kind in KINDS} == KINDS
 

@@ -262,7 +262,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
 
     A replaced row is another person's row: use Z to hand on tables or embeddings and to train on them, not to decide
     about a person. Z is not anonymous. Hand on one release only, and neither the pool nor the list of changed rows:
-    together they tell more of S than X does. `docs/coupling.md` says what is proved and what was measured.
+    together they tell more of S than X does. `docs/representations.md` says what is proved and what was measured.
 
     Parameters
     ----------

@@ -1,0 +1,68 @@
+"""
+A pipeline in a grid search
+===========================
+
+The sensitive attribute reaches ``fit`` and the scorers by scikit-learn's metadata routing: switch it on, and say who
+asks for ``sensitive_features``.
+"""
+
+# %%
+# Who was hired? Experience counts, and it follows age.
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from sklearn import config_context
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from frhsic import ParityClassifier
+from frhsic.parity import gdp_difference
+
+n = 1000
+rng = np.random.default_rng(0)
+age = rng.uniform(20, 65, size=n).round()
+X = pd.DataFrame({
+    "experience": np.clip(age - 22 + rng.normal(0, 4, size=n), 0, None).round(),
+    "test": rng.normal(60, 15, size=n).round(),
+    "degree": rng.choice(["none", "bachelor", "master"], size=n),
+})  # fmt: skip
+log_odds = 0.07 * (X["experience"] - 20) + 0.06 * (X["test"] - 60) + 0.8 * (X["degree"] == "master")
+hired = (rng.random(n) < 1 / (1 + np.exp(-log_odds))).astype(int)
+
+# %%
+# The grid is over a setting of the model of y and over the limit. There are two scorers: log loss, and the gap, which
+# needs age. Both models are linear here, so that the search is quick.
+
+columns = make_column_transformer((OneHotEncoder(), ["degree"]), remainder=StandardScaler())
+with config_context(enable_metadata_routing=True):
+    model = ParityClassifier(
+        make_pipeline(columns, LogisticRegression()),
+        attribute_estimator=make_pipeline(columns, Ridge()),  # boosted trees if not given
+        random_state=0,
+    )
+    gap = make_scorer(gdp_difference, greater_is_better=False, response_method="predict_proba")
+    search = GridSearchCV(
+        model.set_fit_request(sensitive_features=True),
+        {"estimator__logisticregression__C": [0.003, 1], "limit": [None, "50%", 0]},
+        scoring={"log_loss": "neg_log_loss", "gap": gap.set_score_request(sensitive_features=True)},
+        refit="log_loss",
+        cv=2,
+    )
+    search.fit(X, hired, sensitive_features=age)
+results = pd.DataFrame(search.cv_results_)
+print(results[["param_estimator__logisticregression__C", "param_limit", "mean_test_log_loss", "mean_test_gap"]])
+
+# %%
+# For the limit alone no search is needed: ``search.best_estimator_.at("25%")`` has every limit from one fit.
+
+fig, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
+for c, part in results.groupby("param_estimator__logisticregression__C"):
+    ax.plot(-part["mean_test_gap"], -part["mean_test_log_loss"], marker="o", label=f"C = {c:g}")
+ax.set(xlabel="gap along age, validation folds", ylabel="log loss, validation folds")
+ax.legend()
+plt.show()

@@ -1,0 +1,62 @@
+"""
+More rows than memory holds
+===========================
+
+``frhsic.distributed.audit`` passes twice over the partitions of a Dask data frame. Gap, curve, HSIC and linear probe
+use every row; memory holds one partition at a time.
+"""
+
+# %%
+# Here are 20 files of 10,000 rows. In practice they are there already, and much longer.
+
+import tempfile
+from pathlib import Path
+
+import dask.dataframe as dd
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import frhsic
+from frhsic import distributed
+from frhsic.auditing import Settings
+
+folder = tempfile.TemporaryDirectory()
+FILES = 20
+for number in range(FILES):
+    rng = np.random.default_rng(number)
+    age = rng.uniform(20, 70, size=10_000).round()
+    score = 0.4 + 0.05 * np.sin(age / 8) + 0.1 * rng.normal(size=10_000)
+    pd.DataFrame({"age": age, "score": score}).to_parquet(Path(folder.name, f"scores-{number:02d}.parquet"))
+
+# %%
+# The call is that of an audit in memory, with names of columns. Within ``distributed.cluster("local")`` it would use
+# all cores, and within ``cluster("tcp://...")`` other machines.
+
+quick = Settings(max_rows=500, probe_rows=1000, resamples=99)
+frame = dd.read_parquet(f"{folder.name}/*.parquet")
+audit = distributed.audit(frame, sensitive="age", score="score", settings=quick, sample_rows=5000)
+for number in audit["age"].all_rows.numbers:
+    print(f"{number.key:22s} {number.value:8.4f}   from {number.rows:,} rows")
+
+# %%
+# What do all rows buy? The same gap from the first file alone has an interval four to five times as wide.
+
+first = pd.read_parquet(Path(folder.name, "scores-00.parquet"))
+alone = frhsic.gdp(first["score"], first["age"])
+gap = audit["age"].all_rows["gdp"]
+print(f"one file: {alone.interval[0]:.4f} to {alone.interval[1]:.4f}")
+print(f"all files: {gap.interval.low:.4f} to {gap.interval.high:.4f}")
+
+# %%
+# The curve with its band, from 200,000 rows.
+
+curve = audit["age"].all_rows.curves["gdp"]
+fig, ax = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
+ax.fill_between(curve.grid, curve.low, curve.high, alpha=0.3, label="95 % band for the whole curve")
+ax.plot(curve.grid, curve.mean, marker="o", markersize=3, label="mean score")
+ax.axhline(curve.overall, color="black", linestyle=":", label="overall mean")
+ax.set(xlabel="age (years)", ylabel="mean score")
+ax.legend()
+plt.show()
+folder.cleanup()
