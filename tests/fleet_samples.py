@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from functools import partial
 from typing import Any
@@ -36,7 +36,6 @@ PENALTIES: dict[str, Callable[[], Penalty]] = {
     "frhsic": HSIC.published,
     "head and gaussian": HSIC,
     "standardised": partial(HSIC, scale_z="standardized", standardize_scores=True),
-    "whitened": partial(HSIC, scale_z="whitened"),
     "sum of kernels": partial(HSIC, Gaussian(0.5) + Linear(), scale_z=1.0),
     "equal opportunity": partial(HSIC, condition="positive"),
     "frem": EIPM,
@@ -68,12 +67,47 @@ def sample(
     return TrainingData(x.to(dtype), y.to(dtype), s.to(dtype))
 
 
-LOSSES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
-    "binary": lambda f, y, x: nn.functional.binary_cross_entropy_with_logits(f[:, 0], y, reduction="none"),
-    "multiclass": lambda f, y, x: nn.functional.cross_entropy(f, y.long(), reduction="none"),
-    "regression": lambda f, y, x: nn.functional.mse_loss(f[:, 0], y, reduction="none"),
-    "reconstruction": lambda f, y, x: nn.functional.mse_loss(f, y, reduction="none").mean(1),
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "binary": lambda f, y: nn.functional.binary_cross_entropy_with_logits(f[:, 0], y, reduction="none"),
+    "multiclass": lambda f, y: nn.functional.cross_entropy(f, y.long(), reduction="none"),
+    "regression": lambda f, y: nn.functional.mse_loss(f[:, 0], y, reduction="none"),
+    "reconstruction": lambda f, y: nn.functional.mse_loss(f, y, reduction="none").mean(1),
 }
+
+
+def batches(
+    data: TrainingData, member: Member, epoch: int, purpose: Purpose = Purpose.ORDER
+) -> Iterator[tuple[list[int], int]]:
+    """Yield the rows of each batch in the epoch's order, those with S first, and how many have it: an even share."""
+    n, known = data.rows, data.rows if data.labelled is None else data.labelled
+    order = batch_order(member.seed, member.split, epoch, n, purpose).tolist()
+    with_s, without = [row for row in order if row < known], [row for row in order if row >= known]
+    for start in range(0, n, BATCH):
+        size = min(BATCH, n - start)
+        k = known * (start + size) // n - known * start // n
+        yield [with_s.pop(0) for _ in range(k)] + [without.pop(0) for _ in range(size - k)], k
+
+
+def loss_of(
+    encoder: nn.Module,
+    head: nn.Module,
+    penalty: Penalty,
+    data: TrainingData,
+    member: Member,
+    rows: list[int],
+    k: int,
+    epoch: int | None = None,
+    task: str = "binary",
+) -> Tensor:
+    """Return task loss + weight · penalty of a batch whose first k rows have S; with an epoch, the penalty adapts."""
+    x, y, s = (part[member.split, rows] for part in (data.x, data.y, data.s))
+    weights = torch.ones(len(x)) if data.sample_weight is None else data.sample_weight[member.split, rows]
+    z = encoder(x)
+    scores = head(z)
+    loss = (weights * LOSSES[task](scores, y)).mean()
+    if epoch is not None and k:
+        penalty.adapt(z[:k].detach(), s[:k], epoch)
+    return loss + member.weight * penalty(z[:k], s[:k], scores=scores[:k], y=y[:k]) if member.weight and k else loss
 
 
 def by_hand(
@@ -83,7 +117,6 @@ def by_hand(
     *,
     task: str = "binary",
     epochs: int = 3,
-    batch: int = BATCH,
     outputs: int = 1,
     encoder: Callable[[int], nn.Module] = ENCODER,
     weight_decay: float = 0.0,
@@ -93,29 +126,30 @@ def by_hand(
     torch.manual_seed(stream_seed(member.seed, member.split, Purpose.WEIGHTS))
     model = nn.ModuleDict({"encoder": encoder(COLUMNS), "head": nn.Linear(WIDTH, outputs)}).to(data.x.dtype)
     penalty = make_penalty()
-    x, s = data.x[member.split], data.s[member.split]
-    y = data.y[member.split]
-    weights = torch.ones(len(x)) if data.sample_weight is None else data.sample_weight[member.split]
-    penalty.prepare(s, stream(member.seed, member.split, Purpose.PENALTY))
+    penalty.prepare(data.s[member.split, : data.labelled], stream(member.seed, member.split, Purpose.PENALTY))
     matrices = [p for p in model["encoder"].parameters() if p.ndim > 1]
     others = [*(p for p in model["encoder"].parameters() if p.ndim == 1), *model["head"].parameters()]
     optimiser = torch.optim.Adam([{"params": matrices, "weight_decay": weight_decay}, {"params": others}], lr=1e-3)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs)
     for epoch in range(epochs):
-        for rows in batch_order(member.seed, member.split, epoch, len(x)).split(batch):
-            z = model["encoder"](x[rows])
-            penalty.adapt(z.detach(), s[rows], epoch)
-            scores = model["head"](z)
-            target = y[rows]
-            loss = (weights[rows] * LOSSES[task](scores, target, x[rows])).mean()
-            if member.weight:
-                loss = loss + member.weight * penalty(z, s[rows], scores=scores, y=target)
+        for rows, k in batches(data, member, epoch):
+            loss = loss_of(model["encoder"], model["head"], penalty, data, member, rows, k, epoch, task)
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
         if cosine:
             schedule.step()
     return {name: value.detach() for name, value in model.named_parameters()}
+
+
+def held_out_objective(fleet: Fleet, index: int, data: TrainingData, penalty: Penalty) -> float:
+    """Return task loss + weight · penalty of a model on the held-out rows, in batches of the training size."""
+    member, held = fleet.members[index], data.held_out
+    penalty.prepare(data.s[member.split, : data.labelled], torch.Generator())
+    total = 0.0
+    for rows, k in batches(held, member, 0, Purpose.HELD_OUT):
+        total += len(rows) * float(loss_of(*fleet.module(index), penalty, held, member, rows, k).detach())
+    return total / held.rows
 
 
 def trained(data: TrainingData, members: Sequence[Member], **options: Any) -> Fleet:
