@@ -76,8 +76,6 @@ NAMES = re.compile(rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|{re.escape(SCHEMA
 # an array of text, which its JSON does not bound
 MOST_BYTES, MOST_ENTRIES, MOST_JSON, MOST_PARTS, MOST_NAMES, MOST_TEXT = 2**30, 10**5, 2**24, 1_500_000, 2**20, 2**24
 
-CURVES = ("loss_curve_", "penalty_curve_", "validation_curve_")
-
 TABLES = (Category, ColumnType, Number, Quantiles, Robust, Schema, TableEncoding)
 FITTED = (Block, Choice, DensityRatio, Gap, JointBasis, MLP, SensitiveBasis, Solution, TradeOffs, Training)
 CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (*TABLES, *FITTED)} | {
@@ -91,6 +89,7 @@ CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (*TABLES, *FITTED)} | {
 PLAIN: dict[str, Any] = {
     "n_features_in_": int, "feature_names_in_": np.ndarray, "sensitive_names_in_": np.ndarray, "classes_": np.ndarray,
     "random_seed_": int, "n_fits_": int, "best_epoch_": (int, type(None)), "representation_size_": int,
+    "loss_curve_": np.ndarray, "penalty_curve_": np.ndarray, "validation_curve_": (np.ndarray, type(None)),
     "has_bottleneck_": bool, "schema_": Schema, "sensitive_schema_": Schema,
     "feature_encoding_": TableEncoding, "sensitive_encoding_": TableEncoding,
     "penalty_": Penalty, "task_": str, "target_mean_": (float, int), "target_scale_": (float, int),
@@ -574,9 +573,7 @@ def _listed() -> dict[str, frozenset[str]]:
 
 def _network_tensors(model: NetworkEstimator) -> dict[str, Tensor]:
     modules = {"encoder": model.encoder_, "head": model.head_, "penalty": model.penalty_}
-    tensors = {f"{part}.{name}": v for part, module in modules.items() for name, v in module.state_dict().items()}
-    curves = {name: getattr(model, name) for name in CURVES}
-    return tensors | {name: torch.from_numpy(np.array(curve)) for name, curve in curves.items() if curve is not None}
+    return {f"{part}.{name}": v for part, module in modules.items() for name, v in module.state_dict().items()}
 
 
 def _complete_network(model: NetworkEstimator, tensors: dict[str, Tensor]) -> None:
@@ -584,11 +581,7 @@ def _complete_network(model: NetworkEstimator, tensors: dict[str, Tensor]) -> No
     encoding, size, own = model.feature_encoding_, model.representation_size_, isinstance(model.encoder, MLP | None)
     outputs = len(tensors["head.bias"])
     _require(model.n_features_in_ == len(encoding.columns), "its columns are of two numbers")
-    for part in ("feature", "sensitive"):
-        if hasattr(model, f"{part}_names_in_"):
-            names, columns = getattr(model, f"{part}_names_in_"), getattr(model, f"{part}_encoding_").columns
-            _require(len(names) == len(columns), f"{part}_names_in_ are too many or too few")
-    _require(isinstance(model.device, str), "its device is not a name")
+    model._validate_params()
     _require(len(getattr(model.encoder, "hidden", ())) <= len(tensors), "it has too few weights")
     if is_classifier(model):
         classes = len(np.unique(model.classes_))
@@ -603,22 +596,21 @@ def _complete_network(model: NetworkEstimator, tensors: dict[str, Tensor]) -> No
             encoder = nn.Sequential(encoder, Bottleneck(size))
     with torch.device("meta"):
         head = nn.Linear(size, outputs)
-    model.encoder_ = _loaded(encoder, tensors, "encoder", own=own)
-    model.head_ = _loaded(head, tensors, "head", own=True)
+    states: dict[str, dict[str, Tensor]] = {"encoder": {}, "head": {}, "penalty": {}}
+    for name, values in tensors.items():
+        part, _, rest = name.partition(".")
+        states[part][rest] = values
+    model.encoder_ = _loaded(encoder, states["encoder"], "encoder", own=own)
+    model.head_ = _loaded(head, states["head"], "head", own=True)
     penalty: Any = copy.deepcopy(getattr(model, "penalty_", model.penalty))
     _require(isinstance(penalty, Penalty), "it has no penalty")
     model.penalty_ = penalty
-    set_state(model.penalty_, _state(tensors, "penalty"))
+    set_state(model.penalty_, states["penalty"])
     if not isinstance(model.penalty_, NoPenalty):
         model.penalty_.n_attributes = len(model.sensitive_encoding_.columns)
-    for name in CURVES:
-        curve = tensors.get(name)
-        _require(curve is None or (curve.ndim == 1 and curve.is_floating_point()), f"{name} is not a curve")
-        setattr(model, name, None if curve is None else curve.numpy())
 
 
-def _loaded(module: nn.Module, tensors: dict[str, Tensor], part: str, *, own: bool) -> nn.Module:
-    state = _state(tensors, part)
+def _loaded(module: nn.Module, state: dict[str, Tensor], part: str, *, own: bool) -> nn.Module:
     if own:
         sound = all(v.dtype in (torch.float32, torch.float64) and bool(v.isfinite().all()) for v in state.values())
         _require(sound, f"the {part} has weights that are not finite numbers")
@@ -627,11 +619,6 @@ def _loaded(module: nn.Module, tensors: dict[str, Tensor], part: str, *, own: bo
     except RuntimeError as error:
         raise ValueError(f"the {part} does not fit the weights in the file: {error}") from error
     return module.eval()
-
-
-def _state(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
-    prefix = f"{part}."
-    return {name.removeprefix(prefix): values for name, values in tensors.items() if name.startswith(prefix)}
 
 
 # The closed form
@@ -643,8 +630,6 @@ def _complete_parity(model: ParityEstimator, tensors: dict[str, Tensor]) -> None
     if given:
         model.models_ = [model.estimator]
     model._check()
-    names = getattr(model, "feature_names_in_", None)
-    _require(names is None or len(names) == model.n_features_in_, "its names are too many or too few")
     _require(isinstance(model.models_, list) and isinstance(model.attribute_models_, list), "it has no models")
     solution, frontier, choice = model.solution_, model.frontier_, model.choice_
     if solution is None:

@@ -393,7 +393,6 @@ HEADERS: dict[str, tuple[str, list[Any], Any]] = {
     "an activation of no kind": ("network", [*LAYERS, "activation"], "system"),
     "a device that is a number": ("network", ["parameters", "device"], 3),
     "NaN as a scale": ("network", [*TABLE, "high"], float("nan")),
-    "a scale turned round": ("network", [*TABLE, "low"], 1e9),
     "one label twice": ("network", ["fitted", "classes_", "fields", "values"], [1, 1]),
     "three labels": ("network", ["fitted", "classes_", "fields"], {"dtype": "<i8", "shape": [3], "values": [1, 2, 3]}),
     "another number of columns": ("network", ["fitted", "n_features_in_"], 4),
@@ -432,7 +431,6 @@ TENSORS: dict[str, Callable[[dict[str, torch.Tensor]], Any]] = {
     "one too many": lambda tensors: tensors.update({"encoder.9.weight": torch.zeros(2)}),
     "one too few": lambda tensors: tensors.pop("encoder.0.bias"),
     "no head": lambda tensors: tensors.pop("head.bias"),
-    "a curve that is a matrix": lambda tensors: tensors.update({"loss_curve_": torch.zeros(2, 2)}),
     "a state that no penalty has": lambda tensors: tensors.update({"penalty.forward": torch.zeros(2)}),
 }
 

@@ -93,6 +93,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         "training": [Training, None],
         "scaling": [StrOptions({"quantile", "robust", "range"})],
         "handle_unknown": [StrOptions({"ignore", "error"})],
+        "device": [str, torch.device],
     }
 
     encoder_: nn.Module
