@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from estimator_samples import people, quick
 from frhsic import load, save
 from frhsic.estimators import FRHSICClassifier
-from frhsic.persistence import from_json, to_json
+from frhsic.persistence.files import from_json, to_json
 from frhsic.tables.columns import MOST_LEVELS
 from frhsic.tables.encoding import SCALES, Category, Number, Quantiles, Robust, TableEncoding
 

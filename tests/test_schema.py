@@ -18,7 +18,7 @@ from estimator_samples import quick
 from frhsic import ParityClassifier, load, save
 from frhsic.cli import app
 from frhsic.estimators import FRHSICClassifier
-from frhsic.persistence import from_json, to_json
+from frhsic.persistence.files import from_json, to_json
 from frhsic.tables import files
 from frhsic.tables.files import TableFile
 from frhsic.tables.schema import DATE_FORMS, NUMBER_MARKS, Schema, date_forms
@@ -166,7 +166,7 @@ def served(tmp_path_factory) -> Path:
     data = read_training_table(
         write(messy(400), folder / "train.csv"), ColumnRoles("y", ("age",), features=tuple(FEATURES))
     )
-    from frhsic.persistence import file_bytes
+    from frhsic.persistence.files import file_bytes
 
     closed = ParityClassifier(limit=0.05, cv=2, n_jobs=1, random_state=0)
     network = FRHSICClassifier(**quick(epochs=2))

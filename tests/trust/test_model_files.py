@@ -35,7 +35,8 @@ from sklearn.utils._testing import assert_run_python_script_without_output as ru
 
 from estimator_samples import biased, quick
 from frhsic import FRHSICClassifier, ParityClassifier, load, save
-from frhsic.persistence import HEADER, SCHEMA, WEIGHTS, _skops_entries
+from frhsic.persistence.files import HEADER, WEIGHTS
+from frhsic.persistence.foreign import SCHEMA, skops_entries
 
 X, y, s = biased(80)
 Entries = dict[str, bytes]
@@ -104,7 +105,7 @@ def test_a_chain_of_scikit_learn_that_runs_a_script_is_refused(files: dict[str, 
     assert marker.exists()
     marker.unlink()
     parts = {"models_": [chain(marker)], "attribute_models_": []}
-    path = written(tmp_path / "model", files["parity"] | _skops_entries(parts))
+    path = written(tmp_path / "model", files["parity"] | skops_entries(parts))
     refused(path, r"inverse_transform'.*assert_run_python_script_without_output'.* may run code")
     assert not marker.exists()
 
@@ -133,13 +134,13 @@ class Foreign:
 @pytest.mark.parametrize("name", CALLABLES)
 def test_what_can_be_called_is_refused_unless_it_is_named(name: str, files: dict[str, Entries], tmp_path: Path):
     parts = {"models_": [CALLABLES[name](), LogisticRegression()], "attribute_models_": [[Ridge()], [Ridge()]]}
-    path = written(tmp_path / "model", files["parity"] | _skops_entries(parts))
+    path = written(tmp_path / "model", files["parity"] | skops_entries(parts))
     refused(path, r"which may run code\. If you trust its author, pass load\(path, trusted=\[")
 
 
 def test_a_class_that_the_user_names_is_loaded(files: dict[str, Entries], tmp_path: Path):
     parts = {"models_": [FunctionTransformer(np.log1p), Foreign()], "attribute_models_": [[Ridge()], [Ridge()]]}
-    entries = files["parity"] | _skops_entries(parts | {"estimator": LogisticRegression()})
+    entries = files["parity"] | skops_entries(parts | {"estimator": LogisticRegression()})
     entries |= {HEADER: changed(files["parity"], ["parameters", "attribute_estimator"], None)}
     path = written(tmp_path / "model", entries)
     names = ["numpy.log1p", f"{Foreign.__module__}.Foreign"]
@@ -447,7 +448,7 @@ def with_models(files: dict[str, Entries], model: Any) -> Entries:
     """A closed form with another model of y, which loads if the model is not forged."""
     parts = {"models_": [model, model], "attribute_models_": [[Ridge()], [Ridge()]]}
     parts |= {"estimator": FIT, "attribute_estimator": Ridge()}
-    return files["parity"] | _skops_entries(parts)
+    return files["parity"] | skops_entries(parts)
 
 
 def stacked(files: dict[str, Entries]) -> Entries:

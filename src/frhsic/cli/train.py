@@ -248,7 +248,7 @@ def _noting() -> Iterator[list[str]]:
 
 def finish(result: Trained, files: dict[str, Path]) -> Trained:
     """Write model and report, all of them or none; return the result with the fingerprint of the model."""
-    from frhsic.persistence import file_bytes
+    from frhsic.persistence.files import file_bytes
     from frhsic.report.page import content
 
     contents: dict[Path, bytes] = {}

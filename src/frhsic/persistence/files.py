@@ -1,20 +1,4 @@
-"""Save fitted models to one file and load them again.
-
-A file is an uncompressed zip archive. `model.json` holds versions, parameters, coefficients and the frontier;
-`weights.safetensors` the weights of a network; `schema.json` and the arrays beside it are scikit-learn, LightGBM and
-XGBoost models in the format of skops. Training rows are not in it, except in models that are made of them, such as
-nearest neighbours and couplings, whose columns are among the weights.
-
-Loading runs no code of the file. JSON and weights are data. Of a skops schema, every node is compared with a list of
-classes before anything is built: the estimators of scikit-learn, LightGBM and XGBoost, the data that they hold, and
-nothing that can be called, so that predictions run no code of the file either. An uncompressed file cannot unpack to
-more than its own size, and trees are checked to have an end. That is all that is promised. A forged model predicts what
-its author likes, and a forged booster, tree or table can crash the process, because those libraries do not check all of
-them: load models only from people you trust.
-
-To save another class, add it to :data:`KINDS` with a :class:`Kind`, and its fitted attributes that are plain data to
-:data:`PLAIN`. A dataclass among them belongs into :data:`CLASSES`.
-"""
+"""The file of a model: an archive whose sizes are checked, JSON, weights, and what each kind of model adds."""
 
 from __future__ import annotations
 
@@ -27,7 +11,6 @@ import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +34,7 @@ from frhsic.estimators import (
     ParityEncoder,
     ParityRegressor,
 )
-from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, Hinges, SensitiveBasis, TreeTable
+from frhsic.estimators.conditional import SensitiveBasis, TreeTable
 from frhsic.estimators.coupling import DensityRatio, JointBasis
 from frhsic.estimators.network import NetworkEstimator, set_state
 from frhsic.estimators.parity import ParityEstimator
@@ -60,21 +43,19 @@ from frhsic.estimators.tradeoffs import Choice, Gap, TradeOffs
 from frhsic.formatting import printable
 from frhsic.kernels import Kernel
 from frhsic.penalties import NoPenalty, Penalty
+from frhsic.persistence.foreign import SCHEMA, require, skops_entries, skops_parts
 from frhsic.tables.encoding import Category, Number, Quantiles, Robust, TableEncoding
 from frhsic.tables.schema import ColumnType, Schema
 from frhsic.training import MLP, Training
 from frhsic.training.result import Bottleneck
 from frhsic.training.streams import seeded
 
-__all__ = ["load", "save"]
-
-HEADER, WEIGHTS, SCHEMA = "model.json", "weights.safetensors", "schema.json"
+HEADER, WEIGHTS = "model.json", "weights.safetensors"
 NAMES = re.compile(rf"{re.escape(HEADER)}|{re.escape(WEIGHTS)}|{re.escape(SCHEMA)}|\d{{1,9}}\.(npy|bin)")
 
 # Limits: bytes and entries of a file; bytes of model.json, of which Python takes about twenty times as much memory;
-# brackets, braces and commas of a skops schema, and bytes of the header of the weights, for the same reason; bytes of
-# an array of text, which its JSON does not bound
-MOST_BYTES, MOST_ENTRIES, MOST_JSON, MOST_PARTS, MOST_NAMES, MOST_TEXT = 2**30, 10**5, 2**24, 1_500_000, 2**20, 2**24
+# bytes of the header of the weights, for the same reason; bytes of an array of text, which its JSON does not bound
+MOST_BYTES, MOST_ENTRIES, MOST_JSON, MOST_NAMES, MOST_TEXT = 2**30, 10**5, 2**24, 2**20, 2**24
 
 TABLES = (Category, ColumnType, Number, Quantiles, Robust, Schema, TableEncoding)
 FITTED = (Block, Choice, DensityRatio, Gap, JointBasis, MLP, SensitiveBasis, Solution, TradeOffs, Training)
@@ -164,7 +145,7 @@ def file_bytes(model: Any, schemas: Mapping[str, Schema] | None = None) -> bytes
     tensors = {name: values.detach().cpu().contiguous().clone() for name, values in kind.tensors(model).items()}
     entries = {HEADER: json.dumps(header, allow_nan=False).encode()}
     entries |= {WEIGHTS: safetensors.torch.save(tensors)} if tensors else {}
-    entries |= _skops_entries(parts) if parts else {}
+    entries |= skops_entries(parts) if parts else {}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in entries.items():
@@ -201,16 +182,16 @@ def load(
         header = _header(archive)
         cls, kind = KINDS[header["kind"]]
         model, names = cls(), archive.namelist()
-        parts = _skops_parts(archive, frozenset(trusted)) if SCHEMA in names else {}
+        parts = skops_parts(archive, frozenset(trusted)) if SCHEMA in names else {}
         tensors = _tensors(archive.read(WEIGHTS)) if WEIGHTS in names else {}
-        _require(parts.keys() <= set(kind.models), "it holds models that its kind does not have")
+        require(parts.keys() <= set(kind.models), "it holds models that its kind does not have")
         parameters = {name: part for name, part in parts.items() if not name.endswith("_")}
         parameters |= _parameters(header["parameters"], given)
-        _require(parameters.keys() == model.get_params(deep=False).keys(), "it has other parameters than this version")
+        require(parameters.keys() == model.get_params(deep=False).keys(), "it has other parameters than this version")
         model.set_params(**parameters)
         for name, value in header["fitted"].items():
             attribute = from_json(value)
-            _require(name in PLAIN and isinstance(attribute, PLAIN[name]), f"{name!r} is not as it should be")
+            require(name in PLAIN and isinstance(attribute, PLAIN[name]), f"{name!r} is not as it should be")
             setattr(model, name, attribute)
         for name, part in parts.items():
             setattr(model, name, part)
@@ -228,17 +209,17 @@ def _opened(path: str | Path) -> Iterator[zipfile.ZipFile]:
     if not file.is_file():
         raise FileNotFoundError(f"there is no saved model {str(file)!r}.")
     try:
-        _require(file.stat().st_size <= MOST_BYTES, f"it is larger than {MOST_BYTES} bytes")
+        require(file.stat().st_size <= MOST_BYTES, f"it is larger than {MOST_BYTES} bytes")
         content = io.BytesIO(file.read_bytes())  # read once: what is checked is what is used
-        _require(content.getvalue().count(b"PK\x01\x02") <= MOST_ENTRIES, f"it has more than {MOST_ENTRIES} entries")
+        require(content.getvalue().count(b"PK\x01\x02") <= MOST_ENTRIES, f"it has more than {MOST_ENTRIES} entries")
         with zipfile.ZipFile(content) as archive:
             entries = archive.infolist()
             names = {entry.filename for entry in entries}
-            _require(all(map(NAMES.fullmatch, names)), "it has entries that no model has")
-            _require(len(names) == len(entries), "it has two entries of one name")
+            require(all(map(NAMES.fullmatch, names)), "it has entries that no model has")
+            require(len(names) == len(entries), "it has two entries of one name")
             stored = all(e.compress_type == 0 and e.compress_size == e.file_size for e in entries)
-            _require(stored, "an entry is compressed, or of another size than it says")
-            _require(sum(e.file_size for e in entries) <= len(content.getbuffer()), "its entries overlap")
+            require(stored, "an entry is compressed, or of another size than it says")
+            require(sum(e.file_size for e in entries) <= len(content.getbuffer()), "its entries overlap")
             yield archive
     except Exception as error:
         detail = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
@@ -246,21 +227,16 @@ def _opened(path: str | Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
-    _require(archive.getinfo(HEADER).file_size <= MOST_JSON, f"its {HEADER} is larger than {MOST_JSON} bytes")
+    require(archive.getinfo(HEADER).file_size <= MOST_JSON, f"its {HEADER} is larger than {MOST_JSON} bytes")
     header = json.loads(archive.read(HEADER), parse_constant=_refuse_constant)
-    _require(isinstance(header, dict) and header.keys() == {"kind", "versions", "parameters", "fitted"}, "not a model")
-    _require(header["kind"] in list(KINDS), f"this version knows no {header['kind']!r}")
+    require(isinstance(header, dict) and header.keys() == {"kind", "versions", "parameters", "fitted"}, "not a model")
+    require(header["kind"] in list(KINDS), f"this version knows no {header['kind']!r}")
     return dict(header)
 
 
 def _tensors(content: bytes) -> dict[str, Tensor]:
-    _require(int.from_bytes(content[:8], "little") <= MOST_NAMES, "its weights have too many names")
+    require(int.from_bytes(content[:8], "little") <= MOST_NAMES, "its weights have too many names")
     return safetensors.torch.load(content)
-
-
-def _require(condition: Any, reason: str) -> None:
-    if not condition:
-        raise ValueError(f"frhsic.save has not written it: {reason}.")
 
 
 def _refuse_constant(text: str) -> None:
@@ -326,15 +302,15 @@ def from_json(value: Any) -> Any:
         return items
     if name == "array":
         dtype, count = np.dtype(items["dtype"]), len(items["values"])
-        _require(dtype.kind in "biufUO" and dtype.itemsize * count <= MOST_TEXT + 8 * count, f"an array of {dtype}")
+        require(dtype.kind in "biufUO" and dtype.itemsize * count <= MOST_TEXT + 8 * count, f"an array of {dtype}")
         plain = all(isinstance(item, (str, int, float, bool)) for item in items["values"])
-        _require(plain, "an array of other things than text and numbers")
+        require(plain, "an array of other things than text and numbers")
         return np.array(items["values"], dtype=dtype).reshape(items["shape"])
-    _require(name in CLASSES, f"{name!r} is not known to this version")
+    require(name in CLASSES, f"{name!r} is not known to this version")
     cls = CLASSES[name]
     for field in fields(cls) if is_dataclass(cls) else ():
         kind = FIELD_TYPES.get(str(field.type).partition("[")[0])
-        _require(kind is None or isinstance(items.get(field.name), kind), f"{field.name!r} of a {name} is of no use")
+        require(kind is None or isinstance(items.get(field.name), kind), f"{field.name!r} of a {name} is of no use")
     return cls(**items)
 
 
@@ -364,210 +340,6 @@ def _parameters(written: Mapping[str, Any], given: Mapping[str, Any]) -> dict[st
     return parameters
 
 
-# Models by skops
-
-
-def _skops_entries(parts: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return the entries of a skops file.
-
-    Addresses of objects are left out. A reader would build one object for equal addresses, so that a small forged
-    schema could stand for a tree of any size.
-    """
-    import skops.io
-
-    with zipfile.ZipFile(io.BytesIO(skops.io.dumps(dict(parts)))) as archive:
-        schema = json.loads(archive.read(SCHEMA))
-        files: dict[str, str] = {}
-        for _, node in _nodes(schema):
-            node.pop("__id__", None)
-            if node["__class__"] == "Booster" and node["__module__"] == "lightgbm.basic":
-                handle = node["content"]["content"]["_handle"]
-                # by which LightGBM reads trees in threads whose errors end the process
-                handle["content"] = json.dumps(re.sub(r"tree_sizes=.*\n", "", json.loads(handle["content"])))
-            if "file" in node:
-                node["file"] = files.setdefault(node["file"], f"{len(files)}{Path(node['file']).suffix}")
-        text = json.dumps(schema).encode()
-        if _parts_in(text) > MOST_PARTS:
-            raise ValueError(f"the models have {_parts_in(text)} parts; a file holds {MOST_PARTS}. Use fewer trees.")
-        return {SCHEMA: text} | {new: archive.read(old) for old, new in files.items()}
-
-
-def _skops_parts(archive: zipfile.ZipFile, trusted: frozenset[str]) -> dict[str, Any]:
-    """Return the models of a file, once every node of its schema is known to be data or of a class that is listed."""
-    import skops.io
-
-    text = archive.read(SCHEMA)
-    _require(_parts_in(text) <= MOST_PARTS, f"its {SCHEMA} has more than {MOST_PARTS} parts")
-    schema, listed = json.loads(text), _listed()
-    _require(schema["protocol"] > 0, "its protocol is too old")  # in which a function has another name than it says
-    used, unknown, read = set(trusted), set(), 0
-    for attribute, node in _nodes(schema):
-        _require("__id__" not in node, "it shares objects")
-        name, loader = f"{node['__module__']}.{node['__class__']}", node["__loader__"]
-        if loader == "MethodNode":
-            name += f".{node['content']['func']}"
-        used.add(name)
-        known = name in listed.get(loader, ()) and (loader != "TypeNode" or attribute in TYPE_ATTRIBUTES)
-        if loader != "JsonNode" and name not in trusted and not known:
-            unknown.add(name)
-        if loader == "JsonNode" and attribute in ALLOWED_VALUES:
-            value = json.loads(node["content"])
-            _require(value in ALLOWED_VALUES[attribute], f"{attribute} is {value!r}")
-        read += archive.getinfo(node["file"]).file_size if "file" in node else 0
-        _check_trees(archive, name, node)
-    if unknown:
-        names = ", ".join(repr(name) for name in sorted(unknown))
-        raise ValueError(
-            f"it holds {names}, which may run code. If you trust its author, pass load(path, trusted=[{names}])."
-        )
-    _require(read <= 4 * sum(e.file_size for e in archive.infolist()), "its arrays are used too often")
-    assert archive.fp is not None
-    archive.fp.seek(0)
-    return dict(skops.io.loads(archive.fp.read(), trusted=sorted(used)))  # which copies the list for every node
-
-
-def _parts_in(text: bytes) -> int:
-    return sum(map(text.count, (b"{", b"[", b",")))
-
-
-def _nodes(schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what skops builds, the nodes of a schema, each with the name of the attribute that holds it."""
-    return ((name, value) for name, value in _dictionaries(schema) if "__loader__" in value)
-
-
-def _dictionaries(content: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the dictionaries of a JSON text, each with the name of what holds it."""
-    stack = [("", content)]
-    while stack:
-        name, value = stack.pop()
-        if isinstance(value, dict):
-            yield name, value
-            stack.extend((name if key == "content" else key, item) for key, item in value.items())
-        elif isinstance(value, list):
-            stack.extend((name, item) for item in value)
-
-
-def _check_trees(archive: zipfile.ZipFile, name: str, node: dict[str, Any]) -> None:
-    """Refuse trees that would run for ever, or take more memory than the file, when they predict."""
-    if name == "lightgbm.basic.Booster":
-        text = json.loads(node["content"]["content"]["_handle"]["content"])
-        _require("tree_sizes" not in text, "a booster of another writer")
-        columns = int(re.findall(r"max_feature_idx=(.*)", text)[0])
-        for block in re.split(r"[\r\n]\s*Tree\s*=", text):
-            pairs = [line.partition("=")[::2] for line in re.split(r"[\r\n]", block)]
-            pairs = [(key.strip(), value) for key, value in pairs if key.strip() in (*BOOSTER_SIZES, *BOOSTER_LISTS)]
-            values = {key: np.array(value.split(), dtype=np.int64) for key, value in pairs}
-            sizes = [int(values[key][0]) for key in BOOSTER_SIZES if key in values]
-            _require(
-                len(values) == len(pairs) and max(sizes, default=0) <= len(text),
-                "a booster of more parts than its text has",
-            )
-            if "num_leaves" in values:
-                left, right, features = (values.get(key, np.zeros(0)) for key in BOOSTER_LISTS)
-                same = len(left) == len(right) == len(features) == values["num_leaves"][0] - 1
-                _require(same and (features <= columns).all(), "a tree of a booster without branches")
-                for child in (left, right):
-                    _require_end(child, (child < 0) & (child >= -len(child) - 1))
-    elif node["__loader__"] == "TreeNode" or name.endswith(".TreePredictor"):
-        file, histogram = node["content"]["content"]["nodes"]["file"], name.endswith(".TreePredictor")
-        nodes = np.lib.format.read_array(io.BytesIO(archive.read(file)), allow_pickle=False)
-        leaf = nodes["is_leaf"] == 1 if histogram else nodes["left_child"] == -1
-        for side in ("left", "right") if histogram else ("left_child", "right_child"):
-            _require_end(nodes[side].astype(np.int64), leaf)
-        if not histogram:
-            features = json.loads(node["__reduce__"]["args"]["content"][0]["content"])
-            _require(
-                ((nodes["feature"] < features) & (leaf | (nodes["feature"] >= 0))).all(), "a tree of other columns"
-            )
-
-    elif name == "xgboost.core.Booster":
-        from xgboost import Booster
-
-        booster = Booster()
-        booster.__setstate__({"handle": bytearray(archive.read(node["content"]["content"]["handle"]["file"]))})
-        learner = json.loads(booster.save_raw("json"))["learner"]
-        about = learner["learner_model_param"]
-        columns, outputs = int(about["num_feature"]), max(int(about["num_class"]), int(about["num_target"]), 1)
-        for _, part in _dictionaries(learner):
-            _require(all(0 <= group < outputs for group in part.get("tree_info", [])), "a tree of no class")
-            if "left_children" in part:
-                left, right, features = (np.array(part[key]) for key in XGBOOST_LISTS)
-                inner, children = left != -1, np.sort(np.concatenate([left[left != -1], right[left != -1]]))
-                _require(((features >= 0) & (features < columns))[inner].all(), "a tree of other columns")
-                # each node is the child of one other, and the root of none
-                once = (np.diff(children, prepend=0) > 0).all() and (children < len(left)).all()
-                _require(once, "a tree without an end")
-
-
-def _require_end(child: np.ndarray, leaf: np.ndarray) -> None:
-    place = np.arange(len(child))
-    _require((leaf | ((place < child) & (child < len(child)))).all(), "a tree without an end")
-
-
-BOOSTER_SIZES = ("num_class", "num_tree_per_iteration", "max_feature_idx", "num_leaves", "num_cat")
-XGBOOST_LISTS = ("left_children", "right_children", "split_indices")
-BOOSTER_LISTS = ("left_child", "right_child", "split_feature")
-
-TYPE_ATTRIBUTES = ("dtype", "key_types", "default_factory")
-"""Where fitted models hold a type, such as that of the numbers of an encoder; elsewhere it would be called."""
-
-METHODS = (None, "auto", "predict", "predict_proba", "predict_log_proba", "decision_function")
-ALLOWED_VALUES: dict[str, tuple[Any, ...]] = {
-    "stack_method": METHODS, "stack_method_": METHODS, "chain_method": METHODS, "chain_method_": METHODS,
-    "response_method": METHODS, "_response_method": METHODS, "input": ("content",), "pool_size": (4,),
-    "n_jobs": (None, *range(-256, 257)),
-}  # fmt: skip
-"""Values of attributes by which a model would call any method of any object, read files, or take much memory
-or many threads."""
-
-INTERNAL = {
-    "lightgbm.basic": "Booster",
-    "lightgbm.sklearn": "LGBMClassifier LGBMRegressor",
-    "sklearn.calibration": "_CalibratedClassifier _SigmoidCalibration",
-    "sklearn.ensemble._hist_gradient_boosting.binning": "_BinMapper",
-    "sklearn.ensemble._hist_gradient_boosting.predictor": "TreePredictor",
-    "sklearn.metrics._scorer": "_PassthroughScorer",
-    "sklearn.model_selection._split": "KFold StratifiedKFold",
-    "sklearn.neural_network._stochastic_optimizers": "AdamOptimizer SGDOptimizer",
-    "xgboost.core": "Booster",
-    "xgboost.sklearn": "XGBClassifier XGBRegressor XGBRFClassifier XGBRFRegressor",
-}
-"""Classes beyond the public estimators of scikit-learn that fitted models hold."""
-
-
-@cache
-def _listed() -> dict[str, frozenset[str]]:
-    """Return what each loader of skops may build. Loaders that are missing here build what can be called."""
-    from sklearn._loss import _loss, link, loss
-    from sklearn.utils import Bunch, all_estimators
-
-    estimators = {cls for _, cls in all_estimators() if not any("__call__" in vars(base) for base in cls.__mro__)}
-    parts = {
-        cls
-        for module in (link, loss)
-        for cls in vars(module).values()
-        if getattr(cls, "__module__", "") == module.__name__
-    }
-    scalars = {cls for cls in np.sctypeDict.values() if issubclass(cls, (np.number, np.bool_, np.str_))}
-    ours = (TreeTable, BoostedMeans, BoostedTrees, ConditionalLaw, Hinges)
-    names = {f"{cls.__module__}.{cls.__name__}" for cls in (*ours, *estimators, *parts)}
-    names |= {f"{module}.{name}" for module, own in INTERNAL.items() for name in own.split()}
-    losses = {f"{_loss.__name__}.{name}" for name in vars(_loss) if name.startswith("Cy") and "Function" not in name}
-    by_loader: dict[str, set[Any]] = {
-        "DictNode": {dict, Bunch, "collections.OrderedDict"}, "DefaultDictNode": {"collections.defaultdict"},
-        "ListNode": {list}, "TupleNode": {tuple}, "SetNode": {set}, "SliceNode": {slice},
-        "BytesNode": {bytes}, "BytearrayNode": {bytearray},
-        "TypeNode": {int, float, str, bool, list, dict, tuple, type(None), "collections.OrderedDict", *scalars},
-        "NdArrayNode": {np.ndarray, *scalars}, "MaskedArrayNode": {np.ma.MaskedArray}, "DTypeNode": {np.dtype},
-        "RandomStateNode": {np.random.RandomState}, "RandomGeneratorNode": {np.random.Generator},
-        "TreeNode": {"sklearn.tree._tree.Tree"}, "LossNode": losses, "ObjectNode": names,
-    }  # fmt: skip
-    return {
-        loader: frozenset(cls if isinstance(cls, str) else f"{cls.__module__}.{cls.__name__}" for cls in classes)
-        for loader, classes in by_loader.items()
-    }
-
-
 # Networks
 
 
@@ -580,18 +352,18 @@ def _complete_network(model: NetworkEstimator, tensors: dict[str, Tensor]) -> No
     """Build the modules for the weights of a file and give an estimator what it has learned."""
     encoding, size, own = model.feature_encoding_, model.representation_size_, isinstance(model.encoder, MLP | None)
     outputs = len(tensors["head.bias"])
-    _require(model.n_features_in_ == len(encoding.columns), "its columns are of two numbers")
+    require(model.n_features_in_ == len(encoding.columns), "its columns are of two numbers")
     model._validate_params()
-    _require(len(getattr(model.encoder, "hidden", ())) <= len(tensors), "it has too few weights")
+    require(len(getattr(model.encoder, "hidden", ())) <= len(tensors), "it has too few weights")
     if is_classifier(model):
         classes = len(np.unique(model.classes_))
-        _require(classes == len(model.classes_) and outputs == (1 if classes <= 2 else classes), "its classes differ")
+        require(classes == len(model.classes_) and outputs == (1 if classes <= 2 else classes), "its classes differ")
     elif isinstance(model, FRHSICRegressor):
-        _require(outputs == 1 and math.isfinite(model.target_mean_) and 0 < model.target_scale_ < math.inf, "no scale")
+        require(outputs == 1 and math.isfinite(model.target_mean_) and 0 < model.target_scale_ < math.inf, "no scale")
     # modules without memory: a file that asks for more weights than it holds is refused before they are made
     with seeded(), torch.device("meta" if own else "cpu"):
         encoder = model.encoder_maker(getattr(model, "task_", "binary"))(encoding.width)
-        _require(isinstance(encoder, nn.Module), "encoder must make a torch.nn.Module")
+        require(isinstance(encoder, nn.Module), "encoder must make a torch.nn.Module")
         if model.has_bottleneck_:
             encoder = nn.Sequential(encoder, Bottleneck(size))
     with torch.device("meta"):
@@ -603,7 +375,7 @@ def _complete_network(model: NetworkEstimator, tensors: dict[str, Tensor]) -> No
     model.encoder_ = _loaded(encoder, states["encoder"], "encoder", own=own)
     model.head_ = _loaded(head, states["head"], "head", own=True)
     penalty: Any = copy.deepcopy(getattr(model, "penalty_", model.penalty))
-    _require(isinstance(penalty, Penalty), "it has no penalty")
+    require(isinstance(penalty, Penalty), "it has no penalty")
     model.penalty_ = penalty
     set_state(model.penalty_, states["penalty"])
     if not isinstance(model.penalty_, NoPenalty):
@@ -613,7 +385,7 @@ def _complete_network(model: NetworkEstimator, tensors: dict[str, Tensor]) -> No
 def _loaded(module: nn.Module, state: dict[str, Tensor], part: str, *, own: bool) -> nn.Module:
     if own:
         sound = all(v.dtype in (torch.float32, torch.float64) and bool(v.isfinite().all()) for v in state.values())
-        _require(sound, f"the {part} has weights that are not finite numbers")
+        require(sound, f"the {part} has weights that are not finite numbers")
     try:
         module.load_state_dict(state, assign=own)
     except RuntimeError as error:
@@ -630,10 +402,10 @@ def _complete_parity(model: ParityEstimator, tensors: dict[str, Tensor]) -> None
     if given:
         model.models_ = [model.estimator]
     model._check()
-    _require(isinstance(model.models_, list) and isinstance(model.attribute_models_, list), "it has no models")
+    require(isinstance(model.models_, list) and isinstance(model.attribute_models_, list), "it has no models")
     solution, frontier, choice = model.solution_, model.frontier_, model.choice_
     if solution is None:
-        _require(frontier is None and choice is None and len(model.models_) == 1, "it has no coefficients")
+        require(frontier is None and choice is None and len(model.models_) == 1, "it has no coefficients")
         return
     assert frontier is not None
     assert choice is not None
@@ -641,22 +413,22 @@ def _complete_parity(model: ParityEstimator, tensors: dict[str, Tensor]) -> None
     for block in solution.blocks:
         starts, mass, values = block.basis.starts, block.basis.mass, block.basis.values
         sound = values.ndim == 2 and len(starts) == len(mass) == len(values) > 0 and 0 <= block.attribute < attributes
-        _require(sound and 0 < block.rate <= 1, "a basis is no basis")
+        require(sound and 0 < block.rate <= 1, "a basis is no basis")
         block.curve(np.zeros((1, attributes)), np.full(1, 0.5), np.ones(1))
         width += values.shape[1]  # no more than the numbers that are there
     trade_offs, folds, _ = solution.parameters.shape
-    _require(solution.family == model._family() and trade_offs > 1 and solution.scale > 0, "its coefficients differ")
+    require(solution.family == model._family() and trade_offs > 1 and solution.scale > 0, "its coefficients differ")
     # what it would predict of a row, and what it says of every trade-off, can be computed
     eta = np.full((1, len(model.classes_)) if solution.family == "classes" else 1, 0.5)
     numbers = [solution.parameters, *(part for block in solution.blocks for part in vars(block.basis).values())]
     numbers += [solution.scores(own, eta, np.zeros((1, width))) for own in solution.at(choice.position)]
-    _require(all(np.isfinite(values).all() for values in numbers), "a coefficient is not a finite number")
+    require(all(np.isfinite(values).all() for values in numbers), "a coefficient is not a finite number")
     table = frontier.to_frame().astype(float)
     reached = 0 <= choice.position <= trade_offs - 1 == len(table) - 1
-    _require(reached and frontier.choose(None, True) and str(choice), "its trade-offs differ")
+    require(reached and frontier.choose(None, True) and str(choice), "its trade-offs differ")
     fitted = attributes if solution.family.startswith("clipped") or not model.uses_sensitive else 0
-    _require(len(model.models_) == (1 if given else folds), "it has a model too many or too few")
-    _require(list(map(len, model.attribute_models_)) == [fitted] * folds, "it has models of S too many or too few")
+    require(len(model.models_) == (1 if given else folds), "it has a model too many or too few")
+    require(list(map(len, model.attribute_models_)) == [fitted] * folds, "it has models of S too many or too few")
 
 
 # The coupling
@@ -684,12 +456,12 @@ def _complete_coupling(model: ParityCoupling, tensors: dict[str, Tensor]) -> Non
     arrays = {name: values.numpy() for name, values in tensors.items()}
     n, basis = len(arrays["m"]), model.ratio_.basis
     table = _table(arrays, n)
-    _require(table.shape[1] == model.n_features_in_ and len(model.models_) == model.cv, "its columns or models differ")
-    _require(len(basis.parts) == len(model.sensitive_names_in_), "its attributes differ")
-    _require(all(len(arrays[name]) == n for name in ("identity", "release", "pool")), "its rows differ in number")
-    _require(arrays["m"].shape[1] >= len(model.ratio_.calibration), "its ratio is of no use")  # beside means of y
+    require(table.shape[1] == model.n_features_in_ and len(model.models_) == model.cv, "its columns or models differ")
+    require(len(basis.parts) == len(model.sensitive_names_in_), "its attributes differ")
+    require(all(len(arrays[name]) == n for name in ("identity", "release", "pool")), "its rows differ in number")
+    require(arrays["m"].shape[1] >= len(model.ratio_.calibration), "its ratio is of no use")  # beside means of y
     rows = np.r_[arrays["release"], arrays["handed"][1]]
-    _require(rows.dtype == np.int64 and ((rows >= -1) & (rows < n)).all(), "it hands out rows that it does not have")
+    require(rows.dtype == np.int64 and ((rows >= -1) & (rows < n)).all(), "it hands out rows that it does not have")
     names = getattr(model, "feature_names_in_", None)
     model._table = table.set_axis(range(table.shape[1]) if names is None else names, axis=1)
     model._encoder, model._m, model._release = TreeTable().fit(model._table), arrays["m"], arrays["release"]
@@ -720,7 +492,7 @@ def _table(arrays: Mapping[str, np.ndarray], rows: int) -> pd.DataFrame:
     columns = {}
     for j, (dtype, levels, ordered) in enumerate(json.loads(arrays["kinds"].tobytes())):
         values, known = arrays[f"column {j}"], from_json(levels)
-        _require(values.shape == (rows,), "its rows differ in number")
+        require(values.shape == (rows,), "its rows differ in number")
         if known is None:
             columns[j] = pd.Series(values).astype(dtype)
         elif ordered is None:
