@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from lightgbm import LGBMClassifier
 from pytest import approx
 from scipy.special import expit
 from sklearn.base import clone
@@ -25,7 +26,9 @@ from frhsic.estimators import (
     LeakingEstimatorWarning,
     MissingSensitiveFeaturesWarning,
     UnmetLimitWarning,
+    distilled,
 )
+from frhsic.estimators.conditional import fold_of_rows
 from frhsic.parity import gdp, rank_gap
 
 MEANS = make_pipeline(SplineTransformer(4), Ridge(1e-3))
@@ -222,6 +225,24 @@ def test_a_frozen_model_that_knows_the_rows_is_reported():
         warnings.simplefilter("error", LeakingEstimatorWarning)
         other = table(300, 3)
         classifier(estimator=FrozenEstimator(tree.fit(*other[:2])), limit=None).fit(X, y, sensitive_features=age)
+
+
+@pytest.mark.filterwarnings("ignore::frhsic.estimators.UnmetLimitWarning")
+def test_a_distilled_model_states_its_gap_on_rows_that_it_has_not_seen(fresh):
+    X, y, age = table(1200, 0)
+    weights, person = np.random.default_rng(3).uniform(0.5, 2, size=1200), np.arange(1200) // 2
+    student = LGBMClassifier(n_estimators=30, num_leaves=7, n_jobs=1, verbose=-1)
+    rows = {"sensitive_features": age, "sample_weight": weights, "groups": person}
+    result = distilled(classifier(condition="both", cv=2), student, X, y, **rows)
+    kept = fold_of_rows(1200, 10, y, person, 0) == 0
+    scores, gaps = result.model.predict_proba(X)[:, 1], []
+    for label in (0, 1):
+        at = kept & (y == label)
+        gaps.append(float(gdp(scores[at], age[at], sample_weight=weights[at], groups=person[at])))
+    assert float(result.gaps["sensitive"]) == approx(max(gaps))
+    free = student.fit(X, y).predict_proba(fresh[0])[:, 1]
+    served = result.model.predict_proba(fresh[0])[:, 1]
+    assert gdp(served, fresh[2], resamples=0).value < 0.8 * gdp(free, fresh[2], resamples=0).value
 
 
 # Limits

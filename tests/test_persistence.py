@@ -277,7 +277,8 @@ def test_a_coupling_hands_out_the_same_rows_once_it_is_loaded(tmp_path: Path):
         }
     )
     means = BoostedMeans(n_estimators=10, n_jobs=1)
-    model = ParityCoupling(means, cv=2, pool=0.3, random_state=0).fit(X[:600], sensitive_features=age[:600])
+    model = ParityCoupling(means, cv=2, pool=0.3, random_state=0)
+    model.fit(X[:600], X["years"][:600], sensitive_features=age[:600])
     first = model.transform(X[600:620], sensitive_features=age[600:620])
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
