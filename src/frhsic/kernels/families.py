@@ -39,7 +39,7 @@ class _Radial(Kernel):
     """Kernel of the distance alone, with k(x, x) = 1; bounded and characteristic."""
 
     offset = bound = 1.0
-    unit_diagonal = shift_invariant = centering_safe = characteristic = True
+    shift_invariant = centering_safe = characteristic = True
     bandwidth: float | Tensor
 
     def __post_init__(self) -> None:
@@ -120,7 +120,7 @@ class Linear(Kernel):
 
     offset = 0.0
     bound = math.inf
-    unit_diagonal = shift_invariant = characteristic = False
+    shift_invariant = characteristic = False
     centering_safe = True
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
@@ -146,7 +146,7 @@ class HalfDistance(Kernel):
 
     offset = 0.0
     bound = math.inf
-    unit_diagonal = shift_invariant = False
+    shift_invariant = False
     centering_safe = characteristic = True
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:

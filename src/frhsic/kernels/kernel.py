@@ -8,14 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import mul
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from frhsic._arrays import require_scale
-
-T = TypeVar("T", Tensor, float)
 
 
 class Kernel(ABC):
@@ -59,9 +57,9 @@ class Kernel(ABC):
         return math.isfinite(self.bound)
 
     @property
-    @abstractmethod
     def unit_diagonal(self) -> bool:
         """Whether k(x, x) = 1 for every x."""
+        return self.shift_invariant and self.bound == 1
 
     @property
     @abstractmethod
@@ -94,48 +92,32 @@ class Kernel(ABC):
 
 
 @dataclass(frozen=True)
-class _Pair(Kernel):
-    """Two kernels on the same variable."""
+class Sum(Kernel):
+    """Sum of two kernels on the same variable, k(x, y) = a(x, y) + b(x, y); characteristic if either is."""
 
     a: Kernel
     b: Kernel
 
-    @staticmethod
-    @abstractmethod
-    def _joined(a: T, b: T) -> T:
-        """Return the sum, or the product, of what the two kernels have."""
-
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        return self._joined(self.a(x, y), self.b(x, y))
-
-    def diagonal(self, x: Tensor) -> Tensor:
-        return self._joined(self.a.diagonal(x), self.b.diagonal(x))
-
-    @property
-    def offset(self) -> float:
-        return self._joined(self.a.offset, self.b.offset)
-
-    @property
-    def shift_invariant(self) -> bool:
-        return self.a.shift_invariant and self.b.shift_invariant
-
-
-@dataclass(frozen=True)
-class Sum(_Pair):
-    """Sum of two kernels, k(x, y) = a(x, y) + b(x, y); characteristic if either is."""
-
-    unit_diagonal = False
-
-    @staticmethod
-    def _joined(a: T, b: T) -> T:
-        return a + b
+        return self.a(x, y) + self.b(x, y)
 
     def shifted(self, x: Tensor, y: Tensor) -> Tensor:
         return self.a.shifted(x, y) + self.b.shifted(x, y)
 
+    def diagonal(self, x: Tensor) -> Tensor:
+        return self.a.diagonal(x) + self.b.diagonal(x)
+
+    @property
+    def offset(self) -> float:
+        return self.a.offset + self.b.offset
+
     @property
     def bound(self) -> float:
         return self.a.bound + self.b.bound
+
+    @property
+    def shift_invariant(self) -> bool:
+        return self.a.shift_invariant and self.b.shift_invariant
 
     @property
     def centering_safe(self) -> bool:
@@ -146,38 +128,72 @@ class Sum(_Pair):
         return self.a.characteristic or self.b.characteristic
 
 
+class _Factors(Kernel):
+    """A product of kernels, each on all columns or on one."""
+
+    @property
+    @abstractmethod
+    def factors(self) -> tuple[Kernel, ...]:
+        """The kernels."""
+
+    @abstractmethod
+    def _each(self, *rows: Tensor) -> Iterator[tuple[Any, ...]]:
+        """Yield each kernel with its columns of each of the matrices."""
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        product: Tensor = reduce(mul, (kernel(a, b) for kernel, a, b in self._each(x, y)))
+        return product
+
+    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
+        # ab - αβ = (a-α)(b-β) + β(a-α) + α(b-β), with α and β the offsets
+        (first, *rest), offset = self._each(x, y), self.factors[0].offset
+        total: Tensor = first[0].shifted(*first[1:])
+        for kernel, a, b in rest:
+            other = kernel.shifted(a, b)
+            total = total * other + kernel.offset * total + offset * other
+            offset *= kernel.offset
+        return total
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        product: Tensor = reduce(mul, (kernel.diagonal(columns) for kernel, columns in self._each(x)))
+        return product
+
+    @property
+    def offset(self) -> float:
+        return math.prod(kernel.offset for kernel in self.factors)
+
+    @property
+    def bound(self) -> float:
+        return reduce(_times, (kernel.bound for kernel in self.factors))
+
+    @property
+    def shift_invariant(self) -> bool:
+        return all(kernel.shift_invariant for kernel in self.factors)
+
+    centering_safe = shift_invariant
+
+    @property
+    def characteristic(self) -> bool:
+        return all(kernel.characteristic and kernel.shift_invariant for kernel in self.factors)
+
+
 @dataclass(frozen=True)
-class Product(_Pair):
+class Product(_Factors):
     """Product of two kernels on the same variable, k(x, y) = a(x, y) b(x, y).
 
     Characteristic if both factors are radial (the spectral density of their product is then positive everywhere); a
     product with the linear kernel is not claimed to be.
     """
 
-    @staticmethod
-    def _joined(a: T, b: T) -> T:
-        return a * b
-
-    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
-        # ab - αβ = (a-α)(b-β) + β(a-α) + α(b-β), with α and β the offsets
-        a, b = self.a.shifted(x, y), self.b.shifted(x, y)
-        return a * b + self.b.offset * a + self.a.offset * b
+    a: Kernel
+    b: Kernel
 
     @property
-    def bound(self) -> float:
-        return _times(self.a.bound, self.b.bound)
+    def factors(self) -> tuple[Kernel, ...]:
+        return self.a, self.b
 
-    @property
-    def unit_diagonal(self) -> bool:
-        return self.a.unit_diagonal and self.b.unit_diagonal
-
-    @property
-    def centering_safe(self) -> bool:
-        return self.shift_invariant
-
-    @property
-    def characteristic(self) -> bool:
-        return all(k.characteristic and k.shift_invariant for k in (self.a, self.b))
+    def _each(self, *rows: Tensor) -> Iterator[tuple[Any, ...]]:
+        return ((kernel, *rows) for kernel in self.factors)
 
 
 @dataclass(frozen=True)
@@ -223,10 +239,6 @@ class Multiple(Kernel):
         return _times(self.factor, self.kernel.bound)
 
     @property
-    def unit_diagonal(self) -> bool:
-        return self.factor == 1 and self.kernel.unit_diagonal
-
-    @property
     def shift_invariant(self) -> bool:
         return self.factor == 0 or self.kernel.shift_invariant
 
@@ -240,10 +252,11 @@ class Multiple(Kernel):
 
 
 @dataclass(frozen=True)
-class PerColumn(Kernel):
+class PerColumn(_Factors):
     r"""Product over columns, one kernel each: :math:`k(x, y) = \prod_c k_c(x_c, y_c)`.
 
-    The joint kernel on several sensitive attributes, each in its own unit and with its own bandwidth.
+    The joint kernel on several sensitive attributes, each in its own unit and with its own bandwidth. Characteristic if
+    all factors are and are invariant to shifts (Szabo and Sriperumbudur, 2018, Theorem 4).
 
     Examples
     --------
@@ -260,52 +273,15 @@ class PerColumn(Kernel):
         if not self.kernels:
             raise ValueError("PerColumn needs at least one kernel.")
 
-    def _columns(self, *rows: Tensor) -> Iterator[tuple[Any, ...]]:
-        """Yield each kernel with its column of each of the matrices."""
+    @property
+    def factors(self) -> tuple[Kernel, ...]:
+        return self.kernels
+
+    def _each(self, *rows: Tensor) -> Iterator[tuple[Any, ...]]:
         for x in rows:
             if x.shape[-1] != len(self.kernels):
                 raise ValueError(f"{len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each.")
         return zip(self.kernels, *(torch.split(x, 1, dim=-1) for x in rows))
-
-    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        product: Tensor = reduce(mul, (kernel(a, b) for kernel, a, b in self._columns(x, y)))
-        return product
-
-    def shifted(self, x: Tensor, y: Tensor) -> Tensor:
-        (first, *rest), offset = self._columns(x, y), self.kernels[0].offset
-        total: Tensor = first[0].shifted(*first[1:])
-        for kernel, a, b in rest:  # as a Product
-            other = kernel.shifted(a, b)
-            total = total * other + kernel.offset * total + offset * other
-            offset *= kernel.offset
-        return total
-
-    def diagonal(self, x: Tensor) -> Tensor:
-        product: Tensor = reduce(mul, (kernel.diagonal(column) for kernel, column in self._columns(x)))
-        return product
-
-    @property
-    def offset(self) -> float:
-        return math.prod(kernel.offset for kernel in self.kernels)
-
-    @property
-    def bound(self) -> float:
-        return reduce(_times, (kernel.bound for kernel in self.kernels))
-
-    @property
-    def unit_diagonal(self) -> bool:
-        return all(kernel.unit_diagonal for kernel in self.kernels)
-
-    @property
-    def shift_invariant(self) -> bool:
-        return all(kernel.shift_invariant for kernel in self.kernels)
-
-    centering_safe = shift_invariant
-
-    @property
-    def characteristic(self) -> bool:
-        # Szabo and Sriperumbudur (2018), Theorem 4: translation-invariant characteristic factors.
-        return all(kernel.characteristic and kernel.shift_invariant for kernel in self.kernels)
 
 
 def _times(a: float, b: float) -> float:
