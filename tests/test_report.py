@@ -163,6 +163,9 @@ def test_the_worst_gap_is_the_largest_that_can_be_trusted_and_may_be_chance(audi
     lines = lines_of(with_curve(samples.audit(), wide), "How large")
     assert "That may be chance" in lines[0]
     assert lines[1] == "At no value of age is there a gap that chance could not explain."
+    strict = replace(samples.audit(), subject=replace(samples.SUBJECT, confidence=0.999))  # the gap has p = 0.0033
+    assert "more than chance" in lines_of(samples.audit(), "How large")[0]
+    assert "That may be chance" in lines_of(strict, "How large")[0]
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,15 @@ def _farthest(curve: Curve, groups: Iterable[int]) -> int:
     return max(groups, key=lambda i: abs(curve.mean[i] - curve.overall))
 
 
-def _by_chance(curve: Curve, i: int) -> bool:
-    return curve.low[i] <= curve.overall <= curve.high[i]
+def _beyond_chance(attribute: AttributeAudit, curve: Curve, level: float) -> list[int]:
+    """Return the groups whose mean chance does not explain: none unless the test of the whole gap is significant.
+
+    So all claims of the page that a score moves with an attribute have one error rate.
+    """
+    gap = attribute.all_rows.get("gdp")
+    if gap is None or gap.pvalue is None or gap.pvalue > level:
+        return []
+    return [i for i in curve.trusted if not curve.low[i] <= curve.overall <= curve.high[i]]
 
 
 def _between(interval: Interval) -> str:
@@ -174,10 +181,9 @@ def _worst(audit: Audit) -> Iterator[str]:
         if curve is None:
             yield f"There is no score whose mean could be followed along {s}."
             continue
-        i = worst_group(curve)
-        yield capitalized(f"{_group(curve, i, s)} {_band(curve, i, s)}")
-        if _by_chance(curve, i):
-            sure = [k for k in curve.trusted if not _by_chance(curve, k)]
+        i, sure = worst_group(curve), _beyond_chance(attribute, curve, audit.subject.level)
+        yield capitalized(f"{_group(curve, i, s)} {_band(curve, i, s, by_chance=i not in sure)}")
+        if i not in sure:
             yield (
                 f"The largest gap that chance does not explain: {_group(curve, _farthest(curve, sure), s)}"
                 if sure
@@ -201,10 +207,10 @@ def _side_of(curve: Curve, value: float) -> str:
     return f"{size} {'above' if value >= mean else 'below'}"
 
 
-def _band(curve: Curve, i: int, s: str) -> str:
+def _band(curve: Curve, i: int, s: str, *, by_chance: bool) -> str:
     low, high = _side_of(curve, curve.low[i]), _side_of(curve, curve.high[i])
     sure = f"with {percent(curve.confidence)} confidence, for all values of {s} at once"
-    if _by_chance(curve, i):
+    if by_chance:
         return f"That may be chance: the true mean can lie anywhere from {low} to {high} the average ({sure})."
     return f"That is more than chance: the true mean lies from {low} to {high} the average ({sure})."
 
@@ -237,7 +243,7 @@ def _thousand(audit: Audit) -> Iterator[str]:
             yield ratio_sentence(attribute)
         if subject.chances:
             difference = round(1000 * curve.mean[i]) - round(1000 * curve.overall)
-            chance = ", which may be chance" if _by_chance(curve, i) else ""
+            chance = "" if i in _beyond_chance(attribute, curve, subject.level) else ", which may be chance"
             than = "as many" if not difference else f"{abs(difference):,} {'more' if difference > 0 else 'fewer'}"
             told = True
             yield (

@@ -157,7 +157,7 @@ class _HeldOut:
         classes = [] if self.labels is None else [str(label) for label in self.labels]
         itself = classes in ([], ["0", "1"], ["False", "True"])  # such a target names its positive class
         score = "predicted" if self.labels is None or self.model.aim == "decision" else "probability of"
-        return f"{score} {target}" if itself else f"{score} {target} = {classes[1]}"
+        return f"{score} {target}" if itself else f"{score} {target}: {classes[1]}"
 
     def outputs(self, model: Any, X: Any = None, s: np.ndarray | None = None) -> np.ndarray:
         """Return what is audited: scores, or decisions as 0 and 1 if they are what the model limits."""
