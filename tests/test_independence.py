@@ -58,7 +58,7 @@ def all_permuted(k: Tensor, l: Tensor) -> np.ndarray:
 
 
 def null_of(z: Tensor, s: Tensor, k: Kernel | None = None, l: Kernel | None = None) -> object:
-    return gram_pair(z, s, k, l, least=4, what="this test")
+    return gram_pair(z, s, k, l, least=4)
 
 
 # ---------------------------------------------------------------- sums by tiles
@@ -323,7 +323,7 @@ def test_the_statistic_is_hsic_and_the_effect_size_its_cosine(
     own = float(hsic_biased(k_gram, k_gram) * hsic_biased(l_gram, l_gram))
     assert result.effect_size == approx(float(result) / math.sqrt(own), rel=1e-9)
     assert test(z, z, k, k).effect_size == approx(1.0, rel=1e-12)
-    assert (result.n, result.bandwidths, result.kernels) == (80, ((1.0,), (0.5,)), (repr(k), repr(l)))
+    assert (result.n, result.kernels) == (80, (repr(k), repr(l)))
 
 
 @pytest.mark.parametrize("test", TESTS, ids=["gamma", "permutation"])

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from frhsic.independence import gamma_test, permutation_test
 from frhsic.independence._gram_pair import gram_pair
-from frhsic.independence._permutations import cheapest_algorithm, permutations, tie_slack
+from frhsic.independence.permutation import cheapest_algorithm, permutations, tie_slack
 from frhsic.kernels import Gaussian, Kernel
 from frhsic.kernels.bandwidth import gaussian_at_median
 
@@ -34,7 +34,7 @@ def attribute(kind: str, n: int, draw: torch.Generator) -> Tensor:
 
 def permutations_reject(z: Tensor, s: Tensor, k: Kernel, l: Kernel, seed: int) -> bool:
     """The decision of permutation_test at .05 with 199 permutations, which falls as soon as ten of them exceed."""
-    data = gram_pair(z, s, k, l, least=4, what="the permutation test")
+    data = gram_pair(z, s, k, l, least=4)
     way = cheapest_algorithm(data)
     observed = float(way.statistics(torch.arange(data.n)[None])) - tie_slack(data, way)
     exceed = 0

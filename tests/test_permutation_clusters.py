@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from frhsic.independence import permutation_test
-from frhsic.independence._permutations import cluster_permutations
+from frhsic.independence.permutation import cluster_permutations
 
 
 def by_person(seed: int, people: int = 40, rows: int = 3) -> tuple[Tensor, Tensor, np.ndarray]:

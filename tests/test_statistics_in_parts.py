@@ -37,8 +37,8 @@ BLOCKS = {
     "dependence.operators.TILE_ENTRIES": 300,
     "dependence.conditional.TILE_ENTRIES": 300,
     "dependence.moments.PANEL": 16,
-    "independence._permutations.DENSE_ROWS": 10,
-    "independence._permutations.BLOCK_ENTRIES": 300,
+    "independence.permutation.DENSE_ROWS": 10,
+    "independence.permutation.BLOCK_ENTRIES": 300,
     "independence.sequential.BLOCK_ENTRIES": 300,
 }
 

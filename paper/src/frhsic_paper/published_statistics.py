@@ -11,9 +11,8 @@ from torch import Tensor
 from frhsic.dependence._gram import over_tiles
 from frhsic.dependence.information import information_rows, ksg, principal_components
 from frhsic.independence import IndependenceResult
-from frhsic.independence._gram_pair import GramPair, gram_pair
-from frhsic.independence.gamma import LEAST_ROWS, gamma_result
-from frhsic.independence.result import require_level
+from frhsic.independence._gram_pair import GramPair, gram_pair, require_level
+from frhsic.independence.gamma import gamma_result
 from frhsic.kernels import Kernel
 
 
@@ -47,7 +46,7 @@ def gamma_test_published(
     'gamma, published moments (wrong level)'
     """
     require_level(level, None)
-    pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=LEAST_ROWS, what="the gamma test")
+    pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device)
     n, parts = pair.n, []
     for sums, c in ((pair.sums.k, pair.k.offset), (pair.sums.l, pair.l.offset)):
         total = float(sums.off_diagonal_rows.sum())  # without the offset
@@ -75,7 +74,7 @@ def gamma_test_two_moments(
         ``"permutation"``: those over all permutations of s. ``"gretton"``: those of Gretton et al. (2007), for kernels
         with k(x, x) = 1 only.
     """
-    pair = gram_pair(z, s, kernel_z, kernel_s, least=LEAST_ROWS, what="the gamma test")
+    pair = gram_pair(z, s, kernel_z, kernel_s)
     null = pair.permutation_mean_variance() if moments == "permutation" else _gretton(pair)
     return gamma_result(pair, null, None, f"gamma, {moments} moments", 0.05, None)
 

@@ -267,7 +267,7 @@ def audit_kernels(z: Tensor, s: Tensor) -> tuple[Gaussian, Kernel, str, str]:
 
 def _kernel_statistics(z: Tensor, s: Tensor, settings: Settings) -> list[Number]:
     kernel_z, kernel_s, rule_z, rule_s = audit_kernels(z, s)
-    pair = gram_pair(z, s, kernel_z, kernel_s, least=gamma.LEAST_ROWS, what="the gamma test", third=True)
+    pair = gram_pair(z, s, kernel_z, kernel_s, third=True)
     test = gamma.gamma_test_of(pair, 1 - settings.confidence)
     if test.null_standard_deviation == 0:
         raise ValueError("z or s is constant under its kernel.")

@@ -1,6 +1,6 @@
 """Tests of independence by HSIC, with the level they claim, and intervals for HSIC."""
 
-from frhsic.independence.aggregated import aggregated_test
+from frhsic.independence._gram_pair import IndependenceResult
 from frhsic.independence.conditional import conditional_test
 from frhsic.independence.effects import (
     Effect,
@@ -10,8 +10,7 @@ from frhsic.independence.effects import (
     normalized_hsic_interval,
 )
 from frhsic.independence.gamma import gamma_test
-from frhsic.independence.permutation import permutation_test
-from frhsic.independence.result import IndependenceResult
+from frhsic.independence.permutation import aggregated_test, permutation_test
 from frhsic.independence.sequential import SequentialTest
 
 __all__ = [

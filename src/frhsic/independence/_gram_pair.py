@@ -1,23 +1,117 @@
-"""The Gram matrices that all tests work on, with their sums, and the result that all tests return."""
+"""The result that all tests return, and the Gram matrices that they work on, with their sums."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from scipy.special import ndtr
 from torch import Tensor
 
+from frhsic import _arrays
 from frhsic.dependence._gram import Gram
 from frhsic.dependence._inputs import kernel_or_median, paired_rows, working_copy
 from frhsic.dependence.moments import OwnSums, PairSums, own_sums, pair_sums, product_rows
 from frhsic.independence.null_moments import permutation_mean_variance, permutation_third_moment
-from frhsic.independence.result import IndependenceResult
 from frhsic.kernels import Kernel
 from frhsic.kernels.bandwidth import default_gaussian
+
+
+@dataclass(frozen=True)
+class IndependenceResult:
+    r"""Result of a test of :math:`H_0`: Z and S are independent.
+
+    The statistic, the threshold, the null mean and `epsilon` all have the unit of the biased
+    :func:`frhsic.dependence.hsic`; none is multiplied by n.
+
+    Attributes
+    ----------
+    statistic
+        Biased HSIC of the tested rows, also given by ``float(result)``.
+    pvalue
+        Probability, under independence, of a statistic at least as large.
+    threshold
+        Independence is rejected at `level` if the statistic exceeds this value. Infinite if a permutation test has
+        too few resamples to reject at all.
+    level
+        Level of the test, for `threshold` and :attr:`rejected`.
+    method
+        Name of the test and of its null distribution.
+    n
+        Number of tested rows, after `where`.
+    kernels
+        The kernels on Z and on S as text, with their bandwidths.
+    bandwidth_rules
+        For Z and S: ``"given"``, or for kernels left out ``"median distance"``, or ``"median of the non-zero
+        distances"`` where half or more of the pairs coincide.
+    effect_size
+        Normalized HSIC, :math:`\mathrm{HSIC}(z, s) / \sqrt{\mathrm{HSIC}(z, z)\,\mathrm{HSIC}(s, s)}`, in [0, 1].
+        It does not grow with n. Under independence it is positive; compare it with `effect_size_null`.
+    effect_size_null
+        Mean effect size of independent data with the same marginals (over permutations).
+    null_mean, null_standard_deviation
+        Mean and standard deviation of the statistic under the null distribution of the test.
+    seed
+        The seed that repeats the permutations; None for tests without permutations.
+    epsilon
+        HSIC below which dependence counts as negligible, or None.
+    pvalue_epsilon
+        p-value of :math:`H_0'`: population HSIC :math:`\le \epsilon`; None without `epsilon`. It is the larger of
+        `pvalue` and the p-value of a one-sided normal test on the unbiased HSIC with this `standard_error`.
+    standard_error
+        Standard error of HSIC under dependence; None without `epsilon`.
+    caution
+        What makes the p-value doubtful, or None. Only the conditional test has a reason for it.
+    """
+
+    statistic: float
+    pvalue: float
+    threshold: float
+    level: float
+    method: str
+    n: int
+    kernels: tuple[str, str]
+    bandwidth_rules: tuple[str, str]
+    effect_size: float
+    effect_size_null: float
+    null_mean: float
+    null_standard_deviation: float
+    seed: int | None = None
+    epsilon: float | None = None
+    pvalue_epsilon: float | None = None
+    standard_error: float | None = None
+    caution: str | None = None
+
+    @property
+    def rejected(self) -> bool:
+        """Whether independence is rejected at `level`."""
+        return self.pvalue <= self.level
+
+    @property
+    def decision(self) -> Literal["not rejected", "negligible", "dependent"]:
+        r"""The paper's practical-significance rule (its section on the choice of :math:`\lambda`).
+
+        "not rejected" if the test does not reject, "negligible" if it rejects but the statistic is below `epsilon`,
+        otherwise "dependent". The paper accepts the first two. The comparison with `epsilon` is not a test: where the
+        population value equals `epsilon`, either result is about equally likely. To *claim* that dependence exceeds
+        `epsilon`, use `pvalue_epsilon`.
+        """
+        if not self.rejected:
+            return "not rejected"
+        return "negligible" if self.epsilon is not None and self.statistic < self.epsilon else "dependent"
+
+    def __float__(self) -> float:
+        return self.statistic
+
+
+def require_level(level: float, epsilon: float | None) -> None:
+    """Raise unless level lies in (0, 1) and epsilon is positive or None."""
+    _arrays.require_fraction(level, "level")
+    if epsilon is not None:
+        _arrays.require_positive(epsilon, "epsilon")
 
 
 @dataclass(frozen=True)
@@ -86,9 +180,10 @@ class GramPair:
         return min(value * self.n**2 / self.magnitude, 1.0) if self.magnitude > 0 else 0.0
 
     @property
-    def bandwidths(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Bandwidths of the kernel on z and of the kernel on s."""
-        return bandwidths_of(self.k.kernel), bandwidths_of(self.l.kernel)
+    def about(self) -> dict[str, Any]:
+        """What every result says of the data: number of rows, kernels and rules of bandwidths."""
+        kernels = repr(self.k.kernel), repr(self.l.kernel)
+        return {"n": self.n, "kernels": kernels, "bandwidth_rules": self.rules}
 
     def result(
         self,
@@ -99,7 +194,6 @@ class GramPair:
         *,
         null: tuple[float, float] | None = None,
         epsilon: float | None = None,
-        resamples: int | None = None,
         seed: int | None = None,
     ) -> IndependenceResult:
         """Return the result of a test; `null` is the mean and variance of HSIC, by default over all permutations."""
@@ -112,15 +206,11 @@ class GramPair:
             threshold=threshold,
             level=level,
             method=method,
-            n=self.n,
-            kernels=(repr(self.k.kernel), repr(self.l.kernel)),
-            bandwidths=self.bandwidths,
-            bandwidth_rules=self.rules,
+            **self.about,
             effect_size=self.effect(self.statistic),
             effect_size_null=self.effect(permuted[0]),
             null_mean=mean,
             null_standard_deviation=math.sqrt(variance),
-            resamples=resamples,
             seed=seed,
             epsilon=epsilon,
             pvalue_epsilon=pvalue_epsilon,
@@ -151,26 +241,19 @@ def gram_pair(
     *,
     where: Any = None,
     device: torch.device | str | None = None,
-    least: int,
-    what: str,
+    least: int = 6,
     third: bool = False,
 ) -> GramPair:
     """Check the inputs of a test and return their Gram matrices; `third` if it will need :attr:`GramPair.own`."""
-    z, s = paired_rows(z, s, where=where, device=device, least=least, what=what)
-    (k, rule_z), (l, rule_s) = _gram(z, kernel_z, "z"), _gram(s, kernel_s, "s")
+    z, s = paired_rows(z, s, where=where, device=device, least=least, what="a test of independence")
+    (kernel_z, rule_z), (kernel_s, rule_s) = kernel_and_rule(z, kernel_z, "z"), kernel_and_rule(s, kernel_s, "s")
+    k, l = (
+        Gram.of(working_copy(x, kernel), kernel, single=x.dtype == torch.float32)
+        for x, kernel in ((z, kernel_z), (s, kernel_s))
+    )
     return GramPair(k, l, pair_sums(k, l, third=third), (rule_z, rule_s))
 
 
-def _gram(x: Tensor, kernel: Kernel | None, name: str) -> tuple[Gram, str]:
-    kernel, rule = default_gaussian(x, name=name) if kernel is None else (kernel_or_median(kernel, x, name), "given")
-    return Gram.of(working_copy(x, kernel), kernel, single=x.dtype == torch.float32), rule
-
-
-def bandwidths_of(kernel: Kernel) -> tuple[float, ...]:
-    """Return the bandwidths in a kernel and its parts, from left to right."""
-    value = getattr(kernel, "bandwidth", None)
-    if value is not None or not is_dataclass(kernel):
-        return () if value is None else (float(value),)
-    held = [getattr(kernel, field.name) for field in fields(kernel)]
-    parts = [part for value in held for part in (value if isinstance(value, tuple) else (value,))]
-    return tuple(b for part in parts if isinstance(part, Kernel) for b in bandwidths_of(part))
+def kernel_and_rule(x: Tensor, kernel: Kernel | None, name: str) -> tuple[Kernel, str]:
+    """Return the kernel of a variable and the rule of its bandwidth; None is a Gaussian at the median distance."""
+    return default_gaussian(x, name=name) if kernel is None else (kernel_or_median(kernel, x, name), "given")

@@ -13,13 +13,11 @@ from sklearn.tree import DecisionTreeRegressor
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence._inputs import column_scales, kernel_or_median, working_copy
+from frhsic.dependence._inputs import column_scales, working_copy
 from frhsic.dependence.operators import pivoted_cholesky
-from frhsic.independence._gram_pair import bandwidths_of
+from frhsic.independence._gram_pair import IndependenceResult, kernel_and_rule, require_level
 from frhsic.independence.permutation import critical_value, permutation_pvalue
-from frhsic.independence.result import IndependenceResult, require_level
 from frhsic.kernels import Gaussian, Kernel
-from frhsic.kernels.bandwidth import default_gaussian
 
 RANK_WIDTHS, WIDTHS = (0.05, 0.1, 0.2, 0.4), (0.2, 0.4, 0.8)
 """Bandwidths on the ranks of y, and in units of its spread, among which leave-one-out errors choose."""
@@ -154,14 +152,12 @@ def conditional_test(
         method="conditional, wild bootstrap",
         n=n,
         kernels=(repr(kernel_z), repr(kernel_s)),
-        bandwidths=(bandwidths_of(kernel_z), bandwidths_of(kernel_s)),
+        bandwidth_rules=(rule_z, rule_s),
         effect_size=observed / size if size > 0 else 0.0,
         effect_size_null=float(null.mean()) / size if size > 0 else 0.0,
         null_mean=float(null.mean()),
         null_standard_deviation=float(null.std()),
-        resamples=int(resamples),
         seed=seed,
-        bandwidth_rules=(rule_z, rule_s),
         caution=UNRESOLVED if max(_left_along(r), _left_along(q)) <= LEFT_ALONG else None,
     )
 
@@ -197,7 +193,7 @@ def _regressed(
     x: Tensor, kernel: Kernel | None, name: str, bases: list[_Basis], ranks: Tensor
 ) -> tuple[_Regressed, Kernel, str]:
     """Return the regression of the features of x on y, the kernel of x, and the rule of its width."""
-    kernel, rule = default_gaussian(x, name=name) if kernel is None else (kernel_or_median(kernel, x, name), "given")
+    kernel, rule = kernel_and_rule(x, kernel, name)
     features, _ = pivoted_cholesky(kernel, working_copy(x, kernel), tolerance=LEFT_OUT, max_rank=MAX_RANK)
     features = features - features.mean(dim=0)
     steps = _steps(features, ranks)

@@ -32,7 +32,7 @@ from frhsic.independence.null_moments import pearson_parameters
 from frhsic.intervals import Interval
 from frhsic.kernels import Kernel
 
-LEAST_ROWS = 6
+METHOD = "three-moment law of HSIC"
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,7 @@ def hsic_interval(
     True
     """
     _arrays.require_fraction(confidence, "confidence")
-    pair = _pair(z, s, kernel_z, kernel_s, where, device)
-    return hsic_effect(pair, confidence)
+    return hsic_effect(gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, third=True), confidence)
 
 
 def normalized_hsic_interval(
@@ -177,8 +176,7 @@ def normalized_hsic_interval(
     1.0
     """
     _arrays.require_fraction(confidence, "confidence")
-    pair = _pair(z, s, kernel_z, kernel_s, where, device)
-    return normalized_effect(pair, confidence)
+    return normalized_effect(gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, third=True), confidence)
 
 
 def equivalence_test(
@@ -218,7 +216,7 @@ def equivalence_test(
     """
     _arrays.require_positive(epsilon, "epsilon")
     _arrays.require_fraction(level, "level")
-    pair = _pair(z, s, kernel_z, kernel_s, where, device)
+    pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, third=True)
     value, law = _hsic_law(pair)
     threshold = law.lower_quantile(level, epsilon)
     return EquivalenceResult(
@@ -229,9 +227,7 @@ def equivalence_test(
         level=level,
         upper_bound=law.largest(value, level),
         power=law.below(threshold, 0.0),
-        n=pair.n,
-        kernels=(repr(pair.k.kernel), repr(pair.l.kernel)),
-        bandwidth_rules=pair.rules,
+        **pair.about,
     )
 
 
@@ -282,11 +278,6 @@ class _Law:
         return float(brentq(lambda at: self.below(value, at) - level, 0.0, high, xtol=1e-12 * high))
 
 
-def _pair(z: Any, s: Any, kernel_z: Kernel | None, kernel_s: Kernel | None, where: Any, device: Any) -> GramPair:
-    what = "an interval of HSIC"
-    return gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=LEAST_ROWS, what=what, third=True)
-
-
 def hsic_effect(pair: GramPair, confidence: float) -> Effect:
     """:func:`hsic_interval` of Gram matrices that other statistics use as well."""
     return _effect(pair, *_hsic_law(pair), confidence, math.inf)
@@ -296,8 +287,7 @@ def normalized_effect(pair: GramPair, confidence: float) -> Effect:
     """:func:`normalized_hsic_interval` of Gram matrices that other statistics use as well."""
     law = _normalized_law(pair)
     if law is None:
-        nothing = Interval(0.0, 1.0, confidence, "three-moment law of HSIC")
-        return Effect(0.0, nothing, pair.n, (repr(pair.k.kernel), repr(pair.l.kernel)), pair.rules)
+        return Effect(0.0, Interval(0.0, 1.0, confidence, METHOD), **pair.about)
     return _effect(pair, *law, confidence, 1.0)
 
 
@@ -358,5 +348,4 @@ def _law(pair: GramPair, value: float, influence: Tensor, scale: float) -> _Law:
 def _effect(pair: GramPair, value: float, law: _Law, confidence: float, most: float) -> Effect:
     tail = (1 - confidence) / 2
     low, high = min(law.smallest(value, tail), value), min(law.largest(value, tail), most)
-    interval = Interval(low, max(high, value), confidence, "three-moment law of HSIC")
-    return Effect(value, interval, pair.n, (repr(pair.k.kernel), repr(pair.l.kernel)), pair.rules)
+    return Effect(value, Interval(low, max(high, value), confidence, METHOD), **pair.about)

@@ -8,12 +8,9 @@ from typing import Any
 import torch
 from scipy.special import gammaincc, gammainccinv
 
-from frhsic.independence._gram_pair import GramPair, gram_pair
+from frhsic.independence._gram_pair import GramPair, IndependenceResult, gram_pair, require_level
 from frhsic.independence.null_moments import pearson_parameters
-from frhsic.independence.result import IndependenceResult, require_level
 from frhsic.kernels import Kernel
-
-LEAST_ROWS = 6
 
 
 def gamma_test(
@@ -73,8 +70,7 @@ def gamma_test(
     1.0
     """
     require_level(level, epsilon)
-    what = "the gamma test"
-    pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=LEAST_ROWS, what=what, third=True)
+    pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, third=True)
     return gamma_test_of(pair, level, epsilon)
 
 

@@ -1,9 +1,22 @@
-"""The permutation test of independence, whose level is exact for every n and every kernel."""
+r"""Permutation tests of independence, whose level is exact for every n: by one pair of kernels, or by several.
+
+A permutation :math:`\pi` of the rows of s gives
+:math:`T_\pi = \sum_{ij} \tilde K_{ij} \tilde L_{\pi(i) \pi(j)}`. The cheapest of three algorithms computes it, in O(n)
+memory above :data:`DENSE_ROWS` rows:
+
+* if both Gram matrices have thin factors, :math:`\tilde K = AA^\top` and :math:`\tilde L = BB^\top`:
+  :math:`T_\pi = \|A^\top P_\pi B\|_F^2`, O(n r r') for each permutation;
+* if one has: :math:`T_\pi = \sum_c (P_\pi b_c)^\top K P_\pi b_c`, O(n² r);
+  K need not be centred because the columns of B are;
+* if neither has: the entries of L are looked up (n up to :data:`DENSE_ROWS`) or evaluated again, O(n²).
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,10 +24,28 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.independence._gram_pair import gram_pair
-from frhsic.independence._permutations import permuted_statistics
-from frhsic.independence.result import IndependenceResult, require_level
-from frhsic.kernels import Kernel
+from frhsic.dependence._gram import Gram, tiles
+from frhsic.dependence._inputs import paired_rows
+from frhsic.dependence.moments import GramSums
+from frhsic.dependence.operators import pivoted_cholesky
+from frhsic.independence._gram_pair import GramPair, IndependenceResult, gram_pair, require_level
+from frhsic.kernels import Gaussian, Kernel, Linear
+from frhsic.kernels.bandwidth import default_gaussian
+
+DENSE_ROWS = 2048
+"""Up to this many rows a Gram matrix may be held whole (32 MiB); above it memory is O(n)."""
+
+TOLERANCE = 1e-11
+"""A factor replaces its Gram matrix if it leaves out at most twice this share of the centred trace."""
+
+BLOCK_ENTRIES = 1 << 22
+"""Numbers held for one block of permutations (32 MiB)."""
+
+LOOKUP_COST, EVALUATION_COST = 60, 300
+"""Number of multiplications that cost as much as one lookup, or one evaluation, of a kernel value (on a CPU)."""
+
+MULTIPLES, UNEQUAL = (0.5, 1.0, 2.0), 0.7
+"""Default bandwidths on either side, as multiples of the median distance, and the weight of a pair of unequal ones."""
 
 
 def permutation_test(
@@ -80,13 +111,13 @@ def permutation_test(
     """
     require_level(level, epsilon)
     _arrays.require_integer(resamples, "resamples")
-    pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=4, what="the permutation test")
+    pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=4)
     seed, resamples = _arrays.seed_of(random_state), int(resamples)
     labels = None if groups is None else _cluster_labels(groups, where, pair.n, epsilon)
     permuted = permuted_statistics(pair, resamples, _arrays.generator(seed), labels)
     pvalue = permutation_pvalue(permuted.observed, permuted.null, permuted.slack)
     threshold = critical_value(permuted.null, level) / pair.n**2
-    result = pair.result(pvalue, threshold, level, "permutation", epsilon=epsilon, resamples=resamples, seed=seed)
+    result = pair.result(pvalue, threshold, level, "permutation", epsilon=epsilon, seed=seed)
     if labels is None:
         return result
     null = permuted.null / pair.n**2
@@ -124,3 +155,284 @@ def critical_value(null: Tensor, level: float) -> float:
     """Return the value to exceed for p <= level: the m-th largest of B values, with m = ⌊level (1 + B)⌋."""
     m = math.floor(level * (1 + len(null)) * (1 + 1e-12))  # .05 · 200 must give 10 in floating point
     return math.inf if m == 0 else float(null.topk(m).values[-1])
+
+
+def aggregated_test(
+    z: Any,
+    s: Any,
+    kernels: Sequence[tuple[Kernel, Kernel]] | None = None,
+    *,
+    resamples: int = 999,
+    random_state: _arrays.RandomState = None,
+    max_rows: int = 2000,
+    level: float = 0.05,
+    where: Any = None,
+    device: torch.device | str | None = None,
+) -> IndependenceResult:
+    r"""Test of :math:`H_0`: Z and S independent, by the largest of several standardized HSICs.
+
+    .. math:: M = \max_k w_k \frac{T^{(k)} - \mu_k}{\sigma_k}, \qquad p = \frac{1 + \#\{b : M_{\pi_b} \ge M\}}{1 + B},
+
+    where :math:`T^{(k)}` is HSIC under the k-th pair of kernels and :math:`\mu_k, \sigma_k` are its exact mean and
+    standard deviation over all permutations, which put all pairs on one scale. The weight :math:`w_k` is 1, and 0.7 for
+    the default pairs of unequal multiples, which would otherwise cost power where equal ones are right. All pairs use
+    the same permutations, and the level is exact as in :func:`~frhsic.independence.permutation_test`.
+
+    Use it when the scale of the dependence is unknown: wide kernels detect trends, narrow ones rings and waves. The
+    test is less powerful than the best single pair of kernels and more powerful than a wrong one.
+
+    Parameters
+    ----------
+    z, s
+        One row per observation.
+    kernels
+        Pairs of kernels on z and on s. By default each of three Gaussians on z, at one half, one and two median
+        distances, with each of three on s, and a pair of linear ones.
+    max_rows
+        Largest number of rows. Of more, this many are drawn at random, which the result says in `method` and `n`: the
+        time grows with the square of the rows times `resamples` times the number of pairs.
+    resamples, random_state, level, where, device
+        As for :func:`~frhsic.independence.permutation_test`.
+
+    Returns
+    -------
+    IndependenceResult
+        Kernels and HSIC are those of the pair with the largest standardized HSIC, and the threshold is the value that
+        this HSIC has to exceed. The p-value and :attr:`~IndependenceResult.rejected` are those of the whole test.
+
+    References
+    ----------
+    Albert, Laurent, Marrel and Meynaoui (2022), *Adaptive test of independence based on HSIC measures*. Schrab, Kim,
+    Guedj and Gretton (2022), *Efficient aggregated kernel tests using incomplete U-statistics*.
+
+    Examples
+    --------
+    Linear kernels detect a straight line best: only the identity and the reversal reach the observed value.
+
+    >>> x = torch.arange(9.0)
+    >>> result = aggregated_test(x, x, random_state=0)
+    >>> result.pvalue, result.kernels
+    (0.001, ('Linear()', 'Linear()'))
+    """
+    require_level(level, None)
+    _arrays.require_integer(resamples, "resamples")
+    z, s = paired_rows(z, s, where=where, device=device, least=4, what="a test of independence")
+    seed, resamples, given = _arrays.seed_of(random_state), int(resamples), len(z)
+    _arrays.require_integer(max_rows, "max_rows")
+    if given > max_rows:
+        order = torch.randperm(given, generator=_arrays.generator(seed), device="cpu")
+        chosen = order[: max(max_rows, 4)].to(z.device)
+        z, s = z[chosen], s[chosen]
+    weighted = _default_kernels(z, s) if kernels is None else [(*pair, 1.0) for pair in kernels]
+    if not weighted:
+        raise ValueError("kernels is empty; pass at least one pair (kernel on z, kernel on s), or None.")
+    tested = [gram_pair(z, s, kernel_z, kernel_s, least=4) for kernel_z, kernel_s, _ in weighted]
+    weights = [weight for *_, weight in weighted]
+    # each from the same seed: the same permutations for every pair of kernels
+    standardized = [_standardized(pair, w, resamples, _arrays.generator(seed)) for pair, w in zip(tested, weights)]
+    best = max(range(len(tested)), key=lambda k: standardized[k].observed)
+    largest = torch.stack([each.null for each in standardized]).amax(dim=0)
+    slack = max(each.slack for each in standardized)
+    mean, variance = tested[best].permutation_mean_variance()
+    threshold = mean + math.sqrt(variance) / weights[best] * critical_value(largest, level)
+    pvalue = permutation_pvalue(standardized[best].observed, largest, slack)
+    method = f"permutation, largest of {len(tested)} standardized statistics"
+    if given > len(z):
+        method += f", {len(z):,} of {given:,} rows"
+    return tested[best].result(pvalue, threshold, level, method, seed=seed)
+
+
+def _default_kernels(z: Tensor, s: Tensor) -> list[tuple[Kernel, Kernel, float]]:
+    """Return pairs of kernels with their weights."""
+    of_z, of_s = (float(default_gaussian(x, name=name)[0].bandwidth) for x, name in ((z, "z"), (s, "s")))
+    grid = product(MULTIPLES, repeat=2)
+    return [
+        *((Gaussian(a * of_z), Gaussian(b * of_s), 1.0 if a == b else UNEQUAL) for a, b in grid),
+        (Linear(), Linear(), 1.0),
+    ]
+
+
+def _standardized(pair: GramPair, weight: float, resamples: int, generator: torch.Generator) -> PermutedStatistics:
+    """Return the observed and the permuted statistics in standard deviations from their mean, times the weight."""
+    permuted = permuted_statistics(pair, resamples, generator)
+    mean, variance = (moment * pair.n**power for moment, power in zip(pair.permutation_mean_variance(), (2, 4)))
+    deviation = math.sqrt(variance) / weight
+    if deviation <= 1e-12 * mean:  # every permutation gives the same value: this pair of kernels sees nothing
+        return PermutedStatistics(0.0, torch.zeros_like(permuted.null), 0.0)
+    null = (permuted.null - mean) / deviation
+    return PermutedStatistics((permuted.observed - mean) / deviation, null, permuted.slack / deviation)
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    r"""A way to compute :math:`T_\pi`: the function of permutations (q, n), how many at once, and its largest error."""
+
+    statistics: Callable[[Tensor], Tensor]
+    block: int
+    error: float
+
+
+@dataclass(frozen=True)
+class PermutedStatistics:
+    r"""The observed :math:`T`, the permuted :math:`T_\pi` (resamples,), and the difference up to which two are tied."""
+
+    observed: float
+    null: Tensor
+    slack: float
+
+
+def permuted_statistics(
+    pair: GramPair, resamples: int, generator: torch.Generator, clusters: Tensor | None = None
+) -> PermutedStatistics:
+    r"""Return :math:`T`, and :math:`T_\pi` for `resamples` permutations; a seed draws the same ones on every device.
+
+    With `clusters`, the label of each row, clusters of equal size are permuted as a whole.
+    """
+    algorithm, n, device = cheapest_algorithm(pair), pair.n, pair.k.x.device
+    if clusters is None:
+        blocks = permutations(n, resamples, algorithm.block, generator)
+    else:
+        blocks = cluster_permutations(clusters, resamples, algorithm.block, generator)
+    null = torch.cat([algorithm.statistics(block.to(device)) for block in blocks])
+    observed = float(algorithm.statistics(torch.arange(n, device=device)[None]))
+    return PermutedStatistics(observed, null, tie_slack(pair, algorithm))
+
+
+def tie_slack(pair: GramPair, algorithm: Algorithm) -> float:
+    """Return the difference up to which two statistics are tied: rounding of the summed terms, and error of factors."""
+    return 100 * torch.finfo(torch.float64).eps * pair.magnitude + algorithm.error
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One variable: its Gram matrix, centres, norm of the centred matrix, and its thin factor, if it has one."""
+
+    gram: Gram
+    centers: Tensor
+    norm: float
+    factor: Tensor | None
+    left_out: float  # trace of the centred Gram matrix minus that of the factor
+
+    @property
+    def columns(self) -> float:
+        return math.inf if self.factor is None else self.factor.shape[1]
+
+
+def cheapest_algorithm(pair: GramPair) -> Algorithm:
+    """Return the algorithm with the fewest multiplications for one permutation."""
+    z, s = _side(pair.k, pair.sums.k), _side(pair.l, pair.sums.l)
+    n, thinner = pair.n, min(z.columns, s.columns)
+    lookup = LOOKUP_COST if n <= DENSE_ROWS else EVALUATION_COST
+    by_factors, by_one, by_entries = 2 * n * z.columns * s.columns, n * n * thinner, n * n * lookup
+    if z.factor is not None and s.factor is not None and by_factors <= min(by_one, by_entries):
+        # a residual R is positive semi-definite, so 0 <= tr(RL) <= tr R · ‖L‖
+        error = z.left_out * s.norm + s.left_out * z.norm
+        return _by_factors(z.factor, s.factor, error)
+    if z.factor is not None and by_one <= by_entries and z.columns < s.columns:
+        return _by_one_factor(z.factor, s, z.left_out * s.norm, inverted=True)
+    if s.factor is not None and by_one <= by_entries:
+        return _by_one_factor(s.factor, z, s.left_out * z.norm, inverted=False)
+    return _by_entries(z, s)
+
+
+def permutations(n: int, count: int, block: int, generator: torch.Generator) -> Iterator[Tensor]:
+    """Yield `count` permutations of n rows in blocks (q, n); they do not depend on the block size."""
+    for begin in range(0, count, block):
+        size = min(block, count - begin)
+        yield torch.stack([torch.randperm(n, generator=generator, device=generator.device) for _ in range(size)])
+
+
+def cluster_permutations(clusters: Tensor, count: int, block: int, generator: torch.Generator) -> Iterator[Tensor]:
+    """Yield `count` permutations that exchange clusters (numbered from 0) of equal size, in blocks (q, n)."""
+    sizes = torch.bincount(clusters)
+    ends, by_cluster = sizes.cumsum(0).tolist(), clusters.argsort(stable=True)
+    rows = [by_cluster[end - size : end] for end, size in zip(ends, sizes.tolist())]
+    tables = [torch.stack([r for r in rows if len(r) == size]) for size in sorted({len(r) for r in rows})]
+
+    def order() -> Tensor:
+        moved = torch.empty_like(clusters)
+        for table in tables:
+            moved[table] = table[torch.randperm(len(table), generator=generator, device=generator.device)]
+        return moved
+
+    for begin in range(0, count, block):
+        yield torch.stack([order() for _ in range(min(block, count - begin))])
+
+
+def _side(gram: Gram, sums: GramSums) -> _Side:
+    x, kernel, n, centered = gram.x, gram.kernel, gram.n, sums.centered
+    norm, trace = math.sqrt(float(centered.squares)), float(centered.trace)
+    whole = float(kernel.diagonal(x).sum())
+    if trace <= 0 or whole <= 0:  # constant: the centred matrix is zero
+        return _Side(gram, sums.centers, norm, x.new_zeros((n, 0)), 0.0)
+    factor, left_out = gram.factor, 0.0
+    if factor is None:
+        most = min(max(n // 8, 64), 512)
+        factor, share = pivoted_cholesky(kernel, x, tolerance=TOLERANCE * trace / whole, max_rank=most)
+        left_out = share * whole
+        if left_out > 2 * TOLERANCE * trace:
+            return _Side(gram, sums.centers, norm, None, 0.0)
+    factor = factor - factor.mean(dim=0)
+    # the same matrix in fewer columns: rotate to principal axes, and drop the last ones up to the tolerance
+    values, axes = torch.linalg.eigh(factor.mT @ factor)
+    dropped = values.clamp_min(0).cumsum(0)
+    kept = dropped > TOLERANCE * trace
+    left_out += float(torch.where(kept, 0, dropped).max())
+    return _Side(gram, sums.centers, norm, factor @ axes[:, kept], left_out)
+
+
+def _by_factors(a: Tensor, b: Tensor, error: float) -> Algorithm:
+    thin, wide, inverted = (b, a, False) if b.shape[1] <= a.shape[1] else (a, b, True)
+
+    def statistics(order: Tensor) -> Tensor:
+        moved = thin[order.argsort(1) if inverted else order]  # (q, n, r)
+        return (wide.mT @ moved).square().sum(dim=(1, 2))
+
+    size = max(thin.numel() + thin.shape[1] * wide.shape[1], 1)
+    return Algorithm(statistics, max(1, BLOCK_ENTRIES // size), error)
+
+
+def _by_one_factor(factor: Tensor, other: _Side, error: float, *, inverted: bool) -> Algorithm:
+    n, r = factor.shape
+    parts = _tiles(other)
+
+    def statistics(order: Tensor) -> Tensor:
+        q = len(order)
+        moved = factor[(order.argsort(1) if inverted else order).mT].reshape(n, q * r)  # (n, q, r) as a thin matrix
+        total = factor.new_zeros(q)
+        for rows, columns, tile in parts():
+            product = (moved[rows] * (tile @ moved[columns])).sum(0).reshape(q, r).sum(1)
+            total += product if rows == columns else 2 * product
+        return total
+
+    return Algorithm(statistics, max(1, BLOCK_ENTRIES // max(n * r, 1)), error)
+
+
+def _by_entries(z: _Side, s: _Side) -> Algorithm:
+    gram = s.gram
+    dense = gram.tile(slice(None), slice(None)) if gram.n <= DENSE_ROWS else None
+    parts = _tiles(z, centered=True)
+
+    def statistics(order: Tensor) -> Tensor:
+        total = gram.x.new_zeros(len(order))
+        moved = [gram if dense is not None else replace(gram, x=gram.x[p]) for p in order]
+        for rows, columns, tile in parts():
+            for b, p in enumerate(order):
+                entries = moved[b].tile(rows, columns) if dense is None else dense[p[rows]][:, p[columns]]
+                total[b] += (1 if rows == columns else 2) * torch.dot(tile.reshape(-1), entries.reshape(-1))
+        return total
+
+    return Algorithm(statistics, 64, 0.0)
+
+
+def _tiles(side: _Side, *, centered: bool = False) -> Callable[[], Iterable[tuple[slice, slice, Tensor]]]:
+    """Return the tiles of a Gram matrix from its diagonal on, kept up to :data:`DENSE_ROWS` rows."""
+    gram = side.gram
+
+    def computed() -> Iterator[tuple[slice, slice, Tensor]]:
+        for rows, columns in tiles(gram.n, gram.x.device, torch.get_num_threads()):
+            tile = gram.centered_tile(side.centers, rows, columns) if centered else gram.tile(rows, columns)
+            yield rows, columns, tile
+
+    kept = list(computed()) if gram.n <= DENSE_ROWS else None
+    return computed if kept is None else lambda: kept
