@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from dependence_samples import waves
 from frhsic.dependence import distance_covariance, hsic, hsic_unbiased
 from frhsic.dependence._gram import Gram
 from frhsic.dependence.grams import hsic_biased
-from frhsic.dependence.moments import CUBE_ROWS, own_sums, pair_sums
+from frhsic.dependence.moments import CUBE_ROWS, CenteredGram, _estimated_trace, own_sums, pair_sums
 from frhsic.independence import equivalence_test, gamma_test, hsic_interval, normalized_hsic_interval, permutation_test
 from frhsic.kernels import Gaussian, HalfDistance, Linear
 from frhsic.kernels.bandwidth import default_gaussian
@@ -33,9 +34,6 @@ def correlated(n: int, rho: float, seed: int, d: int = 1) -> tuple[torch.Tensor,
 def band(count: int, share: float, *, sides: float = 0.999) -> tuple[float, float]:
     low, high = stats.binom.interval(sides, count, share)
     return low / count, high / count
-
-
-# ---------------------------------------------------------------- values
 
 
 @pytest.mark.parametrize(("n", "d"), [(30, 1), (700, 1), (40, 4)])
@@ -72,9 +70,6 @@ def test_an_interval_does_not_depend_on_scale_or_order() -> None:
         assert (other.interval.low, other.interval.high) == approx((first.low, first.high), rel=1e-6)
 
 
-# ---------------------------------------------------------------- coverage
-
-
 @pytest.mark.parametrize("rho", [0.0, 0.3, *(pytest.param(rho, marks=pytest.mark.slow) for rho in (0.1, 0.5))])
 def test_the_interval_of_hsic_covers_the_closed_form(rho: float) -> None:
     """Jointly normal, bandwidths one. At zero nothing can lie below the interval, and half of the misses are gone."""
@@ -98,19 +93,6 @@ def test_normalized_intervals_cover_the_mean_of_their_estimates(d: int) -> None:
         truth = np.mean([effect.value for effect in effects])
         covered = np.mean([effect.interval.low <= truth <= effect.interval.high for effect in effects])
         assert covered >= band(120, 0.95)[0]
-
-
-# ---------------------------------------------------------------- equivalence
-
-
-def test_the_upper_bound_is_the_epsilon_at_which_the_test_just_rejects() -> None:
-    z, s = correlated(80, 0.1, 0)
-    bound = equivalence_test(z, s, 0.01, ONE, ONE, level=0.1).upper_bound
-    assert equivalence_test(z, s, bound, ONE, ONE, level=0.1).pvalue == approx(0.1, rel=1e-6)
-    at = equivalence_test(z, s, bound, ONE, ONE, level=0.1)
-    assert at.threshold == approx(at.statistic, rel=1e-5)
-    assert equivalence_test(z, s, 1.01 * bound, ONE, ONE, level=0.1).equivalent
-    assert not equivalence_test(z, s, 0.99 * bound, ONE, ONE, level=0.1).equivalent
 
 
 @pytest.mark.parametrize("rho", [0.2, pytest.param(0.4, marks=pytest.mark.slow)])
@@ -144,9 +126,6 @@ def test_one_positive_decision_says_nothing_of_its_share() -> None:
     _, s = correlated(20, 0.3, 0)
     effect = normalized_hsic_interval(torch.eye(20)[:, :1], s)
     assert (effect.value, effect.interval.low, effect.interval.high) == (0, 0, 1)
-
-
-# ---------------------------------------------------------------- small p-values, far-off rows, ties
 
 
 def test_small_pvalues_are_those_of_many_permutations() -> None:
@@ -215,3 +194,40 @@ def test_tests_of_binary_and_zero_inflated_variables_say_which_bandwidth_they_us
     assert result.bandwidth_rules == ("median distance", "median of the non-zero distances")
     assert gamma_test(z, s, Gaussian(1.0), Linear()).bandwidth_rules == ("given", "given")
     assert default_gaussian([0.0] * 9 + [1.0, 5.0])[0].bandwidth == 4.0  # of nine 1, one 4 and nine 5
+
+
+def test_the_interval_of_hsic_follows_the_unit_of_its_kernels() -> None:
+    z, s = correlated(80, 0.5, 0)
+    one = hsic_interval(z, s, Linear(), Linear())
+    other = hsic_interval(10 * z, s, Linear(), Linear())
+    assert other.interval.low == approx(100 * one.interval.low, rel=1e-6)
+    assert other.interval.high == approx(100 * one.interval.high, rel=1e-6)
+
+
+@pytest.mark.parametrize("rho", [0.6, 0.0])
+def test_intervals_grow_with_confidence_and_bounds_fall_with_the_level(rho: float) -> None:
+    z, s = correlated(80, rho, 3)
+    shares = (0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
+    for effect in (hsic_interval, normalized_hsic_interval):
+        effects = [effect(z, s, confidence=share) for share in shares]
+        for narrow, wide in pairwise(effects):
+            assert wide.interval.low <= narrow.interval.low <= narrow.value <= narrow.interval.high
+            assert narrow.interval.high <= wide.interval.high
+            assert effect is hsic_interval or wide.interval.high <= 1
+    tests = [equivalence_test(z, s, 0.01, level=share) for share in shares]
+    assert [test.upper_bound for test in tests] == sorted((test.upper_bound for test in tests), reverse=True)
+    bounds = [test for test in tests if test.upper_bound > 0]
+    assert len(bounds) >= 5
+    for test in bounds:  # the bound is an epsilon that is just rejected; a negative estimate counts as 0 in it
+        at = equivalence_test(z, s, test.upper_bound, level=test.level)
+        pvalue = at.pvalue
+        assert test.statistic < 0 or at.threshold == approx(at.statistic, rel=1e-5)
+        assert pvalue == approx(test.level, rel=1e-6) if test.statistic > 0 else pvalue < test.level
+
+
+@pytest.mark.parametrize(("trace", "squares"), [(3.0, 4.0), (0.5, 0.1)])
+def test_an_estimated_trace_is_that_of_a_matrix_without_negative_eigenvalues(trace: float, squares: float) -> None:
+    signs = torch.ones(5, 16, dtype=torch.float64)
+    known = CenteredGram(torch.ones(5), *torch.tensor([trace, squares], dtype=torch.float64))
+    for cubed, bound in ((1e9, squares**1.5), (-1e9, squares**2 / trace)):
+        assert _estimated_trace(signs, 0 * signs, torch.full_like(signs[0], cubed), known) == approx(bound)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,9 +18,9 @@ from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased
 from frhsic.dependence.moments import own_sums, pair_sums, product_rows
 from frhsic.independence import (
     IndependenceResult,
-    _permutations,
     aggregated_test,
     gamma_test,
+    permutation,
     permutation_test,
 )
 from frhsic.independence._gram_pair import gram_pair
@@ -61,9 +61,6 @@ def null_of(z: Tensor, s: Tensor, k: Kernel | None = None, l: Kernel | None = No
     return gram_pair(z, s, k, l, least=4)
 
 
-# ---------------------------------------------------------------- sums by tiles
-
-
 @pytest.mark.parametrize(("k", "l"), KERNELS, ids=lambda kernel: type(kernel).__name__)
 def test_the_sums_of_one_pass_are_those_of_the_centred_gram_matrices(k: Kernel, l: Kernel) -> None:
     z, s = rows(700, 3, 0), rows(700, 1, 1)  # more than one tile
@@ -100,23 +97,6 @@ def test_the_cubic_sums_are_those_of_the_centred_gram_matrix(columns: int) -> No
     assert float(found.quadratic) == approx(float(d @ a @ d), rel=1e-10)
 
 
-@pytest.mark.parametrize(("d", "q"), [(1, 1), (1, 5), (5, 1)])
-def test_thin_factors_give_the_sums_that_tiles_give(d: int, q: int) -> None:
-    z, s = rows(1500, d, 0), rows(1500, q, 1)
-    k, l = Gram.of(z, Gaussian(1.0)), Gram.of(s, Gaussian(1.0))
-    assert (k.factor is not None, l.factor is not None) == (d == 1, q == 1)
-    thin, tiled = pair_sums(k, l), pair_sums(replace(k, factor=None), replace(l, factor=None))
-    assert float(thin.centered_joint) == approx(float(tiled.centered_joint), rel=1e-11)
-    assert float(thin.unbiased) == approx(float(tiled.unbiased), rel=1e-8)  # near zero: the digits are the sums'
-    for a, b in ((thin.k.centered, tiled.k.centered), (thin.l.centered, tiled.l.centered)):
-        assert float(a.squares) == approx(float(b.squares), rel=1e-11)
-        assert float(a.trace) == approx(float(b.trace), rel=1e-11)
-        torch.testing.assert_close(a.diagonal, b.diagonal, rtol=1e-10, atol=1e-14)
-
-
-# ---------------------------------------------------------------- moments of the null
-
-
 @pytest.mark.parametrize("n", [4, 5, 6])
 @pytest.mark.parametrize(("k", "l"), KERNELS[:4], ids=lambda kernel: type(kernel).__name__)
 def test_the_permutation_moments_are_those_of_all_permutations(n: int, k: Kernel, l: Kernel) -> None:
@@ -150,22 +130,19 @@ def test_large_samples_do_not_overflow() -> None:
     assert permutation_third_moment(invariants, invariants, n) == approx(t**3, rel=1e-9)
 
 
-# ---------------------------------------------------------------- permutations
-
-
 WAYS = ["_by_factors", "_by_one_factor", "_by_entries"]
 
 
 def statistics_by(way: str, data: object, order: Tensor) -> Tensor:
     """T under given permutations, computed in the way that is named."""
-    k = _permutations._side(data.k, data.sums.k)
-    l = _permutations._side(data.l, data.sums.l)
+    k = permutation._side(data.k, data.sums.k)
+    l = permutation._side(data.l, data.sums.l)
     if way == "_by_factors":
-        return _permutations._by_factors(k.factor, l.factor, 0.0).statistics(order)
+        return permutation._by_factors(k.factor, l.factor, 0.0).statistics(order)
     if way == "_by_entries":
-        return _permutations._by_entries(k, l).statistics(order)
-    by_l = _permutations._by_one_factor(l.factor, k, 0.0, inverted=False).statistics(order)
-    by_k = _permutations._by_one_factor(k.factor, l, 0.0, inverted=True).statistics(order)
+        return permutation._by_entries(k, l).statistics(order)
+    by_l = permutation._by_one_factor(l.factor, k, 0.0, inverted=False).statistics(order)
+    by_k = permutation._by_one_factor(k.factor, l, 0.0, inverted=True).statistics(order)
     torch.testing.assert_close(by_k, by_l, rtol=1e-8, atol=0)
     return by_l
 
@@ -177,7 +154,7 @@ def test_every_way_of_permuting_gives_hsic_of_the_permuted_rows(
 ) -> None:
     n = 600
     if not dense:
-        monkeypatch.setattr(_permutations, "DENSE_ROWS", 0)
+        monkeypatch.setattr(permutation, "DENSE_ROWS", 0)
     z, s = rows(n, 1, 0), rows(n, 1, 1)
     data = null_of(z, s, Gaussian(1.0), Gaussian(1.5))
     order = torch.stack([torch.randperm(n, generator=torch.Generator().manual_seed(i)) for i in range(4)])
@@ -194,7 +171,7 @@ def test_the_way_is_chosen_by_what_is_thin_and_its_error_is_within_the_bound(d_z
     n = 400
     z, s = rows(n, d_z, 0), rows(n, d_s, 1)
     data = null_of(z, s)
-    chosen = _permutations.cheapest_algorithm(data)
+    chosen = permutation.cheapest_algorithm(data)
     assert way in chosen.statistics.__qualname__
     p = torch.randperm(n, generator=torch.Generator().manual_seed(3))
     k, l = grams(z, s, data.k.kernel, data.l.kernel)
@@ -279,16 +256,6 @@ def test_the_aggregated_test_is_the_largest_standardised_value_over_the_same_per
     assert result.threshold == approx(mean + deviation * np.sort(largest)[-5], rel=1e-8)
 
 
-def test_the_aggregated_test_of_one_pair_is_the_permutation_test() -> None:
-    for seed in range(5):
-        z, s = rows(40, 2, seed), rows(40, 1, 50 + seed)
-        k, l = gaussian_at_median(z), gaussian_at_median(s)
-        one = aggregated_test(z, s, [(k, l)], resamples=199, random_state=seed)
-        plain = permutation_test(z, s, k, l, resamples=199, random_state=seed)
-        assert (one.pvalue, one.statistic) == (plain.pvalue, plain.statistic)
-        assert one.threshold == approx(plain.threshold, rel=1e-10)
-
-
 def test_a_pair_of_kernels_that_sees_nothing_does_not_matter() -> None:
     """Every two rows are far apart on the scale of the kernel, so all permutations have the same HSIC."""
     z = rows(40, 1, 0)
@@ -300,9 +267,6 @@ def test_a_pair_of_kernels_that_sees_nothing_does_not_matter() -> None:
     assert alone.pvalue == 1
     assert both.kernels == one.kernels
     assert both.pvalue == one.pvalue < 0.2
-
-
-# ---------------------------------------------------------------- what the result carries
 
 
 TESTS: list[Callable[..., IndependenceResult]] = [
@@ -334,9 +298,6 @@ def test_a_constant_is_independent_of_everything(test: Callable[..., Independenc
         assert result.statistic == approx(0, abs=1e-15)
 
 
-# ---------------------------------------------------------------- practical significance
-
-
 def correlated(n: int, rho: float, seed: int) -> tuple[Tensor, Tensor]:
     z = rows(n, 1, seed)
     return z, rho * z + math.sqrt(1 - rho**2) * rows(n, 1, 5000 + seed)
@@ -364,26 +325,103 @@ def population_hsic(rho: float) -> float:
     return term(2 * rho) - 2 * term(rho) + term(0.0)
 
 
-def test_the_standard_error_is_that_of_hsic_under_dependence() -> None:
-    """Mean over 200 draws of the standard error against the standard deviation of HSIC over them."""
-    results = [
-        gamma_test(*correlated(200, 0.5, seed), Gaussian(1.0), Gaussian(1.0), epsilon=1e-3) for seed in range(300)
-    ]
-    spread = np.std([r.statistic for r in results], ddof=1)
-    # the standard deviation of 300 draws has relative standard error 1/√600 = .04
-    assert np.mean([r.standard_error for r in results]) == approx(spread, rel=4 * 0.05)
-
-
-def test_the_epsilon_test_holds_its_level_where_hsic_is_epsilon() -> None:
+def test_the_epsilon_test_has_its_standard_error_and_holds_its_level_where_hsic_is_epsilon() -> None:
     """Population HSIC equal to epsilon: rejected in at most the binomial 99.9 % band around 5 %."""
-    draws, epsilon = 300, population_hsic(0.5)
-    rejected = sum(
-        gamma_test(*correlated(400, 0.5, seed), Gaussian(1.0), Gaussian(1.0), epsilon=epsilon).pvalue_epsilon <= 0.05
-        for seed in range(draws)
+    draws, epsilon = 200, population_hsic(0.5)
+    samples = [(*correlated(200, 0.5, seed), Gaussian(1.0), Gaussian(1.0)) for seed in range(draws)]
+    results = [gamma_test(*sample, epsilon=epsilon) for sample in samples]
+    assert sum(result.pvalue_epsilon <= 0.05 for result in results) <= stats.binom.ppf(0.999, draws, 0.05)
+    # the standard deviation of 200 draws has relative standard error 1/√400 = .05
+    spread = np.std([result.statistic for result in results], ddof=1)
+    assert np.mean([result.standard_error for result in results]) == approx(spread, rel=4 * 0.05)
+    assert gamma_test(*samples[0], epsilon=epsilon / 4).pvalue_epsilon <= 0.05
+
+
+def attribute(kind: str, n: int, draw: torch.Generator) -> Tensor:
+    """A sensitive attribute: uniform, eight integer values (one pair in eight ties), or log-normal."""
+    if kind == "continuous":
+        return torch.rand(n, generator=draw, dtype=torch.float64)
+    if kind == "integer":
+        return torch.randint(8, (n,), generator=draw).double()
+    return torch.randn(n, generator=draw, dtype=torch.float64).exp()
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "kind", "draws"),
+    [
+        (40, 1, "skewed", 250),
+        *(
+            pytest.param(n, d, kind, 500, marks=pytest.mark.slow)
+            for n in (50, 200, 1000)
+            for d in (1, 50)
+            for kind in ("continuous", "integer", "skewed")
+        ),
+    ],
+)
+def test_every_test_holds_its_level(n: int, d: int, kind: str, draws: int) -> None:
+    """Over independent draws of an isotropic normal Z and an independent S each test rejects as often as it says."""
+    draw = torch.Generator().manual_seed(n + d)
+    count: Counter[str] = Counter()
+    for index in range(draws):
+        z, s = torch.randn(n, d, generator=draw, dtype=torch.float64), attribute(kind, n, draw)
+        if n * d < 50_000:  # the third moment takes O(n³) in many dimensions
+            count["gamma"] += gamma_test(z, s).rejected
+        count["permutations"] += permutation_test(z, s, resamples=99, random_state=index).rejected
+    low, high = stats.binom.interval(0.999, draws, 0.05)
+    assert all(low <= rejected <= high for rejected in count.values()), count
+
+
+def test_fast_swings_are_hardly_ever_found() -> None:
+    for swings, found in ((1, 15), (8, 3)):
+        rejected = 0
+        for draw in range(15):
+            random = np.random.default_rng([swings, 200, draw])
+            s = random.random(200)
+            rejected += gamma_test(np.sin(2 * np.pi * swings * s) + random.standard_normal(200), s).rejected
+        assert rejected == found if swings == 1 else rejected <= found
+
+
+def by_person(seed: int, people: int = 40, times: int = 3) -> tuple[Tensor, Tensor, np.ndarray]:
+    """Rows of persons: z and s are alike within a person, and independent between z and s."""
+    draw = torch.Generator().manual_seed(seed)
+    z, s = (
+        torch.randn(people, generator=draw).repeat_interleave(times) + 0.1 * torch.randn(people * times, generator=draw)
+        for _ in range(2)
     )
-    assert rejected <= stats.binom.ppf(0.999, draws, 0.05)
-    far = gamma_test(*correlated(400, 0.5, 0), Gaussian(1.0), Gaussian(1.0), epsilon=epsilon / 4)
-    assert far.pvalue_epsilon <= 0.05
+    return z, s, np.repeat(np.arange(people), times)
+
+
+def test_permuting_clusters_keeps_the_level_where_rows_are_not_independent() -> None:
+    rejected = {"rows": 0, "clusters": 0}
+    for seed in range(60):
+        z, s, labels = by_person(seed)
+        rejected["rows"] += permutation_test(z, s, resamples=59, random_state=seed).rejected
+        rejected["clusters"] += permutation_test(z, s, resamples=59, random_state=seed, groups=labels).rejected
+    assert rejected["clusters"] <= 9 < rejected["rows"]  # 3 expected; P(more than 9) = .001
+
+
+def test_permutations_of_clusters_exchange_whole_clusters_of_equal_size() -> None:
+    labels = torch.tensor([0, 1, 1, 2, 0, 3, 3, 3, 2])
+    seen = set()
+    for order in torch.cat(list(permutation.cluster_permutations(labels, 200, 7, torch.Generator().manual_seed(0)))):
+        assert sorted(order.tolist()) == list(range(9))
+        assert order[5:8].tolist() == [5, 6, 7]  # no other cluster has three rows
+        seen.add(tuple(labels[order].tolist()))
+        for label in range(4):
+            assert len(set(labels[order][labels == label].tolist())) == 1
+    assert len(seen) == 6
+
+
+def test_clusters_of_one_row_are_the_plain_test_and_dependence_is_found() -> None:
+    z, s, labels = by_person(0)
+    plain = permutation_test(z, s, resamples=99, random_state=0)
+    single = permutation_test(z, s, resamples=99, random_state=0, groups=np.arange(len(z)))
+    assert single.pvalue == plain.pvalue
+    assert single.statistic == plain.statistic
+    found = permutation_test(z, z + s, resamples=99, random_state=0, groups=labels, where=labels < 30)
+    assert found.rejected
+    assert found.method == "permutation of clusters"
+    assert found.n == 90
 
 
 @pytest.mark.parametrize(

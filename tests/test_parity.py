@@ -19,8 +19,10 @@ from frhsic.parity import (
     gdp_curve,
     gdp_difference,
     local_mean,
+    rank_gap,
     standardized_gdp,
 )
+from frhsic.parity._sums import Cells
 from frhsic.parity.gap import tail_share
 from frhsic.parity.law import _variance_without_effect
 
@@ -58,6 +60,8 @@ LAWS = {
     "ages": (ages, lambda u: ages(u) / 100, 0.2, ages_gap()),
     "binary": (lambda u: 1.0 * (u >= 0.7), lambda u: 0.4 * (u >= 0.7), 0.3, 2 * 0.3 * 0.7 * 0.4),
     "independent": (lambda u: np.exp(norm.ppf(u)), lambda u: 0 * u, 0.3, 0.0),
+    "alternating": (lambda u: np.floor(12 * u), lambda u: 0.1 * (-1) ** np.floor(12 * u), 0.3, 0.1),
+    "jump": (lambda u: u, lambda u: 1.0 * (u > 0.9), 1.0, 0.18),
 }
 
 
@@ -68,8 +72,8 @@ def draw(law, n, seed):
     return mean(u) + noise * rng.standard_normal(n), s(u), truth
 
 
-@pytest.mark.parametrize("n", [300, 3000, 12_000])
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("n", [300, 3000])
+@pytest.mark.parametrize("law", list(LAWS)[:8])
 def test_it_estimates_its_definition(law, n):
     f, s, truth = draw(law, n, 0)
     result = gdp(f, s, resamples=99)
@@ -166,46 +170,15 @@ def test_clusters_of_one_row_are_rows():
     assert one.standard_error == approx(none.standard_error, rel=0.1)
 
 
-def rejections(scores, repeats, level=0.05, **options):
-    return float(np.mean([gdp(*scores(seed), **options).pvalue <= level for seed in range(repeats)]))
-
-
 def null(kind, n, seed):
     rng = np.random.default_rng([n, seed, 7])
     s = rng.random(n)
     if kind == "ties":
         return np.round(rng.random(n)), np.round(3 * s)
+    if kind == "clusters":
+        person = np.arange(n) // 4
+        return rng.standard_normal(n)[person] + 0.3 * rng.standard_normal(n), s[person]
     return rng.standard_normal(n) * (0.05 + s**2 if kind == "spread" else 1), s
-
-
-@pytest.mark.parametrize("kind", ["equal spread", "spread", "ties"])
-def test_the_p_value_keeps_its_level_whatever_the_spread_does(kind):
-    share = rejections(lambda seed: null(kind, 100, seed), 200, resamples=99)
-    assert share <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 200)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["equal spread", "spread", "ties"])
-def test_the_p_value_keeps_its_level_in_many_samples(kind):
-    share = rejections(lambda seed: null(kind, 400, seed), 1500, resamples=199)
-    assert share <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1500)
-
-
-def test_the_p_value_keeps_its_level_when_rows_come_in_clusters():
-    def people(seed):
-        rng = np.random.default_rng([seed, 8])
-        person = np.repeat(np.arange(60), 5)
-        return rng.standard_normal(60)[person] + 0.3 * rng.standard_normal(300), rng.random(60)[person]
-
-    person = np.repeat(np.arange(60), 5)
-    share = rejections(people, 150, resamples=99, groups=person)
-    assert share <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 150)
-    assert rejections(people, 30, resamples=99) > 0.3  # rows that are taken as independent
-
-
-def test_the_p_value_has_power():
-    f, s = sample(200, 11)
-    assert gdp(f, s, resamples=199).pvalue <= 1 / 200
 
 
 def test_a_level_far_below_the_number_of_resamples_can_be_reached_and_is_kept():
@@ -215,25 +188,6 @@ def test_a_level_far_below_the_number_of_resamples_can_be_reached_and_is_kept():
     normal = np.random.default_rng(1).standard_normal((400, 199))
     far = np.array([tail_share(row, norm.isf(1e-4)) for row in normal])
     assert 1e-4 <= np.mean(far) < 1 / 200  # the exponential tail is heavier than that of the normal distribution
-
-
-def test_expected_under_independence_is_what_samples_with_a_flat_mean_give():
-    values, expected = [], []
-    for seed in range(150):
-        result = gdp(*null("spread", 200, seed), resamples=50)
-        values.append(result.value)
-        expected.append(result.expected_under_independence)
-    assert np.mean(expected) == approx(np.mean(values), abs=4 * np.std(values) / math.sqrt(150))
-
-
-@pytest.mark.parametrize("law", ["log-normal", "zero-inflated", "ages", "independent"])
-def test_the_interval_covers(law):
-    repeats, hits = 200, 0
-    for seed in range(repeats):
-        f, s, truth = draw(law, 250, 100 + seed)
-        low, high = gdp(f, s, resamples=60).interval
-        hits += low <= truth + 1e-12 and truth <= high
-    assert hits / repeats >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)
 
 
 def test_the_interval_narrows_with_rows_and_widens_with_confidence():
@@ -261,14 +215,9 @@ def test_the_seed_reproduces_the_result():
     one, two = gdp(f, s, random_state=1, resamples=50), gdp(f, s, random_state=2, resamples=50)
     assert one.value == two.value
     assert one.interval != two.interval
-    torch_first = gdp(f, s, random_state=torch.Generator().manual_seed(3), resamples=50)
-    assert torch_first == gdp(f, s, random_state=torch_first.seed, resamples=50)
-
-
-def test_without_resamples_there_is_no_interval():
-    result = gdp(F, S, **QUICK)
-    numbers = (*result.interval, result.standard_error, result.expected_under_independence, result.pvalue)
-    assert all(math.isnan(v) for v in numbers)
+    drawn = gdp(f, s, random_state=torch.Generator().manual_seed(3), resamples=50)
+    assert drawn == gdp(f, s, random_state=drawn.seed, resamples=50)
+    assert all(math.isnan(v) for v in (*gdp(f, s, **QUICK).interval, gdp(f, s, **QUICK).pvalue))
 
 
 def test_classes_are_measured_one_by_one_and_the_largest_is_reported():
@@ -282,23 +231,6 @@ def test_classes_are_measured_one_by_one_and_the_largest_is_reported():
     low, high = result.interval  # simultaneous, hence wider
     assert low < alone[1].interval[0] < result.value < alone[1].interval[1] < high
     assert result.expected_under_independence >= max(r.expected_under_independence for r in alone) - 1e-12
-
-
-def test_equal_opportunity_is_the_gap_among_the_rows_that_count():
-    f, s = sample(300, 17)
-    y = np.arange(300) % 3 == 0
-    expected = float(gdp(f[y], s[y], **QUICK))
-    assert float(gdp(f, s, where=y, **QUICK)) == expected
-    assert equal_opportunity_gdp(y, f, sensitive_features=s) == expected
-
-
-def test_the_worst_of_several_attributes_counts():
-    f, s = sample(200, 18)
-    frame = pd.DataFrame({"age": s, "hours": np.arange(200.0)})
-    values = [gdp(f, column, resamples=0).value for _, column in frame.items()]
-    assert gdp_difference(None, f, sensitive_features=frame) == max(values)
-    with pytest.raises(ValueError, match="2 columns; a gap is along one attribute"):
-        gdp(f, frame)
 
 
 def test_groups_of_the_curve_hold_all_rows_and_never_split_ties():
@@ -324,16 +256,6 @@ def test_groups_of_the_curve_hold_all_rows_and_never_split_ties():
     assert (few.lower[0], few.upper[0]) == approx(ends)
 
 
-def test_the_band_holds_all_groups_at_once():
-    hits, repeats = 0, 200
-    for seed in range(repeats):
-        f, s = sample(1000, 300 + seed)
-        curve = gdp_curve(f, s)
-        truth = (curve.start + curve.end) / 2  # of E[f | start ≤ S ≤ end], as f = S + noise and S is uniform
-        hits += bool(((curve.lower <= truth) & (truth <= curve.upper)).all())
-    assert hits / repeats == approx(0.95, abs=3 * math.sqrt(0.95 * 0.05 / repeats))
-
-
 def test_groups_without_a_positive_decision_still_have_a_band():
     s = np.arange(1000.0)
     curve = gdp_curve(s > 900, s)
@@ -350,14 +272,10 @@ def test_a_local_mean_is_that_of_the_rows_nearby():
     assert near.start <= 30 <= near.end
     assert near.rows == inside.sum() >= 100
     assert near.value == approx(f[inside].mean() - f.mean())
-    hits = 0
-    for seed in range(200):
-        f, s = sample(400, 500 + seed)
-        near = local_mean(f, s, 0.3)
-        hits += near.interval[0] <= (near.start + near.end) / 2 - 0.5 <= near.interval[1]
-    assert hits / 200 >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / 200)
-    with pytest.raises(ValueError, match="at is 2"):
-        local_mean(f, s, 2.0)
+    everywhere = [local_mean(*sample(400, 500 + seed), 0.3) for seed in range(200)]
+    assert at_least(0.95, [x.interval[0] <= (x.start + x.end) / 2 - 0.5 <= x.interval[1] for x in everywhere])
+    with pytest.raises(ValueError, match="at is -1"):
+        local_mean(f, s, -1.0)
 
 
 def test_the_correlation_ratio_is_its_definition_where_values_repeat():
@@ -372,8 +290,67 @@ def test_the_correlation_ratio_is_its_definition_where_values_repeat():
 def test_the_correlation_ratio_has_its_truth_inside_its_interval(slope):
     truth = slope**2 / 12 / (slope**2 / 12 + 0.09)
     results = [correlation_ratio(*sample(400, 700 + seed, slope)) for seed in range(200)]
-    covered = np.mean([r.interval[0] <= truth <= r.interval[1] for r in results])
-    assert covered >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / 200)
+    assert at_least(0.95, [r.interval[0] <= truth <= r.interval[1] for r in results])
+
+
+def at_least(share, hits):
+    """Whether hits are at least as frequent as a share, up to three standard errors."""
+    return np.mean(hits) >= share - 3 * math.sqrt(share * (1 - share) / len(hits))
+
+
+@pytest.mark.parametrize(
+    ("law", "n"),
+    [
+        *((law, 250) for law in ("log-normal", "zero-inflated", "ages", "independent")),
+        *(("alternating", n) for n in (100, 1000)),
+        *(("jump", n) for n in (200, 1000)),
+    ],
+)
+def test_the_interval_covers(law, n):
+    """Also where twelve levels alternate by 0.2, which no local mean may smooth together, and at a jump."""
+    truth, results = LAWS[law][3], [gdp(*draw(law, n, 100 + seed)[:2], resamples=49) for seed in range(80)]
+    assert at_least(0.95, [r.interval[0] <= truth + 1e-12 and truth <= r.interval[1] for r in results])
+    if law == "alternating" and n == 1000:
+        assert np.mean([r.value for r in results]) == approx(truth, abs=0.006)
+
+
+@pytest.mark.parametrize("kind", ["equal spread", "spread", "ties", "clusters"])
+def test_the_p_value_keeps_its_level_and_the_expected_value_is_that_of_flat_means(kind):
+    options = {"groups": np.arange(100) // 4} if kind == "clusters" else {}
+    results = [gdp(*null(kind, 100, seed), resamples=99, **options) for seed in range(120)]
+    assert at_least(0.95, [r.pvalue > 0.05 for r in results])
+    values = [r.value for r in results]
+    expected = np.mean([r.expected_under_independence for r in results])
+    assert expected == approx(np.mean(values), abs=4 * np.std(values) / math.sqrt(120))
+    if kind == "clusters":  # rows that are taken as independent reject too often
+        assert np.mean([gdp(*null(kind, 100, seed), resamples=49).pvalue <= 0.05 for seed in range(30)]) > 0.3
+
+
+@pytest.mark.parametrize("skewed", [False, True])
+def test_the_band_holds_all_groups_at_once(skewed):
+    """Skewed: nine in ten scores are zero, the others log-normal; without a correction the band held in .34."""
+    hits = []
+    for seed in range(120):
+        rng = np.random.default_rng([seed, 34])
+        s = rng.random(1000)
+        zeros = (rng.random(1000) < 0.1) * np.exp(rng.standard_normal(1000))
+        curve = gdp_curve(zeros if skewed else s + 0.3 * rng.standard_normal(1000), s)
+        truth = 0.1 * math.exp(0.5) if skewed else (curve.start + curve.end) / 2
+        hits.append(bool(((curve.lower <= truth) & (truth <= curve.upper)).all()))
+    assert at_least(0.95, hits)
+
+
+def test_rows_that_count_and_the_worst_of_several_attributes():
+    f, s = sample(200, 17)
+    y = np.arange(200) % 3 == 0
+    expected = float(gdp(f[y], s[y], **QUICK))
+    assert float(gdp(f, s, where=y, **QUICK)) == expected
+    frame = pd.DataFrame({"age": s, "hours": np.arange(200.0)})
+    values = [gdp(f, column, **QUICK).value for _, column in frame.items()]
+    assert gdp_difference(None, f, sensitive_features=frame) == max(values)
+    assert equal_opportunity_gdp(y, f, sensitive_features=frame) >= expected
+    with pytest.raises(ValueError, match="2 columns; a gap is along one attribute"):
+        gdp(f, frame)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -421,8 +398,9 @@ def test_what_cannot_be_standardized_or_drawn_is_refused():
     with pytest.raises(ValueError, match="scores are constant"):
         correlation_ratio([0.1] * 8, np.arange(8))
     assert float(gdp([0.1] * 6, S)) == approx(0, abs=1e-15)
-    with pytest.raises(ValueError, match="2 columns; pass one class"):
-        gdp_curve(np.ones((6, 2)), S)
+    for measure in (gdp_curve, correlation_ratio, rank_gap):
+        with pytest.raises(ValueError, match="2 columns; pass one class"):
+            measure(np.ones((6, 2)), S)
     with pytest.raises(ValueError, match="bins is 1"):
         gdp_curve(F, S, bins=1)
 
@@ -466,42 +444,11 @@ def test_the_variance_of_the_correlation_ratio_without_effect_is_that_of_simulat
     assert np.mean(estimates) == pytest.approx(values.var(), rel=0.1)
 
 
-def test_several_scores_are_refused():
-    s = np.arange(40.0)
-    with pytest.raises(ValueError, match="scores has 2 columns; pass one class at a time"):
-        correlation_ratio(np.column_stack([s, s]), s)
-
-
 def test_the_mean_of_one_row_can_be_anything():
     curve = gdp_curve([0.2, 0.5, 0.9], [0.0, 1.0, 2.0])
     assert len(curve.at) == 3
     assert (curve.lower == -math.inf).all()
     assert (curve.upper == math.inf).all()
-
-
-def alternating(n, seed):
-    rng = np.random.default_rng([seed, 30])
-    s = rng.integers(12, size=n).astype(float)
-    return 0.1 * (-1) ** s + 0.3 * rng.standard_normal(n), s
-
-
-@pytest.mark.parametrize("n", [1000, 3000])
-def test_well_filled_levels_are_not_smoothed_together(n):
-    """Twelve levels whose means alternate by 0.2: the gap is 0.1."""
-    results = [gdp(*alternating(n, seed), resamples=50) for seed in range(60)]
-    assert np.mean([r.value for r in results]) == approx(0.1, abs=0.006)
-    assert np.mean([r.interval[0] <= 0.1 <= r.interval[1] for r in results]) >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / 60)
-
-
-@pytest.mark.parametrize("n", [200, 1000, 3000])
-def test_a_jump_at_the_ninetieth_percentile_is_covered(n):
-    def jump(seed):
-        rng = np.random.default_rng([seed, 31])
-        s = rng.random(n)
-        return (s > 0.9) + rng.standard_normal(n), s
-
-    hits = [low <= 0.18 <= high for low, high in (gdp(*jump(seed), resamples=50).interval for seed in range(60))]
-    assert np.mean(hits) >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / 60)
 
 
 def test_the_bound_holds_and_an_oscillation_that_is_not_resolved_is_not_trusted():
@@ -541,18 +488,52 @@ def test_no_positive_decision_is_no_proof_that_there_is_no_gap():
     assert (none.upper > 0.05).all()
 
 
-def test_the_band_holds_skewed_scores():
-    """Nine in ten scores are zero, the others log-normal: without a correction the band held all groups in .34."""
-    hits, repeats = 0, 100
-    for seed in range(repeats):
-        rng = np.random.default_rng([seed, 34])
-        f, s = (rng.random(2000) < 0.1) * np.exp(rng.standard_normal(2000)), rng.random(2000)
-        curve = gdp_curve(f, s)
-        truth = 0.1 * math.exp(0.5)
-        hits += bool(((curve.lower <= truth) & (truth <= curve.upper)).all())
-    assert hits / repeats >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)
-
-
 def test_the_standardized_gap_and_its_interval_are_at_most_one():
     s = np.repeat([0.0, 1.0], 10)
     assert standardized_gdp(s + 1e-3 * np.arange(20), s, resamples=50).interval[1] <= 1
+
+
+def test_the_sign_of_the_scores_does_not_matter_to_the_gap():
+    f, s = sample(80, 30)
+    skewed = np.exp(f)
+    one, other = gdp(skewed, s, random_state=0), gdp(-skewed, s, random_state=0)
+    assert other.value == approx(one.value)
+    assert other.pvalue == approx(one.pvalue, rel=1e-9)
+    assert other.expected_under_independence == approx(one.expected_under_independence)
+
+
+def test_the_mean_at_the_largest_and_the_smallest_value_is_defined():
+    f, s = sample(80, 30)
+    for at in (s.min(), s.max()):
+        assert np.isfinite(local_mean(f, s, at).value)
+    for at in (s.min() - 0.01, s.max() + 0.01):
+        with pytest.raises(ValueError, match="at"):
+            local_mean(f, s, at)
+
+
+def test_sums_over_cells_are_the_powers_of_the_scores():
+    s = np.array([0.0, 1.0, 1.0, 3.0, -2.0])
+    f = np.array([0.5, 0.25, 1.0, 0.0, 2.0])
+    cells = Cells(np.array([0.0, 1.0, 2.0]), np.arange(3), np.arange(3), np.arange(3.0))
+    sums = cells.sums(f, s, 0.75, (0.0, 2.0))
+    members = [[0, 4], [1, 2], [3]]  # what lies below the first cell belongs to it
+    expected = [[sum((f[i] - 0.75) ** power for i in rows) for rows in members] for power in range(5)]
+    np.testing.assert_allclose(sums.powers, [expected] * 3, rtol=1e-12)
+    assert sums.low.tolist() == [-2, 1, 3]
+    assert sums.high.tolist() == [0, 1, 3]
+    assert sums.at_ends == 2
+
+
+def test_an_estimate_below_zero_of_the_correlation_ratio_has_the_interval_of_zero():
+    for size in (2, 4, 6):  # every value of s has the same mean score, more equal than chance would have it
+        ratio = correlation_ratio(np.tile([-1.0, 1.0], 30), np.arange(60) // size)
+        assert ratio.value == ratio.interval[0] == 0
+        assert ratio.interval[1] > ratio.standard_error > 0
+
+
+def test_scores_in_single_precision_are_measured_in_double():
+    f, s = sample(80, 30)
+    single = np.exp(3 * f).astype(np.float32), s.astype(np.float32)
+    double = tuple(x.astype(np.float64) for x in single)
+    for measure in (gdp, standardized_gdp, correlation_ratio):
+        assert measure(*single) == measure(*double)

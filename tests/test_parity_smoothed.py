@@ -13,7 +13,7 @@ from torch.func import vmap
 
 from dependence_samples import within
 from frhsic.parity import smoothed_gdp
-from frhsic.parity.smoothed import evaluation_points, gdp_value, nodes_of
+from frhsic.parity.smoothed import EXACT_VALUES, evaluation_points, gdp_value, nodes_of
 
 QUICK = {"bootstrap": 0, "permutations": 0}
 
@@ -52,14 +52,6 @@ def test_it_is_its_definition(weighting, h, dtype):
     assert core.item() == approx(expected, rel=10 * rel)
 
 
-def test_few_values_give_the_mean_gap_of_the_groups():
-    rng = np.random.default_rng(1)
-    s = rng.choice([0.0, 10.0, 50.0], 300)
-    f = rng.random(300)
-    gaps = [(s == v).mean() * abs(f[s == v].mean() - f.mean()) for v in np.unique(s)]
-    assert float(smoothed_gdp(f, s, bandwidth=0.5, **QUICK)) == approx(sum(gaps), rel=1e-9)
-
-
 @pytest.mark.parametrize("h", [0.1, 0.5])
 def test_the_score_that_is_s_gives_its_smoothed_closed_form(h):
     # S normal: the smoother takes S to s / (1 + h²), so GDP tends to √(2/π) / (1 + h²)
@@ -71,14 +63,6 @@ def test_the_score_that_is_s_gives_its_smoothed_closed_form(h):
     assert mean == approx(math.sqrt(2 / math.pi) / (1 + h**2), abs=4 * error + 1 / 1000 / h)
 
 
-def test_uniform_weighting_gives_its_smoothed_closed_form_inside_a_uniform_attribute():
-    # f = S on a grid: far from the ends the smoother returns s itself, and the mean of |s - 1/2| is 1/4
-    s = (np.arange(4000) + 0.5) / 4000
-    value = float(smoothed_gdp(s, s, bandwidth=0.01, weighting="uniform", **QUICK))
-    ends = 4 * 0.01  # within 2h of either end the smoother is off by less than h
-    assert value == approx(np.abs(np.linspace(0, 1, 50) - 0.5).mean(), abs=ends * 0.01 + 1e-4)
-
-
 @pytest.mark.parametrize("weighting", ["population", "uniform"])
 def test_binning_many_values_changes_the_fourth_digit_at_most(weighting):
     f, s = sample(3000, 4)
@@ -88,6 +72,16 @@ def test_binning_many_values_changes_the_fourth_digit_at_most(weighting):
     exact = gdp_value(torch.from_numpy(f), torch.from_numpy(s), h, at).item()
     assert len(evaluation_points(s, h)[0]) < 1500  # fewer than the distinct values: it was binned
     assert float(smoothed_gdp(f, s, bandwidth=h, weighting=weighting, **QUICK)) == approx(exact, rel=1e-4)
+
+
+def test_linear_binning_divides_each_row_between_the_two_nodes_around_it():
+    s = np.sort(np.random.default_rng(5).uniform(5, 9, size=EXACT_VALUES + 500))
+    nodes = nodes_of(s, bandwidth=0.5)
+    shares = nodes.shares.toarray()
+    assert shares.min() >= 0
+    assert shares.sum(axis=0) == approx(1)
+    assert shares.T @ nodes.values == approx(s)
+    assert ((shares > 0).sum(axis=0) <= 2).all()
 
 
 def test_a_small_bandwidth_is_binned_more_coarsely_and_stays_within_what_is_said():
@@ -148,17 +142,6 @@ def test_permutations_give_the_mean_over_all_orders_and_the_exact_p_value():
     assert result.pvalue == approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 4000) + 1e-3)
 
 
-def test_expected_under_independence_is_what_independent_samples_give():
-    rng = np.random.default_rng(8)
-    fresh = [float(smoothed_gdp(rng.standard_normal(200), rng.random(200), bandwidth=0.1, **QUICK)) for _ in range(200)]
-    mean, error = within(fresh)
-    f, s = rng.standard_normal(200), rng.random(200)
-    result = smoothed_gdp(f, s, bandwidth=0.1, bootstrap=0, permutations=1000)
-    assert result.expected_under_independence > 0
-    # given one sample's spread of scores, the mean is in units of it
-    assert result.expected_under_independence / f.std() == approx(mean, abs=4 * error + 0.004)
-
-
 def test_expected_under_independence_of_two_groups_is_the_folded_normal():
     n = 1000
     f = np.random.default_rng(9).standard_normal(n)
@@ -185,11 +168,6 @@ def test_the_p_value_keeps_its_level(discrete):
         assert np.mean(pvalues) == approx(0.5, abs=4 * 0.29 / math.sqrt(300))
 
 
-def test_the_p_value_has_power():
-    f, s = sample(200, 11)
-    assert smoothed_gdp(f, s, bandwidth=0.1, bootstrap=0, permutations=199).pvalue == approx(1 / 200)
-
-
 @pytest.mark.parametrize(
     ("slope", "weighting"), [(0.0, "population"), (0.1, "population"), (1.0, "population"), (0.1, "uniform")]
 )
@@ -203,15 +181,6 @@ def test_the_interval_covers_the_smoothed_gap(slope, weighting):
         low, high = smoothed_gdp(*sample(300, 100 + seed, slope), **options).interval
         hits += low <= truth + 1e-12 and truth <= high
     assert hits / repeats >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / repeats)
-
-
-def test_the_interval_narrows_with_rows_and_widens_with_confidence():
-    def width(n, **options):
-        low, high = smoothed_gdp(*sample(n, 13), bandwidth=0.1, permutations=0, **options).interval
-        return high - low
-
-    assert width(1600) == approx(width(400) / 2, rel=0.3)
-    assert width(400, confidence=0.5) < width(400) < width(400, confidence=0.999)
 
 
 def test_ties_that_balance_have_an_interval_that_rounding_does_not_move():
@@ -229,18 +198,7 @@ def test_the_seed_reproduces_the_result():
     f, s = sample(100, 15)
     first = smoothed_gdp(f, s, bandwidth=0.1, random_state=None)
     assert smoothed_gdp(f, s, bandwidth=0.1, random_state=first.seed) == first
-    assert (
-        smoothed_gdp(f, s, bandwidth=0.1, random_state=1).interval
-        != smoothed_gdp(f, s, bandwidth=0.1, random_state=2).interval
-    )
-    torch_first = smoothed_gdp(f, s, bandwidth=0.1, random_state=torch.Generator().manual_seed(3))
-    assert torch_first == smoothed_gdp(f, s, bandwidth=0.1, random_state=torch.Generator().manual_seed(3))
-    assert torch_first == smoothed_gdp(f, s, bandwidth=0.1, random_state=torch_first.seed)
-
-
-def test_without_resamples_there_is_no_interval():
-    result = smoothed_gdp(F, S, bandwidth=0.4, **QUICK)
-    assert all(math.isnan(v) for v in (*result.interval, result.expected_under_independence, result.pvalue))
+    assert smoothed_gdp(f, s, bandwidth=0.1, random_state=first.seed + 1).interval != first.interval
 
 
 def test_classes_are_measured_one_by_one_and_the_largest_is_reported():
@@ -256,14 +214,6 @@ def test_classes_are_measured_one_by_one_and_the_largest_is_reported():
     assert result.expected_under_independence >= max(r.expected_under_independence for r in alone) - 1e-12
 
 
-def test_equal_opportunity_is_the_gap_among_the_rows_that_count():
-    f, s = sample(300, 17)
-    y = np.arange(300) % 3 == 0
-    assert float(smoothed_gdp(f, s, bandwidth=0.1, where=y, **QUICK)) == approx(
-        float(smoothed_gdp(f[y], s[y], bandwidth=0.1, **QUICK)), rel=1e-12
-    )
-
-
 def test_bad_input_is_refused():
     for arguments, error, message in [
         ({"bandwidth": 0.0}, ValueError, "bandwidth is 0"),
@@ -272,7 +222,6 @@ def test_bad_input_is_refused():
         ({"bootstrap": -1}, ValueError, "bootstrap is -1"),
         ({"permutations": 9.5}, TypeError, "permutations is float"),
         ({"random_state": "seed"}, TypeError, "random_state is str"),
-        ({"where": [0, 0, 0, 0, 0, 1]}, ValueError, "at least 2 rows"),
     ]:
         with pytest.raises(error, match=message):
             smoothed_gdp(F, S, **({"bandwidth": 0.4} | arguments))

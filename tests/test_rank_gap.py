@@ -76,9 +76,9 @@ def test_repeated_rows_are_weights():
 
 
 def test_it_keeps_its_level_and_covers_zero_where_the_score_is_independent():
-    repeats, rejected, covered = 100, 0, 0
+    repeats, rejected, covered = 60, 0, 0
     for seed in range(repeats):
-        f, s = np.random.default_rng([seed, 4]).standard_normal((2, 150))
+        f, s = np.random.default_rng([seed, 4]).standard_normal((2, 100))
         result = rank_gap(f, s, resamples=99, random_state=seed)
         rejected += result.pvalue <= 0.05
         covered += result.interval[0] == 0
@@ -106,11 +106,6 @@ def by_rates(f, s):
     cuts = np.quantile(f, np.arange(1, 10) / 10)
     rates = np.array([[(f[s == v] > q).mean() for v in range(3)] for q in cuts])
     return np.abs(rates - rates.mean(axis=1, keepdims=True)).mean()
-
-
-def test_several_columns_are_refused():
-    with pytest.raises(ValueError, match="2 columns; pass one class at a time"):
-        rank_gap(np.ones((6, 2)), np.arange(6.0))
 
 
 @pytest.mark.parametrize("design", ["rows", "weights", "clusters"])
