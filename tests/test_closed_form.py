@@ -70,7 +70,8 @@ class Law:
         weights = self.table.ravel()
         counted = weights * y if self.positive else weights
         curve = Curve.of(self.basis, self.basis(s * 1.0), counted)
-        return Rows(family, link(family, self.eta)[x], self.means[x], y * 1.0, weights, [curve])
+        width = np.array(0.1 * self.eta[x].std())
+        return Rows(family, link(family, self.eta)[x], self.means[x], y * 1.0, weights, [curve], width)
 
 
 def laws() -> dict[str, Law]:

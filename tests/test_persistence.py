@@ -161,11 +161,9 @@ def ordinal(model: Any) -> Any:
 
 CLOSED = {
     "boosted trees": closed(make_pipeline(ordinal(lightgbm.LGBMClassifier(**TREES)))),
-    "a pipeline": closed(one_hot(LogisticRegression())),
     "a forest": closed(ordinal(RandomForestClassifier(3)), attribute_estimator=ordinal(ExtraTreesRegressor(3))),
     "histograms": closed(ordinal(HistGradientBoostingClassifier(max_iter=3))),
     "xgboost": closed(ordinal(xgboost.XGBClassifier(n_estimators=3, n_jobs=1))),
-    "ranks": closed(one_hot(LogisticRegression()), aim="rank"),
     "decisions": closed(one_hot(LogisticRegression()), aim="decision", condition="positive"),
     "an upper end": closed(one_hot(LogisticRegression()), confidence=0.9, limit={"age": 0.2}),
 }

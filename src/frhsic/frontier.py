@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -145,11 +145,6 @@ class Frontier:
         if method not in self.methods:
             raise ValueError(f"no run is of the method {method!r}; the methods are {list(self.methods)}.")
         return tuple(sorted((p for p in self.points if p.method == method), key=lambda p: p.weight))
-
-    def only(self, methods: Sequence[str]) -> Frontier:
-        """Return the frontier of these methods and the baseline alone."""
-        keep = {*methods, self.baseline}
-        return replace(self, runs=tuple(run for run in self.runs if run.method in keep))
 
     def non_dominated(self, method: str | None = None) -> tuple[Point, ...]:
         """Points that no other point beats in one quantity without losing in the other, ordered by dependence."""

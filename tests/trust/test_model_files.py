@@ -213,12 +213,9 @@ SCHEMAS: dict[str, Callable[[Any], None]] = {
     "a cached node": put(node("CachedNode", "builtins.list")),
     "an unknown loader": put(node("CodeNode", "builtins.list", content=[])),
     "a node without a class": put({"__loader__": "ListNode", "content": []}),
-    "a node without a loader": put({"__class__": "list", "__module__": "builtins", "content": []}),
-    "a list as the name": put(node("ObjectNode", "a.b") | {"__class__": ["a"]}),
     "one array a thousand times": put(node("ListNode", "builtins.list", content=[
         node("NdArrayNode", "numpy.ndarray", type="numpy", file=HEADER)] * 1000)),
     "an array that is missing": put(node("NdArrayNode", "numpy.ndarray", type="numpy", file="99.npy")),
-    "an array of another kind": put(node("NdArrayNode", "numpy.ndarray", type="numpy", file=HEADER)),
     "a sparse matrix": put(node("SparseMatrixNode", "scipy.sparse._csr.csr_matrix", type="scipy", file="0.npy")),
     "a random generator of no kind": put(
         node("RandomGeneratorNode", "numpy.random._generator.Generator",
@@ -276,7 +273,7 @@ def test_a_compressed_entry_is_refused_before_it_is_unpacked(files: dict[str, En
         for name, content in files["parity"].items():
             archive.writestr(name, content)
         with archive.open(WEIGHTS, "w") as entry:
-            for _ in range(512):
+            for _ in range(300):
                 entry.write(bytes(2**20))
     (tmp_path / "model").write_bytes(bomb.getvalue())
     refused(tmp_path / "model", "compressed")
@@ -286,6 +283,11 @@ def test_a_compressed_entry_is_refused_before_it_is_unpacked(files: dict[str, En
 @pytest.mark.parametrize("name", ["../model.json", "/etc/passwd", "model.json.exe", "0.pkl", "a/0.npy", "0.npy\n"])
 def test_a_foreign_entry_is_refused(name: str, files: dict[str, Entries], tmp_path: Path):
     refused(written(tmp_path / "model", files["parity"] | {name: b""}), "entries that no model has")
+
+
+def test_many_entries_of_no_size_are_refused(files: dict[str, Entries], tmp_path: Path, monkeypatch: Any):
+    monkeypatch.setattr("frhsic.persistence.files.MOST_ENTRIES", 100)
+    refused(written(tmp_path / "model", files["parity"] | {f"{i}.bin": b"" for i in range(100, 201)}), "100 entries")
 
 
 def test_two_entries_of_one_name_are_refused(files: dict[str, Entries], tmp_path: Path):
@@ -530,7 +532,6 @@ FOUND: dict[str, Callable[[dict[str, Entries]], Entries]] = {
     "a class that XGBoost does not have": lambda files: xgboosted(files, "tree_info", [10**6]),
     "a wide basis of no rows": wide,
     "many weights of no size": names_of_weights,
-    "many entries of no size": lambda files: files["parity"] | {f"{i}.bin": b"" for i in range(1000, 101_001)},
 }
 
 
@@ -546,8 +547,7 @@ def test_models_that_are_not_forged_are_loaded(files: dict[str, Entries], tmp_pa
 def test_what_once_got_past_the_loader_is_refused(name: str, files: dict[str, Entries], tmp_path: Path):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     refused(written(tmp_path / "model", FOUND[name](files)))
-    if name != "many entries of no size":  # whose writing takes memory too
-        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
 
 
 def test_missing_parts_are_refused(files: dict[str, Entries], tmp_path: Path):

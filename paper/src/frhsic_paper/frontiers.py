@@ -186,7 +186,9 @@ def frontier(records: Iterable[Record], dataset: str, gdp: str) -> Frontier:
 
 def paper_scale(full: Frontier) -> Scale:
     """Return the scale of the paper's areas: over its six methods and Unfair, or over all where not all six are."""
-    return Scale.of(full.only(PRINTED_SIX) if set(PRINTED_SIX) <= set(full.methods) else full)
+    if not set(PRINTED_SIX) <= set(full.methods):
+        return Scale.of(full)
+    return Scale.of(replace(full, runs=tuple(run for run in full.runs if run.method in (*PRINTED_SIX, full.baseline))))
 
 
 def rounded(full: Frontier, decimals: int | None) -> Frontier:

@@ -51,15 +51,7 @@ def checked_table(estimator: Any, X: Any, *, first: bool) -> Any:
         check_distinct(map(str, X.columns), "X")
         validate_data(estimator, X, reset=first, skip_check_array=True)
         return X
-    try:
-        return np.asarray(validate_data(estimator, X, reset=first, dtype="numeric", ensure_all_finite="allow-nan"))
-    except ValueError as error:
-        if not (isinstance(X, np.ndarray) and X.dtype.kind == "O"):
-            raise
-        raise ValueError(
-            f"X is an array of objects that cannot be read as numbers ({error}). Pass a DataFrame, whose text and "
-            "categories are encoded."
-        ) from error
+    return np.asarray(validate_data(estimator, X, reset=first, dtype="numeric", ensure_all_finite="allow-nan"))
 
 
 def target_column(estimator: Any, y: Any) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -549,8 +549,6 @@ def fit_path(
         raise TypeError(
             f"estimator is {type(estimator).__name__}; pass an FRHSICClassifier, FRHSICRegressor or ParityEncoder."
         )
-    if isinstance(weights, str) or not isinstance(weights, Iterable):
-        raise TypeError(f"weights is {weights!r}; pass a sequence of numbers, such as [0, 1, 10].")
     path = [float(weight) for weight in weights]
     if not path or sensitive_features is None:
         raise ValueError("pass at least one weight, and sensitive_features: without them every weight is the same.")

@@ -94,7 +94,7 @@ class Evaluation(NamedTuple):
 class Rows:
     """Rows to solve on: η as `base`, (n,) or (n, C); m as `means`, (n, K); y (n,) or (n, C); weights that sum to 1.
 
-    `width` is that over which decisions are softened, for each row; None is a share of the spread of the score.
+    `width` is that over which decisions are softened, for each row.
     """
 
     family: Family
@@ -111,8 +111,6 @@ class Rows:
 
     def start(self) -> np.ndarray:
         """Return the parameters of η itself."""
-        if self.family.startswith("clipped"):
-            return np.zeros(1)
         if self.family == "classes":
             classes = self.base.shape[1]
             return np.concatenate([[1.0], np.zeros(classes * (1 + self.means.shape[1]))])
@@ -128,9 +126,7 @@ class Rows:
         return np.concatenate([first, 1 / spread])
 
     def softened(self, parameters: np.ndarray) -> Rows:
-        """Return the rows with the width over which decisions, or indicators of a rank, are softened."""
-        if self.family == "decision" and self.width is None:
-            return replace(self, width=np.array(max(WIDTH * float(self.base.std()), CLIP)))
+        """Return the rows with the width over which indicators of a rank are softened."""
         if not self.family.startswith("rank"):
             return self
         score = outputs("numbers", parameters, self.base, self.means)
