@@ -9,7 +9,7 @@ LOWEST := $(VENV)/lowest
 # Python keeps compiled modules: processes that tests start need not compile the library again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all lowest kernels trust trust-page coverage verified docs lint types contract benchmark clean
+.PHONY: demo test test-all lowest kernels coverage verified docs lint types contract benchmark clean
 
 demo: $(STAMP)
 	$(BIN)/frhsic demo
@@ -27,9 +27,8 @@ OLDEST := OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -q -W ignore::Depreca
 	-W 'ignore:X does not have valid feature names:UserWarning'
 
 lowest: $(LOWEST)/.ready
-	$(OLDEST) -n 2 --dist worksteal --junitxml=$(LOWEST)/tests.xml
-	TRITON_INTERPRET=1 $(OLDEST) --junitxml=$(LOWEST)/kernels.xml tests/test_hsic_gpu.py
-	$(LOWEST)/bin/python tests/trust/counting.py $(LOWEST)/tests.xml $(LOWEST)/kernels.xml
+	$(OLDEST) -n 2 --dist worksteal
+	TRITON_INTERPRET=1 $(OLDEST) tests/test_hsic_gpu.py
 
 # The kernels for a GPU, run by Triton's interpreter on the CPU. Triton (285 MB, Linux) is only on the path here.
 INTERPRETED := OMP_NUM_THREADS=1 TRITON_INTERPRET=1 PYTHONPATH=$(CURDIR)/$(TRITON) \
@@ -47,20 +46,10 @@ docs: $(STAMP)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
-# The long run of tests/trust. It adds to benchmarks/results/trust.json and goes on where it was cut off;
-# delete that file to count anew.
-trust: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q -m slow --counts tests/trust
-	$(MAKE) trust-page
-
-trust-page: $(STAMP)
-	$(BIN)/python tests/trust/counting.py
-
-# Lines and branches that the tests and the interpreted kernels reach; the shares go to docs/evidence/trust_counts.md.
+# Lines and branches that the tests and the interpreted kernels reach.
 coverage: $(STAMP) $(TRITON)/.ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q --cov --cov-report= tests src/frhsic
-	$(INTERPRETED) --cov --cov-append --cov-report=term --cov-report=json:$(VENV)/coverage.json
-	$(BIN)/python tests/trust/counting.py $(VENV)/coverage.json
+	$(INTERPRETED) --cov --cov-append --cov-report=term
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

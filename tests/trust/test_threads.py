@@ -55,12 +55,6 @@ def test_fits_in_threads_are_those_of_one_thread(threads: int):
     assert unequal(threads, 16) == 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("threads", [2, 4, 8])
-def test_five_hundred_fits_in_threads_are_those_of_one_thread(threads: int):
-    assert unequal(threads, 500) == 0
-
-
 def state_of_the_process() -> tuple[Any, ...]:
     return (
         torch.get_rng_state().tolist(),
