@@ -24,7 +24,7 @@ from frhsic.penalties import (
     Penalty,
 )
 from frhsic.training import MLP, Fleet, Member, Recipe, TrainingData, train
-from frhsic.training.batches import batch_order
+from frhsic.training.state import batch_order
 from frhsic.training.streams import Purpose, stream, stream_seed
 
 ROWS, COLUMNS, WIDTH, BATCH = 150, 4, 5, 64  # batches of 64, 64 and 22: the last is partial

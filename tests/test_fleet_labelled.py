@@ -11,8 +11,7 @@ import torch
 from fleet_samples import BATCH, ENCODER, PENALTIES, by_hand, gap, held_out_objective, sample, trained
 from frhsic.penalties import HSIC
 from frhsic.training import Member, TrainingData, grid
-from frhsic.training.batches import Batches, batch_shapes
-from frhsic.training.state import Layout
+from frhsic.training.state import Batches, Layout, batch_shapes
 
 MEMBERS = grid([0.0, 3.0], [1, 2], [0, 1])
 binary = partial(trained, task="binary", encoder=ENCODER, epochs=3, batch_size=BATCH, device="cpu")

@@ -2,10 +2,8 @@
 
 from frhsic.penalties.adversary import Adversary, BinnedAdversary
 from frhsic.penalties.base import NoPenalty, Penalty
-from frhsic.penalties.conditional import EIPM, BinnedMMD
-from frhsic.penalties.distance import DistanceCorrelation, DistanceCovariance
-from frhsic.penalties.gdp import GDP
 from frhsic.penalties.hsic import HSIC
+from frhsic.penalties.rivals import EIPM, GDP, BinnedMMD, DistanceCorrelation, DistanceCovariance
 
 __all__ = [
     "EIPM",

@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 from frhsic.penalties.adversary import Adversary, BinnedAdversary
 from frhsic.penalties.base import Condition, NoPenalty, Penalty
-from frhsic.penalties.conditional import EIPM, BinnedMMD
-from frhsic.penalties.distance import DistanceCovariance
-from frhsic.penalties.gdp import GDP
 from frhsic.penalties.hsic import HSIC
+from frhsic.penalties.rivals import EIPM, GDP, BinnedMMD, DistanceCovariance
 
 # How to make each penalty from the columns of Z, whether there is a head, and which rows count.
 MAKERS: dict[str, Callable[[int, bool, Condition], Penalty]] = {

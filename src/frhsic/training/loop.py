@@ -35,13 +35,12 @@ from torch import Tensor
 from torch.optim.adam import adam
 
 from frhsic import _arrays
-from frhsic.training.batches import Batches, check_labelled
 from frhsic.training.data import Member, TrainingData
 from frhsic.training.execution import GraphCapture, Pace, Tick, chunks, models_at_once, settings
 from frhsic.training.model import Model, Trial, losses, tried
 from frhsic.training.recipe import Recipe
 from frhsic.training.result import Fleet, assembled, floored, warn_of_divergence
-from frhsic.training.state import Course, Layout, State, pieces
+from frhsic.training.state import Batches, Course, Layout, State, check_labelled, pieces
 from frhsic.training.streams import Purpose, seeded, stream_seed
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Penalties that compare Z across values of S: smoothed (FREM), or in bins (MMD)."""
+"""The paper's rivals with a formula: FREM, MMD between bins, distance covariance and correlation, and Reg-GDP."""
 
 from __future__ import annotations
 
@@ -17,13 +17,18 @@ from frhsic.dependence.binned import (
     quantile_edges,
 )
 from frhsic.dependence.conditional import eipm_from_gram, leave_one_out_weights
+from frhsic.dependence.distance import euclidean_distances, ratio
 from frhsic.kernels import Kernel
-from frhsic.penalties.base import Batch, Condition, one_of, zero
+from frhsic.parity.smoothed import Weighting, equispaced, gdp_value
+from frhsic.penalties.base import Batch, Condition, Penalty, Statistic, one_of, zero
 from frhsic.penalties.scales import ScaledPenalty, ScaleZ
 
 Kind = Literal["pairwise", "mean-difference"]
 Edges = Literal["equal-width", "quantile"]
 
+
+# Number of bandwidths by which rows of weight 0 are moved away, so that the smoother gives them weight 0.
+FAR = 1e4
 
 # Least value under the root of an EIPM.
 FLOOR = 1e-10
@@ -199,3 +204,152 @@ class BinnedMMD(ScaledPenalty):
             else:
                 terms.append(pairwise_mmd_from_bins(member.mT @ k @ member, member.sum(0)))
         return torch.stack(terms).sum()
+
+
+class DistanceCovariance(Penalty):
+    r"""Squared distance covariance of a batch, :math:`m^{-2} \sum_{ij} A_{ij} B_{ij}`.
+
+    A and B are the doubly centered Euclidean distances of z and of s. Zero in the population exactly when Z and S are
+    independent. Multiplying z by c multiplies it by c, so it can be lowered by shrinking z. Several attributes are
+    measured jointly, by the distance between rows of s.
+
+    Parameters
+    ----------
+    statistic
+        ``"biased"``, the V-statistic above, as in the published "dCor" numbers, or ``"unbiased"`` (U-centered
+        distances; 0 for batches under 4 rows).
+    condition
+        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`.
+
+    References
+    ----------
+    Székely, Rizzo and Bakirov (2007), *Measuring and testing dependence by correlation of distances*.
+
+    Examples
+    --------
+    Two rows one apart: A = B = [[-1/2, 1/2], [1/2, -1/2]].
+
+    >>> import torch
+    >>> DistanceCovariance()(torch.tensor([[0.0], [1.0]]), torch.tensor([0.0, 1.0]))
+    tensor(0.2500)
+    """
+
+    def __init__(self, *, statistic: Statistic = "biased", condition: Condition = "all") -> None:
+        super().__init__(condition=condition)
+        one_of("statistic", statistic, get_args(Statistic))
+        if statistic == "unbiased" and condition == "positive":
+            raise ValueError("statistic='unbiased' takes no weights, which condition='positive' needs.")
+        self.statistic = statistic
+
+    def _value(self, batch: Batch) -> Tensor:
+        if batch.rows < (4 if self.statistic == "unbiased" else 2):
+            return zero(batch.z)
+        return self._from_distances(euclidean_distances(batch.s), euclidean_distances(batch.z), batch)
+
+    def _from_distances(self, a: Tensor, b: Tensor, batch: Batch) -> Tensor:
+        """Return the penalty, from the distances of s and of z."""
+        return batch.hsic(a, b, self.statistic)
+
+
+class DistanceCorrelation(DistanceCovariance):
+    r"""Squared distance correlation of a batch.
+
+    .. math:: \mathrm{dCov}^2(z, s) / \sqrt{\mathrm{dCov}^2(z, z)\, \mathrm{dCov}^2(s, s)}.
+
+    Between 0 and 1 as a V-statistic, and the same when z is shifted, scaled or rotated. Zero in the population
+    exactly when Z and S are independent. On a batch the biased statistic is positive by chance, more so in more
+    dimensions; the unbiased one is not. 0 if z or s is constant.
+
+    Parameters
+    ----------
+    statistic
+        ``"biased"``, or ``"unbiased"``, a ratio of unbiased estimates, which the paper's text names.
+    condition
+        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`.
+
+    References
+    ----------
+    Székely and Rizzo (2014), *Partial distance correlation with methods for dissimilarities*.
+
+    Examples
+    --------
+    >>> import torch
+    >>> DistanceCorrelation()(torch.tensor([[0.0], [1.0], [5.0]]), torch.tensor([3.0, 1.0, -7.0]))
+    tensor(1...)
+    """
+
+    def _from_distances(self, a: Tensor, b: Tensor, batch: Batch) -> Tensor:
+        return ratio(*(batch.hsic(x, y, self.statistic) for x, y in ((a, b), (a, a), (b, b))))
+
+
+class GDP(Penalty):
+    r"""How far the smoothed conditional mean of the scores is from their mean (Reg-GDP).
+
+    .. math:: \frac1G \sum_{g=1}^{G} \bigl| \hat f(s_g) - \bar f \bigr|, \qquad
+        \hat f(s_g) = \frac{\sum_i f_i \exp(-(s_g - s_i)^2 / 2b^2)}{\sum_i \exp(-(s_g - s_i)^2 / 2b^2)},
+
+    on the head's raw output f; z is not used. Zero when the smoothed conditional mean is constant in s. It sees
+    conditional means only, and can be lowered by shrinking the scores. With several attributes or several columns of
+    scores it is the sum over all of them.
+
+    Parameters
+    ----------
+    bandwidth
+        The b of the Nadaraya–Watson smoother, in units of s.
+    weighting
+        ``"population"``: :math:`s_g` are the rows of the batch, as in the definition of GDP. ``"uniform"``: they are
+        `points` equispaced values between the least and the largest s of the batch, as in the published numbers.
+    points
+        G, for the uniform weighting.
+    condition
+        Equal Opportunity, see :class:`~frhsic.penalties.base.Penalty`: range, mean and smoother of the rows with y = 1.
+
+    References
+    ----------
+    Jiang, Han, Fan, Yang, Mostafavi and Hu (2022), *Generalized demographic parity for group fairness*. The published
+    numbers were made with the defaults.
+
+    Examples
+    --------
+    With a narrow smoother the two ends see their own scores, 0 and 2, about a mean of 1.
+
+    >>> GDP(bandwidth=0.01, points=2)(torch.zeros(2, 3), torch.tensor([0.0, 1.0]), scores=torch.tensor([0.0, 2.0]))
+    tensor(1.)
+    """
+
+    needs_scores = True
+
+    def __init__(
+        self,
+        *,
+        bandwidth: float = 0.2,
+        weighting: Weighting = "uniform",
+        points: int = 30,
+        condition: Condition = "all",
+    ) -> None:
+        super().__init__(condition=condition)
+        one_of("weighting", weighting, get_args(Weighting))
+        _arrays.require_integer(points, "points", 2)
+        _arrays.require_positive(bandwidth, "bandwidth")
+        self.bandwidth = bandwidth
+        self.weighting = weighting
+        self.points = points
+
+    def _value(self, batch: Batch) -> Tensor:
+        assert batch.scores is not None
+        f = batch.scores
+        if batch.row_weight is not None:
+            f = (f - batch.shares @ f) * batch.row_weight[:, None]  # mean 0 over all rows, and over those with weight
+        return torch.stack([self._of_attribute(f.mT, s, batch) for s in batch.s.mT]).sum()
+
+    def _of_attribute(self, f: Tensor, s: Tensor, batch: Batch) -> Tensor:
+        """Return the gap of the scores, of shape (c, m), summed over columns."""
+        inside = s
+        if batch.row_weight is not None:
+            counts = batch.row_weight > 0
+            # rows of weight 0 move inside the range of the others for the points, and far away for the smoother
+            inside = torch.where(counts, s, torch.where(counts, s, s.amax()).amin())
+            s = torch.where(counts, s, s.amax() + FAR * self.bandwidth)
+        if self.weighting == "population":
+            return gdp_value(f, s, self.bandwidth, s, batch.shares).sum()
+        return gdp_value(f, s, self.bandwidth, equispaced(inside, self.points)).sum()
