@@ -62,18 +62,6 @@ def test_scores_are_those_of_the_model_in_the_order_of_the_rows(place, tmp_path,
     assert [path.name for path in tmp_path.iterdir()] == ["scores.csv"]
 
 
-def test_dates_of_a_text_file_are_dates_as_they_were_in_training(tmp_path):
-    X, paid, age = people()
-    X = X[["hours"]].assign(since=pd.date_range("2020-01-01", periods=len(X), freq="7h"))
-    model = FRHSICClassifier(**FAST).fit(X, paid, sensitive_features=age)
-    save(model, tmp_path / "model")
-    X.to_csv(tmp_path / "new.csv", index=False)
-    out = tmp_path / "scores.csv"
-    result = run(app, ["predict", str(tmp_path / "model"), str(tmp_path / "new.csv"), "-o", str(out)])
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert np.allclose(pd.read_csv(out)["score"], model.predict_proba(X)[:, 1], atol=1e-6)
-
-
 def test_numbers_several_classes_and_representations_are_written_too(place, tmp_path):
     frames = {}
     for name in ("numbers", "jobs", "encoder"):
@@ -89,22 +77,6 @@ def test_numbers_several_classes_and_representations_are_written_too(place, tmp_
     assert jobs["predicted"].tolist() == load(place / "jobs").predict(X).tolist()
     assert np.allclose(frames["encoder"], load(place / "encoder").transform(X), atol=1e-5)
     assert list(frames["encoder"])[:2] == ["z_0", "z_1"]
-
-
-def test_rows_that_lack_a_value_are_scored_as_the_model_scores_them(place, tmp_path):
-    table = pd.read_csv(place / "new.csv", dtype={"hours": object})
-    table.loc[[3, 5], "hours"] = ["?", None]
-    table.loc[4, "job"] = "pilot"  # no training row has it
-    table.loc[7, "note"] = None  # not needed
-    table.to_csv(tmp_path / "gaps.csv", index=False)
-    out = tmp_path / "scores.csv"
-    result = run(app, ["predict", str(place / "model"), str(tmp_path / "gaps.csv"), "-o", str(out)])
-    assert result.exit_code == 0, result.output
-    scores = pd.read_csv(out)
-    X = features(place)
-    X["hours"] = X["hours"].astype(float)
-    X.loc[[3, 5], "hours"], X.loc[4, "job"] = np.nan, "pilot"
-    assert np.allclose(scores["score"], load(place / "model").predict_proba(X)[:, 1], atol=1e-5)
 
 
 def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatch):
