@@ -22,7 +22,7 @@ from frhsic.parity import gdp
 from frhsic.report import Report
 from frhsic.tables import files
 from frhsic.tables.files import ReadOptions, read_rows
-from frhsic.tables.training import ColumnRoles, read_frame, read_training_table
+from frhsic.tables.training import ColumnRoles, read_training_table
 
 pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
 
@@ -233,6 +233,6 @@ def test_a_saved_model_is_applied_to_rows_with_missing_features(trained):
     served = _models.Served.load(folder / "m.safetensors")
     file = served.open(folder / "loans.csv", ReadOptions())
     frame = read_rows(file, served.columns).frame
-    rows = read_frame(folder / "loans.csv")[["x", "risk"]]
+    rows = pd.read_csv(folder / "loans.csv", sep=";", decimal=",", na_values="?")[["x", "risk"]]
     assert rows["x"].isna().sum() == 167
     np.testing.assert_array_equal(served.scores(frame, file), load(folder / "m.safetensors").predict_proba(rows)[:, 1])

@@ -147,6 +147,8 @@ def test_a_frozen_lightgbm_with_categories_is_served_and_audited(tmp_path):
     X = X[["hours", "job"]].assign(job=X["job"].astype("category"))
     mine = lightgbm.LGBMClassifier(n_estimators=5, n_jobs=1, verbosity=-1).fit(X[:100], paid[:100])
     model = ParityClassifier(FrozenEstimator(mine), limit=None, n_jobs=1, cv=2, random_state=0)
+    with pytest.raises(ValueError, match="X lacks 'job'"):
+        model.fit(X[["hours"]], paid, sensitive_features=age)
     model.fit(X[100:], paid[100:], sensitive_features=age[100:])
     save(model, tmp_path / "model")
     X.assign(age=age).to_csv(tmp_path / "new.csv", index=False)

@@ -216,14 +216,14 @@ ASKED = ["-t", "approved", "-s", "age", *FEATURES]
 BAD = [
     (["people.csv", "-t", "aproved", "-s", "age"], "no column 'aproved'. Did you mean 'approved'?"),
     (["people.csv", "-t", "approved", "-s", "job"], "not numeric: it holds"),
-    (["people.csv", "-t", "approved", "-s", "empty"], "has no value in any of the 300 rows"),
+    (["people.csv", "-t", "approved", "-s", "empty"], "is missing in every row of people.csv"),
     (["people.csv", "-t", "approved", "-s", "same", *FEATURES], "is 1 in every row of people.csv"),
     (["people.csv", "-t", "empty", "-s", "age"], "'empty' has no value in any of the 300 rows of people.csv"),
     (["people.csv", *ASKED, "--delimiter", ";;"], "pass one character"),
     (["people.csv", *ASKED, "--decimal", ","], "cannot separate its fields"),
     (["few.csv", *ASKED], "has 60 rows with a target"),
     (["people.csv", *ASKED, "--test-share", "1.5"], "pass a number between 0 and 1"),
-    (["people.csv", *ASKED, "--aim", "scores"], "pass 'score', 'rank' or 'decision'"),
+    (["people.csv", *ASKED, "--aim", "scores"], "The 'aim' parameter"),
     (["people.csv", *ASKED, "--limit", "half"], "pass a number such as 0.02"),
     (["people.csv", *ASKED, "--limit", "150%"], "limit is '150%'"),
     (["people.csv", *ASKED, "--limit", "agee=0.1"], "Did you mean 'age'?"),
@@ -320,7 +320,7 @@ def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error
     stdout, stderr = capfd.readouterr()
     assert ended.value.code == 0
     notes = [line.removeprefix("note: ") for line in stderr.splitlines() if line.startswith("note: ")]
-    assert "rows that had no part in the fit" in stderr
+    assert "rows not used in the fit" in stderr
     page = (tmp_path / "frhsic-report.html").read_text(encoding="utf-8")
     assert "--positive was not given: scores are the probability of 'yes', the last in the alphabet." in notes
     assert all(html.escape(note).replace("&#x27;", "&#39;") in page.replace("\u00a0", " ") for note in notes)
@@ -338,7 +338,7 @@ def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(mo
     assert result.exit_code == 0, result.output
     assert result.stdout == f"{out}\n"
     lines = result.stderr.splitlines()
-    assert lines[0].startswith("On 120 rows that had no part in the fit, the limit lowers the gap")
+    assert lines[0].startswith("On 120 rows not used in the fit, the limit lowers the gap")
     assert "synthetic task stands in" in lines[1]
     assert lines[2].startswith("note: This is a sample of 400 of 20,000 rows")
     text = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(1)

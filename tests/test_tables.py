@@ -14,14 +14,14 @@ import pandas as pd
 import pytest
 
 from estimator_samples import biased, quick
-from frhsic.estimators import FRHSICClassifier
+from frhsic.estimators import FRHSICClassifier, ParityRegressor
 from frhsic.formatting import did_you_mean
 from frhsic.tables import files
 from frhsic.tables.columns import expand, numbers, to_pandas
 from frhsic.tables.files import ReadOptions, TableFile, read_rows
 from frhsic.tables.schema import Schema
 from frhsic.tables.sensitive import BandedAttributeWarning, read_sensitive
-from frhsic.tables.suspicions import suspicions
+from frhsic.tables.suspicions import SuspiciousColumnWarning, suspicions
 from frhsic.tables.targets import read_target
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
@@ -356,6 +356,8 @@ def test_a_copy_of_a_sensitive_attribute_is_named(change):
     X, y, s = table()
     (sentence,) = named(X.assign(born=change(s["age"].to_numpy())), y, s)
     assert sentence.startswith("'born' repeats the sensitive attribute 'age'")
+    with pytest.warns(SuspiciousColumnWarning, match="'born' repeats"):
+        ParityRegressor(limit=None, cv=2, n_jobs=1).fit(X.assign(born=2020 - s["age"]), y, sensitive_features=s)
     noisy = s["age"] + np.random.default_rng(0).normal(0, 5, len(s))
     assert named(X.assign(born=noisy), y, s) == []
 

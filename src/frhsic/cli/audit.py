@@ -280,7 +280,7 @@ def _numbers(options: _Options, file: TableFile, rows: Rows, parts: list[str]) -
     from frhsic.tables.columns import label, numbers
     from frhsic.tables.schema import Schema
 
-    frame, notes = rows.frame, [*file.notes]
+    frame, notes = rows.frame, [*file.notes, *rows.note("audited")]
     values: dict[str, Any] = {}
     numeric = [*parts, *([] if options.score is None else [options.score])]
     typed = Schema.learn(
@@ -299,8 +299,6 @@ def _numbers(options: _Options, file: TableFile, rows: Rows, parts: list[str]) -
         values[options.row_weights] = numbers(typed[options.row_weights], f"column {options.row_weights!r} (weights)")
     if options.groups is not None:
         values[options.groups] = frame[options.groups].map(label, na_action="ignore").replace("", None)
-    if rows.sampled:
-        notes.append(f"The table has {rows.given:,} rows; {len(frame):,} of them, drawn at random, were audited.")
     return pd.DataFrame(values, frame.index), notes
 
 

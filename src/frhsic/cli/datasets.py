@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,17 +28,9 @@ def list_datasets(
     from frhsic.datasets import cache_dir
     from frhsic.datasets.loading import ENTRIES
 
-    rows = [
-        {
-            "name": one.name,
-            "title": one.title,
-            "corrected": list(one.corrected),
-            "published": None if one.published is None else list(one.published),
-            "sensitive": one.sensitive,
-            "source": one.owner,
-            "licence": one.licence,
-            "here": one.place,
-        }
+    rows: list[dict[str, Any]] = [
+        {name: getattr(one, name) for name in ("name", "title", "corrected", "published", "sensitive", "licence")}
+        | {"source": one.owner, "here": one.place}
         for one in ENTRIES.values()
     ]
     if as_json:
@@ -48,9 +40,11 @@ def list_datasets(
     from rich.table import Table
 
     table = Table("name", "n × d", "n × d as published", "sensitive", "source", "licence", "here")
-    for one in ENTRIES.values():
-        shapes = ["–" if shape is None else f"{shape[0]:,} × {shape[1]}" for shape in (one.corrected, one.published)]
-        table.add_row(one.name, *shapes, one.sensitive, one.owner, one.licence, one.place or "-")
+    for row in rows:
+        shapes = [
+            "–" if shape is None else f"{shape[0]:,} × {shape[1]}" for shape in (row["corrected"], row["published"])
+        ]
+        table.add_row(row["name"], *shapes, *(row[key] or "-" for key in ("sensitive", "source", "licence", "here")))
     console = _terminal.console()
     console.print(table)
     console.print(f"cache: {cache_dir()}", markup=False, soft_wrap=True)

@@ -207,7 +207,10 @@ def fitted(
         watch(f"fitting on {len(train):,} rows")
         X, y, s = data.X.iloc[train], data.y[train], data.s.iloc[train]
         model = estimator.fit(X, y, sensitive_features=s, groups=groups[0])
-    notes = [*data.notes, *notes, f"Trained on {len(train):,} rows and measured on {len(test):,} others."]
+    notes = [
+        *dict.fromkeys([*data.notes, *notes]),
+        f"Trained on {len(train):,} rows and measured on {len(test):,} others.",
+    ]
     unused = len(data.y) - len(train) - len(test)
     if data.groups is not None and data.order is not None and unused:
         notes.append(f"{unused:,} rows are of a group on the other side of the split in time, and were not used.")

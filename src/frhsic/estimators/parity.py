@@ -11,6 +11,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
 from sklearn.frozen import FrozenEstimator
@@ -54,6 +55,7 @@ from frhsic.estimators.tradeoffs import (
     share,
 )
 from frhsic.tables.columns import is_frame, to_pandas
+from frhsic.tables.suspicions import SuspiciousColumnWarning, copies
 
 Condition = Literal["positive", "both"]
 CONDITIONS = {None: ("all",), "positive": ("positive",), "both": ("positive", "negative")}
@@ -145,6 +147,13 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         given = (X, "X"), (y, "y"), (sensitive_features, "sensitive_features")
         _arrays.require_same_rows(*given, (sample_weight, "sample_weight"), (groups, "groups"))
         X = typed_table(self, X, first=True)
+        if isinstance(self.estimator, FrozenEstimator) and is_frame(X):
+            lacking = [name for name in getattr(self.estimator, "feature_names_in_", ()) if name not in X.columns]
+            if lacking:
+                raise ValueError(
+                    f"X lacks {', '.join(map(repr, lacking))}, which the frozen model was fitted on. Pass all of its "
+                    "columns, a sensitive attribute among them too."
+                )
         labels = target_column(self, y)
         codes, n = self._codes(labels), len(labels)
         if _num_samples(X) != n:
@@ -166,6 +175,9 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         s, names = sensitive_values(sensitive_features, n)
         require_variation(s, names)
         self.sensitive_names_in_ = np.array(names, dtype=object)
+        if is_frame(X) and not self.uses_sensitive:
+            for line in copies(to_pandas(X), pd.DataFrame(s, columns=names)):
+                warn(line, SuspiciousColumnWarning)
         groups = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
         folds = self._folds(codes, groups)
         fold = fold_of_rows(n, folds, codes if is_classifier(self) else None, groups, seed)

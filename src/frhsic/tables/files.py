@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import bz2
 import csv
-import gzip
 import io
 import itertools
 import lzma
@@ -38,6 +36,7 @@ FORMATS = {
     **dict.fromkeys((".parquet", ".pq"), "Parquet"),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "Arrow"),
 }
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": None, ".zip": None}
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _POINT, _COMMA = re.compile(r"[-+]?\d*\.\d+"), re.compile(r"[-+]?\d+,\d+")
 
@@ -176,6 +175,11 @@ class Rows:
         """Whether the file has more rows than were kept."""
         return self.given - self.dropped > len(self.frame)
 
+    def note(self, what: str) -> list[str]:
+        """Return a sentence on the sample, if it is one: how many rows were `what`, such as "used"."""
+        drawn = f"The table has {self.given:,} rows; {len(self.frame):,} of them, drawn at random, were {what}."
+        return [drawn] * self.sampled
+
 
 def read_rows(
     file: TableFile,
@@ -244,7 +248,7 @@ def _format(path: Path) -> str:
         hint = " Its folder is missing too." if beside is None else did_you_mean(path.name, beside)
         raise FileNotFoundError(f"there is no file {path}.{hint}")
     *before, ending = ["", *(suffix.lower() for suffix in path.suffixes or ["nothing"])]
-    if ending in OPENERS and FORMATS.get(before[-1]) == "CSV":
+    if ending in COMPRESSED and FORMATS.get(before[-1]) == "CSV":
         return "CSV"
     if ending not in FORMATS:
         raise ValueError(f"{path.name} ends in {ending}; there is a reader for .csv, .tsv, .parquet, .arrow, .feather.")
@@ -362,26 +366,18 @@ def _open_text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
 
 
 def _open(path: Path) -> Any:
-    return OPENERS.get(path.suffix.lower(), open)(path, "rb")
-
-
-def _open_zst(path: Path, mode: str) -> Any:
+    """Open a file that may be compressed, by the ending of its name."""
     import pyarrow as pa
 
-    return pa.input_stream(str(path), compression="zstd")
-
-
-def _open_zip(path: Path, mode: str) -> Any:
+    if path.suffix.lower() == ".xz":
+        return lzma.open(path)
+    if path.suffix.lower() != ".zip":
+        return pa.input_stream(str(path), compression=COMPRESSED.get(path.suffix.lower()))
     with zipfile.ZipFile(path) as archive:  # whose member keeps the file open
         names = [name for name in archive.namelist() if not name.endswith("/")]
         if len(names) != 1:
             raise ValueError(f"it holds {len(names)} files; pass an archive of one")
         return archive.open(names[0])
-
-
-OPENERS: dict[str, Any] = {
-    ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _open_zst, ".zip": _open_zip,
-}  # fmt: skip
 
 
 # Parquet and Arrow

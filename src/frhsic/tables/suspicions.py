@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -70,14 +71,7 @@ def suspicions(X: pd.DataFrame, target: Target | None, s: pd.DataFrame) -> tuple
     lines = []
     if names := identifiers(X):
         lines.append(f"{quoted(names)} holds whole numbers that seem to identify rows; drop it.")
-    for attribute in s:
-        known = s[attribute].to_numpy()[rows]
-        copies = [name for name, values in columns.items() if _correlation(values, known) >= ALIKE]
-        if copies:
-            lines.append(
-                f"{quoted(copies)} repeats the sensitive attribute {str(attribute)!r}, which the prediction must not "
-                "depend on; drop it."
-            )
+    lines += copies(X, s)
     if target is not None:
         codes = target.codes[rows]
         away = [name for name, values in columns.items() if _gives_away(values, codes, bool(target.classes))]
@@ -87,6 +81,19 @@ def suspicions(X: pd.DataFrame, target: Target | None, s: pd.DataFrame) -> tuple
                 "drop it."
             )
     return tuple(lines)
+
+
+def copies(X: pd.DataFrame, s: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence for each sensitive attribute that columns of X repeat."""
+    rows = _looked_at(X)
+    columns = {str(name): feature(X[name].iloc[rows], str(name))[0] for name in X}
+    for attribute in s:
+        known = s[attribute].to_numpy()[rows]
+        if names := [name for name, values in columns.items() if _correlation(values, known) >= ALIKE]:
+            yield (
+                f"{quoted(names)} repeats the sensitive attribute {str(attribute)!r}, which the prediction must not "
+                "depend on; drop it."
+            )
 
 
 def _looked_at(X: pd.DataFrame) -> np.ndarray:

@@ -166,16 +166,20 @@ def read_training_table(
     frame = rows.frame.reset_index(drop=True)
     schema = Schema.learn(frame, decimal=file.decimal, separator=file.separator or "")
     table = schema(frame)
-    notes = [*file.notes, *_ambiguous(frame, schema)]
-    if rows.sampled:
-        notes.append(f"The table has {rows.given:,} rows; {len(frame):,} of them, drawn at random, were used.")
-    s, banded = read_attributes(table[sensitive], path.name)
+    notes = [*file.notes, *_ambiguous(frame, schema), *rows.note("used")]
+    attributes = {name: attribute(table[name], f"sensitive attribute {name!r}") for name in sensitive}
+    s = pd.DataFrame({name: values for name, (values, _) in attributes.items()})
     check_varies(s, f"every row of {path.name}; nothing can depend on it")
     kept, left_out = _usable(table, schema, features, roles.features or ())
     if not kept:
         raise ValueError(f"no column is left to predict from in {path.name}: {' '.join(left_out)}")
     y = read_target(table[target], roles.positive)
-    notes += [*banded, *left_out, *_without_attribute(s), *_few_numbers(y, target), *suspicions(table[kept], y, s)]
+    notes += [
+        *(note for _, note in attributes.values() if note),
+        *left_out,
+        *_notes(s, y, target),
+        *suspicions(table[kept], y, s),
+    ]
     return TrainingTable(
         table[kept],
         y.codes.astype(np.int64) if roles.positive is not None else y.labels,
@@ -194,35 +198,12 @@ def read_training_table(
     )
 
 
-def read_frame(path: Path, options: ReadOptions = ReadOptions()) -> pd.DataFrame:  # noqa: B008  # frozen
-    """Return all rows and columns of a file, with the types that its schema finds."""
-    file = TableFile.open(path, options)
-    parts = [*file.pieces(file.names), pd.DataFrame(columns=list(file.names), dtype=str)]
-    frame = pd.concat(parts[:-1] or parts, ignore_index=True)
-    return frame if file.decimal is None else Schema.learn(frame, decimal=file.decimal)(frame)
-
-
-def read_attributes(frame: pd.DataFrame, table: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return sensitive attributes as numbers, with NaN for missing values, and a sentence for each that had bands.
-
-    Raise if one has no value at all.
-    """
-    read = {str(name): attribute(frame[name], f"sensitive attribute {str(name)!r}") for name in frame}
-    s = pd.DataFrame({name: values for name, (values, _) in read.items()})
-    for name in s:
-        if s[name].isna().all():
-            raise ValueError(
-                f"sensitive attribute {name!r} has no value in any of the {len(s):,} rows of {table}; choose another "
-                "column or fill it."
-            )
-    return s, tuple(note for _, note in read.values() if note)
-
-
 def check_varies(s: pd.DataFrame, where: str) -> None:
-    """Raise if a sensitive attribute has the same value in all rows."""
+    """Raise if a sensitive attribute has no value, or the same in all rows."""
     for name in s:
-        if s[name].min() == s[name].max():
-            raise ValueError(f"sensitive attribute {name!r} is {s[name].min():g} in {where}.")
+        if s[name].nunique() < 2:
+            value = "missing" if s[name].isna().all() else f"{s[name].min():g}"
+            raise ValueError(f"sensitive attribute {name!r} is {value} in {where}.")
 
 
 def _usable(
@@ -248,21 +229,17 @@ def _ambiguous(frame: pd.DataFrame, schema: Schema) -> Iterator[str]:
             yield f"The dates of {column.name!r} are read as {order}; write them as 2024-05-31 if they are not."
 
 
-def _few_numbers(target: Target, name: str) -> Iterator[str]:
+def _notes(s: pd.DataFrame, target: Target, name: str) -> Iterator[str]:
+    """Yield a sentence for each attribute that some rows lack, and for a target that may have been meant as classes."""
+    for attribute_name, missing in s.isna().sum().items():
+        if missing:
+            yield f"{missing:,} of {len(s):,} rows lack {attribute_name}; the numbers below are of rows that have it."
     values = np.unique(target.codes)
     if not target.classes and len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
         yield (
             f"The target {name!r} has {len(values)} different values and is predicted as a number; say which of them "
             "is positive to predict it against the others."
         )
-
-
-def _without_attribute(s: pd.DataFrame) -> Iterator[str]:
-    """Yield a sentence for each attribute that some rows lack."""
-    for name in s:
-        missing = int(s[name].isna().sum())
-        if missing:
-            yield (f"{missing:,} of {len(s):,} rows lack {name}; the numbers below are of rows that have it.")
 
 
 def _favourable(column: pd.Series[Any], target: Target, roles: ColumnRoles) -> object:
