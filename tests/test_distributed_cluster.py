@@ -76,12 +76,6 @@ def test_a_scheduler_that_does_not_answer_is_told():
         pass
 
 
-@pytest.mark.parametrize("address", ["local:x", "somewhere", "local:0", ""])
-def test_a_faulty_address_is_told(address):
-    with pytest.raises(ValueError, match="pass an address such as"), distributed.cluster(address):
-        pass
-
-
 def test_files_of_different_schemas_are_read_or_told(tmp_path):
     frame = table(100)
     frame.round(0).astype({"age": int}).to_parquet(tmp_path / "a.parquet", row_group_size=30)
