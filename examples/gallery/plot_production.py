@@ -58,7 +58,12 @@ report = trained_report(
     sensitive_features=age[test],
     favourable=0,
     threshold=0.15,
-    context=Context(title="Default score and age", decision="whether a loan is granted", people="applicants"),
+    context=Context(
+        title="Default score and age",
+        decision="whether a loan is granted",
+        people="applicants",
+        period="a made-up year",
+    ),
     settings=Settings(max_rows=300, probe_rows=500, resamples=99),  # quick; the defaults use more rows
 )
 print(report.summary)
