@@ -252,17 +252,13 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     .. math:: P(Z = x \mid X = x, s) = \min\bigl(1, 1/r(x, s)\bigr), \qquad
         \text{else } Z \sim p(x') \bigl(1 - r(x', s)\bigr)_+, \qquad r(x, s) = \frac{p(x \mid s)}{p(x)}.
 
-    Z given S = s then has the pooled law p(x) for every s, and no other way to this law leaves more rows untouched (a
-    maximal coupling). The ratio is estimated by boosted trees, and r̂ with mean one gives a total variation of at most
-    ½ E|r̂ - r|. S is needed to transform, too.
+    Z given S = s then has the pooled law p(x) for every s, and no other way to this law leaves more rows untouched.
+    The ratio is estimated by boosted trees. S is needed to transform, too. Removed rows of a table change places among
+    themselves; fewer than 200 new rows are replaced from a pool of fitted rows.
 
-    A table is transformed as a whole: its removed rows change places, each is handed out once, and places of similar S
-    exchange them so that they move least. The rows that the estimator was fitted on always get the same Z. Fewer than
-    200 new rows are drawn from a pool of fitted rows, see `pool`.
-
-    A replaced row is another person's row: use Z to hand on tables or embeddings and to train on them, not to decide
-    about a person. Z is not anonymous. Hand on one release only, and neither the pool nor the list of changed rows:
-    together they tell more of S than X does. `docs/representations.md` says what is proved and what was measured.
+    Use Z to hand on tables or embeddings and to train on them. A replaced row is another person's row, so do not decide
+    about a person by it. Z is not anonymous. Hand on one release only, and neither the pool nor the list of changed
+    rows: together they tell more of S than X does.
 
     Parameters
     ----------

@@ -493,17 +493,14 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
     Parameters
     ----------
     estimator : classifier, FrozenEstimator, function or None
-        Model of y: any classifier or pipeline, which is cloned and fitted out of fold. A model in production stays as
-        it is as ``FrozenEstimator(model)``, or as a function of X that returns probabilities; it must have been trained
-        on other rows than those passed to `fit`. None is LightGBM on the table as it comes.
+        Model of y: any classifier or pipeline, cloned and fitted out of fold; ``FrozenEstimator(model)`` or a function
+        of X for a model in production, which was trained on other rows and stays as it is. None is LightGBM.
     limit : number, str, dict or None
         Largest gap: a number in the unit of `aim`, a share of the unconstrained gap such as "50%", 0 for the least gap,
         None for no constraint, or a dictionary of these by attribute.
     aim : {"score", "rank", "decision"}
-        What must not move with the attribute: the mean score, the rank of the score
-        (:func:`~frhsic.parity.rank_gap`), or the decision of `predict`. For decisions `predict_proba` is a score with
-        its threshold in `threshold_`. Where the rarer class has under a fifth of the rows, decisions are made for
-        balanced accuracy.
+        What must not move with the attribute: the mean score, its rank (:func:`~frhsic.parity.rank_gap`), or the
+        decision of `predict`, for balanced accuracy where the rarer class has under a fifth of the rows.
     condition : {None, "positive", "both"}
         Compare all rows, those of ``classes_[1]`` (Equal Opportunity), or each class (equalized odds).
     uses_sensitive : bool

@@ -20,13 +20,9 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
         + \tfrac w2 \|W\|^2,
 
     with an encoder h, an affine head f, the cross-entropy :math:`\ell`, λ the `penalty_weight` and w the `weight_decay`
-    of the encoder's weight matrices W. The attributes are needed to fit, not to predict. Measure the dependence that is
-    left on rows that were not trained on: :func:`frhsic.audit`.
-
-    The defaults are the method of the paper. A larger λ leaves less dependence and costs accuracy;
-    :func:`frhsic.select_weight` finds one by a rule that you state. The methods that the paper compares have names,
-    such as "frem" and "reg-gdp"; for Equal Opportunity pass ``HSIC(condition="positive")``.
-    :class:`frhsic.penalties.HSIC` says more about kernels and units.
+    of the encoder's weight matrices W. The defaults are the method of the paper. Use it for representations, and
+    :class:`ParityClassifier` where only the score matters. :func:`frhsic.select_weight` finds λ by a rule that you
+    state. The attributes are needed to fit, not to predict.
 
     Parameters
     ----------
@@ -43,13 +39,10 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
     training : Training, optional
         Epochs, batches, optimizer, early stopping: :class:`frhsic.training.Training`. None is the paper's.
     scaling : {"quantile", "robust", "range"}
-        How numbers and dates are scaled: by their ranks in the training rows, to [0, 1]; by median and quartiles with
-        smooth clipping; or by minimum and maximum, as in the paper. See :class:`frhsic.tables.TableEncoding`. The
-        attributes are scaled by their ranks, and only with "range" by theirs: so an increasing map of an attribute
-        changes nothing.
+        Numbers and dates are scaled by ranks, by median and quartiles, or by minimum and maximum as in the paper.
+        Attributes are scaled by ranks, and with "range" by their range.
     handle_unknown : {"ignore", "error"}
-        Unseen category at predict: encode as all zeros (or as "other", if rare levels of the training rows were
-        grouped), or raise.
+        Unseen category at predict: encode as zeros (or with the rare levels), or raise.
     device : str
         Where to train; "auto" uses a GPU if there is one. Predictions are made on the CPU.
     random_state : int, Generator, RandomState or None
@@ -61,19 +54,12 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
         Labels of the classes.
     encoder_, head_ : torch.nn.Module
         The trained modules, on the CPU: float64, and float32 if `encoder` makes a module of your own.
-    has_bottleneck_ : bool
-        Whether `encoder_` ends in a bottleneck that drops directions of Z below the variance floor.
-    representation_rank_ : int
-        Number of directions of Z that are left.
-    penalty_ : Penalty
-        The penalty with its state at the end of training.
-    feature_encoding_, sensitive_encoding_ : TableEncoding
-        Scales and levels of X in the training rows, and scales of the attributes.
-    loss_curve_, penalty_curve_ : ndarray
-        Task loss and penalty of each epoch of the last call.
-    validation_curve_, best_epoch_ : ndarray and int, or None
-        With early stopping: task loss + λ · penalty on the held-out rows after each epoch, and the epoch, counted from
-        0, whose weights the model has.
+    has_bottleneck_, representation_rank_ : bool and int
+        Whether `encoder_` drops directions of Z below the variance floor, and how many are left.
+    penalty_, feature_encoding_, sensitive_encoding_
+        The penalty with its state, scales and levels of X, and scales of the attributes.
+    loss_curve_, penalty_curve_, validation_curve_, best_epoch_
+        Task loss and penalty of each epoch; with early stopping the loss on held-out rows, and the epoch that is kept.
     n_features_in_, feature_names_in_, sensitive_names_in_
         Number and names of the columns seen in `fit`.
 
