@@ -32,21 +32,8 @@ def test_the_squared_calibration_error_is_without_bias():
     """Scores that are .1 too high everywhere: the mean of the squares, unclipped, is .01, also with few rows."""
     rng = np.random.default_rng(0)
     squares = []
-    for _ in range(1500):
+    for _ in range(600):
         p = rng.uniform(0.1, 0.6, size=300)
         squares.append(calibration_error(p + 0.1, rng.random(300) < p) ** 2)
     error = np.std(squares) / np.sqrt(len(squares))
     assert abs(np.mean(squares) - 0.01) < 4 * error + 2e-4  # clipping at 0 adds a little
-
-
-def test_a_calibrated_score_has_hardly_an_error_at_few_rows_where_the_mean_of_bins_has_one():
-    rng = np.random.default_rng(1)
-    errors, usual = [], []
-    for _ in range(300):
-        p = rng.uniform(size=100)
-        y = rng.random(100) < p
-        errors.append(calibration_error(p, y))
-        order = np.argsort(p).reshape(10, 10)
-        usual.append(np.abs((y - p)[order].mean(axis=1)).mean())
-    assert np.median(errors) < 0.04
-    assert np.median(usual) > 0.09

@@ -9,7 +9,7 @@ import torch
 
 from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample, trained
 from frhsic.penalties import HSIC, NoPenalty
-from frhsic.training import MLP, Member, TrainingData, grid
+from frhsic.training import Member, TrainingData, grid
 
 small = partial(trained, encoder=ENCODER, epochs=3, batch_size=BATCH, device="cpu")
 binary = partial(small, task="binary")
@@ -119,12 +119,6 @@ def test_module_transform_and_scores_agree_and_selected_models_keep_their_histor
     assert torch.equal(part.scores(own), fleet.scores(own)[[3, 0]])
     assert torch.equal(part.history.penalty, fleet.history.penalty[[3, 0]])
     assert torch.equal(part.penalty_state["scale_z_now"], fleet.penalty_state["scale_z_now"][[3, 0]])
-
-
-def test_depth_and_last_activation_are_named_choices():
-    layers = MLP((7, 6), 2, "relu", final_activation="tanh")(3)
-    assert [type(layer).__name__ for layer in layers] == ["Linear", "ReLU", "Linear", "ReLU", "Linear", "Tanh"]
-    assert float(layers(torch.full((1, 3), 1e6)).detach().abs().max()) <= 1
 
 
 def test_frozen_parameters_stay_and_the_others_train():

@@ -8,7 +8,7 @@ from torch import nn
 
 import fleet_samples
 from frhsic.penalties import HSIC
-from frhsic.training import Member, TrainingData, result
+from frhsic.training import Member, TrainingData
 from frhsic.training.result import floored
 
 FLOOR = 0.05
@@ -100,15 +100,6 @@ def test_no_floor_no_penalty_or_few_rows_leave_all_as_it_is():
     assert trained(few, MEMBERS, FLOOR).bottleneck is None
     enough = TrainingData(data.x[:, :200], data.y[:, :200], data.s[:, :200])
     assert trained(enough, MEMBERS, FLOOR).bottleneck is not None
-
-
-def test_pieces_make_no_difference(monkeypatch):
-    data = sample()
-    fleet = trained(data, MEMBERS)
-    whole = floored(fleet, data, FLOOR)
-    monkeypatch.setattr(result, "CHUNK_BYTES", 8 * 50 * 3 * 7)
-    pieces = floored(fleet, data, FLOOR)
-    torch.testing.assert_close(pieces.transform(data.x), whole.transform(data.x), rtol=1e-9, atol=1e-9)
 
 
 def test_a_constant_coordinate_stays_and_a_model_that_is_not_finite_is_left_alone():

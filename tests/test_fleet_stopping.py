@@ -123,9 +123,3 @@ def test_a_model_that_diverges_at_once_keeps_its_initial_weights_and_the_others_
     assert fleet.history.best_epoch.tolist()[1] == -1
     assert fleet.diverged.tolist() == [-1, 0]
     assert int(fleet.history.best_epoch[0]) >= 0
-
-
-def test_a_watcher_hears_of_the_end_of_models_that_stop_early():
-    ticks = []
-    binary(with_held_out(), [Member(0.0)], epochs=500, patience=1, progress=ticks.append)
-    assert ticks[-1].epoch == 500

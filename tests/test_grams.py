@@ -90,13 +90,6 @@ def test_constants_added_to_kernels_do_not_matter(statistic):
     assert statistic(k - 1, l + 7).item() == approx(statistic(k, l).item(), abs=0, rel=1e-11)
 
 
-def test_biased_is_never_negative_and_bounded_by_cauchy_and_schwarz():
-    for seed in range(10):
-        k, l = grams(15, seed=seed)
-        value = hsic_biased(k, l).item()
-        assert 0 < value <= (hsic_biased(k, k) * hsic_biased(l, l)).sqrt().item()
-
-
 def test_batches_and_vmap_give_one_value_for_each_pair(statistic, dtype):
     pairs = [grams(8, dtype, seed) for seed in range(6)]
     k, l = (torch.stack(side).view(2, 3, 8, 8) for side in zip(*pairs))

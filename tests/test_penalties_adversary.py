@@ -32,20 +32,6 @@ def prepared(penalty: Adversary | BinnedAdversary, s: Tensor, seed: int = 3) -> 
     return penalty
 
 
-def test_prepare_leaves_the_global_stream_alone_and_starts_afresh():
-    _, s = rows()
-    torch.manual_seed(0)
-    expected = torch.rand(3)
-    torch.manual_seed(0)
-    penalty = prepared(Adversary(5), s)
-    assert torch.equal(torch.rand(3), expected)
-    first = {name: state.clone() for name, state in penalty.named_buffers()}
-    penalty.adapt(*rows(), 0)
-    assert not torch.equal(penalty.weight_in, first["weight_in"])
-    prepared(penalty, s)
-    assert all(torch.equal(state, first[name]) for name, state in penalty.named_buffers())
-
-
 @pytest.mark.parametrize("case", ["one attribute", "two attributes", "four bins"])
 def test_adapt_is_adam_on_the_squared_error_or_on_the_cross_entropy_of_training_quantile_bins(case, dtype):
     train = torch.rand(101, 2, generator=torch.Generator().manual_seed(9), dtype=torch.float64) ** 2

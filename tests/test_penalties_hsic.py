@@ -8,7 +8,6 @@ import pytest
 import torch
 from pytest import approx
 from torch import Tensor
-from torch.func import grad, vmap
 
 from dependence_samples import batch
 from frhsic.dependence.grams import centered
@@ -214,19 +213,3 @@ def test_the_fused_inner_product_is_that_of_the_gram_matrix_with_gradients_to_se
     slopes = [torch.autograd.grad(value, z, create_graph=True)[0] for value in (fused, plain)]
     torch.testing.assert_close(*slopes, **close)
     torch.testing.assert_close(*[torch.autograd.grad(x.square().sum(), z)[0] for x in slopes], **close)
-
-
-def test_the_fused_inner_product_under_nested_vmap_is_a_loop():
-    """Groups of members that share a batch: z is batched twice, s once."""
-    g = torch.randn(2, 6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    g = g + g.mT
-    z = torch.randn(2, 3, 6, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64, requires_grad=True)
-    together = vmap(vmap(gaussian_inner, in_dims=(0, None)))(z, g)
-    transformed = vmap(vmap(grad(gaussian_inner), in_dims=(0, None)))(z.detach(), g)
-    (slope,) = torch.autograd.grad(together.sum(), z, retain_graph=True)
-    torch.testing.assert_close(transformed, slope, rtol=1e-10, atol=1e-10)
-    alone = torch.stack([torch.stack([gaussian_inner(z[i, j], g[i]) for j in range(3)]) for i in range(2)])
-    torch.testing.assert_close(together, alone, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(
-        *[torch.autograd.grad(values.square().sum(), z)[0] for values in (together, alone)], rtol=1e-10, atol=1e-10
-    )
