@@ -162,9 +162,9 @@ class GramPair:
         return own_sums(self.k, self.sums.k), own_sums(self.l, self.sums.l)
 
     @cached_property
-    def product_rows(self) -> Tensor:
-        r"""The sums :math:`\sum_j \tilde K_{ij} \tilde L_{ij}`, of shape (n,)."""
-        return product_rows(self.k, self.l, self.sums)
+    def influence(self) -> Tensor:
+        r"""Influence of each row on HSIC up to a constant, :math:`\frac2n \sum_j \tilde K_{ij} \tilde L_{ij}`."""
+        return 2 * product_rows(self.k, self.l, self.sums) / self.n
 
     def permutation_third_cumulant(self) -> float:
         """Return the third central moment of HSIC over all permutations of s."""
@@ -220,13 +220,12 @@ class GramPair:
     def _epsilon_test(self, epsilon: float | None, pvalue: float) -> tuple[float | None, float | None]:
         r"""Return the p-value of HSIC :math:`\le \epsilon` and the standard error of HSIC; None without epsilon.
 
-        The influence of row i on HSIC is :math:`2 (\frac1n \sum_j \tilde K_{ij} \tilde L_{ij} - \mathrm{HSIC})`; the
-        standard error is its standard deviation divided by :math:`\sqrt n`. HSIC is asymptotically normal if it is
-        positive and degenerate if it is zero, so the test of independence must reject as well.
+        The standard error is the standard deviation of the influence divided by :math:`\sqrt n`. HSIC is asymptotically
+        normal if it is positive and degenerate if it is zero, so the test of independence must reject as well.
         """
         if epsilon is None:
             return None, None
-        error = float(2 * (self.product_rows / self.n).std()) / math.sqrt(self.n)
+        error = float(self.influence.std()) / math.sqrt(self.n)
         excess = float(self.sums.unbiased) - epsilon
         if error == 0:
             return (pvalue if excess > 0 else 1.0), error

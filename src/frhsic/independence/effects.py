@@ -294,7 +294,7 @@ def normalized_effect(pair: GramPair, confidence: float) -> Effect:
 def _hsic_law(pair: GramPair) -> tuple[float, _Law]:
     """Return the unbiased HSIC and its law."""
     value = float(pair.sums.unbiased)
-    return value, _law(pair, value, _influence(pair.product_rows), 1.0)
+    return value, _law(pair, value, pair.influence, 1.0)
 
 
 def _normalized_law(pair: GramPair) -> tuple[float, _Law] | None:
@@ -308,7 +308,7 @@ def _normalized_law(pair: GramPair) -> tuple[float, _Law] | None:
         return None
     scale = math.sqrt(zz) * math.sqrt(ss)
     value = float(pair.sums.unbiased) / scale
-    influence = _influence(pair.product_rows) / scale - value / 2 * (influence_z / zz + influence_s / ss)
+    influence = pair.influence / scale - value / 2 * (influence_z / zz + influence_s / ss)
     return value, _law(pair, value, influence, scale)
 
 
@@ -316,12 +316,7 @@ def _with_itself(gram: Gram, sums: GramSums, own: OwnSums) -> tuple[float, Tenso
     """Return the unbiased HSIC of one variable with itself, and the influence of its rows."""
     twice = PairSums(sums.squares, sums, sums)
     rows = product_rows(gram, gram, twice) if own.square_rows is None else own.square_rows
-    return float(twice.unbiased), _influence(rows)
-
-
-def _influence(products: Tensor) -> Tensor:
-    r"""Return the influence of each row up to a constant, :math:`\frac2n \sum_j \tilde K_{ij} \tilde L_{ij}`."""
-    return 2 * products / len(products)
+    return float(twice.unbiased), 2 * rows / len(rows)
 
 
 def _null_variance(pair: GramPair) -> float:

@@ -23,16 +23,13 @@ from scipy.special import ndtr
 
 from frhsic import _arrays
 from frhsic.parity._rows import Array
-from frhsic.parity._sums import Sums
+from frhsic.parity._sums import LEAST_ROWS, Sums
 
 SOFTNESS = 0.5
 """The c of the soft sign: a mean that is c standard errors away from the overall mean has the sign 0.68."""
 
 NEAR = 2.0
 """Within this many standard errors of the overall mean, the sign of a gap counts as uncertain."""
-
-LEAST_ROWS = 5
-"""Rows of a value of s whose mean can stand alone, and of the narrowest window where values are rarer."""
 
 STEP = 8
 """Ratio of one bandwidth to the next."""

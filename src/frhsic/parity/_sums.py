@@ -23,7 +23,7 @@ FEW_ROWS = 250
 """Rows below which an oscillation of the mean that would matter need not show."""
 
 LEAST_ROWS = 5
-"""Fewest rows of a group that is one value of s."""
+"""Fewest rows of a value of s whose mean can stand alone, and of the narrowest window where values are rarer."""
 
 ROWS_PER_GROUP = 100
 FEWEST_GROUPS, MOST_GROUPS = 5, 40
