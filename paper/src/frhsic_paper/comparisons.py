@@ -1,9 +1,9 @@
-"""Paired comparisons over splits: one method against the others, by areas and by matched points."""
+"""Tests over splits that share rows, and the areas of variants."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,21 +21,12 @@ from frhsic_paper.frontiers import (
     with_contraction,
 )
 from frhsic_paper.printed import dataset_name, method_name
-from frhsic_paper.protocol import BASELINE, CONTRACTED, METHODS
+from frhsic_paper.protocol import BASELINE, CONTRACTED
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
-from frhsic_paper.table import Cell, Column, Listed, Spread, Table, mean_and_deviation, mean_and_error, tables_of
+from frhsic_paper.table import Cell, Listed, Table, mean_and_deviation, mean_and_error, tables_of
 
 LEVEL = 0.05
-
-TEST_PER_TRAINING = 0.2 / 0.65
-"""Test rows for each training row in the splits of the sweep; 15 % of the rows validate."""
-
-AREA_MARGIN = 0.02
-"""Largest loss of nAUP that counts as level."""
-
-GDP_MARGIN = 0.05
-"""Largest loss of GDP that counts as level, as a share of the GDP of the unpenalized model."""
 
 
 @dataclass(frozen=True)
@@ -75,121 +66,6 @@ def corrected_t(differences: Sequence[float] | np.ndarray, test_per_training: fl
         return Corrected(mean, 0.0, mean, mean, 1.0 if mean == 0 else 0.0)
     half = error * float(t.ppf(1 - LEVEL / 2, splits - 1))
     return Corrected(mean, error, mean - half, mean + half, float(2 * t.sf(abs(mean) / error, splits - 1)))
-
-
-@dataclass(frozen=True)
-class Paired:
-    """One method against another over the same splits.
-
-    `difference` is the mean of first − second with its corrected standard error, see :func:`corrected_t`; `low` and
-    `high` are its 95 % interval and `pvalue` its test. `adjusted` is the p-value after Holm's correction for everything
-    that was tested together. `margin` is the loss that counts as level.
-    """
-
-    dataset: str
-    first: str
-    second: str
-    first_mean: Spread
-    second_mean: Spread
-    difference: Spread
-    low: float
-    high: float
-    wins: int
-    splits: int
-    pvalue: float
-    adjusted: float
-    larger_is_better: bool
-    margin: float
-
-    @property
-    def advantage(self) -> float:
-        """The difference, positive where the first is better."""
-        return self.difference.mean if self.larger_is_better else -self.difference.mean
-
-    @property
-    def not_behind(self) -> bool:
-        """Whether the interval rules out that the first is behind by more than the margin; noise does not help."""
-        return (self.low if self.larger_is_better else -self.high) > -self.margin
-
-    @property
-    def better(self) -> bool:
-        """Whether the first is better, with an adjusted p-value below the level."""
-        return self.advantage > 0 and self.adjusted < LEVEL
-
-    @property
-    def worse(self) -> bool:
-        """Whether the first is worse, with an adjusted p-value below the level."""
-        return self.advantage < 0 and self.adjusted < LEVEL
-
-
-def paired_areas(
-    records: Sequence[Record], dataset: str, gdp: str, first: str, test_per_training: float = TEST_PER_TRAINING
-) -> list[Paired]:
-    """Compare areas of each split's own envelope, on the scale of the paper's six methods, shared by all splits."""
-    areas = _areas_by_repeat(records, dataset, gdp)
-    return _pairs(dataset, areas, first, test_per_training, margin=AREA_MARGIN, larger_is_better=True)
-
-
-def paired_matched(
-    records: Sequence[Record], dataset: str, gdp: str, first: str, test_per_training: float = TEST_PER_TRAINING
-) -> list[Paired]:
-    """Compare GDP on test rows of the models that validation rows choose within 1 % of performance."""
-    choices = chosen(records, dataset, gdp)
-    common = set.intersection(*({r["repeat"] for r, _ in rows} for rows in choices.values()))
-    values = {
-        method: np.array([r[gdp] for r, _ in choices[method] if r["repeat"] in common])
-        for method in methods_of(records)
-        if method in choices
-    }
-    margin = GDP_MARGIN * float(np.mean([r[gdp] for r, _ in choices[BASELINE]]))
-    return _pairs(dataset, values, first, test_per_training, margin=margin, larger_is_better=False)
-
-
-Compared = dict[str, list[Paired]]
-"""Comparisons of one method with the others, by dataset."""
-
-
-def adjusted_together(families: Sequence[Compared]) -> list[Compared]:
-    """Return the same comparisons with p-values adjusted by Holm for all of them at once."""
-    pairs = [pair for family in families for some in family.values() for pair in some]
-    values = iter(holm([pair.pvalue for pair in pairs]))
-    return [{d: [replace(pair, adjusted=next(values)) for pair in some] for d, some in f.items()} for f in families]
-
-
-def compared_table(compared: Mapping[str, Sequence[Paired]], heading: str) -> Table:
-    """Means of all methods with standard errors, methods by datasets; the p-value against the first in brackets."""
-    datasets = [d for d in compared if compared[d]]
-    first = compared[datasets[0]][0].first if datasets else ""
-    rows: list[list[Cell]] = [[method_name(first), *(_text(compared[d][0].first_mean) for d in datasets)]]
-    for second in dict.fromkeys(p.second for d in datasets for p in compared[d]):
-        pairs = [next((p for p in compared[d] if p.second == second), None) for d in datasets]
-        rows.append([method_name(second), *(None if pair is None else _compared(pair) for pair in pairs)])
-    return Table.of([f"{heading} ± SE (p)", *map(dataset_name, datasets)], rows)
-
-
-def summary_of_areas(compared: Mapping[str, Sequence[Paired]], against: Sequence[str] = METHODS) -> Table:
-    """For each dataset: the closest rival, with the interval, and whether the first is level with each or better."""
-    rows: list[tuple[Cell, ...]] = []
-    for dataset, pairs in compared.items():
-        rivals = [p for p in pairs if p.second in against]
-        if not rivals:
-            continue
-        closest = min(rivals, key=lambda p: p.advantage)
-        rows.append(
-            (
-                dataset_name(dataset),
-                method_name(closest.second),
-                closest.difference,
-                f"{closest.low:.3f} to {closest.high:.3f}",
-                closest.pvalue,
-                closest.adjusted,
-                all(p.not_behind for p in rivals),
-                all(p.better for p in rivals),
-            )
-        )
-    headings = ("dataset", "closest of the paper's", "ours less it ± SE", "95 % interval")
-    said = (Column("p", None), Column("p, Holm", None), "behind none by more than the margin", "better than each")
-    return Table.of([*headings, *said], rows)
 
 
 def probe_table(records: Sequence[Record], gdp: str) -> Table:
@@ -252,60 +128,3 @@ def _areas_by_repeat(records: Sequence[Record], dataset: str, gdp: str) -> dict[
     common = {repeat for repeat, present in by_repeat.items() if present >= wanted}
     full = frontier([r for r in usable if r["repeat"] in common], dataset, gdp)
     return naup_by_repeat(full, paper_scale(full))
-
-
-def _pairs(
-    dataset: str,
-    values: Mapping[str, np.ndarray],
-    first: str,
-    test_per_training: float,
-    *,
-    margin: float,
-    larger_is_better: bool,
-) -> list[Paired]:
-    if first not in values:
-        raise ValueError(f"no run on {dataset} is of the method {first!r}; the methods are {sorted(values)}.")
-    differences = {other: values[first] - values[other] for other in values if other != first}
-    tests = [corrected_t(difference, test_per_training) for difference in differences.values()]
-    sign = 1.0 if larger_is_better else -1.0
-    return [
-        Paired(
-            dataset,
-            first,
-            other,
-            _error(values[first]),
-            _error(values[other]),
-            Spread(test.mean, test.error),
-            test.low,
-            test.high,
-            int((sign * difference > 0).sum()),
-            len(difference),
-            test.pvalue,
-            adjusted,
-            larger_is_better,
-            margin,
-        )
-        for (other, difference), test, adjusted in zip(differences.items(), tests, holm([t.pvalue for t in tests]))
-    ]
-
-
-def _mark(pair: Paired) -> str:
-    if pair.better or pair.worse:
-        return "worse" if pair.better else "better"
-    return "=" if pair.not_behind else "?"
-
-
-def _compared(pair: Paired) -> str:
-    return f"{_text(pair.second_mean)} ({_probability(pair.adjusted)}, {_mark(pair)})"
-
-
-def _text(value: Spread) -> str:
-    return f"{value.mean:.3f} ± {value.deviation or 0.0:.3f}"
-
-
-def _probability(value: float) -> str:
-    return "<.001" if value < 0.001 else f"{value:.3f}".lstrip("0")
-
-
-def _error(values: np.ndarray) -> Spread:
-    return mean_and_error(values) or Spread(math.nan)

@@ -12,7 +12,7 @@ from frhsic_paper.protocol import PROTOCOLS
 from frhsic_paper.rendering import SIGNS, rendered
 from frhsic_paper.results import Results
 from frhsic_paper.sources import Source, command_of, files_of, sources, sources_table
-from frhsic_paper.studies import PAGE, STUDIES, in_order
+from frhsic_paper.studies import STUDIES
 from frhsic_paper.study import Study
 from frhsic_paper.summary import INDEX, counted
 from frhsic_paper.table import Cell, Listed, Table
@@ -46,7 +46,7 @@ def details(
     late = due(results, studies)
     shown: list[Study] = []
     pages: dict[str, str] = {}
-    for study in in_order(studies, PAGE):
+    for study in studies:
         figures = drawn.get(study.name, ())
         if study.title and ((tables := study.tables(results)) or study.claims or figures):
             shown.append(study)

@@ -33,6 +33,8 @@ FIRST_SEED = 42
 
 REPRESENTATION = 50
 
+BATCH_SIZE = 256
+
 OWN_KERNEL = 10 * (Linear() + Gaussian(1.0))
 """Kernel on Z of the library's own penalty in the records."""
 
@@ -130,15 +132,12 @@ class Grid:
         The study, and what is crossed; the unpenalized model of each dataset comes first.
     splits
         How the datasets are split.
-    epochs, batch_size
-        Epochs and batch size of the training; a batch size of None takes all training rows at once.
+    epochs
+        Epochs of the training.
     encoder
         Makes the encoder from the number of features; None takes the paper's.
     z_dim
         Width of the representation.
-    like
-        Name of a method whose weight decay and variance floor every method gets, the unpenalized one included; None
-        leaves each its own.
     source
         Where a dataset comes from.
     part
@@ -152,10 +151,8 @@ class Grid:
     repeats: int
     splits: Splits
     epochs: int = 200
-    batch_size: int | None = 256
     encoder: Callable[[int], nn.Module] | None = None
     z_dim: int = REPRESENTATION
-    like: str | None = None
     source: Callable[[str, Protocol], Dataset] = loaded
     part: str = "models"
 
@@ -187,7 +184,7 @@ class Grid:
 
     def terms_of(self, name: str) -> dict[str, float]:
         """Weight decay and variance floor of a method."""
-        method = self.method(self.like or name)
+        method = self.method(name)
         return {"weight_decay": method.weight_decay, "variance_floor": method.variance_floor}
 
     def weights_of(self, name: str) -> tuple[float, ...]:
@@ -204,7 +201,7 @@ class Grid:
             (type(penalty).__name__, penalty.arguments()),
             self.weights_of(method),
             self.terms_of(method),
-            (self.epochs, self.batch_size),
+            (self.epochs, BATCH_SIZE),
             (None if self.encoder is None else repr(self.encoder(1)), self.z_dim),
         )
 
@@ -321,7 +318,7 @@ def _trained_and_measured(
         method.make,
         MLP() if grid.encoder is None else grid.encoder,
         epochs=grid.epochs,
-        batch_size=rows.rows if grid.batch_size is None else grid.batch_size,
+        batch_size=BATCH_SIZE,
         weight_decay=terms["weight_decay"],
         variance_floor=terms["variance_floor"],
     )

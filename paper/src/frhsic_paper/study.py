@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,8 +46,6 @@ class Study:
         What the section shows, from the records; a study that was not run shows nothing.
     claims
         Claims of the paper that stand in this section.
-    repeats
-        Default limit on the number of repeats.
     published
         Whether it runs under the published protocol.
     made_by
@@ -63,7 +61,6 @@ class Study:
     tables: Callable[[Results], Sequence[Listed]] = nothing
     figures: Callable[[Results], Sequence[Drawn]] = nothing
     claims: tuple[Claim, ...] = ()
-    repeats: int | None = None
     published: bool = True
     made_by: str = ""
 
@@ -97,8 +94,6 @@ def run(study: Study, protocol: Protocol, options: Options, phase: Phase = "all"
     if protocol.printed and not study.published:
         options.say(f"{study.name} is not in the paper: it has no published protocol")
         return
-    if options.repeats is None:
-        options = replace(options, repeats=study.repeats)
     steps = (study.train if phase != "measure" else ()) + (study.measure if phase != "train" else ())
     for step in steps:
         step(protocol, options)

@@ -9,13 +9,12 @@ from types import ModuleType
 
 from frhsic_paper.study import Study
 
-__all__ = ["PAGE", "STUDIES", "collected", "in_order", "modules"]
+__all__ = ["PAGE", "STUDIES", "collected", "modules"]
 
 PAGE = (
     "convergence",
     "agreement",
     "tradeoff",
-    "significance",
     "leak",
     "leaky-scaling",
     "transfer",
@@ -36,32 +35,9 @@ PAGE = (
     "bandwidth-sensitivity",
     "evaluator-bandwidth",
     "activation",
-    "kernels-on-z",
-    "full-batch",
     "theorems",
 )
-"""Order of the sections of the page; a study that is not named comes last."""
-
-ALL = (
-    "convergence",
-    "significance",  # before the studies that read fewer repeats of the same sweep: so "all" trains it once
-    "tradeoff",
-    "agreement",
-    "pareto",
-    "pareto-summary",
-    "mutual-information",
-    "metrics-side-by-side",
-    "leak",
-    "transfer",
-    *PAGE[PAGE.index("runtime") : PAGE.index("full-batch")],
-    "theorems",
-    "untuned",
-    "same-terms",
-    "dense",
-    "full-batch",
-    "leaky-scaling",
-)
-"""Order in which "all" runs the studies; a study that is not named comes last."""
+"""Order of the pages, in which "all" runs the studies; a study that is not named comes last."""
 
 
 def modules() -> Iterator[ModuleType]:
@@ -70,26 +46,9 @@ def modules() -> Iterator[ModuleType]:
 
 
 def collected(modules: Iterable[ModuleType]) -> tuple[Study, ...]:
-    """Return the studies of some modules, in the order in which "all" runs them: each `STUDY` and its `ALIASES`."""
-    studies = [
-        study
-        for module in modules
-        if hasattr(module, "STUDY")
-        for study in (module.STUDY, *getattr(module, "ALIASES", ()))
-    ]
-    return in_order(studies, ALL)
-
-
-def in_order(studies: Iterable[Study], names: tuple[str, ...]) -> tuple[Study, ...]:
-    """Return studies in the order of some names, others last.
-
-    Examples
-    --------
-    >>> a, b, c = Study("a", ""), Study("b", ""), Study("c", "")
-    >>> [study.name for study in in_order([a, b, c], ("c", "b"))]
-    ['c', 'b', 'a']
-    """
-    return tuple(sorted(studies, key=lambda s: names.index(s.name) if s.name in names else len(names)))
+    """Return the studies of some modules, in the order of the pages."""
+    studies = [module.STUDY for module in modules if hasattr(module, "STUDY")]
+    return tuple(sorted(studies, key=lambda s: PAGE.index(s.name) if s.name in PAGE else len(PAGE)))
 
 
 STUDIES = collected(modules())

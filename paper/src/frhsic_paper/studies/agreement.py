@@ -204,5 +204,4 @@ STUDY = Study(
     """,
     train=SWEEP,
     tables=tables,
-    repeats=5,
 )

@@ -245,6 +245,5 @@ STUDY = Study(
             published=False,
         ),
     ),
-    repeats=5,
     published=False,
 )

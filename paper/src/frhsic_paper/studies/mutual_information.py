@@ -125,5 +125,4 @@ STUDY = Study(
             """,
         ),
     ),
-    repeats=5,
 )

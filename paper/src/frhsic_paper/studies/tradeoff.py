@@ -171,15 +171,4 @@ STUDY = Study(
     tables=tables,
     figures=figures,
     claims=(*CLAIMS, *SETUP_CLAIMS),
-    repeats=5,
 )
-
-ALIASES = tuple(
-    Study(name, f"{about} (the sweep of tradeoff)", train=SWEEP, repeats=5)
-    for name, about in (
-        ("pareto", "figures: Pareto fronts"),
-        ("pareto-summary", "table: Pareto summary with dCor"),
-        ("metrics-side-by-side", "GDP by every convention"),
-    )
-)
-"""Other names for the same sweep, by what is read from it."""
