@@ -71,8 +71,6 @@ def every_experiment():
         "ablation-kernel": (("synthetic",), ("Gaussian Gaussian", "Laplacian Gaussian")),
         "frem-anchors": (("crime",), ("8 anchors", "32 anchors")),
         "bandwidth-sensitivity": (("crime",), ("FREM γ=0.1", "FREM γ=0.5")),
-        "kernels-on-z": (("compas",), ("Gaussian", "linear", "head + linear + Gaussian")),
-        "full-batch": (("crime",), ("frhsic", "hsic")),
         "leaky-scaling": (("crime", "compas"), METHODS),
         "transfer": (("adult", "crime"), ("frhsic", "reg-gdp", "frem", "adv")),
     }
@@ -88,9 +86,6 @@ def every_experiment():
         ]
         for name, records in _others(protocol).items():
             files[name] = [*files.get(name, []), *records]
-    files["dense", "corrected"] = sweep("dense", "corrected", DATASETS, (*METHODS, "hsic"))
-    files["same-terms", "corrected"] = sweep("same-terms", "corrected", DATASETS, (*METHODS, "hsic"))
-    files["untuned", "corrected"] = sweep("untuned", "corrected", ("bank", "credit"), (*METHODS, "hsic"))
     return files
 
 

@@ -9,14 +9,7 @@ import pytest
 from pytest import approx
 from scipy import stats
 
-from frhsic_paper.comparisons import Paired, adjusted_together, corrected_t
-from frhsic_paper.table import Spread
-
-
-def pair(pvalue: float, mean: float, low: float, high: float, *, margin: float = 0.02) -> Paired:
-    """Return a comparison of which only the test matters."""
-    spread = Spread(mean, 0.01)
-    return Paired("crime", "a", "b", spread, spread, spread, low, high, 3, 5, pvalue, pvalue, True, margin)
+from frhsic_paper.comparisons import corrected_t
 
 
 def test_the_corrected_error_is_its_definition():
@@ -54,20 +47,6 @@ def test_limits(d, pvalue):
 def test_a_negative_share_is_refused():
     with pytest.raises(ValueError, match="test rows divided by training rows"):
         corrected_t([0.1, 0.2], -1.0)
-
-
-def test_everything_that_is_tested_is_adjusted_together():
-    families = [{"crime": [pair(0.01, 0.1, 0.02, 0.2)]}, {"crime": [pair(0.02, 0.1, 0.01, 0.2), pair(0.9, 0, -1, 1)]}]
-    first, second = adjusted_together(families)
-    assert first["crime"][0].adjusted == approx(0.03)
-    assert [p.adjusted for p in second["crime"]] == approx([0.04, 0.9])
-
-
-def test_a_noisy_comparison_does_not_count_as_level():
-    assert pair(0.5, 0.0, -0.01, 0.01).not_behind
-    assert not pair(0.5, 0.0, -0.2, 0.2).not_behind
-    assert not pair(0.03, -0.05, -0.09, -0.01).not_behind
-    assert pair(0.03, -0.05, -0.09, -0.01).worse
 
 
 def equal_methods(datasets: int, seed: int, n: int = 200, splits: int = 20) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from frhsic_paper.claim import VERDICTS, Cases, Finding, Outcome, judged, verdict
 from frhsic_paper.details import WORDS, details, study_pages
 from frhsic_paper.options import Options
-from frhsic_paper.page import figures, fingerprint, penalty_tables, write
+from frhsic_paper.page import figures, fingerprint, write
 from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS
 from frhsic_paper.records import write as write_records
 from frhsic_paper.results import Results
@@ -149,7 +149,6 @@ def test_without_any_record_no_verdict_is_made_up(everything):
         finding = one.judge(Results({}))
         assert (finding.verdict == "cannot be judged") == (one.name not in of_print_alone), one.name
     assert "It was not run." in pages_of(Results({}))
-    assert "was not run" in penalty_tables(Results({}))
 
 
 def test_one_experiment_alone_gives_a_document(everything, monkeypatch):
@@ -237,7 +236,6 @@ def test_pages_of_other_records_are_not_overwritten_silently(tmp_path, everythin
         write(tmp_path, tmp_path / "docs")
     write(tmp_path, tmp_path / "docs", overwrite=True)
     for name in (
-        "evidence/penalty_tables.md",
         "reproduction/yardsticks.md",
         "reproduction/runtime.md",
     ):  # of another run, or a person
@@ -251,15 +249,15 @@ def test_a_page_of_a_study_that_has_none_any_more_goes(tmp_path, everything, mon
     monkeypatch.setattr("frhsic_paper.details.due", lambda *_: ())
     monkeypatch.setattr("frhsic_paper.page.figures", lambda *_: {})
     folder = tmp_path / "docs" / "reproduction"
-    names = ("scaling", "full-batch")
+    names = ("scaling", "frem-anchors")
     for name in names:
         write_records(tmp_path / f"{name}-corrected.parquet", everything.files[name, "corrected"])
     write(tmp_path, tmp_path / "docs")
-    assert (folder / "full-batch.md").exists()
+    assert (folder / "frem-anchors.md").exists()
     (folder / "notes.md").write_text("of a person", encoding="utf-8")
-    (tmp_path / "full-batch-corrected.parquet").unlink()
+    (tmp_path / "frem-anchors-corrected.parquet").unlink()
     write(tmp_path, tmp_path / "docs", overwrite=True)
-    assert not (folder / "full-batch.md").exists()
+    assert not (folder / "frem-anchors.md").exists()
     assert (folder / "scaling.md").exists()
     assert (folder / "notes.md").read_text(encoding="utf-8") == "of a person"
 
@@ -378,16 +376,6 @@ def test_a_dataset_whose_baseline_is_missing_is_left_out_not_fatal():
     assert "ACS Income" not in text.split("**Matched performance, corrected")[1].split("**Pareto summary")[0]
 
 
-def test_the_penalty_page_counts_where_ours_is_best(everything):
-    text = penalty_tables(everything)
-    # made so that ours has a fifth less GDP at the same performance, everywhere
-    assert "Better than each of the paper's methods on 5 of 5 datasets (before Holm's adjustment: Adult" in text
-    assert "behind none by more than the margin on 5; worse than one on 0" in text
-    assert "Two datasets on which nothing was tuned" in text
-    assert "Every method with the same weight decay" in text
-    assert "lower than for Reg-GDP, FREM and MMD on 2 of 2 datasets" in text
-
-
 def test_results_are_read_by_experiment_and_protocol(tmp_path):
     write_records(tmp_path / "ablation-dimension-published.parquet", [{"part": "2", "a": 1}, {"part": "8", "a": 2}])
     write_records(tmp_path / "notes.parquet", [{"a": 1}])
@@ -415,4 +403,3 @@ def test_the_document_in_the_repository_is_what_its_records_give():
         assert (docs / name).read_text() == text + stamp, again
     shipped = {path.relative_to(docs).as_posix() for path in (docs / "reproduction").glob("*.md")}
     assert shipped == set(pages) - {"reproduction.md"}, again
-    assert (docs / "evidence/penalty_tables.md").read_text() == penalty_tables(results) + stamp, again

@@ -154,4 +154,4 @@ def test_shipped_records_are_as_many_as_the_commands_make(shipped):
     from frhsic_paper.freshness import due
 
     fewer = {d.file for d in due(shipped, STUDIES) if d.present < d.expected}
-    assert fewer == {"tuned"}  # the summary says that it was not run yet
+    assert not fewer

@@ -47,11 +47,8 @@ def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp
     assert len(lines) == done  # nothing is computed twice
     paths = write(tmp_path / "out", tmp_path / "docs", every_study)
     names = [path.relative_to(tmp_path / "docs").as_posix() for path in paths]
-    first, last = (
-        ["figures/coin-corrected.svg", "summary.md", "reproduction.md"],
-        ["reproduction/coin.md", "evidence/penalty_tables.md"],
-    )
-    assert (names[:3], names[-2:]) == (first, last)
+    assert names[:3] == ["figures/coin-corrected.svg", "summary.md", "reproduction.md"]
+    assert names[-1] == "reproduction/coin.md"
     page = (tmp_path / "docs" / "reproduction" / "coin.md").read_text(encoding="utf-8")
     assert page.startswith("# Tosses of a coin\n")
     assert "Errors of the mean of 10, 100 and 1,000 tosses of a fair coin, 50 repeats." in page
@@ -72,11 +69,10 @@ def test_the_command_line_lists_every_study_that_can_be_run():
     assert [line.split()[0] for line in listed] == [study.name for study in studies.STUDIES if not study.made_by]
 
 
-def test_order_of_the_page_and_of_all_names_every_study_once():
+def test_the_order_of_the_pages_names_studies_that_exist():
     names = [study.name for study in studies.STUDIES]
     assert len(names) == len(set(names))
-    assert set(studies.ALL) | set(studies.PAGE) <= set(names)  # a study that is named nowhere comes last
-    assert names.index("significance") < names.index("tradeoff")  # the longer sweep holds the shorter
+    assert set(studies.PAGE) <= set(names)  # a study that is named nowhere comes last
 
 
 def test_every_study_has_a_module_of_its_name():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from frhsic_paper.comparisons import holm, paired_areas, paired_matched, summary_of_areas, variants_table
+from frhsic_paper.comparisons import holm, variants_table
 from frhsic_paper.frontiers import chosen, frontier, is_error, matched, naup_by_repeat, shared_repeats
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, cached, printed, printed_sweeps
 from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS, PAPER_WEIGHTS, PUBLISHED
@@ -215,37 +215,6 @@ def test_a_model_that_diverged_is_left_out():
     assert 100.0 not in {run.weight for run in frontier(records, "compas", "gdp_probability").runs}
 
 
-def test_a_constant_advantage_is_found_by_areas_and_by_matched_points():
-    records = splits()
-    for pairs in (
-        paired_areas(records, "compas", "gdp_probability", "hsic"),
-        paired_matched(records, "compas", "gdp_probability", "hsic"),
-    ):
-        assert {p.second for p in pairs} == {"frhsic", "frem"}
-        for pair in pairs:
-            assert pair.better
-            assert pair.not_behind
-            assert pair.wins == pair.splits == 20
-            assert pair.low <= pair.difference.mean <= pair.high
-            assert pair.adjusted < 0.05
-    # the matched point is the first weight: its GDP differs by the advantage
-    assert pairs[0].difference.mean == approx(-0.1, abs=4 * pairs[0].difference.deviation + 1e-9)
-
-
-def test_equal_methods_are_not_told_apart():
-    rejected = 0
-    for seed in range(40):
-        pairs = paired_areas(splits(repeats=10, advantage=0.0, seed=seed), "compas", "gdp_probability", "hsic")
-        rejected += any(p.second == "frem" and p.pvalue < 0.05 for p in pairs)
-    assert rejected <= 7  # level .05 of 40: 8 or more has probability below .001
-
-
-def test_a_repeat_that_one_method_lacks_is_left_out_of_the_pairs():
-    records = [r for r in splits(repeats=12) if not (r["method"] == "frem" and r["repeat"] == 5)]
-    assert {p.splits for p in paired_areas(records, "compas", "gdp_probability", "hsic")} == {11}
-    assert {p.splits for p in paired_matched(records, "compas", "gdp_probability", "hsic")} == {11}
-
-
 def test_only_repeats_that_every_method_has_are_compared():
     records = [
         {"dataset": "adult", "method": m, "repeat": r}
@@ -258,15 +227,6 @@ def test_only_repeats_that_every_method_has_are_compared():
         *(("adult", m, r) for m in ("none", "hsic") for r in range(2)),
         ("crime", "hsic", 4),
     ]
-
-
-def test_summary_names_the_closest_rival():
-    compared = {"compas": paired_areas(splits(), "compas", "gdp_probability", "hsic")}
-    table = summary_of_areas(compared)
-    assert table.rows[0][0] == "COMPAS"
-    assert table.column("better than each") == [True]
-    worse = summary_of_areas({"compas": paired_areas(splits(advantage=-0.1), "compas", "gdp_probability", "hsic")})
-    assert worse.column("behind none by more than the margin") == [False]
 
 
 def test_holm_adjusts_by_rank_and_never_decreases():
