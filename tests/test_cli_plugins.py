@@ -33,7 +33,3 @@ def test_a_known_command_that_is_not_installed_says_how_to_get_it(monkeypatch: p
     result = CliRunner().invoke(app_with(monkeypatch), ["reproduce", "bound", "--docs"])
     assert isinstance(result.exception, ValueError)  # `frhsic` turns it into one line and exit code 2
     assert "pip install frhsic-paper" in str(result.exception)
-
-
-def test_the_paper_is_found_here():
-    assert "reproduce" in cli.entry_points(group=cli.PLUGINS).names

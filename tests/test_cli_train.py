@@ -143,18 +143,6 @@ def test_test_rows_have_no_part_in_the_fit():
     assert models[0].choice_.position == models[1].choice_.position
 
 
-def test_groups_are_on_one_side_and_count_as_one():
-    groups = np.repeat(np.arange(60), 5)
-    data = data_of(groups=groups)
-    result = fit(data)
-    train, test = data.split(0.3, 0)
-    assert not set(groups[train]) & set(groups[test])
-    scores = result.model.predict_proba(data.X.iloc[test])[:, 1]
-    expected = gdp(scores, data.s["age"].iloc[test], groups=groups[test], resamples=20, random_state=0)
-    found = result.report.audit["age"].all_rows["gdp"]
-    assert found.standard_error == pytest.approx(expected.standard_error)
-
-
 YARDSTICKS = {
     "score": lambda y, f: log_loss(y, np.clip(f, 1e-12, 1 - 1e-12)),
     "rank": roc_auc_score,

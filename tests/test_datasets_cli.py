@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import pytest
@@ -28,16 +27,6 @@ def test_the_list_has_every_dataset_with_its_shape_and_licence(empty):
         assert f"{one.corrected[0]:,} × {one.corrected[1]}" in said.output
         assert one.published is None or f"{one.published[0]:,} × {one.published[1]}" in said.output
     assert "CC BY 4.0" in said.output
-
-
-def test_the_list_says_what_is_here(empty):
-    file = ENTRIES["adult"].files[0]
-    path = empty / "cache" / file.folder / file.name
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"x")
-    said = CliRunner().invoke(app, ["datasets", "list", "--json"])
-    here = {row["name"]: row["here"] for row in map(json.loads, said.output.splitlines())}
-    assert here == {"adult": "cache"} | dict.fromkeys(set(ENTRIES) - {"adult"})
 
 
 def test_fetch_goes_on_after_a_failure_and_then_fails(empty, monkeypatch):

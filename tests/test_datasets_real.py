@@ -117,20 +117,6 @@ def test_corrected_crime_leaves_the_imputation_to_the_split(real):
     assert float(part.x[position, column]) == pytest.approx((np.nanmedian(observed) - low) / (high - low), rel=1e-6)
 
 
-def test_corrected_meps_is_the_usual_panel_19(real):
-    data = real("meps")
-    assert data.n == 15830
-    assert float(data.y.mean()) == pytest.approx(0.1717, abs=5e-5)  # the rate that users of this panel know
-    assert (data.s.min(), data.s.max()) == (0, 85)
-    assert "Panel 19" in data.provenance
-    assert "96 rows are of Panel 19" in real("meps", "published").provenance
-
-
-def test_people_in_compas_are_not_named(real):
-    data = real("compas")
-    assert not [column for column in data.X if column.startswith(("name", "first", "last", "dob"))]
-
-
 def test_acs_codes_fall_into_their_documented_groups():
     births = pd.Series([6, 72, 158, 160, 161, 163, 207, 301, 303, 313, 440, 501], name="POBP")
     assert readers.acs_groups(births)[1].tolist() == [

@@ -196,13 +196,6 @@ def test_a_bad_archive_says_what_came(places, archive, message):
         obtain([raw()])
 
 
-def test_the_official_zip_may_lie_in_the_folder(places, monkeypatch):
-    file = raw(archive="table.zip", unpack=lambda data: sources.zip_member(data, MEMBER, 1000))
-    places.put(places.folder, zipped(**{MEMBER: GOOD}), "table.zip")
-    monkeypatch.setenv("FRHSIC_DATA", str(places.folder))
-    assert obtain([file]).data == GOOD
-
-
 def test_a_second_choice_in_the_folder_comes_before_the_network(places, monkeypatch):
     whole, sample = raw(), raw(name="sample.csv", url=None, wheel=None)
     places.put(places.folder, GOOD, "sample.csv")

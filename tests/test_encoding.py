@@ -13,9 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator_samples import people, quick
-from frhsic import load, save
-from frhsic.estimators import FRHSICClassifier
 from frhsic.persistence.files import from_json, to_json
 from frhsic.tables.columns import MOST_LEVELS
 from frhsic.tables.encoding import SCALES, Category, Number, Quantiles, Robust, TableEncoding
@@ -180,38 +177,6 @@ def test_dates_are_the_same_in_any_resolution_and_a_column_of_nothing_is_taken()
         np.testing.assert_array_equal(encoding(frame.astype(f"datetime64[{unit}]")), encoding(frame))
     np.testing.assert_array_equal(encoding(pd.DataFrame({"when": [pd.NaT, None]})), [[0.5], [0.5]])
     np.testing.assert_array_equal(encoding(pd.DataFrame({"when": [None, None]})), [[0.5], [0.5]])
-
-
-@pytest.mark.parametrize("scaling", SCALINGS)
-def test_a_model_takes_odd_columns_and_predicts_the_same_after_loading(scaling: str, tmp_path):
-    frame, y, age = people(200)
-    rng = np.random.default_rng(0)
-    frame = frame.assign(
-        gain=np.where(rng.random(200) < 0.9, 0.0, rng.lognormal(9, 2, 200)),
-        huge=rng.choice([-1e300, 0.0, 1e300], 200),
-        since=pd.Series(pd.date_range("2020", periods=200)).where(rng.random(200) < 0.7),
-        nothing=np.nan,
-        same=1.0,
-        one="level",
-    )
-    frame.loc[::7, "hours"] = np.nan
-    frame.loc[::5, "job"] = None
-    model = FRHSICClassifier(**{**quick(epochs=2), "scaling": scaling}).fit(frame, y, sensitive_features=age)
-    save(model, tmp_path / "model.frhsic")
-    again = load(tmp_path / "model.frhsic")
-    new = frame.head(20).assign(owner=None, size=None, job="pilot", gain=1e308)
-    for rows in (frame, new):
-        assert np.isfinite(model.predict_proba(rows)).all()
-        np.testing.assert_array_equal(again.predict_proba(rows), model.predict_proba(rows))
-
-
-def test_a_table_that_does_not_fit_its_encoding_is_refused():
-    table = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
-    encoding = TableEncoding.fit(table)
-    with pytest.raises(ValueError, match="X has 1 columns; the training rows had 2"):
-        encoding(table[["a"]], name="X")
-    with pytest.raises(ValueError, match="X has no rows"):
-        encoding(table[:0], name="X")
 
 
 def test_the_robust_scale_is_that_of_its_definition():

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +11,14 @@ import pytest
 
 from estimator_samples import biased, quick
 from frhsic.estimators import FRHSICClassifier, ParityRegressor
-from frhsic.formatting import did_you_mean
 from frhsic.tables import files
-from frhsic.tables.columns import expand, numbers, to_pandas
+from frhsic.tables.columns import numbers, to_pandas
 from frhsic.tables.files import ReadOptions, TableFile, read_rows
 from frhsic.tables.schema import Schema
 from frhsic.tables.sensitive import BandedAttributeWarning, read_sensitive
 from frhsic.tables.suspicions import SuspiciousColumnWarning, suspicions
 from frhsic.tables.targets import read_target
-from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
+from frhsic.tables.training import ColumnRoles, read_training_table
 
 EXPECTED = pd.DataFrame({"age": [30, 40, 50], "job": ["cook", "clerk", "cook, chief"], "rate": [1.5, 0.25, -3.0]})
 
@@ -132,34 +127,20 @@ def test_a_comma_that_splits_evenly_is_not_given_up(tmp_path):
     assert TableFile.open(tmp_path / "t.csv").names == ("a;b", "c;d")
 
 
-def compressed(path: Path, content: bytes) -> Path:
-    ending = path.suffix
-    if ending == ".zip":
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("t.csv", content)
-    elif ending == ".zst":
-        import pyarrow as pa
-
-        with pa.output_stream(str(path), compression="zstd") as sink:
-            sink.write(content)
-    else:
-        opener: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}[ending]
-        with opener(path, "wb") as file:
-            file.write(content)
-    return path
-
-
 @pytest.mark.parametrize("ending", ["gz", "bz2", "xz", "zst", "zip"])
 def test_compressed_files_are_read_and_damaged_ones_are_value_errors(ending, tmp_path):
-    content = ("\ufeff" + text(";", ",")).encode()
-    path = compressed(tmp_path / f"t.csv.{ending}", content)
+    path = tmp_path / f"t.csv.{ending}"
+    content = EXPECTED.to_csv(index=False, sep=";", decimal=",")
+    if ending == "zst":
+        with pytest.importorskip("pyarrow").output_stream(str(path), compression="zstd") as sink:
+            sink.write(content.encode())
+    else:
+        EXPECTED.to_csv(path, index=False, sep=";", decimal=",")
     pd.testing.assert_frame_equal(read_frame(path), EXPECTED, check_dtype=False)
-    big = compressed(tmp_path / f"u.csv.{ending}", b"a,b\n" + np.random.default_rng(0).bytes(3000).hex().encode())
-    for damaged in (big.read_bytes()[: big.stat().st_size // 2], b"nonsense", b"\0" * 5000):
-        big.write_bytes(damaged)
-        with pytest.raises(ValueError, match="cannot be read as CSV") as error:
-            read_frame(big)
-        assert len(str(error.value)) < 500
+    for damaged in (path.read_bytes()[: path.stat().st_size // 2], b"nonsense", b"\0" * 5000):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="cannot be read as CSV"):
+            read_frame(path)
 
 
 @pytest.mark.parametrize(
@@ -286,22 +267,6 @@ def test_other_text_is_no_sensitive_attribute(values):
         read_sensitive(pd.Series(values, name="age"))
     with pytest.raises(TypeError, match="holds text or categories"):
         read_sensitive(np.array(values))
-
-
-def test_numbers_come_out_as_they_went_in_whatever_holds_them():
-    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
-    values = np.array([[1.0, 4.0], [np.nan, 5.0], [3.0, 6.0]])
-    for held in (
-        values,
-        pd.DataFrame(values, columns=["a", "b"]),
-        pl.DataFrame({"a": [1.0, None, 3.0], "b": [4, 5, 6]}),
-        pa.table({"a": [1.0, None, 3.0], "b": [4, 5, 6]}),
-    ):
-        np.testing.assert_array_equal(read_sensitive(held, allow_missing=True).values, values)
-    with pytest.raises(ValueError, match="infinite"):
-        read_sensitive(np.array([1.0, np.inf]), allow_missing=True)
-    with pytest.raises(ValueError, match="sensitive_features has more than one column named a"):
-        read_sensitive(pd.DataFrame([["20-29", 1.0]], columns=["a", "a"]))
 
 
 def test_an_estimator_takes_bands_and_says_so():
@@ -462,14 +427,6 @@ def test_every_kind_of_frame_becomes_the_same(convert: str):
     pd.testing.assert_frame_equal(to_pandas(frame.lazy() if convert == "lazy" else frame), people(), check_dtype=False)
 
 
-def test_names_are_suggested_and_patterns_expanded():
-    assert did_you_mean(" AGE", ["job", "age"]) == " Did you mean 'age'?"
-    assert did_you_mean("zebra", ["age", "job"]) == " There are: age, job."
-    assert did_you_mean("q", [f"column {i}" for i in range(40)]).endswith("column 29, ....")
-    assert expand("z_*", ["z_1", "a", "z_2"], "t") == ["z_1", "z_2"]
-    assert expand("z_*", ["z_*", "z_1"], "t") == ["z_*"]
-
-
 @pytest.mark.parametrize("dtype", [bool, "boolean"])
 def test_a_value_of_a_boolean_target_may_be_written_as_text(dtype):
     column = pd.Series([True, False, False], name="paid", dtype=dtype)
@@ -494,14 +451,6 @@ def test_a_value_of_a_boolean_target_may_be_written_as_text(dtype):
 def test_roles_that_do_not_fit_the_table_are_refused(roles: ColumnRoles, message: str, tmp_path):
     with pytest.raises(ValueError, match=message):
         read_training_table(write(people(), tmp_path / "t.csv"), roles)
-
-
-def test_rows_of_one_class_are_refused():
-    n = 400
-    s = pd.DataFrame({"s": np.arange(float(n))})
-    rows = TrainingTable(pd.DataFrame({"x": np.arange(n)}), np.zeros(n, dtype=int), s, True, "t", "y")
-    with pytest.raises(ValueError, match="t has too few of the other value"):
-        rows.split(0.2, seed=0)
 
 
 def test_targets_of_two_classes_and_numbers():

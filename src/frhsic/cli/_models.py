@@ -102,8 +102,9 @@ class Served:
                 f"the model {self.path.name} tells {len(classes)} classes apart; an audit is of one score. Write the "
                 "probability of the class in question into the table and pass it as --score."
             )
-        z = np.asarray(self.model.transform(self.inputs(rows, file)[0])) if hasattr(self.model, "transform") else None
-        return z, self.scores(rows, file) if hasattr(self.model, "predict") else None
+        X, s = self.inputs(rows, file)
+        z = np.asarray(self.model.transform(X)) if hasattr(self.model, "transform") else None
+        return z, scores_of(self.model, X, s).astype(np.float64) if hasattr(self.model, "predict") else None
 
     def scores(self, rows: pd.DataFrame, file: TableFile) -> np.ndarray:
         """Return the score of each row: of the second of two classes, or the predicted number."""

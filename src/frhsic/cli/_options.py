@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
@@ -175,11 +174,3 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
     options = [one for each in parameters for one in fields.get(each.name, {each.name: each}).values()]
     call.__signature__ = inspect.Signature([one.replace(kind=one.KEYWORD_ONLY) for one in options])  # type: ignore[attr-defined]  # typer reads it
     return call
-
-
-def number(text: str) -> float:
-    """Return text as a number, NaN if it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan

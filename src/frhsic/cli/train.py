@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -92,13 +91,13 @@ def limit_of(texts: Sequence[str], attributes: Sequence[str]) -> Limit:
         name, _, value = (part.strip() for part in text.rpartition("="))
         if name and name not in attributes:
             raise ValueError(f"--limit names {name!r}, which is no --sensitive.{did_you_mean(name, attributes)}")
-        number = _options.number(value)
-        if value != "none" and not value.endswith("%") and math.isnan(number):
+        try:
+            limits[name] = None if value == "none" else value if value.endswith("%") else float(value)
+        except ValueError:
             raise ValueError(
                 f"--limit is {text!r}; pass a number such as 0.02, a share of the gap without a limit such as 50%, 0 "
                 "for the least gap, or none."
-            )
-        limits[name] = None if value == "none" else value if value.endswith("%") else number
+            ) from None
     if "" in limits and len(texts) > 1:
         raise ValueError("--limit is given several times; name the attribute each time, such as age=50%.")
     return limits.get("", limits)

@@ -148,7 +148,7 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         _arrays.require_same_rows(*given, (sample_weight, "sample_weight"), (groups, "groups"))
         X = typed_table(self, X, first=True)
         if isinstance(self.estimator, FrozenEstimator) and is_frame(X):
-            lacking = [name for name in getattr(self.estimator, "feature_names_in_", ()) if name not in X.columns]
+            lacking = [str(name) for name in getattr(self.estimator, "feature_names_in_", ()) if name not in X.columns]
             if lacking:
                 raise ValueError(
                     f"X lacks {', '.join(map(repr, lacking))}, which the frozen model was fitted on. Pass all of its "
