@@ -43,7 +43,6 @@ def pytest_collection_finish() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-api", action="store_true", help="write tests/data/api.txt instead of comparing with it")
-    parser.addoption("--screenshots", action="store_true", help="save pictures of the report's pages in artifacts/")
 
 
 # The modules of the GPU kernels import Triton, which is not everywhere.

@@ -10,11 +10,9 @@ from typer.testing import CliRunner
 
 from estimator_samples import quick
 from frhsic import save
-from frhsic.auditing import Audit
+from frhsic.auditing import Audit, Settings, audit
 from frhsic.cli import app
 from frhsic.formatting import figure
-from frhsic.independence import normalized_hsic_interval
-from frhsic.kernels import HalfDistance
 from frhsic.parity import gdp
 from frhsic.report.words import findings, label
 from frhsic.tables import files
@@ -39,6 +37,8 @@ def frame(n=240, seed=0):
             "repaid": (random.random(n) < 0.5).astype(int),
             "sex": np.where(random.random(n) < 0.5, "Male", "Female"),
             "empty": np.nan,
+            "person": [f"{i // 2:03d}" for i in range(n)],
+            "w": random.integers(0, 4, n),
         }
     )
 
@@ -57,56 +57,66 @@ def folder(tmp_path_factory):
     return place
 
 
-@pytest.fixture(scope="module")
-def audited(folder):
-    """One full run, with its report; several tests read it."""
-    out = folder / "report.html"
-    asked = ["-s", "age", "--score", "score", "--target", "repaid", "--at", "30", "--at", "60", "--json"]
-    result = run(app, ["audit", str(folder / "people.csv"), *asked, "-o", str(out)])
+SCORE = ["-s", "age", "--score", "score"]
+ASKED = [*SCORE, "-t", "repaid", "--groups", "person", "--at", "30", "--max-rows", "100", "--json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"), [("people.csv", "w"), ("people.csv", None), ("people.parquet", None), ("messy.csv", "w")]
+)
+def test_the_command_says_what_the_function_says_to_the_last_digit(folder, name, weights):
+    result = run(app, ["audit", str(folder / name), *ASKED, *([] if weights is None else ["--row-weights", weights])])
     assert result.exit_code == 0, result.output
-    return Audit.from_json(result.stdout), out
+    data, design = frame(), {"groups": frame()["person"], "sample_weight": None if weights is None else frame()["w"]}
+    settings = Settings(max_rows=100, at=[30])
+    expected = audit(data["score"], data["age"], data["repaid"], settings=settings, **design)
+    found = Audit.from_json(result.stdout)
+    assert (found["age"], found.subject, found.quality) == (expected["age"], expected.subject, expected.quality)
+    assert (found.rows.groups, found.rows.weighted, found.rows.used) == (120, weights is not None, 240)
 
 
-def test_the_numbers_are_those_of_the_python_api(audited):
-    found, _ = audited
-    data = frame()
-    expected = gdp(data["score"], data["age"], resamples=0).value
-    assert found["age"].all_rows["gdp"].value == pytest.approx(expected, rel=1e-9)
-    expected = normalized_hsic_interval(data["score"], data["age"], HalfDistance(), HalfDistance()).value
-    assert found["age"].all_rows["distance_correlation"].value == pytest.approx(expected, rel=1e-9)
-    assert [contrast.settings["at"] for contrast in found["age"].all_rows.contrasts] == [30, 60]
-    assert found["age"].positives.rows == int(data["repaid"].sum())
-    assert (found.context.source, found.subject.name, found.subject.target.name) == ("people.csv", "score", "repaid")
-
-
-@pytest.mark.parametrize("name", ["people.parquet", "messy.csv"])
-def test_every_kind_of_table_gives_the_same_audit(folder, audited, name):
-    asked = ["-s", "age", "--score", "score", "-t", "repaid", "--at", "30", "--at", "60", "--json"]
-    result = run(app, ["audit", str(folder / name), *asked])
-    assert result.exit_code == 0, result.output
-    assert Audit.from_json(result.stdout)["age"] == audited[0]["age"]
+@pytest.mark.parametrize(
+    ("column", "values", "option", "message"),
+    [
+        ("person", {3: None, 9: None}, "--groups", "'person' (groups) lacks a value in 2 of 239 rows (rows 4, 10)"),
+        ("w", {3: None}, "--row-weights", "'w' (sample_weight) lacks a value in 1 of 239 rows (row 4)"),
+        ("w", {3: -2}, "--row-weights", "'w' (sample_weight) is −2 in row 4; pass weights of zero or more"),
+        ("w", {3: "many"}, "--row-weights", "column 'w' (weights) is not numeric: it holds 'many', first in row 4"),
+        ("person", dict.fromkeys(range(240), 1), "--groups", "'person' (groups) has one value in all 239 rows"),
+    ],
+)
+def test_bad_groups_and_weights_exit_with_2_and_name_column_and_rows(tmp_path, column, values, option, message):
+    data = frame().astype({column: object, "age": object})
+    data.loc[0, "age"] = None  # this row is dropped, and the others keep their numbers
+    for row, value in values.items():
+        data.loc[row, column] = value
+    data.to_csv(tmp_path / "people.csv", index=False)
+    result = run(app, ["audit", str(tmp_path / "people.csv"), *SCORE, "--json", option, column])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["-s", "agee", "--score", "score"], "no column 'agee'. Did you mean 'age'?"),
-        (["-s", "age", "--score", "score", "--target", "incom"], "Did you mean 'income'?"),
+        ([*SCORE, "--target", "incom"], "Did you mean 'income'?"),
         (["-s", "age", "--embedding", "y_*"], "no column 'y_*'"),
-        (["-s", "age", "--embedding", "age"], "nothing is left to audit"),
+        (["-s", "age", "--embedding", "person", "--groups", "person"], "nothing is left to audit"),
+        ([*SCORE, "--groups", "w", "--scheduler", "tcp://1:1"], "are not used with --scheduler"),
         (["-s", "sex", "--score", "score"], "write its values as numbers"),
-        (["-s", "age", "--score", "score", "--target", "income"], "--positive VALUE"),
+        ([*SCORE, "--target", "income"], "--positive VALUE"),
         (["-s", "empty", "--score", "score"], "has no value in any of the 240 rows"),
         (["-s", "age"], "say what to audit"),
-        (["-s", "age", "--score", "score", "--model", "m"], "brings its own scores"),
-        (["-s", "age", "--score", "score", "--favourable", "1"], "--favourable names a value of the target"),
-        (["-s", "age", "--score", "score", "--at", "300"], "at=300 lies outside the data"),
-        (["-s", "age", "--score", "score", "--require", "gdp"], "pass NAME=NUMBER"),
-        (["-s", "age", "--score", "score", "--require", "gdp=5"], "5 % is 0.05"),
-        (["-s", "age", "--score", "score", "--against", "deep.json"], "is not an audit that can be read"),
-        (["-s", "age", "--score", "score", "-o", "none/report.html"], "the folder"),
-        (["-s", "age", "--score", "score", "-o", "people.csv"], "the report would overwrite the table"),
-        (["-s", "age", "--score", "score", "--confidence", "95"], "confidence is 95"),
+        ([*SCORE, "--model", "m"], "brings its own scores"),
+        ([*SCORE, "--favourable", "1"], "--favourable names a value of the target"),
+        ([*SCORE, "--at", "300"], "at=300 lies outside the data"),
+        ([*SCORE, "--require", "gdp"], "pass NAME=NUMBER"),
+        ([*SCORE, "--require", "gdp=5"], "5 % is 0.05"),
+        ([*SCORE, "--against", "deep.json"], "is not an audit that can be read"),
+        ([*SCORE, "-o", "none/report.html"], "the folder"),
+        ([*SCORE, "-o", "people.csv"], "the report would overwrite the table"),
+        ([*SCORE, "--confidence", "95"], "confidence is 95"),
         (["-s", "age", "--model", "nowhere"], "there is no saved model"),
         (["one.csv", "-s", "age", "--score", "score"], "needs at least 20 rows; 1 of 1 have age"),
         (["broken.parquet", "-s", "age", "--score", "score"], "cannot be read as Parquet"),
@@ -156,15 +166,6 @@ def test_on_a_terminal_the_finding_and_the_numbers_are_shown(folder, tmp_path, m
     assert shown.endswith(f"report: {out}\n")
 
 
-def test_an_embedding_with_two_attributes_and_a_head(folder):
-    asked = ["-s", "age", "-s", "hours", "--embedding", "z_*", "--target", "income", "--positive", ">50K"]
-    result = run(app, ["audit", str(folder / "people.parquet"), *asked, "--at", "40", "--max-rows", "100", "--json"])
-    assert result.exit_code == 0, result.stderr
-    found = Audit.from_json(result.stdout)
-    assert (found.subject.name, found.subject.dimensions) == ("z_*", 2)
-    assert found.joint["hsic"].pvalue is not None
-
-
 @pytest.fixture(scope="module")
 def fitted():
     from frhsic.estimators import FRHSICClassifier
@@ -191,21 +192,12 @@ def test_a_saved_model_is_applied_to_the_table_piece_by_piece(folder, fitted, mo
 
 
 def test_a_model_that_cannot_be_applied_says_why(folder, fitted, monkeypatch):
-    from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder
+    from frhsic.estimators import FRHSICClassifier, FRHSICRegressor
 
-    _, X = fitted
-    asked = ["audit", "people.csv", "-s", "age", "--model", "other.frhsic"]
-    monkeypatch.chdir(folder)
-    data = frame()
+    (_, X), data = fitted, frame()
     nameless = FRHSICRegressor(penalty_weight=0, **quick(epochs=1)).fit(data[["z_1"]].to_numpy(), data["score"])
-    save(nameless, folder / "other.frhsic")
-    assert "without column names" in run(app, asked).stderr
-    elsewhere = X.rename(columns={"hours": "hoursx"})
-    encoder = ParityEncoder(**quick(epochs=1)).fit(elsewhere, sensitive_features=data["age"])
-    save(encoder, folder / "other.frhsic")
-    assert "lacks 1 of the columns that other.frhsic needs: 'hoursx'" in run(app, asked).stderr
     three = FRHSICClassifier(**quick(epochs=1)).fit(X, np.arange(len(X)) % 3, sensitive_features=data["age"])
-    save(three, folder / "other.frhsic")
-    assert "tells 3 classes apart; an audit is of one score" in run(app, asked).stderr
-    (folder / "other.frhsic").write_bytes(b"nonsense")
-    assert run(app, asked).exit_code == 2
+    monkeypatch.chdir(folder)
+    for model, message in ((nameless, "without column names"), (three, "tells 3 classes apart; an audit is of one")):
+        save(model, folder / "other.frhsic")
+        assert message in run(app, ["audit", "people.csv", "-s", "age", "--model", "other.frhsic"]).stderr

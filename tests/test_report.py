@@ -6,7 +6,6 @@ import base64
 import hashlib
 import html
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -249,14 +248,6 @@ def test_every_number_has_a_label_and_a_sentence_and_words_follow_the_confidence
     assert "the upper end is then a bound" in words.sentence(untrusted, usual.subject, "age")
 
 
-def test_weights_groups_and_lost_rows_are_named():
-    result = samples.audit()
-    rows = replace(result.rows, groups=100, weighted=True, sample=2000)
-    said = " ".join(words.warnings(replace(result, rows=rows)))
-    for phrase in ("belong to 100 groups", "in proportion to them", "sample of 2,000", "2,399 of 32,561", "no header"):
-        assert phrase in said
-
-
 def test_an_improvement_is_no_alarm():
     def change(key: str, before: float, after: float, pvalue: float = 0.001) -> Drift:
         return Drift(key, "age", before, after, None, pvalue, 0.05)
@@ -428,13 +419,6 @@ def test_a_pdf_that_cannot_be_printed_is_an_error_and_leaves_no_file(monkeypatch
     with pytest.raises(ValueError, match="did not print the report: cannot open display"):
         write(samples.audit(), tmp_path / "a.pdf")
 
-    def slow(command: list[str], **_: object) -> None:
-        assert ("--no-sandbox" in command) == (os.geteuid() == 0)
-        raise subprocess.TimeoutExpired(command, 1)
-
-    monkeypatch.setattr(subprocess, "run", slow)
-    with pytest.raises(ValueError, match="did not print the report within"):
-        write(samples.audit(), tmp_path / "a.pdf")
     assert list(tmp_path.iterdir()) == []
 
 

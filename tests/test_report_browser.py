@@ -1,7 +1,4 @@
-"""The page in a real browser. Skipped, with the reason, where there is none.
-
-With `--screenshots`, pictures of the pages go to artifacts/.
-"""
+"""The page in a real browser. Skipped, with the reason, where there is none."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ import pytest
 import report_samples as samples
 from frhsic.auditing import Context, Settings, audit
 from frhsic.report import Report, write
-from frhsic.report.page import unbroken
 from frhsic.report.words import label
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("few_trees")]
@@ -35,7 +31,6 @@ FLAGS = [
     "--disable-sync",
 ]
 SIZES = {"phone": (390, 844), "tablet": (820, 1180), "desktop": (1360, 900)}
-ARTIFACTS = Path(__file__).parent.parent / "artifacts"
 
 
 @pytest.fixture(scope="module")
@@ -88,18 +83,6 @@ def visit(browser, tmp_path):
         context.close()
 
 
-@pytest.fixture
-def picture(request):
-    """Save a picture of a page where `--screenshots` asks for it; it takes as long as the rest of a test."""
-
-    def save(page, name):
-        if request.config.getoption("--screenshots"):
-            ARTIFACTS.mkdir(exist_ok=True)
-            page.screenshot(path=ARTIFACTS / f"{name}.png", full_page=True)
-
-    return save
-
-
 QUICK = Settings(resamples=60, max_rows=500, probe_rows=500)
 
 
@@ -114,7 +97,7 @@ def synthetic():
     return Report(audit(z, s, y, limit=limits, context=context, settings=replace(QUICK, at=[0.5])))
 
 
-def test_a_report_of_data_opens_without_error_request_or_violation(visit, picture):
+def test_a_report_of_data_opens_without_error_request_or_violation(visit):
     report = synthetic()
     page = visit(report, reduced_motion="reduce").page
     attribute = report.audit.attributes[0]
@@ -126,7 +109,6 @@ def test_a_report_of_data_opens_without_error_request_or_violation(visit, pictur
     numbers = [number.value for number in attribute.all_rows.numbers if number.key != "gdp_common"]
     assert sorted(float(row[1]) for row in rows[1:]) == sorted(numbers)
     assert axe_violations(page) == []
-    picture(page, "report-synthetic")
 
 
 LINES = """(cell) => {
@@ -137,7 +119,7 @@ LINES = """(cell) => {
 """Number of lines that the text of a cell takes."""
 
 
-def test_the_first_page_fits_every_width_and_breaks_no_number(visit, picture):
+def test_the_first_page_fits_every_width_and_breaks_no_number(visit):
     page = visit(synthetic(), reduced_motion="reduce").page
     assert page.locator("#decision .verdict").all_inner_texts() == ["kept", "not kept"]
     for width in (380, 900, 1280):
@@ -148,7 +130,6 @@ def test_the_first_page_fits_every_width_and_breaks_no_number(visit, picture):
         for cell in page.locator("table.quality th").all():  # no word is cut
             assert cell.evaluate("(cell) => cell.scrollWidth <= cell.clientWidth")
             assert cell.evaluate("(cell) => getComputedStyle(cell).overflowWrap") == "normal"
-        picture(page, f"report-first-{width}")
 
 
 def axe_violations(page, **options):
@@ -160,13 +141,12 @@ def axe_violations(page, **options):
 
 
 @pytest.mark.parametrize(("size", "scheme"), [("phone", "light"), ("tablet", "dark"), ("desktop", "light")])
-def test_no_accessibility_violation_and_no_sideways_scroll(visit, picture, size, scheme):
+def test_no_accessibility_violation_and_no_sideways_scroll(visit, size, scheme):
     page = visit(samples.full(), size, scheme, reduced_motion="reduce").page
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     # contrast takes most of the time; on a wide light page the reports of data are tested for it
     rules = {"color-contrast": {"enabled": False}} if size == "desktop" else {}
     assert axe_violations(page, rules=rules) == []
-    picture(page, f"report-{size}-{scheme}")
 
 
 def test_the_trade_offs_are_drawn_where_they_lie_and_read_by_the_keyboard(visit):
@@ -183,22 +163,6 @@ def test_the_trade_offs_are_drawn_where_they_lie_and_read_by_the_keyboard(visit)
     page.locator("[data-figure=tradeoff] .plot").focus()
     page.keyboard.press("End")
     assert page.locator("[data-figure=tradeoff] .sr").inner_text().startswith("no limit. Log loss 0.310.")
-
-
-def test_hover_reads_the_value_under_the_pointer(visit):
-    page = visit(samples.full()).page
-    plot = page.locator("[data-figure=curve] .plot").first
-    plot.scroll_into_view_if_needed()
-    box = plot.bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 80)
-    tip = plot.locator(".tip")
-    assert tip.is_visible()
-    s = float(re.match(r"age = ([\d.]+)", tip.inner_text()).group(1))
-    curve = samples.curve(0.2)
-    i = min(range(len(curve.grid)), key=lambda k: abs(curve.grid[k] - s))
-    assert f"mean: {curve.mean[i]:.3f}" in tip.inner_text()
-    page.mouse.move(5, 5)
-    assert not tip.is_visible()
 
 
 def test_the_keyboard_zooms_and_a_column_sorts(visit):
@@ -275,35 +239,3 @@ def test_formulae_leave_as_text_and_numbers_as_numbers(visit):
     contrast = page.locator(".table[data-name^='Before and after']").first
     changes = [row[4] for row in download(page, contrast)[1:]]
     assert all(not value.startswith("'") for value in changes)
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    """What the demo reports, on the synthetic task."""
-    from frhsic.cli import _options, demo, train
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("frhsic.datasets.load_dataset", unavailable)
-        data = demo._data(600, 0)
-    return train.fitted(data, train.Recipe(), 0.3, QUICK, None, _options.Stated()).report
-
-
-def unavailable(name):
-    from frhsic.datasets import DatasetUnavailableError
-
-    raise DatasetUnavailableError(name)
-
-
-def test_a_fit_compares_before_and_after_line_by_line(visit, picture, fitted):
-    page = visit(fitted, "phone", "dark", reduced_motion="reduce").page
-    assert fitted.before is not None
-    assert page.locator("#finding .lead").inner_text() == unbroken(fitted.summary)
-    holder = table(page, f"Before and after: {fitted.tradeoff.attributes[0]}")
-    rows = download(page, holder)
-    before = fitted.before.attributes[0].all_rows
-    for row in rows[1:]:
-        new = next(n for n in fitted.audit.attributes[0].all_rows.numbers if label(n.key) == row[0])
-        assert (float(row[1]), float(row[2])) == (before[new.key].value, new.value)
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    assert axe_violations(page) == []
-    picture(page, "report-fitted-phone")
