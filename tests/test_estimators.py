@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,13 @@ import pandas as pd
 import pytest
 import torch
 from scipy.special import expit
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from estimator_samples import QUICK, biased, people, quick
@@ -395,6 +402,59 @@ def test_global_state_of_torch_neither_changes_nor_breaks_a_fit(name: str):
         assert torch.get_default_dtype() == torch.float64
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+# inside pipelines and searches, with the attribute routed to who asks for it
+
+SHORT = quick(epochs=6)
+
+
+@pytest.fixture
+def routing() -> Iterator[None]:
+    with config_context(enable_metadata_routing=True):
+        yield
+
+
+def gap_scorer() -> object:
+    scorer = make_scorer(gdp_difference, greater_is_better=False, response_method="predict_proba")
+    return scorer.set_score_request(sensitive_features=True)
+
+
+@pytest.mark.usefixtures("routing")
+def test_a_pipeline_routes_the_attribute_to_its_last_step():
+    X, y, s = biased(150)
+    scaled = StandardScaler().fit_transform(X)
+    alone = FRHSICClassifier(**SHORT).fit(scaled, y, sensitive_features=s)
+    last = FRHSICClassifier(**SHORT).set_fit_request(sensitive_features=True)
+    pipeline = make_pipeline(StandardScaler(), last).fit(X, y, sensitive_features=s)
+    np.testing.assert_array_equal(pipeline.predict_proba(X), alone.predict_proba(scaled))
+
+
+@pytest.mark.usefixtures("routing")
+def test_a_grid_search_gives_each_fold_its_rows_of_the_attribute():
+    X, y, s = biased(150)
+    folds = KFold(2)
+    search = GridSearchCV(
+        FRHSICClassifier(**SHORT).set_fit_request(sensitive_features=True),
+        {"penalty_weight": [0.0, 100.0]},
+        scoring={"accuracy": "accuracy", "gap": gap_scorer()},
+        refit="gap",
+        cv=folds,
+    ).fit(X, y, sensitive_features=s)
+    fit_on, check_on = next(iter(folds.split(X)))
+    strong = FRHSICClassifier(penalty_weight=100.0, **SHORT).fit(X[fit_on], y[fit_on], sensitive_features=s[fit_on])
+    gap = gdp_difference(None, strong.predict_proba(X[check_on])[:, 1], sensitive_features=s[check_on])
+    assert search.cv_results_["split0_test_gap"][1] == pytest.approx(-gap)
+    assert search.best_params_ == {"penalty_weight": 100.0}
+
+
+@pytest.mark.usefixtures("routing")
+def test_an_attribute_that_was_not_asked_for_is_not_dropped_in_silence():
+    X, y, s = biased(60)
+    with pytest.raises(UnsetMetadataPassedError, match="sensitive_features"):
+        make_pipeline(StandardScaler(), FRHSICClassifier(**SHORT)).fit(X, y, sensitive_features=s)
+    with pytest.warns(MissingSensitiveFeaturesWarning):
+        make_pipeline(StandardScaler(), FRHSICClassifier(**quick(epochs=1))).fit(X, y)
 
 
 # rows without the attribute
