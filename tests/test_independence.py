@@ -322,7 +322,7 @@ def test_permuting_clusters_keeps_the_level_where_rows_are_not_independent() -> 
 def test_permutations_of_clusters_exchange_whole_clusters_of_equal_size() -> None:
     labels = torch.tensor([0, 1, 1, 2, 0, 3, 3, 3, 2])
     seen = set()
-    for order in torch.cat(list(permutation.cluster_permutations(labels, 200, 7, torch.Generator().manual_seed(0)))):
+    for order in torch.cat(list(permutation.permutations(labels, 200, 7, torch.Generator().manual_seed(0)))):
         assert sorted(order.tolist()) == list(range(9))
         assert order[5:8].tolist() == [5, 6, 7]  # no other cluster has three rows
         seen.add(tuple(labels[order].tolist()))

@@ -289,18 +289,12 @@ def permuted_statistics(
     With `clusters`, the label of each row, clusters of equal size are permuted as a whole.
     """
     algorithm, n, device = cheapest_algorithm(pair), pair.n, pair.k.x.device
-    if clusters is None:
-        blocks = permutations(n, resamples, algorithm.block, generator)
-    else:
-        blocks = cluster_permutations(clusters, resamples, algorithm.block, generator)
+    blocks = permutations(torch.arange(n) if clusters is None else clusters, resamples, algorithm.block, generator)
     null = torch.cat([algorithm.statistics(block.to(device)) for block in blocks])
     observed = float(algorithm.statistics(torch.arange(n, device=device)[None]))
-    return PermutedStatistics(observed, null, tie_slack(pair, algorithm))
-
-
-def tie_slack(pair: GramPair, algorithm: Algorithm) -> float:
-    """Return the difference up to which two statistics are tied: rounding of the summed terms, and error of factors."""
-    return 100 * torch.finfo(torch.float64).eps * pair.magnitude + algorithm.error
+    # rounding of the summed terms, and the error of factors
+    slack = 100 * torch.finfo(torch.float64).eps * pair.magnitude + algorithm.error
+    return PermutedStatistics(observed, null, slack)
 
 
 @dataclass(frozen=True)
@@ -335,19 +329,14 @@ def cheapest_algorithm(pair: GramPair) -> Algorithm:
     return _by_entries(z, s)
 
 
-def permutations(n: int, count: int, block: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """Yield `count` permutations of n rows in blocks (q, n); they do not depend on the block size."""
-    for begin in range(0, count, block):
-        size = min(block, count - begin)
-        yield torch.stack([torch.randperm(n, generator=generator, device=generator.device) for _ in range(size)])
+def permutations(clusters: Tensor, count: int, block: int, generator: torch.Generator) -> Iterator[Tensor]:
+    """Yield `count` permutations that exchange clusters (numbered from 0) of equal size, in blocks (q, n).
 
-
-def cluster_permutations(clusters: Tensor, count: int, block: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """Yield `count` permutations that exchange clusters (numbered from 0) of equal size, in blocks (q, n)."""
-    sizes = torch.bincount(clusters)
-    ends, by_cluster = sizes.cumsum(0).tolist(), clusters.argsort(stable=True)
-    rows = [by_cluster[end - size : end] for end, size in zip(ends, sizes.tolist())]
-    tables = [torch.stack([r for r in rows if len(r) == size]) for size in sorted({len(r) for r in rows})]
+    They do not depend on the size of the blocks.
+    """
+    sizes, rows = torch.bincount(clusters), clusters.argsort(stable=True)
+    size_of_row = sizes[clusters[rows]]
+    tables = [rows[size_of_row == size].reshape(-1, size) for size in sorted(set(sizes.tolist()))]
 
     def order() -> Tensor:
         moved = torch.empty_like(clusters)
