@@ -1,4 +1,4 @@
-"""Compute the numbers of docs/summary.md again, by code of its own, and compare.
+"""Compute the numbers of docs/reproduction.md again, by code of its own, and compare.
 
 Uses pandas, NumPy and PyArrow alone: nothing of frhsic or frhsic_paper is imported. The rules that decide claims are
 not repeated here; the page is compared with the verdicts that the pages under docs/reproduction/ give for each claim.
@@ -285,8 +285,8 @@ def differences(results: Path, page: Path, details: Path) -> list[str]:
 def main() -> int:
     """Print what differs."""
     docs = ROOT / "docs"
-    wrong = differences(ROOT / "results", docs / "summary.md", docs / "reproduction")
-    print("\n".join(wrong) or "every number of docs/summary.md follows from the records")
+    wrong = differences(ROOT / "results", docs / "reproduction.md", docs / "reproduction")
+    print("\n".join(wrong) or "every number of docs/reproduction.md follows from the records")
     return 1 if wrong else 0
 
 

@@ -47,7 +47,7 @@ def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp
     assert len(lines) == done  # nothing is computed twice
     paths = write(tmp_path / "out", tmp_path / "docs", every_study)
     names = [path.relative_to(tmp_path / "docs").as_posix() for path in paths]
-    assert names[:3] == ["figures/coin-corrected.svg", "summary.md", "reproduction.md"]
+    assert names[:3] == ["figures/coin-corrected.svg", "reproduction.md", "reproduction/claims.md"]
     assert names[-1] == "reproduction/coin.md"
     page = (tmp_path / "docs" / "reproduction" / "coin.md").read_text(encoding="utf-8")
     assert page.startswith("# Tosses of a coin\n")
@@ -60,8 +60,8 @@ def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp
     assert re.search(
         r"\*\*Errors, corrected protocol\*\*\n\n\| tosses \| error ± SE \|\n.*\n\| 10 \| 0\.\d+ ± 0\.\d+ \|", page
     )
-    index = (tmp_path / "docs" / "reproduction.md").read_text(encoding="utf-8")
-    assert "[The mean settles at n^(−1/2).](reproduction/coin.md#coin-rate)" in index
+    index = (tmp_path / "docs" / "reproduction" / "claims.md").read_text(encoding="utf-8")
+    assert "[The mean settles at n^(−1/2).](coin.md#coin-rate)" in index
 
 
 def test_the_command_line_lists_every_study_that_can_be_run():

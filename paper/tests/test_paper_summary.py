@@ -27,7 +27,7 @@ def recompute() -> ModuleType:
 
 def test_the_shipped_page_follows_from_the_shipped_records(recompute):
     docs = ROOT / "docs"
-    wrong = recompute.differences(ROOT / "results", docs / "summary.md", docs / "reproduction")
+    wrong = recompute.differences(ROOT / "results", docs / "reproduction.md", docs / "reproduction")
     assert not wrong, "run `frhsic reproduce all --docs`"
 
 
@@ -44,13 +44,13 @@ CHANGED = {
 
 
 def test_every_changed_number_is_found(recompute, tmp_path):
-    text = (ROOT / "docs" / "summary.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     present = {true: change for true, change in CHANGED.items() if true in text}
     assert "| [Figure 13]" in present
     for true, (false, _) in present.items():
         text = text.replace(true, false)
-    (tmp_path / "summary.md").write_text(text, encoding="utf-8")
-    wrong = recompute.differences(ROOT / "results", tmp_path / "summary.md", ROOT / "docs" / "reproduction")
+    (tmp_path / "reproduction.md").write_text(text, encoding="utf-8")
+    wrong = recompute.differences(ROOT / "results", tmp_path / "reproduction.md", ROOT / "docs" / "reproduction")
     for _, found in present.values():
         assert any(line.startswith(found) for line in wrong), wrong
 

@@ -1,6 +1,5 @@
-"""The table of theorems names functions and tests that exist."""
+"""The table of theorems names functions and files of tests that exist."""
 
-import ast
 import re
 from importlib import import_module
 from pathlib import Path
@@ -24,11 +23,9 @@ def test_every_statement_of_the_paper_has_an_assumption_a_function_and_a_test():
     assert {kind: sum(name.startswith(f"{kind}, ") for name in names) for kind in KINDS} == KINDS
 
 
-def test_every_function_and_every_test_of_the_page_exists():
+def test_every_function_and_every_file_of_tests_exists():
     for statement in statements():
         module, _, name = statement["Function"].strip("`").rpartition(".")
         assert callable(getattr(import_module(module or "frhsic_paper.theory"), name)), statement
-        path, _, called = statement["Test"].strip("`").partition("::")
-        tree = ast.parse((ROOT / ("" if "/" in path else "paper/tests") / path).read_text(encoding="utf-8"))
-        assert called in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, statement
-        assert re.fullmatch(r"test_\w+", called)
+        path = statement["Test"].strip("`")
+        assert (ROOT / ("" if "/" in path else "paper/tests") / path).exists(), statement

@@ -52,17 +52,16 @@ def details(
             shown.append(study)
             pages |= study_pages(study, results, findings, tables, figures, late)
     index = rendered(
-        "reproduction.md.j2",
-        folder=FOLDER,
+        "claims.md.j2",
         cost=_cost(results),
         due=due_table(late) if late else None,
         counts=counted(findings),
         findings=findings,
         studies=shown,
         overview=_overview(shown, findings),
-        files=[name.removesuffix(".md") for name in pages],
+        files=[name.removeprefix(f"{FOLDER}/").removesuffix(".md") for name in pages],
     )
-    return {f"{FOLDER}.md": index, **pages}
+    return {f"{FOLDER}/claims.md": index, **pages}
 
 
 def study_pages(
@@ -129,7 +128,7 @@ def _overview(studies: Sequence[Study], findings: Mapping[str, Finding]) -> Tabl
     for study in studies:
         numbers = ", ".join(item.number for item in INDEX if item.study == study.name)
         signs = " ".join(SIGNS[findings[claim.name].verdict] for claim in study.claims)
-        rows.append((f"[{study.title}]({FOLDER}/{study.name}.md)", numbers or "not in the paper", signs))
+        rows.append((f"[{study.title}]({study.name}.md)", numbers or "not in the paper", signs))
     return Table.of(["study", "for", "claims"], rows)
 
 

@@ -16,8 +16,8 @@ from frhsic_paper.studies import STUDIES
 from frhsic_paper.study import Study
 from frhsic_paper.summary import summary
 
-PAGES = ("summary.md", f"{FOLDER}.md")
-"""Files of the pages beside those of single studies."""
+PAGE = f"{FOLDER}.md"
+"""File of the page on top; the others are in the folder."""
 
 STAMP = "<!-- from the records "
 """Begins the last line of a page, which names the records that it came from."""
@@ -46,7 +46,7 @@ def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES, *, overwrite:
     if not results.files:
         raise ValueError(f"no records in {out}: run `frhsic reproduce NAME` first, or pass the directory with --out.")
     stamp = f"{STAMP}{fingerprint(out)} -->\n"
-    before = [path for path in (*(to / name for name in PAGES), *sorted((to / FOLDER).glob("*.md"))) if path.exists()]
+    before = [path for path in (to / PAGE, *sorted((to / FOLDER).glob("*.md"))) if path.exists()]
     for path in before:
         if not overwrite and not path.read_text(encoding="utf-8").endswith(stamp):
             raise ValueError(
@@ -55,10 +55,7 @@ def write(out: Path, to: Path, studies: Sequence[Study] = STUDIES, *, overwrite:
             )
     findings = judged((claim for study in studies for claim in study.claims), results)
     drawn = figures(results, studies)
-    pages = {
-        "summary.md": summary(results, findings, studies),
-        **details(results, findings, drawn, studies),
-    }
+    pages = {PAGE: summary(results, findings, studies), **details(results, findings, drawn, studies)}
     paths = [save(one.figure, to / "figures" / f"{one.name}.svg") for some in drawn.values() for one in some]
     for name, text in pages.items():
         (to / name).parent.mkdir(parents=True, exist_ok=True)

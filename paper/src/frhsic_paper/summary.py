@@ -104,7 +104,7 @@ def summary(results: Results, findings: Mapping[str, Finding], studies: Sequence
     standings = yardsticks.tables(results)[:1]
     final = tuned.tables(results)[:1]
     return rendered(
-        "summary.md.j2",
+        "reproduction.md.j2",
         counts=counted(findings),
         differing=differing(findings),
         agreement=_agreement(results),
