@@ -1,11 +1,12 @@
-"""One list of kernels for all laws: every kind, sums, products, products over columns, on three columns."""
+"""One list of kernels for all laws, on three columns, and their values by the formulae."""
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear
-from frhsic.kernels.kernel import PerColumn
+from frhsic.kernels.kernel import Multiple, PerColumn, Product, Sum
 
 COLUMNS = 3
 
@@ -27,3 +28,29 @@ KERNELS: dict[str, Kernel] = {
     "gaussian times 2": Gaussian(1.5) * 2.0,
     "2 gaussian * laplacian": (2 * Gaussian(2.0)) * Laplacian(4.0),
 }
+
+
+def reference_gram(kernel: Kernel, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Kernel values by their formulae, from differences: nothing shared with the library."""
+    match kernel:
+        case Sum(a, b):
+            return reference_gram(a, x, y) + reference_gram(b, x, y)
+        case Product(a, b):
+            return reference_gram(a, x, y) * reference_gram(b, x, y)
+        case Multiple(factor, part):
+            return x.dtype.type(factor) * reference_gram(part, x, y)
+        case PerColumn(parts):
+            values = [reference_gram(part, x[:, [c]], y[:, [c]]) for c, part in enumerate(parts)]
+            return np.prod(values, axis=0)
+        case Linear():
+            return sum(np.multiply.outer(x[:, c], y[:, c]) for c in range(x.shape[1]))
+    gaps = [np.subtract.outer(x[:, c], y[:, c]) for c in range(x.shape[1])]
+    bandwidth = x.dtype.type(float(kernel.bandwidth))
+    match kernel:
+        case Laplacian():
+            return np.exp(-sum(np.abs(g) for g in gaps) / bandwidth)
+        case Gaussian():
+            return np.exp(-sum(g * g for g in gaps) / (2 * bandwidth**2))
+        case InverseMultiquadric():
+            return 1 / np.sqrt(1 + sum(g * g for g in gaps) / bandwidth**2)
+    raise AssertionError(f"no reference for {kernel}")

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 import torch
 
-from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, sample, trained
+from fleet_samples import BATCH, ENCODER, PENALTIES, by_hand, gap, sample, trained
 from frhsic.penalties import HSIC, NoPenalty
 from frhsic.training import Member, TrainingData, grid
 
@@ -85,15 +85,6 @@ def test_cutting_the_fleet_to_fit_memory_changes_nothing(monkeypatch):
             assert gap(whole, index, {n: v[index] for n, v in cut.parameters.items()}) < 1e-6
         assert torch.allclose(whole.history.penalty, cut.history.penalty, atol=1e-7)
         assert torch.allclose(whole.penalty_state["scale_z_now"], cut.penalty_state["scale_z_now"], rtol=1e-5)
-
-
-def test_adding_a_weight_or_a_method_leaves_the_other_models_alone():
-    data, kept = sample(), Member(1.0, 5)
-    few = binary(data, [kept], penalty=HSIC)
-    many = binary(data, [Member(0.0, 5), kept, Member(50.0, 5), Member(1.0, 6)], penalty=HSIC)
-    assert gap(many, 1, alone(few)) < 1e-6
-    other = binary(data, [Member(0.0, 5)], penalty=PENALTIES["adv"])
-    assert gap(many, 0, alone(other)) < 1e-6  # at weight 0 all methods are one: they are paired
 
 
 def test_history_is_the_mean_over_the_rows_of_an_epoch():
