@@ -82,15 +82,6 @@ class _Adversarial(Penalty):
             raise self._not_prepared("adversary")
         return {name: getattr(self, name) for name in NAMES}
 
-    def _checked(self, z: Tensor, s: Tensor, scores: Tensor | None, y: Tensor | None) -> Batch:
-        batch = super()._checked(z, s, scores, y)
-        if batch.z.shape[1] != self.z_dim:
-            raise ValueError(
-                f"z has {batch.z.shape[1]} columns, but the adversary was built for {self.z_dim}; "
-                f"pass {type(self).__name__}(z_dim={batch.z.shape[1]})."
-            )
-        return batch
-
 
 class Adversary(_Adversarial):
     r"""Minus the error of an adversary a that predicts S from Z, :math:`-\frac{1}{mq} \sum_{ik} (a(z_i)_k - s_{ik})^2`.
