@@ -121,6 +121,8 @@ def test_residuals_of_chances_are_followed_along_the_attribute():
     young = np.array(curve.end) < 40
     assert np.mean(np.array(curve.mean)[young]) == pytest.approx(-0.1, abs=0.03)
     assert numbers["gdp"].pvalue > 0.01
+    few = audit(np.r_[0.9, np.full(99, 0.001)], age[:100], settings=QUICK)["s"].all_rows.curves["gdp"]
+    assert 0 <= min(few.low) <= max(few.high) <= 1  # means of chances are chances
 
 
 def test_equal_opportunity_is_the_same_on_the_rows_with_the_favourable_outcome(scored):

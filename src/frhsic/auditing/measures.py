@@ -175,15 +175,20 @@ def gap_number(key: str, gap: ParityResult) -> Number:
 
 
 def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:
-    """Return a curve as plain data; ends of its band that are infinite become the smallest and largest value."""
+    """Return a curve as plain data; ends of its band that are infinite become the smallest and largest value.
+
+    Means of numbers between 0 and 1 lie there too.
+    """
+    bounds = (0.0, 1.0) if least >= 0 and most <= 1 else (-np.inf, np.inf)
+    low, high = np.nan_to_num(curve.lower, neginf=least), np.nan_to_num(curve.upper, posinf=most)
     return Curve(
         grid=tuple(curve.at.tolist()),
         mean=tuple(curve.mean.tolist()),
         overall=curve.overall,
         start=tuple(curve.start.tolist()),
         end=tuple(curve.end.tolist()),
-        low=tuple(np.nan_to_num(curve.lower, neginf=least).tolist()),
-        high=tuple(np.nan_to_num(curve.upper, posinf=most).tolist()),
+        low=tuple(np.clip(low, *bounds).tolist()),
+        high=tuple(np.clip(high, *bounds).tolist()),
         rows=tuple(curve.rows.tolist()),
         sparse=tuple((curve.rows < SPARSE).tolist()),
         confidence=curve.confidence,
