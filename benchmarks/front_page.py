@@ -62,7 +62,7 @@ def closed_form(path: Path, n: int = 4000, shown: int = 350) -> None:
     fig, axes = plt.subplots(1, 3, figsize=(7.4, 3.3), layout="constrained", width_ratios=(1, 1, 1))
     panels = (
         (eta, "your model\n$\\eta(x) = E[Y\\,|\\,x]$"),
-        (eta - served, "what the columns tell of age\n$\\Sigma_k\\, c_k m_k(x)$"),
+        (eta - served, "what the columns tell about age\n$\\Sigma_k\\, c_k m_k(x)$"),
         (served, "served score\n$f(x)$"),
     )
     years = np.arange(22, 66, 4)
