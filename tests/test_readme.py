@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -39,22 +38,13 @@ def test_the_quickstart_has_at_most_twelve_lines_and_every_link_leads_somewhere(
     text = README.read_text(encoding="utf-8")
     assert sum(line.startswith((">>> ", "... ")) for line in text.splitlines()) <= 12
     for place in {part.partition(")")[0] for part in text.split("](")[1:]}:
-        assert (README.parent / place).exists(), place
+        assert (README.parent / place.partition("#")[0]).exists(), place
 
 
 def test_the_front_page_is_short_and_its_pictures_small():
     text = README.read_text(encoding="utf-8")
-    assert len(text.split()) <= 900
+    assert len(text.split()) <= 800
     pictures = [part.partition(")")[0] for part in text.split("![")[1:]]
     sizes = [(README.parent / picture.partition("](")[2]).stat().st_size for picture in pictures]
-    assert len(sizes) == 1
+    assert len(sizes) == 2
     assert max(sizes) < 150_000
-
-
-def test_the_table_against_other_libraries_is_that_of_the_record():
-    record = json.loads((README.parent / "benchmarks" / "results" / "peers.json").read_text(encoding="utf-8"))
-    lines = README.read_text(encoding="utf-8").splitlines()
-    rows = [" | ".join([name, *cells.values()]) for name, cells in record["table"].items()]
-    start = lines.index(f"| {rows[0]} |")
-    assert lines[start : start + len(rows) + 1] == [*(f"| {row} |" for row in rows), ""]
-    assert set(record["libraries"]) == {"frhsic", "fairlearn", "aif360", "fairret", "hyppo", "dcor"}

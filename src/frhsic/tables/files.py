@@ -372,7 +372,8 @@ def _open(path: Path) -> Any:
     if path.suffix.lower() == ".xz":
         return lzma.open(path)
     if path.suffix.lower() != ".zip":
-        return pa.input_stream(str(path), compression=COMPRESSED.get(path.suffix.lower()))
+        file = pa.PythonFile(path.open("rb"), mode="r")  # pyarrow takes no name that is not UTF-8
+        return pa.input_stream(file, compression=COMPRESSED.get(path.suffix.lower()))
     with zipfile.ZipFile(path) as archive:  # whose member keeps the file open
         names = [name for name in archive.namelist() if not name.endswith("/")]
         if len(names) != 1:
