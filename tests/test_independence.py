@@ -13,7 +13,9 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from frhsic.dependence.grams import centered, hsic_biased
+from frhsic.dependence._gram import Gram
+from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased
+from frhsic.dependence.moments import own_sums, pair_sums, product_rows
 from frhsic.independence import (
     IndependenceResult,
     aggregated_test,
@@ -59,6 +61,42 @@ def null_of(z: Tensor, s: Tensor, k: Kernel | None = None, l: Kernel | None = No
     return gram_pair(z, s, k, l, least=4)
 
 
+@pytest.mark.parametrize(("k", "l"), KERNELS, ids=lambda kernel: type(kernel).__name__)
+def test_the_sums_of_one_pass_are_those_of_the_centred_gram_matrices(k: Kernel, l: Kernel) -> None:
+    z, s = rows(700, 3, 0), rows(700, 1, 1)  # more than one tile
+    a, b = (centered(gram) for gram in grams(z, s, k, l))
+    of_z, of_s = Gram.of(z, k), Gram.of(s, l)
+    sums = pair_sums(of_z, of_s)
+    # flat kernels: the entries of K̃ are 1e-8 and its diagonal is a difference of such, hence the absolute part
+    close = {"rel": 1e-9, "abs": 1e-24}
+    for found, gram in ((sums.k.centered, a), (sums.l.centered, b)):
+        assert float(found.trace) == approx(float(gram.diagonal().sum()), **close)
+        assert float(found.squares) == approx(float(gram.square().sum()), **close)
+        assert float(found.diagonal.square().sum()) == approx(float(gram.diagonal().square().sum()), **close)
+    assert float(sums.centered_joint) == approx(float((a * b).sum()), **close)
+    product = a * b
+    torch.testing.assert_close(product_rows(of_z, of_s, sums), product.sum(1), rtol=1e-8, atol=1e-22)
+    k_gram, l_gram = grams(z, s, k, l)
+    assert float(sums.unbiased) == approx(float(hsic_unbiased(k_gram, l_gram)), rel=1e-6, abs=1e-22)
+
+
+@pytest.mark.parametrize("columns", [1, 5])
+def test_the_cubic_sums_are_those_of_the_centred_gram_matrix(columns: int) -> None:
+    z, s = rows(1100, columns, 0), rows(1100, 1, 1)  # more than one panel
+    a = centered(grams(z, s, Gaussian(1.0), Linear())[0])
+    d = a.diagonal()
+    of_z = Gram.of(z, Gaussian(1.0))
+    assert (of_z.factor is not None) == (columns == 1)
+    found, square_rows = own_sums(of_z, pair_sums(of_z, Gram.of(s, Linear())).k)
+    assert square_rows is not None
+    torch.testing.assert_close(square_rows, (a * a).sum(1), rtol=1e-9, atol=1e-12)
+    assert float(found.trace) == approx(float((a @ a @ a).trace()), rel=1e-10)
+    assert float(found.entries) == approx(float((a**3).sum()), rel=1e-10)
+    assert float(found.diagonal) == approx(float((d**3).sum()), rel=1e-10)
+    assert float(found.diagonal_squares) == approx(float(d @ (a @ a).diagonal()), rel=1e-10)
+    assert float(found.quadratic) == approx(float(d @ a @ d), rel=1e-10)
+
+
 @pytest.mark.parametrize("n", [4, 5, 6])
 @pytest.mark.parametrize(("k", "l"), KERNELS[:4], ids=lambda kernel: type(kernel).__name__)
 def test_the_permutation_moments_are_those_of_all_permutations(n: int, k: Kernel, l: Kernel) -> None:
@@ -90,6 +128,39 @@ def test_large_samples_do_not_overflow() -> None:
     t = n - 1.0
     invariants = (t**3, t * t, t * t * t / n, t, (t**3 - t) / n**2, t**3 / n**2, t * t / n, 0.0)
     assert permutation_third_moment(invariants, invariants, n) == approx(t**3, rel=1e-9)
+
+
+WAYS = ["_by_factors", "_by_one_factor", "_by_entries"]
+
+
+def statistics_by(way: str, data: object, order: Tensor) -> Tensor:
+    """T under given permutations, computed in the way that is named."""
+    k = permutation._side(data.k, data.sums.k)
+    l = permutation._side(data.l, data.sums.l)
+    if way == "_by_factors":
+        return permutation._by_factors(k.factor, l.factor, 0.0).statistics(order)
+    if way == "_by_entries":
+        return permutation._by_entries(k, l).statistics(order)
+    by_l = permutation._by_one_factor(l.factor, k, 0.0, inverted=False).statistics(order)
+    by_k = permutation._by_one_factor(k.factor, l, 0.0, inverted=True).statistics(order)
+    torch.testing.assert_close(by_k, by_l, rtol=1e-8, atol=0)
+    return by_l
+
+
+@pytest.mark.parametrize("dense", [True, False], ids=["whole", "tiles"])
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_of_permuting_gives_hsic_of_the_permuted_rows(
+    way: str, dense: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n = 600
+    if not dense:
+        monkeypatch.setattr(permutation, "DENSE_ROWS", 0)
+    z, s = rows(n, 1, 0), rows(n, 1, 1)
+    data = null_of(z, s, Gaussian(1.0), Gaussian(1.5))
+    order = torch.stack([torch.randperm(n, generator=torch.Generator().manual_seed(i)) for i in range(4)])
+    k, l = grams(z, s, Gaussian(1.0), Gaussian(1.5))
+    expected = torch.stack([hsic_biased(k, l[p][:, p]) for p in order])
+    torch.testing.assert_close(statistics_by(way, data, order) / n**2, expected, rtol=1e-8, atol=0)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +223,7 @@ def test_ties_are_counted(scale: float) -> None:
 
 
 def test_threshold_and_pvalue_say_the_same() -> None:
-    for seed in range(10):
+    for seed in range(25):
         z, s = rows(30, 1, seed), rows(30, 1, 1000 + seed)
         for result in (
             gamma_test(z, s, level=0.3),
@@ -298,6 +369,16 @@ def test_every_test_holds_its_level(n: int, d: int, kind: str, draws: int) -> No
         count["permutations"] += permutation_test(z, s, resamples=99, random_state=index).rejected
     low, high = stats.binom.interval(0.999, draws, 0.05)
     assert all(low <= rejected <= high for rejected in count.values()), count
+
+
+def test_fast_swings_are_hardly_ever_found() -> None:
+    for swings, found in ((1, 15), (8, 3)):
+        rejected = 0
+        for draw in range(15):
+            random = np.random.default_rng([swings, 200, draw])
+            s = random.random(200)
+            rejected += gamma_test(np.sin(2 * np.pi * swings * s) + random.standard_normal(200), s).rejected
+        assert rejected == found if swings == 1 else rejected <= found
 
 
 def by_person(seed: int, people: int = 40, times: int = 3) -> tuple[Tensor, Tensor, np.ndarray]:
