@@ -35,6 +35,7 @@ from frhsic.estimators.conditional import (
 )
 from frhsic.estimators.inputs import (
     MissingSensitiveFeaturesWarning,
+    named_arguments,
     require_variation,
     seed_of,
     sensitive_values,
@@ -117,6 +118,7 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @named_arguments
     def fit(
         self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> Self:
