@@ -80,8 +80,8 @@ def test_a_gradient_that_is_not_finite_stops_a_model_and_one_without_weight_is_n
     assert all(bool(torch.isfinite(values).all()) for values in fleet.parameters.values())
     assert gap(fleet, 1, by_hand(data, Member(0.0), RootOfZero)) < 1e-6
     with pytest.warns(DivergenceWarning, match="2 of 2 models"):
-        nobody = binary(data, [Member(1.0), Member(2.0)], penalty=RootOfZero, epochs=50)
-    assert nobody.epochs_done.tolist() == [0, 0]
+        diverged = binary(data, [Member(1.0), Member(2.0)], penalty=RootOfZero, epochs=50)
+    assert diverged.epochs_done.tolist() == [0, 0]
 
 
 def test_fleet_that_runs_out_of_memory_is_halved_until_it_fits(monkeypatch):
