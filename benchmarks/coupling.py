@@ -32,7 +32,6 @@ import resource
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -106,7 +105,6 @@ def write_tables(folder: Path, names: Iterable[str]) -> None:
         print(f"{name}: {len(X):,} rows, {X.shape[1]} columns")
 
 
-@cache
 def stored(path: Path) -> Rows:
     whole = pd.read_parquet(path)
     out = [column for column in whole if column.startswith("taken out: ")]
