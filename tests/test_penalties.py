@@ -261,3 +261,10 @@ def test_equal_opportunity_is_the_penalty_of_the_positive_rows_and_zero_if_they_
 def test_bad_options_and_calls_are_refused(make):
     with pytest.raises((ValueError, TypeError, RuntimeError)):
         make()
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if penalty_named(name).needs_scores and name != "hsic"])
+def test_a_penalty_of_scores_is_refused_where_there_is_no_head(name: str):
+    with pytest.raises(ValueError, match="scores"):
+        penalty_named(name, head=False)
+    assert not penalty_named("hsic", head=False).needs_scores

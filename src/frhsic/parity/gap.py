@@ -347,7 +347,7 @@ def tail_share(null: Array, value: float) -> float:
     if excess <= 0 or value <= start:
         return (1 + count) / (1 + resamples)
     beyond: float = (k + 1) / (resamples + 1) * (1 + (value - start) / (k * excess)) ** -k
-    return min((1 + count) / (1 + resamples), beyond)
+    return beyond  # the smaller of the two shares would reject a tenth too often
 
 
 class ColumnGap:
@@ -382,7 +382,13 @@ class ColumnGap:
         if "null" not in self.drawn:
             center = self.precise_mean()
             drawn = self._noise(center, options.resamples, options.seed)
-            self.drawn["null"] = self.smoother.resampled(self.sums, np.zeros(len(center)), center, drawn)
+            values = self.smoother.resampled(self.sums, np.zeros(len(center)), center, drawn)
+            # the spread is an estimate, which a few large scores may decide: tails are those of Student's t, with the
+            # n degrees of freedom of normal scores, and fewer for heavier tails
+            squares, _, fourths = self.sums.residuals(center)
+            degrees = max(3 * squares.sum() ** 2 / max(fourths.sum(), TINY), 1.0)
+            chance = np.random.default_rng((options.seed, self.number, 1)).chisquare(degrees, options.resamples)
+            self.drawn["null"] = values * np.sqrt(degrees / chance)
         return self.drawn["null"] / self.scale
 
     def _noise(self, at: Array, resamples: int, seed: int) -> Array:
