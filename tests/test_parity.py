@@ -190,6 +190,15 @@ def test_a_level_far_below_the_number_of_resamples_can_be_reached_and_is_kept():
     assert 1e-4 <= np.mean(far) < 1 / 200  # the exponential tail is heavier than that of the normal distribution
 
 
+@pytest.mark.parametrize("draw", ["standard_normal", "standard_exponential"])
+@pytest.mark.parametrize(("resamples", "level"), [(99, 0.05), (999, 0.005)])
+def test_the_fitted_tail_keeps_its_level(draw, resamples, level):
+    trials = 4000
+    values = getattr(np.random.default_rng(2), draw)((trials, resamples + 1))
+    rejected = np.mean([tail_share(row[1:], row[0]) <= level for row in values])
+    assert rejected <= level * 1.05 + 3 * math.sqrt(level / trials)  # a normal tail lies 5 % off the exponential one
+
+
 def test_the_interval_narrows_with_rows_and_widens_with_confidence():
     def width(n, **options):
         low, high = gdp(*sample(n, 13), resamples=99, **options).interval

@@ -25,6 +25,7 @@ from frhsic.penalties import (
     NoPenalty,
     Penalty,
 )
+from frhsic.penalties.names import MAKERS, penalty_named
 
 D = WIDTH
 MAKERS: dict[str, Callable[[], Penalty]] = PENALTIES | {
