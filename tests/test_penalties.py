@@ -25,7 +25,7 @@ from frhsic.penalties import (
     NoPenalty,
     Penalty,
 )
-from frhsic.penalties.names import MAKERS, penalty_named
+from frhsic.penalties.names import PENALTY_NAMES, penalty_named
 
 D = WIDTH
 MAKERS: dict[str, Callable[[], Penalty]] = PENALTIES | {
@@ -264,7 +264,9 @@ def test_bad_options_and_calls_are_refused(make):
         make()
 
 
-@pytest.mark.parametrize("name", [name for name in MAKERS if penalty_named(name).needs_scores and name != "hsic"])
+@pytest.mark.parametrize(
+    "name", [name for name in PENALTY_NAMES if penalty_named(name).needs_scores and name != "hsic"]
+)
 def test_a_penalty_of_scores_is_refused_where_there_is_no_head(name: str):
     with pytest.raises(ValueError, match="scores"):
         penalty_named(name, head=False)
