@@ -19,6 +19,7 @@ from frhsic.cli import app
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityClassifier, ParityEncoder
 from frhsic.parity import gdp
 from frhsic.tables import files
+from frhsic.tables.targets import read_target
 
 run = CliRunner().invoke
 FAST = quick(epochs=2)
@@ -180,3 +181,40 @@ def test_a_model_of_bands_that_uses_them_reads_each_row_as_in_training(tmp_path)
         assert result.exit_code == 0, result.output
         scores[name] = pd.read_csv(out)["score"].to_numpy()
     np.testing.assert_allclose(scores["old"], scores["all"][age == "50+"][:3], rtol=1e-12)
+
+
+def test_predictions_have_the_labels_of_the_training_table_and_the_stated_threshold(tmp_path):
+    random = np.random.default_rng(0)
+    age, x = random.uniform(20, 60, 200), random.normal(size=200)
+    paid = np.where(x + random.normal(size=200) > 0.5, "ja", "nein")
+    pd.DataFrame({"age": age, "x": x, "paid": paid}).to_csv(tmp_path / "all.csv", index=False)
+    asked = ["train", str(tmp_path / "all.csv"), "-t", "paid", "--positive", "ja", "-s", "age", "--limit", "none"]
+    asked += ["--max-rows", "100", "--json", "-o", str(tmp_path / "model"), "--threshold", "0.3"]
+    result = run(app, asked)
+    assert result.exit_code == 0, result.output
+    result = run(app, ["predict", str(tmp_path / "model"), str(tmp_path / "all.csv"), "-o", str(tmp_path / "scores")])
+    assert result.exit_code == 0, result.output
+    scores = pd.read_csv(tmp_path / "scores")
+    assert scores["predicted"].tolist() == np.where(scores["score"] > 0.3, "ja", "nein").tolist()
+    assert scores["score"].between(0.3, 0.5).any()  # decided otherwise by one half
+    assert scores["score"][paid == "ja"].mean() > scores["score"][paid == "nein"].mean()
+    model = load(tmp_path / "model")
+    assert model.classes_.tolist() == ["nein", "ja"]
+    assert model.predict(pd.DataFrame({"x": x})).tolist() == scores["predicted"].tolist()
+    assert run(app, [*asked, "--aim", "decision"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "names"),
+    [
+        (["b", "a", "b"], "a", ["b", "a"]),
+        (["b", "a", "c"], "a", ["not a", "a"]),
+        ([0.0, 1.0, 1.0], "0", [1, 0]),
+        ([0.0, 2.0, 1.0], "2", ["not 2", "2"]),
+        ([True, False, True], "False", [True, False]),
+    ],
+)
+def test_the_classes_are_the_values_of_the_target_with_the_positive_one_last(values, positive, names):
+    target = read_target(pd.Series(values, name="y"), positive)
+    assert target.names.tolist() == names
+    assert target.codes.tolist() == [float(str(value) == str(target.classes[1])) for value in values]

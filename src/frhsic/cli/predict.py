@@ -44,9 +44,9 @@ def predict(
 
     [bold]What is written[/bold]
 
-    Two classes: score, that of the second class, and predicted, the label of the training table by the threshold of the
-    model (1 and 0 if it was trained with --positive). More classes: predicted and one score_CLASS for each. Numbers:
-    predicted. A model without a target: its representation, z_0, z_1, ...
+    Two classes: score, the probability of --positive or of the second class, and predicted, the label of the training
+    table by the threshold of the model: one half, or the --threshold of its training. More classes: predicted and one
+    score_CLASS for each. Numbers: predicted. A model without a target: its representation, z_0, z_1, ...
 
     [bold]Exit codes[/bold]
 

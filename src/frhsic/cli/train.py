@@ -159,6 +159,8 @@ def train(
     with _terminal.one_thread():
         from frhsic.auditing import Settings
 
+        if stated.threshold is not None and recipe.aim == "decision":
+            raise ValueError("--aim decision chooses the threshold of its decisions itself; leave --threshold out.")
         page = report if report is not None else (None if reporting.as_json else DEFAULT_REPORT)
         files = {"model": out} | ({} if page is None else {"report": page}) | stated.files
         require_writable(files, {"table": columns.table})
@@ -233,6 +235,10 @@ def fitted(
                 given=data.given,
             ),
         )
+    if data.labels is not None:
+        model.classes_ = data.labels
+    if stated.threshold is not None and data.binary:
+        model.solution_ = replace(model.solution_, threshold=stated.threshold)
     schemas = {"schema_": data.schema, "sensitive_schema_": data.sensitive_schema if recipe.uses_sensitive else None}
     return Trained(model, report, tuple(notes), {name: one for name, one in schemas.items() if one is not None})
 

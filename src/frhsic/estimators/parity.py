@@ -556,7 +556,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
         scores = self._scores(X, sensitive_features)
         if scores.ndim == 2:
             return np.asarray(self.classes_[scores.argmax(axis=1)])
-        return np.asarray(self.classes_[(scores > (0.0 if self._decides else 0.5)).astype(np.int64)])
+        return np.asarray(self.classes_[(scores > (0.0 if self._decides else self.threshold_)).astype(np.int64)])
 
     @property
     def threshold_(self) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic.formatting import did_you_mean
-from frhsic.tables.columns import distinct, numbers
+from frhsic.tables.columns import distinct, label, numbers
 
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
@@ -23,26 +23,27 @@ class Target:
     codes : ndarray, float64
         0 or 1, or the number itself for a regression.
     classes : tuple
-        The two values; the second is the positive one. Empty for a regression. Where `positive` stands against several
-        other values, the first is None.
+        The two values; the second is the positive one. Empty for a regression. Where a value stands against several
+        others, the first is "not" and this value.
     """
 
     codes: np.ndarray
     classes: tuple[Any, ...] = ()
 
     @property
-    def labels(self) -> np.ndarray:
-        """The class of each row: text, booleans, or numbers, as integers where both are; for a regression, codes."""
-        if not self.classes:
-            return self.codes
+    def names(self) -> np.ndarray:
+        """The two classes: as text, booleans, or numbers, which are integers where both are."""
         if any(isinstance(value, str) for value in self.classes):
-            values: np.ndarray = np.array([str(value) for value in self.classes], dtype=object)
-        elif all(isinstance(value, (bool, np.bool_)) for value in self.classes):
-            values = np.array(self.classes, dtype=bool)
-        else:
-            values = np.array(self.classes, dtype=np.float64)
-            values = values.astype(np.int64) if np.array_equal(values, np.round(values)) else values
-        return values[self.codes.astype(np.int64)]
+            return np.array([label(value) for value in self.classes], dtype=object)
+        if all(isinstance(value, (bool, np.bool_)) for value in self.classes):
+            return np.array(self.classes, dtype=bool)
+        values = np.array(self.classes, dtype=np.float64)
+        return values.astype(np.int64) if np.array_equal(values, np.round(values)) else values
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The class of each row; for a regression, its number."""
+        return self.names[self.codes.astype(np.int64)] if self.classes else self.codes
 
 
 def read_target(column: pd.Series[Any], positive: object = None) -> Target:
@@ -72,7 +73,8 @@ def read_target(column: pd.Series[Any], positive: object = None) -> Target:
             hint = did_you_mean(str(positive), map(str, classes[:500]))
             raise ValueError(f"{positive!r} is not a value of {name!r}: {shown}.{hint}")
         others = column[codes == 0].unique()
-        return Target(codes, (others[0] if len(others) == 1 else None, column[codes == 1].iloc[0]))
+        value = column[codes == 1].iloc[0]
+        return Target(codes, (others[0] if len(others) == 1 else f"not {label(value)}", value))
     if len(classes) == 2:
         return Target((column == classes[1]).to_numpy(dtype=np.float64), tuple(classes))
     if values is None:

@@ -81,6 +81,8 @@ class TrainingTable:
     ----------
     X, y, s
         Features, target (two labels if `binary`, else numbers) and sensitive attributes.
+    labels
+        What 0 and 1 of `y` stand for in the file, or None if y has the labels of the file itself.
     binary
         Whether the target has two classes.
     name, target_name
@@ -113,6 +115,7 @@ class TrainingTable:
     order: np.ndarray | None = None
     schema: Schema | None = None
     sensitive_schema: Schema | None = None
+    labels: np.ndarray | None = None
 
     def split(self, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows to train on and those held out, of which each has the sensitive attributes."""
@@ -195,6 +198,7 @@ def read_training_table(
         None if roles.order is None else table[roles.order].to_numpy(),
         schema.select(kept),
         schema.select(sensitive),
+        None if roles.positive is None else y.names,
     )
 
 
