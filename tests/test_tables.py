@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from estimator_samples import biased, quick
-from frhsic.estimators import FRHSICClassifier, ParityRegressor
+from frhsic.estimators import FRHSICClassifier, ParityClassifier, ParityRegressor
 from frhsic.tables import files
 from frhsic.tables.columns import numbers, to_pandas
 from frhsic.tables.files import ReadOptions, TableFile, read_rows
@@ -289,7 +292,8 @@ def table(n: int = 400) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
 
 
 def named(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> list[str]:
-    return list(suspicions(X, read_target(pd.Series(y, name="y")), s))
+    target = read_target(pd.Series(y, name="y"))
+    return list(suspicions(X, target.codes, len(target.classes), s))
 
 
 def test_an_honest_table_raises_no_suspicion():
@@ -321,8 +325,6 @@ def test_a_copy_of_a_sensitive_attribute_is_named(change):
     X, y, s = table()
     (sentence,) = named(X.assign(born=change(s["age"].to_numpy())), y, s)
     assert sentence.startswith("'born' repeats the sensitive attribute 'age'")
-    with pytest.warns(SuspiciousColumnWarning, match="'born' repeats"):
-        ParityRegressor(limit=None, cv=2, n_jobs=1).fit(X.assign(born=2020 - s["age"]), y, sensitive_features=s)
     noisy = s["age"] + np.random.default_rng(0).normal(0, 5, len(s))
     assert named(X.assign(born=noisy), y, s) == []
 
@@ -344,6 +346,34 @@ def test_a_column_that_gives_the_target_away_is_named():
     assert sentence.startswith("'monthly' alone predicts")
     flipped = np.where(rng.random(400) < 0.05, 1 - y, y)
     assert named(X.assign(flipped=flipped), y, s) == []
+    grade = rng.integers(0, 4, 400)
+    assert suspicions(X.assign(grade=grade + 1), grade.astype(float), 4, s)[0].startswith("'grade' alone predicts")
+    assert suspicions(X, grade.astype(float), 4, s) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("classifier", ParityClassifier(LogisticRegression(), attribute_estimator=LinearRegression(), cv=2)),
+        ("regressor", ParityRegressor(LinearRegression(), attribute_estimator=LinearRegression(), cv=2)),
+        ("network", FRHSICClassifier(**quick(epochs=1))),
+    ],
+)
+def test_estimators_warn_once_of_copies_of_the_target_and_the_attribute_and_not_of_strong_features(name, model):
+    X, y, s = table(200)
+    X = X[["x", "hours"]]
+    wage = X["x"] + 0.1 * np.random.default_rng(5).normal(size=len(X))
+    target = wage if name == "regressor" else y
+    copy = np.exp(wage) if name == "regressor" else 100 - 3 * y
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        clone(model).fit(X.assign(paid_back=copy, born=2020 - s["age"]), target, sensitive_features=s)
+    said = [str(one.message).split(" the ")[0] for one in caught if one.category is SuspiciousColumnWarning]
+    assert said == ["'born' repeats", "'paid_back' alone predicts"]
+    noise = np.random.default_rng(6).normal(size=len(X))
+    strong = X.assign(strong=target + 0.4 * noise, likely=s["age"] + 5 * noise)
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        clone(model).fit(strong, target, sensitive_features=s)
+    assert not [one for one in caught if one.category is SuspiciousColumnWarning]
 
 
 def test_what_should_be_no_feature_is_left_out_or_named(tmp_path):
@@ -353,7 +383,7 @@ def test_what_should_be_no_feature_is_left_out_or_named(tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     data = read_training_table(tmp_path / "t.csv", ColumnRoles("y", ("age",)))
     assert list(data.X) == ["x", "job", "hours", "born", "grade"]
-    assert [note.split("'")[1] for note in data.notes] == ["none", "row", "born"]
+    assert [note.split("'")[1] for note in data.notes] == ["none", "row"]
     asked = read_training_table(tmp_path / "t.csv", ColumnRoles("y", ("age",), features=("x", "row", "who", "none")))
     assert list(asked.X) == ["x", "row", "who"]
     grades = read_training_table(tmp_path / "t.csv", ColumnRoles("grade", ("age",), features=("x",)))
@@ -463,7 +493,7 @@ def test_targets_of_two_classes_and_numbers():
     numbers = read_target(pd.Series([1.0, 2.0, 3.0], name="y"))
     assert (numbers.classes, numbers.labels.tolist()) == ((), [1, 2, 3])
     cooks = read_target(pd.Series(["cook", "clerk", "nurse"], name="job"), "cook")
-    assert (cooks.codes.tolist(), cooks.classes) == ([1, 0, 0], (None, "cook"))
+    assert (cooks.codes.tolist(), cooks.classes) == ([1, 0, 0], ("not cook", "cook"))
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d, validate_data
 
@@ -15,6 +16,7 @@ from frhsic._warnings import warn
 from frhsic.tables.columns import check_distinct, is_frame, to_pandas
 from frhsic.tables.schema import Schema
 from frhsic.tables.sensitive import BandedAttributeWarning, read_sensitive
+from frhsic.tables.suspicions import SuspiciousColumnWarning, suspicions
 
 
 class MissingSensitiveFeaturesWarning(UserWarning):
@@ -111,6 +113,13 @@ def require_variation(s: np.ndarray, names: list[str]) -> None:
         if len(values) < 2:
             state = f"is {values[0]:g} in every row" if len(values) else "is missing in every row"
             raise ValueError(f"sensitive attribute {name!r} {state}, so nothing can depend on it. Leave it out.")
+
+
+def warn_of_suspicions(X: Any, y: np.ndarray | None, classes: int, s: np.ndarray, names: Sequence[str]) -> None:
+    """Warn of columns of a frame that identify rows, repeat an attribute, or give the target away."""
+    if is_frame(X):
+        for line in suspicions(to_pandas(X), y, classes, pd.DataFrame(s, columns=list(names))):
+            warn(line, SuspiciousColumnWarning)
 
 
 def seed_of(random_state: Any) -> int:

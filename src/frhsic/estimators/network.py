@@ -31,11 +31,11 @@ from frhsic.estimators.inputs import (
     sensitive_values,
     target_column,
     typed_table,
+    warn_of_suspicions,
 )
 from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty
 from frhsic.penalties.names import penalty_named
 from frhsic.tables.encoding import Number, Quantiles, TableEncoding
-from frhsic.tables.suspicions import SuspiciousColumnWarning
 from frhsic.training import MLP, Fleet, Member, Recipe, Training, TrainingData, train
 from frhsic.training.recipe import Task, output_width
 from frhsic.training.result import Bottleneck, enough_rows
@@ -300,12 +300,17 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         _arrays.resolve_device(self.device)
         given = (X, "X"), (y, "y"), (s, "sensitive_features")
         _arrays.require_same_rows(*given, (sample_weight, "sample_weight"), (groups, "groups"))
-        x = self._encoded(typed_table(self, X, first=not hasattr(self, "feature_encoding_")))
+        first = not hasattr(self, "feature_encoding_")
+        X = typed_table(self, X, first=first)
+        x = self._encoded(X)
         target = self._target(y, classes)
         if target.values is not None and len(target.values) != len(x):
             raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target.values)}.")
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
         attributes = self._attributes(s, len(x))
+        if first:
+            names, shown = ((), np.zeros((len(x), 0))) if attributes is None else (self.sensitive_names_in_, attributes)
+            warn_of_suspicions(X, target.values, len(getattr(self, "classes_", ())), shown, names)
         held_out = self._held_out(target, attributes, len(x), groups) if whole else None
         target = self._completed(target, x, s, weights)
         known = np.zeros((len(x), 1)) if attributes is None else attributes
@@ -353,13 +358,6 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             scale = Number if self.scaling == "range" else Quantiles
             self.sensitive_encoding_ = TableEncoding(tuple(scale.fit(n, c) for n, c in zip(names, s[known].T)))
             self.sensitive_names_in_ = np.array(names, dtype=object)
-        shared = [repr(name) for name in names if name in getattr(self, "feature_names_in_", ())]
-        if shared:
-            warn(
-                f"{', '.join(shared)} is among the sensitive_features and still a column of X, so predictions need it "
-                "and can use it. Drop it from X unless that is intended.",
-                SuspiciousColumnWarning,
-            )
         scaled = np.full(s.shape, np.nan)
         scaled[known] = self.sensitive_encoding_(s[known], name="sensitive_features")
         if off:

@@ -11,7 +11,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import pandas as pd
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
 from sklearn.frozen import FrozenEstimator
@@ -41,6 +40,7 @@ from frhsic.estimators.inputs import (
     sensitive_values,
     target_column,
     typed_table,
+    warn_of_suspicions,
 )
 from frhsic.estimators.solving import MOST_ROWS, SHARES, Block, Family, Rows, Solution, decision_width, solve
 from frhsic.estimators.tradeoffs import (
@@ -56,7 +56,6 @@ from frhsic.estimators.tradeoffs import (
     share,
 )
 from frhsic.tables.columns import is_frame, to_pandas
-from frhsic.tables.suspicions import SuspiciousColumnWarning, copies
 
 Condition = Literal["positive", "both"]
 CONDITIONS = {None: ("all",), "positive": ("positive",), "both": ("positive", "negative")}
@@ -177,9 +176,8 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         s, names = sensitive_values(sensitive_features, n)
         require_variation(s, names)
         self.sensitive_names_in_ = np.array(names, dtype=object)
-        if is_frame(X) and not self.uses_sensitive:
-            for line in copies(to_pandas(X), pd.DataFrame(s, columns=names)):
-                warn(line, SuspiciousColumnWarning)
+        shown = [] if self.uses_sensitive else names
+        warn_of_suspicions(X, codes, len(getattr(self, "classes_", ())), s[:, : len(shown)], shown)
         groups = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
         folds = self._folds(codes, groups)
         fold = fold_of_rows(n, folds, codes if is_classifier(self) else None, groups, seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from frhsic.tables.columns import MOST_LEVELS, feature, quoted
-from frhsic.tables.targets import Target
 
 LEAST_ROWS = 50
 """Rows below which nothing is suspected."""
@@ -49,51 +47,50 @@ def identifiers(X: pd.DataFrame) -> list[str]:
     ]
 
 
-def suspicions(X: pd.DataFrame, target: Target | None, s: pd.DataFrame) -> tuple[str, ...]:
+def suspicions(X: pd.DataFrame, y: np.ndarray | None, classes: int, s: pd.DataFrame) -> tuple[str, ...]:
     """Return a sentence for each kind of suspicious column, which names the columns.
 
     - A column of numbers identifies rows by the rules of :func:`identifiers`.
-    - A column repeats a sensitive attribute if their rank correlation is at least 0.99 in absolute value.
+    - A column repeats a sensitive attribute if it has its name, or if their rank correlation is at least 0.99 in
+      absolute value.
     - A column gives the target away if it takes away 99 % of the errors of the constant prediction: the area under its
       ROC curve is at least 0.995 or at most 0.005, or with at most 64 different values, their most frequent class is
       right; for a number, if the squared rank correlation is at least 0.99.
 
+    Parameters
+    ----------
+    X, s
+        Features and sensitive attributes.
+    y, classes
+        Target: codes 0, 1, ... of so many classes, or numbers if `classes` is 0.
+
     Examples
     --------
     >>> age = np.arange(100.0) ** 2
-    >>> suspicions(pd.DataFrame({"x": np.sin(age), "born": 2000 - age}), None, pd.DataFrame({"age": age}))
+    >>> suspicions(pd.DataFrame({"x": np.sin(age), "born": 2000 - age}), None, 0, pd.DataFrame({"age": age}))
     ("'born' repeats the sensitive attribute 'age', which the prediction must not depend on; drop it.",)
     """
-    if len(X) < LEAST_ROWS:
-        return ()
     rows = _looked_at(X)
     columns = {str(name): feature(X[name].iloc[rows], str(name))[0] for name in X}
     lines = []
     if names := identifiers(X):
         lines.append(f"{quoted(names)} holds whole numbers that seem to identify rows; drop it.")
-    lines += copies(X, s)
-    if target is not None:
-        codes = target.codes[rows]
-        away = [name for name, values in columns.items() if _gives_away(values, codes, bool(target.classes))]
+    for attribute in map(str, s):
+        known = s[attribute].to_numpy()[rows]
+        alike = [name for name, values in columns.items() if name == attribute or _correlation(values, known) >= ALIKE]
+        if alike:
+            lines.append(
+                f"{quoted(alike)} repeats the sensitive attribute {attribute!r}, which the prediction must not depend "
+                "on; drop it."
+            )
+    if y is not None and len(X) >= LEAST_ROWS:
+        away = [name for name, values in columns.items() if _gives_away(values, y[rows], classes)]
         if away:
             lines.append(
                 f"{quoted(away)} alone predicts the target nearly without error. If it is known only after the target, "
                 "drop it."
             )
     return tuple(lines)
-
-
-def copies(X: pd.DataFrame, s: pd.DataFrame) -> Iterator[str]:
-    """Yield a sentence for each sensitive attribute that columns of X repeat."""
-    rows = _looked_at(X)
-    columns = {str(name): feature(X[name].iloc[rows], str(name))[0] for name in X}
-    for attribute in s:
-        known = s[attribute].to_numpy()[rows]
-        if names := [name for name, values in columns.items() if _correlation(values, known) >= ALIKE]:
-            yield (
-                f"{quoted(names)} repeats the sensitive attribute {str(attribute)!r}, which the prediction must not "
-                "depend on; drop it."
-            )
 
 
 def _looked_at(X: pd.DataFrame) -> np.ndarray:
@@ -122,15 +119,15 @@ def _correlation(values: np.ndarray, other: np.ndarray) -> float:
     return abs(float(a @ b)) / norm if norm > 0 else 0.0
 
 
-def _gives_away(values: np.ndarray, codes: np.ndarray, binary: bool) -> bool:
-    if not binary:
+def _gives_away(values: np.ndarray, codes: np.ndarray, classes: int) -> bool:
+    if not classes:
         return _correlation(values, codes) ** 2 >= ALIKE
     levels: Any = pd.factorize(values, use_na_sentinel=False)[0]
     if levels.max() < min(MOST_LEVELS, len(codes) / LEAST_IN_CLASS):
         counts = pd.crosstab(levels, codes).to_numpy()
         errors, constant = len(codes) - counts.max(axis=1).sum(), len(codes) - counts.sum(axis=0).max()
         return bool(constant >= LEAST_IN_CLASS and errors <= (1 - ALIKE) * constant)
-    if values.dtype == object:
+    if values.dtype == object or classes > 2:
         return False
     known = ~np.isnan(values)
     ranks, positive = rankdata(values[known]), codes[known] == 1

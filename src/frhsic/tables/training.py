@@ -15,7 +15,7 @@ from frhsic.tables.columns import check_distinct, distinct, expand, is_text, lab
 from frhsic.tables.files import ReadOptions, TableFile, read_rows
 from frhsic.tables.schema import Schema, date_forms
 from frhsic.tables.sensitive import attribute
-from frhsic.tables.suspicions import identifiers, suspicions
+from frhsic.tables.suspicions import identifiers
 from frhsic.tables.targets import Target, is_positive, read_target
 
 LEAST_HELD_OUT = 20
@@ -181,7 +181,6 @@ def read_training_table(
         *(note for _, note in attributes.values() if note),
         *left_out,
         *_notes(s, y, target),
-        *suspicions(table[kept], y, s),
     ]
     return TrainingTable(
         table[kept],
