@@ -121,7 +121,7 @@ def test_bands_are_audited_and_remarked():
     [
         ({"z": np.r_[np.nan, np.ones(399)]}, ValueError, "scores holds 1 values that are NaN"),
         ({"z": np.full((400, 2), np.inf)}, ValueError, "representation holds 800 values"),
-        ({"z": np.array(["a"] * 400, dtype=object)}, TypeError, r"scores holds text or categories \(object\)"),
+        ({"z": np.array(["a"] * 400, dtype=object)}, TypeError, r"scores holds text, bands or categories \(object\)"),
         ({"z": None}, TypeError, "scores is None"),
         ({"z": np.arange(399.0)}, ValueError, "scores has 399 rows, sensitive_features has 400"),
         ({"s": np.array([["a", 1.0]] * 400, dtype=object)}, TypeError, "sensitive_features holds text"),

@@ -14,6 +14,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from estimator_samples import biased, quick
 from frhsic.estimators import FRHSICClassifier, ParityClassifier, ParityRegressor
+from frhsic.parity import gdp
 from frhsic.tables import files
 from frhsic.tables.columns import numbers, to_pandas
 from frhsic.tables.files import ReadOptions, TableFile, read_rows
@@ -268,8 +269,18 @@ def test_intervals_and_ordered_levels_are_numbers():
 def test_other_text_is_no_sensitive_attribute(values):
     with pytest.raises(TypeError, match="is not numeric: it holds"):
         read_sensitive(pd.Series(values, name="age"))
-    with pytest.raises(TypeError, match="holds text or categories"):
+    with pytest.raises(TypeError, match="holds text, bands or categories"):
         read_sensitive(np.array(values))
+
+
+@pytest.mark.parametrize(
+    "bands",
+    [["20-29", "30-39"], pd.Series(["20-29", "30-39"]), pd.Series(pd.interval_range(20, 40, 2)),
+     pd.Series(pd.interval_range(20, 40, 2), dtype=object), pd.Series(["20-29", "30-39"], dtype="category")],
+)  # fmt: skip
+def test_statistics_of_numbers_say_how_bands_become_numbers(bands):
+    with pytest.raises(TypeError, match="Write a band such as 30-39 as its mid-point"):
+        gdp([0.1, 0.2], bands)
 
 
 def test_an_estimator_takes_bands_and_says_so():

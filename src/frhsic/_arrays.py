@@ -307,10 +307,12 @@ def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
     kind = getattr(dtype, "kind", "O")
     family = str(dtype).partition("(")[0]  # polars writes Enum(categories=...), Datetime(time_unit=...)
     text = kind in "US" or family in {"str", "string", "String", "category", "Categorical", "Enum"}
-    if text or (family == "object" and any(isinstance(value, str) for value in np.ravel(values))):
+    bands = family.startswith("interval") or any(hasattr(value, "mid") for value in np.ravel(values))
+    if text or bands or (family == "object" and any(isinstance(value, str) for value in np.ravel(values))):
         return TypeError(
-            f"{name} holds text or categories ({dtype}), not numbers. Encode it (one column per category) "
-            "or map its levels to numbers."
+            f"{name} holds text, bands or categories ({dtype}), not numbers. Write a band such as 30-39 as its "
+            "mid-point and ordered levels as their ranks, as frhsic.audit and fit(sensitive_features=...) do by "
+            "themselves; other categories are one 0/1 column for each level."
         )
     if kind == "c":
         return TypeError(f"{name} is complex ({dtype}); pass its real and imaginary parts as columns.")
