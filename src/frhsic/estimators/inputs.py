@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -115,10 +115,10 @@ def require_variation(s: np.ndarray, names: list[str]) -> None:
             raise ValueError(f"sensitive attribute {name!r} {state}, so nothing can depend on it. Leave it out.")
 
 
-def warn_of_suspicions(X: Any, y: np.ndarray | None, classes: int, s: np.ndarray, names: Sequence[str]) -> None:
+def warn_of_suspicions(X: Any, y: np.ndarray | None, classes: int, s: np.ndarray, names: list[str]) -> None:
     """Warn of columns of a frame that identify rows, repeat an attribute, or give the target away."""
     if is_frame(X):
-        for line in suspicions(to_pandas(X), y, classes, pd.DataFrame(s, columns=list(names))):
+        for line in suspicions(to_pandas(X), y, classes, pd.DataFrame(s, columns=names)):
             warn(line, SuspiciousColumnWarning)
 
 

@@ -309,8 +309,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
         attributes = self._attributes(s, len(x))
         if first:
-            names, shown = ((), np.zeros((len(x), 0))) if attributes is None else (self.sensitive_names_in_, attributes)
-            warn_of_suspicions(X, target.values, len(getattr(self, "classes_", ())), shown, names)
+            penalized = np.zeros((len(x), 0)) if attributes is None else attributes
+            names = [] if attributes is None else self.sensitive_names_in_.tolist()
+            warn_of_suspicions(X, target.values, len(getattr(self, "classes_", ())), penalized, names)
         held_out = self._held_out(target, attributes, len(x), groups) if whole else None
         target = self._completed(target, x, s, weights)
         known = np.zeros((len(x), 1)) if attributes is None else attributes
