@@ -120,7 +120,8 @@ def tradeoff(*names: str) -> TradeOff:
 
     def point(i: float, chosen: bool = False) -> TradeOffPoint:
         gap = 0.0912 / (1 + 0.55 * i**1.35)
-        return TradeOffPoint(0.31 + 0.002 * i**1.5, (Gap(gap, 0.8 * gap, 1.3 * gap),) * len(names), chosen)
+        gaps = (Gap(gap, 0.8 * gap, 1.3 * gap),) * len(names)
+        return TradeOffPoint(0.31 + 0.002 * i**1.5, gaps, chosen, (0.001,) * len(names))
 
     points = tuple(point(i, i == 5) for i in range(10))
     limit = 0.2 * points[0].gaps[0].value

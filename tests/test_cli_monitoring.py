@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from frhsic.auditing import Audit
+from frhsic.auditing import Audit, Drift
 from frhsic.cli import app
+from frhsic.report.words import alarms
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -64,6 +66,23 @@ def test_exit_codes_say_whether_the_gap_has_grown_and_the_limit_is_kept(may):
     assert "Has it changed since the last audit?" in page.read_text(encoding="utf-8")
 
 
+def test_a_gap_that_has_fallen_is_told_and_is_no_alarm(may):
+    (may / "wide.json").write_text(asked(month(may, "wide.csv", 0.6, 8, 2000, skill=0.0)).stdout)
+    line = ["audit", month(may, "narrow.csv", 0.35, 9, 2000, skill=0.0), "-s", "age", "--score", "p"]
+    line += ["--max-rows", "100", "-o", str(may / "narrow.html"), "--against", str(may / "wide.json")]
+    result = CliRunner().invoke(app, line)
+    fallen = [text for text in result.stderr.splitlines() if text.startswith("changed: the average gap along age")]
+    assert len(fallen) == 1, result.stderr
+    audit = Audit.from_json((may / "wide.json").read_text())
+    drift = Drift("gdp", "age", 0.1, 0.05, None, 0.001, 0.05)
+    assert drift.improved
+    assert not replace(drift, pvalue=0.2).improved
+    assert not replace(drift, after=0.2).improved
+    assert not replace(drift, key="score").improved
+    assert alarms(replace(audit, drift=(drift,))) == []
+    assert len(alarms(replace(audit, drift=(replace(drift, key="auc"),)))) == 1
+
+
 @pytest.mark.parametrize(
     ("change", "said"), [({"older": 13.0}, "the distribution of age"), ({"skill": 0.0}, "pairs in the right order")]
 )
@@ -86,12 +105,14 @@ def test_a_pdf_without_a_browser_is_refused_before_the_work(may, monkeypatch):
 
 def test_a_training_states_its_limit_and_names_its_model_by_a_fingerprint(may):
     model, page = may / "m.frhsic", may / "trained.html"
-    line = ["train", str(may / "may.csv"), "-t", "late", "-s", "age"]
+    line = ["train", str(may / "may.csv"), "-t", "late", "-s", "age", "--positive", "1", "--favourable", "0"]
     line += ["--max-rows", "100", "--json", "-o", str(model), "-r", str(page)]
     result = CliRunner().invoke(app, [*line, "--require", "gdp=0.4", "--decision", "whether a loan is granted"])
     assert result.exit_code == 0, result.output
     found = Audit.from_dict(json.loads(result.stdout)["report"]["audit"])
     assert found.limits[0].verdict == "kept"
+    target = found.subject.target
+    assert (target.name, target.positive, target.favourable, target.favours_high) == ("late", "1", "0", False)
     assert found.context.origin["model"] == hashlib.sha256(model.read_bytes()).hexdigest()
     text = page.read_text(encoding="utf-8")
     assert found.context.origin["model"] in text

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,7 @@ from frhsic.formatting import figure, percent, plain, stated
 from frhsic.intervals import Interval
 from frhsic.report import Report, page, render, text, words, write
 from frhsic.report.driving import Driver, Drivers, driver_sentence, drivers, shift_sentence, shifts
-from frhsic.report.first_page import QUALITY, quality_rows, questions, worst_group
+from frhsic.report.first_page import QUALITY, needed_lines, quality_rows, questions, worst_group
 from frhsic.report.model import tradeoff_rows
 from frhsic.report.page import compared, unbroken
 
@@ -38,7 +39,7 @@ CONTEXT = Context(
     period="May 2025",
     author="Ann Lee",
     dropped=1,
-    origin={"made": "2025-06-01 10:00, universal time"},
+    origin={"made": "2025-06-01 10:00, universal time", "software": "frhsic"},
 )
 
 
@@ -128,7 +129,8 @@ def known_numbers(report: Report) -> set[str]:
     shares += [result.subject.confidence]
     if report.tradeoff is not None:
         gap, limit = report.tradeoff.after.gaps[0], report.tradeoff.limits[0]
-        values += [gap.value, gap.low, gap.high, limit]
+        free = report.tradeoff.before.gaps[0]
+        values += [gap.value, gap.low, gap.high, limit, free.value, free.low, free.high]
         values += [1000 * x for x in (gap.value, gap.high, float(f"{limit:.3g}"))] + [20.0]
     written = [*vars(result.context).values(), stated(result.subject.threshold)]
     known = {form(x) for x in values for form in (figure, plain, stated)} | {percent(x) for x in shares}
@@ -330,8 +332,9 @@ def test_the_summary_tells_gap_loss_and_those_who_are_foreseen():
     assert "Of 1,000 cases with “income”, 420 are foreseen instead of 620." in report.summary
     turned = replace(tradeoff, before=tradeoff.after, after=tradeoff.before)
     assert "does not lower the gap of mean scores along age" in replace(report, tradeoff=turned).summary
-    nothing = replace(tradeoff, before=replace(tradeoff.before, gaps=(Gap(0.0065, 0.0, 0.022),)))
-    assert "is not significant, so there is nothing to lower" in replace(report, tradeoff=nothing).summary
+    nothing = replace(tradeoff, before=replace(tradeoff.before, gaps=(Gap(0.0065, 0.0, 0.022),), pvalues=(0.4,)))
+    assert "no gap is left" in needed_lines(replace(report, tradeoff=nothing))[-1]
+    assert not any("no gap" in line for line in needed_lines(report))
 
 
 def test_every_trade_off_stands_in_the_table_with_all_its_digits():
@@ -431,3 +434,12 @@ def test_the_first_page_fits_on_one_sheet_of_a4(audited: Audit, tmp_path):
     first, second, *_ = pages.split("\f")
     assert "Signature" in first
     assert "The evidence" in second
+
+
+def test_a_page_from_python_states_its_date_and_the_versions():
+    today = datetime.now(UTC).strftime("%Y-%m-%d")
+    facts = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", render(samples.full())))
+    assert today <= facts["Made on"][:10] <= datetime.now(UTC).strftime("%Y-%m-%d")
+    assert f"numpy {np.__version__}" in facts["Software"]
+    dated = replace(samples.audit(), context=Context(origin={"made": "then"}))
+    assert "<dt>Made on</dt><dd>then</dd>" in render(dated)

@@ -183,7 +183,7 @@ def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:
     low, high = np.nan_to_num(curve.lower, neginf=least), np.nan_to_num(curve.upper, posinf=most)
     return Curve(
         grid=tuple(curve.at.tolist()),
-        mean=tuple(curve.mean.tolist()),
+        mean=tuple(np.clip(curve.mean, *bounds).tolist()),
         overall=curve.overall,
         start=tuple(curve.start.tolist()),
         end=tuple(curve.end.tolist()),

@@ -450,6 +450,12 @@ class Drift:
         """Whether the change is significant at the family-wise level."""
         return self.pvalue <= self.level + 1e-12
 
+    @property
+    def improved(self) -> bool:
+        """Whether a gap has fallen, or the performance has risen, significantly."""
+        better = {"gdp": -1, "squared_error": -1, "auc": 1}.get(self.key, 0)
+        return self.changed and better * (self.after - self.before) > 0
+
 
 @dataclass(frozen=True)
 class Context:

@@ -142,7 +142,7 @@ def audit(options: _Options, reading: _options.Reading, stated: _options.Stated)
     if options.as_json:
         _terminal.echo_json(result.to_json(indent=1))
     else:
-        findings = [words.findings(result, attribute)[0] for attribute in result.attributes]
+        findings = [words.findings(result, attribute)[0] for attribute in result.attributes] + _improvements(result)
         _terminal.show(lambda: _tables(result), words.warnings(result), files, findings)
     _terminal.exit_above(words.alarms(result))
 
@@ -364,3 +364,12 @@ def _tables(result: Audit) -> Iterator[RenderableType]:
             )
             shown.add_row(Text(label(number.key)), figure(number.value), ends, figure(number.under_independence))
         yield shown
+    for line in _improvements(result):
+        yield Text(line)
+
+
+def _improvements(result: Audit) -> list[str]:
+    """Return a line for each gap that has fallen, and each measure of performance that has risen."""
+    from frhsic.report.words import drift_line
+
+    return [drift_line(change) for change in result.drift if change.improved]

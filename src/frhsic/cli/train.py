@@ -20,7 +20,7 @@ from frhsic.formatting import capitalized, did_you_mean, figure
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from frhsic.auditing import Settings
+    from frhsic.auditing import Audit, Settings
     from frhsic.estimators.tradeoffs import Limit
     from frhsic.report import Report
     from frhsic.tables.schema import Schema
@@ -167,6 +167,8 @@ def train(
         data = read(columns, reading, recipe.seed)
         settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
         result = fitted(data, recipe, reporting.test_share, settings, reporting.title, stated, columns.table)
+        if columns.positive is not None:
+            result = replace(result, report=_with_labels(result.report, columns))
         result = finish(result, files)
         show(result, files, as_json=reporting.as_json)
         exit_unless_met(result)
@@ -224,6 +226,7 @@ def fitted(
             settings=replace(settings, watch=watch),
             favourable=data.favourable,
             groups=groups[1],
+            fitted_on=(X, y, s),
             limit=stated.require or (),
             threshold=stated.threshold,
             context=replace(
@@ -241,6 +244,18 @@ def fitted(
         model.solution_ = replace(model.solution_, threshold=stated.threshold)
     schemas = {"schema_": data.schema, "sensitive_schema_": data.sensitive_schema if recipe.uses_sensitive else None}
     return Trained(model, report, tuple(notes), {name: one for name, one in schemas.items() if one is not None})
+
+
+def _with_labels(report: Report, columns: _options.Columns) -> Report:
+    """Return a report that names the outcomes as the table does; the model was fitted on 1 and 0."""
+
+    def named(audit: Audit) -> Audit:
+        assert audit.subject.target is not None
+        target = replace(audit.subject.target, name=columns.target, positive=columns.positive)
+        target = replace(target, favourable=columns.favourable)
+        return replace(audit, subject=replace(audit.subject, target=target))
+
+    return replace(report, audit=named(report.audit), before=report.before and named(report.before))
 
 
 @contextmanager
@@ -273,18 +288,20 @@ def finish(result: Trained, files: dict[str, Path]) -> Trained:
 
 def show(result: Trained, files: dict[str, Path], *, as_json: bool) -> None:
     """Print what was found: as JSON, or as :func:`frhsic.cli._terminal.show` does."""
+    from frhsic.report.first_page import needed_lines
+
     report = result.report
     if as_json:
         content = {
             "met": report.tradeoff is not None and report.tradeoff.met,
-            "summary": report.summary,
+            "summary": " ".join([report.summary, *needed_lines(report)]),
             "notes": list(result.notes),
             "files": {kind: str(path) for kind, path in files.items()},
             "report": report.to_dict(),
         }
         _terminal.echo_json(json.dumps(content, allow_nan=False, ensure_ascii=False, indent=1))
         return
-    _terminal.show(lambda: tables(report), result.notes, files, [report.summary])
+    _terminal.show(lambda: tables(report), result.notes, files, [report.summary, *needed_lines(report)])
 
 
 def exit_unless_met(result: Trained) -> None:
@@ -303,6 +320,7 @@ def tables(report: Report) -> Iterator[RenderableType]:
     from rich.table import Table
     from rich.text import Text
 
+    from frhsic.report.first_page import needed_lines
     from frhsic.report.model import GAPS, MEASURES, tradeoff_rows
     from frhsic.report.words import HEADLINES, label
 
@@ -312,7 +330,7 @@ def tables(report: Report) -> Iterator[RenderableType]:
     shown = Table("", capitalized(MEASURES[tradeoff.measure]), *gaps)
     for point, kind in tradeoff_rows(tradeoff):
         cells = [f"{figure(gap.value)} ({figure(gap.low)} to {figure(gap.high)})" for gap in point.gaps]
-        shown.add_row(kind, figure(point.performance), *cells, style="bold" if point.chosen else None)
+        shown.add_row(escape(kind), figure(point.performance), *cells, style="bold" if point.chosen else None)
     yield shown
     audits = [audit for audit in (report.before, report.audit) if audit is not None]
     for attribute in report.audit.attributes:
@@ -322,4 +340,5 @@ def tables(report: Report) -> Iterator[RenderableType]:
                 values = [{n.key: n.value for n in a[attribute.name].all_rows.numbers}.get(number.key) for a in audits]
                 numbers.add_row(Text(label(number.key)), *map(figure, values))
         yield numbers
-    yield Text(report.summary, style="bold")
+    for line in (report.summary, *needed_lines(report)):
+        yield Text(line, style="bold")

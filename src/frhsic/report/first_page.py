@@ -9,7 +9,7 @@ from frhsic.auditing.results import RATIOS, AttributeAudit, Audit, Curve, LimitC
 from frhsic.formatting import capitalized, counted, figure, percent, stated
 from frhsic.intervals import Interval
 from frhsic.report.driving import group_phrase
-from frhsic.report.model import Report
+from frhsic.report.model import Report, columns_phrase, listed
 from frhsic.report.words import WORDS, along_phrase, drift_phrase, favoured_phrase, outcome_phrase, warnings
 
 AIMS = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
@@ -34,8 +34,10 @@ class Question:
 def questions(report: Report) -> list[Question]:
     """Return the questions of the first page with their answers."""
     audit = report.audit
+    needed = needed_lines(report)
     return [
         *_limits(report),
+        *([Question("Is a limit needed?", tuple(needed))] if needed else []),
         *([Question("Has it changed since the last audit?", tuple(_drift(audit)))] if audit.drift else []),
         Question("How large is the worst gap?", tuple(_worst(audit))),
         Question(f"What does it mean for 1,000 {people_of(audit)}?", tuple(_thousand(audit))),
@@ -130,6 +132,34 @@ def _limits(report: Report) -> list[Question]:
             )
             lines.append(_average_gap(audit, attribute.name))
     return [Question("Is the limit kept?", tuple(lines))]
+
+
+def needed_lines(report: Report) -> list[str]:
+    """Return whether there is a gap without a limit, and whether other columns alone would do; none without a fit."""
+    tradeoff, audit, lines = report.tradeoff, report.audit, list[str]()
+    if tradeoff is None:
+        return lines
+    among = WORDS["among"].get(tradeoff.condition, "").format(outcome=outcome_phrase(audit.subject))
+    for i, name in enumerate(tradeoff.attributes):
+        sizes, seen = [], []
+        for point in (tradeoff.before, *tradeoff.others):
+            gap, beyond = point.gaps[i], point.pvalues[i] <= audit.subject.level
+            chance = "more than chance" if beyond else "which chance alone could explain"
+            sizes.append(f"{figure(gap.value)} ({figure(gap.low)} to {figure(gap.high)}), {chance}")
+            seen.append(beyond)
+        lines.append(f"Without a limit, {along_phrase(AIMS[tradeoff.aim], name)}{among} is {sizes[0]}.")
+        lines += [f"{capitalized(columns_phrase(one))} it is {size}." for one, size in zip(tradeoff.others, sizes[1:])]
+        if not seen[0]:
+            added = [listed(one.added) for one, beyond in zip(tradeoff.others, seen[1:]) if one.added and beyond]
+            left = "no gap is left that a limit could be seen to lower."
+            lines.append(f"Leaving out {added[0]} was enough: {left}" if added else f"So {left}")
+        else:
+            lines += [
+                f"Leaving out {listed(one.left_out)} would be enough: no gap is seen then."
+                for one, beyond in zip(tradeoff.others, seen[1:])
+                if one.left_out and not beyond
+            ][:1]
+    return lines
 
 
 def _average_gap(audit: Audit, s: str) -> str:

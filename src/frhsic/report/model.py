@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from frhsic.auditing import Audit
@@ -20,11 +21,18 @@ LOSSES = frozenset({"log_loss", "squared_error"})
 
 @dataclass(frozen=True)
 class TradeOffPoint:
-    """Performance of one predictor, and its gap along each attribute."""
+    """Performance of one predictor, and its gap along each attribute.
+
+    On the rows of the report, `pvalues` are those of no gap, adjusted for the number of attributes (Holm). `added` and
+    `left_out` are the columns by which a predictor differs from the model of the report.
+    """
 
     performance: float
     gaps: tuple[Gap, ...]
     chosen: bool = False
+    pvalues: tuple[float, ...] = ()
+    added: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,9 @@ class TradeOff:
         From no limit to almost no gap, measured on training rows that neither fitted nor chose the point.
     before, after, constant
         Without the limit and with it, on the rows of the report, and the performance of a constant there.
+    others
+        Models without a limit on other columns, on the rows of the report: with the attributes as columns, without
+        them, and without the columns that tell most of them.
     """
 
     aim: str
@@ -60,6 +71,7 @@ class TradeOff:
     before: TradeOffPoint
     after: TradeOffPoint
     constant: float
+    others: tuple[TradeOffPoint, ...] = ()
 
     @property
     def worst(self) -> int:
@@ -93,6 +105,16 @@ class Report(Document):
         return "" if self.tradeoff is None else _summary(self.audit, self.before, self.tradeoff)
 
 
+def columns_phrase(point: TradeOffPoint) -> str:
+    """Return the columns by which a predictor differs from the model, such as “without age and job”."""
+    return f"with {listed(point.added)} as a column" if point.added else f"without {listed(point.left_out)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names in a row, such as “age, job and town”."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
 def gap_name(tradeoff: TradeOff, attribute: str, audit: Audit) -> str:
     """Return the name of the gap that a model limits, such as “gap of mean scores along age”."""
     among = WORDS["among"].get(tradeoff.condition, "").format(outcome=outcome_phrase(audit.subject))
@@ -111,10 +133,7 @@ def _summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
     changes = []
     for name, was, now in zip(tradeoff.attributes, old.gaps, new.gaps):
         sizes = f"{figure(was.value)} ({figure(was.low)} to {figure(was.high)}) without it, {figure(now.value)} with it"
-        if was.low <= 0:
-            doubt = ": without the limit it is not significant, so there is nothing to lower"
-        else:
-            doubt = ", which may be chance" if was.low <= now.high else ""
+        doubt = ", which may be chance" if was.low <= now.high else ""
         verb = "lowers" if now.value < was.value else "does not lower"
         changes.append(f"{verb} the {gap_name(tradeoff, name, after)} ({sizes}){doubt}")
     text = (
@@ -144,10 +163,11 @@ def tradeoff_sentence(tradeoff: TradeOff, audit: Audit) -> str:
 
 
 def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
-    """Return the trade-offs with what they are, for a table; the last two are of the rows of the report."""
+    """Return the trade-offs with what they are, for a table; the last ones are of the rows of the report."""
     first = tradeoff.points[0].gaps[tradeoff.worst].value
     rows = []
     for i, point in enumerate(tradeoff.points):
         share = f"{100 * point.gaps[tradeoff.worst].value / first:.0f} % of the gap" if first else ""
         rows.append((point, ("no limit" if i == 0 else share) + (" (chosen)" if point.chosen else "")))
-    return [*rows, (tradeoff.before, "this report, no limit"), (tradeoff.after, "this report, chosen")]
+    others = [(point, f"this report, no limit, {columns_phrase(point)}") for point in tradeoff.others]
+    return [*rows, *others, (tradeoff.before, "this report, no limit"), (tradeoff.after, "this report, chosen")]

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from frhsic import formatting
 from frhsic._files import require_writable, write_whole
-from frhsic.auditing import Audit, Number
+from frhsic.auditing import Audit, Context, Number
 from frhsic.report import words
 from frhsic.report.driving import driver_sentence, shift_sentence
 from frhsic.report.first_page import QUALITY, people_of, questions, ratio_sentence
@@ -54,6 +54,7 @@ def render(report: Report | Audit) -> str:
     page = environment.from_string(_asset("report.html.j2")).render(
         report=report,
         audit=report.audit,
+        origin=Context().stamped().origin | report.audit.context.origin,
         style=style,
         script=script,
         policy=_policy(style, script),

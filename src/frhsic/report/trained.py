@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
 
 from frhsic import _arrays
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.limits import Limits
+from frhsic.auditing.quality import qualities
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.tradeoffs import Gap, aimed_gap, by_attribute
+from frhsic.intervals import holm
 from frhsic.report.driving import drivers, shifts
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
 from frhsic.splits import rows_of, scores_of
+from frhsic.tables.columns import feature
+
+PROXY = 0.1
+"""Share of the variance of an attribute's ranks that a column explains alone if it is left out as its proxy."""
 
 
 def trained_report(
@@ -27,6 +36,7 @@ def trained_report(
     sensitive_features: Any,
     favourable: object = None,
     groups: Any = None,
+    fitted_on: tuple[Any, Any, Any] | None = None,
     limit: Limits = (),
     threshold: float | None = None,
     settings: Settings | None = None,
@@ -47,6 +57,10 @@ def trained_report(
         Label of y that is good for a person; by default the second class.
     groups
         Rows that belong together.
+    fitted_on
+        X (a frame), y and sensitive_features of the fit. The model of y is then fitted on other columns, too: with the
+        attributes, without them, and without columns that alone explain 10 % of an attribute's ranks. The report says
+        whether that would do in place of a limit.
     limit, threshold, settings, context
         As in :func:`frhsic.audit`; `limit` is checked on these rows, and is not that of the model.
 
@@ -98,6 +112,10 @@ def trained_report(
     limits = [model.frontier_.absolute(*one) for one in by_attribute(model.choice_.limit, rows.names).items()]
     moved = any(one is not None for one in limits) and model.choice_.position > 0
     before = audited(was, "without the limit") if moved else None
+    others: list[TradeOffPoint] = []
+    if fitted_on is not None:
+        settings.tell("models of other columns")
+        others = [rows.point(f, settings, *columns) for *columns, f in _of_other_columns(rows, *fitted_on)]
     settings.tell("what drives the score")
     carried = drivers(lambda part, at: rows.outputs(free, part, rows.s[at]), X, rows.s, rows.names, settings)
     return Report(
@@ -106,9 +124,10 @@ def trained_report(
         tradeoff=_tradeoff(
             rows,
             limits,
-            before=rows.point(was, before or after, settings),
-            after=rows.point(now, after, settings),
-            constant=rows.performance(now, after)[1],
+            before=rows.point(was, settings),
+            after=rows.point(now, settings),
+            constant=rows.performance(now)[1],
+            others=tuple(others),
         ),
         drivers=tuple(replace(one, unlimited=before is not None) for one in carried),
         shifts={} if before is None else shifts(now - was, rows.s, rows.names, settings.confidence),
@@ -167,30 +186,86 @@ class _HeldOut:
         more = {"sensitive_features": s} if model.uses_sensitive else {}
         return np.asarray(model.predict(X, **more) == model.classes_[1], dtype=np.float64)
 
-    def point(self, f: np.ndarray, audit: Audit, settings: Settings) -> TradeOffPoint:
+    def point(
+        self, f: np.ndarray, settings: Settings, added: tuple[str, ...] = (), left_out: tuple[str, ...] = ()
+    ) -> TradeOffPoint:
         """Return performance and gaps of outputs on these rows, as the model measures them."""
         every = np.full(len(f), True)
         classes = {None: [every], "positive": [self.y == 1], "both": [self.y == 1, self.y == 0]}[self.model.condition]
-        gaps = []
+        gaps, pvalues = [], []
         for column in self.s.T:
             each = []
             for rows in classes:
                 groups = None if self.groups is None else self.groups[rows]
-                gap = aimed_gap(self.model.aim, f[rows], column[rows], None, groups, **settings.options)
-                each.append(Gap(gap.value, *gap.interval))
-            gaps.append(max(each, key=lambda gap: gap.high))
-        return TradeOffPoint(self.performance(f, audit)[0], tuple(gaps))
+                each.append(aimed_gap(self.model.aim, f[rows], column[rows], None, groups, **settings.options))
+            gap = max(each, key=lambda gap: gap.interval[1])
+            gaps.append(Gap(gap.value, *gap.interval))
+            pvalues.append(min(len(each) * min(gap.pvalue for gap in each), 1.0))
+        return TradeOffPoint(self.performance(f)[0], tuple(gaps), False, tuple(holm(pvalues)), added, left_out)
 
-    def performance(self, f: np.ndarray, audit: Audit) -> tuple[float, float]:
-        """Return the performance of outputs that were audited, and that of a constant."""
+    def performance(self, f: np.ndarray) -> tuple[float, float]:
+        """Return the performance of outputs, and that of a constant."""
         if self.measure == "squared_error":
             return float(np.mean((f - self.y) ** 2)), float(self.y.var())
-        quality = {one.key: one for one in audit.quality}
+        quality = {one.key: one for one in qualities(f, self.y, 0.5)}
         if self.measure in quality:
             return quality[self.measure].value, quality[self.measure].constant
         if "true_positive_rate" not in quality:  # rows of one outcome
             return 0.5, 0.5
         return (1 + quality["true_positive_rate"].value - quality["false_positive_rate"].value) / 2, 0.5
+
+
+def _of_other_columns(
+    rows: _HeldOut, X: Any, y: Any, s: Any
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], np.ndarray]]:
+    """Yield columns that are added and left out, and the outputs of the model of y on the others, without a limit.
+
+    Like the model of the report it is the mean of fits on parts of the rows; one that was given cannot be fitted anew.
+    """
+    model, names, folds = rows.model, rows.names, len(rows.model.models_)
+    if folds == 1 or not isinstance(X, pd.DataFrame):
+        return
+    attributes = pd.DataFrame(np.asarray(s, dtype=np.float64).reshape(len(X), -1), X.index, names)
+    known = attributes.notna().all(axis=1).to_numpy()
+    X, y, attributes = X[known], np.asarray(y)[known], attributes[known]
+    own = [name for name in names if name in X]
+    proxies = [
+        str(name)
+        for name in X
+        if name not in own and max(explained(X[name], attributes[s]) for s in attributes) >= PROXY
+    ]
+    sees = bool(own or model.uses_sensitive)
+    versions: list[tuple[tuple[str, ...], tuple[str, ...]]] = [((), names) if sees else (names, ())]
+    if 0 < len(proxies) < X.shape[1] - len(own):
+        versions.append(((), (*(names if sees else ()), *proxies)))
+    plain = clone(model).set_params(limit=None, uses_sensitive=False, aim="score", condition=None)
+    parts = [train for train, _ in check_cv(folds, y, classifier=is_classifier(model)).split(X, y)]
+    for added, left_out in versions:
+        table = X.assign(**{name: attributes[name] for name in added}).drop(columns=[*left_out], errors="ignore")
+        other = rows.X.assign(**dict(zip(added, rows.s.T))).drop(columns=[*left_out], errors="ignore")
+        f = np.mean([scores_of(clone(plain).fit(table.iloc[part], y[part]), other, None) for part in parts], axis=0)
+        yield added, left_out, (f > model.threshold_).astype(np.float64) if model.aim == "decision" else f
+
+
+def explained(column: pd.Series[Any], s: pd.Series[float]) -> float:
+    """Return the share of the variance of an attribute's ranks between levels of a column, or between its twentieths.
+
+    Allowing for the number of levels, so that it is 0 on average for a column that is independent of the attribute.
+
+    Examples
+    --------
+    >>> s = pd.Series(np.arange(1000.0))
+    >>> explained(s**3, s) > 0.99, explained(pd.Series(["a", "b"] * 500), s) < 0.01
+    (True, True)
+    """
+    values, kind = feature(column, str(column.name))
+    levels = (
+        pd.Series(values, s.index) if kind == "category" else pd.qcut(pd.Series(values, s.index), 20, duplicates="drop")
+    )
+    ranks = s.rank()
+    groups = ranks.groupby(levels, dropna=False)
+    within = float(((ranks - groups.transform("mean")) ** 2).sum()) / max(len(ranks) - groups.ngroups, 1)
+    return 1 - within / float(ranks.var())
 
 
 def _tradeoff(rows: _HeldOut, limits: list[float | None], **measured: Any) -> TradeOff:

@@ -257,14 +257,9 @@ def drift_line(change: Drift) -> str:
 
 def alarms(audit: Audit) -> list[str]:
     """Return a line for each limit that is not shown to be kept and each change that is not an improvement."""
-    better = {"gdp": -1, "squared_error": -1, "auc": 1}
     return [
         *(limit_line(check) for check in audit.limits if check.verdict != "kept"),
-        *(
-            drift_line(change)
-            for change in audit.drift
-            if change.changed and better.get(change.key, 0) * (change.after - change.before) <= 0
-        ),
+        *(drift_line(change) for change in audit.drift if change.changed and not change.improved),
     ]
 
 
