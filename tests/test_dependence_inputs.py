@@ -76,49 +76,21 @@ def test_gradients_in_z_are_those_of_finite_differences_across_tiles(name: str, 
 
 
 @every
-@pytest.mark.parametrize(
-    "rows",
-    [
-        (Z, S[:4]),
-        (Z, np.append(S[1:], np.nan)),
-        ([1.0], [1.0]),
-        (Z, np.ones(60)),
-        (Z, ["a"] * 60),
-        (Z * 1j, S),
-        (np.ones((0, 1)), []),
-    ],
-    ids=["lengths", "NaN", "one row", "constant", "text", "complex", "empty"],
-)
-def test_bad_rows_are_refused(name: str, rows: tuple) -> None:
-    with pytest.raises((ValueError, TypeError)):
-        STATISTICS[name](*rows)
+def test_one_row_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="row"):
+        STATISTICS[name]([1.0], [1.0])
 
 
 REFUSED = {
-    "a number for a kernel": lambda: d.hsic(Z, S, 1.0),
     "a median of zero": lambda: d.hsic(np.ones(60), S),
-    "negative weights": lambda: d.hsic(Z, S, weights=-np.ones(60)),
     "zero weights": lambda: d.hsic(Z, S, weights=np.zeros(60)),
-    "weights of other length": lambda: d.hsic(Z, S, weights=[1, 1]),
-    "a mask of other length": lambda: d.hsic(Z, S, where=[1, 1]),
-    "a device that is not known": lambda: d.hsic(Z, S, device="toaster"),
     "three rows": lambda: d.hsic_unbiased([1.0, 2.0, 3.0], [1.0, 2.0, 4.0]),
     "odd features": lambda: d.hsic_features(Z, S, features=100),
-    "one block": lambda: d.hsic_features(Z, S, blocks=1),
     "a kernel without features": lambda: d.hsic_features(Z, S, HalfDistance()),
     "kernels for other columns": lambda: d.hsic_features(Z, S, PerColumn((Gaussian(1.0), Gaussian(1.0)))),
-    "a seed of another kind": lambda: d.hsic_features(Z, S, random_state="0"),
-    "a bandwidth of zero": lambda: d.eipm(Z, S, bandwidth=0.0),
-    "more anchors than rows": lambda: d.eipm(Z, S, anchors=61),
     "hours of work": lambda: d.eipm(np.arange(20_000.0), np.arange(20_000.0), Gaussian(1.0)),
-    "one bin": lambda: d.binned_mmd(Z, S, bins=1),
-    "edges out of order": lambda: d.binned_mmd(Z, S, edges=[1.0, 0.0]),
-    "one bin with rows": lambda: d.binned_mmd(Z, S, edges=[99.0]),
     "bins of two attributes": lambda: d.binned_mmd(Z, np.stack([S, S], axis=1)),
-    "no neighbours": lambda: d.mutual_information(Z, S, n_neighbors=0),
     "more neighbours than rows": lambda: d.mutual_information(Z, S, n_neighbors=60),
-    "more components than columns": lambda: d.mutual_information(Z, S, components=2),
-    "a ridge of zero": lambda: d.kernel_hgr(Z, S, ridge_z=0.0),
     "too few columns for s": lambda: d.kernel_hgr(Z, S, kernel_s=Laplacian(0.1), max_rank=3),
 }
 

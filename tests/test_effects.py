@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -14,7 +14,8 @@ from scipy import stats
 from dependence_samples import waves
 from frhsic.dependence import distance_covariance, hsic, hsic_unbiased
 from frhsic.dependence._gram import Gram
-from frhsic.dependence.grams import hsic_biased
+from frhsic.dependence.grams import centered, hsic_biased
+from frhsic.dependence.grams import hsic_unbiased as unbiased
 from frhsic.dependence.moments import CUBE_ROWS, CenteredGram, _estimated_trace, own_sums, pair_sums
 from frhsic.independence import equivalence_test, gamma_test, hsic_interval, normalized_hsic_interval, permutation_test
 from frhsic.kernels import Gaussian, HalfDistance, Linear
@@ -70,6 +71,61 @@ def test_an_interval_does_not_depend_on_scale_or_order() -> None:
         assert (other.interval.low, other.interval.high) == approx((first.low, first.high), rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("normalized", [False, True])
+def test_intervals_and_tests_are_those_of_the_three_moment_law(seed: int, normalized: bool) -> None:
+    """Moments at zero over all 5,040 permutations, the slope from eigenvalues and influences of whole matrices."""
+    n = 7
+    z, s = correlated(n, 0.0, seed, 2)
+    s = s if seed else z[:, :1] ** 3
+    k, l = ONE(z, z), ONE(s, s)
+    a, b = centered(k), centered(l)
+    every = np.array(list(permutations(range(n))))
+    values = (a.numpy() * b.numpy()[every[:, :, None], every[:, None, :]]).mean(axis=(1, 2))
+    moments = [((values - values.mean()) ** power).mean() for power in (2, 3)]
+    value, influence = float(unbiased(k, l)), 2 * (a * b).mean(dim=1)
+    scale = 1.0
+    if normalized:
+        own = float(unbiased(k, k)), float(unbiased(l, l))
+        scale = math.sqrt(own[0] * own[1])
+        value /= scale
+        influence = influence / scale
+        influence -= value * ((a * a).mean(dim=1) / own[0] + (b * b).mean(dim=1) / own[1])
+    variance, third = moments[0] / scale**2, moments[1] / scale**3
+    weak = 4 / n / scale * math.prod(float((g @ g @ g).trace() / (n * (g * g).sum())) for g in (a, b))
+    excess = max(float(influence.var()) / n - 2 * variance, 0)
+    near = 2 * math.sqrt(variance)
+    slope = max(weak, (weak * near + excess) / (near + max(value, 0)))
+
+    def law(at: float) -> stats.rv_continuous:
+        deviation = math.sqrt(variance + slope * at)
+        return stats.pearson3((third + 1.5 * slope**2 * at) / deviation**3, loc=at, scale=deviation)
+
+    for confidence in (0.1, 0.4, 0.95):
+        tail = (1 - confidence) / 2
+        effect = (normalized_hsic_interval if normalized else hsic_interval)(z, s, ONE, ONE, confidence=confidence)
+        low, high = effect.interval.low, effect.interval.high
+        assert effect.value == approx(value)
+        assert (effect.n, effect.kernels, effect.interval.confidence) == (n, (repr(ONE), repr(ONE)), confidence)
+        below, above = law(low).sf(value) if low >= 0 else 1, law(high).cdf(max(value, 0))
+        at_value, at_zero = low == approx(value), low == 0  # an end that is not a root of the law
+        assert (
+            below <= tail
+            if at_value and value > 0
+            else below >= tail
+            if at_zero or value < 0
+            else below == approx(tail)
+        )
+        top, bottom = normalized and high >= 1, high == approx(max(value, 0))
+        assert above >= tail or value >= 1 if top else above <= tail if bottom else above == approx(tail)
+    if not normalized:
+        test = equivalence_test(z, s, 0.02, ONE, ONE, level=0.1)
+        assert test.pvalue == approx(law(0.02).cdf(value))
+        assert test.threshold == approx(law(0.02).ppf(0.1))
+        assert test.power == approx(law(0.0).cdf(test.threshold))
+        assert (test.epsilon, test.level, test.n, test.equivalent) == (0.02, 0.1, n, test.pvalue <= 0.1)
+
+
 @pytest.mark.parametrize("rho", [0.0, 0.3, *(pytest.param(rho, marks=pytest.mark.slow) for rho in (0.1, 0.5))])
 def test_the_interval_of_hsic_covers_the_closed_form(rho: float) -> None:
     """Jointly normal, bandwidths one. At zero nothing can lie below the interval, and half of the misses are gone."""
@@ -111,12 +167,8 @@ def test_the_power_is_the_rate_at_which_independent_data_are_called_equivalent()
     assert low - 0.03 <= np.mean([result.equivalent for result in results]) <= high + 0.03
 
 
-def test_bad_input_is_refused() -> None:
-    z, s = correlated(20, 0.3, 0)
-    with pytest.raises(ValueError, match="epsilon"):
-        equivalence_test(z, s, -1.0)
-    with pytest.raises(ValueError, match="confidence"):
-        hsic_interval(z, s, confidence=1.5)
+def test_a_constant_is_refused() -> None:
+    _, s = correlated(20, 0.3, 0)
     for interval in (hsic_interval, normalized_hsic_interval):
         with pytest.raises(ValueError, match="constant under its kernel"):
             interval(torch.ones(20, 1), s, ONE, ONE)

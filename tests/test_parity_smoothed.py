@@ -212,18 +212,3 @@ def test_classes_are_measured_one_by_one_and_the_largest_is_reported():
     low, high = result.interval  # simultaneous, hence wider
     assert low < alone[1].interval[0] < result.value < alone[1].interval[1] < high
     assert result.expected_under_independence >= max(r.expected_under_independence for r in alone) - 1e-12
-
-
-def test_bad_input_is_refused():
-    for arguments, error, message in [
-        ({"bandwidth": 0.0}, ValueError, "bandwidth is 0"),
-        ({"weighting": "grid"}, ValueError, "'population' or 'uniform'"),
-        ({"confidence": 1.0}, ValueError, "confidence is 1"),
-        ({"bootstrap": -1}, ValueError, "bootstrap is -1"),
-        ({"permutations": 9.5}, TypeError, "permutations is float"),
-        ({"random_state": "seed"}, TypeError, "random_state is str"),
-    ]:
-        with pytest.raises(error, match=message):
-            smoothed_gdp(F, S, **({"bandwidth": 0.4} | arguments))
-    with pytest.raises(ValueError, match="2 columns; a gap is along one attribute"):
-        smoothed_gdp(F, np.ones((6, 2)), bandwidth=1.0)

@@ -110,7 +110,5 @@ def test_bad_input():
         SequentialTest().update([1.0, 2.0], [[1.0, 2.0], [2.0, 3.0]])
     with pytest.raises(ValueError, match="scores has 2 columns; earlier batches had 1"):
         SequentialTest().update([1.0, 2.0], [1.0, 2.0]).update([[1.0, 2.0], [2.0, 1.0]], [1.0, 2.0])
-    with pytest.raises(ValueError, match="level"):
-        SequentialTest(level=2)
     with pytest.raises(ValueError, match="lengths differ"):
         SequentialTest().update([1.0, 2.0], [1.0])

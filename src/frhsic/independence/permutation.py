@@ -218,10 +218,10 @@ def aggregated_test(
     _arrays.require_integer(resamples, "resamples")
     z, s = paired_rows(z, s, where=where, device=device, least=4, what="a test of independence")
     seed, resamples, given = _arrays.seed_of(random_state), int(resamples), len(z)
-    _arrays.require_integer(max_rows, "max_rows")
+    _arrays.require_integer(max_rows, "max_rows", 4)
     if given > max_rows:
         order = torch.randperm(given, generator=_arrays.generator(seed), device="cpu")
-        chosen = order[: max(max_rows, 4)].to(z.device)
+        chosen = order[:max_rows].to(z.device)
         z, s = z[chosen], s[chosen]
     weighted = _default_kernels(z, s) if kernels is None else [(*pair, 1.0) for pair in kernels]
     if not weighted:
