@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from pytest import approx
-from scipy.stats import norm, t
+from scipy.stats import norm
 
 from dependence_samples import KINDS
 from frhsic.parity import (
@@ -81,25 +81,6 @@ def test_it_estimates_its_definition(law, n):
     scale = math.sqrt(np.var(LAWS[law][1]((np.arange(10**5) + 0.5) / 10**5)) + LAWS[law][2] ** 2)
     standardized = standardized_gdp(f, s, resamples=99)
     assert standardized.value == approx(truth / scale, abs=3 * standardized.standard_error)
-
-
-def test_it_is_the_mean_of_scores_with_the_soft_sign_of_the_other_rows():
-    rng = np.random.default_rng(0)
-    n, s, f = 12, np.round(4 * rng.random(12)), rng.standard_normal(12)
-    result = gdp(f, s, **QUICK)
-    h = result.resolution
-    assert h == approx(0.5 * n**-0.25)
-    u = [(np.sum(s < x) + np.sum(s == x) / 2) / n for x in s]
-    total, mean = 0.0, f.mean()
-    for i in range(n):
-        k = np.exp(-((u[i] - np.array(u)) ** 2) / (2 * h * h))
-        others = np.arange(n) != i
-        away = (k[others] @ f[others]) / k[others].sum() - f[others].mean()
-        smooth = [np.exp(-((v - np.array(u)) ** 2) / (2 * h * h)) for v in u]
-        residuals = np.array([f[j] - smooth[j] @ f / smooth[j].sum() for j in range(n)])
-        error = math.sqrt(k**2 @ residuals**2) / k.sum()
-        total += math.erf(away / (0.5 * error) / math.sqrt(2)) * (f[i] - mean)
-    assert result.value == approx(max(total / n, 0), rel=1e-10)
 
 
 def test_increasing_maps_outliers_and_row_order_change_nothing():
@@ -253,16 +234,7 @@ def test_groups_of_the_curve_hold_all_rows_and_never_split_ties():
         inside = (s >= start) & (s <= end)
         assert mean == approx(f[inside].mean())
         assert at == np.median(s[inside])
-    few = gdp_curve(f, s > 20)
-    assert few.at.tolist() == [0.0, 1.0]
-    group = f[s <= 20]
-    # Student's t at √0.95, moved by the skewness of both groups
-    rest = np.concatenate([part - part.mean() for part in (group, f[s > 20])])
-    skewness = (rest**3).mean() / (rest**2).mean() ** 1.5 / math.sqrt(len(group))
-    quantile = t.ppf((1 + math.sqrt(0.95)) / 2, len(group) - 1)
-    error, shift = group.std(ddof=1) / math.sqrt(len(group)), skewness * (2 * quantile**2 + 1) / 6
-    ends = group.mean() - (quantile + max(-shift, 0)) * error, group.mean() + (quantile + max(shift, 0)) * error
-    assert (few.lower[0], few.upper[0]) == approx(ends)
+    assert gdp_curve(f, s > 20).at.tolist() == [0.0, 1.0]
 
 
 def test_groups_without_a_positive_decision_still_have_a_band():
@@ -285,14 +257,6 @@ def test_a_local_mean_is_that_of_the_rows_nearby():
     assert at_least(0.95, [x.interval[0] <= (x.start + x.end) / 2 - 0.5 <= x.interval[1] for x in everywhere])
     with pytest.raises(ValueError, match="at is -1"):
         local_mean(f, s, -1.0)
-
-
-def test_the_correlation_ratio_is_its_definition_where_values_repeat():
-    rng = np.random.default_rng(21)
-    s = np.repeat([1.0, 2.0, 5.0], [10, 30, 20])
-    f = s + rng.standard_normal(60)
-    within = sum(len(f[s == v]) * f[s == v].var(ddof=1) for v in (1, 2, 5)) / 60
-    assert correlation_ratio(f, s).value == approx(1 - within / f.var(ddof=1))
 
 
 @pytest.mark.parametrize("slope", [0.0, 0.3, 2.0])
