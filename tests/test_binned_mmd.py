@@ -75,11 +75,24 @@ def test_population_value_of_a_shifted_group_within_four_standard_errors():
 
 def test_edges_are_those_of_numpy(dtype):
     s = torch.randn(101, generator=torch.Generator().manual_seed(0), dtype=dtype)
-    levels = np.arange(1, 10) / 10
-    assert quantile_edges(s).tolist() == approx(np.quantile(s.numpy().astype(float), levels).tolist(), rel=1e-5)
-    assert equal_width_edges(s, 4).tolist() == approx(
-        np.linspace(float(s.min()), float(s.max()), 5)[1:-1].tolist(), rel=1e-5
+    levels, rel = np.arange(1, 10) / 10, 1e-5 if dtype == torch.float32 else 1e-12
+    assert quantile_edges(s).tolist() == approx(np.quantile(s.numpy().astype(float), levels).tolist(), rel=rel)
+    assert equal_width_edges(s).tolist() == approx(
+        np.linspace(float(s.min()), float(s.max()), 11)[1:-1].tolist(), rel=rel
     )
+    assert quantile_edges(s, 4).dtype == equal_width_edges(s, 4).dtype == dtype
+
+
+def test_mean_differences_are_their_definition_with_bins_of_each_batch(dtype):
+    z = torch.randn(2, 8, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    edges = torch.tensor([EDGES, [1.1, 1.2, 2.5]], dtype=torch.float64)
+    s = torch.stack([S, S])
+    values = mean_difference_from_bins(z.to(dtype), torch.vmap(bin_membership)(s, edges).to(dtype))
+    assert values.dtype == dtype
+    for value, rows, cuts in zip(values, z, edges.tolist()):
+        bins = bins_by_definition(S.tolist(), cuts)
+        expected = sum(float((rows[b].mean(0) - rows.mean(0)).square().sum()) for b in bins)
+        assert value.item() == approx(expected, rel=1e-5 if dtype == torch.float32 else 1e-12)
 
 
 def test_ties_leave_bins_empty_and_nothing_breaks():

@@ -73,7 +73,75 @@ def test_what_is_left_along_y_is_a_sum_over_neighbours():
     expected = [float(left[i] @ right[i + 1]) for i in range(6)]
     score = (sum(products) - sum(expected)) / np.linalg.norm(products)
     assert conditional._left_along(conditional._Regressed(residual, left, right)) == approx(norm.sf(score), rel=1e-9)
+    small = conditional._Regressed(1e-3 * residual, 1e-3 * left, 1e-3 * right)  # the unit does not matter
+    assert conditional._left_along(small) == approx(norm.sf(score), rel=1e-9)
     assert conditional._left_along(conditional._Regressed(0 * residual, left, right)) == 1  # nothing is left
+
+
+def test_jumps_are_added_to_a_basis_where_the_means_jump():
+    rng = np.random.default_rng(0)
+    ranks = torch.from_numpy((np.arange(60) + 0.5) / 60)[:, None]
+    features = torch.from_numpy((np.arange(60) >= 24) + 0.1 * rng.normal(size=60))[:, None]
+    steps = conditional._steps(features, ranks)
+    assert steps.T.tolist() == [[1.0] * 24 + [0.0] * 36, [0.0] * 24 + [1.0] * 36]
+    assert conditional._steps(torch.from_numpy(rng.normal(size=(60, 1))), ranks).shape[1] == 1
+    gram = Gaussian(0.4)(ranks, ranks)
+    both = steps @ steps.T + 30 * gram / torch.linalg.eigvalsh(gram)[-1]
+    basis = conditional._with_steps(conditional._basis(ranks, 0.4), steps)
+    top = torch.linalg.eigvalsh(both)[-1]
+    assert (top * (basis.vectors * basis.values) @ basis.vectors.T).numpy() == approx(both.numpy(), abs=1e-6)
+    bases = [conditional._basis(ranks, width) for width in (0.05, 0.4)]
+    price = 1 + 2 * np.log(60) / 60  # one jump
+    errors = {
+        (jumps, number, ridge): (price if jumps else 1)
+        * conditional._left_out_error(features - features.mean(), one, ridge)
+        for jumps in (False, True)
+        for number, one in enumerate([conditional._with_steps(b, steps) for b in bases] if jumps else bases)
+        for ridge in conditional.RIDGES
+    }
+    jumps, number, ridge = min(errors, key=errors.get)
+    chosen = conditional._with_steps(bases[number], steps) if jumps else bases[number]
+    fitted = chosen.vectors @ ((chosen.values / (chosen.values + ridge))[:, None] * (chosen.vectors.T @ features))
+    residual = conditional._regressed(features, Linear(), "z", bases, ranks)[0].residual
+    mean = chosen.vectors @ ((chosen.values / (chosen.values + ridge)) * (chosen.vectors.T @ torch.ones(60).double()))
+    expected = features[:, 0] - features.mean() - fitted[:, 0] + features.mean() * mean
+    assert residual[:, 0].abs().numpy() == approx(expected.abs().numpy(), abs=1e-9)
+    assert jumps
+    assert conditional._basis(torch.linspace(0, 1, 150, dtype=torch.float64)[:, None], 1e-3).vectors.shape[1] == 100
+
+
+def test_the_test_is_its_statistic_under_random_signs():
+    z, s, y = samples("direct", 40, 0)
+    kernels = Gaussian(1.0), Gaussian(2.0)
+    result = conditional_test(z, s, y, *kernels, resamples=39, random_state=5, level=0.1)
+    order = np.lexsort((s, z, y))
+    ranks = torch.from_numpy((np.arange(40) + 0.5) / 40)[:, None]
+    values = torch.from_numpy((y[order] - np.sort(y)[19]) / y.std())[:, None]
+    bases = [conditional._basis(ranks, width) for width in (0.05, 0.1, 0.2, 0.4)]
+    bases += [conditional._basis(values, width) for width in (0.2, 0.4, 0.8)]
+    r, q = (
+        conditional._regressed(torch.from_numpy(x[order])[:, None], kernel, "x", bases, ranks)[0]
+        for x, kernel in zip((z, s), kernels)
+    )
+    near = Gaussian(0.2)(ranks, ranks)
+    left, right = r.residual @ r.residual.T * near, q.residual @ q.residual.T
+    explained = near * (r.left @ r.right.T) * (q.left @ q.right.T)
+    observed = float((left * right).sum() - explained.sum() + explained.trace()) / 1600
+    signs = 2.0 * torch.randint(2, (40, 39), generator=torch.Generator().manual_seed(5)).double() - 1
+    null = ((signs * (left * right @ signs)).sum(0) / 1600).numpy()
+    size = float(left.norm() * right.norm()) / 1600
+    assert result.pvalue == (1 + (null >= observed).sum()) / 40
+    assert (result.statistic, result.threshold) == approx((observed, np.sort(null)[-4]), rel=1e-6)
+    assert (result.effect_size, result.effect_size_null) == approx((observed / size, null.mean() / size), rel=1e-6)
+    assert (result.null_mean, result.null_standard_deviation) == approx((null.mean(), null.std(ddof=1)), rel=1e-6)
+    assert (result.n, result.seed, result.level, result.caution) == (40, 5, 0.1, None)
+    assert result.kernels == tuple(map(repr, kernels))
+    assert result.bandwidth_rules == ("given", "given")
+
+
+def test_a_kernel_that_sees_nothing_finds_nothing():
+    result = conditional_test(*samples("direct", 40, 0), Gaussian(1e12), resamples=19, random_state=0)
+    assert (result.statistic, result.effect_size, result.effect_size_null, result.pvalue) == (0, 0, 0, 1)
 
 
 def samples(kind: str, n: int, seed: int) -> tuple[np.ndarray, ...]:

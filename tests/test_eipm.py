@@ -11,7 +11,7 @@ from pytest import approx
 
 from dependence_samples import gaussian_pair, within
 from frhsic.dependence import eipm
-from frhsic.dependence.conditional import leave_one_out_weights, smoothing_bandwidth
+from frhsic.dependence.conditional import eipm_from_gram, leave_one_out_weights, smoothing_bandwidth
 from frhsic.kernels import Gaussian, Laplacian, Linear
 
 KERNELS = [Gaussian(0.8), Laplacian(1.5), Linear(), Linear() + Gaussian(2.0)]
@@ -65,6 +65,19 @@ def test_eipm_is_its_definition(kernel, columns, dtype):
     value = eipm(z.to(dtype), s.to(dtype), kernel, bandwidth=0.7)
     assert value.dtype == dtype
     assert value.item() == approx(expected, rel=1e-5 if dtype == torch.float32 else 1e-12)
+
+
+def test_the_core_counts_anchors_and_rows_as_it_is_told():
+    g = torch.Generator().manual_seed(2)
+    z, w = torch.randn(6, 2, generator=g, dtype=torch.float64), torch.rand(4, 6, generator=g, dtype=torch.float64)
+    w, u, counts = w / w.sum(1, keepdim=True), w[0] / w[0].sum(), torch.tensor([0.0, 1.0, 0.0, 3.0])
+    for marginal, floor in ((None, 0.0), (u, 0.05)):
+        away = w - (1 / 6 if marginal is None else u)
+        terms = [max(float(row @ z @ z.T @ row), floor) ** 0.5 for row in away]
+        options = {"floor": floor, "marginal": marginal}
+        assert eipm_from_gram(z @ z.T, w, **options).item() == approx(sum(terms) / 4)
+        assert eipm_from_gram(z @ z.T, w, counts=counts, **options).item() == approx((terms[1] + 3 * terms[3]) / 4)
+    assert eipm_from_gram(z @ z.T, w, counts=0 * counts).item() == 0
 
 
 def test_weights_leave_the_anchor_out_and_sum_to_one_even_far_from_all(dtype):

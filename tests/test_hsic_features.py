@@ -54,6 +54,17 @@ def test_the_error_of_a_two_way_mean_counts_rows_columns_and_their_interaction()
     squares = [features._standard_error(table) ** 2 for table in a + b + e]
     assert np.mean(squares) == approx(1 / 8 + 0.25 / 6 + 4 / 48, abs=0, rel=0.07)  # never below 4/48: a little high
     assert features._standard_error(torch.ones(8, 6)) == 0
+    one = torch.tensor([[1.0, 2.0, 6.0]])  # only one side is drawn: independent columns
+    assert features._standard_error(one) == features._standard_error(one.T) == approx(math.sqrt(7 / 3))
+    assert features._standard_error(one[:, :1]) == 0
+
+
+def test_two_rows_are_enough():
+    maps = draw_feature_maps(Linear(), Linear(), 1, 1)
+    x = torch.tensor([[0.0], [1.0]])
+    assert maps.estimate(maps.sums(x, 2 * x)).value == approx(1 / 4)  # the squared covariance
+    with pytest.raises(ValueError, match="at least 2 rows"):
+        maps.estimate(maps.sums(x[:1], x[:1]))
 
 
 def test_linear_kernels_need_no_draw_and_are_exact(dtype):

@@ -87,3 +87,14 @@ def test_conjugate_gradients_on_tiles_agree_with_the_factored_matrix(kernel_s, m
     monkeypatch.setattr(hgr, "DENSE_ROWS", 10)
     monkeypatch.setattr(hgr, "PRECONDITIONER_RANK", 20)
     assert kernel_hgr(z, s, Gaussian(1.5), kernel_s, **options).item() ** 2 == approx(exact**2, abs=1e-7)
+    monkeypatch.setattr(hgr, "MAX_ITERATIONS", 2)
+    with pytest.raises(ValueError, match="conjugate gradients"):
+        kernel_hgr(z, s, Gaussian(1.5), kernel_s, **options)
+
+
+def test_a_ridge_that_is_lost_in_rounding_and_a_rank_that_is_too_small_are_named():
+    z, s = gaussian_pair(50, 0.5, 5, columns=3)
+    with pytest.raises(ValueError, match="ridge_z"):
+        kernel_hgr(1e12 * z, s, Linear(), Linear(), ridge_z=1e-9)
+    with pytest.raises(ValueError, match="max_rank=2"):
+        kernel_hgr(z, s, Gaussian(1.0), Gaussian(0.1), max_rank=2)

@@ -7,6 +7,7 @@ small.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from frhsic import independence as i
 from frhsic.dependence import _device, moments
 from frhsic.dependence._gram import Gram
 from frhsic.dependence.features import draw_feature_maps
+from frhsic.dependence.operators import pivoted_cholesky
 from frhsic.independence import effects
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear
 
@@ -143,9 +145,12 @@ class Summed:
         return self.matrices[0] @ b
 
 
+@pytest.mark.parametrize("factored", [True, False])
 @pytest.mark.parametrize("multiplies", [True, False])
 @pytest.mark.parametrize("rows", [100, 20])
-def test_sums_of_a_gpu_are_put_together_as_those_of_a_cpu(rows: int, multiplies: bool, monkeypatch: Any) -> None:
+def test_sums_of_a_gpu_are_put_together_as_those_of_a_cpu(
+    rows: int, multiplies: bool, factored: bool, monkeypatch: Any
+) -> None:
     monkeypatch.setattr(moments, "CUBE_ROWS", rows)
     a, b = (Gram.without_factor(x, kernel) for x, kernel in ((TENSOR, Gaussian(2.0)), (COLUMN, Gaussian(1.0))))
     expected = moments.pair_sums(a, b)
@@ -157,6 +162,10 @@ def test_sums_of_a_gpu_are_put_together_as_those_of_a_cpu(rows: int, multiplies:
     for mine, other in ((sums.k, expected.k), (sums.l, expected.l)):
         assert flat(mine[:3]) == approx(flat(other[:3]), rel=1e-9)
     assert float(sums.joint) == approx(float(expected.joint))
+    if factored:  # its trace is exact
+        a = replace(a, factor=pivoted_cholesky(a.kernel, a.x, tolerance=0.0)[0])
+        monkeypatch.setattr(moments, "CUBE_ROWS", 100)
+        of_a = moments.own_sums(replace(a, single=False, factor=None), expected.k)
     own = moments.own_sums(a, sums.k)
     assert own.square_rows is None
     assert flat(list(own.cubes)) == approx(flat(list(of_a.cubes)), rel=1e-9)
