@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 from scipy.special import ndtr
 
-from frhsic.parity import correlation_ratio, gdp_curve
+from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean
 from frhsic.parity._rows import Rows, rows_of
-from frhsic.parity._signs import noise_like
-from frhsic.parity._sums import Cells, Sums
-from frhsic.parity.gap import GapOptions, columns_of
+from frhsic.parity._signs import Smoother, noise_like
+from frhsic.parity._sums import Cells, Sums, group_levels, groups_for, node_levels
+from frhsic.parity.gap import GapOptions, columns_of, tail_share
 from frhsic.parity.rank import _Ranks
 
 
@@ -391,3 +391,80 @@ def test_the_interval_of_ranks_counts_that_deciles_move(kind, monkeypatch):
         for g in range(node.max() + 1):
             expected = effective / (effective - 1) * away[node == g].T @ away[node == g]
             assert drawn[:, g] @ drawn[:, g].T == approx(expected)
+
+
+def test_rows_of_a_cluster_at_several_values_count_as_dependent():
+    """The variance of a local mean is that of sums over clusters; what they add to its own rows is taken out."""
+    rows = design("clusters", 90, 4)
+    (f, node, w, labels), sums = parts(rows), sums_of(rows)
+    plain = Smoother(sums)
+    clustered = plain.with_clusters(sums)
+    last = plain.averages[-1] @ np.bincount(node, w * f)
+    rest = np.zeros((node.max() + 1, labels.max() + 1))
+    np.add.at(rest, (node, labels), w * (f - last[node]))
+    for k, kernel in enumerate(plain.kernels):
+        inflation = ((kernel @ rest) ** 2).sum(axis=1) / ((kernel**2) @ (rest**2).sum(axis=1))
+        assert clustered.per_spread[k][:, 0] == approx(plain.per_spread[k][:, 0] * np.maximum(inflation, 1))
+        shares = kernel / plain.totals[k][:, None] - 1 / w.sum()
+        others = [sum(shares[g, h] * rest[g] @ rest[h] for h in range(len(rest)) if h != g) for g in range(len(rest))]
+        assert clustered.cross[k][:, 0] == approx(others)
+
+
+def test_many_values_of_s_are_joined_to_nodes_and_groups():
+    weights = np.random.default_rng(0).random(1000)
+    ranks = (np.cumsum(weights) - weights / 2) / weights.sum()
+    starts = node_levels(weights, 256)
+    assert np.searchsorted(starts, np.arange(1000), side="right") - 1 == approx(
+        np.unique(np.floor(256 * ranks), return_inverse=True)[1]
+    )
+    assert node_levels(weights, 1000).tolist() == list(range(1000))
+    # a value with five rows is a group; rarer ones are joined, and less than half a group goes to the last
+    assert group_levels(np.array([5, 2, 2, 1, 9, 1]), 6).tolist() == [0, 1, 4]
+    assert group_levels(np.array([5, 2, 2, 1, 9, 3]), 6).tolist() == [0, 1, 4, 5]
+    assert group_levels(np.ones(1000, int), 40).tolist() == list(range(0, 1000, 25))
+    assert [groups_for(n) for n in (10, 499, 700, 3999, 10**6)] == [5, 5, 7, 39, 40]
+    column = columns_of(design("rows"))[0]
+    assert column.within_nodes() == 0  # nodes are values of s
+    column.mean = 12 * np.arange(256.0) ** 2
+    assert column.within_nodes() == approx(1.0)  # its second differences are 24
+
+
+@pytest.mark.parametrize("positive", [3, 7, 8, 193])
+def test_few_decisions_of_a_kind_allow_the_gap_of_their_largest_rate(positive):
+    f = np.zeros(200)
+    f[:positive] = 1
+    result = gdp(f, np.arange(200) % 5, resamples=50)
+    rare = min(positive, 200 - positive)
+    rate = stats.beta.ppf(0.975, rare + 1, 200 - rare)
+    most = 2 * rate * (1 - rate)
+    assert result.bound <= most + 1e-12
+    if rare < 8:
+        assert (result.interval[0], result.bound) == approx((0, most))
+        assert result.interval[1] >= most - 1e-12
+    assert gdp(np.arange(200) % 2, np.arange(200) // 2 % 5, resamples=50).bound <= 0.5
+
+
+def test_a_p_value_beyond_the_resamples_is_that_of_an_exponential_tail():
+    null = np.sort(np.random.default_rng(0).exponential(size=200))
+    excess = (null[-20:] - null[-21]).mean()
+    for value in (null[-1] + 3, null[-1] + 8):
+        assert tail_share(null, value) == approx(21 / 201 * (1 + (value - null[-21]) / (20 * excess)) ** -20)
+    assert tail_share(null, null[-10]) == 11 / 201  # ten reach it
+    assert tail_share(null[:49], 99.0) == 1 / 50  # too few for a tail
+
+
+def test_the_interval_of_a_local_mean_of_decisions_is_that_of_two_rates():
+    s = np.arange(500.0)
+    f = (np.arange(500) % 7 < 2) * 1.0
+    near = local_mean(f, s, 200.0, confidence=0.9)
+    inside = (s >= near.start) & (s <= near.end)
+    assert (near.start, near.end, near.rows) == (150, 250, 101)  # a hundred rows, half of them on either side
+    ends = []
+    for rows in (f[inside], f):
+        k, n = rows.sum(), len(rows)
+        ends.append(
+            (stats.beta.ppf(0.05, k, n - k + 1) - rows.mean(), stats.beta.isf(0.05, k + 1, n - k) - rows.mean())
+        )
+    value = f[inside].mean() - f.mean()
+    low, high = value - math.hypot(ends[0][0], ends[1][1]), value + math.hypot(ends[0][1], ends[1][0])
+    assert (near.value, *near.interval, near.confidence, near.at) == approx((value, low, high, 0.9, 200))
