@@ -214,4 +214,4 @@ def test_a_bound_is_rounded_up() -> None:
     assert "is at most 0.0124 " in certificate_sentence(replace(row, value=0.012301), SCORE, "s")
     assert "with probability at least 99.97 %" in certificate_sentence(replace(row, confidence=0.9997), SCORE, "s")
     vacuous = replace(samples.attribute().certificates[1], trivial=2.001, trivial_because="so")
-    assert "says nothing: 2.01 holds anyway, because so." in certificate_sentence(vacuous, SCORE, "s")
+    assert "always at most 2.01, because so." in certificate_sentence(vacuous, SCORE, "s")

@@ -1,4 +1,4 @@
-"""Every Python block of the pages runs, in order, on a small table and with short training."""
+"""Every Python block of the pages and the README runs, in order, on a small table and with short training."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ from real_data import raw_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 
-ALL = sorted(path for folder in (".", "evidence", "reproduction") for path in (ROOT / "docs" / folder).glob("*.md"))
+README = ROOT / "README.md"
+FOLDERS = (".", "evidence", "reproduction")
+ALL = [README, *sorted(path for folder in FOLDERS for path in (ROOT / "docs" / folder).glob("*.md"))]
 BLOCK = re.compile(r"(?:<!-- needs (\w+) -->\n)?```(python|py|pycon)\n(.*?)```", re.DOTALL)
 """A Python block, and the package that it needs beyond those of the tests, if its page says so."""
-SCHEDULER = "tcp://10.0.0.1:8786"
-"""The address that the pages use for a cluster of the reader's. Here a cluster in this process takes its place."""
+SCHEDULER = 'cluster("local")'
+"""The cluster of the pages. Here one in this process takes its place."""
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -87,7 +89,7 @@ def run(page: Path, packages: set[str], names: dict[str, Any], scheduler: str) -
     for number, (package, code) in enumerate(blocks(page)):
         if package not in packages:
             continue
-        code = code.replace(SCHEDULER, scheduler)
+        code = code.replace(SCHEDULER, f'cluster("{scheduler}")')
         if ">>>" in code:
             example = doctest.DocTestParser().get_doctest(code, names, f"{page.name}, block {number}", None, 0)
             flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -135,12 +137,12 @@ def test_code_for_another_library_runs_where_it_is_installed(page: Path, package
     run(page, {"", package}, at_work, "")
 
 
-@pytest.mark.parametrize("page", [*ALL, ROOT / "README.md"], ids=lambda path: path.stem)
+@pytest.mark.parametrize("page", ALL, ids=lambda path: path.stem)
 def test_every_link_of_a_page_leads_somewhere(page: Path):
     text = page.read_text(encoding="utf-8")
     for file, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)]*))?\)", text):
         target = (page.parent / file) if file else page
-        assert target.exists() or file.startswith(("gallery/", "api/")), f"{page.name} links to {file}"
+        assert target.exists(), f"{page.name} links to {file}"
         if anchor and target.suffix == ".md" and target.exists():
             assert anchor in anchors(target), f"{page.name} links to {file}#{anchor}"
 
@@ -151,3 +153,11 @@ def anchors(page: Path) -> set[str]:
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     slugs = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
     return slugs | set(re.findall(r'<a id="([\w-]+)">', text))
+
+
+def test_the_front_page_is_short_and_its_pictures_small():
+    text = README.read_text(encoding="utf-8")
+    assert len(text.split()) <= 800
+    pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
+    assert len(pictures) == 2
+    assert all((ROOT / picture).stat().st_size < 150_000 for picture in pictures)

@@ -1,40 +1,26 @@
-"""Links that lead out of the site's pages.
+"""Links and docstrings as Sphinx needs them.
 
-A file of the repository outside docs/ is shown as its path, since the site has no copy of it. An anchor that a page
-sets by itself, ``<a id="...">``, becomes a target. Methods that scikit-learn adds to every estimator are left out, and
-docstrings that Sphinx would misread are mended.
+A link to a program of the gallery leads to its page. An anchor that a page sets by itself, ``<a id="...">``, becomes a
+target. Methods that scikit-learn adds to every estimator are left out, and docstrings that Sphinx would misread are
+changed.
 """
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
-from docutils import nodes
-from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
-from sphinx.util import logging
 
-log = logging.getLogger(__name__)
 ADDED_BY_SKLEARN = re.compile(r"set_\w+_request|get_metadata_routing")
 TOGETHER = re.compile(r"^:ivar [\w\\]+(?:, [\w\\]+)+(?=:)")
 ANCHOR = re.compile(r'^<a id="([\w-]+)"></a>$', re.MULTILINE)
+PROGRAM = re.compile(r"\]\(\.\./examples/(gallery/plot_\w+)\.py\)")
 
 
-def resolve(app: Sphinx, env: Any, node: pending_xref, content: nodes.Element) -> nodes.Element | None:
-    """Return a file's path; one that does not exist is a warning, hence an error of the build."""
-    target = node.get("reftarget", "")
-    if target.startswith("../"):
-        if not (Path(app.srcdir) / target).exists():
-            log.warning("no such file: %s", target, location=node)
-        return nodes.literal("", target.removeprefix("../"))
-    return None
-
-
-def name_anchors(app: Sphinx, page: str, source: list[str]) -> None:
-    """Give the anchors that a page sets for any viewer to Sphinx as targets."""
-    source[0] = ANCHOR.sub(r"(\1)=", source[0])
+def translate_links(app: Sphinx, page: str, source: list[str]) -> None:
+    """Give the anchors that a page sets for any viewer to Sphinx as targets, and programs as pages of the gallery."""
+    source[0] = PROGRAM.sub(r"](\1.rst)", ANCHOR.sub(r"(\1)=", source[0]))
 
 
 def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:
@@ -57,8 +43,7 @@ def join_names(app: Sphinx, what: str, name: str, value: Any, options: Any, line
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.connect("source-read", name_anchors)
-    app.connect("missing-reference", resolve)
+    app.connect("source-read", translate_links)
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", describe_constant)
     app.connect("autodoc-process-docstring", join_names)

@@ -2,8 +2,8 @@
 Monitoring a model in use
 =========================
 
-A model was audited in January. Is its score still free of age in May? Whoever looks every week and tests every week
-will raise a false alarm sooner or later. ``SequentialTest`` may be looked at as often as you like.
+A model was audited in January. Is its score still free of age in May? If you test every week, you will raise a false
+alarm sooner or later. ``SequentialTest`` may be looked at as often as you like.
 """
 
 # %%

@@ -37,8 +37,8 @@ class Source:
         >>> model = {"part": "models", "dataset": "crime", "method": "frem", "weight": 1.0, "seconds": 3.0}
         >>> records = [model | {"repeat": 0}, model | {"repeat": 1, "hardware": "NVIDIA H200"}, {"part": "sides"}]
         >>> source = Source.of("bound", "corrected", records)
-        >>> source.cost, source.hardware
-        ('3 records, 2 models in 3 s', ('NVIDIA H200',))
+        >>> source.records, source.models, source.seconds, source.hardware
+        (3, 2, 3.0, ('NVIDIA H200',))
         """
         models = [r for r in records if r.keys() >= MODEL and r.get("seconds") is not None]
         fleets = {(r["part"], r["dataset"], r["method"]): float(r["seconds"]) for r in models}
@@ -49,12 +49,6 @@ class Source:
     def file(self) -> str:
         """Name of the file."""
         return f"{self.study}-{self.protocol}.parquet"
-
-    @property
-    def cost(self) -> str:
-        """Numbers of records and models, and the seconds of training."""
-        trained = f", {self.models:,} models in {self.seconds:.0f} s" if self.models else ""
-        return f"{self.records:,} records{trained}"
 
 
 def sources(study: str, results: Results) -> list[Source]:

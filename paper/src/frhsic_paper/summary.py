@@ -110,7 +110,6 @@ def summary(results: Results, findings: Mapping[str, Finding], studies: Sequence
         agreement=_agreement(results),
         main=[(*claims[name], findings[name]) for name in MAIN if name in claims],
         index=index_table(results, findings),
-        nameless=nameless(results),
         yardsticks=yardsticks.sentences(results),
         standings=standings[0].table if standings else None,
         words=yardsticks.STUDY.words,
@@ -139,35 +138,19 @@ def differing(findings: Mapping[str, Finding]) -> str:
 
 
 def index_table(results: Results, findings: Mapping[str, Finding]) -> Table:
-    """The paper's tables and figures with verdicts, our figure, command, records and cost."""
+    """The paper's tables and figures with verdicts and our figures."""
     rows: list[tuple[Cell, ...]] = []
     for item in INDEX:
         if not item.study:
-            rows.append((item.number, item.what, "a drawing", "", "", "", ""))
+            rows.append((item.number, item.what, "a drawing", ""))
             continue
         signs = " ".join(SIGNS[findings[name].verdict] for name in item.claims if name in findings)
         ran = sources(item.study, results)
         links = [f"[{s.protocol}](figures/{item.figure}-{s.protocol}.svg)" for s in ran if item.figure]
         if item.figure.endswith(".svg"):
             links = [f"[both](figures/{item.figure})"]
-        rows.append(
-            (
-                f"[{item.number}](reproduction/{item.study}.md)",
-                item.what,
-                signs,
-                " ".join(links),
-                f"`frhsic reproduce {item.study} --protocol both`",
-                "<br>".join(f"`{s.file}`" for s in ran) or "not run yet",
-                "<br>".join(s.cost + (f" ({'; '.join(s.hardware)})" if s.hardware else "") for s in ran),
-            )
-        )
-    return Table.of(["", "shows", "claims", "figure", "command", "records", "cost"], rows)
-
-
-def nameless(results: Results) -> str:
-    """Return the studies of the index whose records do not name the hardware, separated by commas."""
-    names = dict.fromkeys(item.study for item in INDEX if item.study)
-    return ", ".join(name for name in names if any(not source.hardware for source in sources(name, results)))
+        rows.append((f"[{item.number}](reproduction/{item.study}.md)", item.what, signs, " ".join(links)))
+    return Table.of(["", "shows", "claims", "figure"], rows)
 
 
 def _agreement(results: Results) -> str:

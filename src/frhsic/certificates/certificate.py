@@ -50,7 +50,7 @@ class Certificate:
     >>> float(c), round(c.tightness, 3), c.vacuous
     (0.3, 3.0, True)
     >>> print(c)
-    a gap <= 0.3 (measured 0.1; vacuous: at least 0.25, which holds anyway: scores in [0, 1])
+    a gap <= 0.3 (measured 0.1; vacuous, since it is always at most 0.25: scores in [0, 1])
     """
 
     value: float
@@ -76,7 +76,7 @@ class Certificate:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound is no better than `trivial`, which holds anyway."""
+        """Whether the bound is no better than `trivial`, which always holds."""
         return self.trivial is not None and self.value >= self.trivial
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class Certificate:
         if self.confidence < 1:
             notes.append(f"with probability at least {self.confidence:g}")
         if self.vacuous:
-            notes.append(f"vacuous: at least {self.trivial:.6g}, which holds anyway: {self.trivial_because}")
+            notes.append(f"vacuous, since it is always at most {self.trivial:.6g}: {self.trivial_because}")
         return f"{self.bounds} <= {self.value:.6g}" + (f" ({'; '.join(notes)})" if notes else "")
 
 

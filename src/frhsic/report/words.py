@@ -143,7 +143,8 @@ def certificate_sentence(row: CertificateRow, subject: Subject, s: str) -> str:
     }
     text: str = WORDS["certificate_sentences"].get(row.key, "The bound is {value}.").format_map(shown)
     if row.vacuous:
-        text += f" This says nothing: {upper_figure(row.trivial or 0.0)} holds anyway, because {row.trivial_because}."
+        always = upper_figure(row.trivial or 0.0)
+        text += f" This says nothing: it is always at most {always}, because {row.trivial_because}."
     return text
 
 
