@@ -256,7 +256,10 @@ def test_resamples_are_statistics_of_drawn_sums_and_squares(kind):
     size = len(counts) if kind != "clusters" else labels.max() + 1
     normals = np.random.default_rng((3, 0)).standard_normal((size, 40))
     drawn, flat = noise_like(sums, center, normals), np.zeros(len(counts))
-    assert column.null(options) == approx(resampled(flat, center, drawn, flat))
+    squares, _, fourths = sums.residuals(center)  # the spread is estimated: tails are those of Student's t
+    degrees = 3 * squares.sum() ** 2 / fourths.sum()
+    chance = np.random.default_rng((3, 0, 1)).chisquare(degrees, 40)
+    assert column.null(options) == approx(resampled(flat, center, drawn, flat) * np.sqrt(degrees / chance))
     alone = weight / counts**2
     assert smoother.resampled(sums, center, center, drawn, alone) == approx(resampled(center, center, drawn, alone))
     near = np.abs(column.mean) <= 2 * column.error
