@@ -140,7 +140,7 @@ def test_a_later_call_with_other_sensitive_columns_is_refused():
 def test_a_missing_attribute_warns_in_its_own_category_and_trains_without_penalty(estimator: type):
     X, y, _ = biased(80)
     settings = quick(epochs=3)
-    with pytest.warns(MissingSensitiveFeaturesWarning, match="penalty_weight=10"):
+    with pytest.warns(MissingSensitiveFeaturesWarning):
         model = estimator(**settings).fit(X, y)
     plain = estimator(penalty_weight=0, **settings).fit(X, y)
     np.testing.assert_array_equal(model.transform(X), plain.transform(X))
@@ -482,7 +482,7 @@ def test_a_row_counts_if_it_has_every_attribute_and_what_the_others_hold_does_no
     first, second = np.where(np.arange(200) % 4 == 1, np.nan, s), np.where(np.arange(200) % 4 == 0, np.nan, X[:, 2])
     frame = pd.DataFrame({"age": first, "income": second})
     missing = frame.isna().any(axis=1).to_numpy()
-    with pytest.warns(UnlabelledRowsWarning, match="NaN in 100 of 200 rows") as caught:
+    with pytest.warns(UnlabelledRowsWarning, match="100 of 200 rows") as caught:
         model = FRHSICClassifier(**quick(epochs=3)).fit(X, y, sensitive_features=frame)
     assert caught[0].filename == __file__
     scales = {column.name: (column.low, column.high) for column in model.sensitive_encoding_.columns}
@@ -496,7 +496,7 @@ def test_a_row_counts_if_it_has_every_attribute_and_what_the_others_hold_does_no
 
 X40, Y40, S40 = biased(40)
 ERRORS: list[tuple[dict[str, Any], dict[str, Any], type[Exception], str]] = [
-    ({}, {"y": Y40[:-1]}, ValueError, "lengths differ"),
+    ({}, {"y": Y40[:-1]}, ValueError, "inconsistent"),
     ({}, {"s": S40[:-1]}, ValueError, "lengths differ"),
     ({}, {"s": np.full(40, 3.0)}, ValueError, "in every row"),
     ({}, {"s": np.full(40, np.nan)}, ValueError, "no row has all"),
@@ -546,7 +546,7 @@ def test_classes_must_be_named_in_the_first_call_or_occur_in_it():
     model = FRHSICClassifier(**quick())
     model.partial_fit(X[:10], y[:10], classes=[0, 1, 2], sensitive_features=s[:10])
     assert model.predict_proba(X).shape == (100, 3)
-    with pytest.raises(ValueError, match="not among the classes"):
+    with pytest.raises(ValueError, match="new labels"):
         model.partial_fit(X[:2], [0, 7], sensitive_features=s[:2])
     with pytest.raises(ValueError, match="differ from those of the first call"):
         model.partial_fit(X, y, classes=[0, 1], sensitive_features=s)

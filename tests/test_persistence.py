@@ -85,6 +85,7 @@ def test_a_classifier_comes_back_bit_for_bit(name: str, tmp_path: Path):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
+@pytest.mark.filterwarnings("ignore::frhsic.tables.suspicions.SuspiciousColumnWarning")
 def test_frames_text_labels_and_several_attributes_come_back(tmp_path: Path):
     labels = np.where(PAID, "high", "low")
     both = np.column_stack([AGE, FRAME["hours"]])
@@ -350,7 +351,7 @@ def test_parameters_of_a_penalty_of_one_s_own_come_back(tmp_path: Path):
     X, y, s = biased(60)
     model = FRHSICClassifier(Weighted((3.0,)), **SHORT).fit(X, y, sensitive_features=s)
     assert saved_and_loaded(model, tmp_path, penalty=Weighted()).penalty_.weights.tolist() == [3.0]
-    with pytest.raises(ValueError, match=r"the state 'weights' of Weighted has shape \(1,\)"):
+    with pytest.raises(ValueError, match="size mismatch for weights"):
         load(tmp_path / "model", penalty=Weighted((1.0, 2.0)))
 
 

@@ -27,26 +27,26 @@ from sklearn.utils.validation import check_is_fitted
 
 from frhsic.tables.columns import days, is_frame, kind_of, numbers, to_pandas
 
+# Cosines of the rank of a continuous attribute.
 FUNCTIONS = 8
-"""Cosines of the rank of a continuous attribute."""
 
+# An attribute with at most so many levels gets as many functions as it takes to tell all levels apart.
 MOST_LEVELS = 16
-"""An attribute with at most so many levels gets as many functions as it takes to tell all levels apart."""
 
+# A value that has at least this share of the rows, such as zero income, gets a function of its own.
 ATOM = 0.05
-"""A value that has at least this share of the rows, such as zero income, gets a function of its own."""
 
+# Rows from which on the default trees need no early stopping, and no linear model beside them.
 STOPPED_ROWS, LINEAR_ROWS = 20_000, 10_000
-"""Rows from which on the default trees need no early stopping, and no linear model beside them."""
 
+# Shares of a linear model beside the default trees that are tried.
 SHARES = np.linspace(0, 1, 11)
-"""Shares of a linear model beside the default trees that are tried."""
 
+# Points of a law of scores given S; width of its smoothing, in ranks of S; rows that the neighbours count for.
 LAW_POINTS, LAW_WIDTH, LAW_ROWS = 201, 0.02, 100.0
-"""Points of a law of scores given S; width of its smoothing, in ranks of S; rows that the neighbours count for."""
 
+# Groups of equal size that replace the values of a continuous attribute.
 NODES = 256
-"""Groups of equal size that replace the values of a continuous attribute."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ class SensitiveBasis:
         return np.asarray(self.values[self.node(s)])
 
 
-class TreeTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class TreeTable(TransformerMixin, BaseEstimator):
     """A table as LightGBM takes it: text as categories with the levels of the fitted rows, dates as days.
 
     Levels that the fitted rows do not have become missing values. An array of numbers stays as it is.
@@ -175,7 +175,7 @@ class TreeTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         return hasattr(self, "levels_")
 
 
-class Hinges(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class Hinges(TransformerMixin, BaseEstimator):
     """Each column and what it exceeds its quintiles by, so that a linear model can bend there."""
 
     def fit(self, X: np.ndarray, y: Any = None) -> Self:
@@ -186,7 +186,7 @@ class Hinges(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
         return np.column_stack([X, *(np.maximum(X - knots, 0.0) for knots in self.knots_)])
 
 
-class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class BoostedTrees(BaseEstimator):
     """The default model of y: LightGBM on the table as it comes, and on few rows a linear model beside it.
 
     There are 100 trees of 15 leaves, with half of the columns each, but at least four. Below 20,000 rows they have
@@ -288,7 +288,7 @@ class BoostedTrees(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
         return np.asarray(self.classes_[mean.argmax(axis=1)] if self.classifier else mean)
 
 
-class BoostedMeans(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class BoostedMeans(RegressorMixin, BaseEstimator):
     """The default model of all :math:`m_k` at once: a LightGBM for each k, which share the binned table.
 
     Parameters
@@ -334,7 +334,7 @@ class BoostedMeans(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scik
         return np.column_stack([booster.predict(x, num_threads=self.n_jobs or 1) for booster in self.boosters_])
 
 
-class ConditionalLaw(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class ConditionalLaw(BaseEstimator):
     r"""The law of a score given one attribute, which moves a score to where parity needs it.
 
     .. math:: T(f, s) = Q\bigl(F(f \mid s)\bigr)
@@ -372,24 +372,6 @@ class ConditionalLaw(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         along = np.clip((score - self.grid_[cell]) / width, 0.0, 1.0)
         rank = self.table_[node, cell] * (1 - along) + self.table_[node, cell + 1] * along
         return np.where(np.isnan(s), score, np.interp(rank, self.pooled_, self.grid_))
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Checked rows of a call of fit; y holds numbers, or codes of the classes, and `labels` y as it was given."""
-
-    X: Any
-    y: np.ndarray
-    labels: np.ndarray
-    s: np.ndarray
-    weights: np.ndarray | None
-    groups: np.ndarray | None
-    fold: np.ndarray
-
-    def at(self, rows: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Return weights and groups of some rows."""
-        weights, groups = (None if values is None else values[rows] for values in (self.weights, self.groups))
-        return weights, groups
 
 
 def fold_of_rows(n: int, cv: int, labels: np.ndarray | None, groups: np.ndarray | None, seed: int) -> np.ndarray:

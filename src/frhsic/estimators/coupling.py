@@ -15,9 +15,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from frhsic._arrays import require_same_rows
-from frhsic._warnings import warn
 from frhsic.estimators.conditional import ATOM, MOST_LEVELS, BoostedMeans, SensitiveBasis, TreeTable, fold_of_rows
-from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, checked_table, seed_of, sensitive_values
+from frhsic.estimators.inputs import checked_table, seed_of, sensitive_values, warn_without_attributes
 from frhsic.tables.columns import is_frame, to_pandas
 
 # Products of functions of several attributes, those of the lowest total order; and their joint nodes.
@@ -246,7 +245,7 @@ def _standardized(values: np.ndarray) -> np.ndarray:
     return np.asarray((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-9))
 
 
-class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped in sklearn
+class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Transformer: a table Z with the columns of X whose law does not depend on sensitive attributes S.
 
     .. math:: P(Z = x \mid X = x, s) = \min\bigl(1, 1/r(x, s)\bigr), \qquad
@@ -263,35 +262,24 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     Parameters
     ----------
     estimator : regressor, optional
-        Model of the conditional means E[φ(S) | x], which predicts several targets at once. None is LightGBM, which
-        takes text, categories, dates and missing values as they come.
+        Model of the conditional means E[φ(S) | x], which predicts several targets at once. None is LightGBM.
     amount : float
         From 0 to 1: a row is left as it is with probability 1 - amount. The dependence on S falls in proportion.
     pool : float
-        Share of the fitted rows, drawn at random, that are never handed on. Small batches are drawn from them, each row
-        once. These rows are marked in `pool_`; transform the others only.
-    cv : int
-        Number of folds; the ratio at a fitted row comes from models that have not seen it.
-    n_jobs : int, optional
-        Threads of LightGBM; None means one.
-    random_state : int, Generator, RandomState or None
-        Seed of folds, removals and exchanges.
+        Share of the fitted rows, drawn at random and marked in `pool_`, that are never handed on: small batches are
+        drawn from them, each row once. Transform the others only.
+    cv, n_jobs, random_state
+        Number of folds; threads of LightGBM; seed of folds, removals and exchanges.
 
     Attributes
     ----------
-    untouched_ : float
-        Share of the fitted rows that stay.
-    pool_ : ndarray of bool, (n,)
-        Fitted rows that belong to the pool.
+    untouched_, pool_ : float and ndarray of bool
+        Share of the fitted rows that stay, and the fitted rows that belong to the pool.
     ratio_, models_, move_cost_
         The estimated ratio, the models of its means and of y, and the cost of exchanges along S.
-    n_features_in_, feature_names_in_, sensitive_names_in_
-        Names and number of the columns.
 
     Examples
     --------
-    A column that follows age, from which linear regression cannot predict age any more.
-
     >>> rng = np.random.default_rng(0)
     >>> age = rng.uniform(20, 60, size=2000)
     >>> X = (age + rng.normal(scale=10, size=2000))[:, None]
@@ -351,8 +339,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         weights = _check_sample_weight(sample_weight, frame, ensure_non_negative=True).astype(np.float64)
         self.random_seed_, self.sensitive_names_in_ = seed_of(self.random_state), np.array([], dtype=object)
         if sensitive_features is None:
-            text = "ParityCoupling was given no sensitive_features: transform will return X as it is. Pass them to fit."
-            warn(text, MissingSensitiveFeaturesWarning)
+            warn_without_attributes(self, "expect X as it is from transform")
             return self
         values, names = sensitive_values(sensitive_features, len(frame))
         s, self.sensitive_names_in_ = _filled(values), np.array(names, dtype=object)

@@ -11,15 +11,18 @@ from sklearn.metrics import log_loss, mean_squared_error, roc_auc_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import _safe_indexing
 
-from frhsic.estimators.conditional import Sample, TreeTable, fold_of_rows
-from frhsic.estimators.parity import ParityEstimator, fit_with_weights
-from frhsic.estimators.tradeoffs import aimed_gap, by_attribute
+from frhsic.estimators.conditional import TreeTable, fold_of_rows
+from frhsic.estimators.fitting import fit_with_weights
+from frhsic.estimators.inputs import Sample
+from frhsic.estimators.limits import by_attribute
+from frhsic.estimators.parity import ParityEstimator
+from frhsic.estimators.tradeoffs import gaps_along
 from frhsic.parity import ParityResult
 from frhsic.tables.columns import is_frame
 from frhsic.tables.sensitive import read_sensitive
 
+# Largest factor by which the limit is tightened; on few rows the excess is mostly noise.
 MOST_EXCESS = 1.25
-"""Largest factor by which the limit is tightened; on few rows the excess is mostly noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,23 +160,14 @@ def _threshold(teacher: ParityEstimator, student: Any, X: Any) -> float:
 
 
 def _gaps(teacher: ParityEstimator, model: Any, threshold: float, rows: tuple[Any, ...]) -> dict[str, ParityResult]:
-    """Return the largest gap over the conditions along each attribute."""
+    """Return the gap along each attribute that the teacher limits, the largest over its conditions."""
     X, y, sensitive_features, weights, groups = rows
     scores, attributes = _scores(model, X), read_sensitive(sensitive_features, allow_missing=True)
-    if teacher.aim == "decision":
-        scores = scores > threshold
-    second = y == teacher.classes_[1] if is_classifier(teacher) else np.ones(len(y), dtype=bool)
-    every = np.ones(len(y), dtype=bool)
-    conditions = {None: [every], "positive": [second], "both": [second, ~second]}[teacher.condition]
-    gaps = {}
-    for name, s in zip(attributes.names, attributes.values.T):
-        each = []
-        for condition in conditions:
-            kept = condition & ~np.isnan(s)
-            more = [None if values is None else values[kept] for values in (weights, groups)]
-            each.append(aimed_gap(teacher.aim, scores[kept], s[kept], *more))
-        gaps[name] = max(each, key=float)
-    return gaps
+    scores = scores > threshold if teacher.aim == "decision" else scores
+    codes = y == teacher.classes_[1] if is_classifier(teacher) else y
+    assert teacher.solution_ is not None
+    gaps = gaps_along(teacher.aim, teacher.solution_.blocks, scores, codes, attributes.values, weights, groups)
+    return {name: max(each, key=float) for name, each in zip(attributes.names, gaps)}
 
 
 def _performance(teacher: ParityEstimator, model: Any, rows: tuple[Any, ...]) -> dict[str, float]:

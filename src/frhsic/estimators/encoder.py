@@ -17,8 +17,8 @@ from frhsic.tables.sensitive import read_sensitive
 from frhsic.training import MLP, Training
 from frhsic.training.recipe import Task
 
+# Number of knots of each attribute, and least number of rows for each; fewer rows have fewer knots, down to two.
 KNOTS, ROWS_PER_KNOT = 13, 10
-"""Number of knots of each attribute, and least number of rows for each; fewer rows have fewer knots, down to two."""
 
 
 class ParityEncoder(NetworkEstimator):
@@ -29,17 +29,11 @@ class ParityEncoder(NetworkEstimator):
 
     With y the head f predicts y: labels by cross-entropy, continuous numbers by the squared error of the standardized y
     (scikit-learn's ``type_of_target`` decides which). Without y it reconstructs what the attributes do not tell of the
-    scaled columns,
+    scaled columns, :math:`\ell = \frac1d \|f(z) - (x - \hat E[x \mid s]) / \sigma\|^2` with :math:`\sigma^2` their mean
+    variance, so that Z gains nothing from carrying S. The attributes are needed to fit, not to transform.
 
-    .. math:: \ell = \frac{1}{d} \|f(z) - r\|^2, \qquad r = (x - \hat E[x \mid s]) / \sigma,
-
-    with :math:`\sigma^2` the mean variance of the columns, so that the loss is a share of their variance, and a spline
-    in the ranks of each attribute, fitted to the rows of each call, for the conditional mean. So Z gains nothing from
-    carrying S. The attributes are needed to fit, not to transform. The head is not used afterwards; others are fitted
-    on Z. :func:`frhsic.transfer` measures what they still recover of S.
-
-    **With or without y.** Pass y if the tasks to come resemble it: Z then keeps little else. Leave y out if they are
-    unknown: Z keeps more of X, and more of S with it. `docs/representations.md` says when to use which, with numbers.
+    Pass y if the tasks to come resemble it: Z then keeps little else. Leave it out if they are unknown: Z keeps more of
+    X, and more of S with it. :func:`frhsic.transfer` measures what heads on Z still recover of S.
 
     Parameters
     ----------
@@ -51,13 +45,7 @@ class ParityEncoder(NetworkEstimator):
     Attributes
     ----------
     task_ : str
-        "binary", "multiclass", "regression" or "reconstruction".
-    encoder_, head_, has_bottleneck_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_
-        As in :class:`FRHSICClassifier`.
-    loss_curve_, penalty_curve_, validation_curve_, best_epoch_, n_features_in_, feature_names_in_
-        As in :class:`FRHSICClassifier`.
-    sensitive_names_in_
-        As in :class:`FRHSICClassifier`.
+        "binary", "multiclass", "regression" or "reconstruction". The others are those of :class:`FRHSICClassifier`.
 
     Examples
     --------
@@ -104,9 +92,7 @@ class ParityEncoder(NetworkEstimator):
     def _target(self, y: Any, classes: Any = None) -> Target:
         task = getattr(self, "task_", None)
         if task is not None and (y is None) != (task == "reconstruction"):
-            raise ValueError(
-                f"the first call was for {task}, this one has {'no y' if y is None else 'a y'}; fit a new encoder."
-            )
+            raise ValueError(f"the first call was for {task}, this one has {'no y' if y is None else 'a y'}.")
         if y is None:
             target = Target(None, "reconstruction", self.feature_encoding_.width)
         else:

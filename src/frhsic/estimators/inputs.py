@@ -1,8 +1,9 @@
-"""Checks of X, y, sensitive features and seeds that the estimators share."""
+"""Checks of X, y, sensitive features and seeds that the estimators share, and the rows that passed them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -24,6 +25,30 @@ class MissingSensitiveFeaturesWarning(UserWarning):
 
     To make it an error: ``warnings.simplefilter("error", MissingSensitiveFeaturesWarning)``.
     """
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Checked rows of a call of fit. `y` holds numbers, or codes of the classes; `labels` is y as it was given."""
+
+    X: Any
+    y: np.ndarray
+    labels: np.ndarray
+    s: np.ndarray
+    names: tuple[str, ...]
+    weights: np.ndarray | None
+    groups: np.ndarray | None
+    fold: np.ndarray
+
+    @property
+    def mass(self) -> np.ndarray:
+        """The weight of each row, 1 where none were given."""
+        return np.ones(len(self.y)) if self.weights is None else self.weights
+
+    def at(self, rows: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return weights and groups of some rows."""
+        weights, groups = (None if values is None else values[rows] for values in (self.weights, self.groups))
+        return weights, groups
 
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -99,9 +124,9 @@ def sensitive_values(values: Any, rows: int, known: Any = None) -> tuple[np.ndar
     known = [str(name) for name in known]
     nameless = _arrays.column_names(None, "sensitive", len(known))
     if len(names) != len(known) or (names != known and nameless not in (names, known)):
+        asked = ", ".join(known)
         raise ValueError(
-            f"sensitive_features are {', '.join(names)}; this model was fitted with {', '.join(known)}, in this order. "
-            "Pass the same, or fit a fresh model."
+            f"sensitive_features are {', '.join(names)}; this model was fitted with {asked}, in this order."
         )
     return attributes.values, names
 
@@ -115,10 +140,17 @@ def require_variation(s: np.ndarray, names: list[str]) -> None:
             raise ValueError(f"sensitive attribute {name!r} {state}, so nothing can depend on it. Leave it out.")
 
 
-def warn_of_suspicions(X: Any, y: np.ndarray | None, classes: int, s: np.ndarray, names: list[str]) -> None:
+def warn_without_attributes(estimator: Any, remedy: str) -> None:
+    """Warn that nothing is constrained."""
+    text = f"{type(estimator).__name__} was given no sensitive_features, so nothing is constrained: pass them, or "
+    warn(f"{text}{remedy}.", MissingSensitiveFeaturesWarning)
+
+
+def warn_of_suspicions(estimator: Any, X: Any, y: np.ndarray | None, s: np.ndarray | None, names: list[str]) -> None:
     """Warn of columns of a frame that identify rows, repeat an attribute, or give the target away."""
     if is_frame(X):
-        for line in suspicions(to_pandas(X), y, classes, pd.DataFrame(s, columns=names)):
+        attributes = pd.DataFrame({name: s[:, j] for j, name in enumerate(names)} if s is not None else {})
+        for line in suspicions(to_pandas(X), y, len(getattr(estimator, "classes_", ())), attributes):
             warn(line, SuspiciousColumnWarning)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.model_selection import GroupShuffleSplit
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
@@ -24,7 +24,6 @@ from torch.nn import functional
 from frhsic import _arrays
 from frhsic._warnings import warn
 from frhsic.estimators.inputs import (
-    MissingSensitiveFeaturesWarning,
     named_arguments,
     require_variation,
     seed_of,
@@ -32,6 +31,7 @@ from frhsic.estimators.inputs import (
     target_column,
     typed_table,
     warn_of_suspicions,
+    warn_without_attributes,
 )
 from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty
 from frhsic.penalties.names import penalty_named
@@ -41,18 +41,16 @@ from frhsic.training.recipe import Task, output_width
 from frhsic.training.result import Bottleneck, enough_rows
 from frhsic.training.streams import Purpose, seeded, stream_seed
 
+# Rows of a block of predictions. All blocks have this size, so that the score of a row depends on no other row.
 BLOCK = 256
-"""Rows of a block of predictions. All blocks have this size, so that the score of a row depends on no other row."""
 
+# Bytes of encoded rows that are held at once when predicting.
 CHUNK_BYTES = 64 * 2**20
-"""Bytes of encoded rows that are held at once when predicting."""
 
+# Share of the rows held out to stop early, and numbers of rows, from and below, for which "auto" holds some out. Small
+# tables overfit in few steps without penalty and need more with it. Large tables do not overfit in the steps of
+# ``epochs="auto"``, and very small ones have no rows to spare.
 HELD_OUT, AUTO_ROWS = 0.1, (500, 10_000)
-"""Share of the rows held out to stop early, and numbers of rows, from and below, for which "auto" holds some out.
-
-Small tables overfit in few steps without penalty and need more with it. Large tables do not overfit in the steps of
-``epochs="auto"``, and very small ones have no rows to spare.
-"""
 
 
 class UnlabelledRowsWarning(UserWarning):
@@ -70,17 +68,20 @@ class Target:
 
 @dataclass(frozen=True)
 class Problem:
-    """Everything that training needs, apart from the weight of the penalty."""
+    """Everything that training needs, apart from the weight of the penalty.
+
+    `through_bottleneck` says that the encoder ends in the bottleneck of an earlier call, because there are too few rows
+    for a new one.
+    """
 
     data: TrainingData
     recipe: Recipe
     seed: int
     penalized: bool
     through_bottleneck: bool = False
-    """Whether the encoder ends in the bottleneck of an earlier call, because there are too few rows for a new one."""
 
 
-class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]  # untyped in sklearn
+class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Constructor and training of the estimators, which document the parameters.
 
     Fitted attributes are learned by the call that finds them missing: `fit` removes them all first, while `partial_fit`
@@ -98,18 +99,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     }
 
     encoder_: nn.Module
-    head_: nn.Module
     penalty_: Penalty
-    feature_encoding_: TableEncoding
-    sensitive_encoding_: TableEncoding
     sensitive_names_in_: np.ndarray
     classes_: np.ndarray
-    target_mean_: float
-    target_scale_: float
-    representation_size_: int
-    has_bottleneck_: bool
-    random_seed_: int
-    n_fits_: int
     best_epoch_: int | None
     validation_curve_: np.ndarray | None
 
@@ -175,9 +167,10 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _fit_part(self, X: Any, y: Any, s: Any, sample_weight: Any, classes: Any = None) -> Self:
         with self._restored_on_failure():
             if self.__sklearn_is_fitted__():
-                self._fit_one(self._resume(X, y, s, sample_weight))
+                problem = self._resume(X, y, s, sample_weight)
             else:
-                self._fit_one(self._start(X, y, s, sample_weight, classes=classes, whole=False))
+                problem = self._start(X, y, s, sample_weight, classes=classes, whole=False)
+            self._fit_one(problem)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -250,8 +243,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if not isinstance(module, nn.Module):
             raise TypeError(f"encoder made {type(module).__name__}; it must make a torch.nn.Module.")
         self.representation_size_ = output_width(module.to(data.x.dtype), data)
-        penalty = self._unprepared_penalty(target.task) if penalized else NoPenalty()
-        recipe = self._recipe(target.task, penalty, make, lambda width, _: nn.Linear(width, target.outputs), whole)
+        recipe = self._recipe(target.task, penalized, whole)
+        recipe = replace(recipe, encoder=make, head=lambda width, _: nn.Linear(width, target.outputs))
         return Problem(data, recipe, self.random_seed_, penalized)
 
     def _resume(self, X: Any, y: Any, s: Any, sample_weight: Any) -> Problem:
@@ -260,15 +253,19 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         The penalty keeps its state unless another one is asked for than in the last call.
         """
         data, target, penalized = self._rows(X, y, s, sample_weight, whole=False)
-        penalty: Penalty = self._unprepared_penalty(target.task) if penalized else NoPenalty()
-        if type(penalty) is type(self.penalty_) and penalty.arguments() == self.penalty_.arguments():
-            penalty = self.penalty_
-        encoder, head = self.encoder_, self.head_
-        recipe = self._recipe(target.task, penalty, lambda _: copy.deepcopy(encoder), lambda *_: copy.deepcopy(head))
-        few = recipe.floor(penalty) > 0 and not enough_rows(data.rows, self.representation_size_)
+        recipe, encoder, head, penalty = self._recipe(target.task, penalized), self.encoder_, self.head_, self.penalty_
+        asked: Any = recipe.penalty
+        few = recipe.floor(asked) > 0 and not enough_rows(data.rows, self.representation_size_)
         through_bottleneck = penalized and few and self.has_bottleneck_
         if self.has_bottleneck_ and not through_bottleneck:
-            recipe = replace(recipe, encoder=lambda _: copy.deepcopy(next(encoder.children())))
+            encoder = next(encoder.children())
+        same = type(asked) is type(penalty) and asked.arguments() == penalty.arguments()
+        recipe = replace(
+            recipe,
+            penalty=penalty if same else asked,
+            encoder=lambda _: copy.deepcopy(encoder),
+            head=lambda *_: copy.deepcopy(head),
+        )
         seed = int(np.random.SeedSequence([self.random_seed_, self.n_fits_]).generate_state(1)[0])  # other batches
         return Problem(data, recipe, seed, penalized, through_bottleneck)
 
@@ -277,41 +274,34 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         encoder = self._default_encoder(task) if self.encoder is None else self.encoder
         return (lambda _: copy.deepcopy(encoder)) if isinstance(encoder, nn.Module) else encoder
 
-    def _recipe(
-        self,
-        task: Task,
-        penalty: Penalty,
-        encoder: Callable[[int], nn.Module],
-        head: Callable[[int, int], nn.Module],
-        whole: bool = False,
-    ) -> Recipe:
-        training = self._default_training() if self.training is None else self.training
+    def _recipe(self, task: Task, penalized: bool, whole: bool = False) -> Recipe:
+        """Return what is trained, apart from encoder and head."""
+        training = self.training or self._default_training()
         training = training if whole else replace(training, epochs=1, early_stopping=False)
-        recipe, asked = Recipe(task, penalty, encoder, head, **vars(training)), self._penalty(task)
-        return replace(recipe, weight_decay=recipe.decay(asked), variance_floor=recipe.floor(asked))
+        penalty = self.penalty
+        if not isinstance(penalty, Penalty):
+            penalty = penalty_named(penalty, self.representation_size_, head=task != "reconstruction")
+        if penalized and penalty.condition == "positive" and task != "binary":
+            raise ValueError(f"the penalty has condition='positive', which needs two classes; the task is {task}.")
+        recipe = Recipe(task, penalty.unprepared() if penalized else NoPenalty(), **vars(training))
+        return replace(recipe, weight_decay=recipe.decay(penalty), variance_floor=recipe.floor(penalty))
 
     def _rows(
         self, X: Any, y: Any, s: Any, sample_weight: Any, groups: Any = None, classes: Any = None, whole: bool = True
     ) -> tuple[TrainingData, Target, bool]:
         """Check parameters and rows; return the rows encoded, the target, and whether there is a penalty."""
         self._validate_params()
-        if isinstance(self.penalty, str):
-            penalty_named(self.penalty)
-        _arrays.resolve_device(self.device)
         given = (X, "X"), (y, "y"), (s, "sensitive_features")
         _arrays.require_same_rows(*given, (sample_weight, "sample_weight"), (groups, "groups"))
         first = not hasattr(self, "feature_encoding_")
         X = typed_table(self, X, first=first)
-        x = self._encoded(X)
-        target = self._target(y, classes)
-        if target.values is not None and len(target.values) != len(x):
-            raise ValueError(f"lengths differ: X has {len(x)} rows, y has {len(target.values)}.")
+        x, target = self._encoded(X), self._target(y, classes)
+        if target.values is not None:
+            check_consistent_length(x, target.values)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, ensure_non_negative=True)
         attributes = self._attributes(s, len(x))
         if first:
-            penalized = np.zeros((len(x), 0)) if attributes is None else attributes
-            names = [] if attributes is None else self.sensitive_names_in_.tolist()
-            warn_of_suspicions(X, target.values, len(getattr(self, "classes_", ())), penalized, names)
+            warn_of_suspicions(self, X, target.values, attributes, list(getattr(self, "sensitive_names_in_", ())))
         held_out = self._held_out(target, attributes, len(x), groups) if whole else None
         target = self._completed(target, x, s, weights)
         known = np.zeros((len(x), 1)) if attributes is None else attributes
@@ -325,10 +315,10 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _encoded(self, X: Any) -> np.ndarray:
         """Return a checked table encoded, float64 (n, width); the first call learns scales and levels."""
-        scaling: Any = self.scaling
+        options: Any = {"scaling": self.scaling, "unseen": self.handle_unknown}
         if not hasattr(self, "feature_encoding_"):
-            self.feature_encoding_ = TableEncoding.fit(X, scaling=scaling)
-        return self.feature_encoding_(X, "ignore" if self.handle_unknown == "ignore" else "error")
+            self.feature_encoding_ = TableEncoding.fit(X, scaling=options["scaling"])
+        return self.feature_encoding_(X, options["unseen"])
 
     def _attributes(self, values: Any, rows: int) -> np.ndarray | None:
         """Return the sensitive attributes scaled, (n, q), or None if there is no penalty to train with.
@@ -340,20 +330,13 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         off = self.penalty_weight == 0 or self.penalty == "none" or isinstance(self.penalty, NoPenalty)
         if values is None:
             if not off:
-                warn(
-                    f"{type(self).__name__} was given no sensitive_features, so it is trained without penalty although "
-                    f"penalty_weight={self.penalty_weight:g}. Pass sensitive_features=..., or penalty_weight=0.",
-                    MissingSensitiveFeaturesWarning,
-                )
+                warn_without_attributes(self, "penalty_weight=0")
             return None
         first = not hasattr(self, "sensitive_names_in_")
         s, names = sensitive_values(values, rows, None if first else self.sensitive_names_in_)
         known = ~np.isnan(s).any(axis=1)
         if not known.any():
-            raise ValueError(
-                f"no row has all of sensitive_features ({', '.join(names)}): each of the {rows} holds NaN. Pass rows "
-                "that have them, or leave sensitive_features out and train with penalty_weight=0."
-            )
+            raise ValueError(f"no row has all of sensitive_features ({', '.join(names)}): each holds NaN.")
         if first:
             require_variation(s[known], names)
             scale = Number if self.scaling == "range" else Quantiles
@@ -365,9 +348,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             return None
         if not known.all():
             warn(
-                f"sensitive_features are NaN in {int((~known).sum()):,} of {rows:,} rows. These rows train the task "
-                f"and skip the penalty, which sees {known.mean():.0%} of the rows of a batch; on few rows the same "
-                "weight does not do the same, so choose the weight on held-out rows, or raise the batch size.",
+                f"{int((~known).sum()):,} of {len(s):,} rows lack sensitive_features: they train the task and skip the "
+                "penalty. On few rows of a batch a weight does less, so choose it on held-out rows, or raise the batch "
+                "size.",
                 UnlabelledRowsWarning,
             )
         return scaled
@@ -378,8 +361,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         They are a tenth of the rows of each class, and of the rows with and without S, or of the `groups`, which are
         not cut. The draw depends on the random state alone.
         """
-        training = self._default_training() if self.training is None else self.training
-        wanted = training.early_stopping
+        wanted = (self.training or self._default_training()).early_stopping
         if wanted == "auto":
             learning = isinstance(self.penalty, (Adversary, BinnedAdversary)) or self.penalty in ("adv", "laftr")
             wanted = AUTO_ROWS[0] <= n < AUTO_ROWS[1] and not learning
@@ -399,26 +381,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 rows = np.flatnonzero(strata == stratum)
                 held_out[draw.choice(rows, int(HELD_OUT * len(rows) + 0.5), replace=False)] = True
         if not known[held_out].any() or not known[~held_out].any():
-            raise ValueError(
-                f"early stopping holds out {int(held_out.sum())} of {n} rows, but needs rows with S, of several "
-                "groups if there are any, on both sides. Pass more rows, or Training(early_stopping=False)."
-            )
+            raise ValueError("early stopping needs rows with S on both sides: pass more rows, or turn it off.")
         return held_out
-
-    def _penalty(self, task: Task) -> Penalty:
-        """Return the penalty that the parameters ask for."""
-        if isinstance(self.penalty, Penalty):
-            return self.penalty
-        return penalty_named(self.penalty, self.representation_size_, head=task != "reconstruction")
-
-    def _unprepared_penalty(self, task: Task) -> Penalty:
-        penalty = self._penalty(task).unprepared()
-        if penalty.condition == "positive" and task != "binary":
-            raise ValueError(
-                f"the penalty is for Equal Opportunity (condition='positive'), which needs two classes; the task is "
-                f"{task}. Pass condition='all'."
-            )
-        return penalty
 
     # Targets
 
@@ -431,10 +395,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         known = self.classes_
         unseen = np.setdiff1d(labels, known)
         if len(unseen):
-            raise ValueError(
-                f"y has the labels {unseen.tolist()!r}, which are not among the classes {known.tolist()!r} of the "
-                "first call, which needs rows of every class; a classifier's partial_fit can name them: classes=[...]."
-            )
+            raise ValueError(f"y has new labels, {unseen.tolist()!r}; name all in the first call: classes=[...].")
         codes = np.searchsorted(known, column).astype(np.float64)
         return Target(codes, "binary", 1) if len(known) <= 2 else Target(codes, "multiclass", len(known))
 
@@ -494,19 +455,13 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
 
 def set_state(penalty: Penalty, state: dict[str, Tensor]) -> None:
-    """Put tensors into the buffers of a penalty, including those that are None until it is prepared."""
+    """Put tensors into a penalty, also into buffers that are None until it is prepared."""
     for name, values in state.items():
-        *path, last = name.split(".")
-        owner = penalty.get_submodule(".".join(path))
-        if last in owner._parameters:
-            if owner.get_parameter(last).shape != values.shape:
-                raise ValueError(f"the state {name!r} of {type(penalty).__name__} has shape {tuple(values.shape)}.")
-            with torch.no_grad():
-                owner.get_parameter(last).copy_(values)
-        elif last in owner._buffers:
-            owner._buffers[last] = values
-        else:
-            raise ValueError(f"{type(penalty).__name__} has no state {name!r}; it is not the penalty of this file.")
+        owner, _, last = name.rpartition(".")
+        buffers = penalty.get_submodule(owner)._buffers
+        if last in buffers:
+            buffers[last] = values
+    penalty.load_state_dict(state)
 
 
 def fit_path(
@@ -547,9 +502,7 @@ def fit_path(
     [0.0, 1.0]
     """
     if not isinstance(estimator, NetworkEstimator):
-        raise TypeError(
-            f"estimator is {type(estimator).__name__}; pass an FRHSICClassifier, FRHSICRegressor or ParityEncoder."
-        )
+        raise TypeError(f"estimator is {type(estimator).__name__}; pass an FRHSIC* estimator or a ParityEncoder.")
     path = [float(weight) for weight in weights]
     if not path or sensitive_features is None:
         raise ValueError("pass at least one weight, and sensitive_features: without them every weight is the same.")

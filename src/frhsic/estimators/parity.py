@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
-from sklearn.frozen import FrozenEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier, is_regressor
 from sklearn.metrics import roc_auc_score
 from sklearn.multioutput import MultiOutputRegressor
-from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from frhsic import _arrays
 from frhsic._warnings import warn
-from frhsic.estimators.conditional import (
-    BoostedMeans,
-    BoostedTrees,
-    ConditionalLaw,
-    Sample,
-    SensitiveBasis,
-    fold_of_rows,
-)
+from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, fold_of_rows
+from frhsic.estimators.fitting import cross_fitted, fit_with_weights, is_given, warn_if_leaking, with_seed
 from frhsic.estimators.inputs import (
-    MissingSensitiveFeaturesWarning,
+    Sample,
     named_arguments,
     require_variation,
     seed_of,
@@ -41,42 +31,19 @@ from frhsic.estimators.inputs import (
     target_column,
     typed_table,
     warn_of_suspicions,
+    warn_without_attributes,
 )
-from frhsic.estimators.solving import MOST_ROWS, SHARES, Block, Family, Rows, Solution, decision_width, solve
-from frhsic.estimators.tradeoffs import (
-    Aim,
-    Choice,
-    IndistinctGapWarning,
-    Limit,
-    TradeOffs,
-    UnmetLimitWarning,
-    by_attribute,
-    check_limit,
-    measured,
-    share,
-)
+from frhsic.estimators.limits import Limit, by_attribute, check_limit
+from frhsic.estimators.solving import SHARES, Block, Family, Solution
+from frhsic.estimators.tradeoffs import Aim, Choice, IndistinctGapWarning, TradeOffs, UnmetLimitWarning, measured
 from frhsic.tables.columns import is_frame, to_pandas
 
 Condition = Literal["positive", "both"]
+# Rows among which a gap is limited, by the parameter `condition`.
 CONDITIONS = {None: ("all",), "positive": ("positive",), "both": ("positive", "negative")}
-"""Rows among which a gap is limited, by the parameter `condition`."""
-
-RARE = 0.2
-"""Base rate below which decisions are made for balanced accuracy, with the base rate as threshold."""
-
-LEAK_ERRORS = 4.0
-"""Standard errors by which a frozen model may be better on these rows than its clone on rows that it has not seen."""
 
 
-class LeakingEstimatorWarning(UserWarning):
-    """A frozen model seems to have been trained on the rows that are passed to fit.
-
-    Its scores then know y, so that loss and gaps are understated. Fit on rows that it has not seen, or pass the model
-    without ``FrozenEstimator``, so that it is fitted out of fold here.
-    """
-
-
-class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
+class ParityEstimator(BaseEstimator, ABC):
     """What classifier and regressor share."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -147,45 +114,40 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         self._check()
         given = (X, "X"), (y, "y"), (sensitive_features, "sensitive_features")
         _arrays.require_same_rows(*given, (sample_weight, "sample_weight"), (groups, "groups"))
-        X = typed_table(self, X, first=True)
-        if isinstance(self.estimator, FrozenEstimator) and is_frame(X):
-            lacking = [str(name) for name in getattr(self.estimator, "feature_names_in_", ()) if name not in X.columns]
-            if lacking:
-                raise ValueError(
-                    f"X lacks {', '.join(map(repr, lacking))}, which the frozen model was fitted on. Pass all of its "
-                    "columns, a sensitive attribute among them too."
-                )
-        labels = target_column(self, y)
+        X, labels = typed_table(self, X, first=True), target_column(self, y)
+        check_consistent_length(X, labels)
         codes, n = self._codes(labels), len(labels)
-        if _num_samples(X) != n:
-            raise ValueError(f"lengths differ: X has {_num_samples(X)} rows, y has {n}.")
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, np.zeros((n, 1)), ensure_non_negative=True)
         seed = self.random_seed_ = seed_of(self.random_state)
         if sensitive_features is None:
             if self.limit is not None:
-                warn(
-                    f"{type(self).__name__} was given no sensitive_features, so nothing is constrained. Pass "
-                    "sensitive_features=..., or limit=None.",
-                    MissingSensitiveFeaturesWarning,
-                )
-            self.models_, self.attribute_models_ = [self._fitted(X, labels, weights, seed)], []
-            self.solution_, self.frontier_, self.choice_ = None, None, None
+                warn_without_attributes(self, "limit=None")
+            self.models_, self.attribute_models_ = [self._model_of_y(X, labels, weights)], []
+            self.solution_ = self.frontier_ = self.choice_ = None
             return None
         s, names = sensitive_values(sensitive_features, n)
         require_variation(s, names)
         self.sensitive_names_in_ = np.array(names, dtype=object)
-        shown = [] if self.uses_sensitive else names
-        warn_of_suspicions(X, codes, len(getattr(self, "classes_", ())), s[:, : len(shown)], shown)
+        warn_of_suspicions(self, X, codes, None if self.uses_sensitive else s, names)
         groups = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
-        folds = self._folds(codes, groups)
-        fold = fold_of_rows(n, folds, codes if is_classifier(self) else None, groups, seed)
-        sample = Sample(X, codes, labels, s, weights, groups, fold)
-        eta = self._fit_models(sample, seed)
-        blocks = self._blocks(sample)
-        means = self._fit_attribute_models(sample, blocks, eta, seed)
-        self._solve(sample, blocks, eta, means, seed)
+        strata = codes if is_classifier(self) else None
+        fold = fold_of_rows(n, self._folds(codes, groups), strata, groups, seed)
+        sample = Sample(self._with_sensitive(X, s), codes, labels, s, tuple(names), weights, groups, fold)
+        blocks = tuple(
+            Block.fit(sample, attribute, condition)
+            for attribute, condition in product(range(len(names)), CONDITIONS[self.condition])
+        )
+        self.models_, eta = self._models_of_y(sample)
+        self.attribute_models_, means = self._models_of_s(sample, blocks, eta)
+        numbers, family = not is_classifier(self), self._family()
+        solution = Solution.fit(family, sample, blocks, eta, means, self.limit, numbers=numbers, seed=seed)
+        scores = [solution.out_of_fold(at, fold, eta, means) for at in range(len(SHARES))]
+        performance = [self._performance(sample, one, solution.decides) for one in scores]
+        path = np.stack([one > 0 for one in scores] if solution.decides else scores, axis=1).astype(np.float64)
+        self.frontier_ = measured(self.aim, path, sample, blocks, performance, self.confidence or 0.95)
+        self.solution_ = solution
         self._choose(self.limit)
         return sample, eta, means
 
@@ -215,26 +177,37 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         """Return y as numbers, or as codes of the classes, which are learned."""
 
     @abstractmethod
-    def _family(self) -> Family:
-        """Return the form of the predictor."""
-
-    @abstractmethod
     def _eta(self, model: Any, X: Any) -> np.ndarray:
         """Return what a model of y predicts, checked."""
 
-    # Fitting
+    @abstractmethod
+    def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the loss of each row."""
 
-    def _clips(self) -> bool:
-        """Return whether ranks or decisions may use S, of which the law of η given S tells the optimum."""
-        one = len(self.sensitive_names_in_) == 1 and self.condition is None
-        return self.uses_sensitive and self.aim != "score" and one
+    @abstractmethod
+    def _performance(self, sample: Sample, scores: np.ndarray, decides: bool) -> dict[str, float]:
+        """Return performance by name."""
+
+    # Fitting
 
     def _check(self) -> None:
         self._validate_params()
         check_limit(self.limit, 0.5 if is_classifier(self) or self.aim == "rank" else np.inf)
         suited, kind = (is_classifier, "classifier") if is_classifier(self) else (is_regressor, "regressor")
-        if self.estimator is not None and not _is_given(self.estimator) and not suited(self.estimator):
+        if self.estimator is not None and not is_given(self.estimator) and not suited(self.estimator):
             raise ValueError(f"estimator is {type(self.estimator).__name__}, which is no {kind}.")
+
+    def _family(self) -> Family:
+        """Return the form of the predictor; if ranks or decisions may use S, the law of η given S tells the optimum."""
+        classes = getattr(self, "classes_", ())
+        one = len(self.sensitive_names_in_) == 1 and self.condition is None
+        if self.uses_sensitive and self.aim != "score" and one:
+            return "clipped" if self.aim == "rank" else "clipped decision"
+        if len(classes) > 2:
+            return "classes"
+        families: dict[str, Family] = {"score": "binary", "rank": "rank", "decision": "decision"}
+        of_numbers: dict[str, Family] = {"score": "numbers", "rank": "rank of numbers"}
+        return (families if is_classifier(self) else of_numbers)[self.aim]
 
     def _folds(self, codes: np.ndarray, groups: np.ndarray | None) -> int:
         """Return the number of folds, at most as many as the rarest class has rows or as there are groups."""
@@ -244,53 +217,36 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         if groups is not None:
             most.append(int(groups.max()) + 1)
         if min(most) < 2:
-            raise ValueError(
-                "the rows cannot be cut into two folds. Each class needs at least two rows, and `groups` two groups."
-            )
+            raise ValueError("the rows cannot be cut into two folds: pass two rows of each class, and two groups.")
         return min(most)
 
-    def _fitted(self, X: Any, y: np.ndarray, weights: np.ndarray | None, seed: int) -> Any:
+    def _model_of_y(self, X: Any, y: np.ndarray, weights: np.ndarray | None) -> Any:
         """Return the model of y, fitted on some rows; one that is given stays as it is."""
-        if _is_given(self.estimator):
+        if is_given(self.estimator):
             return self.estimator
-        model = self.estimator
-        model = BoostedTrees(is_classifier(self), n_jobs=self.n_jobs) if model is None else clone(model)
-        return fit_with_weights(_seeded(model, seed), X, y, weights)
+        model = BoostedTrees(is_classifier(self), n_jobs=self.n_jobs) if self.estimator is None else self.estimator
+        return fit_with_weights(with_seed(model, self.random_seed_), X, y, weights)
 
-    def _fit_models(self, sample: Sample, seed: int) -> np.ndarray:
-        """Fit the models of y; return η of each row by the model that has not seen it."""
-        X = self._with_sensitive(sample.X, sample.s)
-        if _is_given(self.estimator):
-            self.models_ = [self.estimator]
-            eta = self._eta(self.estimator, X)
-            self._warn_if_leaking(sample, eta)
-            return eta
+    def _models_of_y(self, sample: Sample) -> tuple[list[Any], np.ndarray]:
+        """Return the model of y of each fold, or the given one, and η of each row by a model that has not seen it."""
+
+        def eta(model: Any, rows: np.ndarray) -> np.ndarray:
+            return self._eta(model, _safe_indexing(sample.X, rows))
 
         def fit(train: np.ndarray) -> Any:
             rows = np.flatnonzero(train)
-            return self._fitted(_safe_indexing(X, rows), sample.labels[rows], sample.at(rows)[0], seed)
+            return self._model_of_y(_safe_indexing(sample.X, rows), sample.labels[rows], sample.at(rows)[0])
 
-        self.models_, eta = _cross_fitted(sample.fold, fit, lambda one, rows: self._eta(one, _safe_indexing(X, rows)))
-        return eta
+        if not is_given(self.estimator):
+            return cross_fitted(sample.fold, fit, eta)
+        warn_if_leaking(self.estimator, sample, lambda model, rows: self._losses(eta(model, rows), sample.y[rows]))
+        return [self.estimator], self._eta(self.estimator, sample.X)
 
-    def _blocks(self, sample: Sample) -> tuple[Block, ...]:
-        blocks = []
-        for attribute, condition in product(range(sample.s.shape[1]), CONDITIONS[self.condition]):
-            among, s = Block.among(condition, sample.y), sample.s[:, attribute]
-            rows = np.flatnonzero((among == 1) & ~np.isnan(s))
-            if len(np.unique(s[rows])) < 2:
-                name = self.sensitive_names_in_[attribute]
-                raise ValueError(f"sensitive attribute {name!r} does not vary among the {condition} rows.")
-            basis = SensitiveBasis.fit(s[rows], sample.at(rows)[0])
-            blocks.append(Block(attribute, condition, basis, float(np.average(among, weights=sample.weights))))
-        return tuple(blocks)
-
-    def _fit_attribute_models(
-        self, sample: Sample, blocks: tuple[Block, ...], eta: np.ndarray, seed: int
-    ) -> np.ndarray:
-        """Fit the models of m, one of each attribute; return m of each row by models that have not seen it, (n, K)."""
-        clips = self._family().startswith("clipped")
-        targets = [block.functions(sample.s) * (block.rows(sample.y) / block.rate)[:, None] for block in blocks]
+    def _models_of_s(
+        self, sample: Sample, blocks: tuple[Block, ...], eta: np.ndarray
+    ) -> tuple[list[list[Any]], np.ndarray]:
+        """Return the models of m of each fold, one for each attribute, and m of each row by those without it."""
+        targets, clips = [block.targets(sample.s, sample.y) for block in blocks], self._family().startswith("clipped")
 
         def fit(train: np.ndarray) -> list[Any]:
             models: list[Any] = []
@@ -300,16 +256,41 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
                 if clips:
                     models.append(ConditionalLaw().fit(eta[rows], sample.s[rows, attribute], weights))
                     continue
-                own = np.column_stack([t for t, block in zip(targets, blocks) if block.attribute == attribute])
-                model = self._attribute_model(seed, own.shape[1])
-                models.append(fit_with_weights(model, _safe_indexing(sample.X, rows), own[rows], weights))
+                own = np.column_stack([t for t, block in zip(targets, blocks) if block.attribute == attribute])[rows]
+                model = self._attribute_model(own.shape[1])
+                models.append(fit_with_weights(model, _safe_indexing(sample.X, rows), own, weights))
             return models
 
         def predict(models: list[Any], rows: np.ndarray) -> np.ndarray:
             return self._means(models, blocks, _safe_indexing(sample.X, rows), sample.s[rows], eta[rows])
 
-        self.attribute_models_, means = _cross_fitted(sample.fold, fit, predict)
-        return means
+        return cross_fitted(sample.fold, fit, predict)
+
+    def _attribute_model(self, outputs: int) -> Any:
+        if self.attribute_estimator is None:
+            return BoostedMeans(n_jobs=self.n_jobs)
+        model = with_seed(self.attribute_estimator, self.random_seed_)
+        return model if outputs == 1 or get_tags(model).target_tags.multi_output else MultiOutputRegressor(model)
+
+    def _choose(self, limit: Limit) -> None:
+        assert self.frontier_ is not None
+        self.choice_ = self.frontier_.choose(limit, self.confidence is not None)
+        if self.choice_.indistinct:
+            warn(str(self.choice_), IndistinctGapWarning)
+        strictest = all(not one for one in by_attribute(limit, self.frontier_.gaps).values())
+        if not self.choice_.met and not strictest:
+            warn(str(self.choice_), UnmetLimitWarning)
+
+    # Predicting
+
+    def _with_sensitive(self, X: Any, s: np.ndarray | None) -> Any:
+        """Return the columns that the model of y sees: with the attributes, if it may use them and is fitted here."""
+        if not self.uses_sensitive or s is None or is_given(self.estimator):
+            return X
+        if not is_frame(X):
+            return np.column_stack([X, s])
+        frame = to_pandas(X)
+        return frame.assign(**{f"sensitive {name}": s[:, j] for j, name in enumerate(self.sensitive_names_in_)})
 
     def _means(
         self, models: list[Any], blocks: tuple[Block, ...], X: Any, s: np.ndarray | None, eta: np.ndarray
@@ -321,151 +302,6 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         columns = [model.predict(eta, s[:, 0]) for model in models] or [block.known(s, eta) for block in blocks]
         return np.column_stack(columns)
 
-    def _attribute_model(self, seed: int, outputs: int) -> Any:
-        if self.attribute_estimator is None:
-            return BoostedMeans(n_jobs=self.n_jobs)
-        model = clone(self.attribute_estimator)
-        if outputs > 1 and not get_tags(model).target_tags.multi_output:
-            model = MultiOutputRegressor(model)
-        return _seeded(model, seed)
-
-    def _solve(self, sample: Sample, blocks: tuple[Block, ...], eta: np.ndarray, means: np.ndarray, seed: int) -> None:
-        """Find the coefficients of every trade-off without each fold, and measure them on its rows."""
-        family, n = self._family(), len(sample.y)
-        weights = np.ones(n) if sample.weights is None else sample.weights
-        center, scale, threshold, cost = 0.0, 1.0, 0.5, weights
-        if not is_classifier(self):
-            center = float(np.average(sample.y, weights=weights))
-            scale = float(np.sqrt(np.average((sample.y - center) ** 2, weights=weights))) or 1.0
-        if family.endswith("decision"):
-            rate = float(np.average(sample.y, weights=weights))
-            if min(rate, 1 - rate) < RARE:
-                threshold, cost = rate, weights * np.where(sample.y == 1, 0.5 / rate, 0.5 / (1 - rate))
-        ranks = np.quantile((eta - center) / scale, np.linspace(0, 1, 101)) if eta.ndim == 1 else np.zeros(0)
-        solution = Solution(family, blocks, np.zeros(0), ranks, threshold, center, scale)
-        base, columns = solution.inputs(eta, means)
-        y = (sample.y - center) / scale if family != "classes" else np.eye(len(self.classes_))[sample.y.astype(int)]
-        scales = self._scales(solution, sample, eta, weights)
-        rng = np.random.default_rng(seed)
-        most, iterations = (MOST_ROWS // 3, 30) if family.startswith("rank") else (MOST_ROWS, 60)
-        parameters = []
-        for j in range(sample.fold.max() + 1):
-            rows = np.flatnonzero(sample.fold != j)
-            if len(rows) > most:
-                rows = np.sort(rng.choice(rows, most, replace=False))
-            curves = [
-                block.curve(sample.s[rows], sample.y[rows], weights[rows], scales[block.attribute])
-                for block in blocks
-                if np.isfinite(scales[block.attribute])
-            ]
-            width = decision_width(eta[rows]) if family == "decision" else None
-            task = Rows(family, base[rows], columns[rows], y[rows], cost[rows] / cost[rows].sum(), curves, width)
-            parameters.append(solve(task, iterations))
-        self.solution_ = replace(solution, parameters=np.stack(parameters, axis=1))
-        self.frontier_ = self._measured(self.solution_, sample, eta, means, weights)
-
-    def _scales(self, solution: Solution, sample: Sample, eta: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return what the gap along each attribute is divided by while solving: its limit, or its size."""
-        scaled = (eta - solution.center) / solution.scale
-        scaled = scaled[:, None] if scaled.ndim == 1 else scaled
-        if solution.decides:
-            scaled = (scaled > solution.threshold).astype(np.float64)
-        limits = list(by_attribute(self.limit, [str(name) for name in self.sensitive_names_in_]).values())
-        gaps = np.full(len(limits), 1e-6)
-        for block in solution.blocks:
-            gap = block.curve(sample.s, sample.y, weights).gap(scaled, 0.0)[0]
-            gaps[block.attribute] = max(gaps[block.attribute], gap)
-        scales = []
-        for gap, limit in zip(gaps, limits):
-            if limit is None and any(one is not None for one in limits):
-                scales.append(np.inf)
-            elif isinstance(limit, str):
-                scales.append(gap * max(share(limit), 1e-3))
-            else:
-                scales.append(float(limit) / solution.scale if limit else gap)
-        return np.array(scales)
-
-    def _measured(
-        self, solution: Solution, sample: Sample, eta: np.ndarray, means: np.ndarray, weights: np.ndarray
-    ) -> TradeOffs:
-        """Measure every trade-off on the rows of each fold with the predictor of that fold."""
-        scores = [solution.out_of_fold(at, sample.fold, eta, means) for at in range(len(SHARES))]
-        performance = [self._performance(sample, one, weights) for one in scores]
-        path = np.stack([one > 0 for one in scores] if solution.decides else scores, axis=1).astype(np.float64)
-        curves: dict[str, list[np.ndarray]] = {}
-        for block in solution.blocks:
-            kept = np.where(block.rows(sample.y) == 1, sample.s[:, block.attribute], np.nan)
-            curves.setdefault(str(self.sensitive_names_in_[block.attribute]), []).append(kept)
-        return measured(self.aim, path, sample, curves, performance, self.confidence or 0.95)
-
-    @abstractmethod
-    def _performance(self, sample: Sample, scores: np.ndarray, weights: np.ndarray) -> dict[str, float]:
-        """Return performance by name."""
-
-    def _choose(self, limit: Limit) -> None:
-        assert self.frontier_ is not None
-        self.choice_ = self.frontier_.choose(limit, self.confidence is not None)
-        if self.choice_.indistinct:
-            warn(str(self.choice_), IndistinctGapWarning)
-        strictest = all(not one for one in by_attribute(limit, self.frontier_.gaps).values())
-        if not self.choice_.met and not strictest:
-            warn(str(self.choice_), UnmetLimitWarning)
-
-    def _warn_if_leaking(self, sample: Sample, eta: np.ndarray) -> None:
-        """Warn if a frozen model is better on a fold than its clone that was fitted on the others, beyond chance."""
-        model = self.estimator.estimator if isinstance(self.estimator, FrozenEstimator) else None
-        if model is None or _is_given(model):
-            return
-        train, held_out = np.flatnonzero(sample.fold != 0), np.flatnonzero(sample.fold == 0)
-        try:
-            X = _safe_indexing(sample.X, train)
-            again = fit_with_weights(clone(model), X, sample.labels[train], sample.at(train)[0])
-            other = self._eta(again, _safe_indexing(sample.X, held_out))
-        except (TypeError, ValueError):  # a model that cannot be fitted on these rows was not fitted on them
-            return
-        gain = self._losses(other, sample.y[held_out]) - self._losses(eta[held_out], sample.y[held_out])
-        if gain.mean() > LEAK_ERRORS * gain.std() / np.sqrt(len(gain)):
-            warn(
-                f"the frozen {type(model).__name__} predicts these rows better than its clone that was fitted without "
-                "them: it seems to have been trained on them. Fit on other rows, or pass the model without "
-                "FrozenEstimator, so that it is fitted out of fold.",
-                LeakingEstimatorWarning,
-            )
-
-    @abstractmethod
-    def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the loss of each row."""
-
-    # Predicting
-
-    def _with_sensitive(self, X: Any, s: np.ndarray | None) -> Any:
-        """Return the columns that the model of y sees: with the attributes, if it may use them and is fitted here."""
-        if not self.uses_sensitive or s is None or _is_given(self.estimator):
-            return X
-        if not is_frame(X):
-            return np.column_stack([X, s])
-        frame = to_pandas(X)
-        return frame.assign(**{f"sensitive {name}": s[:, j] for j, name in enumerate(self.sensitive_names_in_)})
-
-    def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
-        """Return the mean of the scores of the fold predictors."""
-        check_is_fitted(self)
-        _arrays.require_same_rows((X, "X"), (sensitive_features, "sensitive_features"))
-        X = typed_table(self, X, first=False)
-        if self.solution_ is None:
-            return self._eta(self.models_[0], X)
-        s = None
-        if self.uses_sensitive:
-            if sensitive_features is None:
-                raise ValueError("this model uses the sensitive attributes to predict: pass sensitive_features=...")
-            s, _ = sensitive_values(sensitive_features, _num_samples(X), self.sensitive_names_in_)
-            if np.isnan(s).any():
-                raise ValueError("sensitive_features has missing values; this model needs them to predict.")
-        assert self.choice_ is not None
-        parameters = self.solution_.at(self.choice_.position)
-        parts = zip(parameters, self.regressions(X, s))
-        return np.asarray(np.mean([self.solution_.scores(own, eta, means) for own, (eta, means) in parts], axis=0))
-
     def regressions(self, X: Any, s: np.ndarray | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return η and m of rows by the models of each fold; s is needed where predictions use it."""
         assert self.solution_ is not None
@@ -474,33 +310,45 @@ class ParityEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn
         etas = etas * len(self.attribute_models_) if len(etas) == 1 else etas  # of a model that was given
         return [(eta, self._means(own, blocks, X, s, eta)) for eta, own in zip(etas, self.attribute_models_)]
 
-    @property
-    def _decides(self) -> bool:
-        return self.solution_ is not None and self.solution_.decides
+    def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
+        """Return the mean of the scores of the fold predictors."""
+        check_is_fitted(self)
+        _arrays.require_same_rows((X, "X"), (sensitive_features, "sensitive_features"))
+        X = typed_table(self, X, first=False)
+        if self.solution_ is None or self.choice_ is None:
+            return self._eta(self.models_[0], X)
+        s = None
+        if self.uses_sensitive:
+            if sensitive_features is None:
+                raise ValueError("this model uses the sensitive attributes to predict: pass sensitive_features=...")
+            s, _ = sensitive_values(sensitive_features, _num_samples(X), self.sensitive_names_in_)
+            if np.isnan(s).any():
+                raise ValueError("sensitive_features has missing values; this model needs them to predict.")
+        parts = zip(self.solution_.at(self.choice_.position), self.regressions(X, s))
+        return np.asarray(np.mean([self.solution_.scores(own, eta, means) for own, (eta, means) in parts], axis=0))
 
 
-class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class ParityClassifier(ClassifierMixin, ParityEstimator):
     r"""Classifier with the least log loss among those whose gap along a continuous attribute stays within a limit.
 
     .. math:: \min_f \; E\,\ell(f(X), Y) \quad \text{subject to} \quad
         E\,\bigl|E[f(X) | S] - E f(X)\bigr| \le \text{limit}
 
-    over all functions of x. The solution moves :math:`\eta(x) = P(Y = 1 | x)` along
-    :math:`m_k(x) = E[\varphi_k(S) | x]`: both are ordinary regressions, fitted out of fold, and a handful of
-    coefficients are solved for every trade-off at once. The attributes are needed to fit, and to predict only with
-    `uses_sensitive`.
+    over all functions of x. The solution moves :math:`\eta(x) = P(Y = 1 | x)` along conditional means
+    :math:`m_k(x) = E[\varphi_k(S) | x]`. Both are ordinary regressions, fitted out of fold; every trade-off is then
+    solved at once. Use it where the gap of scores, ranks or decisions must fall. The attributes are
+    needed to fit, and to predict only with `uses_sensitive`.
 
     Parameters
     ----------
     estimator : classifier, FrozenEstimator, function or None
-        Model of y: any classifier or pipeline, cloned and fitted out of fold; ``FrozenEstimator(model)`` or a function
-        of X for a model in production, which was trained on other rows and stays as it is. None is LightGBM.
+        Model of y, fitted out of fold; ``FrozenEstimator(model)`` or a function of X for a model in production, which
+        was trained on other rows and stays as it is. None is LightGBM.
     limit : number, str, dict or None
         Largest gap: a number in the unit of `aim`, a share of the unconstrained gap such as "50%", 0 for the least gap,
         None for no constraint, or a dictionary of these by attribute.
     aim : {"score", "rank", "decision"}
-        What must not move with the attribute: the mean score, its rank (:func:`~frhsic.parity.rank_gap`), or the
-        decision of `predict`, for balanced accuracy where the rarer class has under a fifth of the rows.
+        Whether the mean score, its rank (:func:`~frhsic.parity.rank_gap`) or the decision of `predict` is limited.
     condition : {None, "positive", "both"}
         Compare all rows, those of ``classes_[1]`` (Equal Opportunity), or each class (equalized odds).
     uses_sensitive : bool
@@ -509,33 +357,23 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
         None: the estimated gap meets the limit. A number such as .95: the upper end of its interval does.
     attribute_estimator : regressor, optional
         Model of the :math:`m_k`. None is a LightGBM for each k.
-    cv : int
-        Number of folds.
-    n_jobs : int, optional
-        Threads of the default models, one by default; more pay from about 100,000 rows on.
-    random_state : int, RandomState, Generator or None
-        Seed of folds and models.
+    cv, n_jobs, random_state
+        Number of folds; threads of the default models; seed of folds and models.
 
     Attributes
     ----------
-    classes_ : ndarray
-        Labels.
-    frontier_ : TradeOffs or None
-        Every trade-off, measured on rows that neither fitted nor chose it.
-    choice_ : Choice or None
-        The trade-off that is served: its gaps, and whether the limit is met.
-    models_, attribute_models_, solution_
-        The fitted regressions of each fold, and the coefficients.
+    frontier_, choice_ : TradeOffs and Choice, or None
+        Every trade-off, measured on rows that neither fitted nor chose it; the one that is served, with its gaps.
+    classes_, models_, attribute_models_, solution_
+        The labels, the fitted regressions of each fold, and the coefficients.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> s = rng.uniform(size=400)
     >>> X = np.column_stack([s + 0.3 * rng.normal(size=400), rng.normal(size=400)])
-    >>> y = X.sum(axis=1) + 0.5 * rng.normal(size=400) > 0.5
-    >>> model = ParityClassifier(limit="50%", random_state=0).fit(X, y, sensitive_features=s)
-    >>> before, after = model.choice_.unconstrained["sensitive"], model.choice_.gaps["sensitive"]
-    >>> bool(after.value <= 0.51 * before.value)
+    >>> model = ParityClassifier(limit="50%", random_state=0).fit(X, X.sum(axis=1) > 0.5, sensitive_features=s)
+    >>> bool(model.choice_.gaps["sensitive"].value <= 0.51 * model.choice_.unconstrained["sensitive"].value)
     True
     >>> tighter = model.at(0.02)
     """
@@ -562,25 +400,18 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
         check_is_fitted(self)
         return 0.5 if self.solution_ is None else self.solution_.threshold
 
+    @property
+    def _decides(self) -> bool:
+        return self.solution_ is not None and self.solution_.decides
+
     def _codes(self, y: np.ndarray) -> np.ndarray:
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise ValueError(f"Classifier can't train when only one class is present: {self.classes_.tolist()}.")
         if len(self.classes_) > 2 and (self.aim != "score" or self.condition is not None):
-            raise ValueError(
-                f"y has {len(self.classes_)} classes; aim={self.aim!r} with condition={self.condition!r} needs two. "
-                "Pass aim='score' and condition=None, or one class against the rest."
-            )
+            raise ValueError(f"y has {len(self.classes_)} classes, which need aim='score' and condition=None.")
         return np.searchsorted(self.classes_, y).astype(np.float64)
-
-    def _family(self) -> Family:
-        if len(self.classes_) > 2:
-            return "classes"
-        if self._clips():
-            return "clipped" if self.aim == "rank" else "clipped decision"
-        families: dict[str, Family] = {"score": "binary", "rank": "rank", "decision": "decision"}
-        return families[self.aim]
 
     def _eta(self, model: Any, X: Any) -> np.ndarray:
         """Return probabilities: of the second of two classes, (n,), or of each class, (n, C)."""
@@ -598,24 +429,21 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
             p = p[:, -1]
         wanted = 1 if len(self.classes_) == 2 else 2
         if p.ndim != wanted or not np.isfinite(p).all() or p.min() < 0 or p.max() > 1:
-            raise ValueError(
-                f"the estimator gives scores of shape {p.shape} between {np.min(p):g} and {np.max(p):g}; probabilities "
-                f"of {len(self.classes_)} classes are needed."
-            )
+            text = f"the estimator gives scores of shape {p.shape} between {np.min(p):g} and {np.max(p):g}"
+            raise ValueError(f"{text}; probabilities of {len(self.classes_)} classes are needed.")
         return p
 
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         chance = np.where(y == 1, eta, 1 - eta) if eta.ndim == 1 else eta[np.arange(len(y)), y.astype(int)]
         return np.asarray(-np.log(np.clip(chance, 1e-12, 1.0)))
 
-    def _performance(self, sample: Sample, scores: np.ndarray, weights: np.ndarray) -> dict[str, float]:
-        y, values = sample.y, dict[str, float]()
-        if not self._decides:
-            values |= _mean_and_error("log_loss", self._losses(scores, y), weights)
+    def _performance(self, sample: Sample, scores: np.ndarray, decides: bool) -> dict[str, float]:
+        y, weights = sample.y, sample.mass
+        values = {} if decides else _mean_and_error("log_loss", self._losses(scores, y), weights)
         if scores.ndim == 2:
             right = scores.argmax(axis=1) == y
             return values | {"accuracy": float(np.average(right, weights=weights))}
-        taken = scores > (0.0 if self._decides else 0.5)
+        taken = scores > (0.0 if decides else 0.5)
         hits = [float(np.average(taken[y == c] == c, weights=weights[y == c])) for c in (0, 1)]
         return values | {
             "auc": float(roc_auc_score(y, scores, sample_weight=weights)),
@@ -624,27 +452,22 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):  # type: ignore[misc] 
         }
 
 
-class ParityRegressor(RegressorMixin, ParityEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class ParityRegressor(RegressorMixin, ParityEstimator):
     r"""Regressor with the least squared error among those whose gap along a continuous attribute stays within a limit.
 
     .. math:: \min_f \; E\,(f(X) - Y)^2 \quad \text{subject to} \quad
         E\,\bigl|E[f(X) | S] - E f(X)\bigr| \le \text{limit}, \qquad f = \eta - \sum_k c_k m_k
 
-    See :class:`ParityClassifier` for how it works. A limit that is a number is in the unit of y.
+    :class:`ParityClassifier` says how it works, and describes the attributes.
 
     Parameters
     ----------
     estimator, limit, uses_sensitive, confidence, attribute_estimator, cv, n_jobs, random_state
-        As in :class:`ParityClassifier`, with a regressor.
+        As in :class:`ParityClassifier`, with a regressor. A limit that is a number is in the unit of y.
     aim : {"score", "rank"}
-        Whether the mean prediction or the rank of the prediction must not move with the attribute.
+        Whether the mean prediction or its rank is limited.
     condition : None
         Conditions need two classes.
-
-    Attributes
-    ----------
-    frontier_, choice_, models_, attribute_models_, solution_
-        As in :class:`ParityClassifier`.
 
     Examples
     --------
@@ -668,11 +491,6 @@ class ParityRegressor(RegressorMixin, ParityEstimator):  # type: ignore[misc]  #
     def _codes(self, y: np.ndarray) -> np.ndarray:
         return _arrays.to_numpy(_arrays.vector(np.asarray(y, dtype=np.float64), "y"))
 
-    def _family(self) -> Family:
-        if self.aim == "score":
-            return "numbers"
-        return "clipped" if self._clips() else "rank of numbers"
-
     def _eta(self, model: Any, X: Any) -> np.ndarray:
         predicted = (model.predict if hasattr(model, "predict") else model)(X)
         return np.asarray(predicted, dtype=np.float64).reshape(len(predicted))
@@ -680,44 +498,8 @@ class ParityRegressor(RegressorMixin, ParityEstimator):  # type: ignore[misc]  #
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.asarray((eta - y) ** 2)
 
-    def _performance(self, sample: Sample, scores: np.ndarray, weights: np.ndarray) -> dict[str, float]:
-        return _mean_and_error("squared_error", self._losses(scores, sample.y), weights)
-
-
-def _cross_fitted(
-    fold: np.ndarray, fit: Callable[[np.ndarray], Any], predict: Callable[[Any, np.ndarray], np.ndarray]
-) -> tuple[list[Any], np.ndarray]:
-    """Return what is fitted without each fold, and what it predicts of the rows of this fold."""
-    models, held_out = [], [np.flatnonzero(fold == j) for j in range(fold.max() + 1)]
-    parts = []
-    for j, rows in enumerate(held_out):
-        models.append(fit(fold != j))
-        parts.append(predict(models[-1], rows))
-    return models, np.concatenate(parts)[np.argsort(np.concatenate(held_out))]
-
-
-def fit_with_weights(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | None) -> Any:
-    """Fit a model or a pipeline with weights of the rows."""
-    if weights is None:
-        return model.fit(X, y)
-    last = model.steps[-1] if isinstance(model, Pipeline) else ("", model)
-    inner = last[1].estimator if isinstance(last[1], MultiOutputRegressor) else last[1]
-    if not has_fit_parameter(inner, "sample_weight"):
-        raise ValueError(f"{type(inner).__name__} takes no sample_weight, which was passed to fit.")
-    name = f"{last[0]}__sample_weight" if last[0] else "sample_weight"
-    return model.fit(X, y, **{name: weights})
-
-
-def _seeded(model: Any, seed: int) -> Any:
-    """Return a model whose seeds are all set."""
-    seeds = [k for k, value in model.get_params().items() if k.split("__")[-1] == "random_state" and value is None]
-    return model.set_params(**dict.fromkeys(seeds, seed % 2**31))
-
-
-def _is_given(estimator: Any) -> bool:
-    """Return whether a model is used as it is: frozen, a function, or an object that only predicts."""
-    fits = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
-    return estimator is not None and (isinstance(estimator, FrozenEstimator) or not fits)
+    def _performance(self, sample: Sample, scores: np.ndarray, decides: bool) -> dict[str, float]:
+        return _mean_and_error("squared_error", self._losses(scores, sample.y), sample.mass)
 
 
 def _mean_and_error(name: str, values: np.ndarray, weights: np.ndarray) -> dict[str, float]:

@@ -13,68 +13,53 @@ from frhsic.estimators.inputs import target_column
 from frhsic.estimators.network import NetworkEstimator, Target
 
 
-class FRHSICClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
     r"""Classifier whose representation is trained to be independent of continuous sensitive attributes.
 
     .. math:: \min_{h, f} \; \frac1n \sum_i \ell(f(h(x_i)), y_i) + \lambda \cdot \text{penalty}(h(x), s)
         + \tfrac w2 \|W\|^2,
 
-    with an encoder h, an affine head f, the cross-entropy :math:`\ell`, λ the `penalty_weight` and w the `weight_decay`
-    of the encoder's weight matrices W. The defaults are the method of the paper. Use it for representations, and
-    :class:`ParityClassifier` where only the score matters. :func:`frhsic.select_weight` finds λ by a rule that you
-    state. The attributes are needed to fit, not to predict.
+    with an encoder h, an affine head f, the cross-entropy :math:`\ell`, λ the `penalty_weight` and w the weight decay
+    of the encoder's matrices W. The defaults are the method of the paper. Use it for representations, and
+    :class:`ParityClassifier` where only the score matters; :func:`frhsic.select_weight` finds λ. The attributes are
+    needed to fit, not to predict.
 
     Parameters
     ----------
     penalty : str or Penalty
         "frhsic", the method of the paper; its rivals "frem", "reg-gdp", "adv", "mmd", "laftr" and "dcor"; "hsic", with
-        the head in the kernel; "none"; or an object of :mod:`frhsic.penalties`. With ``condition="positive"`` the
-        positive class is ``classes_[1]``.
+        the head in the kernel; "none"; or an object of :mod:`frhsic.penalties`.
     penalty_weight : float
         λ, zero or more.
     encoder : module, callable or None
-        A function of the number of encoded columns that makes a module, such as ``frhsic.training.MLP(hidden=(64,))``;
-        None is ``MLP()``, d → 50 → 50 with SELU between the layers. A module is copied, and training starts from its
-        weights.
+        A module, which is copied, or a function of the number of encoded columns that makes one, such as
+        ``frhsic.training.MLP(hidden=(64,))``. None is ``MLP()``, as in the paper.
     training : Training, optional
         Epochs, batches, optimizer, early stopping: :class:`frhsic.training.Training`. None is the paper's.
     scaling : {"quantile", "robust", "range"}
-        Numbers and dates are scaled by ranks, by median and quartiles, or by minimum and maximum as in the paper.
-        Attributes are scaled by ranks, and with "range" by their range.
+        Numbers are scaled by ranks, by median and quartiles, or by minimum and maximum as in the paper. Attributes are
+        scaled by ranks, and with "range" by their range.
     handle_unknown : {"ignore", "error"}
         Unseen category at predict: encode as zeros (or with the rare levels), or raise.
-    device : str
-        Where to train; "auto" uses a GPU if there is one. Predictions are made on the CPU.
-    random_state : int, Generator, RandomState or None
-        Seed of initial weights, batches and held-out rows.
+    device, random_state
+        Where to train ("auto" uses a GPU if there is one); seed of initial weights, batches and held-out rows.
 
     Attributes
     ----------
-    classes_ : ndarray
-        Labels of the classes.
-    encoder_, head_ : torch.nn.Module
-        The trained modules, on the CPU: float64, and float32 if `encoder` makes a module of your own.
+    classes_, encoder_, head_, penalty_, feature_encoding_, sensitive_encoding_
+        The labels, the trained modules, the penalty with its state, and the scales of features and attributes.
     has_bottleneck_, representation_rank_ : bool and int
         Whether `encoder_` drops directions of Z below the variance floor, and how many are left.
-    penalty_, feature_encoding_, sensitive_encoding_
-        The penalty with its state, scales and levels of X, and scales of the attributes.
     loss_curve_, penalty_curve_, validation_curve_, best_epoch_
         Task loss and penalty of each epoch; with early stopping the loss on held-out rows, and the epoch that is kept.
-    n_features_in_, feature_names_in_, sensitive_names_in_
-        Number and names of the columns seen in `fit`.
-
-    See Also
-    --------
-    FRHSICRegressor, ParityEncoder, frhsic.select_weight
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> s = rng.uniform(size=200)
     >>> X = np.column_stack([s + 0.1 * rng.normal(size=200), rng.normal(size=200)])
-    >>> y = X[:, 1] > 0
-    >>> model = FRHSICClassifier(penalty_weight=1.0, random_state=0).fit(X, y, sensitive_features=s)
-    >>> model.score(X, y) > 0.9
+    >>> model = FRHSICClassifier(penalty_weight=1.0, random_state=0).fit(X, X[:, 1] > 0, sensitive_features=s)
+    >>> model.score(X, X[:, 1] > 0) > 0.9
     True
     """
 
@@ -124,39 +109,28 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
         check_classification_targets(target_column(self, y))
         target = self._labels(y, classes)
         if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only, {self.classes_.tolist()[0]!r}; a classifier needs rows of at least two classes."
-            )
+            raise ValueError(f"y has one class only, {self.classes_.tolist()[0]!r}; a classifier needs two.")
         return target
 
 
-class FRHSICRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class FRHSICRegressor(RegressorMixin, NetworkEstimator):
     r"""Regressor whose representation is trained to be independent of continuous sensitive attributes.
 
     .. math:: \min_{h, f} \; \frac1n \sum_i (f(h(x_i)) - \tilde y_i)^2 + \lambda \cdot \text{penalty}(h(x), s)
         + \tfrac w2 \|W\|^2, \qquad \tilde y = (y - \bar y) / \mathrm{sd}(y).
 
-    The target is standardized by the training rows, so that λ means the same in every unit of y: the head's raw output,
-    which penalties see, has unit scale. Predictions are in the unit of y.
-
-    The defaults are the method of the paper; choose λ with :func:`frhsic.select_weight`. :class:`FRHSICClassifier` says
-    more about the options.
+    The target is standardized by the training rows, so that λ means the same in every unit of y, which is the unit of
+    predictions. Use it for representations, and :class:`ParityRegressor` where only the prediction matters.
 
     Parameters
     ----------
     penalty, penalty_weight, encoder, training, scaling, handle_unknown, device, random_state
-        As in :class:`FRHSICClassifier`.
+        As in :class:`FRHSICClassifier`, which also describes the attributes.
 
     Attributes
     ----------
     target_mean_, target_scale_ : float
         Mean and standard deviation of y in the training rows.
-    encoder_, head_, has_bottleneck_, representation_rank_, penalty_, feature_encoding_, sensitive_encoding_
-        As in :class:`FRHSICClassifier`.
-    loss_curve_, penalty_curve_, validation_curve_, best_epoch_, n_features_in_, feature_names_in_
-        As in :class:`FRHSICClassifier`.
-    sensitive_names_in_
-        As in :class:`FRHSICClassifier`.
 
     Examples
     --------

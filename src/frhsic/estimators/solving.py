@@ -19,37 +19,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logit, softmax
 
 from frhsic.estimators.conditional import SensitiveBasis
+from frhsic.estimators.inputs import Sample
+from frhsic.estimators.limits import Limit, by_attribute, share
 
 Family = Literal["binary", "classes", "numbers", "rank", "rank of numbers", "decision", "clipped", "clipped decision"]
 
+# Base rate below which decisions are made for balanced accuracy, with the base rate as threshold.
+RARE = 0.2
+
+# Shares of the unconstrained gap that the trade-offs aim at.
 SHARES = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.02, 0.005])
-"""Shares of the unconstrained gap that the trade-offs aim at."""
 
+# μ of a first solution with almost no gap, in units of the loss; what it costs sets the scale of the others.
 STRICTEST = 100.0
-"""μ of a first solution with almost no gap, in units of the loss; what it costs sets the scale of the others."""
 
+# Rows, drawn at random, that the coefficients are solved on; a few dozen numbers need no more.
 MOST_ROWS = 50_000
-"""Rows, drawn at random, that the coefficients are solved on; a few dozen numbers need no more."""
 
+# ε, as a share of the gap without constraint.
 SMOOTHNESS = 0.1
-"""ε, as a share of the gap without constraint."""
 
+# The norm over several curves is the p-norm with this p, close to their largest.
 LARGEST = 4.0
-"""The norm over several curves is the p-norm with this p, close to their largest."""
 
 DECILES = np.arange(1, 10) / 10
+# Places, on the ranks of η, between which the coefficients of the rank family change linearly.
 KNOTS = np.linspace(0.0, 1.0, 4)
-"""Places, on the ranks of η, between which the coefficients of the rank family change linearly."""
 
+# Width over which a decision is softened while solving, in standard deviations of the score or of its log-odds.
 WIDTH = 0.1
-"""Width over which a decision is softened while solving, in standard deviations of the score or of its log-odds."""
 
 CLIP = 1e-6
 
@@ -142,24 +147,32 @@ class Block:
     basis: SensitiveBasis
     rate: float
 
-    @staticmethod
-    def among(condition: str, y: np.ndarray) -> np.ndarray:
-        """Return which rows a condition keeps, as 0 and 1."""
-        return {"all": np.ones(len(y)), "positive": y, "negative": 1 - y}[condition]
+    @classmethod
+    def fit(cls, sample: Sample, attribute: int, condition: str) -> Self:
+        """Learn the functions of the attribute, and the share of the rows that the condition keeps."""
+        among, s = kept_by(condition, sample.y), sample.s[:, attribute]
+        rows = np.flatnonzero(among & ~np.isnan(s))
+        if len(np.unique(s[rows])) < 2:
+            raise ValueError(f"{sample.names[attribute]!r} does not vary among the {condition} rows.")
+        basis = SensitiveBasis.fit(s[rows], sample.at(rows)[0])
+        return cls(attribute, condition, basis, float(np.average(among, weights=sample.weights)))
 
-    def rows(self, y: np.ndarray) -> np.ndarray:
-        """Return which rows the condition of this block keeps."""
-        return self.among(self.condition, y)
+    def rows(self, s: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return which rows the condition keeps that have the attribute, as booleans."""
+        return np.asarray(kept_by(self.condition, y) & ~np.isnan(s[:, self.attribute]))
 
     def curve(self, s: np.ndarray, y: np.ndarray, weights: np.ndarray, scale: float = 1.0) -> Curve:
-        """Return the curve of rows, of which those that lack the attribute do not count."""
-        counted = weights * self.rows(y) * ~np.isnan(s[:, self.attribute])
-        return Curve.of(self.basis, self.functions(s), counted, scale)
+        """Return the curve of the rows that count."""
+        return Curve.of(self.basis, self.functions(s), weights * self.rows(s, y), scale)
 
     def functions(self, s: np.ndarray) -> np.ndarray:
         """Return the functions of the attribute, zero where it is missing."""
         column = s[:, self.attribute]
         return np.where(np.isnan(column)[:, None], 0.0, self.basis(np.nan_to_num(column)))
+
+    def targets(self, s: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return what m is the conditional mean of: φ(s) among the rows of the condition, over their share."""
+        return np.asarray(self.functions(s) * (kept_by(self.condition, y) / self.rate)[:, None])
 
     def known(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """Return m where S is known: φ(s), times the chance of the condition over its rate."""
@@ -168,6 +181,11 @@ class Block:
             return functions
         chance = eta if self.condition == "positive" else 1 - eta
         return np.asarray(functions * chance[:, None] / self.rate)
+
+
+def kept_by(condition: str, y: np.ndarray) -> np.ndarray:
+    """Return which rows a condition keeps, as booleans."""
+    return np.asarray({"all": np.full(len(y), True), "positive": y == 1, "negative": y == 0}[condition])
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +203,69 @@ class Solution:
     threshold: float
     center: float = 0.0
     scale: float = 1.0
+
+    @classmethod
+    def fit(
+        cls,
+        family: Family,
+        sample: Sample,
+        blocks: tuple[Block, ...],
+        eta: np.ndarray,
+        means: np.ndarray,
+        limit: Limit,
+        *,
+        numbers: bool,
+        seed: int,
+    ) -> Self:
+        """Find the coefficients of every trade-off without each fold; `numbers` says that y are no classes."""
+        weights, center, scale, threshold, cost = sample.mass, 0.0, 1.0, 0.5, sample.mass
+        if numbers:
+            center = float(np.average(sample.y, weights=weights))
+            scale = float(np.sqrt(np.average((sample.y - center) ** 2, weights=weights))) or 1.0
+        if family.endswith("decision"):
+            rate = float(np.average(sample.y, weights=weights))
+            if min(rate, 1 - rate) < RARE:
+                threshold, cost = rate, weights * np.where(sample.y == 1, 0.5 / rate, 0.5 / (1 - rate))
+        ranks = np.quantile((eta - center) / scale, np.linspace(0, 1, 101)) if eta.ndim == 1 else np.zeros(0)
+        solution = cls(family, blocks, np.zeros(0), ranks, threshold, center, scale)
+        base, columns = solution.inputs(eta, means)
+        y = (sample.y - center) / scale if family != "classes" else np.eye(eta.shape[1])[sample.y.astype(int)]
+        scales = solution._gap_units(sample, eta, limit)
+        rng = np.random.default_rng(seed)
+        most, iterations = (MOST_ROWS // 3, 30) if family.startswith("rank") else (MOST_ROWS, 60)
+        parameters = []
+        for j in range(sample.fold.max() + 1):
+            rows = np.flatnonzero(sample.fold != j)
+            if len(rows) > most:
+                rows = np.sort(rng.choice(rows, most, replace=False))
+            curves = [
+                block.curve(sample.s[rows], sample.y[rows], weights[rows], scales[block.attribute])
+                for block in blocks
+                if np.isfinite(scales[block.attribute])
+            ]
+            width = decision_width(eta[rows]) if family == "decision" else None
+            task = Rows(family, base[rows], columns[rows], y[rows], cost[rows] / cost[rows].sum(), curves, width)
+            parameters.append(solve(task, iterations))
+        return replace(solution, parameters=np.stack(parameters, axis=1))
+
+    def _gap_units(self, sample: Sample, eta: np.ndarray, limit: Limit) -> list[float]:
+        """Return what the gap along each attribute is divided by while solving: its limit, or its size."""
+        scores = np.reshape((eta - self.center) / self.scale, (len(eta), -1))
+        if self.decides:
+            scores = (scores > self.threshold).astype(np.float64)
+        gaps = np.full(len(sample.names), 1e-6)
+        for block in self.blocks:
+            gap = block.curve(sample.s, sample.y, sample.mass).gap(scores, 0.0)[0]
+            gaps[block.attribute] = max(gaps[block.attribute], gap)
+        limits, units = by_attribute(limit, sample.names).values(), []
+        for gap, one in zip(gaps, limits):
+            if one is None and any(other is not None for other in limits):
+                units.append(np.inf)
+            elif isinstance(one, str):
+                units.append(gap * max(share(one), 1e-3))
+            else:
+                units.append(float(one) / self.scale if one else gap)
+        return units
 
     @property
     def decides(self) -> bool:
@@ -256,9 +337,9 @@ def solve(rows: Rows, iterations: int = 60) -> np.ndarray:
     strict = solved(free, STRICTEST * unit)
     cost = max(rows.evaluate(strict * units).loss - rows.evaluate(free * units).loss, 1e-4 * unit)
     path, current = [calibrated], free
-    for share in SHARES[1:]:
-        # where the cost of a share r of the gap is cost * (1 - r)², this μ leads to the share r
-        current = solved(current, 2 * cost * (1 - share) / share)
+    for target in SHARES[1:]:
+        # where the cost of a share r of the gap is cost * (1 - r)², this μ leads to it
+        current = solved(current, 2 * cost * (1 - target) / target)
         path.append(current)
     return np.asarray(np.array(path) * units)
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy import stats
 
-from frhsic.estimators.conditional import Sample
+from frhsic.estimators.inputs import Sample
+from frhsic.estimators.limits import Limit, by_attribute, share
+from frhsic.estimators.solving import Block
 from frhsic.parity import ParityResult, gdp, rank_gap
 from frhsic.parity.rank import gap_of_each
 
@@ -19,13 +21,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Aim = Literal["score", "rank", "decision"]
-Limit = float | str | Mapping[str, float | str | None] | None
 
+# Resamples for the interval of each gap of a fold, and for the p-value of the gap without constraint.
 RESAMPLES, TEST_RESAMPLES = 49, 499
-"""Resamples for the interval of each gap of a fold, and for the p-value of the gap without constraint."""
 
+# Level at which a gap without constraint counts as one.
 DISTINCT = 0.05
-"""Level at which a gap without constraint counts as one."""
 
 
 class UnmetLimitWarning(UserWarning):
@@ -38,9 +39,28 @@ class IndistinctGapWarning(UserWarning):
 
 def aimed_gap(aim: Aim, scores: Any, s: Any, weights: Any, groups: Any, **options: Any) -> ParityResult:
     """Return the gap that an aim names: GDP of scores or of 0/1 decisions, or the rank gap."""
-    if aim == "rank":
-        return rank_gap(scores, s, sample_weight=weights, groups=groups, **options)
-    return gdp(np.asarray(scores, dtype=np.float64), s, sample_weight=weights, groups=groups, **options)
+    measure = rank_gap if aim == "rank" else gdp
+    return measure(np.asarray(scores, dtype=np.float64), s, sample_weight=weights, groups=groups, **options)
+
+
+def gaps_along(
+    aim: Aim,
+    blocks: Sequence[Block],
+    scores: np.ndarray,
+    y: np.ndarray,
+    s: np.ndarray,
+    weights: np.ndarray | None,
+    groups: np.ndarray | None,
+    **options: Any,
+) -> list[list[ParityResult]]:
+    """Return the gaps along each attribute, one among the rows of each condition."""
+    gaps: dict[int, list[ParityResult]] = {}
+    for block in blocks:
+        rows = block.rows(s, y)
+        more = [None if values is None else values[rows] for values in (weights, groups)]
+        gap = aimed_gap(aim, scores[rows], s[rows, block.attribute], *more, **options)
+        gaps.setdefault(block.attribute, []).append(gap)
+    return list(gaps.values())
 
 
 @dataclass(frozen=True)
@@ -202,15 +222,14 @@ def measured(
     aim: Aim,
     path: np.ndarray,
     sample: Sample,
-    curves: Mapping[str, Sequence[np.ndarray]],
+    blocks: Sequence[Block],
     performance: Sequence[Mapping[str, float]],
     confidence: float,
 ) -> TradeOffs:
-    """Measure the gaps of every trade-off.
+    """Measure the gaps of every trade-off; of several conditions, the one with the largest upper end counts.
 
     `path` has the scores of rows at each trade-off, (n, G), or (n, G, C) for classes, by predictors of the folds of the
-    rows. `curves` has, for each attribute, its values among the rows of each condition, NaN elsewhere; the condition
-    with the largest upper end counts.
+    rows.
     """
 
     def gaps_of(rows: np.ndarray, s: np.ndarray, resamples: int) -> list[ParityResult]:
@@ -223,17 +242,14 @@ def measured(
 
     gaps: dict[str, tuple[Gap, ...]] = {}
     pvalues: dict[str, float] = {}
-    for name, conditions in curves.items():
-        each = []
-        for s in conditions:
-            kept = ~np.isnan(s)
-            parts = [kept & (sample.fold == j) for j in range(sample.fold.max() + 1)]
-            folds = [gaps_of(part, s, RESAMPLES) for part in parts if len(np.unique(s[part])) > 1]
-            pooled = gaps_of(kept, s, 0)
-            each.append([Gap.mean(own, whole, confidence) for own, whole in zip(zip(*folds), pooled)])
-            test = aimed_gap(aim, path[kept, 0], s[kept], *sample.at(kept), resamples=TEST_RESAMPLES)
-            pvalues[name] = min(pvalues.get(name, 1.0), test.pvalue)
-        gaps[name] = tuple(max(some, key=lambda gap: gap.high) for some in zip(*each))
+    for block in blocks:
+        name, s, kept = sample.names[block.attribute], sample.s[:, block.attribute], block.rows(sample.s, sample.y)
+        parts = [kept & (sample.fold == j) for j in range(sample.fold.max() + 1)]
+        folds = [gaps_of(part, s, RESAMPLES) for part in parts if len(np.unique(s[part])) > 1]
+        each = [Gap.mean(own, whole, confidence) for own, whole in zip(zip(*folds), gaps_of(kept, s, 0))]
+        gaps[name] = tuple(max(pair, key=lambda gap: gap.high) for pair in zip(gaps.get(name, each), each))
+        test = aimed_gap(aim, path[kept, 0], s[kept], *sample.at(kept), resamples=TEST_RESAMPLES)
+        pvalues[name] = min(pvalues.get(name, 1.0), test.pvalue)
     columns = {key: np.array([one[key] for one in performance]) for key in performance[0]}
     return TradeOffs(aim, columns, gaps, pvalues, confidence)
 
@@ -255,44 +271,3 @@ def _crossing(excess: np.ndarray) -> tuple[float, bool]:
     if first == 0:
         return 0.0, True
     return first - 1 + float(excess[first - 1] / (excess[first - 1] - excess[first])), True
-
-
-def share(text: str) -> float:
-    """Return a share that is written as a percentage.
-
-    Examples
-    --------
-    >>> share("50%")
-    0.5
-    """
-    try:
-        value = float(text.removesuffix("%")) / 100
-    except ValueError:
-        value = math.nan
-    if not text.endswith("%") or not 0 <= value <= 1:
-        raise ValueError(f"limit is {text!r}; pass a number, a share of the unconstrained gap such as '50%', or None.")
-    return value
-
-
-def by_attribute(limit: Limit, names: Any) -> dict[str, float | str | None]:
-    """Return the limit of each attribute; a dictionary leaves attributes that it does not name unconstrained."""
-    if not isinstance(limit, Mapping):
-        return dict.fromkeys(names, limit)
-    unknown = [name for name in limit if name not in names]
-    if unknown:
-        raise ValueError(f"limit names {unknown[0]!r}; the attributes are {', '.join(names)}.")
-    return {name: limit.get(name) for name in names}
-
-
-def check_limit(limit: Limit, most: float) -> None:
-    """Raise if a limit cannot be one, or limits nothing: no gap is larger than `most`."""
-    for one in limit.values() if isinstance(limit, Mapping) else [limit]:
-        if isinstance(one, str):
-            share(one)
-        elif one is not None and (isinstance(one, bool) or not isinstance(one, (int, float, np.number))):
-            raise TypeError(f"limit is {one!r}; pass a number, a share such as '50%', None, or a dictionary of these.")
-        elif one is not None and not 0 <= one <= most:
-            raise ValueError(
-                f"limit is {one:g}; a gap lies between 0 and {most:g}. Pass a number such as 0.02, or a share of the "
-                "unconstrained gap such as '50%'."
-            )

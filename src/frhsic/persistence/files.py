@@ -414,7 +414,7 @@ def _complete_parity(model: ParityEstimator, tensors: dict[str, Tensor]) -> None
         starts, mass, values = block.basis.starts, block.basis.mass, block.basis.values
         sound = values.ndim == 2 and len(starts) == len(mass) == len(values) > 0 and 0 <= block.attribute < attributes
         require(sound and 0 < block.rate <= 1, "a basis is no basis")
-        block.curve(np.zeros((1, attributes)), np.full(1, 0.5), np.ones(1))
+        block.curve(np.zeros((2, attributes)), np.arange(2.0), np.ones(2))
         width += values.shape[1]  # no more than the numbers that are there
     trade_offs, folds, _ = solution.parameters.shape
     require(solution.family == model._family() and trade_offs > 1 and solution.scale > 0, "its coefficients differ")

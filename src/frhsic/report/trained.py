@@ -17,7 +17,8 @@ from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.limits import Limits
 from frhsic.auditing.quality import qualities
 from frhsic.estimators import ParityClassifier, ParityRegressor
-from frhsic.estimators.tradeoffs import Gap, aimed_gap, by_attribute
+from frhsic.estimators.limits import by_attribute
+from frhsic.estimators.tradeoffs import Gap, gaps_along
 from frhsic.intervals import holm
 from frhsic.report.driving import drivers, shifts
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
@@ -190,18 +191,11 @@ class _HeldOut:
         self, f: np.ndarray, settings: Settings, added: tuple[str, ...] = (), left_out: tuple[str, ...] = ()
     ) -> TradeOffPoint:
         """Return performance and gaps of outputs on these rows, as the model measures them."""
-        every = np.full(len(f), True)
-        classes = {None: [every], "positive": [self.y == 1], "both": [self.y == 1, self.y == 0]}[self.model.condition]
-        gaps, pvalues = [], []
-        for column in self.s.T:
-            each = []
-            for rows in classes:
-                groups = None if self.groups is None else self.groups[rows]
-                each.append(aimed_gap(self.model.aim, f[rows], column[rows], None, groups, **settings.options))
-            gap = max(each, key=lambda gap: gap.interval[1])
-            gaps.append(Gap(gap.value, *gap.interval))
-            pvalues.append(min(len(each) * min(gap.pvalue for gap in each), 1.0))
-        return TradeOffPoint(self.performance(f)[0], tuple(gaps), False, tuple(holm(pvalues)), added, left_out)
+        blocks = self.model.solution_.blocks
+        every = gaps_along(self.model.aim, blocks, f, self.y, self.s, None, self.groups, **settings.options)
+        gaps = tuple(Gap(gap.value, *gap.interval) for gap in (max(e, key=lambda g: g.interval[1]) for e in every))
+        pvalues = [min(len(each) * min(gap.pvalue for gap in each), 1.0) for each in every]
+        return TradeOffPoint(self.performance(f)[0], gaps, False, tuple(holm(pvalues)), added, left_out)
 
     def performance(self, f: np.ndarray) -> tuple[float, float]:
         """Return the performance of outputs, and that of a constant."""

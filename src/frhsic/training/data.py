@@ -106,23 +106,22 @@ class TrainingData:
         missing = known.isnan().any(1)
         arrays = [(x, "x"), (known.nan_to_num(), "s"), (y, "y"), (sample_weight, "sample_weight")]
         _arrays.paired(*((values, name) for values, name in arrays if values is not None))
-        parts: list[Tensor | None] = [_arrays.matrix(x, "x").to(dtype), None, known, None]
-        if y is not None:
-            several = getattr(y, "ndim", 1) == 2 and y.shape[1] > 1
-            parts[1] = (_arrays.matrix if several else _arrays.vector)(y, "y").to(dtype)
+        several = getattr(y, "ndim", 1) == 2 and y.shape[1] > 1
+        target = None if y is None else (_arrays.matrix if several else _arrays.vector)(y, "y").to(dtype)
+        weights = None
         if sample_weight is not None:
             weights = _arrays.vector(sample_weight, "sample_weight").to(dtype)
             if bool((weights < 0).any()) or not bool(weights.sum() > 0):
                 raise ValueError("sample_weight must be zero or more, and not zero everywhere.")
-            parts[3] = weights / weights.mean()
-        labelled = None
-        if bool(missing.any()):
-            rows, labelled = missing.int().argsort(stable=True), int((~missing).sum())
-            parts = [None if part is None else part[rows] for part in parts]
-        features, target, attributes, weighting = (None if part is None else part[None] for part in parts)
-        assert features is not None
-        assert attributes is not None
-        return cls(features, target, attributes, weighting, held_out, labelled)
+            weights = weights / weights.mean()
+        rows, some = missing.int().argsort(stable=True)[None], bool(missing.any())
+
+        def split(values: Tensor) -> Tensor:
+            return values[rows] if some else values[None]
+
+        y, w = (None if values is None else split(values) for values in (target, weights))
+        labelled = int((~missing).sum()) if some else None
+        return cls(split(_arrays.matrix(x, "x").to(dtype)), y, split(known), w, held_out, labelled)
 
     @classmethod
     def stacked(cls, parts: Sequence[TrainingData]) -> TrainingData:
@@ -144,20 +143,14 @@ class TrainingData:
 
     def __post_init__(self) -> None:
         if self.x.ndim != 3 or self.s.ndim != 3 or self.x.shape[:2] != self.s.shape[:2]:
-            raise ValueError(
-                f"x has shape {tuple(self.x.shape)} and s {tuple(self.s.shape)}; pass (D, n, d) and (D, n, q), "
-                "or use TrainingData.of for one split."
-            )
+            raise ValueError(f"x is {tuple(self.x.shape)}, s {tuple(self.s.shape)}; pass (D, n, d) and (D, n, q).")
         for name, values in (("y", self.y), ("sample_weight", self.sample_weight)):
             if values is not None and (values.shape[:2] != self.x.shape[:2] or values.ndim > 2 + (name == "y")):
                 raise ValueError(f"{name} has shape {tuple(values.shape)}; x asks for {tuple(self.x.shape[:2])}.")
         if 0 in self.x.shape:
             raise ValueError(f"x is empty: its shape is {tuple(self.x.shape)}.")
         if self.labelled is not None and not 1 <= self.labelled <= self.rows:
-            raise ValueError(
-                f"S is known for {self.labelled} of {self.rows} rows, the others hold NaN; a penalty needs rows with "
-                "it. Train without penalty, or pass S for some rows."
-            )
+            raise ValueError(f"S is NaN in {self.rows - self.labelled} of {self.rows} rows; pass S for some rows.")
         if self.held_out is not None and (self.held_out.splits, *self.held_out.widths) != (self.splits, *self.widths):
             raise ValueError("held-out rows have other splits or columns than the training rows; pass the same.")
 

@@ -27,31 +27,8 @@ CUDA_SHARE = 0.8
 EVERY = 0.5
 
 
-class _Process:
-    """Threads and matrix precision before the first of the trainings that run now, in whatever thread, began.
-
-    A thread that starts during a training sees that training's settings; they are not what it has to restore.
-    """
-
-    def __init__(self) -> None:
-        self.lock, self.running, self.threads, self.precision = Lock(), 0, 1, "highest"
-        self.gpu = Lock()  # held by the training that a GPU is busy with: two threads cannot capture graphs at once
-
-    def enter(self) -> int:
-        with self.lock:
-            if self.running == 0:
-                self.threads, self.precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
-            self.running += 1
-            return self.threads
-
-    def leave(self) -> None:
-        with self.lock:
-            self.running -= 1
-            if self.running == 0:
-                torch.set_float32_matmul_precision(self.precision)
-
-
-_PROCESS = _Process()
+# Held by the training that a GPU is busy with: two threads cannot capture graphs at once.
+_GPU = Lock()
 
 
 @contextmanager
@@ -60,20 +37,19 @@ def settings(device: torch.device) -> Iterator[None]:
 
     Batches are small, and one thread is fastest.
     """
-    threads = _PROCESS.enter()
+    threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
     try:
-        if device.type == "cpu":
-            torch.set_num_threads(1)
         torch.set_float32_matmul_precision("highest")
         with torch.inference_mode(False), torch.enable_grad():
             if device.type == "cuda":
-                with _PROCESS.gpu, torch.cuda.device(device):
+                with _GPU, torch.cuda.device(device):
                     yield
             else:
+                torch.set_num_threads(1)
                 yield
     finally:
         torch.set_num_threads(threads)
-        _PROCESS.leave()
+        torch.set_float32_matmul_precision(precision)
 
 
 def models_at_once(device: torch.device, bytes_per_model: int) -> int:

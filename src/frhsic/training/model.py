@@ -15,7 +15,7 @@ from frhsic.penalties.base import Penalty
 from frhsic.training.data import TrainingData
 from frhsic.training.recipe import Recipe, Task, require_rows, row_losses
 from frhsic.training.state import State, batch_shapes, is_trained
-from frhsic.training.streams import Purpose, may_draw, seeded, stream, stream_seed
+from frhsic.training.streams import Purpose, seeded, stream, stream_seed
 
 Stacked = dict[str, Tensor]
 
@@ -115,7 +115,7 @@ def _viewed(stacked: Stacked, *lead: int) -> Stacked:
 class Trial(NamedTuple):
     """What one batch tells of a model."""
 
-    draws: bool  # whether a step may draw from torch's global generators
+    draws: bool  # whether a step draws from torch's global generators
     shared: frozenset[str]  # state of the penalty that stays as `prepare` left it
     bytes: int  # memory of one model in a step
 
@@ -141,7 +141,8 @@ def tried(model: Model, recipe: Recipe, data: TrainingData, epochs: int) -> Tria
         shared = frozenset(f"penalty.{name}" for name in _unadapted(copied.penalty, z[:labelled], s[:labelled], epochs))
         saved = _saved_bytes(lambda: copied(rows, torch.ones((), dtype=rows.dtype), None, False, labelled))
         trained = sum(p.numel() for name, p in copied.named_parameters() if is_trained(name, p))
-        return Trial(may_draw(copied, before), shared, 2 * saved + 8 * trained * rows.element_size())
+        draws = not torch.equal(before, torch.get_rng_state())
+        return Trial(draws, shared, 2 * saved + 8 * trained * rows.element_size())
 
 
 def _unadapted(penalty: Penalty, z: Tensor, s: Tensor, epochs: int) -> frozenset[str]:

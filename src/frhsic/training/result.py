@@ -332,13 +332,10 @@ def _moments(fleet: Fleet, x: Tensor, d: int) -> tuple[Tensor, Tensor]:
 def warn_of_divergence(fleet: Fleet) -> None:
     """Warn once of the models that were stopped."""
     stopped = [i for i, epoch in enumerate(fleet.diverged.tolist()) if epoch >= 0]
-    if not stopped:
-        return
-    listed = "; ".join(f"{fleet.members[i]} in epoch {int(fleet.diverged[i])}" for i in stopped[:5])
-    more = f" and {len(stopped) - 5} more" if len(stopped) > 5 else ""
-    warn(
-        f"{len(stopped)} of {len(fleet)} models were stopped because their loss or gradient was not finite: "
-        f"{listed}{more}. "
-        "Their parameters are those before that epoch; a lower weight or learning rate may help.",
-        DivergenceWarning,
-    )
+    if stopped:
+        listed = "; ".join(f"{fleet.members[i]} in epoch {int(fleet.diverged[i])}" for i in stopped[:5])
+        warn(
+            f"{len(stopped)} of {len(fleet)} models were stopped, as their loss or gradient was not finite: {listed}. "
+            "Their parameters are those before that epoch; a lower weight or learning rate may help.",
+            DivergenceWarning,
+        )
