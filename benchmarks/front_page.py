@@ -83,8 +83,8 @@ def _saved(fig: plt.Figure, path: Path) -> None:
     plt.close(fig)
 
 
-def report(path: Path, width: int = 900, height: int = 1150) -> None:
-    """Run the credit example of the gallery and take a picture of the first page of its report."""
+def report(path: Path, width: int = 900, height: int = 2000) -> None:
+    """Run the credit example of the gallery and take a picture of the first answers of its report."""
     with tempfile.TemporaryDirectory() as folder:
         written = runpy.run_path(str(ROOT / "examples" / "gallery" / "plot_production.py"))["report"]
         page, picture = Path(folder, "credit.html"), Path(folder, "page.png")
@@ -94,7 +94,12 @@ def report(path: Path, width: int = 900, height: int = 1150) -> None:
         command = [find_browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
         more = [f"--window-size={width},{height}", f"--user-data-dir={folder}/browser", f"--screenshot={picture}"]
         subprocess.run([*command, *more, page.as_uri()], check=True, capture_output=True, timeout=120)
-        Image.open(picture).convert("RGB").quantize(48, dither=Image.Dither.NONE).save(path, optimize=True)
+        image = Image.open(picture).convert("RGB")
+        lines = np.asarray(image, dtype=int)[:, 50:-50].std(axis=1).sum(axis=1) == 0  # of one colour
+        rules = [int(y) for y in np.flatnonzero(lines) if image.getpixel((50, int(y))) != image.getpixel((50, 0))]
+        first, last = rules[1], rules[6]  # below the contents, and above what the limit cost
+        answers = image.crop((0, first + 2, width, last))
+        answers.quantize(48, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 if __name__ == "__main__":
