@@ -21,7 +21,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -104,8 +103,6 @@ def comparisons(scale: float) -> Iterator[Comparison]:
 
     for d in (1, 50):
         n, w = rows(5000), math.sqrt(d)
-        habit = "divided by the norms, without bias; the bandwidth of Z is used for S"
-        yield Comparison("hsic", "HSIC, default bandwidths", "hyppo", n, d, ours_hsic(), hyppo_hsic, habit, same=False)
         yield Comparison(
             "hsic", "HSIC divided by its norms", "hyppo", n, d, ours_effect(w), lambda w=w: hyppo_given(w), "its root"
         )
@@ -120,13 +117,9 @@ def comparisons(scale: float) -> Iterator[Comparison]:
     yield Comparison("distance", "distance correlation", "dcor", rows(2000), 50, ours_distance, dcor_distance, memory)
     for d in (1, 50):
         n, w = rows(10_000), math.sqrt(d)
-        two, three = ours_gamma(w, partial(gamma_test_two_moments, moments="permutation")), ours_gamma(w, gamma_test)
         peer = "p-value of a gamma with the moments of the limit"
         yield Comparison(
-            "gamma", "gamma test, two moments", "causal-learn", n, d, two, lambda w=w: causal_learn_test(w), peer
-        )
-        yield Comparison(
-            "gamma", "gamma test (default)", "causal-learn", n, d, three, lambda w=w: causal_learn_test(w), peer
+            "gamma", "gamma test", "causal-learn", n, d, ours_gamma(w), lambda w=w: causal_learn_test(w), peer
         )
     part = "p-value and distance correlation alone"
     yield Comparison(
@@ -137,9 +130,8 @@ def comparisons(scale: float) -> Iterator[Comparison]:
 # --- ours -----------------------------------------------------------------------------------------------------------
 
 
-def ours_hsic(width: float | None = None) -> Call:
-    kernels = (None, None) if width is None else (Gaussian(width), Gaussian(1.0))
-    return lambda z, s: float(hsic(z, s, *kernels))
+def ours_hsic(width: float) -> Call:
+    return lambda z, s: float(hsic(z, s, Gaussian(width), Gaussian(1.0)))
 
 
 def ours_effect(width: float) -> Call:
@@ -152,8 +144,8 @@ def ours_distance(z: Rows, s: Rows) -> float:
     return float(distance_correlation(z, s))
 
 
-def ours_gamma(width: float, test: Any) -> Call:
-    return lambda z, s: test(z, s, Gaussian(width), Gaussian(1.0)).pvalue
+def ours_gamma(width: float) -> Call:
+    return lambda z, s: gamma_test(z, s, Gaussian(width), Gaussian(1.0)).pvalue
 
 
 def ours_audit(z: Rows, s: Rows) -> float:
@@ -161,12 +153,6 @@ def ours_audit(z: Rows, s: Rows) -> float:
 
 
 # --- the peers ------------------------------------------------------------------------------------------------------
-
-
-def hyppo_hsic() -> Call:
-    from hyppo.independence import Hsic
-
-    return lambda z, s: float(Hsic().statistic(z, s))
 
 
 def hyppo_given(width: float) -> Call:
@@ -269,18 +255,6 @@ def line(record: dict[str, Any]) -> str:
         f"{seconds['peer']:>8.2f}{record['ratio']:>7.1f}x{memory['ours']:>6.0f}{memory['peer']:>7.0f}  {difference}"
         f"{'; ' + record['note'] if record['note'] else ''}"
     )
-
-
-def table(records: Sequence[dict[str, Any]]) -> str:
-    """Return the table of docs/scale.md."""
-    lines = ["| what | n | columns of Z | peer | ours, s | peer, s | ratio | difference |", "|" + "---|" * 8]
-    for r in records:
-        note = "another number: " + r["note"] if r["difference"] is None else f"{r['difference']:.0e}"
-        seconds = " | ".join(f"{r['seconds'][side]:.3g}" for side in ("ours", "peer"))
-        lines.append(
-            f"| {r['task']} | {r['n']:,} | {r['columns']} | {r['peer']} | {seconds} | {r['ratio']:.3g} | {note} |"
-        )
-    return "\n".join(lines)
 
 
 def resident(field: str) -> float:

@@ -28,7 +28,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -155,42 +154,6 @@ def trained(paths: list[str], rows: int, features: list[str]) -> dict[str, float
     }
 
 
-def ratios(runs: list[dict[str, float]]) -> dict[str, float]:
-    """Return two workers against one, and most rows against least, by medians of the runs over all columns."""
-    whole = [run for run in runs if run["columns"] == max(run["columns"] for run in runs)]
-    least, most = (choose(run["rows"] for run in whole) for choose in (min, max))
-
-    def middle(rows: float, workers: int, key: str) -> float:
-        return median([run[key] for run in whole if (run["rows"], run["workers"]) == (rows, workers)])
-
-    busier = "processor_seconds_of_the_busier_worker"
-    return {
-        "two_workers_against_one_by_the_clock": middle(most, 2, "rows_per_second") / middle(most, 1, "rows_per_second"),
-        "two_workers_against_one_by_processor_time": middle(most, 1, busier) / middle(most, 2, busier),
-        "peak_memory_of_most_rows_against_least": middle(most, 2, "peak_memory_mb")
-        / middle(least, 2, "peak_memory_mb"),
-        "most_rows_against_least": most / least,
-    }
-
-
-def table(results: dict[str, Any]) -> str:
-    """Return the tables of docs/scale.md: audits by rows and workers, and training."""
-    lines = ["| rows | columns | workers | rows per second | processor time of a row, µs | peak memory, MB |"]
-    lines.append("|" + "---|" * 6)
-    lines += [
-        f"| {run['rows']:,} | {run['columns']} | {run['workers']} | {run['rows_per_second']:,.0f} |"
-        f" {run['processor_microseconds_per_row']:.1f} | {run['peak_memory_mb']:.0f} |"
-        for run in results["runs"]
-    ]
-    epoch = results["training"]
-    hours = 500e6 / epoch["rows_per_second"] / 3600
-    lines += ["", "| sample and first call, s | training, rows per second | an epoch of 500 million rows, hours |"]
-    lines += ["|" + "---|" * 3]
-    first = epoch["seconds_sample"] + epoch["seconds_first_call"]
-    lines.append(f"| {first:.0f} | {epoch['rows_per_second']:,.0f} | {hours:.1f} |")
-    return "\n".join(lines)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[2_000_000, 20_000_000])
@@ -205,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     jobs = [(sizes[0], [], 1)]  # the score alone, for its cost
     jobs += [(rows, embedding, workers) for rows in sizes for workers in (2, 1)]
     jobs += [(sizes[0], embedding, workers) for _ in range(options.repeats - 1) for workers in (2, 1)]
-    results: dict[str, Any] = {"cores": os.cpu_count(), "runs": [], "training": None, "ratios": None}
+    results: dict[str, Any] = {"cores": os.cpu_count(), "runs": [], "training": None}
     if options.out.exists():
         results |= json.loads(options.out.read_text())
 
@@ -225,9 +188,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         paths = write(options.folder, sizes[0], options.columns, options.part)
         results["training"] = trained(paths, sizes[0], embedding)
         keep(results["training"])
-    results["ratios"] = ratios(results["runs"])
-    keep(results["ratios"])
-    print(table(results))
     for path in options.folder.glob("part-*"):
         path.unlink()
 
