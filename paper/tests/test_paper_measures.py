@@ -28,7 +28,7 @@ from frhsic_paper.options import Options
 from frhsic_paper.printed import cached
 from frhsic_paper.protocol import CORRECTED, PUBLISHED
 from frhsic_paper.published_statistics import gamma_test_two_moments, mutual_information_published
-from frhsic_paper.studies import bandwidth_scaling, convergence, high_dimensional, high_dimensional_errors, runtime
+from frhsic_paper.studies import bandwidth_scaling, convergence, high_dimensional, runtime
 from frhsic_paper.studies.bound import RULES, corrected_sides, published_sides
 from frhsic_paper.studies.transfer import published_heads
 from frhsic_paper.studies.weight_selection import _tests, selection
@@ -247,12 +247,12 @@ def test_hsic_of_the_model_with_several_columns_is_known(dim_s):
         s = torch.cat([pair.s[:, None], torch.from_numpy(draw.standard_normal((800, dim_s - 1)))], dim=1)
         estimates.append(float(hsic_unbiased(pair.z, s, Gaussian(1.0), Gaussian(math.sqrt(dim_s)))))
     error = np.std(estimates, ddof=1) / math.sqrt(len(estimates))
-    assert abs(np.mean(estimates) - high_dimensional_errors.true_hsic(dim_s)) < 4 * error
+    assert abs(np.mean(estimates) - high_dimensional.true_hsic(dim_s)) < 4 * error
 
 
 def test_errors_grow_with_columns_for_eipm_and_hardly_for_hsic(tmp_path, monkeypatch):
     monkeypatch.setitem(
-        high_dimensional_errors.ERRORS, "corrected", high_dimensional_errors.Samples((1, 10), (300,), 20)
+        high_dimensional.ERRORS, "corrected", high_dimensional.Samples((1, 10), (300,), 20)
     )
     found = high_dimensional.MEASURE(CORRECTED, Options(tmp_path, repeats=4))
     assert len(found) == 2 * 4 * 3

@@ -151,13 +151,6 @@ def test_a_unit_is_stale_once_what_it_depends_on_differs(change):
     assert replace(GRID, repeats=1).depends_on("a", "frhsic", PUBLISHED) == before.depends_on
 
 
-def test_records_whose_dependences_are_unknown_are_kept(tmp_path):
-    options = on_cpu(tmp_path)
-    found = [r | {"depends_on": records.UNKNOWN} for r in run(GRID, PUBLISHED, options)]
-    records.write(options.file("small", PUBLISHED), found)
-    assert run(GRID, PUBLISHED, replace(options, watch=killer(1))) == found
-
-
 def test_a_finished_file_is_left_alone_also_by_a_run_of_fewer_repeats(tmp_path):
     options = on_cpu(tmp_path)
     run(GRID, PUBLISHED, options)

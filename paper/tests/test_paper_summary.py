@@ -79,7 +79,7 @@ def test_without_records_the_page_says_so():
 
 def test_hardware_is_named_where_it_is_known_and_its_absence_said_once():
     model = {"part": "models", "dataset": "crime", "method": "frem", "weight": 1.0, "repeat": 0, "seconds": 2.0}
-    old = {("tradeoff", "corrected"): [model], ("bound", "published"): [{"part": "sides", "hardware": "unknown"}]}
+    old = {("tradeoff", "corrected"): [model], ("bound", "published"): [{"part": "sides"}]}
     new = {
         ("transfer", "corrected"): [model | {"hardware": "NVIDIA H200"}, {"part": "heads", "hardware": "Xeon"}],
         ("runtime", "corrected"): [

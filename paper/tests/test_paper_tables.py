@@ -333,4 +333,4 @@ def test_the_task_comes_from_the_records_and_otherwise_from_the_list_of_datasets
     toy = {"dataset": "toy", "method": "none", "weight": 0.0, "repeat": 0, "performance": 1.0, "gdp": 0.5}
     assert is_error("toy", [toy | {"task": "regression"}])
     assert not frontier([toy | {"task": "regression"}], "toy", "gdp").higher_is_better
-    assert frontier([toy | {"task": "unknown"}], "toy", "gdp").higher_is_better
+    assert frontier([toy | {"task": "binary"}], "toy", "gdp").higher_is_better

@@ -1,8 +1,7 @@
-"""Smoothed, localised, fixed-head and bilinear contrasts, and the kHGR bound."""
+"""Smoothed and localised contrasts, and the kHGR bound."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 from pytest import approx
@@ -11,12 +10,8 @@ from certificate_instances import INSTANCES, holds, instance
 from frhsic.dependence.grams import centered, hsic_biased
 from frhsic.kernels import Gaussian, Linear
 from frhsic_paper.theory import (
-    AffineHead,
-    DeployedHead,
     FiniteLaw,
     KernelExpansion,
-    bilinear_contrast,
-    fixed_head_contrast,
     khgr_bound,
     localized_contrast,
     smoothed_contrast,
@@ -68,55 +63,6 @@ def test_the_smoothed_contrast_is_its_definition(seed: int) -> None:
     assert c.value == approx(float(b @ l @ b * hsic_biased(k, l)), rel=1e-8)
 
 
-def heads(case, seed: int):
-    kind = seed % 3
-    if kind == 0:
-        return KernelExpansion(case.rng.normal(size=case.n)), case.kernel_z
-    if kind == 1:
-        return AffineHead(case.rng.normal(size=case.z.shape[1])), Linear() + Gaussian(1.0)
-    return DeployedHead(np.exp(case.rng.normal(size=case.n))), case.kernel_z
-
-
-def test_fixed_head_and_bilinear_contrasts_hold() -> None:
-    for seed in INSTANCES:
-        case = instance(seed)
-        head, kernel = heads(case, seed)
-        weight = KernelExpansion(case.rng.normal(size=case.n))
-        fixed = fixed_head_contrast(case.z, case.s, head, kernel_z=kernel, kernel_s=case.kernel_s)
-        both = bilinear_contrast(case.z, case.s, head, weight, kernel_z=kernel, kernel_s=case.kernel_s)
-        for certificate in (fixed, both):
-            assert holds(certificate.bounded, certificate.value)
-            assert holds(certificate.bounded, certificate.trivial)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_fixed_head_and_bilinear_contrasts_are_their_definitions(seed: int) -> None:
-    case = instance(seed)
-    a, b = (torch.tensor(case.rng.normal(size=case.n)) for _ in range(2))
-    k, l = case.kernel_z(case.z, case.z), case.kernel_s(case.s[:, None], case.s[:, None])
-    deviations = k @ a - (k @ a).mean()
-    kernels = {"kernel_z": case.kernel_z, "kernel_s": case.kernel_s}
-    fixed = fixed_head_contrast(case.z, case.s, KernelExpansion(a), **kernels)
-    assert fixed.bounded == approx(float(deviations @ l @ deviations) / case.n**2, rel=1e-8)
-    assert fixed.value == approx(float(a @ k @ a * hsic_biased(k, l)), rel=1e-8)
-    both = bilinear_contrast(case.z, case.s, KernelExpansion(a), KernelExpansion(b), **kernels)
-    assert both.bounded == approx(float((deviations @ (l @ b)) / case.n) ** 2, rel=1e-8)
-    assert both.value == approx(float(a @ k @ a * (b @ l @ b) * hsic_biased(k, l)), rel=1e-8)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_a_binary_attribute_reaches_both_with_its_own_contrast(seed: int) -> None:
-    """Then the cross-covariance operator has rank one; its own singular functions reach the bound."""
-    case = instance(seed)
-    s = (case.s > case.s.median()).double()
-    p = s.mean()
-    a = s / p - (1 - s) / (1 - p)  # f = μ_1 − μ_0, up to scale
-    kernels = {"kernel_z": case.kernel_z, "kernel_s": Gaussian(1.0)}
-    g = KernelExpansion([1.0, -1.0], centers=[[1.0], [0.0]])
-    assert fixed_head_contrast(case.z, s, KernelExpansion(a), **kernels).tightness == approx(1, rel=1e-8)
-    assert bilinear_contrast(case.z, s, KernelExpansion(a), g, **kernels).tightness == approx(1, rel=1e-8)
-
-
 def test_khgr_is_bounded_by_hsic_over_the_ridges() -> None:
     for seed in INSTANCES:
         case = instance(seed)
@@ -148,7 +94,6 @@ def test_khgr_reaches_its_bound_for_a_binary_attribute_at_large_ridges() -> None
             "at least 2",
         ),
         (lambda z, s: smoothed_contrast(z, s, KernelExpansion([1.0])), ValueError, "1 coefficients"),
-        (lambda z, s: fixed_head_contrast(z, s, AffineHead([1.0])), ValueError, "linear part"),
         (lambda z, s: khgr_bound(z, s, ridge_z=0.0), ValueError, "ridge_z"),
     ],
 )
@@ -187,19 +132,3 @@ def test_a_law_near_a_value_is_never_further_away_than_two_laws_can_be() -> None
     c = localized_contrast(case.z, case.s, far, kernel_z=Gaussian(1.0), kernel_s=Gaussian(1.0))
     assert c.vacuous
     assert c.trivial <= 2
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"at": [1.0, 2.0]},
-        {"at": float("nan")},
-        {"at": 1e9},
-        {"s": torch.arange(4.0) - 1, "at": 1.0, "kernel_s": Linear()},
-        {"z": [1.0], "s": [1.0], "at": 0.0},
-    ],
-    ids=["columns", "nan", "far", "negative", "one row"],
-)
-def test_bad_input_of_localised_contrasts_is_refused(arguments: dict) -> None:
-    with pytest.raises(ValueError, match=r"pass|Pass|at least 2"):
-        localized_contrast(**({"z": torch.arange(4.0), "s": [0.0, 1.0, 3.0, 7.0]} | arguments))

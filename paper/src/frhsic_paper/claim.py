@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from typing import Literal, NamedTuple
 
 from frhsic_paper.protocol import PROTOCOLS, Protocol
@@ -151,6 +152,24 @@ class Claim:
         return replace(finding, on_decisions=replace(self, shrinkable=False).judge(on_decisions(results)))
 
 
+def claim(
+    name: str,
+    place: str,
+    statement: str,
+    printed: str = "no number",
+    *,
+    reason: str | Callable[[Results], str] | None = None,
+    published: bool = True,
+    shrinkable: bool = False,
+) -> Callable[[Rule], Claim]:
+    """Turn a rule into a claim; its docstring is the reason, unless that has numbers of its own. See :class:`Claim`."""
+
+    def decorate(rule: Rule) -> Claim:
+        return Claim(name, place, statement, printed, rule, reason or rule.__doc__ or "", published, shrinkable)
+
+    return decorate
+
+
 def on_decisions(results: Results) -> Results:
     """Return the sweep with the GDP of decisions in the place of each protocol's; a regression has none, and stays."""
     files = dict(results.files)
@@ -175,6 +194,7 @@ def by_protocol(name: str, splits: int = FEWEST_SPLITS) -> Callable[[Judge], Rul
     """
 
     def decorate(judge: Judge) -> Rule:
+        @wraps(judge)
         def rule(results: Results, protocol: Protocol) -> Outcome:
             records = results.of(name, protocol.name)
             return enough(judge(records, protocol), records, splits) if records else NOT_RUN

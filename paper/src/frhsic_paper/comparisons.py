@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.stats import t
 
 from frhsic_paper.frontiers import (
     chosen,
@@ -53,8 +54,6 @@ def corrected_t(differences: Sequence[float] | np.ndarray, test_per_training: fl
     >>> round(test.mean, 3), round(test.error, 4), round(test.pvalue, 2)
     (0.025, 0.0091, 0.07)
     """
-    from scipy.stats import t
-
     d = np.asarray(differences, dtype=float)
     if test_per_training < 0:
         raise ValueError(f"test_per_training={test_per_training}; pass test rows divided by training rows.")

@@ -172,7 +172,7 @@ def is_error(dataset: str, records: Iterable[Record] = ()) -> bool:
 
     The records say so where they hold a task; otherwise the list of datasets does.
     """
-    tasks = {r["task"] for r in records if r["dataset"] == dataset and r.get("task")} - {"unknown"}
+    tasks = {r["task"] for r in records if r["dataset"] == dataset and r.get("task")}
     if not tasks and dataset in ENTRIES:
         tasks = {ENTRIES[dataset].task}
     return tasks == {"regression"}

@@ -10,9 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from scipy.stats import t as student
 
 from frhsic._files import write_whole
 from frhsic.frontier import Frontier, Point, band_limit
@@ -20,11 +26,6 @@ from frhsic_paper.printed import method_name
 from frhsic_paper.protocol import BAND, CONTRACTED, PROTOCOLS, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
 
 COLORS = {
     "none": "#000000",
@@ -169,16 +170,12 @@ def directed(label: str, *, higher: bool) -> str:
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw in the style of the page; use as a context or as a decorator."""
-    import matplotlib as mpl
-
     with mpl.rc_context(PARAMETERS):
         yield
 
 
 def panels(count: int, columns: int, width: float = 3.5, height: float = 2.7) -> tuple[Figure, list[Axes]]:
     """Return a figure with `count` axes, `columns` in a row; a panel is as wide as a journal's column."""
-    from matplotlib.figure import Figure
-
     rows = -(-count // columns)
     figure = Figure(figsize=(width * min(columns, count), height * rows), layout="constrained")
     axes = np.atleast_1d(figure.subplots(rows, min(columns, count), squeeze=False)).ravel()
@@ -195,11 +192,9 @@ def half_width(deviation: float | None, repeats: int) -> float:
     >>> round(half_width(1.0, 5), 3), half_width(None, 1)
     (1.242, 0.0)
     """
-    from scipy.stats import t
-
     if deviation is None or repeats < 2 or not np.isfinite(deviation):
         return 0.0
-    return float(t.ppf(0.975, repeats - 1) * deviation / repeats**0.5)
+    return float(student.ppf(0.975, repeats - 1) * deviation / repeats**0.5)
 
 
 def curve(ax: Axes, x: Sequence[float], groups: Sequence[Sequence[float]], **look: Any) -> None:
@@ -342,8 +337,6 @@ def finish(figure: Figure, axes: Sequence[Axes], columns: int = 5) -> None:
 
 def _few_ticks(axis: Axis, most: int) -> None:
     """Label at most so many powers of ten, and 2 and 5 times them as plain numbers on a short axis."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
     low, high = axis.get_view_interval()
     short = high < 200 * low
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if short else (1,), numticks=most))

@@ -10,8 +10,6 @@ name of its own for each measurement. Every record also holds
 ``frhsic``, ``torch``   versions
 ``depends_on``    hash of everything that its numbers depend on, see :func:`digest`
 
-Records that are older than these columns have "unknown" in them, and no ``epochs``.
-
 A column that a record does not have is null in the file. A number that is not finite is NaN in the file and None in
 the record.
 """
@@ -41,13 +39,10 @@ Record = dict[str, Any]
 Unit = tuple[Any, ...]
 """Values of the columns that name what is run and written together."""
 
-UNKNOWN = "unknown"
-"""Stands in converted records for what their files did not hold. An unknown hash counts as up to date."""
-
 MODEL = frozenset({"part", "dataset", "method", "weight", "repeat"})
 """Columns that name a trained model; a file has one record of each."""
 
-RUN = frozenset({"seconds", "hardware", "device_name", "frhsic", "torch", "depends_on"})
+RUN = frozenset({"seconds", "hardware", "frhsic", "torch", "depends_on"})
 """Columns that say how a record came about. Two records that differ in nothing else are one record twice.
 
 The device is not among them: a study of running times has a record for each device.
@@ -123,13 +118,13 @@ def missing(path: Path, by: Sequence[str], wanted: Mapping[Unit, Wanted]) -> lis
     A unit is run as a whole, because its numbers are the same to the last bit only then. More records than wanted are
     enough: a unit of more repeats holds those of fewer.
     """
-    hashes: dict[Unit, list[str]] = {}
+    hashes: dict[Unit, list[str | None]] = {}
     for record in read(path):
-        hashes.setdefault(unit_of(record, by), []).append(record.get("depends_on", UNKNOWN))
+        hashes.setdefault(unit_of(record, by), []).append(record.get("depends_on"))
 
     def done(unit: Unit) -> bool:
         stored, (count, depends_on) = hashes.get(unit, []), wanted[unit]
-        return len(stored) >= count and set(stored) <= {depends_on, UNKNOWN}
+        return len(stored) >= count and set(stored) <= {depends_on}
 
     return [unit for unit in wanted if not done(unit)]
 

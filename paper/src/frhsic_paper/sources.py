@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from frhsic_paper.protocol import PROTOCOLS
-from frhsic_paper.records import MODEL, UNKNOWN, Record
+from frhsic_paper.records import MODEL, Record
 from frhsic_paper.results import Results
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
@@ -42,7 +42,7 @@ class Source:
         """
         models = [r for r in records if r.keys() >= MODEL and r.get("seconds") is not None]
         fleets = {(r["part"], r["dataset"], r["method"]): float(r["seconds"]) for r in models}
-        names = {str(r["hardware"]) for r in records if r.get("hardware")} - {UNKNOWN}
+        names = {str(r["hardware"]) for r in records if r.get("hardware")}
         return cls(study, protocol, len(records), len(models), sum(fleets.values()), tuple(sorted(names)))
 
     @property

@@ -129,9 +129,7 @@ class Measurement:
     def _up_to_date(self, measured: Sequence[Record], trained: Mapping[Key, Record], protocol: Protocol) -> bool:
         """Return whether all measured models are in the records as they were measured."""
         return bool(measured) and all(
-            Key.of(r) in trained
-            and r["depends_on"] in (records.UNKNOWN, self._depends_on(trained[Key.of(r)], protocol))
-            for r in measured
+            Key.of(r) in trained and r["depends_on"] == self._depends_on(trained[Key.of(r)], protocol) for r in measured
         )
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from frhsic_paper.claim import Claim
-    from frhsic_paper.options import Options
-    from frhsic_paper.plot import Drawn
-    from frhsic_paper.protocol import Protocol
-    from frhsic_paper.results import Results
-    from frhsic_paper.table import Listed
+from frhsic_paper.claim import Claim
+from frhsic_paper.options import Options
+from frhsic_paper.plot import Drawn
+from frhsic_paper.protocol import Protocol
+from frhsic_paper.results import Results
+from frhsic_paper.table import Listed
 
 Phase = Literal["train", "measure", "all"]
 
-Step = Callable[["Protocol", "Options"], object]
+Step = Callable[[Protocol, Options], object]
 """Run what is missing under a protocol, and write its records."""
 
 

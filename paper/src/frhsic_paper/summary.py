@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
-from frhsic_paper.claim import VERDICTS, Finding
+import jinja2
+
+from frhsic_paper.claim import NOT_RUN, VERDICTS, Finding, unwrapped
 from frhsic_paper.protocol import PUBLISHED
-from frhsic_paper.rendering import PLURAL, SIGNS, rendered
 from frhsic_paper.results import Results
 from frhsic_paper.sources import sources
 from frhsic_paper.studies import STUDIES, tuned, yardsticks
 from frhsic_paper.studies.agreement import agreement, counts
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Table
+
+SIGNS = {"holds": "✓", "holds in part": "◐", "does not hold": "✗", "cannot be judged": "?"}
+
+PLURAL = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
 
 
 class Item(NamedTuple):
@@ -160,3 +166,28 @@ def _agreement(results: Results) -> str:
     within, near, total = counts(agreement(records))
     text = f"{within} of {total} cells of the published sweep are within two combined standard deviations of ours"
     return f"{text}, {near} within two standard errors"
+
+
+def rendered(template: str, **content: object) -> str:
+    """Return a template filled with its content."""
+    return _environment().get_template(template).render(**content).rstrip() + "\n"
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    """Return the templates, which are compiled once."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("frhsic_paper", "."),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"markdown": Table.markdown, "unwrapped": unwrapped, "sign": SIGNS.__getitem__}
+    environment.tests["not_run"] = _is_not_run
+    environment.globals["table"] = Table.of
+    return environment
+
+
+def _is_not_run(finding: Finding) -> bool:
+    return finding.verdict == "cannot be judged" and NOT_RUN.text in (finding.published, finding.corrected)

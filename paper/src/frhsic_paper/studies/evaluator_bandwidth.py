@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 
 from frhsic_paper import records
-from frhsic_paper.claim import NOT_RUN, Claim, Outcome, by_protocol
+from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim
 from frhsic_paper.frontiers import frontier, methods_of, naup, paper_scale, swept
 from frhsic_paper.grid import BY, Grid, Trained, by_name, held_out
 from frhsic_paper.measures import smoothed
@@ -78,8 +78,16 @@ def _areas(made: Sequence[Record], dataset: str, share: float) -> dict[str, floa
     return naup(full, paper_scale(full))
 
 
+@claim(
+    "evaluator-bandwidth-order",
+    "Section 2, GDP",
+    "The unstated bandwidth of the evaluator does not decide which method leads.",
+    "not stated",
+    published=False,
+)
 @by_protocol(f"evaluator-bandwidth/{PART}")
 def _same_order(made: Sequence[Record], protocol: Protocol) -> Outcome:
+    """The same method has the largest nAUP at every bandwidth, on each dataset."""
     leaders = {
         dataset: [max(areas, key=lambda m: areas[m]) for share in BANDWIDTHS if (areas := _areas(made, dataset, share))]
         for dataset in swept(made)
@@ -100,16 +108,6 @@ STUDY = Study(
     """,
     train=(Training(grid, (measure,), measured_models),),
     tables=tables_of(f"evaluator-bandwidth/{PART}", "nAUP at each bandwidth", area_table),
-    claims=(
-        Claim(
-            name="evaluator-bandwidth-order",
-            place="Section 2, GDP",
-            statement="The unstated bandwidth of the evaluator does not decide which method leads.",
-            printed="not stated",
-            rule=_same_order,
-            reason="The same method has the largest nAUP at every bandwidth, on each dataset.",
-            published=False,
-        ),
-    ),
+    claims=(_same_order,),
     published=False,
 )

@@ -9,20 +9,66 @@ without ties. :func:`localized_contrast` is the case of most use.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from frhsic import _arrays
 from frhsic.certificates import Certificate
 from frhsic.certificates.certificate import ON_THESE_ROWS, feature_spread, rows_and_kernels
 from frhsic.dependence import hsic
 from frhsic.dependence.operators import gram_times
-from frhsic.kernels import Kernel, Linear
-from frhsic_paper.theory.heads import DeployedHead, Head, KernelExpansion, evaluate
+from frhsic.kernels import Kernel
 
 WHAT = "a contrast"
+
+
+@dataclass(frozen=True, eq=False)
+class KernelExpansion:
+    r"""A function given by coefficients, :math:`f = \sum_i a_i\, k(c_i, \cdot)` with
+    :math:`\|f\|^2 = a^\top K_{cc}\, a`.
+
+    Kernel ridge regression, support vector machines and Gaussian processes give such heads.
+
+    Parameters
+    ----------
+    coefficients
+        :math:`a`, of shape (c,).
+    centers
+        Rows :math:`c_i`, of shape (c, d). If not given, the rows of the sample.
+
+    Examples
+    --------
+    >>> from frhsic.kernels import Linear
+    >>> f = KernelExpansion([2.0], centers=[[3.0]])
+    >>> f.norm(Linear(), torch.zeros(1, 1)), f.values(Linear(), torch.tensor([[1.0], [5.0]]))
+    (6.0, tensor([ 6., 30.], dtype=torch.float64))
+    """
+
+    coefficients: Any
+    centers: Any = None
+
+    def _parts(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        a = _arrays.vector(self.coefficients, "coefficients").to(rows.device, torch.float64)
+        given = rows if self.centers is None else _arrays.matrix(self.centers, "centers")
+        centers = given.to(rows.device, torch.float64)
+        if a.shape[0] != centers.shape[0]:
+            raise ValueError(f"{a.shape[0]} coefficients came for {centers.shape[0]} centers; pass one for each.")
+        if centers.shape[1] != rows.shape[1]:
+            raise ValueError(f"centers have {centers.shape[1]} columns, the sample has {rows.shape[1]}.")
+        return a, centers
+
+    def norm(self, kernel: Kernel, rows: Tensor) -> float:
+        """Return the norm in the RKHS of `kernel`; `rows` are the centers if none were given."""
+        a, centers = self._parts(rows)
+        return math.sqrt(max(float(a @ gram_times(kernel, centers, a)), 0.0))
+
+    def values(self, kernel: Kernel, rows: Tensor) -> Tensor:
+        """Return the values at `rows`, of shape (n,)."""
+        a, centers = self._parts(rows)
+        return gram_times(kernel, rows.to(torch.float64), a, y=centers)
 
 
 def localized_contrast(
@@ -67,6 +113,7 @@ def localized_contrast(
     Two values that z copies, with linear kernels: near 1 is the row at 1 alone, half a unit from the mean; E k_S(S, 1)
     is 1/2, so the bound is 4 times an HSIC of 1/16.
 
+    >>> from frhsic.kernels import Linear
     >>> c = localized_contrast([0.0, 1.0], [0.0, 1.0], 1.0, kernel_z=Linear(), kernel_s=Linear())
     >>> c.value, c.bounded, c.details["weight_mean"]
     (0.25, 0.25, 0.5)
@@ -83,7 +130,7 @@ def localized_contrast(
     g = KernelExpansion(means.new_tensor([1.0, -1.0])[: len(centers)] / means, centers)
     about = "its overall law" if versus is None else "that near another"
     bounds = f"squared MMD between the law of z near a value of s and {about}"
-    contrast = _contrast(z, s, kernel_z, kernel_s, bounds, weight=g)
+    contrast = _contrast(z, s, kernel_z, kernel_s, bounds, g)
     furthest = 2 * kernel_z.bound, "no two laws are further apart under a kernel that is not negative"
     trivial, because = min(furthest, (contrast.trivial, contrast.trivial_because))
     details = {**contrast.details, "weight_mean": float(means[0])}
@@ -114,113 +161,34 @@ def smoothed_contrast(
 
     Examples
     --------
+    >>> from frhsic.kernels import Linear
     >>> g = KernelExpansion([1.0], centers=[[2.0]])
     >>> c = smoothed_contrast([0.0, 1.0], [0.0, 1.0], g, kernel_z=Linear(), kernel_s=Linear())
     >>> c.value, c.bounded
     (0.25, 0.25)
     """
     rows = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
-    return _contrast(*rows, "squared norm of the smoothed conditional deviation", weight=weight)
-
-
-def fixed_head_contrast(
-    z: Any,
-    s: Any,
-    head: Head,
-    *,
-    kernel_z: Kernel | None = None,
-    kernel_s: Kernel | None = None,
-) -> Certificate:
-    r"""Bound the smoothed gap of one head,
-    :math:`\|E_S[m_f(S)\, k_S(S, \cdot)]\|^2 \le \|f\|^2\, \mathrm{HSIC}(Z, S)`.
-
-    The left side is HSIC of the head's scores under the linear kernel. With a :class:`DeployedHead` the kernel of the
-    right side contains f(z) f(z').
-
-    References
-    ----------
-    The paper, proof of the Theorem "Smoothed conditional-distribution control by HSIC", fixed-head form.
-
-    Examples
-    --------
-    >>> from frhsic_paper.theory import AffineHead
-    >>> c = fixed_head_contrast([0.0, 1.0], [0.0, 1.0], AffineHead([2.0]), kernel_z=Linear(), kernel_s=Linear())
-    >>> c.value, c.bounded
-    (0.25, 0.25)
-    """
-    rows = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
-    return _contrast(*rows, "squared norm of the smoothed gap of the head", head=head)
-
-
-def bilinear_contrast(
-    z: Any,
-    s: Any,
-    head: Head,
-    weight: KernelExpansion,
-    *,
-    kernel_z: Kernel | None = None,
-    kernel_s: Kernel | None = None,
-) -> Certificate:
-    r"""Bound the covariance of a head with a function of S,
-    :math:`|E_S[g(S) m_f(S)]|^2 \le \|f\|^2 \|g\|^2\, \mathrm{HSIC}(Z, S)`.
-
-    References
-    ----------
-    The paper, proof of the Theorem "Smoothed conditional-distribution control by HSIC", bilinear form.
-
-    Examples
-    --------
-    >>> from frhsic_paper.theory import AffineHead
-    >>> g = KernelExpansion([1.0], centers=[[1.0]])
-    >>> c = bilinear_contrast([0.0, 1.0], [0.0, 1.0], AffineHead([2.0]), g, kernel_z=Linear(), kernel_s=Linear())
-    >>> c.value, c.bounded
-    (0.25, 0.25)
-    """
-    rows = rows_and_kernels(z, s, kernel_z, kernel_s, what=WHAT)
-    return _contrast(*rows, "squared covariance of the head and the function of s", head=head, weight=weight)
+    return _contrast(*rows, "squared norm of the smoothed conditional deviation", weight)
 
 
 def _contrast(
-    z: Tensor,
-    s: Tensor,
-    kernel_z: Kernel,
-    kernel_s: Kernel,
-    bounds: str,
-    *,
-    head: Head | None = None,
-    weight: KernelExpansion | None = None,
+    z: Tensor, s: Tensor, kernel_z: Kernel, kernel_s: Kernel, bounds: str, weight: KernelExpansion
 ) -> Certificate:
-    """Bound the contrast of a head, of a function of s, or of both by their squared norms times HSIC.
-
-    What holds without the theorem is the bound of Cauchy and Schwarz.
-    """
-    n, dependence = z.shape[0], float(hsic(z, s, kernel_z, kernel_s))
-    norms: dict[str, float] = {}
-    variance_z, variance_s = _largest_variance(kernel_z, z), _largest_variance(kernel_s, s)
-    side_z, side_s = "the features of z", "the features of s"
-    f = None
-    if head is not None:
-        norms["norm"], f = evaluate(head, kernel_z, z)
-        bounded = smoothed_gap = float(hsic(f, s, Linear(), kernel_s))
-        if isinstance(head, DeployedHead):  # its kernel is the sum of two, and HSIC is linear in it
-            dependence += smoothed_gap
-        variance_z, side_z = float(f.var(correction=0)), "the scores"
-    if weight is not None:
-        norms["weight_norm"], g = weight.norm(kernel_s, s), weight.values(kernel_s, s)
-        g = g - g.mean()
-        variance_s, side_s = float(g @ g) / n, "the function of s"
-        if f is None:
-            bounded = max(float(g @ gram_times(kernel_z.shifted, z, g)), 0.0) / n**2
-        else:
-            bounded = (float(g @ (f - f.mean())) / n) ** 2
+    """Bound the contrast of a function of s; what holds without the theorem is the bound of Cauchy and Schwarz."""
+    n, dependence, norm = z.shape[0], float(hsic(z, s, kernel_z, kernel_s)), weight.norm(kernel_s, s)
+    g = weight.values(kernel_s, s)
+    g = g - g.mean()
+    # functions of norm 1 vary by at most √(2 sup k) if k is not negative, and a variance is at most a quarter of the
+    # squared range
+    variance_z = min(feature_spread(kernel_z, z), kernel_z.bound / 2)
     return Certificate(
-        value=math.prod(norm**2 for norm in norms.values()) * dependence,
+        value=norm**2 * dependence,
         bounds=bounds,
-        bounded=bounded,
+        bounded=max(float(g @ gram_times(kernel_z.shifted, z, g)), 0.0) / n**2,
         assumes=(ON_THESE_ROWS,),
-        trivial=variance_z * variance_s,
-        trivial_because=f"Cauchy-Schwarz between {side_z} and {side_s}",
-        details={"n": n, "hsic": dependence, **norms},
+        trivial=variance_z * float(g @ g) / n,
+        trivial_because="Cauchy-Schwarz between the features of z and the function of s",
+        details={"n": n, "hsic": dependence, "weight_norm": norm},
     )
 
 
@@ -229,13 +197,3 @@ def _point(value: Any, s: Tensor) -> Tensor:
     if row.shape[1] != s.shape[1] or not bool(torch.isfinite(row).all()):
         raise ValueError(f"the value of s is {value!r}; pass {s.shape[1]} finite number(s), one for each column of s.")
     return row
-
-
-def _largest_variance(kernel: Kernel, rows: Tensor) -> float:
-    r"""Return a bound on the variance of functions of norm 1: :math:`\operatorname{tr}(\tilde K)/n`, or half of a
-    bounded kernel's bound.
-
-    A function of norm 1 varies by at most :math:`\sqrt{2 \sup k}` if k is not negative, and a variance is at
-    most a quarter of the squared range.
-    """
-    return min(feature_spread(kernel, rows), kernel.bound / 2)

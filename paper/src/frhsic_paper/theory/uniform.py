@@ -269,96 +269,13 @@ def train_to_population(hsic_train: float, uniform: Certificate) -> Certificate:
     >>> round(bound.value, 4), bound.vacuous
     (0.0145, False)
     """
-    _require_hsic(hsic_train)
+    if not 0 <= hsic_train <= 1:
+        raise ValueError(f"hsic_train is {hsic_train}; pass the biased HSIC on the rows, under unit-diagonal kernels.")
     return replace(
         uniform,
         value=hsic_train + uniform.value,
         bounds="HSIC of the trained encoder in the population",
         details={"hsic_train": hsic_train, "uniform": uniform.value, **uniform.details},
-    )
-
-
-def train_to_test(
-    hsic_train: float,
-    n_train: int,
-    n_test: int,
-    encoders: EncoderClass,
-    kernel_z: Kernel,
-    kernel_s: Kernel,
-    *,
-    delta: float = 0.05,
-) -> Certificate:
-    r"""Bound HSIC of a trained encoder on test rows.
-
-    .. math:: \widehat{\mathrm{HSIC}}^{\mathrm{test}} \le
-        \widehat{\mathrm{HSIC}}^{\mathrm{train}} + B_{n_{\mathrm{train}}}(\mathcal H, \delta)
-        + B_{n_{\mathrm{test}}}(\{\hat h\}, \delta)
-
-    with probability at least :math:`1 - 2\delta`. On the test rows the encoder is fixed, so its class has one member
-    there; the paper has twice the first term instead, which is larger at equal n.
-
-    References
-    ----------
-    The paper, Remark "Train-test fairness bridge".
-
-    Examples
-    --------
-    >>> encoders = LinearEncoders(1.0, 1.0, 2)
-    >>> bound = train_to_test(0.01, 10**9, 10**9, encoders, Gaussian(1.0), Gaussian(1.0))
-    >>> round(bound.value, 4), bound.confidence
-    (0.0152, 0.9)
-    """
-    _require_hsic(hsic_train)
-    train = uniform_bound(n_train, encoders, kernel_z, kernel_s, delta=delta)
-    test = uniform_bound(n_test, SingleEncoder(), kernel_z, kernel_s, delta=delta)
-    return hsic_certificate(
-        hsic_train + train.value + test.value,
-        "HSIC of the trained encoder on the test rows",
-        1 - 2 * delta,
-        (*train.assumes, "test rows independent of the training rows"),
-        {
-            "hsic_train": hsic_train,
-            "uniform_train": train.value,
-            "single_test": test.value,
-            "n_train": n_train,
-            "n_test": n_test,
-            "n_needed": train.details["n_needed"],
-        },
-    )
-
-
-def unseen_gap_bound(norm: float, eigenvalue: float, bridge: Certificate) -> Certificate:
-    r"""Bound the gap of a head on test rows: :math:`\|f\|^2 / \tilde\lambda_m` times a bound on their HSIC.
-
-    Parameters
-    ----------
-    norm
-        :math:`\|f\|` in the RKHS of the kernel on Z.
-    eigenvalue
-        :math:`\tilde\lambda_m`, the smallest eigenvalue of the directions of S among the test rows.
-    bridge
-        Result of :func:`train_to_test`.
-
-    References
-    ----------
-    The paper, Remark "Train-test fairness bridge".
-
-    Examples
-    --------
-    >>> bridge = train_to_test(0.01, 10**9, 10**9, SingleEncoder(), Gaussian(1.0), Gaussian(1.0))
-    >>> unseen_gap_bound(2.0, 0.1, bridge).value / bridge.value
-    40.0
-    """
-    _arrays.require_positive(norm, "norm")
-    _arrays.require_positive(eigenvalue, "eigenvalue")
-    return Certificate(
-        value=norm**2 / eigenvalue * bridge.value,
-        bounds="mean squared gap of the head on the test rows, along their directions of s",
-        confidence=bridge.confidence,
-        assumes=(*bridge.assumes, f"the head has norm at most {norm:g} in the RKHS of the kernel on z"),
-        trivial=norm**2 / 2,
-        trivial_because="a head of this norm varies by at most √2 times it, so its variance is no larger",
-        details={"norm": norm, "eigenvalue": eigenvalue, "bridge": bridge.value},
     )
 
 
@@ -369,10 +286,3 @@ def _rows_below(root: float, reciprocal: float, target: float) -> int:
     while root / math.sqrt(n) + reciprocal / n >= target:
         n += 1
     return n
-
-
-def _require_hsic(value: float) -> None:
-    if not 0 <= value <= 1:
-        raise ValueError(
-            f"hsic_train is {value}; pass the biased HSIC on the training rows, under unit-diagonal kernels."
-        )
