@@ -92,22 +92,21 @@ def _read(path: Path) -> pd.DataFrame:
     return pd.read_parquet(path, columns=[c for c in columns if c in present])
 
 
-def costs(page: str, results: Path) -> list[str]:
-    """Count records and models of each file in the index, and add up the seconds of their fleets."""
+def costs(page: str, details: str, results: Path) -> list[str]:
+    """Count the records and models of each file that a study's page names, and add up the seconds of their fleets."""
     wrong = []
-    rows = [line for line in page.splitlines() if re.match(r"\| \[?(Table|Figure) \d+(\]\([^)]+\))? \|", line)]
+    rows = re.findall(r"^\| \[?(?:Table|Figure) \d+(?:\]\([^)]+\))? \|", page, flags=re.MULTILINE)
     if len(rows) != 20:
         wrong.append(f"index: {len(rows)} rows, the paper has 7 tables and 13 figures")
-    for line in rows:
-        for name in re.findall(r"`([^`]+\.parquet)`", line):
-            table = _read(results / name)
-            text = f"{len(table):,} records"
-            if {"dataset", "method", "weight", "repeat", "seconds"} <= set(table.columns):
-                models = table.dropna()
-                seconds = models.groupby(["part", "dataset", "method"])["seconds"].last().sum()
-                text += f", {len(models):,} models in {seconds:.0f} s" if len(models) else ""
-            if text not in line:
-                wrong.append(f"{name}: {text}")
+    for name, *cells in sorted(set(re.findall(r"\| `results/([^`]+)` \| (.*?) \| (.*?) \| (.*?) \|", details))):
+        table = _read(results / name)
+        own = [f"{len(table):,}", "—", "—"]
+        if {"dataset", "method", "weight", "repeat", "seconds"} <= set(table.columns):
+            models = table.dropna()
+            seconds = models.groupby(["part", "dataset", "method"])["seconds"].last().sum()
+            own[1:] = [f"{len(models):,}", f"{seconds:.0f} s"] if len(models) else own[1:]
+        if cells != own:
+            wrong.append(f"{name}: {', '.join(own)}")
     return wrong
 
 
@@ -273,10 +272,11 @@ def _compared(
 def differences(results: Path, page: Path, details: Path) -> list[str]:
     """Return what differs between the page and the records, in words; `details` is the folder of the other pages."""
     text = page.read_text(encoding="utf-8")
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in sorted(details.glob("*.md")))
     return [
-        *claims(text, "\n".join(path.read_text(encoding="utf-8") for path in sorted(details.glob("*.md")))),
+        *claims(text, pages),
         *agreement(text, results),
-        *costs(text, results),
+        *costs(text, pages, results),
         *yardsticks(text, results),
         *tuned(text, results),
     ]

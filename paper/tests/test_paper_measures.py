@@ -251,9 +251,7 @@ def test_hsic_of_the_model_with_several_columns_is_known(dim_s):
 
 
 def test_errors_grow_with_columns_for_eipm_and_hardly_for_hsic(tmp_path, monkeypatch):
-    monkeypatch.setitem(
-        high_dimensional.ERRORS, "corrected", high_dimensional.Samples((1, 10), (300,), 20)
-    )
+    monkeypatch.setitem(high_dimensional.ERRORS, "corrected", high_dimensional.Samples((1, 10), (300,), 20))
     found = high_dimensional.MEASURE(CORRECTED, Options(tmp_path, repeats=4))
     assert len(found) == 2 * 4 * 3
 

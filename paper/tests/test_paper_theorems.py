@@ -1,4 +1,4 @@
-"""The table of theorems names functions and files of tests that exist."""
+"""The table of theorems names functions that exist."""
 
 import re
 from importlib import import_module
@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 KINDS = {"Theorem": 5, "Proposition": 5, "Corollary": 6, "Lemma": 2}
 """Statements of the paper by kind."""
-PARTS = ("In the paper", "In words", "Assumes", "Function", "Test")
+PARTS = ("In the paper", "In words", "Assumes", "Function")
 
 
 def statements():
@@ -17,15 +17,13 @@ def statements():
     return [dict(zip(PARTS, re.split(r" (?<!\\)\| ", row), strict=True)) for row in rows]
 
 
-def test_every_statement_of_the_paper_has_an_assumption_a_function_and_a_test():
+def test_every_statement_of_the_paper_has_an_assumption_and_a_function():
     assert all(all(statement.values()) for statement in statements())
     names = [statement["In the paper"] for statement in statements()]
     assert {kind: sum(name.startswith(f"{kind}, ") for name in names) for kind in KINDS} == KINDS
 
 
-def test_every_function_and_every_file_of_tests_exists():
+def test_every_function_exists():
     for statement in statements():
         module, _, name = statement["Function"].strip("`").rpartition(".")
         assert callable(getattr(import_module(module or "frhsic_paper.theory"), name)), statement
-        path = statement["Test"].strip("`")
-        assert (ROOT / ("" if "/" in path else "paper/tests") / path).exists(), statement
