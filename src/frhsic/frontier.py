@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["Frontier", "MatchedPoint", "Point", "Run", "band_limit", "within_band"]
+__all__ = ["Frontier", "Point", "Run", "band_limit", "within_band"]
 
 
 def band_limit(baseline: float, band: float, higher_is_better: bool) -> float:
@@ -65,15 +65,6 @@ class Point:
 
 
 @dataclass(frozen=True)
-class MatchedPoint:
-    """The point of least dependence within the performance band, or None where no weight stays inside."""
-
-    method: str
-    point: Point | None
-    floor: float
-
-
-@dataclass(frozen=True)
 class Frontier:
     """Runs of one sweep on one dataset, with the unpenalised model as the baseline.
 
@@ -90,7 +81,7 @@ class Frontier:
     --------
     >>> runs = [Run("none", 0, 0, 0.9, 1.0), Run("hsic", 1, 0, 0.9, 0.5), Run("hsic", 10, 0, 0.8, 0.1)]
     >>> frontier = Frontier(tuple(runs))
-    >>> frontier.matched(band=0.01)["hsic"].point.dependence
+    >>> frontier.matched(band=0.01)["hsic"].dependence
     0.5
     >>> [point.weight for point in frontier.non_dominated("hsic")]
     [10, 1]
@@ -155,18 +146,14 @@ class Frontier:
                 kept.append(point)
         return tuple(kept)
 
-    def matched(self, band: float = 0.01) -> dict[str, MatchedPoint]:
-        r"""Least dependence within a performance band of the baseline, for each method.
+    def matched(self, band: float = 0.01) -> dict[str, Point | None]:
+        r"""Return each method's point of least dependence within a performance band of the baseline.
 
-        Decided on unrounded means; of equal points the one with the smallest weight.
+        Decided on unrounded means; of equal points the one with the smallest weight. None where no weight is inside.
         """
         base, higher = self.of(self.baseline)[0].performance, self.higher_is_better
-        matched = {}
-        for method in self.methods:
-            inside = [point for point in self.of(method) if within_band(point.performance, base, band, higher)]
-            best = min(inside, key=lambda point: point.dependence, default=None)
-            matched[method] = MatchedPoint(method, best, band_limit(base, band, higher))
-        return matched
+        inside = {m: [p for p in self.of(m) if within_band(p.performance, base, band, higher)] for m in self.methods}
+        return {m: min(points, key=lambda p: p.dependence, default=None) for m, points in inside.items()}
 
     def to_frame(self) -> pd.DataFrame:
         """Return the points as a DataFrame, one row for each method and weight, with a column `efficient`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -38,13 +37,11 @@ __all__ = ["HEADS", "SVM_ROWS", "AttributeProbes", "HeadGap", "Transfer", "trans
 
 Kind = Literal["classification", "regression"]
 
+# The heads that are fitted unless others are given.
 HEADS = ("linear", "mlp", "forest", "svm", "boosting")
-"""The heads that are fitted unless others are given."""
 
-_QUIET = threading.Lock()
-
+# Training rows that the support vector machine is given at most: its cost grows with their square.
 SVM_ROWS = 5000
-"""Training rows that the support vector machine is given at most: its cost grows with their square."""
 
 
 @dataclass(frozen=True)
@@ -206,8 +203,7 @@ def transfer(
     gaps = []
     for name, head in _unfitted(heads, kind, seed).items():
         rows = _rows_of(name, len(z), seed)
-        # networks stop after 100 epochs; the lock, because two threads in here would mix up what they restore
-        with _QUIET, warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # networks stop after 100 epochs
             fitted = clone(head).fit(z[rows], y[rows])
         scores, performance = _measured(fitted, z_test, y_test, kind)
         for attribute, column in zip(names, s_test.T):
@@ -215,17 +211,15 @@ def transfer(
             standardized = _standardized(scores, column, resolution)
             numbers = gap.value, *gap.interval, gap.expected_under_independence, standardized
             gaps.append(HeadGap(name, attribute, performance, *numbers, len(z[rows])))
-    probes = tuple(
-        AttributeProbes(
-            name,
-            held_out_r2("linear", z, own, z_test, own_test, seed=seed),
-            held_out_r2("trees", z, own, z_test, own_test, seed=seed),
-            float(mutual_information(z_test, own_test, random_state=seed)),
+    probes = []
+    for name, own, own_test in zip(names, s.T, s_test.T):
+        linear = held_out_r2("linear", z, own, z_test, own_test, seed=seed)
+        trees = held_out_r2("trees", z, own, z_test, own_test, seed=seed)
+        probes.append(
+            AttributeProbes(name, linear, trees, float(mutual_information(z_test, own_test, random_state=seed)))
         )
-        for name, own, own_test in zip(names, s.T, s_test.T)
-    )
     unit = "probability" if kind == "classification" else "unit of y"
-    return Transfer(tuple(gaps), probes, unit, len(z), len(z_test), seed)
+    return Transfer(tuple(gaps), tuple(probes), unit, len(z), len(z_test), seed)
 
 
 def _attributes(s: Any) -> np.ndarray:

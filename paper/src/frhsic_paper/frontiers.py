@@ -310,7 +310,7 @@ def _on_test_means(
 ) -> Matched:
     if method not in means.methods:
         return Matched(dataset, method, None, None, None, None, 0.0)
-    point = means.of(method)[0] if method == BASELINE else means.matched(BAND)[method].point
+    point = means.of(method)[0] if method == BASELINE else means.matched(BAND)[method]
     if point is None:
         return Matched(dataset, method, None, None, None, areas.get(method), 0.0)
     runs = [run for run in full.runs if run.method == method and run.weight == point.weight]

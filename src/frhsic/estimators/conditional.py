@@ -85,13 +85,7 @@ class SensitiveBasis:
         levels, level = np.unique(s, return_inverse=True)
         mass = np.bincount(level, weights, minlength=len(levels))
         mass = mass / mass.sum()
-        node = np.arange(len(levels))
-        if len(levels) > NODES:
-            middle = np.cumsum(mass) - mass / 2
-            group = np.minimum((middle * NODES).astype(np.int64), NODES - 1)
-            apart = mass >= 1 / NODES
-            begins = np.r_[True, (group[1:] != group[:-1]) | apart[1:] | apart[:-1]]
-            node = np.cumsum(begins) - 1
+        node = ranges(mass, NODES, 1 / NODES) if len(levels) > NODES else np.arange(len(levels))
         starts = levels[np.r_[True, node[1:] != node[:-1]]]
         mass = np.bincount(node, mass)
         if len(mass) <= MOST_LEVELS:
@@ -116,6 +110,23 @@ class SensitiveBasis:
         return np.asarray(self.values[self.node(s)])
 
 
+def ranges(mass: np.ndarray, count: int, frequent: float = ATOM) -> np.ndarray:
+    """Return the range of each of some increasing values: about `count` of equal mass, with frequent values apart.
+
+    At most 16 values have a range each.
+
+    Examples
+    --------
+    >>> ranges(np.r_[0.5, np.full(20, 0.025)], 4).tolist()
+    [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
+    """
+    if len(mass) <= MOST_LEVELS:
+        return np.arange(len(mass))
+    group = np.minimum(((np.cumsum(mass) - mass / 2) * count).astype(np.int64), count - 1)
+    apart = mass >= frequent
+    return np.asarray(np.cumsum(np.r_[False, (group[1:] != group[:-1]) | apart[1:] | apart[:-1]]))
+
+
 class TreeTable(TransformerMixin, BaseEstimator):
     """A table as LightGBM takes it: text as categories with the levels of the fitted rows, dates as days.
 
@@ -125,12 +136,10 @@ class TreeTable(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         self.levels_ = None
         if is_frame(X):
-            frame = to_pandas(X)
-            columns = [frame.iloc[:, j] for j in range(frame.shape[1])]
-            kinds = [kind_of(column) for column in columns]
+            columns = (column for _, column in to_pandas(X).items())
             self.levels_ = [
-                np.array(pd.unique(column.dropna().astype(str)), dtype=str) if kind == "category" else None
-                for column, kind in zip(columns, kinds)
+                np.array(pd.unique(c.dropna().astype(str)), dtype=str) if kind_of(c) == "category" else None
+                for c in columns
             ]
         return self
 
@@ -161,10 +170,8 @@ class TreeTable(TransformerMixin, BaseEstimator):
         x = self.transform(X)
         if not isinstance(x, pd.DataFrame):
             return np.asarray(x)
-        matrix = np.column_stack([x[name].cat.codes if x[name].dtype == "category" else x[name] for name in x])
-        matrix = matrix.astype(np.float64)
-        matrix[:, self.categorical] = np.where(matrix[:, self.categorical] < 0, np.nan, matrix[:, self.categorical])
-        return matrix
+        columns = (x[name].cat.codes.mask(lambda c: c < 0) if x[name].dtype == "category" else x[name] for name in x)
+        return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
 
     @property
     def categorical(self) -> list[int]:
@@ -307,20 +314,10 @@ class BoostedMeans(RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
         self.table_ = TreeTable().fit(X)
-        settings = {
-            "objective": "regression",
-            "num_leaves": self.num_leaves,
-            "learning_rate": self.learning_rate,
-            "num_threads": self.n_jobs or 1,
-            "verbose": -1,
-        }
-        rows = lightgbm.Dataset(
-            self.table_.codes(X),
-            y[:, 0],
-            weight=sample_weight,
-            params=settings,
-            categorical_feature=self.table_.categorical,
-        )
+        settings = {"objective": "regression", "num_leaves": self.num_leaves, "learning_rate": self.learning_rate}
+        settings |= {"num_threads": self.n_jobs or 1, "verbose": -1}
+        x, categorical = self.table_.codes(X), self.table_.categorical
+        rows = lightgbm.Dataset(x, y[:, 0], weight=sample_weight, params=settings, categorical_feature=categorical)
         self.boosters_ = []
         for column in y.T:
             rows.construct().set_label(column)

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from frhsic._arrays import require_same_rows
-from frhsic.estimators.conditional import ATOM, MOST_LEVELS, BoostedMeans, SensitiveBasis, TreeTable, fold_of_rows
+from frhsic.estimators.conditional import MOST_LEVELS, BoostedMeans, SensitiveBasis, TreeTable, fold_of_rows, ranges
 from frhsic.estimators.inputs import checked_table, seed_of, sensitive_values, warn_without_attributes
 from frhsic.tables.columns import is_frame, to_pandas
 
@@ -99,23 +99,6 @@ class JointBasis:
             for p in self.parts
         )
         return np.column_stack([place[p.node(column)] for place, p, column in zip(places, self.parts, s.T)])
-
-
-def ranges(mass: np.ndarray, count: int) -> np.ndarray:
-    """Return the range of each node of an attribute: about `count` of equal mass, with frequent values apart.
-
-    The nodes of an attribute with few levels have a range each.
-
-    Examples
-    --------
-    >>> ranges(np.r_[0.5, np.full(20, 0.025)], 4).tolist()
-    [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
-    """
-    if len(mass) <= MOST_LEVELS:
-        return np.arange(len(mass))
-    group = ((np.cumsum(mass) - mass / 2) * count).astype(np.int64)
-    apart = mass >= ATOM
-    return np.asarray(np.cumsum(np.r_[False, (group[1:] != group[:-1]) | apart[1:] | apart[:-1]]))
 
 
 def _group_means(part: SensitiveBasis, group: np.ndarray) -> np.ndarray:

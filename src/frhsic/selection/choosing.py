@@ -28,14 +28,14 @@ from frhsic.parity import ParityResult, gdp
 from frhsic.selection.rules import Candidate, Rule
 from frhsic.splits import rows_held_out, rows_of, scores_of
 
+# Default grid; 0 is the unpenalised model.
 WEIGHTS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-"""Default grid; 0 is the unpenalised model."""
 
+# Share of the unpenalised model's gain over a constant that a chosen model should keep at least.
 LEAST_GAIN = 0.25
-"""Share of the unpenalised model's gain over a constant that a chosen model should keep at least."""
 
+# Largest number of validation rows for HSIC and its test; with more, a test rejects negligible dependence.
 TEST_ROWS = 2000
-"""Largest number of validation rows for HSIC and its test; with more, a test rejects negligible dependence."""
 
 
 class UnmetTargetWarning(UserWarning):
@@ -116,9 +116,7 @@ class Selection:
         scores = scores_of(self.estimator, rows.X)
         return Evaluation(
             performance=self.scorer(self.estimator, rows.X, rows.y),
-            gain=gain(
-                *(proper_loss(model, rows.X, rows.y) for model in (self.estimator, self.models[0], self.constant))
-            ),
+            gain=rows.gain(self.estimator, self.models[0], self.constant),
             gdp={name: gdp(scores, column, groups=rows.groups) for name, column in zip(names, rows.s.T)},
             independence=rows.tested(self.estimator, self.rule),
             rows=len(rows.s),
@@ -178,6 +176,10 @@ class Rows:
         epsilon = rule.limit if rule.measure == "hsic" else rule.epsilon
         return gamma_test(seen, values, kernel_z, kernel_s, epsilon=epsilon)
 
+    def gain(self, model: Any, unpenalised: Any, constant: Any) -> float:
+        """Return the share of the unpenalised model's gain over a constant that a model keeps on these rows."""
+        return gain(*(proper_loss(one, self.X, self.y) for one in (model, unpenalised, constant)))
+
     def candidate(self, model: Any, rule: Rule, scorer: Any, unpenalised: Any, constant: Any) -> Candidate:
         """Measure one model."""
         scores, test = scores_of(model, self.X), self.tested(model, rule)
@@ -191,7 +193,7 @@ class Rows:
         return Candidate(
             weight=float(model.penalty_weight),
             performance=scorer(model, self.X, self.y),
-            gain=gain(*(proper_loss(one, self.X, self.y) for one in (model, unpenalised, constant))),
+            gain=self.gain(model, unpenalised, constant),
             gdp=value,
             gdp_upper=max(uppers) if rule.confidence > 0.5 else value,
             hsic=test.statistic,

@@ -30,7 +30,7 @@ def least_table(records: Sequence[Record], protocol: Protocol) -> Table:
     points = {d: frontier(records, d, column).matched() for d in datasets}
     rows: list[list[Cell]] = []
     for method in (BASELINE, *methods_of(records)):
-        matched = [points[d][method].point if method in points[d] else None for d in datasets]
+        matched = [points[d].get(method) for d in datasets]
         rows.append([method_name(method), *(None if point is None else point.dependence for point in matched)])
     return Table.of(["least MI within 1 %, nats", *map(dataset_name, datasets)], rows)
 
