@@ -35,6 +35,13 @@ def gaussian_pair(n: int, rho: float, seed: int, columns: int = 1) -> tuple[Tens
     return z, s
 
 
+def sloped(n: int, seed: int, slope: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores whose mean is a line along uniform s."""
+    rng = np.random.default_rng(seed)
+    s = rng.random(n)
+    return slope * s + 0.3 * rng.standard_normal(n), s
+
+
 def waves(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return deterministic z, of three columns, and s, which other software can be given to the last digit."""
     i = np.arange(float(n))

@@ -12,24 +12,6 @@ from frhsic.independence import conditional, conditional_test, permutation_test
 from frhsic.kernels import Gaussian, Linear
 
 
-def test_the_statistic_is_its_definition():
-    draw = torch.Generator().manual_seed(0)
-    r, q = torch.randn(6, 2, generator=draw).double(), torch.randn(6, 3, generator=draw).double()
-    u = torch.rand(6, 1, generator=draw).double()
-    signs = torch.tensor([[1.0, 1], [1, -1], [1, 1], [1, -1], [1, 1], [1, 1]], dtype=torch.float64)
-    a, b, c, d = torch.randn(4, 6, 2, generator=draw).double()
-    regressed = conditional._Regressed(r, a, b), conditional._Regressed(q, c, d)
-    values, bound = conditional._statistics(*regressed, u, signs)
-    near = torch.exp(-((u - u.mT) ** 2) / 0.08)
-    explained = sum((a[i] @ b[j]) * (c[i] @ d[j]) * near[i, j] for i in range(6) for j in range(6) if i != j)
-    for column, value in zip(signs.T, values + torch.tensor([float(explained) / 36, 0])):
-        expected = sum(
-            column[i] * column[j] * (r[i] @ r[j]) * (q[i] @ q[j]) * near[i, j] for i in range(6) for j in range(6)
-        )
-        assert float(value) == approx(float(expected) / 36, rel=1e-10)
-    assert float(values[1:].max()) <= bound
-
-
 def test_the_ridge_has_the_least_leave_one_out_error():
     """Kernel ridge regression fitted anew without each row chooses the same ridge."""
     draw = torch.Generator().manual_seed(1)

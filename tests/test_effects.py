@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise, permutations
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ import torch
 from pytest import approx
 from scipy import stats
 
+from dependence_samples import gaussian_pair as correlated
 from dependence_samples import waves
 from frhsic.dependence import distance_covariance, hsic, hsic_unbiased
 from frhsic.dependence._gram import Gram
@@ -23,13 +24,6 @@ from frhsic.kernels.bandwidth import default_gaussian
 from frhsic_paper.synthetic import gaussian_pair
 
 ONE = Gaussian(1.0)
-
-
-def correlated(n: int, rho: float, seed: int, d: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
-    draw = torch.Generator().manual_seed(seed)
-    z = torch.randn(n, d, generator=draw, dtype=torch.float64)
-    s = rho * z[:, :1] + math.sqrt(1 - rho**2) * torch.randn(n, 1, generator=draw, dtype=torch.float64)
-    return z, s
 
 
 def band(count: int, share: float, *, sides: float = 0.999) -> tuple[float, float]:
@@ -123,6 +117,10 @@ def test_intervals_and_tests_are_those_of_the_three_moment_law(seed: int, normal
         assert test.pvalue == approx(law(0.02).cdf(value))
         assert test.threshold == approx(law(0.02).ppf(0.1))
         assert test.power == approx(law(0.0).cdf(test.threshold))
+        bounded = test.upper_bound > 0  # the largest value that is not rejected, if there is one
+        assert (
+            law(test.upper_bound).cdf(max(value, 0)) == approx(0.1) if bounded else law(0.0).cdf(max(value, 0)) <= 0.1
+        )
         assert (test.epsilon, test.level, test.n, test.equivalent) == (0.02, 0.1, n, test.pvalue <= 0.1)
 
 
@@ -153,13 +151,13 @@ def test_normalized_intervals_cover_the_mean_of_their_estimates(d: int) -> None:
 
 @pytest.mark.parametrize("rho", [0.2, pytest.param(0.4, marks=pytest.mark.slow)])
 def test_equivalence_is_claimed_no_more_often_than_the_level_where_hsic_is_epsilon(rho: float) -> None:
-    draws, epsilon = 400, gaussian_pair(1, correlation=rho).hsic(1.0, 1.0)
+    draws, epsilon = 250, gaussian_pair(1, correlation=rho).hsic(1.0, 1.0)
     claimed = sum(equivalence_test(*correlated(150, rho, seed), epsilon, ONE, ONE).equivalent for seed in range(draws))
     assert claimed / draws <= band(draws, 0.05)[1]
 
 
 def test_the_power_is_the_rate_at_which_independent_data_are_called_equivalent() -> None:
-    draws, epsilon = 300, gaussian_pair(1, correlation=0.3).hsic(1.0, 1.0)
+    draws, epsilon = 200, gaussian_pair(1, correlation=0.3).hsic(1.0, 1.0)
     results = [equivalence_test(*correlated(150, 0.0, seed), epsilon, ONE, ONE) for seed in range(draws)]
     power = np.mean([result.power for result in results])
     low, high = band(draws, float(power))
@@ -182,8 +180,8 @@ def test_one_positive_decision_says_nothing_of_its_share() -> None:
 
 def test_small_pvalues_are_those_of_many_permutations() -> None:
     """A gamma with two moments would give a p-value below half of the true one here; three come within a third."""
-    z, s = correlated(200, 0.31, 4)
-    many = permutation_test(z, s, resamples=100_000, random_state=0).pvalue
+    z, s = correlated(80, 0.45, 2)
+    many = permutation_test(z, s, resamples=60_000, random_state=0).pvalue
     assert 1e-4 < many < 2e-3
     assert gamma_test(z, s).pvalue == approx(many, rel=0.33)
 
@@ -254,27 +252,6 @@ def test_the_interval_of_hsic_follows_the_unit_of_its_kernels() -> None:
     other = hsic_interval(10 * z, s, Linear(), Linear())
     assert other.interval.low == approx(100 * one.interval.low, rel=1e-6)
     assert other.interval.high == approx(100 * one.interval.high, rel=1e-6)
-
-
-@pytest.mark.parametrize("rho", [0.6, 0.0])
-def test_intervals_grow_with_confidence_and_bounds_fall_with_the_level(rho: float) -> None:
-    z, s = correlated(80, rho, 3)
-    shares = (0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
-    for effect in (hsic_interval, normalized_hsic_interval):
-        effects = [effect(z, s, confidence=share) for share in shares]
-        for narrow, wide in pairwise(effects):
-            assert wide.interval.low <= narrow.interval.low <= narrow.value <= narrow.interval.high
-            assert narrow.interval.high <= wide.interval.high
-            assert effect is hsic_interval or wide.interval.high <= 1
-    tests = [equivalence_test(z, s, 0.01, level=share) for share in shares]
-    assert [test.upper_bound for test in tests] == sorted((test.upper_bound for test in tests), reverse=True)
-    bounds = [test for test in tests if test.upper_bound > 0]
-    assert len(bounds) >= 5
-    for test in bounds:  # the bound is an epsilon that is just rejected; a negative estimate counts as 0 in it
-        at = equivalence_test(z, s, test.upper_bound, level=test.level)
-        pvalue = at.pvalue
-        assert test.statistic < 0 or at.threshold == approx(at.statistic, rel=1e-5)
-        assert pvalue == approx(test.level, rel=1e-6) if test.statistic > 0 else pvalue < test.level
 
 
 @pytest.mark.parametrize(("trace", "squares"), [(3.0, 4.0), (0.5, 0.1)])

@@ -12,6 +12,7 @@ from pytest import approx
 from scipy.stats import norm
 
 from dependence_samples import KINDS
+from dependence_samples import sloped as sample
 from frhsic.parity import (
     correlation_ratio,
     equal_opportunity_gdp,
@@ -29,12 +30,6 @@ from frhsic.parity.law import _variance_without_effect
 QUICK = {"resamples": 0}
 F = [0.1, 0.7, 0.4, 0.9, 0.2, 0.35]
 S = [1.0, 3.0, 3.0, 4.5, 0.5, 2.0]
-
-
-def sample(n, seed, slope=1.0):
-    rng = np.random.default_rng(seed)
-    s = rng.random(n)
-    return slope * s + 0.3 * rng.standard_normal(n), s
 
 
 def zero_inflated(u):

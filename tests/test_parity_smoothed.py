@@ -11,6 +11,7 @@ import torch
 from pytest import approx
 from torch.func import vmap
 
+from dependence_samples import sloped as sample
 from dependence_samples import within
 from frhsic.parity import smoothed_gdp
 from frhsic.parity.smoothed import EXACT_VALUES, evaluation_points, gdp_value, nodes_of
@@ -28,12 +29,6 @@ def gdp_by_definition(f, s, h, weighting):
     places = s if weighting == "population" else [min(s) + (max(s) - min(s)) * g / 49 for g in range(50)]
     mean = sum(f) / len(f)
     return sum(abs(smoothed_by_definition(f, s, at, h) - mean) for at in places) / len(places)
-
-
-def sample(n, seed, slope=1.0):
-    rng = np.random.default_rng(seed)
-    s = rng.random(n)
-    return slope * s + 0.3 * rng.standard_normal(n), s
 
 
 F = [0.1, 0.7, 0.4, 0.9, 0.2, 0.35]
