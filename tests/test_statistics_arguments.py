@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from frhsic import dependence, independence, parity
 
@@ -70,3 +71,11 @@ def test_an_argument_that_is_left_out_has_its_documented_default(name: str) -> N
         assert (call(name).level, call(name).resamples) == (0.05, 999)
     elif defaults:
         assert repr(call(name)) == repr(call(name, **defaults))
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_a_default_device_does_not_matter(name: str) -> None:
+    """The device is that of the data; on "meta" there are no numbers, so that nothing may be made there."""
+    here = repr(call(name))
+    with torch.device("meta"):
+        assert repr(call(name)) == here

@@ -152,15 +152,14 @@ def _sorted_sums(z: Tensor, s: Tensor) -> PairSums | None:
     times as far out as all others: the half-distance kernel keeps more digits there.
     """
     both = [_arrays.to_numpy((x - x.median())[:, 0].detach().double()) for x in (z, s)]  # a constant column becomes 0
-    orders, wide = [x.argsort() for x in both], torch.float64
-    joint = torch.tensor(distance_products(*both, *orders), dtype=wide)
+    orders = [x.argsort() for x in both]
     sums = []
     for x, order in zip(both, orders):
-        squares = torch.tensor(2 * (len(x) * (x @ x) - x.sum() ** 2), dtype=wide)
-        sums.append(GramSums(torch.from_numpy(distance_rows(x, order)), torch.zeros(len(x), dtype=wide), squares))
+        rows = torch.from_numpy(distance_rows(x, order))
+        sums.append(GramSums(rows, torch.zeros_like(rows), rows.new_tensor(2 * (len(x) * (x @ x) - x.sum() ** 2))))
     if any(bool(each.centered.squares < SMALL * each.squares) for each in sums):
         return None
-    return PairSums(joint, *sums)
+    return PairSums(rows.new_tensor(distance_products(*both, *orders)), *sums)
 
 
 def distance_rows(x: Numbers, order: Places) -> Numbers:

@@ -79,7 +79,7 @@ def hsic(
     """
     w = None if weights is None else _weights(weights, z, where)
     z, s = paired_rows(z, s, where=where, device=device, least=2, what="HSIC")
-    w = torch.full((len(z),), 1 / len(z), dtype=torch.float64) if w is None else w
+    w = torch.full((len(z),), 1 / len(z), dtype=torch.float64, device=z.device) if w is None else w
     return _hsic(z, s, kernel_z, kernel_s, w, unbiased=False).clamp_min(0)  # rounding
 
 
@@ -110,7 +110,8 @@ def hsic_unbiased(
     tensor(0.6667, dtype=torch.float64)
     """
     z, s = paired_rows(z, s, where=where, device=device, least=4, what="unbiased HSIC")
-    return _hsic(z, s, kernel_z, kernel_s, torch.ones(len(z), dtype=torch.float64), unbiased=True)
+    w = torch.ones(len(z), dtype=torch.float64, device=z.device)
+    return _hsic(z, s, kernel_z, kernel_s, w, unbiased=True)
 
 
 def _hsic(

@@ -289,7 +289,9 @@ def permuted_statistics(
     With `clusters`, the label of each row, clusters of equal size are permuted as a whole.
     """
     algorithm, n, device = cheapest_algorithm(pair), pair.n, pair.k.x.device
-    blocks = permutations(torch.arange(n) if clusters is None else clusters, resamples, algorithm.block, generator)
+    blocks = permutations(
+        torch.arange(n, device="cpu") if clusters is None else clusters, resamples, algorithm.block, generator
+    )
     null = torch.cat([algorithm.statistics(block.to(device)) for block in blocks])
     observed = float(algorithm.statistics(torch.arange(n, device=device)[None]))
     # rounding of the summed terms, and the error of factors
