@@ -14,6 +14,7 @@ from frhsic_paper.page import figures, fingerprint, write
 from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS
 from frhsic_paper.records import write as write_records
 from frhsic_paper.results import Results
+from frhsic_paper.sources import Source
 from frhsic_paper.studies import PAGE, STUDIES, theorems
 from frhsic_paper.study import Study
 from frhsic_paper.table import Listed, Table
@@ -67,7 +68,7 @@ def test_the_pages_hold_every_claim_every_figure_and_no_empty_study(written):
     index = (folder / "docs" / "reproduction" / "claims.md").read_text()
     for study in SECTIONS:
         path = folder / "docs" / "reproduction" / f"{study.name}.md"
-        assert path.exists() == (study.name not in {"activation", "tuned", "yardsticks"})  # no made records, no claims
+        assert path.exists() == (study.name not in {"tuned", "yardsticks"})  # no made records, no claims
         if path.exists():
             page = path.read_text()
             assert page.startswith(f"# {study.title}\n")
@@ -249,15 +250,15 @@ def test_a_page_of_a_study_that_has_none_any_more_goes(tmp_path, everything, mon
     monkeypatch.setattr("frhsic_paper.details.due", lambda *_: ())
     monkeypatch.setattr("frhsic_paper.page.figures", lambda *_: {})
     folder = tmp_path / "docs" / "reproduction"
-    names = ("scaling", "frem-anchors")
+    names = ("scaling", "activation")
     for name in names:
         write_records(tmp_path / f"{name}-corrected.parquet", everything.files[name, "corrected"])
     write(tmp_path, tmp_path / "docs")
-    assert (folder / "frem-anchors.md").exists()
+    assert (folder / "activation.md").exists()
     (folder / "notes.md").write_text("of a person", encoding="utf-8")
-    (tmp_path / "frem-anchors-corrected.parquet").unlink()
+    (tmp_path / "activation-corrected.parquet").unlink()
     write(tmp_path, tmp_path / "docs", overwrite=True)
-    assert not (folder / "frem-anchors.md").exists()
+    assert not (folder / "activation.md").exists()
     assert (folder / "scaling.md").exists()
     assert (folder / "notes.md").read_text(encoding="utf-8") == "of a person"
 
@@ -387,8 +388,7 @@ def test_results_are_read_by_experiment_and_protocol(tmp_path):
 
 
 def test_seconds_of_a_fleet_are_counted_once():
-    results = Results({("tradeoff", "published"): sweep("tradeoff", "published", ("compas",), ("frhsic",))})
-    assert results.seconds("tradeoff", "published", lambda r: (r["dataset"], r["method"])) == 4.0
+    assert Source.of("tradeoff", "published", sweep("tradeoff", "published", ("compas",), ("frhsic",))).seconds == 4.0
 
 
 @pytest.mark.slow

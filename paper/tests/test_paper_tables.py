@@ -13,7 +13,7 @@ from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS, PAPER_WEIGHTS, P
 from frhsic_paper.studies import equal_opportunity, multi_attribute
 from frhsic_paper.studies.agreement import agreement, agreement_table, counts, disagreements_table
 from frhsic_paper.studies.tradeoff import matched_table, metrics_table, pareto_summary
-from frhsic_paper.studies.transfer import head_deviation, heads_table
+from frhsic_paper.studies.transfer import head_deviations, heads_table
 from frhsic_paper.table import Column, Spread, Table
 
 
@@ -267,8 +267,8 @@ def test_deviation_over_heads_of_the_paper_s_files_is_the_derived_one():
     # standard deviations (ddof 0) of the cached GDP over four heads
     for method, value in (("frhsic", 0.2751903), ("frem", 0.2151128), ("reg-gdp", 0.0201106), ("none", 0.4256649)):
         weight = next(r["weight"] for r in records if r["dataset"] == "adult" and r["method"] == method)
-        assert head_deviation(records, "adult", method, weight).mean == approx(value, abs=1e-6)
-    assert head_deviation(records[:3], "adult", "frhsic", 10.0) is None  # three of four heads are no table row
+        assert np.mean([*head_deviations(records, "adult", method, weight).values()]) == approx(value, abs=1e-6)
+    assert head_deviations(records[:3], "adult", "frhsic", 10.0) == {}  # three of four heads are no table row
     assert len(heads_table([r | {"performance": 0.5} for r in records], PUBLISHED).rows) == 15
 
 

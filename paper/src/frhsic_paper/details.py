@@ -136,13 +136,8 @@ def _overview(studies: Sequence[Study], findings: Mapping[str, Finding]) -> Tabl
 
 
 def _cost(results: Results) -> str:
-    lines = []
-    for name in PROTOCOLS:
-        records = results.of("tradeoff", name)
-        if records:
-            seconds = results.seconds("tradeoff", name, lambda r: (r["dataset"], r["method"]))
-            lines.append(f"{len(records):,} models of the {name} sweep in {seconds / 60:.1f} minutes")
-    return "; ".join(lines)
+    files = sources("tradeoff", results)
+    return "; ".join(f"{f.models:,} models of the {f.protocol} sweep in {f.seconds / 60:.1f} minutes" for f in files)
 
 
 Made = Training | Measurement | Computation

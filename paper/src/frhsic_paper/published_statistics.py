@@ -11,20 +11,13 @@ from torch import Tensor
 from frhsic.dependence._gram import over_tiles
 from frhsic.dependence.information import information_rows, ksg, principal_components
 from frhsic.independence import IndependenceResult
-from frhsic.independence._gram_pair import GramPair, gram_pair, require_level
+from frhsic.independence._gram_pair import GramPair, gram_pair
 from frhsic.independence.gamma import gamma_result
 from frhsic.kernels import Kernel
 
 
 def gamma_test_published(
-    z: Any,
-    s: Any,
-    kernel_z: Kernel | None = None,
-    kernel_s: Kernel | None = None,
-    *,
-    level: float = 0.05,
-    where: Any = None,
-    device: torch.device | str | None = None,
+    z: Any, s: Any, kernel_z: Kernel | None = None, kernel_s: Kernel | None = None
 ) -> IndependenceResult:
     r"""The gamma test of the published numbers, to reproduce them. It does not hold its level.
 
@@ -36,7 +29,7 @@ def gamma_test_published(
 
     Parameters
     ----------
-    z, s, kernel_z, kernel_s, level, where, device
+    z, s, kernel_z, kernel_s
         As for :func:`frhsic.independence.gamma_test`.
 
     Examples
@@ -45,8 +38,7 @@ def gamma_test_published(
     >>> gamma_test_published(x, x).method
     'gamma, published moments (wrong level)'
     """
-    require_level(level, None)
-    pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device)
+    pair = gram_pair(z, s, kernel_z, kernel_s)
     n, parts = pair.n, []
     for sums, c in ((pair.sums.k, pair.k.offset), (pair.sums.l, pair.l.offset)):
         total = float(sums.off_diagonal_rows.sum())  # without the offset
@@ -55,7 +47,7 @@ def gamma_test_published(
         parts.append((total + pairs * c, squares + 2 * c * total + pairs * c * c))
     mean, variance = published_moments(parts[0], parts[1], n)
     method = "gamma, published moments (wrong level)"
-    return gamma_result(pair, (mean / n, variance / n**2), None, method, level, None)
+    return gamma_result(pair, (mean / n, variance / n**2), None, method, 0.05, None)
 
 
 def gamma_test_two_moments(
@@ -131,13 +123,7 @@ def published_moments(k: tuple[float, float], l: tuple[float, float], n: int) ->
     return mean, 2 * k[1] * (l[1] / (falling * (n - 4) * (n - 5)))
 
 
-def mutual_information_published(
-    z: Any,
-    s: Any,
-    *,
-    n_neighbors: int = 5,
-    where: Any = None,
-) -> Tensor:
+def mutual_information_published(z: Any, s: Any, *, n_neighbors: int = 5) -> Tensor:
     r"""Mutual information of the published numbers: inclusive counts, no scaling, clipped at zero.
 
     As :func:`frhsic.dependence.mutual_information`, but :math:`n_z(i)` counts the other rows at distance *at most*
@@ -148,7 +134,7 @@ def mutual_information_published(
 
     Parameters
     ----------
-    z, s, n_neighbors, where
+    z, s, n_neighbors
         As in :func:`frhsic.dependence.mutual_information`.
 
     Examples
@@ -158,6 +144,6 @@ def mutual_information_published(
     >>> mutual_information_published([0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0], n_neighbors=1)
     tensor(0., dtype=torch.float64)
     """
-    z, s, dtype = information_rows(z, s, where, n_neighbors)
+    z, s, dtype = information_rows(z, s, None, n_neighbors)
     z = principal_components(z, None, least=2)
     return torch.tensor(max(ksg(z, s, n_neighbors, strict=False), 0.0), dtype=dtype)

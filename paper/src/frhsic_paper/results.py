@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,8 +47,3 @@ class Results:
             records = self.files.get((study, protocol), ())
             self._parts[name, protocol] = tuple(r for r in records if not part or r.get("part") == part)
         return self._parts[name, protocol]
-
-    def seconds(self, name: str, protocol: str, unit: Callable[[Record], object]) -> float:
-        """Return the seconds of training: those of each fleet, which all its records carry, counted once."""
-        once = {unit(r): float(r["seconds"]) for r in self.of(name, protocol) if r.get("seconds") is not None}
-        return sum(once.values())

@@ -14,8 +14,9 @@ from pathlib import Path
 from joblib import Parallel, delayed
 
 from frhsic.datasets import Split
+from frhsic.training import Fleet
 from frhsic_paper import models, records
-from frhsic_paper.grid import Grid, Keep, run
+from frhsic_paper.grid import BY, Grid, Keep, Trained, run
 from frhsic_paper.models import Key, Model
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import Protocol
@@ -32,13 +33,50 @@ Group = Callable[[Sequence[Model], Split, Protocol, Options], Iterable[list[Reco
 
 
 @dataclass(frozen=True)
+class OnTrained:
+    """Measure the models of a fleet while they are there, as most are not stored.
+
+    Attributes
+    ----------
+    study, part
+        File and part of the records.
+    repeats
+        Repeats whose models are measured.
+    measure
+        Returns the records of each model of one split, of a task.
+    settings
+        What the numbers depend on besides the model.
+    of_model
+        Records of one model.
+    """
+
+    study: str
+    part: str
+    repeats: int
+    measure: Callable[[Fleet, Split, str], Iterable[list[Record]]]
+    settings: object
+    of_model: int = 1
+
+    def __call__(self, trained: Trained, options: Options) -> None:
+        """Write the records of a fleet."""
+        rows: list[Record] = []
+        for repeat, split in enumerate(trained.splits[: self.repeats]):
+            own = [i for i, record in enumerate(trained.records) if record["repeat"] == repeat]
+            measured = self.measure(trained.fleet.select(own), split, trained.records[0]["task"])
+            for model, found in zip((trained.records[i] for i in own), measured):
+                hashed = records.digest(model["depends_on"], self.settings)
+                shared = records.stamp(self.part, model["protocol"], model["device"], hashed)
+                shared |= {name: model[name] for name in (*SHARED, "performance", "diverged")}
+                rows += [{**shared, **record} for record in found]
+        records.put(options.file(self.study, trained.protocol), BY, rows)
+
+
+@dataclass(frozen=True)
 class Training:
     """Train the models of a grid, and keep of each fleet what `keep` says."""
 
     grid: Callable[[Protocol], Grid]
     keep: tuple[Keep, ...] = ()
-    kept: Callable[[Grid], Mapping[Part, int]] = lambda grid: {}
-    """Records that `keep` writes."""
 
     def __call__(self, protocol: Protocol, options: Options) -> list[Record]:
         """Train what is missing."""
@@ -48,7 +86,9 @@ class Training:
         """Return how many records the step makes, by file and part."""
         grid = self.grid(protocol)
         models = sum(wanted.records for wanted in grid.units(protocol).values())
-        return {(grid.study, grid.part): models, **self.kept(grid)}
+        measured = (keeper for keeper in self.keep if isinstance(keeper, OnTrained))
+        shares = {(m.study, m.part): m.of_model * min(m.repeats, grid.repeats) / grid.repeats for m in measured}
+        return {(grid.study, grid.part): models} | {part: round(share * models) for part, share in shares.items()}
 
 
 @dataclass(frozen=True)

@@ -11,48 +11,33 @@ model of the first five repeats:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from frhsic.datasets import Split
 from frhsic.dependence import mutual_information
-from frhsic_paper import records
-from frhsic_paper.grid import BY, Grid, Trained, by_name, held_out
+from frhsic.training import Fleet
+from frhsic_paper.grid import Grid, by_name, held_out
 from frhsic_paper.models import store_chosen
-from frhsic_paper.options import Options
 from frhsic_paper.protocol import DATASETS, METHODS, OWN, PAPER_WEIGHTS, Protocol
 from frhsic_paper.published_statistics import mutual_information_published
 from frhsic_paper.records import Record
-from frhsic_paper.steps import Training
+from frhsic_paper.steps import OnTrained, Training
 
-PART = "information"
-
-INFORMATION_REPEATS = 5
-
-SHARED = ("dataset", "method", "weight", "repeat", "task", "epochs", "performance")
+CHOSEN_REPEATS = 5
+"""Repeats whose chosen models are stored and whose mutual information is measured."""
 
 
-def measure_information(trained: Trained, options: Options) -> None:
-    """Measure mutual information on the models of a fleet, which are not stored, and write its records."""
-    fleet, rows = trained.fleet, list[Record]()
-    for repeat, split in enumerate(trained.splits[:INFORMATION_REPEATS]):
-        own = [i for i, record in enumerate(trained.records) if record["repeat"] == repeat]
-        x, _, s = split.test
-        for i, z in zip(own, fleet.select(own).transform(x.to(fleet.device))):
-            model = trained.records[i]
-            stamp = records.stamp(PART, model["protocol"], model["device"], records.digest(model["depends_on"], PART))
-            rows.append(
-                {
-                    **stamp,
-                    **{name: model[name] for name in SHARED},
-                    "mi": float(mutual_information(z, s)),
-                    "mi_published": float(mutual_information_published(z, s)),
-                }
-            )
-    records.put(options.file("mutual-information", trained.protocol), BY, rows)
+def information(fleet: Fleet, split: Split, task: str) -> Iterator[list[Record]]:
+    """Yield the mutual information of Z and S on the test rows, as published and with strict counts."""
+    x, _, s = split.test
+    for z in fleet.transform(x.to(fleet.device)):
+        yield [{"mi": float(mutual_information(z, s)), "mi_published": float(mutual_information_published(z, s))}]
 
+
+measure_information = OnTrained("mutual-information", "information", CHOSEN_REPEATS, information, "information")
 
 SWEEPS: dict[str, tuple[tuple[str, ...], int]] = {"published": (METHODS, 5), "corrected": ((*METHODS, OWN), 20)}
 """Methods and repeats."""
-
-CHOSEN_REPEATS = 5
-"""Repeats whose chosen models are stored, for the measurements of what is left in Z."""
 
 
 def grid(protocol: Protocol) -> Grid:
@@ -62,12 +47,5 @@ def grid(protocol: Protocol) -> Grid:
     return Grid("tradeoff", DATASETS, made, PAPER_WEIGHTS, repeats, held_out(protocol))
 
 
-def measured_models(sweep: Grid) -> dict[tuple[str, str], int]:
-    """Return how many models have their mutual information measured."""
-    names = ("none", *(method.name for method in sweep.methods))
-    weights = sum(len(sweep.weights_of(name)) for name in names)
-    return {("mutual-information", PART): len(sweep.datasets) * weights * min(INFORMATION_REPEATS, sweep.repeats)}
-
-
-SWEEP = (Training(grid, (measure_information, store_chosen(CHOSEN_REPEATS)), measured_models),)
+SWEEP = (Training(grid, (measure_information, store_chosen(CHOSEN_REPEATS))),)
 """Steps that train the sweep."""

@@ -31,8 +31,6 @@ PAGE = (
     "ablation-kernel",
     "ablation-dimension",
     "weight-selection",
-    "frem-anchors",
-    "bandwidth-sensitivity",
     "evaluator-bandwidth",
     "activation",
     "theorems",

@@ -11,7 +11,7 @@ from frhsic_paper.claim import Outcome, claim
 from frhsic_paper.frontiers import weights_of
 from frhsic_paper.grid import Grid, by_name
 from frhsic_paper.printed import printed
-from frhsic_paper.protocol import PROTOCOLS, Protocol
+from frhsic_paper.protocol import CONTRACTED, PROTOCOLS, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
 from frhsic_paper.steps import Training
@@ -43,9 +43,11 @@ def _by_dimension(results: Results, protocol: Protocol) -> dict[int, Sequence[Re
 def dimension_table(by_dimension: dict[int, Sequence[Record]], protocol: Protocol) -> Table:
     """Accuracy and GDP against the dimension of the representation."""
     in_paper = {r["d_z"]: r for r in printed("dim_ablation_lambda5")}
-    models = sorted((w, d) for d, records in by_dimension.items() for w in weights_of(records))
+    models = [(CONTRACTED, 2.0, d) for d, records in by_dimension.items() if records]
+    models += sorted(("frhsic", w, d) for d, records in by_dimension.items() for w in weights_of(records))
     rows = [
-        [d, *accuracy_and_gdp(by_dimension[d], protocol, "frhsic", weight, in_paper.get(d, {}))] for weight, d in models
+        [d, *accuracy_and_gdp(by_dimension[d], protocol, method, weight, in_paper.get(d, {}))]
+        for method, weight, d in models
     ]
     headings = ("dimension of Z", "λ", "printed accuracy", Column("printed GDP", 4), "accuracy", Column("GDP", 4))
     return Table.of(headings, rows)

@@ -268,8 +268,5 @@ STUDY = Study(
     measure=(MEASURE,),
     tables=tables_of("bandwidth-scaling", "Eigenvalues", eigenvalue_table, folded=True),
     figures=figures,
-    claims=(
-        _scaling,
-        _limits,
-    ),
+    claims=(_scaling, _limits),
 )

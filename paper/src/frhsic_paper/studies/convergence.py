@@ -289,8 +289,5 @@ STUDY = Study(
     measure=(MEASURE,),
     tables=tables_of("convergence", "Slopes", slope_table),
     figures=figures_of("convergence", "convergence", "Mean absolute error against n", draw),
-    claims=(
-        _hsic_rate,
-        _eipm_rate,
-    ),
+    claims=(_hsic_rate, _eipm_rate),
 )

@@ -6,20 +6,20 @@ Part "bandwidths" of the records, one for each model and bandwidth: ``bandwidth`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 
-from frhsic_paper import records
+from frhsic.datasets import Split
+from frhsic.training import Fleet
 from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim
 from frhsic_paper.frontiers import frontier, methods_of, naup, paper_scale, swept
-from frhsic_paper.grid import BY, Grid, Trained, by_name, held_out
+from frhsic_paper.grid import Grid, by_name, held_out
 from frhsic_paper.measures import smoothed
-from frhsic_paper.options import Options
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.protocol import METHODS, OWN, PAPER_WEIGHTS, Protocol
 from frhsic_paper.records import Record
-from frhsic_paper.steps import Training
+from frhsic_paper.steps import OnTrained, Training
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Table, tables_of
 
@@ -28,8 +28,6 @@ BANDWIDTHS = (0.025, 0.05, 0.1, 0.2, 0.4)
 
 PART = "bandwidths"
 
-SHARED = ("dataset", "method", "weight", "repeat", "task", "epochs", "performance", "diverged")
-
 
 def grid(protocol: Protocol) -> Grid:
     """Return the sweep on two datasets."""
@@ -37,29 +35,18 @@ def grid(protocol: Protocol) -> Grid:
     return Grid("evaluator-bandwidth", ("crime", "compas"), methods, PAPER_WEIGHTS, 5, held_out(protocol))
 
 
-def measure(trained: Trained, options: Options) -> None:
-    """Measure GDP at every bandwidth on the models of a fleet, which are not stored, and write the records."""
-    fleet, made = trained.fleet, list[Record]()
-    for repeat, split in enumerate(trained.splits):
-        own = [i for i, record in enumerate(trained.records) if record["repeat"] == repeat]
-        x, _, s = split.test.to(fleet.device)
-        scores = fleet.select(own).scores(x)[..., 0].double()
-        outputs = scores if trained.records[0]["task"] == "regression" else torch.sigmoid(scores)
-        s = s.double().reshape(len(s), -1)[:, 0]
-        for share in BANDWIDTHS:
-            values = smoothed(outputs, s, share * float(s.max() - s.min()), "population")
-            for i, value in zip(own, values.tolist()):
-                model = trained.records[i]
-                hashed = records.digest(model["depends_on"], BANDWIDTHS)
-                stamp = records.stamp(PART, model["protocol"], model["device"], hashed)
-                made.append({**stamp, **{name: model[name] for name in SHARED}, "bandwidth": share, "gdp": value})
-    records.put(options.file("evaluator-bandwidth", trained.protocol), BY, made)
+def measure(fleet: Fleet, split: Split, task: str) -> Iterator[list[Record]]:
+    """Yield the GDP of each model at every bandwidth."""
+    x, _, s = split.test.to(fleet.device)
+    scores, s = fleet.scores(x)[..., 0].double(), s.double().reshape(len(s), -1)[:, 0]
+    outputs = scores if task == "regression" else torch.sigmoid(scores)
+    width = float(s.max() - s.min())
+    values = [smoothed(outputs, s, share * width, "population").tolist() for share in BANDWIDTHS]
+    for of_model in zip(*values):
+        yield [{"bandwidth": share, "gdp": value} for share, value in zip(BANDWIDTHS, of_model)]
 
 
-def measured_models(sweep: Grid) -> dict[tuple[str, str], int]:
-    """Return how many records the models have."""
-    weights = 1 + len(sweep.methods) * len(sweep.weights)
-    return {("evaluator-bandwidth", PART): len(sweep.datasets) * weights * sweep.repeats * len(BANDWIDTHS)}
+MEASURE = OnTrained("evaluator-bandwidth", PART, 5, measure, BANDWIDTHS, len(BANDWIDTHS))
 
 
 def area_table(made: Sequence[Record], protocol: Protocol) -> Table:
@@ -106,7 +93,7 @@ STUDY = Study(
         The text does not state the bandwidth with which GDP is measured; the reference code has a tenth of the range of
         S. Crime and COMPAS, five splits, every method, a quarter of it to four times as much.
     """,
-    train=(Training(grid, (measure,), measured_models),),
+    train=(Training(grid, (MEASURE,)),),
     tables=tables_of(f"evaluator-bandwidth/{PART}", "nAUP at each bandwidth", area_table),
     claims=(_same_order,),
     published=False,

@@ -235,9 +235,6 @@ STUDY = Study(
     measure=(MEASURE,),
     tables=tables,
     figures=figures,
-    claims=(
-        _any_head,
-        _guaranteed,
-    ),
+    claims=(_any_head, _guaranteed),
     published=False,
 )

@@ -77,12 +77,8 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     figure, axes = panels(2, 2, 3.7, 2.9)
     records = with_contraction(records)
     for ax, column, name in zip(axes, _columns(protocol)[1:], ("age", "hours per week")):
-        full, title, label = (
-            frontier(records, "adult", column),
-            f"Adult, {name}",
-            GDP_NAMES[protocol.gdp],
-        )
-        draw_frontier(ax, full, methods_of(records), title=title, dependence=label)
+        full = frontier(records, "adult", column)
+        draw_frontier(ax, full, methods_of(records), title=f"Adult, {name}", dependence=GDP_NAMES[protocol.gdp])
     finish(figure, axes)
     return figure
 
@@ -147,8 +143,5 @@ STUDY = Study(
     train=(Training(grid),),
     tables=tables_of("multi-attribute", "Accuracy and GDP by attribute", gdp_table),
     figures=figures_of("multi-attribute", "multi-attribute", "Frontiers for each attribute", draw, AT_THE_STAR),
-    claims=(
-        _reduce,
-        _joint_below_sum,
-    ),
+    claims=(_reduce, _joint_below_sum),
 )

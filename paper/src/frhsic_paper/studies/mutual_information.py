@@ -111,8 +111,5 @@ STUDY = Study(
         draw,
         AT_THE_STAR,
     ),
-    claims=(
-        _lower_than_reg_gdp,
-        _adversaries_zero,
-    ),
+    claims=(_lower_than_reg_gdp, _adversaries_zero),
 )

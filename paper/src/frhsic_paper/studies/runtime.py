@@ -261,10 +261,5 @@ STUDY = Study(
     train=(TRAIN,),
     tables=tables_of("runtime", "Seconds, fastest repeat", seconds_table),
     figures=figures_of("runtime", "runtime", "Seconds of an epoch against rows", draw, None),
-    claims=(
-        _speedup,
-        _reg_gdp_faster,
-        _as_timed,
-        _anchors_linear,
-    ),
+    claims=(_speedup, _reg_gdp_faster, _as_timed, _anchors_linear),
 )

@@ -43,7 +43,7 @@ from frhsic_paper.results import Results
 from frhsic_paper.steps import Measurement, Training, each
 from frhsic_paper.studies.synthetic import ByRepeat, clearly_below
 from frhsic_paper.study import Study
-from frhsic_paper.table import Cell, Column, Spread, Table, mean_and_deviation, tables_of
+from frhsic_paper.table import Cell, Column, Table, mean_and_deviation, tables_of
 
 HEAD_EPOCHS, SVM_ROWS, HEAD_SEED = 100, 3000, 42
 
@@ -165,21 +165,14 @@ CONSISTENT = ("frem", "reg-gdp", "adv", "frhsic")
 """Methods that the claim about consistency compares."""
 
 
-def head_deviation(records: Sequence[Record], dataset: str, method: str, weight: float) -> Spread | None:
-    """Return the standard deviation (ddof 0) of GDP over the paper's four heads, averaged over repeats."""
+def head_deviations(records: Sequence[Record], dataset: str, method: str, weight: float) -> ByRepeat:
+    """Return the standard deviation (ddof 0) of GDP over the paper's four heads in each repeat."""
     by_repeat: dict[int, list[float]] = {}
     for r in records:
         same = r["dataset"] == dataset and r["method"] == method and float(r["weight"]) == weight
         if same and r["head"] in PAPER_HEADS and r.get("gdp") is not None:
             by_repeat.setdefault(r["repeat"], []).append(float(r["gdp"]))
-    return mean_and_deviation([float(np.std(v)) for v in by_repeat.values() if len(v) == len(PAPER_HEADS)])
-
-
-def _by_repeat(records: Sequence[Record], dataset: str, method: str, weight: float) -> ByRepeat:
-    """Return the deviation over the heads in each repeat."""
-    repeats = {r["repeat"] for r in records}
-    spreads = {n: head_deviation([r for r in records if r["repeat"] == n], dataset, method, weight) for n in repeats}
-    return {n: spread.mean for n, spread in spreads.items() if spread is not None}
+    return {n: float(np.std(values)) for n, values in by_repeat.items() if len(values) == len(PAPER_HEADS)}
 
 
 def _mean_gdp(records: Sequence[Record], head: str) -> float | None:
@@ -199,7 +192,7 @@ def heads_table(records: Sequence[Record], protocol: Protocol) -> Table:
             performance = [r["performance"] for r in mine if r.get("performance") is not None]
             cells: list[Cell] = [dataset_name(dataset) if number == 0 else "", METHOD_NAMES[method], f"{weight:g}"]
             cells += [_mean_gdp(mine, head) for head in heads]
-            cells.append(head_deviation(here, dataset, method, weight))
+            cells.append(mean_and_deviation([*head_deviations(here, dataset, method, weight).values()]))
             cells.append(f"{min(performance):.3f}–{max(performance):.3f}" if performance else None)
             rows.append(cells)
     last = (Column("deviation over heads", 4), "performance over heads")
@@ -233,9 +226,9 @@ def _deviations(results: Results, protocol: Protocol, dataset: str, weight: floa
     records = results.of(HEADS, protocol.name)
     deviations = {}
     for method in dict.fromkeys(r["method"] for r in records):
-        value = head_deviation(records, dataset, method, 0.0 if method == BASELINE else weight)
-        if value is not None:
-            deviations[method] = value.mean
+        values = head_deviations(records, dataset, method, 0.0 if method == BASELINE else weight)
+        if values:
+            deviations[method] = float(np.mean([*values.values()]))
     return deviations
 
 
@@ -334,7 +327,7 @@ def _most_consistent(results: Results, protocol: Protocol) -> Outcome:
     if not kept:
         return Outcome(None, "no method keeps 99 % of the accuracy")
     records, rivals = results.of(HEADS, protocol.name), [m for m in kept if m != "frhsic"]
-    own, *others = (_by_repeat(records, "adult", m, 10.0) for m in ("frhsic", *rivals))
+    own, *others = (head_deviations(records, "adult", m, 10.0) for m in ("frhsic", *rivals))
     text = f"within 1 % of accuracy {base:.3f}: {_listed(kept, 5)}"
     for rival, other in zip(rivals, others):
         text += f"; lower than {method_name(rival)} in {sum(own[r] < other[r] for r in own)} of {len(own)} splits"
@@ -389,12 +382,5 @@ STUDY = Study(
     measure=(MEASURE,),
     tables=tables_of(HEADS, "GDP over heads", heads_table),
     figures=figures_of(HEADS, "transfer", "GDP of fresh heads, means over splits", draw, None),
-    claims=(
-        _below_unfair,
-        _crime,
-        _reg_gdp_collapses,
-        _less_head_dependent,
-        _most_consistent,
-        _datasets,
-    ),
+    claims=(_below_unfair, _crime, _reg_gdp_collapses, _less_head_dependent, _most_consistent, _datasets),
 )

@@ -326,7 +326,6 @@ def khgr_bound(
     *,
     ridge_z: float = 0.01,
     ridge_s: float = 0.01,
-    device: torch.device | str | None = None,
 ) -> Certificate:
     r"""Bound the squared kernel maximal correlation,
     :math:`\widehat{\mathrm{kHGR}}^2 \le \widehat{\mathrm{HSIC}} / (\eta_Z \eta_S)`.
@@ -342,8 +341,6 @@ def khgr_bound(
         Kernels; a Gaussian at the median distance where None.
     ridge_z, ridge_s
         :math:`\eta_Z, \eta_S`, as in :func:`frhsic.dependence.kernel_hgr`.
-    device
-        Where to compute; that of the data if None.
 
     References
     ----------
@@ -359,7 +356,7 @@ def khgr_bound(
     >>> round(c.value, 12), round(c.bounded, 12)
     (0.0625, 0.04)
     """
-    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, device=device)
+    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s)
     correlation = float(kernel_hgr(z, s, kernel_z, kernel_s, ridge_z=ridge_z, ridge_s=ridge_s))
     dependence = float(hsic(z, s, kernel_z, kernel_s))
     return Certificate(
