@@ -22,10 +22,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from frhsic import FRHSICClassifier, ParityClassifier
-from frhsic._files import write_whole
+from frhsic import FRHSICClassifier, ParityClassifier, save
 from frhsic.cli._models import Served
-from frhsic.persistence.files import file_bytes
 from frhsic.tables.files import ReadOptions
 from frhsic.tables.training import ColumnRoles, read_training_table
 from frhsic.training import MLP, Training
@@ -67,8 +65,8 @@ def models(path: Path, folder: Path, separator: str) -> list[Served]:
     for model in (ParityClassifier(cv=2, n_jobs=1, random_state=0), FRHSICClassifier(**small, random_state=0)):
         with warnings.catch_warnings(action="ignore"):
             model.fit(data.X, data.y, sensitive_features=data.s)
-        assert data.schema is not None
-        write_whole(folder / "model", file_bytes(model, {"schema_": data.schema}))
+        model.schema_ = data.schema  # as `frhsic train` does
+        save(model, folder / "model")
         served.append(Served.load(folder / "model"))
     return served
 

@@ -17,7 +17,7 @@ from frhsic.parity import gdp
 from frhsic.report.words import findings, label
 from frhsic.tables import files
 
-pytestmark = pytest.mark.usefixtures("few_trees")
+pytestmark = pytest.mark.usefixtures("few_trees", "no_progress")
 
 run = CliRunner().invoke
 

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -30,7 +31,7 @@ from frhsic.report.model import tradeoff_rows
 from frhsic.report.trained import explained
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
-pytestmark = pytest.mark.usefixtures("few_trees")
+pytestmark = pytest.mark.usefixtures("few_trees", "no_progress")
 
 run = CliRunner().invoke
 QUICK = Settings(resamples=20, max_rows=100, probe_rows=100)
@@ -125,7 +126,7 @@ def data_of(n=300, **changes):
         "X": data[["skill", "rank"]],
         "y": data["repaid"].to_numpy(),
         "s": data[["age"]],
-        "binary": True,
+        "classes": np.array([0, 1]),
         "name": "people",
         "target_name": "repaid",
     }
@@ -143,7 +144,7 @@ def test_test_rows_have_no_part_in_the_fit():
     X, y = data.X.copy(), data.y.copy()
     X.loc[rows] = -X.loc[rows]
     y[rows] = 1 - y[rows]
-    models = [fit(one, limit=["25%"]).model for one in (data, data_of(X=X, y=y))]
+    models = [fit(one, limit=["25%"])[0] for one in (data, data_of(X=X, y=y))]
     assert np.array_equal(models[0].predict_proba(data.X), models[1].predict_proba(data.X))
     assert models[0].choice_.position == models[1].choice_.position
 
@@ -356,30 +357,33 @@ def test_an_interrupted_training_writes_nothing_and_exits_with_130(folder, monke
 
 @pytest.fixture(scope="module")
 def outcome():
-    result = fit(data_of(s=frame()[["age"]].rename(columns={"age": "[red]age"})))
-    return training.Trained(result.model, result.report, ("[bold]a note",))
+    model, report = fit(data_of(s=frame()[["age"]].rename(columns={"age": "[red]age"})))
+    context = replace(report.audit.context, remarks=("[bold]a note",))
+    return model, replace(report, audit=replace(report.audit, context=context))
 
 
 def test_on_a_terminal_it_tells_the_trade_offs_both_audits_and_the_summary(monkeypatch, capsys, tmp_path, outcome):
     console = Console(force_terminal=True, width=200, color_system=None)
     monkeypatch.setattr(_terminal, "console", lambda: console)
-    training.show(outcome, {"report": tmp_path / "report.html"}, as_json=False)
+    model, report = outcome
+    training.finish(model, report, {"report": tmp_path / "report.html"}, as_json=False)
     text = capsys.readouterr().out
-    assert " ".join(outcome.report.summary.split()) in " ".join(text.split())
+    assert " ".join(report.summary.split()) in " ".join(text.split())
     assert "Gap of mean scores along [red]age" in text
-    for point, kind in tradeoff_rows(outcome.report.tradeoff):
+    for point, kind in tradeoff_rows(report.tradeoff):
         assert kind in text
         assert figure(point.performance) in text
-    assert figure(outcome.report.before["[red]age"].all_rows["probe_linear"].value) in text
+    assert figure(report.before["[red]age"].all_rows["probe_linear"].value) in text
     assert "note: [bold]a note" in text
     assert f"report: {tmp_path / 'report.html'}" in text
 
 
 def test_a_limit_that_the_fit_does_not_meet_exits_with_1(outcome, capsys):
-    training.exit_unless_met(outcome)
-    unmet = training.replace(outcome.report, tradeoff=training.replace(outcome.report.tradeoff, met=False))
+    model, report = outcome
+    training.finish(model, report, {}, as_json=True)
+    assert capsys.readouterr().err == ""
     with pytest.raises(typer.Exit) as ended:
-        training.exit_unless_met(training.replace(outcome, report=unmet))
+        training.finish(model, replace(report, tradeoff=replace(report.tradeoff, met=False)), {}, as_json=True)
     assert ended.value.exit_code == 1
     assert capsys.readouterr().err.startswith("not met: The gap along [red]age goes from")
 

@@ -22,7 +22,8 @@ def table(n=2000):
     skill = rng.normal(size=n)
     job = np.where(rng.random(n) < 0.5, "cook", "clerk")
     paid = np.where(skill + (age - 45) / 30 + 0.5 * rng.normal(size=n) > 0, "yes", "no")
-    return pd.DataFrame({"age": age, "skill": skill, "seniority": age + rng.normal(size=n), "job": job, "paid": paid})
+    seniority = age + 5 * rng.normal(size=n)
+    return pd.DataFrame({"age": age, "skill": skill, "seniority": seniority, "job": job, "paid": paid})
 
 
 def test_partitions_train_one_model_with_one_encoding():
@@ -54,7 +55,8 @@ def test_partitions_train_one_model_with_one_encoding():
 
 
 def test_partitions_train_a_regression():
-    frame = table(600).assign(years=lambda rows: rows["seniority"] + 1)
+    noise = np.random.default_rng(1).normal(size=600)
+    frame = table(600).assign(years=lambda rows: rows["seniority"] + 2 * noise)
     parts, columns = dd.from_pandas(frame, npartitions=2), ["skill", "years"]
     training = Training(batch_size=64, learning_rate=1e-2)
     estimator = FRHSICRegressor(penalty_weight=0.0, training=training, random_state=0)

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from frhsic.cli import _terminal, app
 from trust_samples import ASKED, ESCAPES, one_line_and_2, table
 
-pytestmark = pytest.mark.usefixtures("few_trees")
+pytestmark = pytest.mark.usefixtures("few_trees", "no_progress")
 
 
 def cut(data: bytes) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -16,12 +16,12 @@ from frhsic.cli._terminal import Watch
 from frhsic.formatting import figure
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import RenderableType
 
-    from frhsic.auditing import Audit, Settings
+    from frhsic.auditing import Audit
     from frhsic.report.driving import Drivers
-    from frhsic.tables.files import Rows, TableFile
+
+    Explain = Callable[[Audit], tuple[Drivers, ...]]
 
 DEFAULT_OUT = Path("frhsic-report.html")
 
@@ -138,33 +138,10 @@ def audit(options: _Options, reading: _options.Reading, stated: _options.Stated)
 
     page = {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_OUT}
     files = page | stated.files
-    result = _run(options, reading, stated, files)
-    if options.as_json:
-        _terminal.echo_json(result.to_json(indent=1))
-    else:
-        findings = [words.findings(result, attribute)[0] for attribute in result.attributes] + _improvements(result)
-        _terminal.show(lambda: _tables(result), words.warnings(result), files, findings)
-    _terminal.exit_above(words.alarms(result))
-
-
-def _run(options: _Options, reading: _options.Reading, stated: _options.Stated, files: dict[str, Path]) -> Audit:
-    """Check, read, audit, write; return the audit."""
-    if options.score is None and not options.embedding and options.model is None:
-        raise ValueError("say what to audit: --score COLUMN, --embedding PATTERN or --model FILE.")
-    if options.model is not None and (options.score is not None or options.embedding):
-        raise ValueError("--model brings its own scores and representation; leave --score and --embedding out.")
-    for name in ("positive", "favourable"):
-        if getattr(options, name) is not None and options.target is None:
-            raise ValueError(f"--{name} names a value of the target; pass --target too.")
-    earlier = None if options.against is None else _earlier(options.against)
-    inputs = {"table": options.table, "model": options.model, "earlier audit": options.against}
-    require_writable(files, {kind: path for kind, path in inputs.items() if path is not None})
-    drivers: tuple[Drivers, ...] = ()
+    earlier = _checked(options, files)
     with _terminal.progress() as watch, _terminal.one_thread():
-        if options.scheduler is not None:
-            result = _scheduled(options, reading, stated, watch)
-        else:
-            result, drivers = _audited(options, reading, stated, watch, explained=bool(files))
+        run = _audited if options.scheduler is None else _scheduled
+        result, drivers = run(options, reading, stated, watch)
         if earlier is not None:
             from frhsic.auditing import since
 
@@ -173,20 +150,37 @@ def _run(options: _Options, reading: _options.Reading, stated: _options.Stated, 
             from frhsic.report import Report
             from frhsic.report.page import content
 
+            watch("what drives the score")
+            report = Report(result, drivers=drivers(result))
             watch("writing the report")
-            report = Report(result, drivers=drivers)
             write_together({path: content(report, kind) for kind, path in files.items()})
-    return result
+    if options.as_json:
+        _terminal.echo_json(result.to_json(indent=1))
+    else:
+        findings = [words.findings(result, attribute)[0] for attribute in result.attributes] + _improvements(result)
+        _terminal.show(lambda: _tables(result), words.warnings(result), files, findings)
+    _terminal.exit_above(words.alarms(result))
 
 
-def _earlier(path: Path) -> Audit:
-    """Read an earlier audit, as ``--json`` wrote it."""
+def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
+    """Raise if options do not go together or a file cannot be written; return the earlier audit, if there is one."""
+    if options.score is None and not options.embedding and options.model is None:
+        raise ValueError("say what to audit: --score COLUMN, --embedding PATTERN or --model FILE.")
+    if options.model is not None and (options.score is not None or options.embedding):
+        raise ValueError("--model brings its own scores and representation; leave --score and --embedding out.")
+    for name in ("positive", "favourable"):
+        if getattr(options, name) is not None and options.target is None:
+            raise ValueError(f"--{name} names a value of the target; pass --target too.")
+    inputs = {"table": options.table, "model": options.model, "earlier audit": options.against}
+    require_writable(files, {kind: path for kind, path in inputs.items() if path is not None})
+    if options.against is None:
+        return None
     from frhsic.auditing import Audit
 
     try:
-        return Audit.from_json(path.read_text(encoding="utf-8"))
+        return Audit.from_json(options.against.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"--against {str(path)!r} is not an audit that can be read: {error}") from None
+        raise ValueError(f"--against {str(options.against)!r} is not an audit that can be read: {error}") from None
 
 
 def _parts(options: _Options, names: Sequence[str], table: str) -> list[str]:
@@ -201,19 +195,32 @@ def _parts(options: _Options, names: Sequence[str], table: str) -> list[str]:
     return parts
 
 
+def _shared(options: _Options, stated: _options.Stated, watch: Watch) -> dict[str, Any]:
+    """Return what an audit is asked for, in memory or on a cluster."""
+    from frhsic.auditing import Settings
+
+    return {
+        "positive": options.positive,
+        "favourable": options.favourable,
+        "settings": Settings(options.confidence, options.max_rows, seed=options.seed, at=options.at or (), watch=watch),
+        "limit": () if options.against else stated.require or (),  # since() checks them against an earlier audit
+        "threshold": stated.threshold,
+    }
+
+
 def _audited(
-    options: _Options, reading: _options.Reading, stated: _options.Stated, watch: Watch, *, explained: bool
-) -> tuple[Audit, tuple[Drivers, ...]]:
-    """Read the table and audit it; return the audit and, for a model, which columns carry the attributes."""
+    options: _Options, reading: _options.Reading, stated: _options.Stated, watch: Watch
+) -> tuple[Audit, Explain]:
+    """Read the table and audit it; return the audit, and what tells which columns of a model carry the attributes."""
     import pandas as pd
 
-    from frhsic import report
     from frhsic.auditing import Settings, audit
-    from frhsic.tables.columns import common_name
+    from frhsic.report.driving import drivers
+    from frhsic.tables.columns import common_name, label, numbers
     from frhsic.tables.files import TableFile, read_rows
+    from frhsic.tables.schema import Schema
     from frhsic.tables.sensitive import read_sensitive
 
-    watch(f"reading {options.table.name}")
     served = None
     if options.model is None:
         file = TableFile.open(options.table, reading.options)
@@ -225,84 +232,62 @@ def _audited(
     parts = _parts(options, file.names, options.table.name)
     needed = [file.find(name) for name in (*options.sensitive, options.target, options.score) if name is not None]
     design = [file.find(name) for name in (options.groups, options.row_weights) if name is not None]
-    columns = [*needed, *parts, *design, *(served.columns if served else ())]
     count = _terminal.row_counter(options.table, watch)
+    columns = [*needed, *parts, *design, *(served.columns if served else ())]
     rows = read_rows(file, columns, required=[*needed, *parts], seed=options.seed, watch=count)
-    values, notes = _numbers(options, file, rows, parts)
+    frame, notes = rows.frame, [*file.notes, *rows.note("audited")]
+    measured = list(dict.fromkeys([*needed, *parts, *filter(None, [options.row_weights])]))
+    table = Schema.learn(frame[measured], decimal=file.decimal)(frame)
+
+    def amounts(name: str, role: str = "", remedy: str = "") -> pd.Series[Any]:
+        return pd.Series(numbers(table[name], f"column {name!r}{role}", remedy=remedy), frame.index, name=name)
+
+    if options.target is not None and options.positive is None:
+        amounts(options.target, " (target)", "Pass --positive VALUE.")
     if served is not None:
-        z, scores = served.audited(rows.frame, file)
+        z, scores = served.audited(frame, file)
         name, score_name = f"representation of {served.path.name}", f"score of {served.path.name}"
         notes += served.unseen_notes()
     else:
-        z = values[parts].to_numpy() if parts else None
-        scores = None if options.score is None else values[options.score].to_numpy()
+        z = pd.concat(map(amounts, parts), axis=1).to_numpy() if parts else None
+        scores = None if options.score is None else amounts(options.score).to_numpy()
         name, score_name = common_name(parts) if parts else "", options.score or ""
     if z is None:
         z, scores, name = scores, None, score_name
-    context = replace(
-        stated.context(options.table, options.model),
-        title=options.title or "",
-        source=options.table.name,
-        name=name,
-        given=rows.given,
-        dropped=rows.dropped,
-        remarks=tuple(notes),
-    )
     result = audit(
         z,
-        values[options.sensitive],
-        None if options.target is None else values[options.target],
-        positive=options.positive,
-        favourable=options.favourable,
-        settings=_settings(options, watch),
-        scores=None if scores is None else pd.Series(scores, values.index, name=score_name),
-        sample_weight=None if options.row_weights is None else values[options.row_weights],
-        groups=None if options.groups is None else values[options.groups],
-        limit=() if options.against else stated.require or (),  # since() checks them against an earlier audit
-        threshold=stated.threshold,
-        context=context,
+        table[options.sensitive],
+        None if options.target is None else table[options.target],
+        scores=None if scores is None else pd.Series(scores, frame.index, name=score_name),
+        sample_weight=None if options.row_weights is None else amounts(options.row_weights, " (weights)"),
+        groups=None
+        if options.groups is None
+        else frame[options.groups].map(label, na_action="ignore").replace("", None),
+        context=replace(
+            stated.context(options.table, options.model),
+            title=options.title or "",
+            source=options.table.name,
+            name=name,
+            given=rows.given,
+            dropped=rows.dropped,
+            remarks=tuple(notes),
+        ),
+        **_shared(options, stated, watch),
     )
-    drivers: tuple[Drivers, ...] = ()
-    if served is not None and hasattr(served.model, "predict") and explained and not rows.sampled:
-        watch("what drives the score")
-        s = read_sensitive(values[[attribute.name for attribute in result.attributes]])
-        frame = rows.frame[served.columns]
-        drivers = report.driving.drivers(
-            lambda part, _: served.scores(part, file), frame, s.values, s.names, Settings()
-        )
-    return result, drivers
+
+    def explain(result: Audit) -> tuple[Drivers, ...]:
+        if served is None or not hasattr(served.model, "predict") or rows.sampled:
+            return ()
+        s = read_sensitive(table[[attribute.name for attribute in result.attributes]])
+        part = frame[served.columns]
+        return drivers(lambda some, _: served.scores(some, file), part, s.values, s.names, Settings())
+
+    return result, explain
 
 
-def _numbers(options: _Options, file: TableFile, rows: Rows, parts: list[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Return the columns that are measured: numbers, the target with its own values, groups as text; and notes."""
-    import pandas as pd
-
-    from frhsic.tables.columns import label, numbers
-    from frhsic.tables.schema import Schema
-
-    frame, notes = rows.frame, [*file.notes, *rows.note("audited")]
-    values: dict[str, Any] = {}
-    numeric = [*parts, *([] if options.score is None else [options.score])]
-    typed = Schema.learn(
-        frame[
-            list(dict.fromkeys([*options.sensitive, *numeric, *filter(None, (options.target, options.row_weights))]))
-        ],
-        decimal=file.decimal,
-    )(frame)
-    values |= {name: typed[name] for name in options.sensitive}
-    values |= {name: numbers(typed[name], f"column {name!r}") for name in numeric if name not in values}
-    if options.target is not None and options.target not in values:
-        values[options.target] = typed[options.target]
-        if options.positive is None:
-            numbers(typed[options.target], f"column {options.target!r} (target)", remedy="Pass --positive VALUE.")
-    if options.row_weights is not None:
-        values[options.row_weights] = numbers(typed[options.row_weights], f"column {options.row_weights!r} (weights)")
-    if options.groups is not None:
-        values[options.groups] = frame[options.groups].map(label, na_action="ignore").replace("", None)
-    return pd.DataFrame(values, frame.index), notes
-
-
-def _scheduled(options: _Options, reading: _options.Reading, stated: _options.Stated, watch: Watch) -> Audit:
+def _scheduled(
+    options: _Options, reading: _options.Reading, stated: _options.Stated, watch: Watch
+) -> tuple[Audit, Explain]:
     """Audit all rows of the files that the table stands for; workers have to see them under the same paths."""
     from frhsic import distributed
     from frhsic.distributed.files import file_columns, read_files, table_files
@@ -325,25 +310,16 @@ def _scheduled(options: _Options, reading: _options.Reading, stated: _options.St
     columns = list(dict.fromkeys(chain(parts, *(expand(name, names, paths[0]) for name in named))))
     watch(f"connecting to {options.scheduler}")
     with distributed.cluster(options.scheduler):
-        return distributed.audit(
+        result = distributed.audit(
             read_files(paths, columns),
             sensitive=options.sensitive,
             score=options.score,
             embedding=parts,
             target=options.target,
-            positive=options.positive,
-            favourable=options.favourable,
-            settings=_settings(options, watch),
-            limit=() if options.against else stated.require or (),
-            threshold=stated.threshold,
             context=replace(stated.context(None), title=options.title or "", source=str(options.table)),
+            **_shared(options, stated, watch),
         )
-
-
-def _settings(options: _Options, watch: Watch) -> Settings:
-    from frhsic.auditing import Settings
-
-    return Settings(options.confidence, options.max_rows, seed=options.seed, at=options.at or (), watch=watch)
+    return result, lambda _: ()
 
 
 def _tables(result: Audit) -> Iterator[RenderableType]:

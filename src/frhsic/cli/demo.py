@@ -54,7 +54,7 @@ def demo(
             watch("getting the Adult census data")
             data = _data(rows, seed)
         people, period = PEOPLE[data.name]
-        result = training.fitted(
+        model, report = training.fitted(
             data,
             training.Recipe(limit=[limit], seed=seed),
             0.3,
@@ -62,9 +62,7 @@ def demo(
             "Adult: income above 50,000 dollars, and age" if data.name == ADULT else None,
             _options.Stated(decision="nothing; an example", people=people, period=period),
         )
-        training.finish(result, {"report": out})
-        training.show(result, {"report": out}, as_json=as_json)
-        training.exit_unless_met(result)
+        training.finish(model, report, {"report": out}, as_json=as_json)
 
 
 def _data(rows: int, seed: int) -> TrainingTable:
@@ -92,4 +90,4 @@ def _data(rows: int, seed: int) -> TrainingTable:
         notes.append(f"This is a sample of {rows:,} of {len(X):,} rows; --rows takes more.")
         chosen = np.random.RandomState(seed).permutation(len(X))[:rows]
         X, y, s = X.iloc[chosen].reset_index(drop=True), y.iloc[chosen], s.iloc[chosen].reset_index(drop=True)
-    return TrainingTable(X, y.to_numpy().astype(int), s, True, name, str(y.name), notes=tuple(notes))
+    return TrainingTable(X, y.to_numpy().astype(int), s, np.array([0, 1]), name, str(y.name), notes=tuple(notes))

@@ -7,7 +7,7 @@ import json
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,10 +20,9 @@ from frhsic.formatting import capitalized, did_you_mean, figure
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from frhsic.auditing import Audit, Settings
+    from frhsic.auditing import Settings
     from frhsic.estimators.limits import Limit
     from frhsic.report import Report
-    from frhsic.tables.schema import Schema
     from frhsic.tables.training import TrainingTable
 
 DEFAULT_MODEL = Path("frhsic-model.frhsic")
@@ -64,7 +63,7 @@ class Recipe:
         """Return the unfitted estimator."""
         from frhsic.estimators import ParityClassifier, ParityRegressor
 
-        kind = ParityClassifier if data.binary else ParityRegressor
+        kind = ParityRegressor if data.classes is None else ParityClassifier
         condition: Any = self.condition
         aim: Any = self.aim
         return kind(
@@ -101,16 +100,6 @@ def limit_of(texts: Sequence[str], attributes: Sequence[str]) -> Limit:
     if "" in limits and len(texts) > 1:
         raise ValueError("--limit is given several times; name the attribute each time, such as age=50%.")
     return limits.get("", limits)
-
-
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """A fitted model, its report, what a reader should know, and the schemas by which later files are read."""
-
-    model: Any
-    report: Report
-    notes: tuple[str, ...]
-    schemas: dict[str, Schema] = field(default_factory=dict)
 
 
 @_options.with_fields
@@ -166,12 +155,8 @@ def train(
         require_writable(files, {"table": columns.table})
         data = read(columns, reading, recipe.seed)
         settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
-        result = fitted(data, recipe, reporting.test_share, settings, reporting.title, stated, columns.table)
-        if columns.positive is not None:
-            result = replace(result, report=_with_labels(result.report, columns))
-        result = finish(result, files)
-        show(result, files, as_json=reporting.as_json)
-        exit_unless_met(result)
+        model, result = fitted(data, recipe, reporting.test_share, settings, reporting.title, stated, columns.table)
+        finish(model, result, files, as_json=reporting.as_json)
 
 
 def read(columns: _options.Columns, reading: _options.Reading, seed: int) -> TrainingTable:
@@ -182,10 +167,9 @@ def read(columns: _options.Columns, reading: _options.Reading, seed: int) -> Tra
     with _terminal.progress() as watch:
         count = _terminal.row_counter(columns.table, watch)
         table = read_training_table(columns.table, roles, seed=seed, watch=count, options=reading.options)
-    labels = sorted(set(table.y.tolist())) if table.binary and columns.positive is None else []
-    if not labels or not isinstance(labels[1], str):
+    if columns.positive is not None or table.classes is None or not isinstance(table.classes[1], str):
         return table
-    note = f"--positive was not given: scores are the probability of {labels[1]!r}, the last in the alphabet."
+    note = f"--positive was not given: scores are the probability of {table.classes[1]!r}, the last in the alphabet."
     return replace(table, notes=(*table.notes, note))
 
 
@@ -197,8 +181,8 @@ def fitted(
     title: str | None,
     stated: _options.Stated,
     table: Path | None = None,
-) -> Trained:
-    """Fit on a part of the rows and report on the others."""
+) -> tuple[Any, Report]:
+    """Fit on a part of the rows and report on the others; return the model, which knows its file, and the report."""
     import pandas as pd
 
     from frhsic.report import trained_report
@@ -209,7 +193,10 @@ def fitted(
     with _noting() as notes, _terminal.progress() as watch:
         watch(f"fitting on {len(train):,} rows")
         X, y, s = data.X.iloc[train], data.y[train], data.s.iloc[train]
+        y = y if data.classes is None else (y == data.classes[1]).astype(int)
         model = estimator.fit(X, y, sensitive_features=s, groups=groups[0])
+    if data.classes is not None:
+        model.classes_ = data.classes
     notes = [
         *dict.fromkeys([*data.notes, *notes]),
         f"Trained on {len(train):,} rows and measured on {len(test):,} others.",
@@ -238,24 +225,13 @@ def fitted(
                 given=data.given,
             ),
         )
-    if data.labels is not None:
-        model.classes_ = data.labels
-    if stated.threshold is not None and data.binary:
+    if data.schema is not None:  # by which later files are read
+        model.schema_ = data.schema
+        if recipe.uses_sensitive:
+            model.sensitive_schema_ = data.sensitive_schema
+    if data.classes is not None and stated.threshold is not None:
         model.solution_ = replace(model.solution_, threshold=stated.threshold)
-    schemas = {"schema_": data.schema, "sensitive_schema_": data.sensitive_schema if recipe.uses_sensitive else None}
-    return Trained(model, report, tuple(notes), {name: one for name, one in schemas.items() if one is not None})
-
-
-def _with_labels(report: Report, columns: _options.Columns) -> Report:
-    """Return a report that names the outcomes as the table does; the model was fitted on 1 and 0."""
-
-    def named(audit: Audit) -> Audit:
-        assert audit.subject.target is not None
-        target = replace(audit.subject.target, name=columns.target, positive=columns.positive)
-        target = replace(target, favourable=columns.favourable)
-        return replace(audit, subject=replace(audit.subject, target=target))
-
-    return replace(report, audit=named(report.audit), before=report.before and named(report.before))
+    return model, report
 
 
 @contextmanager
@@ -269,49 +245,34 @@ def _noting() -> Iterator[list[str]]:
     notes += dict.fromkeys(str(one.message) for one in caught if not issubclass(one.category, UnmetLimitWarning))
 
 
-def finish(result: Trained, files: dict[str, Path]) -> Trained:
-    """Write model and report, all of them or none; return the result with the fingerprint of the model."""
+def finish(model: Any, report: Report, files: dict[str, Path], *, as_json: bool) -> None:
+    """Write model and report, all of them or none; print what was found; exit with code 1 if a limit is not met."""
     from frhsic.persistence.files import file_bytes
+    from frhsic.report.first_page import needed_lines
     from frhsic.report.page import content
+    from frhsic.report.words import alarms
 
     contents: dict[Path, bytes] = {}
-    report = result.report
     if "model" in files:
-        contents[files["model"]] = file_bytes(result.model, result.schemas)
+        contents[files["model"]] = file_bytes(model)
         fingerprint = hashlib.sha256(contents[files["model"]]).hexdigest()
-        origin = report.audit.context.origin | {"model": fingerprint}
-        context = replace(report.audit.context, origin=origin)
+        context = report.audit.context
+        context = replace(context, origin=context.origin | {"model": fingerprint})
         report = replace(report, audit=replace(report.audit, context=context))
     write_together(contents | {files[kind]: content(report, kind) for kind in ("report", "PDF") if kind in files})
-    return replace(result, report=report)
-
-
-def show(result: Trained, files: dict[str, Path], *, as_json: bool) -> None:
-    """Print what was found: as JSON, or as :func:`frhsic.cli._terminal.show` does."""
-    from frhsic.report.first_page import needed_lines
-
-    report = result.report
+    met, lines = report.tradeoff is not None and report.tradeoff.met, [report.summary, *needed_lines(report)]
     if as_json:
-        content = {
-            "met": report.tradeoff is not None and report.tradeoff.met,
-            "summary": " ".join([report.summary, *needed_lines(report)]),
-            "notes": list(result.notes),
+        found = {
+            "met": met,
+            "summary": " ".join(lines),
+            "notes": list(report.audit.context.remarks),
             "files": {kind: str(path) for kind, path in files.items()},
             "report": report.to_dict(),
         }
-        _terminal.echo_json(json.dumps(content, allow_nan=False, ensure_ascii=False, indent=1))
-        return
-    _terminal.show(lambda: tables(report), result.notes, files, [report.summary, *needed_lines(report)])
-
-
-def exit_unless_met(result: Trained) -> None:
-    """Exit with code 1 if a limit is not met, and say which."""
-    from frhsic.report.words import alarms
-
-    lines = alarms(result.report.audit)
-    if result.report.tradeoff is not None and not result.report.tradeoff.met:
-        lines.insert(0, f"not met: {result.model.choice_}")
-    _terminal.exit_above(lines)
+        _terminal.echo_json(json.dumps(found, allow_nan=False, ensure_ascii=False, indent=1))
+    else:
+        _terminal.show(lambda: tables(report), report.audit.context.remarks, files, lines)
+    _terminal.exit_above([*([] if met else [f"not met: {model.choice_}"]), *alarms(report.audit)])
 
 
 def tables(report: Report) -> Iterator[RenderableType]:

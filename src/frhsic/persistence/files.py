@@ -116,12 +116,8 @@ def save(model: Any, path: str | Path) -> None:
     write_whole(Path(path), file_bytes(model))
 
 
-def file_bytes(model: Any, schemas: Mapping[str, Schema] | None = None) -> bytes:
-    """Return the content of the file that :func:`save` writes. Equal models have equal bytes.
-
-    `schemas` are those of the file that the training table was read from, by which later files are read: of the
-    features (``"schema_"``) and of the attributes (``"sensitive_schema_"``).
-    """
+def file_bytes(model: Any) -> bytes:
+    """Return the content of the file that :func:`save` writes. Equal models have equal bytes."""
     cls, kind = KINDS.get(type(model).__name__, (None, NETWORK))
     if type(model) is not cls:
         raise TypeError(f"model is {type(model).__name__}; pass a fitted {', '.join(KINDS)}.")
@@ -135,7 +131,6 @@ def file_bytes(model: Any, schemas: Mapping[str, Schema] | None = None) -> bytes
     if _is_custom(plain["random_state"]):
         plain["random_state"] = model.random_seed_
     fitted = {name: to_json(getattr(model, name)) for name in PLAIN if hasattr(model, name)}
-    fitted |= {name: to_json(schema) for name, schema in (schemas or {}).items()}
     header = {
         "kind": type(model).__name__,
         "versions": {"frhsic": __version__, "torch": torch.__version__, "scikit-learn": sklearn.__version__},

@@ -100,7 +100,7 @@ def trained_report(
             f,
             sensitive_features.reset_index(drop=True) if hasattr(sensitive_features, "iloc") else sensitive_features,
             target.reset_index(drop=True),
-            positive=None if rows.labels is None or set(rows.labels) == {0, 1} else rows.labels[1],
+            positive=None if rows.labels is None or rows.labels.tolist() == [0, 1] else rows.labels[1],
             favourable=favourable,
             settings=settings.about(f"audit {about}"),
             groups=groups,

@@ -16,7 +16,7 @@ from frhsic.tables.files import ReadOptions, TableFile, read_rows
 from frhsic.tables.schema import Schema, date_forms
 from frhsic.tables.sensitive import attribute
 from frhsic.tables.suspicions import identifiers
-from frhsic.tables.targets import Target, is_positive, read_target
+from frhsic.tables.targets import is_positive, read_target
 
 LEAST_HELD_OUT = 20
 """Rows that an audit needs."""
@@ -80,11 +80,9 @@ class TrainingTable:
     Attributes
     ----------
     X, y, s
-        Features, target (two labels if `binary`, else numbers) and sensitive attributes.
-    labels
-        What 0 and 1 of `y` stand for in the file, or None if y has the labels of the file itself.
-    binary
-        Whether the target has two classes.
+        Features, target (labels or numbers) and sensitive attributes.
+    classes
+        The two labels, the positive one last; None for numbers.
     name, target_name
         Names of the table and of the target.
     dropped
@@ -104,7 +102,7 @@ class TrainingTable:
     X: pd.DataFrame
     y: np.ndarray
     s: pd.DataFrame
-    binary: bool
+    classes: np.ndarray | None
     name: str
     target_name: str
     dropped: int = 0
@@ -115,7 +113,6 @@ class TrainingTable:
     order: np.ndarray | None = None
     schema: Schema | None = None
     sensitive_schema: Schema | None = None
-    labels: np.ndarray | None = None
 
     def split(self, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows to train on and those held out, of which each has the sensitive attributes."""
@@ -127,7 +124,7 @@ class TrainingTable:
                 f"on held-out rows takes {LEAST_HELD_OUT}. Bring more rows, or hold out a larger share."
             )
         labels = self.y[train]
-        if self.binary and len(np.unique(labels)) < 2:
+        if self.classes is not None and len(np.unique(labels)) < 2:
             raise ValueError(
                 f"all {len(labels):,} rows drawn for training have {labels[0]!r} as their target; {self.name} has too "
                 "few of the other value. Bring more of them."
@@ -176,28 +173,27 @@ def read_training_table(
     kept, left_out = _usable(table, schema, features, roles.features or ())
     if not kept:
         raise ValueError(f"no column is left to predict from in {path.name}: {' '.join(left_out)}")
-    y = read_target(table[target], roles.positive)
+    codes, classes = read_target(table[target], roles.positive)
     notes += [
         *(note for _, note in attributes.values() if note),
         *left_out,
-        *_notes(s, y, target),
+        *_notes(s, codes, classes, target),
     ]
     return TrainingTable(
         table[kept],
-        y.codes.astype(np.int64) if roles.positive is not None else y.labels,
+        codes if classes is None else classes[codes.astype(np.int64)],
         s,
-        bool(y.classes),
+        classes,
         path.name,
-        target if roles.positive is None else f"{target} = {roles.positive}",
+        target,
         rows.dropped,
         tuple(notes),
         rows.given,
-        _favourable(table[target], y, roles),
+        _favourable(table[target], codes, classes, roles.favourable),
         None if roles.groups is None else frame[roles.groups].map(label).to_numpy(dtype=object),
         None if roles.order is None else table[roles.order].to_numpy(),
         schema.select(kept),
         schema.select(sensitive),
-        None if roles.positive is None else y.names,
     )
 
 
@@ -232,28 +228,27 @@ def _ambiguous(frame: pd.DataFrame, schema: Schema) -> Iterator[str]:
             yield f"The dates of {column.name!r} are read as {order}; write them as 2024-05-31 if they are not."
 
 
-def _notes(s: pd.DataFrame, target: Target, name: str) -> Iterator[str]:
+def _notes(s: pd.DataFrame, codes: np.ndarray, classes: np.ndarray | None, name: str) -> Iterator[str]:
     """Yield a sentence for each attribute that some rows lack, and for a target that may have been meant as classes."""
     for attribute_name, missing in s.isna().sum().items():
         if missing:
             yield f"{missing:,} of {len(s):,} rows lack {attribute_name}; the numbers below are of rows that have it."
-    values = np.unique(target.codes)
-    if not target.classes and len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
+    values = np.unique(codes)
+    if classes is None and len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
         yield (
             f"The target {name!r} has {len(values)} different values and is predicted as a number; say which of them "
             "is positive to predict it against the others."
         )
 
 
-def _favourable(column: pd.Series[Any], target: Target, roles: ColumnRoles) -> object:
-    """Return the label of the favourable outcome among the labels that are trained on, or None if it is not named."""
-    if roles.favourable is None:
+def _favourable(column: pd.Series[Any], codes: np.ndarray, classes: np.ndarray | None, favourable: object) -> object:
+    """Return the class of the favourable value, or None if it is not named."""
+    if favourable is None:
         return None
-    if not target.classes:
-        raise ValueError(f"favourable={roles.favourable!r} is for a target of two classes; this one is a number.")
-    rows = is_positive(column, roles.favourable, str(column.name)) == 1
+    if classes is None:
+        raise ValueError(f"favourable={favourable!r} is for a target of two classes; this one is a number.")
+    rows = is_positive(column, favourable, str(column.name)) == 1
     if not rows.any():
         shown = ", ".join(repr(label(value)) for value in distinct(column)[:5])
-        raise ValueError(f"favourable={roles.favourable!r} is not a value of {str(column.name)!r}: {shown}.")
-    codes = np.unique(target.codes[rows])
-    return int(codes[0]) if roles.positive is not None else target.labels[rows][0]
+        raise ValueError(f"favourable={favourable!r} is not a value of {str(column.name)!r}: {shown}.")
+    return classes[int(codes[rows][0])]
