@@ -21,7 +21,8 @@ n = 3000
 age = np.round(20 + 50 * rng.beta(1.6, 2.4, size=n))
 thrift = rng.normal(size=n)
 repaid = (rng.random(n) < 1 / (1 + np.exp(-(1.2 + thrift + 0.01 * (age - 40))))).astype(int)
-score = 1 / (1 + np.exp(-(1.2 + 0.8 * thrift - 1.1 * np.exp(-(((age - 22) / 9) ** 2)) + 0.2 * rng.normal(size=n))))
+young = np.exp(-(((age - 22) / 9) ** 2))
+score = 1 / (1 + np.exp(-(1.2 + 0.8 * thrift - 1.1 * young + 0.2 * rng.normal(size=n))))
 table = pd.DataFrame({"score": score, "repaid": repaid, "age": age})
 
 # %%
@@ -39,11 +40,11 @@ attribute = audit["age"]
 print(frhsic.report.text(audit))
 check = audit.limits[0]
 low, high = check.interval.low, check.interval.high
-print(f"Limit {check.limit:.3f}: {check.verdict}. GDP {check.value:.3f}, interval {low:.3f} to {high:.3f}.")
+print(f"Limit {check.limit:.3f}: {check.verdict}. GDP {check.value:.3f} ({low:.3f} to {high:.3f}).")
 for contrast in attribute.all_rows.contrasts:
     low, high = contrast.interval.low, contrast.interval.high
     at = contrast.settings["at"]
-    print(f"Mean score at age {at:g}: {contrast.value:+.3f} from the overall mean ({low:+.3f} to {high:+.3f}).")
+    print(f"Mean score at age {at:g} less the overall mean: {contrast.value:.3f} ({low:.3f} to {high:.3f}).")
 for one in audit.quality:
     if one.key in ("accuracy", "auc"):
         print(f"{one.key}: {one.value:.3f}; a constant gets {one.constant:.3f}")
@@ -52,9 +53,10 @@ for one in audit.quality:
 # Each measure stands beside its value on shuffled ages. Only what lies beyond that value tells something.
 
 for number in attribute.all_rows.numbers:
-    between = f"{number.interval.low:.4f} to {number.interval.high:.4f}" if number.interval else "no interval"
-    shuffled = "" if number.under_independence is None else f"   shuffled {number.under_independence:.4f}"
-    print(f"{number.key:25s} {number.value:8.4f}   {between:18s}{shuffled}")
+    interval, shuffled = number.interval, number.under_independence
+    between = f"{interval.low:.4f} to {interval.high:.4f}" if interval else "no interval"
+    print(f"{number.key:25s} {number.value:8.4f}   {between:18s}", end="")
+    print("" if shuffled is None else f"   shuffled {shuffled:.4f}")
 
 # %%
 # The curve says who is concerned. The band holds the means of all groups at once.
@@ -63,7 +65,7 @@ curve = attribute.all_rows.curves["gdp"]
 fig, axes = plt.subplots(
     2, 1, figsize=(6.5, 4.8), layout="constrained", sharex=True, gridspec_kw={"height_ratios": [3, 1]}
 )
-axes[0].fill_between(curve.grid, curve.low, curve.high, alpha=0.3, label="95 % band for the whole curve")
+axes[0].fill_between(curve.grid, curve.low, curve.high, alpha=0.3, label="95 % band of the whole curve")
 axes[0].plot(curve.grid, curve.mean, marker="o", label="mean score in groups by age")
 axes[0].axhline(curve.overall, color="black", linestyle=":", label="overall mean")
 axes[0].set_ylabel("score (chance to repay)")

@@ -55,13 +55,14 @@ with config_context(enable_metadata_routing=True):
     )
     search.fit(X, hired, sensitive_features=age)
 results = pd.DataFrame(search.cv_results_)
-print(results[["param_estimator__logisticregression__C", "param_limit", "mean_test_log_loss", "mean_test_gap"]])
+C = "param_estimator__logisticregression__C"
+print(results[[C, "param_limit", "mean_test_log_loss", "mean_test_gap"]])
 
 # %%
 # For the limit alone no search is needed: ``search.best_estimator_.at("25%")`` has every limit from one fit.
 
 fig, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
-for c, part in results.groupby("param_estimator__logisticregression__C"):
+for c, part in results.groupby(C):
     ax.plot(-part["mean_test_gap"], -part["mean_test_log_loss"], marker="o", label=f"C = {c:g}")
 ax.set(xlabel="gap along age, validation folds", ylabel="log loss, validation folds")
 ax.legend()

@@ -35,7 +35,7 @@ for score, age in weeks:
     test.update(score, age)
     weekly.append(spearmanr(score, age).pvalue)
 alarm = next(number for number, evidence in enumerate(test.history, start=1) if evidence >= 1 / LEVEL)
-false = [number for number, pvalue in enumerate(weekly, start=1) if pvalue <= LEVEL and number <= CHANGE]
+false = [pvalue for pvalue in weekly[:CHANGE] if pvalue <= LEVEL]
 print(f"Sequential test: alarm in week {alarm}; the score changed in week {CHANGE + 1}.")
 print(f"A rank correlation tested each week: {len(false)} false alarms in the first {CHANGE} weeks.")
 
@@ -68,7 +68,7 @@ for stream in range(STREAMS):
         quiet.update(score, age)
         weekly_alarm |= spearmanr(score, age).pvalue <= LEVEL
     alarms, any_week = alarms + quiet.rejected, any_week + weekly_alarm
-print(f"Streams of {STREAMS} with a false alarm: {alarms} (sequential), {any_week} (a test for each week).")
+print(f"Of {STREAMS} streams, {alarms} have a false alarm; with a test for each week, {any_week} have one.")
 
 # %%
 # An alarm says that there is dependence, not how much. Two audits say how much: that of the first twenty weeks, kept as
@@ -85,6 +85,6 @@ def audited(part):
 earlier = frhsic.auditing.Audit.from_json(audited(weeks[:CHANGE]).to_json())
 now = audited(weeks[CHANGE:])
 change = drift(now, earlier)[0]
-print(f"GDP was {change.before:.4f} and is {change.after:.4f}: {'changed' if change.changed else 'no change seen'}.")
-interval = change.interval
-print(f"The change lies between {interval.low:.4f} and {interval.high:.4f} ({interval.confidence:.0%} interval).")
+low, high = change.interval.low, change.interval.high
+print(f"GDP was {change.before:.4f} and is {change.after:.4f}: {change.verdict}.")
+print(f"The change lies between {low:.4f} and {high:.4f} ({change.interval.confidence:.0%} interval).")

@@ -27,7 +27,8 @@ for number in range(FILES):
     rng = np.random.default_rng(number)
     age = rng.uniform(20, 70, size=10_000).round()
     score = 0.4 + 0.05 * np.sin(age / 8) + 0.1 * rng.normal(size=10_000)
-    pd.DataFrame({"age": age, "score": score}).to_parquet(Path(folder.name, f"scores-{number:02d}.parquet"))
+    table = pd.DataFrame({"age": age, "score": score})
+    table.to_parquet(Path(folder.name, f"scores-{number:02d}.parquet"))
 
 # %%
 # The call is that of an audit in memory, with names of columns. Within ``distributed.cluster("local")`` it would use

@@ -32,13 +32,14 @@ def credit(n, seed=0):
     debt = (income * rng.gamma(1.2, 0.35, size=n)).round(-1)
     log_odds = -3.3 + 2.8 * debt / income - 0.16 * job - 0.14 * address - 1.5 * np.log(income / 2000)
     default = (rng.random(n) < 1 / (1 + np.exp(-log_odds))).astype(int)
-    table = pd.DataFrame({"income": income, "debt": debt, "years_in_job": job, "years_at_address": address})
-    return table, pd.Series(default, name="default"), pd.Series(age, name="age")
+    columns = {"income": income, "debt": debt, "years_in_job": job, "years_at_address": address}
+    return pd.DataFrame(columns), pd.Series(default, name="default"), pd.Series(age, name="age")
 
 
 X, y, age = credit(3 * n)
 old, new, test = slice(0, n), slice(n, 2 * n), slice(2 * n, 3 * n)
-production = LGBMClassifier(n_estimators=60, num_leaves=7, learning_rate=0.05, n_jobs=1, verbose=-1).fit(X[old], y[old])
+production = LGBMClassifier(n_estimators=60, num_leaves=7, learning_rate=0.05, n_jobs=1, verbose=-1)
+production.fit(X[old], y[old])
 
 # %%
 # ``FrozenEstimator`` keeps the model as it is. ``fit`` learns what its columns tell about age, on rows that the model

@@ -27,7 +27,7 @@ tenth = np.ptp(income) / 10  # the bandwidth of published comparisons
 smoothed = smoothed_gdp(score, income, bandwidth=tenth, bootstrap=0, permutations=0)
 gaps = {"income": gdp(score, income), "log income": gdp(score, np.log(income))}
 for name, gap in gaps.items():
-    print(f"gap along {name}: {gap.value:.4f}, 95 % interval {gap.interval[0]:.4f} to {gap.interval[1]:.4f}")
+    print(f"gap along {name}: {gap.value:.4f} ({gap.interval[0]:.4f} to {gap.interval[1]:.4f})")
 print(f"smoothed over a tenth of the range of income: {smoothed.value:.4f}")
 for name, s in (("income", income), ("log income", np.log(income))):
     print(f"distance correlation with {name}: {float(distance_correlation(score, s)):.3f}")

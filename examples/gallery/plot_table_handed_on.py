@@ -25,7 +25,8 @@ def applicants(n, seed):
     senior = rng.random(n) < 1 / (1 + np.exp(-(age - 45) / 6))
     job = pd.Categorical(np.where(senior, "senior", rng.choice(["clerk", "trainee"], size=n)))
     region = pd.Categorical(rng.choice(["north", "south"], size=n))
-    return pd.DataFrame({"experience": experience, "job": job, "region": region, "test": rng.normal(size=n)}), age
+    columns = {"experience": experience, "job": job, "region": region, "test": rng.normal(size=n)}
+    return pd.DataFrame(columns), age
 
 
 X, age = applicants(6000, seed=0)
