@@ -198,6 +198,6 @@ def test_a_model_that_cannot_be_applied_says_why(folder, fitted, monkeypatch):
     nameless = FRHSICRegressor(penalty_weight=0, **quick(epochs=1)).fit(data[["z_1"]].to_numpy(), data["score"])
     three = FRHSICClassifier(**quick(epochs=1)).fit(X, np.arange(len(X)) % 3, sensitive_features=data["age"])
     monkeypatch.chdir(folder)
-    for model, message in ((nameless, "without column names"), (three, "tells 3 classes apart; an audit is of one")):
+    for model, message in ((nameless, "without column names"), (three, "predicts 3 classes; an audit takes one")):
         save(model, folder / "other.frhsic")
         assert message in run(app, ["audit", "people.csv", "-s", "age", "--model", "other.frhsic"]).stderr

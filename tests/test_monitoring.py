@@ -46,10 +46,10 @@ def may() -> Audit:
         ("gdp=high", "pass NAME=NUMBER or a share"),
         ("gdp=0", "pass a number above 0"),
         ("probe_trees=0.1", "has no interval to decide"),
-        ("gdp=5%", "names its base: 5% of base rate, or 5% of gap .* As a number, 5 % is 0.05"),
-        ("gdp=5% of score", "names its base"),
-        ("hsic=10% of base rate", "A share of gdp or eo"),
-        ("gdp=0.1 of gap", "only a share such as 10% is of something"),
+        ("gdp=5%", "say of what: 5% of base rate, or 5% of gap .* As a number, 5 % is 0.05"),
+        ("gdp=5% of score", "say of what"),
+        ("hsic=10% of base rate", "Only gdp and eo"),
+        ("gdp=0.1 of gap", "only a percentage"),
     ],
 )
 def test_limits_that_cannot_be_read_are_refused(text: str, message: str):

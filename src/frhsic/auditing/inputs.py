@@ -195,7 +195,7 @@ def _one_score(values: np.ndarray) -> np.ndarray:
         raise ValueError(
             f"the representation has {columns} columns between 0 and 1 whose rows sum to 1, as predict_proba "
             "gives them for as many classes. Pass the column of one class as scores. If it is a representation, leave "
-            "one column out: the others tell it."
+            "one column out, since it follows from the others."
         )
     return values[:, 1:]
 

@@ -99,7 +99,7 @@ class Served:
         classes = getattr(self.model, "classes_", (0, 1))
         if len(classes) != 2:
             raise ValueError(
-                f"the model {self.path.name} tells {len(classes)} classes apart; an audit is of one score. Write the "
+                f"the model {self.path.name} predicts {len(classes)} classes; an audit takes one score. Write the "
                 "probability of the class in question into the table and pass it as --score."
             )
         X, s = self.inputs(rows, file)

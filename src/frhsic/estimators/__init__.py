@@ -1,4 +1,4 @@
-"""scikit-learn estimators that learn representations independent of continuous sensitive attributes."""
+"""scikit-learn estimators: predictors under parity in closed form, tables and representations without S, networks."""
 
 from frhsic.estimators.coupling import ParityCoupling
 from frhsic.estimators.distilling import Distilled, distilled

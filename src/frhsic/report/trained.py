@@ -151,8 +151,7 @@ class _HeldOut:
         labels = getattr(model, "classes_", None)
         if labels is not None and len(labels) != 2:
             raise ValueError(
-                f"the model tells {len(labels)} classes apart; a report is of one score. Train one class against the "
-                "rest."
+                f"the model predicts {len(labels)} classes; a report takes one score. Train one class against the rest."
             )
         values = (y if labels is None else y == labels[1]).to_numpy(dtype=np.float64)
         attributes = _arrays.to_numpy(_arrays.matrix(s, "sensitive_features")).astype(np.float64)

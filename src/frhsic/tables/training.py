@@ -120,14 +120,14 @@ class TrainingTable:
         held = held[self.s.iloc[held].notna().all(axis=1).to_numpy()]
         if len(held) < LEAST_HELD_OUT:
             raise ValueError(
-                f"{self.name} has {len(self.y)} rows with a target; {len(held)} of them are held out, and to measure "
-                f"on held-out rows takes {LEAST_HELD_OUT}. Bring more rows, or hold out a larger share."
+                f"{self.name} has {len(self.y)} rows with a target, of which {len(held)} are held out; measuring needs "
+                f"{LEAST_HELD_OUT}. Pass more rows, or hold out a larger share."
             )
         labels = self.y[train]
         if self.classes is not None and len(np.unique(labels)) < 2:
             raise ValueError(
                 f"all {len(labels):,} rows drawn for training have {labels[0]!r} as their target; {self.name} has too "
-                "few of the other value. Bring more of them."
+                "few of the other value. Pass more of them."
             )
         for rows in (train, held):
             check_varies(self.s.iloc[rows], f"all {len(rows):,} rows of one part of the split; the table is too small")
