@@ -86,5 +86,6 @@ earlier = frhsic.auditing.Audit.from_json(audited(weeks[:CHANGE]).to_json())
 now = audited(weeks[CHANGE:])
 change = drift(now, earlier)[0]
 low, high = change.interval.low, change.interval.high
-print(f"GDP was {change.before:.4f} and is {change.after:.4f}: {change.verdict}.")
+seen = "changed" if change.changed else "no change seen"
+print(f"GDP was {change.before:.4f} and is {change.after:.4f}: {seen}.")
 print(f"The change lies between {low:.4f} and {high:.4f} ({change.interval.confidence:.0%} interval).")
