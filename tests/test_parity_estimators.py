@@ -344,6 +344,25 @@ def test_tables_with_text_categories_dates_and_holes_come_as_they_are():
     assert set(model.predict(new)) == {"no", "yes"}
 
 
+def test_columns_that_a_frozen_model_was_fitted_on_are_named_if_they_are_missing():
+    X, y, age = people(80, 0)
+    model = LGBMClassifier(n_estimators=2, n_jobs=1, verbose=-1).fit(X[["years", "owner"]], y)
+    with pytest.raises(ValueError, match="'owner'"):
+        classifier(estimator=FrozenEstimator(model)).fit(X[["years"]], y, sensitive_features=age)
+
+
+def test_a_distilled_model_reads_text_that_holds_dates_as_its_teacher_does():
+    X, y, age = people(200, 0)
+    student = LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1)
+    teacher = ParityClassifier(limit=None, cv=2, n_jobs=1, random_state=0)
+    models = [
+        distilled(teacher, student, rows, y, sensitive_features=age).model
+        for rows in (X, X.assign(since=X["since"].astype(str)))
+    ]
+    new, text = people(100, 1)[0], people(100, 1)[0].assign(since=lambda frame: frame["since"].astype(str))
+    np.testing.assert_array_equal(models[0].predict_proba(new), models[1].predict_proba(text))
+
+
 def test_a_grid_over_limits_and_cross_validation_route_the_attribute():
     X, y, age = table(400, 0)
     with sklearn.config_context(enable_metadata_routing=True):

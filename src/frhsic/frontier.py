@@ -132,13 +132,13 @@ class Frontier:
         return tuple(_mean(method, weight, runs) for (method, weight), runs in groups.items())
 
     def of(self, method: str) -> tuple[Point, ...]:
-        """Points of one method, by increasing weight."""
+        """Return the points of one method, by increasing weight."""
         if method not in self.methods:
             raise ValueError(f"no run is of the method {method!r}; the methods are {list(self.methods)}.")
         return tuple(sorted((p for p in self.points if p.method == method), key=lambda p: p.weight))
 
     def non_dominated(self, method: str | None = None) -> tuple[Point, ...]:
-        """Points that no other point beats in one quantity without losing in the other, ordered by dependence."""
+        """Return the points that no other beats in one quantity without losing in the other, ordered by dependence."""
         pool = self.points if method is None else self.of(method)
         kept: list[Point] = []
         for point in sorted(pool, key=lambda p: (p.dependence, -self._signed(p.performance))):

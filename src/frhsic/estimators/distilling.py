@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import log_loss, mean_squared_error, roc_auc_score
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import _safe_indexing
 
 from frhsic.estimators.conditional import TreeTable, fold_of_rows
@@ -104,27 +105,31 @@ def distilled(
     fitted = teacher._fit(*rows_of(part > 1))
     assert fitted is not None
     limits = {name: teacher.frontier_.absolute(name, one) for name, one in by_attribute(predictor.limit, names).items()}
-    student = _imitation(teacher, estimator, *fitted)
-    threshold = _threshold(teacher, student, check[0])
-    gaps, aims = _gaps(teacher, student, threshold, check), _gaps(teacher, teacher, _own(teacher), check)
+    own = float(getattr(teacher, "threshold_", 0.0))
+    student, threshold = _imitation(teacher, estimator, check[0], *fitted)
+    gaps, aims = _gaps(teacher, student, threshold, check), _gaps(teacher, teacher, own, check)
     ratios = [gaps[name].value / aims[name].value for name in names if limits[name] and aims[name].value > 0]
     excess = min(max([1.0, *ratios]), MOST_EXCESS)
     if excess > 1:
         teacher._choose({name: None if limit is None else limit / excess for name, limit in limits.items()})
-        student = _imitation(teacher, estimator, *fitted)
-        threshold = _threshold(teacher, student, check[0])
+        student, threshold = _imitation(teacher, estimator, check[0], *fitted)
     return Distilled(
         student,
         threshold,
         _performance(teacher, student, measure),
         _performance(teacher, teacher, measure),
         _gaps(teacher, student, threshold, measure),
-        _gaps(teacher, teacher, _own(teacher), measure),
+        _gaps(teacher, teacher, own, measure),
     )
 
 
-def _imitation(teacher: ParityEstimator, estimator: Any, sample: Sample, eta: np.ndarray, means: np.ndarray) -> Any:
-    """Return the plain model, fitted on scores of predictors that have not seen their rows."""
+def _imitation(
+    teacher: ParityEstimator, estimator: Any, X_check: Any, sample: Sample, eta: np.ndarray, means: np.ndarray
+) -> tuple[Any, float]:
+    """Return the plain model, fitted on scores of predictors that have not seen their rows, and its threshold.
+
+    For decisions this is the one that takes as many of some other rows as the teacher does.
+    """
     solution, choice = teacher.solution_, teacher.choice_
     assert solution is not None
     assert choice is not None
@@ -133,30 +138,20 @@ def _imitation(teacher: ParityEstimator, estimator: Any, sample: Sample, eta: np
         scores = np.clip(scores + (solution.threshold if solution.family == "decision" else 0.0), 0.0, 1.0)
     student, X, weights = clone(estimator), sample.X, sample.weights
     if is_frame(X) and not isinstance(student, Pipeline):
-        student = make_pipeline(TreeTable(), student)
-    if not is_classifier(estimator):
-        return fit_with_weights(student, X, scores, weights)
-    n = len(scores)
-    chances = np.concatenate([1 - scores, scores]) * (1.0 if weights is None else np.tile(weights, 2))
-    return fit_with_weights(student, _safe_indexing(X, np.tile(np.arange(n), 2)), np.repeat([0, 1], n), chances)
+        student = make_pipeline(FunctionTransformer(teacher.schema_), TreeTable(), student)
+    if is_classifier(estimator):
+        X, weights = _safe_indexing(X, np.tile(np.arange(len(scores)), 2)), np.tile(sample.mass, 2)
+        scores, weights = np.repeat([0, 1], len(scores)), np.concatenate([1 - scores, scores]) * weights
+    fit_with_weights(student, X, scores, weights)
+    threshold = float(getattr(teacher, "threshold_", 0.0))
+    if teacher.aim == "decision":
+        taken = float(np.mean(_scores(teacher, X_check) > threshold))
+        threshold = float(np.quantile(_scores(student, X_check), 1 - taken))
+    return student, threshold
 
 
 def _scores(model: Any, X: Any) -> np.ndarray:
-    if hasattr(model, "predict_proba"):
-        return np.asarray(model.predict_proba(X)[:, 1])
-    return np.asarray(model.predict(X))
-
-
-def _own(teacher: ParityEstimator) -> float:
-    return float(getattr(teacher, "threshold_", 0.0))
-
-
-def _threshold(teacher: ParityEstimator, student: Any, X: Any) -> float:
-    """Return the threshold: for decisions, the one that takes as many of some rows as the teacher does."""
-    if teacher.aim != "decision":
-        return _own(teacher)
-    taken = float(np.mean(_scores(teacher, X) > _own(teacher)))
-    return float(np.quantile(_scores(student, X), 1 - taken))
+    return np.asarray(model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else model.predict(X))
 
 
 def _gaps(teacher: ParityEstimator, model: Any, threshold: float, rows: tuple[Any, ...]) -> dict[str, ParityResult]:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from frhsic._warnings import warn
 from frhsic.estimators.inputs import Sample
+from frhsic.tables.columns import is_frame
 
 # Standard errors by which a frozen model may be better on these rows than its clone on rows that it has not seen.
 LEAK_ERRORS = 4.0
@@ -63,6 +64,13 @@ def is_given(estimator: Any) -> bool:
     """Return whether a model is used as it is: frozen, a function, or an object that only predicts."""
     fits = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
     return estimator is not None and (isinstance(estimator, FrozenEstimator) or not fits)
+
+
+def require_columns(model: Any, X: Any) -> None:
+    """Raise if a frame lacks columns that a model was fitted on, and name them; LightGBM would only count them."""
+    names = getattr(model, "feature_names_in_", ()) if is_frame(X) else ()
+    if lacking := [str(name) for name in names if name not in X.columns]:
+        raise ValueError(f"X lacks {', '.join(map(repr, lacking))}, which the model was fitted on. Pass them, too.")
 
 
 def warn_if_leaking(frozen: Any, sample: Sample, losses: Callable[[Any, np.ndarray], np.ndarray]) -> None:

@@ -21,7 +21,14 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, check_i
 from frhsic import _arrays
 from frhsic._warnings import warn
 from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, fold_of_rows
-from frhsic.estimators.fitting import cross_fitted, fit_with_weights, is_given, warn_if_leaking, with_seed
+from frhsic.estimators.fitting import (
+    cross_fitted,
+    fit_with_weights,
+    is_given,
+    require_columns,
+    warn_if_leaking,
+    with_seed,
+)
 from frhsic.estimators.inputs import (
     Sample,
     named_arguments,
@@ -239,6 +246,7 @@ class ParityEstimator(BaseEstimator, ABC):
 
         if not is_given(self.estimator):
             return cross_fitted(sample.fold, fit, eta)
+        require_columns(self.estimator, sample.X)
         warn_if_leaking(self.estimator, sample, lambda model, rows: self._losses(eta(model, rows), sample.y[rows]))
         return [self.estimator], self._eta(self.estimator, sample.X)
 
