@@ -210,6 +210,6 @@ def test_bad_input():
     z, s, y = samples("linear", 40, 0)
     with pytest.raises(ValueError, match="at least 20"):
         conditional_test(z[:19], s[:19], y[:19])
-    assert conditional_test(z[:20], s[:20], y[:20], resamples=1).n == 20
+    assert conditional_test(z[:20], s[:20], y[:20], resamples=2).n == 20
     with pytest.raises(ValueError, match="resamples is 0"):
         conditional_test(z, s, y, resamples=0)
