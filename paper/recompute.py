@@ -179,8 +179,13 @@ def yardsticks(page: str, results: Path) -> list[str]:
     path = results / "yardsticks-corrected.parquet"
     if not path.exists():
         return [] if "no records of the comparison" in page else ["yardsticks: there are no records"]
+    return [text for text in _of_libraries(path) if text not in page]
+
+
+@cache
+def _of_libraries(path: Path) -> list[str]:
     records = pd.read_parquet(path)
-    return _differing(page, records[records["part"] == "test"], LIBRARIES, 0.2 / 0.6)
+    return _sentences(records[records["part"] == "test"], LIBRARIES, 0.2 / 0.6)
 
 
 def tuned(page: str, results: Path) -> list[str]:
@@ -188,14 +193,19 @@ def tuned(page: str, results: Path) -> list[str]:
     path = results / "tuned-corrected.parquet"
     if not path.exists():
         return [] if "was not run yet: `frhsic reproduce tuned`" in page else ["tuned: there are no records"]
+    return [text for text in _of_penalties(path) if text not in page]
+
+
+@cache
+def _of_penalties(path: Path) -> list[str]:
     records = pd.read_parquet(path)
     records = records[(records["part"] == "final") & records["dataset"].isin(FRESH)]
     records = records.assign(method=records["variant"])
-    return _differing(page, records, tuple(PENALTIES), float((records["test_rows"] / records["training_rows"]).mean()))
+    return _sentences(records, tuple(PENALTIES), float((records["test_rows"] / records["training_rows"]).mean()))
 
 
-def _differing(page: str, records: pd.DataFrame, rivals: tuple[str, ...], ratio: float) -> list[str]:
-    """Return the sentences of a comparison that the page does not have."""
+def _sentences(records: pd.DataFrame, rivals: tuple[str, ...], ratio: float) -> list[str]:
+    """Return the sentences of a comparison."""
     found = {name: _compared(records, (CONTRACTED, *rivals), ratio, *yardstick) for name, *yardstick in YARDSTICKS}
     tests = sorted((p, name, mean) for name, (_, _, own) in found.items() for mean, p in own)
     running, verdicts = 0.0, Counter()
@@ -218,7 +228,7 @@ def _differing(page: str, records: pd.DataFrame, rivals: tuple[str, ...], ratio:
             f"{len(ranks[FIRST])} tables, mean regret {mean[FIRST]:.1f} ± {100 * half_width(regrets[FIRST]):.1f} % "
             f"({PENALTIES.get(second, second)}: {mean[second]:.1f} %); {counted([name])}."
         )
-    return [text for text in texts if text not in page]
+    return texts
 
 
 Compared = tuple[dict[str, list[float]], dict[str, list[float]], list[tuple[float, float]]]

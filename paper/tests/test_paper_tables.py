@@ -10,11 +10,12 @@ from frhsic_paper.comparisons import holm, variants_table
 from frhsic_paper.frontiers import chosen, frontier, is_error, matched, naup_by_repeat, shared_repeats
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, cached, printed, printed_sweeps
 from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS, PAPER_WEIGHTS, PUBLISHED
-from frhsic_paper.studies import equal_opportunity, multi_attribute
+from frhsic_paper.studies import ablation_dimension, ablation_kernel, equal_opportunity, multi_attribute, synthetic
 from frhsic_paper.studies.agreement import agreement, agreement_table, counts, disagreements_table
 from frhsic_paper.studies.tradeoff import matched_table, metrics_table, pareto_summary
 from frhsic_paper.studies.transfer import head_deviations, heads_table
 from frhsic_paper.table import Column, Spread, Table
+from paper_records import sweep
 
 
 def published_records(weights=None):
@@ -334,3 +335,17 @@ def test_the_task_comes_from_the_records_and_otherwise_from_the_list_of_datasets
     assert is_error("toy", [toy | {"task": "regression"}])
     assert not frontier([toy | {"task": "regression"}], "toy", "gdp").higher_is_better
     assert frontier([toy | {"task": "binary"}], "toy", "gdp").higher_is_better
+
+
+def test_the_synthetic_tables_hold_the_contraction():
+    records = sweep("synthetic", "corrected", ("synthetic",), ("frhsic", "hsic"), (0.1, 5.0), 3)
+    tables = (
+        synthetic.path_table(records, CORRECTED),
+        ablation_kernel.kernel_table(records, CORRECTED),
+        ablation_dimension.dimension_table({8: records}, CORRECTED),
+    )
+    accuracy, gdp = (np.mean([r[c] for r in records if r["method"] == "none"]) for c in ("performance", CORRECTED.gdp))
+    for table in tables:
+        (row,) = (row for row in table.rows if "t = 1/2" in str(row[1]))
+        cells = dict(zip((column.name for column in table.columns), row))
+        assert (float(cells["accuracy"]), float(cells["GDP"])) == approx((accuracy, gdp / 2))
