@@ -96,10 +96,7 @@ class Frontier:
             raise ValueError("a frontier needs at least one run.")
         for run in self.runs:
             if not (math.isfinite(run.performance) and math.isfinite(run.dependence)):
-                raise ValueError(
-                    f"{run.method} at weight {run.weight}, repeat {run.repeat}, has performance {run.performance} "
-                    f"and dependence {run.dependence}. Leave out models that diverged, with `runs` that are finite."
-                )
+                raise ValueError(f"{run} is not finite; leave out models that diverged.")
         if self.baseline not in self.methods:
             raise ValueError(f"no run is of the baseline {self.baseline!r}; the methods are {list(self.methods)}.")
 

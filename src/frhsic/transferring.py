@@ -279,9 +279,7 @@ def _measured(head: Any, z: np.ndarray, y: np.ndarray, kind: Kind) -> tuple[np.n
         predicted = np.asarray(head.predict(z))
         return predicted, float(mean_squared_error(y, predicted))
     if not hasattr(head, "predict_proba"):
-        raise TypeError(
-            f"{type(head).__name__} gives no probabilities, the unit of all gaps; wrap it in CalibratedClassifierCV."
-        )
+        raise TypeError(f"{type(head).__name__} gives no probabilities; wrap it in CalibratedClassifierCV.")
     return scores_of(head, z), float(accuracy_score(y, head.predict(z)))
 
 

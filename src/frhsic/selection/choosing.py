@@ -359,10 +359,7 @@ def _check_estimator(estimator: Any) -> None:
     method = "predict_proba" if is_classifier(estimator) else "predict"
     parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     if "penalty_weight" not in parameters or not hasattr(estimator, method):
-        raise TypeError(
-            f"estimator is {type(estimator).__name__}; pass an unfitted FRHSICClassifier or FRHSICRegressor, or an "
-            f"estimator of yours with a parameter penalty_weight and a method {method}."
-        )
+        raise TypeError(f"{type(estimator).__name__} lacks a parameter penalty_weight, or a method {method}.")
 
 
 def _scorer(scoring: str | Callable[..., float] | None, estimator: Any) -> Callable[[Any, Any, Any], float]:
@@ -390,10 +387,7 @@ def _parts(everything: tuple[Any, ...], validation: float | tuple[Any, ...], see
         )
         return trained, Rows.of(X, y, s, held_groups, seed)
     if isinstance(validation, str) or len(validation) not in (3, 4):
-        raise ValueError(
-            f"validation is {type(validation).__name__}; pass a share of the rows such as 0.2, or rows as "
-            "(X, y, sensitive_features) or (X, y, sensitive_features, groups)."
-        )
+        raise ValueError("validation: pass a share of the rows, or (X, y, sensitive_features) with groups if any.")
     if groups is not None and len(validation) == 3:
         raise ValueError("groups are those of the rows to train on; pass those of `validation` as its fourth part.")
     X, y, s, *more = validation

@@ -128,10 +128,7 @@ class TrainingData:
         """Join several splits, which must have equal numbers of rows and columns."""
         shapes = {(p.rows, p.labelled, *p.widths, p.held_out is None) for p in parts}
         if len(shapes) != 1:
-            raise ValueError(
-                f"the splits have shapes (rows, rows with S, columns of x, s, y and sample_weight, without held-out "
-                f"rows) {sorted(map(str, shapes))}; pass splits of one shape, and train others as fleets of their own."
-            )
+            raise ValueError(f"the splits differ in rows, columns, or what they hold: {sorted(map(str, shapes))}.")
 
         def joined(name: str) -> Any:
             values = [getattr(p, name) for p in parts]

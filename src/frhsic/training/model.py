@@ -158,9 +158,7 @@ def _unadapted(penalty: Penalty, z: Tensor, s: Tensor, epochs: int) -> frozenset
         penalty.adapt(z.detach(), s, epoch)
     after = places_and_writes()
     if any(after[name][0] != before[name][0] for name in before) or len(after) != len(before):
-        raise TypeError(
-            f"{type(penalty).__name__}.adapt replaced a buffer; it must write in place (copy_), as a fleet stacks it."
-        )
+        raise TypeError(f"{type(penalty).__name__}.adapt replaced a buffer; it must write in place (copy_).")
     return frozenset(name for name in after if after[name] == before[name])
 
 

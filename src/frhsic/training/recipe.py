@@ -228,9 +228,7 @@ class Recipe(Training):
             return data.widths[2]
         suits = {"binary": (y == 0) | (y == 1), "multiclass": (y >= 0) & (y == y.round())}.get(self.task, y.isfinite())
         if y.ndim > 2 or not bool(suits.all()):
-            raise ValueError(
-                f"task={self.task!r} needs one column of numbers: 0 and 1 for 'binary', 0, 1, 2, ... for 'multiclass'."
-            )
+            raise ValueError(f"task={self.task!r} needs one column: 0 and 1, classes 0, 1, 2, ..., or numbers.")
         return int(y.max()) + 1 if self.task == "multiclass" else 1
 
     def modules(self, data: TrainingData, outputs: int) -> tuple[nn.Module, nn.Module, Penalty]:
@@ -256,10 +254,7 @@ def output_width(encoder: nn.Module, data: TrainingData) -> int:
 def require_rows(module: str, values: Tensor, rows: int) -> None:
     """Raise unless a module gave one row of numbers for each row of the batch."""
     if values.ndim != 2 or len(values) != rows:
-        raise ValueError(
-            f"the {module} turned a batch of {rows} rows into shape {tuple(values.shape)}; it must give "
-            f"({rows}, width)."
-        )
+        raise ValueError(f"the {module} gives shape {tuple(values.shape)} for {rows} rows; it must give one row each.")
 
 
 def row_losses(task: Task, scores: Tensor, y: Tensor) -> Tensor:

@@ -261,10 +261,7 @@ def check_labelled(data: TrainingData, batch_size: int) -> None:
     """Raise if a whole batch would have too few rows with S for a penalty."""
     size, labelled = batch_shapes(data, batch_size)[0]
     if labelled is not None and labelled < LEAST_LABELLED:
-        raise ValueError(
-            f"S is known for {data.labelled} of {data.rows} rows, so a batch of {size} has {labelled} of them; a "
-            f"penalty needs {LEAST_LABELLED}. Pass a larger batch_size, or S for more rows."
-        )
+        raise ValueError(f"a batch of {size} has S for {labelled} rows; {LEAST_LABELLED} are needed: raise batch_size.")
 
 
 def batch_order(seed: int, split: int, epoch: int, n: int, purpose: Purpose = Purpose.ORDER) -> Tensor:
