@@ -12,9 +12,8 @@ from frhsic import distributed, probes
 from frhsic.auditing import Number, Settings
 from frhsic.dependence import hsic_features
 from frhsic.dependence.features import draw_feature_maps
-from frhsic.distributed.passes import Sample
 from frhsic.distributed.rows import Roles, block_of, hashed
-from frhsic.distributed.running import hsic_number
+from frhsic.distributed.running import Sample, hsic_number
 from frhsic.independence import gamma_test, hsic_interval
 from frhsic.independence.featured import feature_moments, feature_test
 from frhsic.kernels import Gaussian, Linear

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -26,14 +26,16 @@ SHOWN_ROWS = 5
 class Rows:
     """Data of one population in float64: z of shape (n, d), s of shape (n, q), and per row or None the others.
 
-    `y` is a target whose errors are looked at; among rows with one outcome it is None. `weights` and `groups` are used
-    by the gaps; other measures use :meth:`independent` rows.
+    `y` is a target whose errors are looked at; among rows with one outcome it is None. `favoured` marks the rows with
+    the favourable outcome; None if the target does not say which these are. `weights` and `groups` are used by the
+    gaps; other measures use :meth:`independent` rows.
     """
 
     z: np.ndarray
     s: np.ndarray
     scores: np.ndarray | None
     y: np.ndarray | None = None
+    favoured: np.ndarray | None = None
     weights: np.ndarray | None = None
     groups: np.ndarray | None = None
     threshold: float | None = None
@@ -55,16 +57,16 @@ class Rows:
         distinct, place = np.unique(values, return_inverse=True)
         return Law.of(distinct, np.bincount(place, self.weights), self.effective)
 
-    def along(self, i: int) -> Rows:
+    def along(self, i: int) -> Self:
         """Return the rows with one of the attributes."""
         return replace(self, s=self.s[:, [i]])
 
-    def keep(self, rows: np.ndarray) -> Rows:
+    def keep(self, rows: np.ndarray) -> Self:
         """Return some of the rows, by mask or position."""
         parts: dict[str, Any] = {key: part[rows] for key, part in vars(self).items() if isinstance(part, np.ndarray)}
         return replace(self, **parts)
 
-    def independent(self, random: np.random.Generator) -> Rows:
+    def independent(self, random: np.random.Generator) -> Self:
         """Return independent rows of the weighted population: one of each group, kept in proportion to its weight."""
         kept = np.arange(self.count)
         if self.groups is not None:
@@ -80,8 +82,7 @@ class Rows:
 class Inputs:
     """Rows that have every attribute, and what they are called; `lost` counts those that lack one.
 
-    `favoured` marks the rows with the favourable outcome; None if the target does not say which these are. `unordered`
-    has the labels of each column of unordered groups.
+    `unordered` has the labels of each column of unordered groups.
     """
 
     rows: Rows
@@ -89,7 +90,6 @@ class Inputs:
     name: str
     score_name: str
     target: Target | None = None
-    favoured: np.ndarray | None = None
     lost: int = 0
     notes: tuple[str, ...] = ()
     unordered: dict[str, np.ndarray] = field(default_factory=dict)
@@ -120,6 +120,7 @@ class Inputs:
             sensitive.values,
             None if scores is None else _numbers(scores, "scores", n),
             codes,
+            favoured,
             None if weights is None else _weights(weights, n),
             None if groups is None else _groups(groups, n),
         )
@@ -137,7 +138,6 @@ class Inputs:
             name,
             _arrays.array_name(scores, "score"),
             target,
-            None if favoured is None else favoured[known],
             n - rows.count,
             (*sensitive.notes, *_swapped(values, rows.s, name, sensitive.names)),
             {group: labels[known] for group, labels in unordered.items()},

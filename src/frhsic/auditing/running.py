@@ -143,8 +143,7 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
     subject = with_threshold(subject, threshold)
     rows, several = replace(rows, scores=f, threshold=subject.threshold), len(names) > 1
     attributes = [
-        _attribute(rows.along(i), name, inputs, settings.about(name) if several else settings)
-        for i, name in enumerate(names)
+        _attribute(rows.along(i), name, settings.about(name) if several else settings) for i, name in enumerate(names)
     ]
     own, joint = rows.independent(settings.generator(8)), None
     if several:
@@ -228,7 +227,7 @@ def _group(rows: Rows, name: str, labels: np.ndarray, attributes: Sequence[str],
     return GroupAudit(name, tuple(levels.tolist()), between, each)
 
 
-def _attribute(rows: Rows, name: str, inputs: Inputs, settings: Settings) -> AttributeAudit:
+def _attribute(rows: Rows, name: str, settings: Settings) -> AttributeAudit:
     values = rows.s[:, 0]
     whole = np.array_equal(values, np.round(values))
     counts, edges = np.histogram(values, bins=histogram_edges(float(values.min()), float(values.max()), whole))
@@ -237,14 +236,14 @@ def _attribute(rows: Rows, name: str, inputs: Inputs, settings: Settings) -> Att
         histogram=Histogram(tuple(edges.tolist()), tuple(counts.tolist())),
         law=rows.law(values),
         all_rows=measure(rows, settings),
-        positives=favoured_rows(rows, inputs.favoured, settings),
+        positives=favoured_rows(rows, settings),
         certificates=tuple(certificates(rows, settings)),
     )
 
 
-def favoured_rows(rows: Rows, favoured: np.ndarray | None, settings: Settings) -> Population | None:
+def favoured_rows(rows: Rows, settings: Settings) -> Population | None:
     """Return the same measures on the rows with the favourable outcome, if these are known, enough, and vary."""
-    kept = None if favoured is None else replace(rows.keep(favoured), y=None)
+    kept = None if rows.favoured is None else replace(rows.keep(rows.favoured), y=None)
     if kept is None or kept.count < LEAST_POSITIVES or np.ptp(kept.s) == 0:
         return None
     return measure(kept, settings.about("favourable outcome"), probed=False)

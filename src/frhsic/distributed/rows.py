@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from frhsic.auditing.inputs import Rows
 from frhsic.probes import FOLDS
 from frhsic.tables.columns import numbers
 from frhsic.tables.targets import is_positive
@@ -46,50 +47,23 @@ class Roles:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """Rows without missing values.
+class Block(Rows):
+    """Rows without missing values; `key` is a hash of the number of each row in the whole frame.
 
-    Attributes
-    ----------
-    key
-        Hash of the number of each row in the whole frame, so that draws do not depend on the partitions.
-    z, s
-        Arrays with one row for each row of the block: (n, d) and (n, q); float64, or z as it was read.
-    f
-        Scores, or None.
-    y
-        The target as numbers, or None.
-    favoured
-        Rows with the favourable outcome: those that were named, or the ones with y = 1; None without a target.
+    So draws do not depend on the partitions. z is float64, or as it was read.
     """
 
-    key: Keys
-    z: np.ndarray
-    s: np.ndarray
-    f: np.ndarray | None
-    y: np.ndarray | None
-    favoured: np.ndarray | None
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-    def take(self, rows: np.ndarray) -> Block:
-        """Return some of the rows, by mask or by position."""
-        parts = (getattr(self, part.name) for part in fields(self))
-        taken: list[Any] = [None if part is None else part[rows] for part in parts]
-        return Block(*taken)
+    key: Keys = field(kw_only=True)
 
     def first(self, most: int) -> Block:
         """Return the rows with the smallest keys, in the order of their keys: a random sample."""
-        order = np.argsort(self.key) if len(self) <= most else np.argpartition(self.key, most)[:most]
-        order = order[np.argsort(self.key[order])]
-        return self.take(order)
+        return self.keep(np.argsort(self.key)[:most])
 
     def joined(self, other: Block) -> Block:
         """Return the rows of two blocks."""
-        pairs: list[Any] = [(getattr(self, part.name), getattr(other, part.name)) for part in fields(self)]
-        both: list[Any] = [None if pair[0] is None else np.concatenate(pair) for pair in pairs]
-        return Block(*both)
+        own = {name: part for name, part in vars(self).items() if isinstance(part, np.ndarray)}
+        both: dict[str, Any] = {name: np.concatenate([part, getattr(other, name)]) for name, part in own.items()}
+        return replace(self, **both)
 
     @property
     def fold(self) -> np.ndarray:
@@ -157,8 +131,8 @@ def block_of(part: pd.DataFrame, roles: Roles, number: int, first_row: int) -> t
             y = is_positive(target, roles.positive, f"{roles.target} of partition {number}")
         favoured = y == 1 if roles.favourable is None else is_positive(target, roles.favourable, roles.target) == 1
     key = hashed(np.arange(first_row, first_row + len(part), dtype=np.uint64), roles.seed)
-    block = Block(key, z, s, f, y, favoured)
-    return len(part), block if known.all() else block.take(known)
+    block = Block(z, s, f, y, favoured, key=key)
+    return len(part), block if known.all() else block.keep(known)
 
 
 def dask_module() -> Any:

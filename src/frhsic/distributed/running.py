@@ -1,52 +1,44 @@
-"""The function :func:`audit` for a Dask data frame: two passes over the rows, then the audit of a sample."""
+"""The function :func:`audit` for a Dask data frame: two passes over the rows, then the audit of a sample.
+
+The first pass finds samples and ranges, the second the sums that the numbers of all rows are made from.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from scipy import stats
 
-from frhsic.auditing.inputs import LEAST_ROWS, Inputs, Rows
+from frhsic.auditing.inputs import LEAST_ROWS, Inputs
 from frhsic.auditing.limits import Limits, limits_of
-from frhsic.auditing.measures import (
-    Settings,
-    audit_kernels,
-    gap_column,
-    gap_keys,
-    gaps_of_sums,
-    unit_columns,
-)
+from frhsic.auditing.measures import Settings, audit_kernels, gap_column, gap_keys, gaps_of_sums, unit_columns
 from frhsic.auditing.quality import rate_number
 from frhsic.auditing.results import AttributeAudit, Audit, Context, Histogram, Law, Number, Population, Subject, Target
 from frhsic.auditing.running import audited, favoured_rows, finished, histogram_edges, with_threshold
 from frhsic.dependence._inputs import column_scales
 from frhsic.dependence.features import FeatureMaps, draw_feature_maps
-from frhsic.distributed.passes import (
-    FeaturePlan,
-    First,
-    GapPlan,
-    Plan,
-    Range,
-    Sample,
-    Scaling,
-    Sums,
-    first_pass,
-    second_pass,
-)
-from frhsic.distributed.rows import Block, Roles, first_rows, over_partitions, require_columns
-from frhsic.independence.featured import FeatureMoments, feature_test
+from frhsic.distributed.rows import Block, Roles, added, first_rows, over_partitions, require_columns
+from frhsic.independence.featured import FeatureMoments, feature_moments, feature_test
 from frhsic.intervals import Interval, subsample
-from frhsic.parity._sums import ScoreSums
-from frhsic.probes import linear_probe_of_sums
+from frhsic.parity._sums import Cells, ScoreSums
+from frhsic.probes import ProbeSums, linear_probe_of_sums
 from frhsic.tables.columns import common_name, label
 
 FEATURES = 128
 SAMPLE_ROWS = 20_000
+MOST_VALUES = 4096
+"""Distinct values of an attribute that are counted; if there are more, their ranks come from the sample."""
+LOOK = 20_000
+CANDIDATES = 16
+"""Rows that partitions send for each row of the sample: those whose hash is small. Others need not be sent."""
+SLICE = 4096
+"""Rows of Z that are float64 at once."""
 
 
 def audit(
@@ -116,17 +108,16 @@ def audit(
     settings.tell(f"first pass over {starts[-1]:,} rows")
     first = First(*over_partitions(frame, roles, starts, first_pass, (sample_rows, starts[-1])))  # type: ignore[arg-type]
     everyone = _checked(first, roles)
-    block = everyone.block
-    about_target, favoured = None, None
-    if target is not None and block.y is not None and first.target is not None:
-        favoured = block.favoured if first.target.binary or favourable is not None else None
+    block, about_target = everyone.block, None
+    if target is not None and block.y is not None and block.favoured is not None and first.target is not None:
         about_target = Target(target, None if positive is None else label(positive))
-        if favourable is not None and favoured is not None:
-            high = bool(block.y[favoured].mean() > block.y.mean())
+        if favourable is not None:
+            high = bool(block.y[block.favoured].mean() > block.y.mean())
             about_target = replace(about_target, favourable=label(favourable), favours_high=high)
+        elif not first.target.binary:
+            block = replace(block, favoured=None)
     name = common_name(columns) if embedding else columns[0]
-    rows = Rows(block.z, block.s, block.f if embedding else None, block.y)
-    inputs = Inputs(rows, attributes, name, score or "score", about_target, favoured)
+    inputs = Inputs(block, attributes, name, score or "score", about_target)
     dropped = first.given - everyone.rows
     about = replace(context or Context(), given=first.given, dropped=dropped)
     sampled = audited(inputs, threshold, settings.about("sample"), about)
@@ -135,12 +126,211 @@ def audit(
     settings.tell(f"second pass over {starts[-1]:,} rows")
     sums = Sums(*over_partitions(frame, roles, starts, second_pass, plan))  # type: ignore[arg-type]  # a plain tuple
     every = [
-        _on_all_rows(_with_favoured(one, i, first, favoured, subject, settings), i, plan, sums, first, settings)
+        _on_all_rows(_with_favoured(one, i, first, block, subject, settings), i, plan, sums, first, settings)
         for i, one in enumerate(sampled.attributes)
     ]
-    counts = replace(sampled.rows, given=first.given, dropped=dropped, used=everyone.rows, sample=len(block))
+    counts = replace(sampled.rows, given=first.given, dropped=dropped, used=everyone.rows, sample=block.count)
     result = replace(sampled, subject=subject, rows=counts, attributes=tuple(every))
     return finished(replace(result, settings=result.settings | {"features": FEATURES}), limits)
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Range of one attribute, whether all are whole numbers, and how often each value occurs: None if they are many."""
+
+    low: float
+    high: float
+    whole: bool
+    counts: pd.Series[int] | None = None
+
+    @classmethod
+    def of(cls, s: np.ndarray) -> Values:
+        """Return the values of some rows."""
+        many = len(np.unique(s[:LOOK])) > MOST_VALUES
+        counts = None if many else pd.Series(s).value_counts(sort=False)
+        return cls(float(s.min()), float(s.max()), bool(np.array_equal(s, np.round(s))), _few(counts))
+
+    def __add__(self, other: Values) -> Values:
+        counts = None
+        if self.counts is not None and other.counts is not None:
+            counts = self.counts.add(other.counts, fill_value=0).astype(np.int64)
+        low, high = min(self.low, other.low), max(self.high, other.high)
+        return Values(low, high, self.whole and other.whole, _few(counts))
+
+
+def _few(counts: pd.Series[int] | None) -> pd.Series[int] | None:
+    return None if counts is None or len(counts) > MOST_VALUES else counts
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Number of rows of one population, the values of each attribute, and a random sample of its rows."""
+
+    rows: int
+    values: tuple[Values, ...]
+    block: Block
+    most: int
+
+    @classmethod
+    def of(cls, block: Block, most: int, total: int) -> Sample | None:
+        """Return at most so many of some rows of a frame with `total` rows; None if there are none."""
+        if not block.count:
+            return None
+        share, candidates = CANDIDATES * most / max(total, 1), block
+        if share < 1:  # others cannot be in a sample of the whole frame
+            candidates = block.keep(block.key < np.uint64(int(share * 2**64)))
+        candidates = candidates.first(most)
+        candidates = replace(candidates, z=candidates.z.astype(np.float64))
+        return cls(block.count, tuple(Values.of(column) for column in block.s.T), candidates, most)
+
+    def __add__(self, other: Sample) -> Sample:
+        values = tuple(a + b for a, b in zip(self.values, other.values))
+        return Sample(self.rows + other.rows, values, self.block.joined(other.block).first(self.most), self.most)
+
+    def counted(self, attribute: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return distinct values of an attribute and their numbers: of all rows, or of the sample if there are many."""
+        counts = self.values[attribute].counts
+        if counts is None:
+            counts = pd.Series(self.block.s[:, attribute]).value_counts(sort=False)
+        counts = counts.sort_index()
+        return counts.index.to_numpy(), counts.to_numpy()
+
+    def ranks(self, attribute: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return distinct values of an attribute and their mid-ranks, as shares less one half."""
+        values, counts = self.counted(attribute)
+        return values, (np.cumsum(counts) - counts / 2) / counts.sum() - 0.5
+
+    def cells(self, attribute: int) -> Cells | None:
+        """Return the cells along an attribute; None if it is constant."""
+        values, counts = self.counted(attribute)
+        return Cells.of(values, counts, self.rows) if len(values) > 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class Range:
+    """Range of some numbers, sums of them and of their squares, and whether all of them are 0 or 1."""
+
+    low: float
+    high: float
+    total: float
+    squares: float
+    binary: bool
+
+    @classmethod
+    def of(cls, values: np.ndarray | None) -> Range | None:
+        """Return what is known of the numbers; None if there are none."""
+        if values is None or not len(values):
+            return None
+        binary = bool(((values == 0) | (values == 1)).all())
+        return cls(float(values.min()), float(values.max()), float(values.sum()), float(values @ values), binary)
+
+    def __add__(self, other: Range) -> Range:
+        sums = self.total + other.total, self.squares + other.squares
+        return Range(min(self.low, other.low), max(self.high, other.high), *sums, self.binary and other.binary)
+
+
+class First(NamedTuple):
+    """What the first pass learns: rows given, complete rows, favoured rows, scores and target; None without rows."""
+
+    given: int
+    everyone: Sample | None
+    favoured: Sample | None
+    scores: Range | None
+    target: Range | None
+
+
+def first_pass(given: int, block: Block, size: tuple[int, int]) -> tuple[object, ...]:
+    """Return what the rows of one partition tell, in the order of :class:`First`; size is that of :class:`Sample`."""
+    favoured = None if block.favoured is None else Sample.of(block.keep(block.favoured), *size)
+    return given, Sample.of(block, *size), favoured, Range.of(block.scores), Range.of(block.y)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """A shift and a scale for each column."""
+
+    center: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, rows: np.ndarray) -> Scaling:
+        """Return mean and standard deviation of a sample; 1 for a constant column."""
+        spread = rows.std(axis=0)
+        return cls(rows.mean(axis=0), np.where(spread > 0, spread, 1.0))
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        return np.asarray((rows - self.center) / self.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class GapPlan:
+    """What the sums of one population need: cells along each attribute; center and extremes of each gap's column."""
+
+    cells: tuple[Cells | None, ...]
+    columns: dict[str, tuple[float, tuple[float, float]]]
+    threshold: float | None
+
+    def sums(self, block: Block) -> tuple[tuple[ScoreSums, ...] | None, ...]:
+        """Return the sums of some rows: for each attribute one for each gap."""
+        if not block.count or block.scores is None:
+            return tuple(None for _ in self.cells)
+        each = [(gap_column(key, block.scores, block.y, self.threshold), *known) for key, known in self.columns.items()]
+        return tuple(
+            None if cells is None else tuple(cells.sums(column, s, center, ends) for column, center, ends in each)
+            for cells, s in zip(self.cells, block.s.T)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturePlan:
+    """What HSIC of one attribute needs: random features, and how both variables are scaled before."""
+
+    maps: FeatureMaps
+    z: Scaling
+    s: Scaling
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What the second pass needs to know; None for what is not summed."""
+
+    everyone: GapPlan | None
+    favoured: GapPlan | None
+    dependence: tuple[FeaturePlan | None, ...]
+    z: Scaling
+    s: Scaling
+    ranks: tuple[tuple[np.ndarray, np.ndarray], ...]
+    edges: tuple[np.ndarray, ...]
+
+
+class Sums(NamedTuple):
+    """Sums over rows: gaps of all and of the favoured rows, and dependence, by attribute; probe; histograms."""
+
+    everyone: tuple[tuple[ScoreSums, ...] | None, ...] | None
+    favoured: tuple[tuple[ScoreSums, ...] | None, ...] | None
+    dependence: tuple[FeatureMoments | None, ...]
+    probe: ProbeSums | None
+    histograms: tuple[np.ndarray, ...]
+
+
+def second_pass(_: int, block: Block, plan: Plan) -> tuple[object, ...]:
+    """Return the sums over the rows of one partition, in the order of :class:`Sums`."""
+    everyone = favoured = probe = None
+    moments: list[FeatureMoments | None] = [None] * len(plan.dependence)
+    if block.count:
+        everyone = None if plan.everyone is None else plan.everyone.sums(block)
+        if plan.favoured is not None and block.favoured is not None:
+            favoured = plan.favoured.sums(block.keep(block.favoured))
+        ranks = [np.interp(column, *known) for column, known in zip(block.s.T, plan.ranks)]
+        fold, targets = block.fold, np.column_stack([plan.s(block.s), *ranks, block.noise])
+        for rows in (slice(start, start + SLICE) for start in range(0, block.count, SLICE)):
+            for i, one in enumerate(plan.dependence):
+                if one is not None:
+                    z, s = one.z(block.z[rows]), one.s(block.s[rows, i : i + 1])
+                    moments[i] = added(moments[i], feature_moments(one.maps, torch.from_numpy(z), torch.from_numpy(s)))
+            probe = added(probe, ProbeSums.of(plan.z(block.z[rows]), targets[rows], fold[rows]))
+    histograms = tuple(np.histogram(column, bins=edges)[0] for column, edges in zip(block.s.T, plan.edges))
+    return everyone, favoured, tuple(moments), probe, histograms
 
 
 def _checked(first: First, roles: Roles) -> Sample:
@@ -183,11 +373,11 @@ def _plan(first: First, everyone: Sample, subject: Subject, settings: Settings) 
     block, target = everyone.block, first.target
 
     def gaps(sample: Sample | None, y: Range | None) -> GapPlan | None:
-        if sample is None or first.scores is None or sample.block.f is None:
+        if sample is None or first.scores is None or sample.block.scores is None:
             return None
         binary, columns = None if y is None else y.binary, {}
         for key in gap_keys(binary=binary, chances=subject.chances, threshold=subject.threshold):
-            column = gap_column(key, sample.block.f, sample.block.y, subject.threshold)
+            column = gap_column(key, sample.block.scores, sample.block.y, subject.threshold)
             ends = (0.0, 1.0) if key in ("decision_gdp", "error_gdp") else (first.scores.low, first.scores.high)
             if key == "calibration_gdp" and y is not None:
                 ends = (y.low - first.scores.high, y.high - first.scores.low)
@@ -208,7 +398,7 @@ def _plan(first: First, everyone: Sample, subject: Subject, settings: Settings) 
 
 def _features(block: Block, i: int, settings: Settings) -> FeaturePlan | None:
     """Return the features of HSIC, with the kernels that the audit of the sample uses; None where it has none."""
-    chosen = subsample(len(block), settings.max_rows, settings.generator(1))
+    chosen = subsample(block.count, settings.max_rows, settings.generator(1))
     z, s = unit_columns(block.z[chosen]), block.s[chosen, i : i + 1]
     try:
         kernel_z, kernel_s, *_ = audit_kernels(torch.from_numpy(z), torch.from_numpy(s))
@@ -223,14 +413,13 @@ def _features(block: Block, i: int, settings: Settings) -> FeaturePlan | None:
 
 
 def _with_favoured(
-    attribute: AttributeAudit, i: int, first: First, favoured: np.ndarray | None, subject: Subject, settings: Settings
+    attribute: AttributeAudit, i: int, first: First, block: Block, subject: Subject, settings: Settings
 ) -> AttributeAudit:
     """Return the audit with measures on a sample of the favoured rows alone, where the sample of all has too few."""
-    if attribute.positives is not None or first.favoured is None or favoured is None:
+    if attribute.positives is not None or first.favoured is None or block.favoured is None:
         return attribute
-    block = first.favoured.block
-    rows = Rows(block.z, block.s[:, [i]], block.f, threshold=subject.threshold)
-    return replace(attribute, positives=favoured_rows(rows, np.ones(len(block), dtype=bool), settings))
+    rows = replace(first.favoured.block.along(i), threshold=subject.threshold)
+    return replace(attribute, positives=favoured_rows(rows, settings))
 
 
 def _on_all_rows(
@@ -255,7 +444,7 @@ def _on_all_rows(
     return replace(
         attribute,
         histogram=Histogram(tuple(plan.edges[i].tolist()), tuple(sums.histograms[i].tolist())),
-        law=Law.of(values, counts, everyone.rows if known else len(everyone.block)),
+        law=Law.of(values, counts, everyone.rows if known else everyone.block.count),
         all_rows=_replaced(attribute.all_rows, everyone.rows, numbers, plan.everyone, sums.everyone, i, settings),
         positives=positives,
     )
