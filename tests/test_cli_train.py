@@ -27,8 +27,7 @@ from frhsic.formatting import figure
 from frhsic.parity import gdp, rank_gap
 from frhsic.report import Report, trained_report
 from frhsic.report.first_page import needed_lines
-from frhsic.report.model import tradeoff_rows
-from frhsic.report.trained import explained
+from frhsic.report.model import explained, tradeoff_rows
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
 
 pytestmark = pytest.mark.usefixtures("few_trees", "no_progress")

@@ -118,7 +118,7 @@ def known_numbers(report: Report) -> set[str]:
             whole += [abs(round(1000 * curve.mean[i]) - round(1000 * curve.overall))]
         low, mean, high = ([each[i] for i in trusted] for each in (decisions.low, decisions.mean, decisions.high))
         shares += [min(mean) / max(mean), max(min(low), 0) / max(high), min(min(high) / max(low), 1)]
-        whole += [1000 * decisions.overall, sum(count for *_, count in words.sparse_ranges(curve))]
+        whole += [1000 * decisions.overall, sum(rows for rows, sparse in zip(curve.rows, curve.sparse) if sparse)]
     values += [value for change in result.drift for value in (change.before, change.after)]
     before = () if report.before is None else report.before.quality
     for one in (*result.quality, *before):

@@ -76,6 +76,17 @@ def stated(value: float) -> str:
     return plain(value) if float(f"{value:.3g}") == value else f"{value:,.10g}"
 
 
+def ranged(value: float, low: float, high: float) -> str:
+    """Format an estimate with the ends of its interval.
+
+    Examples
+    --------
+    >>> ranged(0.05, 0, 0.123)
+    '0.0500 (0 to 0.123)'
+    """
+    return f"{figure(value)} ({figure(low)} to {figure(high)})"
+
+
 def chance(pvalue: float) -> str:
     """Format a p-value as it follows the letter p.
 

@@ -15,7 +15,7 @@ import typer
 
 from frhsic._files import require_writable, write_together
 from frhsic.cli import _options, _terminal
-from frhsic.formatting import capitalized, did_you_mean, figure
+from frhsic.formatting import capitalized, did_you_mean, figure, ranged
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -290,7 +290,7 @@ def tables(report: Report) -> Iterator[RenderableType]:
     gaps = [escape(f"{capitalized(GAPS[tradeoff.aim])} along {name}") for name in tradeoff.attributes]
     shown = Table("", capitalized(MEASURES[tradeoff.measure]), *gaps)
     for point, kind in tradeoff_rows(tradeoff):
-        cells = [f"{figure(gap.value)} ({figure(gap.low)} to {figure(gap.high)})" for gap in point.gaps]
+        cells = [ranged(gap.value, gap.low, gap.high) for gap in point.gaps]
         shown.add_row(escape(kind), figure(point.performance), *cells, style="bold" if point.chosen else None)
     yield shown
     audits = [audit for audit in (report.before, report.audit) if audit is not None]

@@ -1,8 +1,7 @@
 """The report: an audit, and where there is one the trade-off behind a model, as text and as one self-contained page."""
 
-from frhsic.report.model import Report
+from frhsic.report.model import Report, trained_report
 from frhsic.report.page import render, write
-from frhsic.report.trained import trained_report
 from frhsic.report.words import text
 
 __all__ = ["Report", "render", "text", "trained_report", "write"]

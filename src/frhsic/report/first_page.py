@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from frhsic.auditing.results import RATIOS, AttributeAudit, Audit, Curve, LimitCheck, Quality
-from frhsic.formatting import capitalized, counted, figure, percent, stated
+from frhsic.formatting import capitalized, counted, figure, percent, ranged, stated
 from frhsic.intervals import Interval
 from frhsic.report.driving import group_phrase
 from frhsic.report.model import Report, columns_phrase, listed
@@ -60,13 +60,9 @@ def of_1000(share: float) -> str:
     return f"{1000 * share:,.0f}"
 
 
-def worst_group(curve: Curve) -> int:
-    """Return the group whose mean is farthest from the overall mean, among those with enough rows."""
-    return _farthest(curve, curve.trusted)
-
-
-def _farthest(curve: Curve, groups: Iterable[int]) -> int:
-    return max(groups, key=lambda i: abs(curve.mean[i] - curve.overall))
+def worst_group(curve: Curve, groups: Sequence[int] = ()) -> int:
+    """Return the group whose mean is farthest from the overall mean, by default among those with enough rows."""
+    return max(groups or curve.trusted, key=lambda i: abs(curve.mean[i] - curve.overall))
 
 
 def _beyond_chance(attribute: AttributeAudit, curve: Curve, level: float) -> list[int]:
@@ -145,7 +141,7 @@ def needed_lines(report: Report) -> list[str]:
         for point in (tradeoff.before, *tradeoff.others):
             gap, beyond = point.gaps[i], point.pvalues[i] <= audit.subject.level
             chance = "more than chance" if beyond else "which chance alone could explain"
-            sizes.append(f"{figure(gap.value)} ({figure(gap.low)} to {figure(gap.high)}), {chance}")
+            sizes.append(f"{ranged(gap.value, gap.low, gap.high)}, {chance}")
             seen.append(beyond)
         lines.append(f"Without a limit, {along_phrase(AIMS[tradeoff.aim], name)}{among} is {sizes[0]}.")
         lines += [f"{capitalized(columns_phrase(one))} it is {size}." for one, size in zip(tradeoff.others, sizes[1:])]
@@ -215,7 +211,7 @@ def _worst(audit: Audit) -> Iterator[str]:
         yield capitalized(f"{_group(curve, i, s)} {_band(curve, i, s, by_chance=i not in sure)}")
         if i not in sure:
             yield (
-                f"The largest gap that chance does not explain: {_group(curve, _farthest(curve, sure), s)}"
+                f"The largest gap that chance does not explain: {_group(curve, worst_group(curve, sure), s)}"
                 if sure
                 else f"At no value of {s} is there a gap that chance could not explain."
             )

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from frhsic.auditing import Audit
+import numpy as np
+import pandas as pd
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
+
+from frhsic import _arrays
+from frhsic.auditing import Audit, Context, Settings, audit
+from frhsic.auditing.limits import Limits
+from frhsic.auditing.quality import qualities
 from frhsic.auditing.results import Curve, Document
-from frhsic.estimators.tradeoffs import Gap
-from frhsic.formatting import counted, figure
-from frhsic.report.driving import Drivers
+from frhsic.estimators import ParityClassifier, ParityRegressor
+from frhsic.estimators.limits import by_attribute
+from frhsic.estimators.tradeoffs import Gap, gaps_along
+from frhsic.formatting import counted, figure, ranged
+from frhsic.intervals import holm
+from frhsic.report.driving import Drivers, drivers, shifts
 from frhsic.report.words import WORDS, outcome_phrase
+from frhsic.splits import rows_of, scores_of
+from frhsic.tables.columns import feature
 
 FORMAT = 7
 """Version of the JSON form of a :class:`Report`."""
 MEASURES: dict[str, str] = WORDS["measures"]
 GAPS: dict[str, str] = WORDS["gaps"]
 LOSSES = frozenset({"log_loss", "squared_error"})
+PROXY = 0.1
+"""Share of the variance of an attribute's ranks that a column explains alone if it is left out as its proxy."""
 
 
 @dataclass(frozen=True)
@@ -126,13 +143,13 @@ def _summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
     measure, base = MEASURES[tradeoff.measure], f"{figure(tradeoff.constant)} for a constant"
     if before is None:
         gaps = " and ".join(
-            f"a {gap_name(tradeoff, name, after)} of {figure(gap.value)} ({figure(gap.low)} to {figure(gap.high)})"
+            f"a {gap_name(tradeoff, name, after)} of {ranged(gap.value, gap.low, gap.high)}"
             for name, gap in zip(tradeoff.attributes, new.gaps)
         )
         return f"{start}, the model has {gaps}; {measure} is {figure(new.performance)} ({base})."
     changes = []
     for name, was, now in zip(tradeoff.attributes, old.gaps, new.gaps):
-        sizes = f"{figure(was.value)} ({figure(was.low)} to {figure(was.high)}) without it, {figure(now.value)} with it"
+        sizes = f"{ranged(was.value, was.low, was.high)} without it, {figure(now.value)} with it"
         doubt = ", which may be chance" if was.low <= now.high else ""
         verb = "lowers" if now.value < was.value else "does not lower"
         changes.append(f"{verb} the {gap_name(tradeoff, name, after)} ({sizes}){doubt}")
@@ -149,15 +166,12 @@ def _summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
 
 
 def tradeoff_sentence(tradeoff: TradeOff, audit: Audit) -> str:
-    """Return where on the trade-offs the model is, and what the rows of the report show of it."""
-    chosen = next(point for point in tradeoff.points if point.chosen)
-    name, measure = tradeoff.attributes[tradeoff.worst], MEASURES[tradeoff.measure]
-    gap, seen = chosen.gaps[tradeoff.worst], tradeoff.after.gaps[tradeoff.worst]
-    text = "No limit was stated." if not tradeoff.limited else f"The limit is {tradeoff.asked}."
-    text += (
-        f" In the fit, the {gap_name(tradeoff, name, audit)} is {figure(gap.value)} ({figure(gap.low)} to "
-        f"{figure(gap.high)}) and {measure} {figure(chosen.performance)}; on the rows of this report they are "
-        f"{figure(seen.value)} ({figure(seen.low)} to {figure(seen.high)}) and {figure(tradeoff.after.performance)}."
+    """Return where on the trade-offs the model is."""
+    chosen, name = next(point for point in tradeoff.points if point.chosen), tradeoff.attributes[tradeoff.worst]
+    gap, asked = chosen.gaps[tradeoff.worst], f"The limit is {tradeoff.asked}."
+    text = (
+        f"{asked if tradeoff.limited else 'No limit was stated.'} In the fit, the {gap_name(tradeoff, name, audit)} is "
+        f"{ranged(gap.value, gap.low, gap.high)} and {MEASURES[tradeoff.measure]} {figure(chosen.performance)}."
     )
     return text if tradeoff.met else f"{text} The limit is not met: this is the trade-off that comes closest."
 
@@ -171,3 +185,262 @@ def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
         rows.append((point, ("no limit" if i == 0 else share) + (" (chosen)" if point.chosen else "")))
     others = [(point, f"this report, no limit, {columns_phrase(point)}") for point in tradeoff.others]
     return [*rows, *others, (tradeoff.before, "this report, no limit"), (tradeoff.after, "this report, chosen")]
+
+
+def trained_report(
+    model: ParityClassifier | ParityRegressor,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any,
+    favourable: object = None,
+    groups: Any = None,
+    fitted_on: tuple[Any, Any, Any] | None = None,
+    limit: Limits = (),
+    threshold: float | None = None,
+    settings: Settings | None = None,
+    context: Context | None = None,
+) -> Report:
+    r"""Report on a model of two classes or of numbers that was fitted under a limit.
+
+    The trade-offs are those of ``model.frontier_``, by the measure that belongs to the aim. The audits are of other
+    rows: those of ``model.at(None)`` and of the model. Scores are audited, and decisions for the aim "decision".
+
+    Parameters
+    ----------
+    model
+        Fitted :class:`~frhsic.ParityClassifier` or :class:`~frhsic.ParityRegressor`.
+    X, y, sensitive_features
+        Rows that had no part in the fit; those without an attribute are left out and counted.
+    favourable
+        Label of y that is good for a person; by default the second class.
+    groups
+        Rows that belong together.
+    fitted_on
+        X (a frame), y and sensitive_features of the fit. The model of y is then fitted on other columns, too: with the
+        attributes, without them, and without columns that alone explain 10 % of an attribute's ranks. The report says
+        whether that would do in place of a limit.
+    limit, threshold, settings, context
+        As in :func:`frhsic.audit`; `limit` is checked on these rows, and is not that of the model.
+
+    Examples
+    --------
+    >>> from frhsic import ParityRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.uniform(size=400)
+    >>> X = np.column_stack([s + 0.1 * rng.normal(size=400), rng.normal(size=400)])
+    >>> y = X.sum(axis=1)
+    >>> model = ParityRegressor(random_state=0, n_jobs=1).fit(X[:300], y[:300], sensitive_features=s[:300])
+    >>> report = trained_report(
+    ...     model, X[300:], y[300:], sensitive_features=s[300:], settings=Settings(resamples=20)
+    ... )
+    >>> bool(np.isclose(report.tradeoff.after.gaps[0].value, report.audit.attributes[0].all_rows["gdp"].value))
+    True
+    """
+    if model.frontier_ is None or model.choice_ is None:
+        raise ValueError("the model was fitted without sensitive_features, so there is no trade-off to report.")
+    _arrays.require_same_rows((X, "X"), (y, "y"), (sensitive_features, "sensitive_features"), (groups, "groups"))
+    settings, context = settings or Settings(), context or Context()
+    missing = np.isnan(_arrays.to_numpy(_arrays.matrix(sensitive_features, "sensitive_features", allow_missing=True)))
+    known, target = np.flatnonzero(~missing.any(axis=1)), pd.Series(np.asarray(y), name=_arrays.array_name(y, "y"))
+    if len(known) < len(missing):
+        X, sensitive_features = rows_of(X, known), rows_of(sensitive_features, known)
+        target, groups = target.iloc[known], None if groups is None else np.asarray(groups)[known]
+        given, lost = context.given or len(missing) + context.dropped, len(missing) - len(known)
+        context = replace(context, given=given, dropped=context.dropped + lost)
+    rows = _HeldOut.of(model, X, target, sensitive_features, groups)
+    free = model.at(None)
+    was, now = rows.outputs(free), rows.outputs(model)
+    context = replace(context, name=context.name or rows.score_name(target.name))
+
+    def audited(f: np.ndarray, about: str) -> Audit:
+        return audit(
+            f,
+            sensitive_features.reset_index(drop=True) if hasattr(sensitive_features, "iloc") else sensitive_features,
+            target.reset_index(drop=True),
+            positive=None if rows.labels is None or rows.labels.tolist() == [0, 1] else rows.labels[1],
+            favourable=favourable,
+            settings=settings.about(f"audit {about}"),
+            groups=groups,
+            limit=limit,
+            threshold=None if model.aim == "decision" else threshold,
+            context=context,
+        )
+
+    after = audited(now, "of the model")
+    limits = [model.frontier_.absolute(*one) for one in by_attribute(model.choice_.limit, rows.names).items()]
+    moved = any(one is not None for one in limits) and model.choice_.position > 0
+    before = audited(was, "without the limit") if moved else None
+    others: list[TradeOffPoint] = []
+    if fitted_on is not None:
+        settings.tell("models of other columns")
+        others = [rows.point(f, settings, *columns) for *columns, f in _of_other_columns(rows, *fitted_on)]
+    settings.tell("what drives the score")
+    carried = drivers(lambda part, at: rows.outputs(free, part, rows.s[at]), X, rows.s, rows.names, settings)
+    return Report(
+        after,
+        before=before,
+        tradeoff=_tradeoff(
+            rows,
+            limits,
+            before=rows.point(was, settings),
+            after=rows.point(now, settings),
+            constant=rows.performance(now)[1],
+            others=tuple(others),
+        ),
+        drivers=tuple(replace(one, unlimited=before is not None) for one in carried),
+        shifts={} if before is None else shifts(now - was, rows.s, rows.names, settings.confidence),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _HeldOut:
+    """Rows that had no part in the fit of a model; `labels` are its two classes, or None for a regression."""
+
+    model: Any
+    X: Any
+    y: np.ndarray
+    s: np.ndarray
+    groups: np.ndarray | None
+    labels: np.ndarray | None
+
+    @classmethod
+    def of(cls, model: Any, X: Any, y: pd.Series[Any], s: Any, groups: Any) -> _HeldOut:
+        labels = getattr(model, "classes_", None)
+        if labels is not None and len(labels) != 2:
+            raise ValueError(
+                f"the model predicts {len(labels)} classes; a report takes one score. Train one class against the rest."
+            )
+        values = (y if labels is None else y == labels[1]).to_numpy(dtype=np.float64)
+        attributes = _arrays.to_numpy(_arrays.matrix(s, "sensitive_features")).astype(np.float64)
+        return cls(model, X, values, attributes, None if groups is None else np.asarray(groups), labels)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the attributes."""
+        return tuple(map(str, self.model.sensitive_names_in_))
+
+    @property
+    def measure(self) -> str:
+        """Key of the performance that belongs to the aim of the model."""
+        if self.labels is None:
+            return "squared_error"
+        rare = self.model.threshold_ != 0.5
+        decided = "balanced_accuracy" if rare else "accuracy"
+        return {"score": "log_loss", "rank": "auc", "decision": decided}[self.model.aim]
+
+    def score_name(self, target: Any) -> str:
+        """Return what the outputs of the model are called."""
+        classes = [] if self.labels is None else [str(label) for label in self.labels]
+        itself = classes in ([], ["0", "1"], ["False", "True"])  # such a target names its positive class
+        score = "predicted" if self.labels is None or self.model.aim == "decision" else "probability of"
+        return f"{score} {target}" if itself else f"{score} {target}: {classes[1]}"
+
+    def outputs(self, model: Any, X: Any = None, s: np.ndarray | None = None) -> np.ndarray:
+        """Return what is audited: scores, or decisions as 0 and 1 if they are what the model limits."""
+        X, s = (self.X, self.s) if X is None else (X, s)
+        if model.aim != "decision":
+            return scores_of(model, X, s)
+        more = {"sensitive_features": s} if model.uses_sensitive else {}
+        return np.asarray(model.predict(X, **more) == model.classes_[1], dtype=np.float64)
+
+    def point(
+        self, f: np.ndarray, settings: Settings, added: tuple[str, ...] = (), left_out: tuple[str, ...] = ()
+    ) -> TradeOffPoint:
+        """Return performance and gaps of outputs on these rows, as the model measures them."""
+        blocks = self.model.solution_.blocks
+        every = gaps_along(self.model.aim, blocks, f, self.y, self.s, None, self.groups, **settings.options)
+        gaps = tuple(Gap(gap.value, *gap.interval) for gap in (max(e, key=lambda g: g.interval[1]) for e in every))
+        pvalues = [min(len(each) * min(gap.pvalue for gap in each), 1.0) for each in every]
+        return TradeOffPoint(self.performance(f)[0], gaps, False, tuple(holm(pvalues)), added, left_out)
+
+    def performance(self, f: np.ndarray) -> tuple[float, float]:
+        """Return the performance of outputs, and that of a constant."""
+        if self.measure == "squared_error":
+            return float(np.mean((f - self.y) ** 2)), float(self.y.var())
+        quality = {one.key: one for one in qualities(f, self.y, 0.5)}
+        if self.measure in quality:
+            return quality[self.measure].value, quality[self.measure].constant
+        if "true_positive_rate" not in quality:  # rows of one outcome
+            return 0.5, 0.5
+        return (1 + quality["true_positive_rate"].value - quality["false_positive_rate"].value) / 2, 0.5
+
+
+def _of_other_columns(
+    rows: _HeldOut, X: Any, y: Any, s: Any
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], np.ndarray]]:
+    """Yield columns that are added and left out, and the outputs of the model of y on the others, without a limit.
+
+    Like the model of the report it is the mean of fits on parts of the rows; one that was given cannot be fitted anew.
+    """
+    model, names, folds = rows.model, rows.names, len(rows.model.models_)
+    if folds == 1 or not isinstance(X, pd.DataFrame):
+        return
+    attributes = pd.DataFrame(np.asarray(s, dtype=np.float64).reshape(len(X), -1), X.index, names)
+    known = attributes.notna().all(axis=1).to_numpy()
+    X, y, attributes = X[known], np.asarray(y)[known], attributes[known]
+    own = [name for name in names if name in X]
+    proxies = [
+        str(name)
+        for name in X
+        if name not in own and max(explained(X[name], attributes[s]) for s in attributes) >= PROXY
+    ]
+    sees = bool(own or model.uses_sensitive)
+    versions: list[tuple[tuple[str, ...], tuple[str, ...]]] = [((), names) if sees else (names, ())]
+    if 0 < len(proxies) < X.shape[1] - len(own):
+        versions.append(((), (*(names if sees else ()), *proxies)))
+    plain = clone(model).set_params(limit=None, uses_sensitive=False, aim="score", condition=None)
+    parts = [train for train, _ in check_cv(folds, y, classifier=is_classifier(model)).split(X, y)]
+    for added, left_out in versions:
+        table = X.assign(**{name: attributes[name] for name in added}).drop(columns=[*left_out], errors="ignore")
+        other = rows.X.assign(**dict(zip(added, rows.s.T))).drop(columns=[*left_out], errors="ignore")
+        f = np.mean([scores_of(clone(plain).fit(table.iloc[part], y[part]), other, None) for part in parts], axis=0)
+        yield added, left_out, (f > model.threshold_).astype(np.float64) if model.aim == "decision" else f
+
+
+def explained(column: pd.Series[Any], s: pd.Series[float]) -> float:
+    """Return the share of the variance of an attribute's ranks between levels of a column, or between its twentieths.
+
+    Allowing for the number of levels, so that it is 0 on average for a column that is independent of the attribute.
+
+    Examples
+    --------
+    >>> s = pd.Series(np.arange(1000.0))
+    >>> explained(s**3, s) > 0.99, explained(pd.Series(["a", "b"] * 500), s) < 0.01
+    (True, True)
+    """
+    values, kind = feature(column, str(column.name))
+    levels = (
+        pd.Series(values, s.index) if kind == "category" else pd.qcut(pd.Series(values, s.index), 20, duplicates="drop")
+    )
+    ranks = s.rank()
+    groups = ranks.groupby(levels, dropna=False)
+    within = float(((ranks - groups.transform("mean")) ** 2).sum()) / max(len(ranks) - groups.ngroups, 1)
+    return 1 - within / float(ranks.var())
+
+
+def _tradeoff(rows: _HeldOut, limits: list[float | None], **measured: Any) -> TradeOff:
+    """Return the trade-offs of a fit, with the chosen one at its place between two of them."""
+    model, names = rows.model, rows.names
+    frontier, choice = model.frontier_, model.choice_
+    performance = frontier.performance[rows.measure]
+    points = [
+        TradeOffPoint(float(value), tuple(frontier.gaps[name][i] for name in names))
+        for i, value in enumerate(performance)
+    ]
+    place = math.ceil(choice.position)
+    between = float(np.interp(choice.position, np.arange(len(points)), performance))
+    chosen = TradeOffPoint(between, tuple(choice.gaps[name] for name in names), chosen=True)
+    points[place : place + (place == choice.position)] = [chosen]
+    asked = dict.fromkeys("none" if one is None else str(one) for one in by_attribute(choice.limit, names).values())
+    return TradeOff(
+        aim=model.aim,
+        condition=model.condition,
+        measure=rows.measure,
+        attributes=names,
+        asked=" and ".join(asked),
+        limits=tuple(limits),
+        met=bool(choice.met or choice.limit == 0),
+        points=tuple(points),
+        **measured,
+    )

@@ -20,7 +20,7 @@ from frhsic.auditing.results import (
     Number,
     Subject,
 )
-from frhsic.formatting import capitalized, chance, counted, figure, percent, plain, stated, upper_figure
+from frhsic.formatting import capitalized, chance, counted, figure, percent, plain, ranged, stated, upper_figure
 
 WORDS = tomllib.loads(resources.files("frhsic.report").joinpath("assets", "words.toml").read_text(encoding="utf-8"))
 """Words that are the same for every audit, by the key of what they are about."""
@@ -236,10 +236,10 @@ def text(audit: Audit) -> str:
 def limit_line(check: LimitCheck) -> str:
     """Return whether a limit is kept, in one line."""
     verdict = {"kept": "kept", "not kept": "not kept", "unclear": "not shown to be kept"}[check.verdict]
-    low, high = figure(check.interval.low), figure(check.interval.high)
+    value = ranged(check.value, check.interval.low, check.interval.high)
     share = "" if check.share is None else f", {percent(check.share)} of {check.base}"
     name = f"{limit_name(check.key, check.among)} of {check.attribute}"
-    return f"limit {verdict}: {name} is {figure(check.value)} ({low} to {high}), limit {figure(check.limit)}{share}."
+    return f"limit {verdict}: {name} is {value}, limit {figure(check.limit)}{share}."
 
 
 def drift_phrase(change: Drift) -> str:
@@ -262,20 +262,6 @@ def alarms(audit: Audit) -> list[str]:
         *(limit_line(check) for check in audit.limits if check.verdict != "kept"),
         *(drift_line(change) for change in audit.drift if change.changed and not change.improved),
     ]
-
-
-def sparse_ranges(curve: Curve) -> list[tuple[float, float, float]]:
-    """Return the ranges of an attribute where groups are too small to be trusted, with their numbers of rows."""
-    ranges: list[tuple[float, float, float]] = []
-    for i, sparse in enumerate(curve.sparse):
-        if not sparse:
-            continue
-        if i and curve.sparse[i - 1]:
-            low, _, rows = ranges.pop()
-            ranges.append((low, curve.end[i], rows + curve.rows[i]))
-        else:
-            ranges.append((curve.start[i], curve.end[i], curve.rows[i]))
-    return ranges
 
 
 def warnings(audit: Audit) -> list[str]:
@@ -306,7 +292,7 @@ def warnings(audit: Audit) -> list[str]:
         lines.append(f"The audit has only {counted(n, 'row')}; intervals are wide and the tests have little power.")
     for attribute in audit.attributes:
         curve = attribute.all_rows.curves.get("gdp")
-        hidden = 0.0 if curve is None else sum(rows for *_, rows in sparse_ranges(curve))
+        hidden = 0.0 if curve is None else sum(rows for rows, sparse in zip(curve.rows, curve.sparse) if sparse)
         if hidden:
             lines.append(
                 f"{counted(hidden, 'row')} ({percent(hidden / n)}) {'lies' if round(hidden) == 1 else 'lie'} where "
