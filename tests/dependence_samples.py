@@ -35,6 +35,17 @@ def gaussian_pair(n: int, rho: float, seed: int, columns: int = 1) -> tuple[Tens
     return z, s
 
 
+def gaussian_population(rho: float) -> float:
+    r"""HSIC of a standard bivariate normal law of correlation rho under Gaussian kernels of bandwidth 1.
+
+    E exp(-x'x/2) = det(I + S)^(-1/2) for x ~ N(0, S). The joint term has S = 2R, of determinant
+    det(I + 2R) = 9 - 4 rho^2; each marginal mean is 3^(-1/2); given z the mean over z' is
+    exp(-z^2/4) / sqrt(2), so that the cross term is det(I + R/2)^(-1/2) / 2, with
+    det(I + R/2) = (9 - rho^2) / 4.
+    """
+    return (9 - 4 * rho**2) ** -0.5 + 1 / 3 - 2 * (9 - rho**2) ** -0.5
+
+
 def sloped(n: int, seed: int, slope: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Return scores whose mean is a line along uniform s."""
     rng = np.random.default_rng(seed)

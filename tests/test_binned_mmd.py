@@ -83,6 +83,15 @@ def test_edges_are_those_of_numpy(dtype):
     assert quantile_edges(s, 4).dtype == equal_width_edges(s, 4).dtype == dtype
 
 
+def test_a_value_on_an_edge_belongs_above_it_in_single_precision_too():
+    s = torch.tensor([0.1, 0.2, 0.7, 0.7])  # 0.7 is rounded down
+    assert binned_mmd(torch.tensor([0.0, 0.0, 2.0, 2.0]), s, Linear(), edges=[0.7]).item() == 4
+    assert bin_membership(s, torch.tensor([0.15, 0.7])).shape == (4, 3)
+    sums = torch.tensor([[[8.0, 2.0], [2.0, 4.0]], [[1.0, 0.0], [0.0, 9.0]]])
+    alone = [pairwise_mmd_from_bins(each, torch.tensor([2.0, 2.0])).item() for each in sums]
+    assert pairwise_mmd_from_bins(sums, torch.full((2, 2), 2.0)).tolist() == alone == [2.0, 2.5]
+
+
 def test_mean_differences_are_their_definition_with_bins_of_each_batch(dtype):
     z = torch.randn(2, 8, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     edges = torch.tensor([EDGES, [1.1, 1.2, 2.5]], dtype=torch.float64)

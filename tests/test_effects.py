@@ -12,7 +12,7 @@ from pytest import approx
 from scipy import stats
 
 from dependence_samples import gaussian_pair as correlated
-from dependence_samples import waves
+from dependence_samples import gaussian_population, waves
 from frhsic.dependence import distance_covariance, hsic, hsic_unbiased
 from frhsic.dependence._gram import Gram
 from frhsic.dependence.grams import centered, hsic_biased
@@ -21,7 +21,6 @@ from frhsic.dependence.moments import CUBE_ROWS, CenteredGram, _estimated_trace,
 from frhsic.independence import equivalence_test, gamma_test, hsic_interval, normalized_hsic_interval, permutation_test
 from frhsic.kernels import Gaussian, HalfDistance, Linear
 from frhsic.kernels.bandwidth import default_gaussian
-from frhsic_paper.synthetic import gaussian_pair
 
 ONE = Gaussian(1.0)
 
@@ -127,7 +126,7 @@ def test_intervals_and_tests_are_those_of_the_three_moment_law(seed: int, normal
 @pytest.mark.parametrize("rho", [0.0, 0.3, *(pytest.param(rho, marks=pytest.mark.slow) for rho in (0.1, 0.5))])
 def test_the_interval_of_hsic_covers_the_closed_form(rho: float) -> None:
     """Jointly normal, bandwidths one. At zero nothing can lie below the interval, and half of the misses are gone."""
-    draws, truth = 200, gaussian_pair(1, correlation=rho).hsic(1.0, 1.0) if rho else 0.0
+    draws, truth = 200, gaussian_population(rho)
     covered = {0.95: 0, 0.99: 0}
     for seed in range(draws):
         for confidence in covered:
@@ -151,13 +150,13 @@ def test_normalized_intervals_cover_the_mean_of_their_estimates(d: int) -> None:
 
 @pytest.mark.parametrize("rho", [0.2, pytest.param(0.4, marks=pytest.mark.slow)])
 def test_equivalence_is_claimed_no_more_often_than_the_level_where_hsic_is_epsilon(rho: float) -> None:
-    draws, epsilon = 250, gaussian_pair(1, correlation=rho).hsic(1.0, 1.0)
+    draws, epsilon = 250, gaussian_population(rho)
     claimed = sum(equivalence_test(*correlated(150, rho, seed), epsilon, ONE, ONE).equivalent for seed in range(draws))
     assert claimed / draws <= band(draws, 0.05)[1]
 
 
 def test_the_power_is_the_rate_at_which_independent_data_are_called_equivalent() -> None:
-    draws, epsilon = 200, gaussian_pair(1, correlation=0.3).hsic(1.0, 1.0)
+    draws, epsilon = 200, gaussian_population(0.3)
     results = [equivalence_test(*correlated(150, 0.0, seed), epsilon, ONE, ONE) for seed in range(draws)]
     power = np.mean([result.power for result in results])
     low, high = band(draws, float(power))
@@ -260,3 +259,8 @@ def test_an_estimated_trace_is_that_of_a_matrix_without_negative_eigenvalues(tra
     known = CenteredGram(torch.ones(5), *torch.tensor([trace, squares], dtype=torch.float64))
     for cubed, bound in ((1e9, squares**1.5), (-1e9, squares**2 / trace)):
         assert _estimated_trace(signs, 0 * signs, torch.full_like(signs[0], cubed), known) == approx(bound)
+    draw = torch.Generator().manual_seed(0)
+    signs, once = torch.randn(2, 5, 16, generator=draw, dtype=torch.float64)
+    middle = (squares**1.5 + squares**2 / trace) / 2  # a sum that is linear in the two known ones is found exactly
+    cubed = (signs * once).sum(0) / 2 + (middle - trace / 2) / squares * once.square().sum(0)
+    assert _estimated_trace(signs, once, cubed, known) == approx(middle)

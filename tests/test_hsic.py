@@ -10,6 +10,7 @@ import pytest
 import torch
 from pytest import approx
 
+from dependence_samples import gaussian_population
 from frhsic.dependence import _gram, grams, hsic, hsic_unbiased
 from frhsic.kernels import Gaussian, Kernel, Laplacian
 from frhsic.kernels.kernel import PerColumn
@@ -189,17 +190,6 @@ def test_a_sample_that_is_a_product_has_hsic_zero(dtype):
 
 
 # --- closed forms and outside constants -----------------------------------------------------------------------
-
-
-def gaussian_population(rho: float) -> float:
-    r"""HSIC of a standard bivariate normal law of correlation rho under Gaussian kernels of bandwidth 1.
-
-    E exp(-x'x/2) = det(I + S)^(-1/2) for x ~ N(0, S). The joint term has S = 2R, of determinant
-    det(I + 2R) = 9 - 4 rho^2; each marginal mean is 3^(-1/2); given z the mean over z' is
-    exp(-z^2/4) / sqrt(2), so that the cross term is det(I + R/2)^(-1/2) / 2, with
-    det(I + R/2) = (9 - rho^2) / 4.
-    """
-    return (9 - 4 * rho**2) ** -0.5 + 1 / 3 - 2 * (9 - rho**2) ** -0.5
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])

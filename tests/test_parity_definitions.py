@@ -241,6 +241,8 @@ def test_resamples_are_statistics_of_drawn_sums_and_squares(kind):
     spread = kernel @ np.bincount(node, w * f**2) / (kernel @ counts)
     center = np.full(len(counts), (w / spread[node]) @ f / (w / spread[node]).sum())
     assert column.precise_mean() == approx(center)
+    small = columns_of(Rows(0.01 * rows.scores, rows.s, w, rows.clusters))[0]
+    assert small.precise_mean() == approx(0.01 * center)
 
     def resampled(curve, at, drawn, alone):
         second, third = sums.residuals(at)[:2]

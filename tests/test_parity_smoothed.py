@@ -14,7 +14,7 @@ from torch.func import vmap
 from dependence_samples import sloped as sample
 from dependence_samples import within
 from frhsic.parity import smoothed_gdp
-from frhsic.parity.smoothed import EXACT_VALUES, evaluation_points, gdp_value, nodes_of
+from frhsic.parity.smoothed import EXACT_VALUES, _Gaps, evaluation_points, gdp_value, nodes_of
 
 QUICK = {"bootstrap": 0, "permutations": 0}
 
@@ -176,6 +176,23 @@ def test_the_interval_covers_the_smoothed_gap(slope, weighting):
         low, high = smoothed_gdp(*sample(300, 100 + seed, slope), **options).interval
         hits += low <= truth + 1e-12 and truth <= high
     assert hits / repeats >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / repeats)
+
+
+def test_the_interval_has_the_derivative_in_the_weights_of_rows():
+    """Two distant groups, so that no gap is near zero; each value of s has one row, whose weight is random."""
+    rng = np.random.default_rng(3)
+    s = np.sort(np.concatenate([rng.random(6), 10 + rng.random(8)]))
+    f = (s > 5) + 0.05 * rng.standard_normal(14)
+    kernel = np.exp(-(((s[:, None] - s) / 0.3) ** 2) / 2)
+
+    def value(w):
+        return w @ np.abs(kernel @ (w * f) / (kernel @ w) - w @ f / w.sum()) / w.sum()
+
+    gaps, drawn = _Gaps((f - f.mean())[:, None], s, 0.3, "population"), rng.standard_normal((2, 14, 9))
+    slopes = [(value(1 + 1e-5 * e) - value(1 - 1e-5 * e)) / 2e-5 for e in drawn[0].T]
+    whole = value(np.ones(14))
+    expected = whole - np.quantile(slopes, 0.8), whole - np.quantile(slopes, 0.2)
+    assert gaps._ends(0, drawn, 0.2) == approx(expected, rel=1e-6)
 
 
 def test_ties_that_balance_have_an_interval_that_rounding_does_not_move():

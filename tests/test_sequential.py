@@ -81,6 +81,15 @@ def test_increasing_maps_change_nothing():
     assert a.history == b.history
 
 
+def test_the_direction_is_the_sum_of_the_means_of_earlier_batches():
+    test, rng = SequentialTest(resamples=9, random_state=0), np.random.default_rng(0)
+    batches = [rng.normal(size=(2, rows)) for rows in (5, 20, 11)]
+    for f, s in batches:
+        test.update(f, s)
+    means = [sequential._waves(f[:, None]).T @ sequential._waves(s[:, None]) / len(f) for f, s in batches]
+    assert test._direction == approx(sum(means))
+
+
 def test_batches_without_information_leave_the_evalue():
     test = SequentialTest(random_state=0).update([1.0], [2.0]).update([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])
     test.update([1.0, 2.0, 3.0], [5.0, 5.0, 5.0])
