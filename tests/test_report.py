@@ -27,7 +27,7 @@ from frhsic.report import Report, page, render, text, words, write
 from frhsic.report.driving import Driver, Drivers, driver_sentence, drivers, shift_sentence, shifts
 from frhsic.report.first_page import QUALITY, needed_lines, quality_rows, questions, worst_group
 from frhsic.report.model import tradeoff_rows
-from frhsic.report.page import compared, unbroken
+from frhsic.report.page import unbroken
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -352,9 +352,11 @@ def test_before_and_after_pairs_measures_by_name_and_not_by_place():
     after, before = samples.audit("age", strength=0.5), samples.audit("age", "hours")
     turned = replace(before.attributes[0].all_rows, numbers=before.attributes[0].all_rows.numbers[::-1])
     before = replace(before, attributes=(replace(before.attributes[0], all_rows=turned), before.attributes[1]))
-    ((name, pairs),) = compared(Report(after, before=before))
-    assert name == "age"
-    assert all(old.key == new.key for old, new in pairs)
+    shown = render(Report(after, before=before))
+    section = shown[shown.index('<section id="compared"') : shown.index('<section id="attribute-1"')]
+    old, new = (re.findall(f'data-label="{side}" data-value="(.*?)"', section) for side in ("Before", "After"))
+    assert [float(value) for value in old] == [one.value for one in before["age"].all_rows.numbers[::-1]]
+    assert [float(value) for value in new] == [one.value for one in after["age"].all_rows.numbers]
 
 
 # the page -------------------------------------------------------------------------------------------------------

@@ -287,10 +287,10 @@ class Population:
     contrasts: tuple[Number, ...] = ()
 
     def __getitem__(self, key: str) -> Number:
-        for number in self.numbers:
-            if number.key == key:
-                return number
-        raise KeyError(f"{key} is not in this audit, which holds {', '.join(n.key for n in self.numbers)}.")
+        number = self.get(key)
+        if number is None:
+            raise KeyError(f"{key} is not in this audit, which holds {', '.join(n.key for n in self.numbers)}.")
+        return number
 
     def get(self, key: str) -> Number | None:
         """Return a number, or None."""

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from frhsic.distributed.rows import dask_module
+
 TIMEOUT = 10
 """Seconds to wait for a scheduler."""
 
@@ -38,11 +40,10 @@ def cluster(address: str, *, timeout: float = TIMEOUT) -> Iterator[Any]:
         raise ValueError(
             f"the scheduler is {address!r}; pass an address such as tcp://10.0.0.1:8786, local, or local:4."
         )
-    try:
-        import distributed
-        import joblib
-    except ImportError as error:
-        raise ImportError("Dask is not installed; install it with pip install 'frhsic[dask]'.") from error
+    dask_module()
+    import distributed
+    import joblib
+
     with contextlib.ExitStack() as stack:
         if local is not None:
             workers = int(local[1]) if local[1] else None

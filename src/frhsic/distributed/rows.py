@@ -140,6 +140,7 @@ def dask_module() -> Any:
     try:
         import dask
         import dask.dataframe
+        import distributed  # noqa: F401
     except ImportError as error:
         raise ImportError("Dask is not installed; install it with pip install 'frhsic[dask]'.") from error
     return dask
@@ -175,7 +176,7 @@ def over_partitions(
         for number, (part, first) in enumerate(zip(parts, starts[:-1], strict=True))
     ]
     while len(level) > 1:  # the same tree for the same partitions, whichever worker is first
-        level = [dask.delayed(_joined, pure=False)(level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
+        level = [dask.delayed(reduce, pure=False)(added, level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
     result: T = dask.compute(level[0])[0]
     return result
 
@@ -198,7 +199,3 @@ def added(first: Any, second: Any) -> Any:
 def _stepped(part: pd.DataFrame, shared: tuple[Roles, Callable[..., Any], Any], number: int, first_row: int) -> Any:
     roles, step, plan = shared
     return step(*block_of(part, roles, number, first_row), plan)
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    return reduce(added, parts)

@@ -137,12 +137,11 @@ def needed_lines(report: Report) -> list[str]:
         return lines
     among = WORDS["among"].get(tradeoff.condition, "").format(outcome=outcome_phrase(audit.subject))
     for i, name in enumerate(tradeoff.attributes):
-        sizes, seen = [], []
-        for point in (tradeoff.before, *tradeoff.others):
-            gap, beyond = point.gaps[i], point.pvalues[i] <= audit.subject.level
-            chance = "more than chance" if beyond else "which chance alone could explain"
-            sizes.append(f"{ranged(gap.value, gap.low, gap.high)}, {chance}")
-            seen.append(beyond)
+        points = (tradeoff.before, *tradeoff.others)
+        seen = [point.pvalues[i] <= audit.subject.level for point in points]
+        sizes = [ranged(point.gaps[i].value, point.gaps[i].low, point.gaps[i].high) for point in points]
+        chance = ["more than chance" if beyond else "which chance alone could explain" for beyond in seen]
+        sizes = [f"{size}, {verdict}" for size, verdict in zip(sizes, chance)]
         lines.append(f"Without a limit, {along_phrase(AIMS[tradeoff.aim], name)}{among} is {sizes[0]}.")
         lines += [f"{capitalized(columns_phrase(one))} it is {size}." for one, size in zip(tradeoff.others, sizes[1:])]
         if not seen[0]:

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from frhsic import formatting
 from frhsic._files import require_writable, write_whole
-from frhsic.auditing import Audit, Context, Number
+from frhsic.auditing import Audit, Context
 from frhsic.report import words
 from frhsic.report.driving import driver_sentence, shift_sentence
 from frhsic.report.first_page import QUALITY, people_of, questions, ratio_sentence
@@ -59,7 +59,6 @@ def render(report: Report | Audit) -> str:
         script=script,
         policy=_policy(style, script),
         data=_embeddable(report),
-        compared=compared(report),
         questions=questions(report),
         quality=QUALITY,
         people=people_of(report.audit),
@@ -141,18 +140,6 @@ def _axes(tradeoff: TradeOff) -> tuple[str, str, bool, int]:
     """Return the names of the gap and the measure, whether less of it is better, and which attribute is drawn."""
     gap, measure = GAPS[tradeoff.aim].capitalize(), MEASURES[tradeoff.measure]
     return gap, formatting.capitalized(measure), tradeoff.measure in LOSSES, tradeoff.worst
-
-
-def compared(report: Report) -> list[tuple[str, list[tuple[Number | None, Number]]]]:
-    """Return pairs of numbers (before, after) for each attribute that both audits hold."""
-    if report.before is None:
-        return []
-    before = {attribute.name: attribute.all_rows for attribute in report.before.attributes}
-    return [
-        (one.name, [(before[one.name].get(new.key), new) for new in one.all_rows.numbers])
-        for one in report.audit.attributes
-        if one.name in before
-    ]
 
 
 def _embeddable(report: Report) -> Markup:
