@@ -129,8 +129,8 @@ def known_numbers(report: Report) -> set[str]:
     shares += [result.subject.confidence]
     if report.tradeoff is not None:
         gap, limit = report.tradeoff.after.gaps[0], report.tradeoff.limits[0]
-        free = report.tradeoff.before.gaps[0]
-        values += [gap.value, gap.low, gap.high, limit, free.value, free.low, free.high]
+        free = report.tradeoff.before.gaps[0], report.tradeoff.points[0].gaps[0]
+        values += [gap.value, gap.low, gap.high, limit, *(x for one in free for x in (one.value, one.low, one.high))]
         values += [1000 * x for x in (gap.value, gap.high, float(f"{limit:.3g}"))] + [20.0]
     written = [*vars(result.context).values(), stated(result.subject.threshold)]
     known = {form(x) for x in values for form in (figure, plain, stated)} | {percent(x) for x in shares}
@@ -332,8 +332,11 @@ def test_the_summary_tells_gap_loss_and_those_who_are_foreseen():
     assert "Of 1,000 cases with “income”, 420 are foreseen instead of 620." in report.summary
     turned = replace(tradeoff, before=tradeoff.after, after=tradeoff.before)
     assert "does not lower the gap of mean scores along age" in replace(report, tradeoff=turned).summary
-    nothing = replace(tradeoff, before=replace(tradeoff.before, gaps=(Gap(0.0065, 0.0, 0.022),), pvalues=(0.4,)))
-    assert "no gap is left" in needed_lines(replace(report, tradeoff=nothing))[-1]
+    small = (Gap(0.0065, 0.0, 0.022),)
+    here = replace(tradeoff, before=replace(tradeoff.before, gaps=small, pvalues=(0.4,)))
+    assert not any("no gap" in line for line in needed_lines(replace(report, tradeoff=here)))  # the fit shows one
+    nothing = replace(here, points=(replace(tradeoff.points[0], pvalues=(0.3,)), *tradeoff.points[1:]))
+    assert "no gap is seen" in needed_lines(replace(report, tradeoff=nothing))[-1]
     assert not any("no gap" in line for line in needed_lines(report))
 
 

@@ -137,23 +137,26 @@ def needed_lines(report: Report) -> list[str]:
         return lines
     among = WORDS["among"].get(tradeoff.condition, "").format(outcome=outcome_phrase(audit.subject))
     for i, name in enumerate(tradeoff.attributes):
-        points = (tradeoff.before, *tradeoff.others)
-        seen = [point.pvalues[i] <= audit.subject.level for point in points]
-        sizes = [ranged(point.gaps[i].value, point.gaps[i].low, point.gaps[i].high) for point in points]
-        chance = ["more than chance" if beyond else "which chance alone could explain" for beyond in seen]
-        sizes = [f"{size}, {verdict}" for size, verdict in zip(sizes, chance)]
-        lines.append(f"Without a limit, {along_phrase(AIMS[tradeoff.aim], name)}{among} is {sizes[0]}.")
-        lines += [f"{capitalized(columns_phrase(one))} it is {size}." for one, size in zip(tradeoff.others, sizes[1:])]
-        if not seen[0]:
-            added = [listed(one.added) for one, beyond in zip(tradeoff.others, seen[1:]) if one.added and beyond]
-            left = "no gap is left that a limit could be seen to lower."
+        sizes, seen = [], []
+        for point in (tradeoff.before, *tradeoff.others):
+            gap, beyond = point.gaps[i], point.pvalues[i] <= audit.subject.level
+            chance = "more than chance" if beyond else "which chance alone could explain"
+            sizes.append(f"{ranged(gap.value, gap.low, gap.high)}, {chance}")
+            seen.append(beyond)
+        fit = tradeoff.points[0].gaps[i]
+        lines.append(
+            f"Without a limit, {along_phrase(AIMS[tradeoff.aim], name)}{among} is {sizes[0]}; in the fit it is "
+            f"{ranged(fit.value, fit.low, fit.high)}."
+        )
+        others = [*zip(tradeoff.others, sizes[1:], seen[1:])]
+        lines += [f"{capitalized(columns_phrase(one))} it is {size}." for one, size, _ in others]
+        if not seen[0] and tradeoff.points[0].pvalues[i] > audit.subject.level:
+            left = "no gap is seen that a limit could lower."
+            added = [listed(one.added) for one, _, beyond in others if one.added and beyond]
             lines.append(f"Leaving out {added[0]} was enough: {left}" if added else f"So {left}")
         else:
-            lines += [
-                f"Leaving out {listed(one.left_out)} would be enough: no gap is seen then."
-                for one, beyond in zip(tradeoff.others, seen[1:])
-                if one.left_out and not beyond
-            ][:1]
+            enough = [listed(one.left_out) for one, _, beyond in others if one.left_out and not beyond]
+            lines += [f"Leaving out {names} may be enough: no gap is seen then." for names in enough[:1]]
     return lines
 
 

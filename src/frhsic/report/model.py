@@ -40,8 +40,8 @@ PROXY = 0.1
 class TradeOffPoint:
     """Performance of one predictor, and its gap along each attribute.
 
-    On the rows of the report, `pvalues` are those of no gap, adjusted for the number of attributes (Holm). `added` and
-    `left_out` are the columns by which a predictor differs from the model of the report.
+    On the rows of the report, and in the fit without a limit, `pvalues` are those of no gap, adjusted for the number of
+    attributes (Holm). `added` and `left_out` are the columns by which a predictor differs from the model of the report.
     """
 
     performance: float
@@ -432,6 +432,7 @@ def _tradeoff(rows: _HeldOut, limits: list[float | None], **measured: Any) -> Tr
     between = float(np.interp(choice.position, np.arange(len(points)), performance))
     chosen = TradeOffPoint(between, tuple(choice.gaps[name] for name in names), chosen=True)
     points[place : place + (place == choice.position)] = [chosen]
+    points[0] = replace(points[0], pvalues=tuple(holm([frontier.pvalues[name] for name in names])))
     asked = dict.fromkeys("none" if one is None else str(one) for one in by_attribute(choice.limit, names).values())
     return TradeOff(
         aim=model.aim,
