@@ -380,7 +380,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     >>> rng = np.random.default_rng(0)
     >>> s = rng.uniform(size=400)
     >>> X = np.column_stack([s + 0.3 * rng.normal(size=400), rng.normal(size=400)])
-    >>> model = ParityClassifier(limit="50%", random_state=0).fit(X, X.sum(axis=1) > 0.5, sensitive_features=s)
+    >>> y = X.sum(axis=1) + 0.5 * rng.normal(size=400) > 0.5
+    >>> model = ParityClassifier(limit="50%", random_state=0).fit(X, y, sensitive_features=s)
     >>> bool(model.choice_.gaps["sensitive"].value <= 0.51 * model.choice_.unconstrained["sensitive"].value)
     True
     >>> tighter = model.at(0.02)
