@@ -242,6 +242,7 @@ def gap_without_a_limit(X, y, age):
     return float(gdp(np.mean(fits, axis=0), age[TEST], resamples=0))
 
 
+@pytest.mark.filterwarnings("ignore::frhsic.tables.suspicions.SuspiciousColumnWarning")  # the last target is skill
 @pytest.mark.filterwarnings("ignore::frhsic.estimators.tradeoffs.IndistinctGapWarning")
 def test_a_report_says_that_leaving_out_the_attribute_was_enough(by_age):
     X, y, age = by_age
