@@ -112,7 +112,7 @@ def test_a_training_states_its_limit_and_names_its_model_by_a_fingerprint(may):
     found = Audit.from_dict(json.loads(result.stdout)["report"]["audit"])
     assert found.limits[0].verdict == "kept"
     target = found.subject.target
-    assert (target.name, target.positive, target.favourable, target.favours_high) == ("late", "1", "0", False)
+    assert (target.name, target.favourable, target.favours_high) == ("late", "0", False)
     assert found.context.origin["model"] == hashlib.sha256(model.read_bytes()).hexdigest()
     text = page.read_text(encoding="utf-8")
     assert found.context.origin["model"] in text
