@@ -198,6 +198,8 @@ def test_fewer_than_three_repeats_are_not_judged(everything):
     finding = decided("transfer-caption", files)
     assert finding.verdict == "cannot be judged"
     assert "2 repeats, too few to judge" in finding.corrected
+    few = [r for r in everything.files["equal-opportunity", "corrected"] if r["repeat"] < 2]
+    assert decided("eo-full-gdp", {("equal-opportunity", "corrected"): few}).verdict == "cannot be judged"
 
 
 def test_a_bound_is_held_against_the_trivial_one(everything):

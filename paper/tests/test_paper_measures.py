@@ -270,7 +270,7 @@ def test_mutual_information_is_that_of_the_test_rows(tmp_path):
     def small(name, protocol):
         return toy_dataset("adult", n=300)
 
-    grid = Grid("tradeoff", ("adult",), by_name("frhsic"), (0.1, 10.0), 2, Splits(), epochs=1, source=small)
+    grid = Grid("tradeoff", ("adult",), by_name("frhsic"), (0.1, 10.0), 3, Splits(), epochs=1, source=small)
     seen, options = {}, Options(tmp_path, "cpu")
 
     def keep(trained, options):
@@ -280,12 +280,12 @@ def test_mutual_information_is_that_of_the_test_rows(tmp_path):
             expected = float(mutual_information(z, test.s)), float(mutual_information_published(z, test.s))
             seen[trained.method, record["weight"], record["repeat"]] = expected
 
-    run(grid, PUBLISHED, options, (measure_information, keep))
+    run(grid, PUBLISHED, options, (replace(measure_information, repeats=2), keep))
     found = {
         (r["method"], r["weight"], r["repeat"]): (r["mi"], r["mi_published"])
         for r in records.read(options.file("mutual-information", PUBLISHED))
     }
-    assert found.keys() == seen.keys()
+    assert found.keys() == {key for key in seen if key[2] < 2}
     for key, values in found.items():
         assert values == approx(seen[key], rel=1e-5, abs=1e-6)
 
