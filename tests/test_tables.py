@@ -331,6 +331,12 @@ def test_a_column_that_counts_rows_or_persons_is_named(ids):
     assert sentence.startswith(f"{name!r} holds whole numbers that seem to identify rows")
 
 
+def test_a_column_without_values_is_named():
+    X, y, s = table()
+    (sentence,) = named(X.assign(none=np.nan, half=np.where(y == 1, np.nan, X["x"] ** 2)[::-1]), y, s)
+    assert sentence.startswith("'none' has no value")
+
+
 @pytest.mark.parametrize("change", [lambda a: a, lambda a: 2020 - a, np.log, lambda a: np.where(a == 30, np.nan, a)])
 def test_a_copy_of_a_sensitive_attribute_is_named(change):
     X, y, s = table()

@@ -23,7 +23,7 @@ NAMED_ID = re.compile(r"(.*[^a-z])?(id|uuid|guid|nr|no|number)|.*[a-z](Id|ID|Nr|
 
 
 class SuspiciousColumnWarning(UserWarning):
-    """A feature identifies rows, repeats a sensitive attribute, or gives the target away."""
+    """A feature has no values, identifies rows, repeats a sensitive attribute, or gives the target away."""
 
 
 def identifiers(X: pd.DataFrame) -> list[str]:
@@ -50,6 +50,7 @@ def identifiers(X: pd.DataFrame) -> list[str]:
 def suspicions(X: pd.DataFrame, y: np.ndarray | None, classes: int, s: pd.DataFrame) -> tuple[str, ...]:
     """Return a sentence for each kind of suspicious column, which names the columns.
 
+    - A column has no values at all.
     - A column of numbers identifies rows by the rules of :func:`identifiers`.
     - A column repeats a sensitive attribute if it has its name, or if their rank correlation is at least 0.99 in
       absolute value.
@@ -73,6 +74,8 @@ def suspicions(X: pd.DataFrame, y: np.ndarray | None, classes: int, s: pd.DataFr
     rows = _looked_at(X)
     columns = {str(name): feature(X[name].iloc[rows], str(name))[0] for name in X}
     lines = []
+    if names := [str(name) for name in X if X[name].isna().all()]:
+        lines.append(f"{quoted(names)} has no value in any row; drop it.")
     if names := identifiers(X):
         lines.append(f"{quoted(names)} holds whole numbers that seem to identify rows; drop it.")
     for attribute in map(str, s):
