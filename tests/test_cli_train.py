@@ -167,6 +167,9 @@ def test_a_report_measures_what_the_aim_limits(aim):
         gap = (rank_gap if aim == "rank" else gdp)(f.astype(float), s, resamples=0)
         assert point.gaps[0].value == pytest.approx(float(gap), rel=1e-9)
         assert point.performance == pytest.approx(YARDSTICKS[aim](y, f), rel=1e-9)
+    audited, after = report.audit["age"].all_rows["rank_gap" if aim == "rank" else "gdp"], report.tradeoff.after.gaps[0]
+    assert not audited.trusted  # so that the upper end is a bound, in the trade-offs as in the audit
+    assert (after.low, after.high) == pytest.approx((audited.interval.low, audited.interval.high), rel=1e-9)
     chosen = next(point for point in report.tradeoff.points if point.chosen)
     assert chosen.gaps[0] == model.choice_.gaps["age"]
     assert report.tradeoff.limits[0] == pytest.approx(0.75 * model.choice_.unconstrained["age"].value)

@@ -165,13 +165,17 @@ def between_levels(rows: Rows, levels: int, settings: Settings) -> Curve:
     return shown_curve(curve, rows.scores.min(), rows.scores.max())
 
 
-def gap_number(key: str, gap: ParityResult) -> Number:
-    """Return a gap with its interval, up to its bound where the interval is not to be trusted."""
+def gap_interval(gap: ParityResult) -> Interval:
+    """Return the interval of a gap, up to its bound where the interval is not to be trusted."""
     low, high = gap.interval
-    interval = Interval(low, high if gap.trusted else max(high, gap.bound), gap.confidence, "influence function")
+    return Interval(low, high if gap.trusted else max(high, gap.bound), gap.confidence, "influence function")
+
+
+def gap_number(key: str, gap: ParityResult) -> Number:
+    """Return a gap with its interval."""
     details: dict[str, Setting] = {"resolution": gap.resolution, "bound": gap.bound, "seed": gap.seed}
     null, error = gap.expected_under_independence, gap.standard_error
-    return Number(key, gap.value, gap.n, interval, null, gap.pvalue, details, error, gap.trusted)
+    return Number(key, gap.value, gap.n, gap_interval(gap), null, gap.pvalue, details, error, gap.trusted)
 
 
 def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:

@@ -15,6 +15,7 @@ from sklearn.model_selection import check_cv
 from frhsic import _arrays
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.limits import Limits
+from frhsic.auditing.measures import gap_interval
 from frhsic.auditing.quality import qualities
 from frhsic.auditing.results import Curve, Document
 from frhsic.estimators import ParityClassifier, ParityRegressor
@@ -71,7 +72,8 @@ class TradeOff:
     points
         From no limit to almost no gap, measured on training rows that neither fitted nor chose the point.
     before, after, constant
-        Without the limit and with it, on the rows of the report, and the performance of a constant there.
+        Without the limit and with it, on the rows of the report, and the performance of a constant there. As in an
+        audit, the upper end of the interval of a gap is its bound where the interval is not to be trusted.
     others
         Models without a limit on other columns, on the rows of the report: with the attributes as columns, without
         them, and without the columns that tell most of them.
@@ -350,7 +352,9 @@ class _HeldOut:
         """Return performance and gaps of outputs on these rows, as the model measures them."""
         blocks = self.model.solution_.blocks
         every = gaps_along(self.model.aim, blocks, f, self.y, self.s, None, self.groups, **settings.options)
-        gaps = tuple(Gap(gap.value, *gap.interval) for gap in (max(e, key=lambda g: g.interval[1]) for e in every))
+        ends = [[(gap_interval(gap), gap.value) for gap in each] for each in every]
+        largest = [max(each, key=lambda one: one[0].high) for each in ends]
+        gaps = tuple(Gap(value, interval.low, interval.high) for interval, value in largest)
         pvalues = [min(len(each) * min(gap.pvalue for gap in each), 1.0) for each in every]
         return TradeOffPoint(self.performance(f)[0], gaps, False, tuple(holm(pvalues)), added, left_out)
 
