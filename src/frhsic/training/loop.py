@@ -107,7 +107,7 @@ def train(
             try:
                 trainer, seed = Trainer(data, tables, chunk, recipe, place, trial), (chunk[0].seed, chunk[0].split)
                 # modules such as dropout draw from the global generators while they are trained
-                draws = seeded(stream_seed(*seed, Purpose.TRAINING)) if trial.draws else nullcontext()
+                draws = seeded(stream_seed(*seed, Purpose.TRAINING), private=False) if trial.draws else nullcontext()
                 with draws:
                     courses.append(trainer.run(pace))
             except torch.OutOfMemoryError:

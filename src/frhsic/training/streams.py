@@ -6,20 +6,55 @@ weight λ and the method do not enter. Adding one therefore changes no other mod
 the CPU, so that a GPU gets the same numbers.
 
 Layers draw their initial weights from torch's global generators, and dropout draws from them while it trains; neither
-takes a generator of its own. Whatever draws from them runs here, under one lock, on a stream of its own.
+takes a generator of its own. Whatever draws from them runs here, under one lock, on a stream of its own. Draws of
+initial weights are sent to a generator that nothing else knows, so that other code cannot change them.
 """
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 _LOCK = threading.RLock()
+
+# Functions that draw initial weights and take a generator.
+INITIALIZERS = frozenset(
+    function
+    for name, function in vars(nn.init).items()
+    if name.endswith("_") and not name.startswith("_") and "generator" in inspect.signature(function).parameters
+)
+
+# Functions that draw on the CPU unless told otherwise.
+DRAWS = frozenset(
+    {torch.rand, torch.randn, torch.randint, torch.randperm, torch.normal, torch.bernoulli, torch.multinomial}
+    | {Tensor.uniform_, Tensor.normal_, Tensor.random_, Tensor.bernoulli_, Tensor.exponential_, Tensor.log_normal_}
+)
+
+
+class _Local(TorchFunctionMode):
+    """Sends draws on the CPU to a generator of this block; the mode is that of the thread that entered it alone."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if func in INITIALIZERS or func in DRAWS:  # the mode is off inside of an initializer
+            tensors = [x.device for x in args if isinstance(x, Tensor)]
+            place = torch.device(kwargs.get("device") or (tensors or [torch.get_default_device()])[0])
+            if kwargs.get("generator") is None and place.type == "cpu":
+                kwargs["generator"] = self.generator
+        return func(*args, **kwargs)
 
 
 class Purpose(IntEnum):
@@ -52,10 +87,11 @@ def stream(seed: int, split: int, purpose: Purpose, *more: int) -> torch.Generat
 
 
 @contextmanager
-def seeded(seed: int | None = None) -> Iterator[None]:
+def seeded(seed: int | None = None, *, private: bool = True) -> Iterator[None]:
     """Let code make modules and draw from the global generators, from a seed on if one is given.
 
-    Generators and the default dtype, which is float32 in here, are restored at the end.
+    Generators and the default dtype, which is float32 in here, are restored at the end. Draws on the CPU from a seed
+    are `private`, so that other threads cannot change them; that slows down every function of torch.
     """
     ready = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # torch left it untyped
     devices = [torch.cuda.current_device()] if ready else []
@@ -67,6 +103,7 @@ def seeded(seed: int | None = None) -> Iterator[None]:
                 torch.default_generator.manual_seed(seed)
                 if devices:
                     torch.cuda.manual_seed(seed)
-            yield
+            with nullcontext() if seed is None or not private else _Local(seed):
+                yield
         finally:
             torch.set_default_dtype(dtype)
