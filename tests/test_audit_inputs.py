@@ -37,10 +37,10 @@ def gap(result: Audit, attribute: str = "age") -> float:
     return result[attribute].all_rows["gdp"].value
 
 
-def taken(z: Any, scores: Any = None) -> np.ndarray:
+def taken(z: Any, scores: Any = None, s: Any = None, y: Any = None) -> np.ndarray:
     """What an audit takes z for."""
     names: dict[str, Any] = dict.fromkeys(["positive", "favourable", "weights", "groups"])
-    return Inputs.of(z, people()["age"], None, scores, **names).rows.z
+    return Inputs.of(z, people()["age"] if s is None else s, y, scores, **names).rows.z
 
 
 def test_two_probabilities_mean_that_of_the_second_class():
@@ -91,6 +91,29 @@ def test_rows_without_an_attribute_are_left_out_counted_and_compared():
     assert result["age"].positives.rows == int(known["late"].sum())
     with pytest.raises(ValueError, match="an audit needs at least 20 rows; 10 of 400 have age"):
         audit(data["risk"], age.where(data.index % 40 == 1), settings=QUICK)
+
+
+def test_swapped_scores_and_attribute_are_warned_of():
+    data = people()
+    for swapped in (data["age"], 1000 * data["x"]):
+        with pytest.warns(UserWarning, match="swapped"):
+            remarks = audit(swapped, data["risk"], settings=QUICK).context.remarks
+        assert len(remarks) == 1
+    with pytest.warns(UserWarning, match="swapped"):
+        taken(data["age"], s=data["risk"], y=data["late"])
+
+
+def test_scores_beyond_0_and_1_are_not_taken_for_an_attribute():
+    data = people()
+    income, share = 1000 * data["x"], data["risk"]
+    for z, s, y in (
+        (share, data["x"].abs(), None),
+        (income, share, 900 * data["x"]),  # predictions of a number
+        (income, data["late"], None),  # an attribute of two values
+        (data["x"], share, data["late"]),  # logits
+        (data[["age", "x"]], share, None),
+    ):
+        taken(z, s=s, y=y)  # a warning is an error
 
 
 def test_the_names_of_groups_change_nothing():

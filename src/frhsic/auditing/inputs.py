@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic import _arrays
+from frhsic._warnings import warn
 from frhsic.auditing.results import Law, Target
 from frhsic.formatting import plain
 from frhsic.tables.columns import label, row_number
@@ -18,6 +19,7 @@ from frhsic.tables.targets import is_positive
 LEAST_ROWS = 20
 MOST_LEVELS = 12
 """Levels of unordered groups at most."""
+LARGEST_LOGIT = 20.0
 SHOWN_ROWS = 5
 """Rows without a value that a message names at most."""
 
@@ -139,7 +141,7 @@ class Inputs:
             _arrays.array_name(scores, "score"),
             target,
             n - rows.count,
-            (*sensitive.notes, *_swapped(values, rows.s, name, sensitive.names)),
+            (*sensitive.notes, *_swapped(rows, sensitive.names)),
             {group: labels[known] for group, labels in unordered.items()},
         )
 
@@ -175,21 +177,34 @@ def _unordered(s: Any) -> dict[str, np.ndarray]:
     return groups if len(groups) < s.shape[1] else {}
 
 
-def _swapped(z: np.ndarray, s: np.ndarray, name: str, attributes: tuple[str, ...]) -> list[str]:
-    """Return a remark if the attribute looks like a score and the score does not."""
-    whole = z.shape[1] == 1 and np.array_equal(z, np.round(z)) and len(np.unique(z)) > 2
-    if not whole or s.shape[1] > 1 or s.min() < 0 or s.max() > 1 or np.array_equal(s, np.round(s)):
+def _swapped(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
+    """Return a remark, and warn, if the attribute looks like a score, and the scores neither do nor could predict y.
+
+    A logit leaves the range from 0 to 1 too, but has both signs and is not far from 0; an attribute of 0 and 1 is one.
+    """
+    z, s, y = rows.z, rows.s, rows.y
+    if z.shape[1] > 1 or s.shape[1] > 1 or not _shares(s) or np.array_equal(s, np.round(s)):
         return []
-    return [
-        f"The score {name} has whole numbers only, and the attribute {attributes[0]} lies between 0 and 1. The scores "
-        "come first: audit(scores, sensitive_features)."
-    ]
+    logits = z.min() < 0 and np.abs(z).max() <= LARGEST_LOGIT
+    if _shares(z) or logits or (y is not None and not _shares(y)):
+        return []
+    remark = (
+        f"The attribute {attributes[0]} lies between 0 and 1, and the scores do not: they may be swapped. The "
+        "scores come first: audit(scores, sensitive_features). If they do, and are predictions of a number, pass it "
+        "as y."
+    )
+    warn(remark, UserWarning)
+    return [remark]
+
+
+def _shares(values: np.ndarray) -> bool:
+    return bool(values.min() >= 0 and values.max() <= 1)
 
 
 def _one_score(values: np.ndarray) -> np.ndarray:
     """Return the second of two columns of probabilities, as `predict_proba` gives them; other values as they are."""
     columns = values.shape[1]
-    if columns < 2 or values.min() < 0 or values.max() > 1 or np.abs(values.sum(axis=1) - 1).max() >= 1e-5:
+    if columns < 2 or not _shares(values) or np.abs(values.sum(axis=1) - 1).max() >= 1e-5:
         return values
     if columns > 2:
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -141,7 +142,8 @@ def audit(options: _Options, reading: _options.Reading, stated: _options.Stated)
     earlier = _checked(options, files)
     with _terminal.progress() as watch, _terminal.one_thread():
         run = _audited if options.scheduler is None else _scheduled
-        result, drivers = run(options, reading, stated, watch)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # the remarks say the same
+            result, drivers = run(options, reading, stated, watch)
         if earlier is not None:
             from frhsic.auditing import since
 
