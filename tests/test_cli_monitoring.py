@@ -37,7 +37,7 @@ def asked(table: str, *more: str):
 @pytest.fixture(scope="module")
 def may(tmp_path_factory):
     folder = tmp_path_factory.mktemp("months")
-    result = asked(month(folder, "may.csv", 0.2, 1), "--require", "gdp=0.2", "--people", "applicants")
+    result = asked(month(folder, "may.csv", 0.2, 1), "--limit", "gdp=0.2", "--people", "applicants")
     assert result.exit_code == 0, result.output
     (folder / "may.json").write_text(result.stdout)
     return folder
@@ -54,10 +54,8 @@ def test_exit_codes_say_whether_the_gap_has_grown_and_the_limit_is_kept(may):
     assert same.exit_code == 0, same.output
     assert not any(change.changed for change in Audit.from_json(same.stdout).drift)
     page = may / "july.html"
-    require = "gdp=10% of base rate"
-    worse = asked(
-        month(may, "july.csv", 0.9, 3), "--against", str(may / "may.json"), "--require", require, "-o", str(page)
-    )
+    limit = "gdp=10% of base rate"
+    worse = asked(month(may, "july.csv", 0.9, 3), "--against", str(may / "may.json"), "--limit", limit, "-o", str(page))
     assert worse.exit_code == 1
     assert "changed: the average gap along age from" in worse.stderr
     assert "limit not kept: gdp of age is" in worse.stderr

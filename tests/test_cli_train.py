@@ -304,6 +304,7 @@ BAD = [
     (["people.csv", *ASKED, "--limit", "agee=0.1"], "Did you mean 'age'?"),
     (["people.csv", *ASKED, "--limit", "0.1", "--limit", "0.2"], "name the attribute"),
     (["people.csv", *ASKED, "--require", "gpd=1"], "Did you mean 'gdp'?"),
+    (["people.csv", *ASKED, "--limit", "gdp=5"], "Write --limit 0.05"),
     (["header.csv", "-t", "approved", "-s", "age"], "a header and no rows"),
     (["peopel.csv", *ASKED], "Did you mean 'people.csv'?"),
 ]

@@ -133,8 +133,8 @@ def test_a_closed_pipe_is_2_not_1(csv: str):
 
 
 def test_1_means_above_the_limit(csv: str):
-    assert CliRunner().invoke(app, ["audit", csv, *ASKED, "--require", "gdp=0.0001"]).exit_code == 1
-    assert CliRunner().invoke(app, ["audit", csv, *ASKED, "--require", "gdp=0.49"]).exit_code == 0
+    assert CliRunner().invoke(app, ["audit", csv, *ASKED, "--limit", "gdp=0.0001"]).exit_code == 1
+    assert CliRunner().invoke(app, ["audit", csv, *ASKED, "--limit", "gdp=0.49"]).exit_code == 0
 
 
 def test_a_traceback_is_shown_if_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

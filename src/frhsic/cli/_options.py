@@ -110,14 +110,6 @@ class Reporting:
 class Stated:
     """What people state for the first page of a report."""
 
-    require: Annotated[
-        list[str] | None,
-        typer.Option(
-            help='What the audited rows must show, such as gdp=0.05, "gdp=10% of base rate", or eo=0.05 among rows '
-            "with the favourable outcome: the report says whether it is kept, and the exit code is 1 unless it is; may "
-            "be repeated."
-        ),
-    ] = None
     threshold: Annotated[
         float | None, typer.Option(help="Score from which on the decision is yes; 0.5 for scores between 0 and 1.")
     ] = None
@@ -131,10 +123,7 @@ class Stated:
 
     @property
     def files(self) -> dict[str, Path]:
-        """Where the PDF goes, if one is wanted; raise if nothing can print it, or a limit cannot be read."""
-        from frhsic.auditing.limits import limits_of
-
-        limits_of(self.require or ())
+        """Where the PDF goes, if one is wanted; raise if nothing can print it."""
         if self.pdf is None:
             return {}
         from frhsic.report.page import find_browser

@@ -60,11 +60,19 @@ class _Options:
         str | None,
         typer.Option(
             help="Column that says which rows belong together, such as persons with several rows: the intervals and "
-            "the test of the gap, and with them --require, count persons."
+            "the test of the gap, and with them --limit, count persons."
         ),
     ] = None
     row_weights: Annotated[
         str | None, typer.Option(help="Column of weights of rows, zero or more, for the gap and its curve.")
+    ] = None
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            help='Limit on a number, such as gdp=0.05, "gdp=10% of base rate", or eo=0.05 among rows with the '
+            "favourable outcome: the report says whether it is kept, and the exit code is 1 unless it is; may be "
+            "repeated."
+        ),
     ] = None
     at: Annotated[
         list[float] | None,
@@ -114,15 +122,15 @@ def audit(options: _Options, reading: _options.Reading, stated: _options.Stated)
 
     A representation: its dependence, a linear head for the target, contrasts near 30 and near 60.
 
-    [cyan]frhsic audit scores.csv -s age --score p --json --require gdp=0.1[/cyan]
+    [cyan]frhsic audit scores.csv -s age --score p --json --limit gdp=0.1[/cyan]
 
     For a pipeline: JSON on standard output, exit code 1 unless the limit is kept.
 
-    [cyan]frhsic audit june.csv -s age --score p --require gdp=0.03 --against may.json --pdf june.pdf[/cyan]
+    [cyan]frhsic audit june.csv -s age --score p --limit gdp=0.03 --against may.json --pdf june.pdf[/cyan]
 
     A month later: is the limit kept, what has changed since the audit that --json wrote, and the report as PDF.
 
-    [cyan]frhsic audit panel.csv -s age --score p --groups customer --require "gdp=10% of base rate"[/cyan]
+    [cyan]frhsic audit panel.csv -s age --score p --groups customer --limit "gdp=10% of base rate"[/cyan]
 
     Several rows of each customer: without --groups they pass for several customers, and chance for a gap.
 
@@ -132,7 +140,7 @@ def audit(options: _Options, reading: _options.Reading, stated: _options.Stated)
 
     [bold]Exit codes[/bold]
 
-    0 done; 1 a --require is not kept or not shown to be kept, or since --against a gap has grown, performance has
+    0 done; 1 a --limit is not kept or not shown to be kept, or since --against a gap has grown, performance has
     fallen, or the attribute, the score or the base rate has changed; 2 any error; 130 interrupted.
     """
     from frhsic.report import words
@@ -147,7 +155,7 @@ def audit(options: _Options, reading: _options.Reading, stated: _options.Stated)
         if earlier is not None:
             from frhsic.auditing import since
 
-            result = since(result, earlier, stated.require or ())
+            result = since(result, earlier, options.limit or ())
         if files:
             from frhsic.report import Report
             from frhsic.report.page import content
@@ -166,6 +174,9 @@ def audit(options: _Options, reading: _options.Reading, stated: _options.Stated)
 
 def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
     """Raise if options do not go together or a file cannot be written; return the earlier audit, if there is one."""
+    from frhsic.auditing.limits import limits_of
+
+    limits_of(options.limit or ())
     if options.score is None and not options.embedding and options.model is None:
         raise ValueError("say what to audit: --score COLUMN, --embedding PATTERN or --model FILE.")
     if options.model is not None and (options.score is not None or options.embedding):
@@ -205,7 +216,7 @@ def _shared(options: _Options, stated: _options.Stated, watch: Watch) -> dict[st
         "positive": options.positive,
         "favourable": options.favourable,
         "settings": Settings(options.confidence, options.max_rows, seed=options.seed, at=options.at or (), watch=watch),
-        "limit": () if options.against else stated.require or (),  # since() checks them against an earlier audit
+        "limit": () if options.against else options.limit or (),  # since() checks them against an earlier audit
         "threshold": stated.threshold,
     }
 

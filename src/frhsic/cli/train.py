@@ -89,7 +89,10 @@ def limit_of(texts: Sequence[str], attributes: Sequence[str]) -> Limit:
     for text in texts:
         name, _, value = (part.strip() for part in text.rpartition("="))
         if name and name not in attributes:
-            raise ValueError(f"--limit names {name!r}, which is no --sensitive.{did_you_mean(name, attributes)}")
+            raise ValueError(
+                f"--limit names {name!r}, which is no --sensitive.{did_you_mean(name, attributes)} Write --limit 0.05 "
+                "for a limit on all attributes."
+            )
         try:
             limits[name] = None if value == "none" else value if value.endswith("%") else float(value)
         except ValueError:
@@ -114,6 +117,13 @@ def train(
         typer.Option("--report", "-r", help=f"Where the report goes; {DEFAULT_REPORT} if not given, none with --json."),
     ] = None,
     reporting: _options.Reporting,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Limit that the audit of the rows held out must show to be kept, as --limit of `frhsic audit`, such "
+            "as gdp=0.05; may be repeated."
+        ),
+    ] = None,
     stated: _options.Stated,
 ) -> None:
     """Fit the best predictor whose gap along the attributes stays within a limit, and report every trade-off.
@@ -136,7 +146,7 @@ def train(
 
     The upper end of the interval of the gap between decisions keeps the limit. For a pipeline: JSON on standard output.
 
-    [cyan]frhsic audit new.csv --model frhsic-model.frhsic -s age --require gdp=0.05[/cyan]
+    [cyan]frhsic audit new.csv --model frhsic-model.frhsic -s age --limit gdp=0.05[/cyan]
 
     Later, the same model on other rows.
 
@@ -147,7 +157,9 @@ def train(
     """
     with _terminal.one_thread():
         from frhsic.auditing import Settings
+        from frhsic.auditing.limits import limits_of
 
+        limits_of(require or ())
         if stated.threshold is not None and recipe.aim == "decision":
             raise ValueError("--aim decision chooses the threshold of its decisions itself; leave --threshold out.")
         page = report if report is not None else (None if reporting.as_json else DEFAULT_REPORT)
@@ -155,7 +167,8 @@ def train(
         require_writable(files, {"table": columns.table})
         data = read(columns, reading, recipe.seed)
         settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
-        model, result = fitted(data, recipe, reporting.test_share, settings, reporting.title, stated, columns.table)
+        share, title, table = reporting.test_share, reporting.title, columns.table
+        model, result = fitted(data, recipe, share, settings, title, stated, table, require or ())
         finish(model, result, files, as_json=reporting.as_json)
 
 
@@ -181,6 +194,7 @@ def fitted(
     title: str | None,
     stated: _options.Stated,
     table: Path | None = None,
+    require: Sequence[str] = (),
 ) -> tuple[Any, Report]:
     """Fit on a part of the rows and report on the others; return the model, which knows its file, and the report."""
     import pandas as pd
@@ -214,7 +228,7 @@ def fitted(
             favourable=data.favourable,
             groups=groups[1],
             fitted_on=(X, y, s),
-            limit=stated.require or (),
+            limit=require,
             threshold=stated.threshold,
             context=replace(
                 stated.context(table),
