@@ -130,7 +130,7 @@ def tradeoff(*names: str) -> TradeOff:
         condition=None,
         measure="log_loss",
         attributes=names,
-        asked="20%",
+        asked=("20%",) * len(names),
         limits=(limit,) * len(names),
         met=True,
         points=points,
@@ -176,5 +176,5 @@ def hostile() -> Report:
     return Report(
         replace(base, subject=subject, context=context, attributes=attributes, settings={first: second}),
         before=base,
-        tradeoff=replace(tradeoff(third), asked=second),
+        tradeoff=replace(tradeoff(third), asked=(second,)),
     )

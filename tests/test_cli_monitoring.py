@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from frhsic.auditing import Audit, Drift
 from frhsic.cli import app
+from frhsic.cli.audit import _changes
 from frhsic.report.words import alarms
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -52,7 +53,10 @@ def test_the_audit_says_what_it_read_and_for_whom(may):
 def test_exit_codes_say_whether_the_gap_has_grown_and_the_limit_is_kept(may):
     same = asked(month(may, "june.csv", 0.2, 2), "--against", str(may / "may.json"))
     assert same.exit_code == 0, same.output
-    assert not any(change.changed for change in Audit.from_json(same.stdout).drift)
+    june = Audit.from_json(same.stdout)
+    assert not any(change.changed for change in june.drift)
+    assert _changes(june, may / "may.json") == ["no change is seen since may.json."]
+    assert _changes(june, None) == []
     page = may / "july.html"
     limit = "gdp=10% of base rate"
     worse = asked(month(may, "july.csv", 0.9, 3), "--against", str(may / "may.json"), "--limit", limit, "-o", str(page))

@@ -155,6 +155,20 @@ YARDSTICKS = {
 }
 
 
+def test_rows_that_train_measure_and_are_left_out_add_up_to_those_of_the_table():
+    data = data_of(groups=np.arange(300), order=np.arange(300), dropped=7, given=1018)
+    counts = [
+        int(number.replace(",", "")) for number in re.findall(r"[\d,]*\d", training._row_counts(data, 1018, 200, 80, 5))
+    ]
+    given, train, test, left_out, *reasons = counts
+    assert given == train + test + left_out
+    assert reasons == [7, 711, 5, 15]
+    assert sum(reasons) == left_out
+    assert (
+        training._row_counts(data_of(), 300, 200, 100, 0) == "Of 300 rows, 200 trained the model and 100 measured it."
+    )
+
+
 @pytest.mark.parametrize("aim", YARDSTICKS)
 def test_a_report_measures_what_the_aim_limits(aim):
     data, other = frame(600), frame(200, seed=1)
@@ -204,7 +218,7 @@ def test_a_report_of_numbers_with_two_attributes_leaves_rows_without_one_out():
     error = np.mean((model.predict(X[307:]) - y[307:]) ** 2)
     assert report.tradeoff.after.performance == pytest.approx(error, rel=1e-9)
     assert report.tradeoff.limits[1] is None
-    assert report.tradeoff.asked == "50% and none"
+    assert report.tradeoff.asked == ("50%", "none")
     assert report.audit.subject.score_name == "predicted wage"
 
 

@@ -103,7 +103,8 @@ def known_numbers(report: Report) -> set[str]:
         values += [check.value, check.interval.low, check.interval.high, check.limit]
         values += [1000 * value for value in values[-4:]]
         shares += [check.share or 0]
-        values += [] if check.reference is None else [check.reference.value]
+        if check.reference is not None:
+            values += [check.reference.value, check.reference.interval.low, check.reference.interval.high]
     for attribute in result.attributes:
         for population in (attribute.all_rows, attribute.positives):
             gap = population["gdp"]
@@ -124,9 +125,11 @@ def known_numbers(report: Report) -> set[str]:
     for one in (*result.quality, *before):
         values += [one.value, one.constant]
         whole += [1000 * one.value, 1000 * one.constant]
-    pairs = [round(1000 * one.value) for one in (*before, *result.quality) if one.key == "auc"]
-    whole += [abs(pairs[0] - pairs[-1]), 1000 * result.subject.base_rate.value, 0]
-    shares += [result.subject.confidence]
+    for key in ("accuracy", "auc"):
+        right = [round(1000 * one.value) for one in (*before, *result.quality) if one.key == key]
+        whole += [abs(right[0] - right[-1])]
+    whole += [1000 * result.subject.base_rate.value, 0]
+    shares += [result.subject.confidence, 0.2]  # the limit of the sample
     if report.tradeoff is not None:
         gap, limit = report.tradeoff.after.gaps[0], report.tradeoff.limits[0]
         free = report.tradeoff.before.gaps[0], report.tradeoff.points[0].gaps[0]
@@ -190,9 +193,16 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_answered(aim: str):
         gap = Gap(share * limit, 0.8 * share * limit, 1.2 * share * limit)
         after = replace(tradeoff.after, gaps=(gap,))
         assert lines_of(Report(result, tradeoff=replace(tradeoff, after=after)), title)[0].startswith(start)
-    least = replace(tradeoff, asked="0", limits=(0.0,))
+    share = lines_of(Report(result, tradeoff=tradeoff), title)[-1]  # the limit is a share of the first of these
+    fit, here = (figure(point.gaps[0].value) for point in (tradeoff.points[0], tradeoff.before))
+    assert share == f"The limit is 20 % of {fit}, the gap in the fit; on these rows the gap without a limit is {here}."
+    absolute = replace(tradeoff, asked=("0.04",), limits=(0.04,))
+    assert not any("in the fit" in line for line in lines_of(Report(result, tradeoff=absolute), title))
+    trust = " ".join(lines_of(Report(result, tradeoff=absolute), "Can this be trusted?"))
+    assert "The limit of 0.04 did not have to change the model." in trust
+    least = replace(tradeoff, asked=("0",), limits=(0.0,))
     assert lines_of(Report(result, tradeoff=least), title)[0].startswith("The limit of 0 asks for the least gap")
-    free = Report(result, tradeoff=replace(tradeoff, asked="none", limits=(None,)))
+    free = Report(result, tradeoff=replace(tradeoff, asked=("none",), limits=(None,)))
     assert lines_of(free, title)[0].startswith("No limit was stated")
 
 
@@ -323,13 +333,18 @@ def test_a_shift_is_the_mean_change_of_each_group():
 
 
 def test_the_summary_tells_gap_loss_and_those_who_are_foreseen():
-    rates = [Quality("true_positive_rate", share, 0.0) for share in (0.62, 0.42)]
-    before, after = (replace(samples.audit("age"), quality=(one,)) for one in rates)
+    rates = [
+        tuple(Quality(f"{kind}_positive_rate", share, 0.0) for kind, share in zip(("true", "false"), shares))
+        for shares in ((0.62, 0.1), (0.42, 0.3))
+    ]
+    before, after = (replace(samples.audit("age"), quality=quality) for quality in rates)
     tradeoff = samples.tradeoff()
     report = Report(after, before=before, tradeoff=tradeoff)
     for value in (tradeoff.before.gaps[0].value, tradeoff.after.gaps[0].value, tradeoff.after.performance, 0.55):
         assert figure(value) in report.summary
-    assert "Of 1,000 cases with “income”, 420 are foreseen instead of 620." in report.summary
+    counts = "Of 1,000 cases with “income”, 420 are foreseen instead of 620; of 1,000 without it, 300 are false alarms"
+    assert f"{counts} instead of 100." in report.summary
+    assert "foreseen" not in replace(report, before=after).summary  # nothing changed
     turned = replace(tradeoff, before=tradeoff.after, after=tradeoff.before)
     assert "does not lower the gap of mean scores along age" in replace(report, tradeoff=turned).summary
     small = (Gap(0.0065, 0.0, 0.022),)
@@ -338,6 +353,29 @@ def test_the_summary_tells_gap_loss_and_those_who_are_foreseen():
     nothing = replace(here, points=(replace(tradeoff.points[0], pvalues=(0.3,)), *tradeoff.points[1:]))
     assert "no gap is seen" in needed_lines(replace(report, tradeoff=nothing))[-1]
     assert not any("no gap" in line for line in needed_lines(report))
+
+
+def test_the_cost_is_said_of_right_predictions_and_pairs_and_may_be_chance():
+    def judged(accuracy: float, auc: float, errors: float) -> Audit:
+        quality = (Quality("accuracy", accuracy, 0.6, 0.01), Quality("auc", auc, 0.5, 0.01))
+        result = samples.audit("age")
+        rows = result["age"].all_rows
+        rows = replace(rows, numbers=(*rows.numbers, samples.number("error_gdp", errors, width=0.01)))
+        return replace(result, quality=quality, attributes=(replace(result["age"], all_rows=rows),))
+
+    def cost(before: Audit, after: Audit) -> tuple[str, ...]:
+        shift = {"age": samples.curve()}
+        return lines_of(Report(after, before=before, tradeoff=samples.tradeoff(), shifts=shift), "What did it cost")
+
+    lines = cost(judged(0.84, 0.8, 0.078), judged(0.79, 0.806, 0.11))  # errors of a difference: 0.014
+    assert lines[0] == (
+        "With the limit 50 fewer of 1,000 predictions are right; 6 more of 1,000 pairs are in the right order, which "
+        "may be chance."
+    )
+    assert lines[1].startswith(shift_sentence("age", samples.curve()))
+    assert lines[1].endswith("The average gap of wrong decisions along age goes from 0.0780 to 0.110.")
+    assert cost(judged(0.8, 0.8, 0.1), judged(0.8, 0.8, 0.11))[1].endswith(" to 0.110, which may be chance.")
+    assert "wrong decisions" not in cost(judged(0.8, 0.8, 0.1), judged(0.8, 0.8, 0.09))[1]
 
 
 def test_every_trade_off_stands_in_the_table_with_all_its_digits():

@@ -167,8 +167,9 @@ def audit(options: _Options, reading: _options.Reading, stated: _options.Stated)
     if options.as_json:
         _terminal.echo_json(result.to_json(indent=1))
     else:
-        findings = [words.findings(result, attribute)[0] for attribute in result.attributes] + _improvements(result)
-        _terminal.show(lambda: _tables(result), words.warnings(result), files, findings)
+        changes = _changes(result, options.against)
+        findings = [*(words.findings(result, attribute)[0] for attribute in result.attributes), *changes]
+        _terminal.show(lambda: _tables(result, changes), words.warnings(result), files, findings)
     _terminal.exit_above(words.alarms(result))
 
 
@@ -335,7 +336,7 @@ def _scheduled(
     return result, lambda _: ()
 
 
-def _tables(result: Audit) -> Iterator[RenderableType]:
+def _tables(result: Audit, changes: list[str]) -> Iterator[RenderableType]:
     """Yield the finding and the main numbers of each attribute."""
     from rich.table import Table
     from rich.text import Text
@@ -353,12 +354,14 @@ def _tables(result: Audit) -> Iterator[RenderableType]:
             )
             shown.add_row(Text(label(number.key)), figure(number.value), ends, figure(number.under_independence))
         yield shown
-    for line in _improvements(result):
+    for line in changes:
         yield Text(line)
 
 
-def _improvements(result: Audit) -> list[str]:
-    """Return a line for each gap that has fallen, and each measure of performance that has risen."""
+def _changes(result: Audit, earlier: Path | None) -> list[str]:
+    """Return a line for each gap that has fallen and each measure of performance that has risen, or for no change."""
     from frhsic.report.words import drift_line
 
+    if earlier is not None and not any(change.changed for change in result.drift):
+        return [f"no change is seen since {earlier.name}."]
     return [drift_line(change) for change in result.drift if change.improved]

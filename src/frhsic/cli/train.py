@@ -211,13 +211,9 @@ def fitted(
         model = estimator.fit(X, y, sensitive_features=s, groups=groups[0])
     if data.classes is not None:
         model.classes_ = data.classes
-    notes = [
-        *dict.fromkeys([*data.notes, *notes]),
-        f"Trained on {len(train):,} rows and measured on {len(test):,} others.",
-    ]
-    unused = len(data.y) - len(train) - len(test)
-    if data.groups is not None and data.order is not None and unused:
-        notes.append(f"{unused:,} rows are of a group on the other side of the split in time, and were not used.")
+    rest = data.s.drop(index=data.s.index[[*train, *test]])
+    lacking, given = int(rest.isna().any(axis=1).sum()), data.given or len(data.y) + data.dropped
+    notes = [*dict.fromkeys([*data.notes, *notes]), _row_counts(data, given, len(train), len(test), lacking)]
     with _terminal.progress() as watch:
         report = trained_report(
             model,
@@ -235,8 +231,8 @@ def fitted(
                 title=title or "",
                 source=data.name,
                 remarks=tuple(notes),
-                dropped=data.dropped,
-                given=data.given,
+                dropped=data.dropped + lacking,
+                given=given,
             ),
         )
     if data.schema is not None:  # by which later files are read
@@ -246,6 +242,20 @@ def fitted(
     if data.classes is not None and stated.threshold is not None:
         model.solution_ = replace(model.solution_, threshold=stated.threshold)
     return model, report
+
+
+def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking: int) -> str:
+    """Return how many rows train, measure, and are left out and why; they add up to the rows of the table."""
+    split = " or what rows are split by" if data.groups is not None or data.order is not None else ""
+    reasons = {
+        f"lack {data.target_name}{split}": data.dropped,
+        "were not drawn": given - data.dropped - len(data.y),
+        f"were held out to measure and lack {' or '.join(map(str, data.s))}": lacking,
+        "are of a group on the other side of the split in time": len(data.y) - train - test - lacking,
+    }
+    left_out = "; ".join(f"{rows:,} {reason}" for reason, rows in reasons.items() if rows)
+    text = f"Of {given:,} rows, {train:,} trained the model and {test:,} measured it"
+    return f"{text}; {given - train - test:,} were left out: {left_out}." if left_out else f"{text}."
 
 
 @contextmanager

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from scipy.stats import norm
 
 from frhsic.auditing.results import RATIOS, AttributeAudit, Audit, Curve, LimitCheck, Quality
 from frhsic.formatting import capitalized, counted, figure, percent, ranged, stated
 from frhsic.intervals import Interval
-from frhsic.report.driving import group_phrase
-from frhsic.report.model import Report, columns_phrase, listed
+from frhsic.report.driving import group_phrase, shift_sentence
+from frhsic.report.model import Report, TradeOff, columns_phrase, listed
 from frhsic.report.words import WORDS, along_phrase, drift_phrase, favoured_phrase, outcome_phrase, warnings
 
 AIMS = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
@@ -17,6 +20,7 @@ AIMS = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 QUALITY: dict[str, str] = WORDS["quality"]
 COUNTED = ("accuracy", "true_positive_rate", "false_positive_rate", "auc")
 """Shares, which are counted on 1,000 cases."""
+RIGHT = {"accuracy": "predictions are right", "auc": "pairs are in the right order"}
 BALANCED = (0.2, 0.8)
 """Base rates at which a constant cannot shine by its share of right predictions."""
 
@@ -109,8 +113,8 @@ def _limits(report: Report) -> list[Question]:
         if check.key == "gdp" and check.attribute not in explained:
             lines.append(_average_gap(audit, check.attribute))
             explained.add(check.attribute)
-        if not audit.limits and report.tradeoff is not None and "%" in report.tradeoff.asked:
-            lines.append(f"The limit was stated as {report.tradeoff.asked} of the gap without a limit.")
+        if not audit.limits and report.tradeoff is not None:
+            lines += _share_of_gap(report.tradeoff, check)
         questions.append(Question("Is the limit kept?", tuple(lines), check.verdict))
     if questions:
         return questions
@@ -128,6 +132,15 @@ def _limits(report: Report) -> list[Question]:
             )
             lines.append(_average_gap(audit, attribute.name))
     return [Question("Is the limit kept?", tuple(lines))]
+
+
+def _share_of_gap(tradeoff: TradeOff, check: LimitCheck) -> Iterator[str]:
+    """Yield of which gap a limit of the fit is a share, if it is one: not of that on the rows of the report."""
+    i = tradeoff.attributes.index(check.attribute)
+    if "%" in tradeoff.asked[i]:
+        fit, here = (figure(point.gaps[i].value) for point in (tradeoff.points[0], tradeoff.before))
+        share = tradeoff.asked[i].replace("%", " %")
+        yield f"The limit is {share} of {fit}, the gap in the fit; on these rows the gap without a limit is {here}."
 
 
 def needed_lines(report: Report) -> list[str]:
@@ -173,7 +186,9 @@ def _kept(check: LimitCheck, audit: Audit) -> str:
         whole = "the earlier gap" if check.base == "gap" else "the mean score"
         if check.base != "gap" and audit.subject.target is not None:
             whole = f"the share of {people_of(audit)} with {outcome_phrase(audit.subject)}"
-        share = f"{percent(check.share)} of {whole} ({figure(check.reference.value)}, itself an estimate)"
+        ends = check.reference.interval
+        reach = "" if ends is None else f", {figure(ends.low)} to {figure(ends.high)}"
+        share = f"{percent(check.share)} of {whole} (itself an estimate: {figure(check.reference.value)}{reach})"
         limit = f"the limit of {figure(check.limit)}, which is {share}"
     among = {
         "all": "",
@@ -313,23 +328,41 @@ def _cost(report: Report) -> Iterator[str]:
     if not report.audit.quality:
         yield "The data hold no outcome, or no score. So this page cannot say how well the score predicts."
         return
+    if report.before is not None:
+        yield from _lost(report.before, report)
+        yield from _moved(report.before, report)
     other = "the same model without the limit, and with " if report.before is not None else ""
     yield f"The table compares the score with {other}a constant, which gives everybody the same score."
-    judged = [*_pairs_lost(report), *_no_better({one.key: one for one in report.audit.quality})]
-    if judged:
-        yield " ".join(judged)
+    yield from _no_better({one.key: one for one in report.audit.quality})
 
 
-def _pairs_lost(report: Report) -> Iterator[str]:
-    audits = [] if report.before is None else [report.before, report.audit]
-    pairs = [round(1000 * one.value) for audit in audits for one in audit.quality if one.key == "auc"]
-    if len(pairs) == 2:
-        fewer = pairs[0] - pairs[1]
-        yield (
-            f"With the limit {abs(fewer)} {'fewer' if fewer > 0 else 'more'} of 1,000 pairs are in the right order."
-            if fewer
-            else "With the limit as many pairs are in the right order as without."
-        )
+def _lost(before: Audit, report: Report) -> Iterator[str]:
+    """Yield how many more or fewer predictions and pairs are right with the limit.
+
+    The standard errors are joined as if the two audits were of different rows: that of the difference is smaller.
+    """
+    was, now = ({one.key: one for one in audit.quality} for audit in (before, report.audit))
+    reach, parts = 1000 * float(norm.ppf(1 - report.audit.subject.level / 2)), []
+    for key in [key for key, *_ in quality_rows(report) if key in RIGHT and key in was]:
+        fewer = round(1000 * was[key].value) - round(1000 * now[key].value)
+        error = math.hypot(was[key].standard_error or 0.0, now[key].standard_error or 0.0)
+        count = f"{abs(fewer)} {'fewer' if fewer > 0 else 'more'}" if fewer else "as many"
+        doubt = ", which may be chance" if 0 < abs(fewer) <= reach * error else ""
+        parts.append(f"{count} of 1,000 {RIGHT[key]}{doubt}")
+    if parts:
+        yield f"With the limit {'; '.join(parts)}."
+
+
+def _moved(before: Audit, report: Report) -> Iterator[str]:
+    """Yield whose scores the limit moved, and along which attributes the gap of wrong decisions grew."""
+    for name, curve in report.shifts.items():
+        text = shift_sentence(name, curve)
+        was, now = (audit[name].all_rows.get("error_gdp") for audit in (before, report.audit))
+        if was is not None and now is not None and now.value > was.value and was.interval and now.interval:
+            doubt = "" if now.interval.low > was.interval.high else ", which may be chance"
+            text += f" {capitalized(along_phrase('error_gdp', name))} goes from {figure(was.value)} to "
+            text += f"{figure(now.value)}{doubt}."
+        yield text
 
 
 def _no_better(quality: dict[str, Quality]) -> Iterator[str]:
@@ -350,7 +383,14 @@ def _trust(report: Report) -> Iterator[str]:
         yield f"All numbers are from {counted(rows.used, 'row')} that had no part in fitting or choosing the model."
         if report.before is None:
             names = " and ".join(attribute.name for attribute in audit.attributes)
-            yield f"No limit holds here: nothing kept the score from moving with {names}."
+            limits = " and ".join(
+                stated(float(f"{limit:.3g}")) for limit in report.tradeoff.limits if limit is not None
+            )
+            yield (
+                f"The limit of {limits} did not have to change the model."
+                if limits
+                else f"No limit holds here: nothing kept the score from moving with {names}."
+            )
     else:
         yield (
             f"All numbers are from {counted(rows.used, 'row')}. They hold for new cases only if the model was not "

@@ -28,7 +28,7 @@ from frhsic.report.words import WORDS, outcome_phrase
 from frhsic.splits import rows_of, scores_of
 from frhsic.tables.columns import feature
 
-FORMAT = 7
+FORMAT = 8
 """Version of the JSON form of a :class:`Report`."""
 MEASURES: dict[str, str] = WORDS["measures"]
 GAPS: dict[str, str] = WORDS["gaps"]
@@ -67,8 +67,8 @@ class TradeOff:
     attributes
         Names of the attributes.
     asked, limits, met
-        The limit as it was given, the largest gap that it allows along each attribute (None: any), and whether the
-        estimate of the fit meets it.
+        For each attribute the limit as it was given and the largest gap that it allows (None: any), and whether the
+        estimates of the fit meet them.
     points
         From no limit to almost no gap, measured on training rows that neither fitted nor chose the point.
     before, after, constant
@@ -83,7 +83,7 @@ class TradeOff:
     condition: str | None
     measure: str
     attributes: tuple[str, ...]
-    asked: str
+    asked: tuple[str, ...]
     limits: tuple[float | None, ...]
     met: bool
     points: tuple[TradeOffPoint, ...]
@@ -159,18 +159,26 @@ def _summary(after: Audit, before: Audit | None, tradeoff: TradeOff) -> str:
         f"{start}, the limit {', and '.join(changes)}; {measure} goes from {figure(old.performance)} to "
         f"{figure(new.performance)} ({base})."
     )
-    rates = [{one.key: one.value for one in each.quality}.get("true_positive_rate") for each in (before, after)]
-    if rates[0] is None or rates[1] is None:
-        return text
-    people, outcome = after.context.people or "cases", outcome_phrase(after.subject)
-    counts = f"{1000 * rates[1]:,.0f} are foreseen instead of {1000 * rates[0]:,.0f}"
-    return f"{text} Of 1,000 {people} with {outcome}, {counts}."
+    return text + _foreseen(before, after)
+
+
+def _foreseen(before: Audit, after: Audit) -> str:
+    """Return how many of 1,000 are foreseen, and how many false alarms that takes; nothing if neither changes."""
+    was, now = ({one.key: round(1000 * one.value) for one in audit.quality} for audit in (before, after))
+    keys = ("true_positive_rate", "false_positive_rate")
+    if all(was.get(key) == now.get(key) for key in keys):
+        return ""
+    than = [", as many as before" if now[key] == was[key] else f" instead of {was[key]:,}" for key in keys]
+    return (
+        f" Of 1,000 {after.context.people or 'cases'} with {outcome_phrase(after.subject)}, {now[keys[0]]:,} are "
+        f"foreseen{than[0]}; of 1,000 without it, {now[keys[1]]:,} are false alarms{than[1]}."
+    )
 
 
 def tradeoff_sentence(tradeoff: TradeOff, audit: Audit) -> str:
     """Return where on the trade-offs the model is."""
     chosen, name = next(point for point in tradeoff.points if point.chosen), tradeoff.attributes[tradeoff.worst]
-    gap, asked = chosen.gaps[tradeoff.worst], f"The limit is {tradeoff.asked}."
+    gap, asked = chosen.gaps[tradeoff.worst], f"The limit is {' and '.join(dict.fromkeys(tradeoff.asked))}."
     text = (
         f"{asked if tradeoff.limited else 'No limit was stated.'} In the fit, the {gap_name(tradeoff, name, audit)} is "
         f"{ranged(gap.value, gap.low, gap.high)} and {MEASURES[tradeoff.measure]} {figure(chosen.performance)}."
@@ -437,13 +445,12 @@ def _tradeoff(rows: _HeldOut, limits: list[float | None], **measured: Any) -> Tr
     chosen = TradeOffPoint(between, tuple(choice.gaps[name] for name in names), chosen=True)
     points[place : place + (place == choice.position)] = [chosen]
     points[0] = replace(points[0], pvalues=tuple(holm([frontier.pvalues[name] for name in names])))
-    asked = dict.fromkeys("none" if one is None else str(one) for one in by_attribute(choice.limit, names).values())
     return TradeOff(
         aim=model.aim,
         condition=model.condition,
         measure=rows.measure,
         attributes=names,
-        asked=" and ".join(asked),
+        asked=tuple("none" if one is None else str(one) for one in by_attribute(choice.limit, names).values()),
         limits=tuple(limits),
         met=bool(choice.met or choice.limit == 0),
         points=tuple(points),

@@ -237,7 +237,7 @@ def limit_line(check: LimitCheck) -> str:
     """Return whether a limit is kept, in one line."""
     verdict = {"kept": "kept", "not kept": "not kept", "unclear": "not shown to be kept"}[check.verdict]
     value = ranged(check.value, check.interval.low, check.interval.high)
-    share = "" if check.share is None else f", {percent(check.share)} of {check.base}"
+    share = "" if check.share is None else f", {percent(check.share)} of {check.base}, itself an estimate"
     name = f"{limit_name(check.key, check.among)} of {check.attribute}"
     return f"limit {verdict}: {name} is {value}, limit {figure(check.limit)}{share}."
 
