@@ -75,6 +75,17 @@ def test_the_command_says_what_the_function_says_to_the_last_digit(folder, name,
     assert (found.rows.groups, found.rows.weighted, found.rows.used) == (120, weights is not None, 240)
 
 
+def test_a_target_of_yes_and_no_needs_no_positive_value(tmp_path):
+    data, table = frame(), tmp_path / "people.csv"
+    data.assign(repaid=np.where(data["repaid"] == 1, "Ja", "nein")).to_csv(table, index=False)
+    result = run(app, ["audit", str(table), *SCORE, "-t", "repaid", "--max-rows", "100", "--json"])
+    assert result.exit_code == 0, result.output
+    found = Audit.from_json(result.stdout)
+    expected = audit(data["score"], data["age"], data["repaid"], settings=Settings(max_rows=100))
+    assert (found["age"], found.quality, found.subject.target.positive) == (expected["age"], expected.quality, "Ja")
+    assert any("'Ja' counts as 1 in 'repaid'" in remark for remark in found.context.remarks)
+
+
 @pytest.mark.parametrize(
     ("column", "values", "option", "message"),
     [

@@ -504,6 +504,12 @@ def test_roles_that_do_not_fit_the_table_are_refused(roles: ColumnRoles, message
     ("values", "positive", "codes", "classes"),
     [
         (["no", "yes", "no"], None, [0, 1, 0], ["no", "yes"]),
+        (["ja", "nein", "ja"], None, [1, 0, 1], ["nein", "ja"]),
+        (["Non", " OUI", "Non"], None, [0, 1, 0], ["Non", " OUI"]),
+        (["true", "false"], None, [1, 0], ["false", "true"]),
+        (["n", "y"], None, [0, 1], ["n", "y"]),
+        (["si", "no"], None, [1, 0], ["no", "si"]),
+        (["ja", "nein", "ja"], "nein", [0, 1, 0], ["ja", "nein"]),
         (["b", "a", "b"], "a", [0, 1, 0], ["b", "a"]),
         (["cook", "clerk", "nurse"], "cook", [1, 0, 0], ["not cook", "cook"]),
         ([3.0, 1.0], None, [1, 0], [1, 3]),
@@ -529,6 +535,9 @@ def test_a_target_has_two_classes_with_the_positive_one_last_or_is_a_number(valu
     [
         (["cook", "clerk", "nurse"], "coock", "Did you mean 'cook'"),
         (["cook", "clerk", "nurse"], None, "--positive VALUE"),
+        (["cook", "clerk"], None, "--positive VALUE"),
+        (["yes", "nein"], None, "--positive VALUE"),
+        (["yes", "no", "maybe"], None, "--positive VALUE"),
         ([1, 2], "high", "holds numbers"),
         ([0.0, np.inf], None, "infinite values came in target 'y'"),
         ([1, 1], None, "nothing to predict"),

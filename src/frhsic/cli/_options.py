@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from frhsic.auditing import Context
     from frhsic.tables.files import ReadOptions
 
-Positive = Annotated[str | None, typer.Option(help="Value of the target that counts as 1; any other is 0.")]
+Positive = Annotated[
+    str | None,
+    typer.Option(help="Value of the target that counts as 1; any other is 0. Needed for text other than yes and no."),
+]
 Favourable = Annotated[
     str | None,
     typer.Option(
@@ -27,6 +30,11 @@ Title = Annotated[str | None, typer.Option(help="Title of the report.")]
 MaxRows = Annotated[int, typer.Option(help="Rows that the costly statistics use at most.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print summary, files and report as JSON.")]
+
+
+def positive_note(value: str, target: str) -> str:
+    """Return a sentence on which of two answers was taken as positive."""
+    return f"--positive was not given: {value!r} counts as 1 in {target!r}."
 
 
 @dataclass(frozen=True)

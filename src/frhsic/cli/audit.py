@@ -230,10 +230,11 @@ def _audited(
 
     from frhsic.auditing import Settings, audit
     from frhsic.report.driving import drivers
-    from frhsic.tables.columns import common_name, label, numbers
+    from frhsic.tables.columns import common_name, kind_of, label, numbers
     from frhsic.tables.files import TableFile, read_rows
     from frhsic.tables.schema import Schema
     from frhsic.tables.sensitive import read_sensitive
+    from frhsic.tables.targets import read_target
 
     served = None
     if options.model is None:
@@ -253,11 +254,14 @@ def _audited(
     measured = list(dict.fromkeys([*needed, *parts, *filter(None, [options.row_weights])]))
     table = Schema.learn(frame[measured], decimal=file.decimal)(frame)
 
-    def amounts(name: str, role: str = "", remedy: str = "") -> pd.Series[Any]:
-        return pd.Series(numbers(table[name], f"column {name!r}{role}", remedy=remedy), frame.index, name=name)
+    def amounts(name: str, role: str = "") -> pd.Series[Any]:
+        return pd.Series(numbers(table[name], f"column {name!r}{role}"), frame.index, name=name)
 
-    if options.target is not None and options.positive is None:
-        amounts(options.target, " (target)", "Pass --positive VALUE.")
+    if options.target is not None and options.positive is None and kind_of(table[options.target]) == "category":
+        _, classes = read_target(table[options.target])
+        assert classes is not None  # of text
+        notes.append(_options.positive_note(classes[1], options.target))
+        options = replace(options, positive=classes[1])
     if served is not None:
         z, scores = served.audited(frame, file)
         name, score_name = f"representation of {served.path.name}", f"score of {served.path.name}"

@@ -182,8 +182,7 @@ def read(columns: _options.Columns, reading: _options.Reading, seed: int) -> Tra
         table = read_training_table(columns.table, roles, seed=seed, watch=count, options=reading.options)
     if columns.positive is not None or table.classes is None or not isinstance(table.classes[1], str):
         return table
-    note = f"--positive was not given: scores are the probability of {table.classes[1]!r}, the last in the alphabet."
-    return replace(table, notes=(*table.notes, note))
+    return replace(table, notes=(*table.notes, _options.positive_note(table.classes[1], columns.target)))
 
 
 def fitted(

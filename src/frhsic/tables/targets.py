@@ -10,6 +10,8 @@ import pandas as pd
 from frhsic.formatting import did_you_mean
 from frhsic.tables.columns import distinct, label, numbers
 
+YES = {"ja": "nein", "yes": "no", "y": "n", "true": "false", "oui": "non", "sí": "no", "si": "no", "1": "0"}
+"""Affirmative answers, and the negative one that goes with each."""
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
@@ -21,7 +23,8 @@ def read_target(column: pd.Series[Any], positive: object = None) -> tuple[np.nda
     column
         Values of the target.
     positive
-        Value that counts as 1 against all others; left out, the last of two in sorted order.
+        Value that counts as 1 against all others; left out, the affirmative of two answers such as yes and no, or the
+        larger of two numbers.
 
     Returns
     -------
@@ -42,6 +45,9 @@ def read_target(column: pd.Series[Any], positive: object = None) -> tuple[np.nda
     shown = ", ".join(repr(str(value)[:30]) for value in values[:5]) + ", ..." * (len(values) > 5)
     if len(values) < 2:
         raise ValueError(f"target {name!r} is {values[0]!r} in every row; there is nothing to predict.")
+    if positive is None and amounts is None:
+        answers = {str(value).strip().casefold(): value for value in values}
+        positive = next((answers[yes] for yes, no in YES.items() if answers.keys() == {yes, no}), None)
     if positive is not None:
         codes = is_positive(column, positive, name)
         if not codes.any():
@@ -49,13 +55,13 @@ def read_target(column: pd.Series[Any], positive: object = None) -> tuple[np.nda
             raise ValueError(f"{positive!r} is not a value of {name!r}: {shown}.{hint}")
         value, others = column[codes == 1].iloc[0], column[codes == 0].unique()
         return codes, _classes(others[0] if len(others) == 1 else f"not {label(value)}", value)
-    if len(values) == 2:
-        return (column == values[1]).to_numpy(dtype=np.float64), _classes(*values)
     if amounts is None:
         raise ValueError(
-            f"the target {name!r} is text with {len(values)} different values: {shown}. Say which of them is positive "
-            "(--positive VALUE) to predict it against the others."
+            f"the target {name!r} is text with {len(values)} different values: {shown}. Say which of them counts as 1 "
+            "(--positive VALUE), against the others."
         )
+    if len(values) == 2:
+        return (column == values[1]).to_numpy(dtype=np.float64), _classes(*values)
     return amounts, None
 
 
