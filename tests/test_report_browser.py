@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import report_samples as samples
@@ -109,6 +110,27 @@ def test_a_report_of_data_opens_without_error_request_or_violation(visit):
     numbers = [number.value for number in attribute.all_rows.numbers if number.key != "gdp_common"]
     assert sorted(float(row[1]) for row in rows[1:]) == sorted(numbers)
     assert axe_violations(page) == []
+
+
+def test_the_curve_of_a_skewed_attribute_fills_the_frame_and_its_band_is_inside(visit):
+    random = np.random.default_rng(0)
+    income = random.lognormal(4, 1, 400)
+    income[:3] *= 20
+    score = 1 / (1 + np.exp(4 - np.log(income) + random.standard_normal(400)))
+    result = audit(score, pd.Series(income, name="income"), settings=QUICK)
+    figure = visit(Report(result)).page.locator("[data-figure=first]")
+
+    def drawn(shape: str) -> np.ndarray:
+        text = figure.locator(shape).first.get_attribute("d")
+        return np.array([pair.split() for pair in re.split("[MLZ]", text) if pair], dtype=float)
+
+    left, right = (float(figure.locator("line.axis").first.get_attribute(name)) for name in ("x1", "x2"))
+    line = drawn(".line")[:, 0]
+    assert len(line) == len(result["income"].all_rows.curves["gdp"].grid) + 2  # outer groups go on to their ends
+    assert (line[0], line[-1]) == pytest.approx((left, right), abs=1)
+    assert line[-2] > left + (right - left) / 3  # else the last group alone would fill the frame
+    assert drawn(".band")[:, 1].min() >= 22  # where the frame begins
+    assert "5 % of rows not drawn" in figure.text_content()
 
 
 LINES = """(cell) => {

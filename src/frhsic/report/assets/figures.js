@@ -14,27 +14,42 @@ const Figures = (() => {
 
   const sparseOf = (curve) => (curve.sparse.length ? curve.sparse : curve.grid.map(() => false));
 
-  /* The means that can be trusted, and of their bands as much as leaves the shape of the curve visible. */
+  /* The range of S without the outer 1 % of rows at an end where they take a third of it, or 5 % that then take half. */
+  function rangeOf(law, low, high) {
+    const at = (share) => law.values[law.shares.findIndex((s) => s >= share)];
+    let cut = 0;
+    for (const [tail, most] of [[0.01, 1 / 3], [0.05, 1 / 2]]) {
+      const width = most * (high - low), ends = [at(tail) - low > width ? at(tail) : low, high - at(1 - tail) > width ? at(1 - tail) : high];
+      if (ends[0] !== low || ends[1] !== high) cut = 100 * tail;
+      [low, high] = ends;
+    }
+    return { domain: [low, high], note: cut ? " (outer " + cut + " % of rows not drawn)" : "" };
+  }
+
+  /* A curve that goes on to the ends of its outer groups, as far as they are in the domain. */
+  function extended(curve, domain) {
+    const last = curve.grid.length - 1, within = (values) => [values[0], ...values, values[last]];
+    const grid = [Math.min(curve.grid[0], Math.max(curve.start[0], domain[0])), ...curve.grid, Math.max(curve.grid[last], Math.min(curve.end[last], domain[1]))];
+    return { ...curve, grid, mean: within(curve.mean), low: within(curve.low), high: within(curve.high), sparse: within(sparseOf(curve)) };
+  }
+
+  /* The means that can be trusted, with their bands. */
   function extent(curves, domain) {
     for (const strict of [true, false]) {
-      const means = [], ends = [];
+      const values = [];
       for (const curve of curves) {
         const sparse = sparseOf(curve);
         curve.grid.forEach((s, i) => {
-          if (s < domain[0] || s > domain[1] || (strict && sparse[i])) return;
-          means.push(curve.mean[i], curve.overall);
-          if (curve.low.length) ends.push(curve.low[i], curve.high[i]);
+          if (s >= domain[0] && s <= domain[1] && !(strict && sparse[i])) values.push(curve.mean[i], curve.overall, curve.low[i], curve.high[i]);
         });
       }
-      if (!means.length) continue;
-      const low = Math.min(...means), high = Math.max(...means), room = (high - low || Math.abs(high) || 1) * 0.5;
-      return padded(Math.max(low - room, Math.min(low, ...ends)), Math.min(high + room, Math.max(high, ...ends)), 0.06);
+      if (values.length) return padded(Math.min(...values), Math.max(...values), 0.06);
     }
     return padded(curves[0].overall, curves[0].overall, 0.5);
   }
 
-  function drawCurve(ctx, curve, y, name, clip) {
-    const { x, plane } = ctx, sparse = sparseOf(curve);
+  function drawCurve(ctx, groups, y, name, clip) {
+    const { x, plane } = ctx, curve = extended(groups, x.domain), sparse = curve.sparse;
     const at = (values) => curve.grid.map((s, i) => [x(s), y(values[i])]);
     const layer = svg("g", { "clip-path": clip, "data-curve": name }, plane);
     {
@@ -49,8 +64,8 @@ const Figures = (() => {
   function hatchSparse(ctx, curve, top, bottom) {
     const { x, plane, hatch } = ctx, clip = ctx.clipped(top, bottom);
     for (const [a, b] of runs(sparseOf(curve), true)) {
-      const from = a ? (curve.grid[a - 1] + curve.grid[a]) / 2 : curve.grid[a];
-      const to = b < curve.grid.length - 1 ? (curve.grid[b] + curve.grid[b + 1]) / 2 : curve.grid[b];
+      const from = a ? (curve.grid[a - 1] + curve.grid[a]) / 2 : curve.start[a];
+      const to = b < curve.grid.length - 1 ? (curve.grid[b] + curve.grid[b + 1]) / 2 : curve.end[b];
       svg("rect", { class: "sparse", fill: hatch, x: x(from), y: top, width: Math.max(0, x(to) - x(from)), height: bottom - top, "clip-path": clip }, plane);
     }
   }
@@ -59,7 +74,7 @@ const Figures = (() => {
   function labelMean(ctx, curves, overall, y) {
     const { plane, x, width, margin } = ctx, span = x.domain[1] - x.domain[0];
     const room = (low, high, side) => {
-      const gaps = curves.flatMap((c) => c.grid.map((s, i) => (s >= low && s <= high ? side * (y(overall) - y(c.mean[i])) : Infinity)).filter((g) => g > -4));
+      const gaps = curves.map((c) => extended(c, x.domain)).flatMap((c) => c.grid.map((s, i) => (s >= low && s <= high ? side * (y(overall) - y(c.mean[i])) : Infinity)).filter((g) => g > -4));
       return Math.min(60, ...gaps);
     };
     const places = [[x.domain[1] - 0.22 * span, x.domain[1], 1], [x.domain[0], x.domain[0] + 0.22 * span, 1], [x.domain[1] - 0.22 * span, x.domain[1], -1], [x.domain[0], x.domain[0] + 0.22 * span, -1]];
@@ -79,7 +94,7 @@ const Figures = (() => {
     if (attribute.positives && attribute.positives.curves.gdp && !small) shown.push({ name: "second", said: "favourable outcome", legend: "Favourable outcome", curve: attribute.positives.curves.gdp, on: true });
     if (before && before.all_rows.curves.gdp) shown.push({ name: "ghost", said: "before", legend: "Before", curve: before.all_rows.curves.gdp, on: true });
     const main = shown[0].curve, bins = attribute.histogram, most = Math.max(1, ...bins.counts);
-    const domain = [Math.min(main.grid[0], bins.edges[0]), Math.max(main.grid[main.grid.length - 1], bins.edges[bins.edges.length - 1])];
+    const { domain, note } = rangeOf(attribute.law, Math.min(main.grid[0], bins.edges[0]), Math.max(main.grid[main.grid.length - 1], bins.edges[bins.edges.length - 1]));
     let y = null, bottom = 0;
     const chart = Chart.frame(holder, {
       label: "Mean of " + names.score + " at each value of " + attribute.name + ".",
@@ -106,7 +121,7 @@ const Figures = (() => {
           if (at < x.domain[0] || at > x.domain[1]) continue;
           svg("path", { class: "mark", d: `M${left} ${top - 6}L${left + 6} ${top}L${left} ${top + 6}L${left - 6} ${top}Z` }, plane);
         }
-        horizontal(ctx, floor, attribute.name);
+        horizontal(ctx, floor, attribute.name + note);
       },
       read(i) {
         const s = main.grid[i], lines = [Chart.shortened(attribute.name, 30) + " = " + plain(s)], marks = [];
