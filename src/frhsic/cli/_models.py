@@ -55,9 +55,11 @@ class Served:
         """Open a file that has these columns; what is not known of it is as in the training file."""
         file = TableFile.open(table, options)
         if not options.separator and self.schema.separator and not {*self.columns} <= {*file.names}:
-            file = TableFile.open(table, replace(options, separator=self.schema.separator))
-        if file.decimal and not options.decimal and file.separator == self.schema.separator:
-            file = replace(file, decimal=self.schema.decimal)
+            options = replace(options, separator=self.schema.separator)
+            file = TableFile.open(table, options)
+        other = file.decimal not in (None, self.schema.decimal)
+        if other and not options.decimal and file.separator == self.schema.separator:
+            file = TableFile.open(table, replace(options, decimal=self.schema.decimal))
         missing = [name for name in self.columns if name not in file.names]
         if missing:
             shown = ", ".join(map(repr, missing[:10])) + ", ..." * (len(missing) > 10)

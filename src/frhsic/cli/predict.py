@@ -74,4 +74,4 @@ def predict(
                 count(rows)
             if rows == 0:
                 raise ValueError(f"{table.name} has a header and no rows.")
-    _terminal.show(list, served.unseen_notes(), {"scores": out})
+    _terminal.show(list, [*file.notes, *served.unseen_notes()], {"scores": out})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,7 +167,7 @@ def read_training_table(
     frame = rows.frame.reset_index(drop=True)
     schema = Schema.learn(frame, decimal=file.decimal, separator=file.separator or "")
     table = schema(frame)
-    notes = [*file.notes, *_ambiguous(frame, schema), *rows.note("used")]
+    notes = [*file.notes, *_dates(frame, schema), *rows.note("used")]
     attributes = {name: attribute(table[name], f"sensitive attribute {name!r}") for name in sensitive}
     s = pd.DataFrame({name: values for name, (values, _) in attributes.items()})
     check_varies(s, f"every row of {path.name}; nothing can depend on it")
@@ -220,12 +221,15 @@ def _usable(
     return [name for name in features if name not in {*empty, *ids}], lines
 
 
-def _ambiguous(frame: pd.DataFrame, schema: Schema) -> Iterator[str]:
-    """Yield a sentence for each column of dates that could be written in two ways."""
+def _dates(frame: pd.DataFrame, schema: Schema) -> Iterator[str]:
+    """Yield a sentence for each column of dates that are not written as 2024-05-31."""
+    parts = {"d": "day", "m": "month", "b": "month", "B": "month", "y": "year", "Y": "year"}
     for column in schema.columns:
-        if column.form and is_text(frame[column.name]) and len(date_forms(frame[column.name])) > 1:
-            order = ", ".join({"d": "day", "m": "month", "Y": "year"}.get(c, "") for c in column.form if c in "dmY")
-            yield f"The dates of {column.name!r} are read as {order}; write them as 2024-05-31 if they are not."
+        if column.form not in ("", "ISO8601") and is_text(frame[column.name]):
+            order = ", ".join(parts[sign] for sign in re.findall("%([dmbByY])", column.form))
+            sure = len(date_forms(frame[column.name])) == 1
+            remedy = "" if sure else "; write it as 2024-05-31 if it is not"
+            yield f"{column.name!r} is read as a date: {order}{remedy}."
 
 
 def _notes(s: pd.DataFrame, codes: np.ndarray, classes: np.ndarray | None, name: str) -> Iterator[str]:
