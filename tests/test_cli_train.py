@@ -319,6 +319,7 @@ BAD = [
     (["people.csv", *ASKED, "--limit", "0.1", "--limit", "0.2"], "name the attribute"),
     (["people.csv", *ASKED, "--require", "gpd=1"], "Did you mean 'gdp'?"),
     (["people.csv", *ASKED, "--limit", "gdp=5"], "Write --limit 0.05"),
+    (["people.csv", *ASKED, "--threshold", "50"], "--threshold is 50, and the scores are probabilities"),
     (["header.csv", "-t", "approved", "-s", "age"], "a header and no rows"),
     (["peopel.csv", *ASKED], "Did you mean 'people.csv'?"),
 ]

@@ -166,6 +166,10 @@ def train(
         files = {"model": out} | ({} if page is None else {"report": page}) | stated.files
         require_writable(files, {"table": columns.table})
         data = read(columns, reading, recipe.seed)
+        if stated.threshold is not None and data.classes is not None and not 0 < stated.threshold < 1:
+            raise ValueError(
+                f"--threshold is {stated.threshold:g}, and the scores are probabilities; pass a number between 0 and 1."
+            )
         settings = Settings(max_rows=reporting.max_rows, seed=recipe.seed)
         share, title, table = reporting.test_share, reporting.title, columns.table
         model, result = fitted(data, recipe, share, settings, title, stated, table, require or ())
