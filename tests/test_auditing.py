@@ -18,7 +18,7 @@ import report_samples as samples
 from frhsic.auditing import Audit, Context, LimitCheck, Settings, audit
 from frhsic.auditing.inputs import Rows
 from frhsic.auditing.measures import between_levels
-from frhsic.auditing.quality import base_rate, mean_and_error, qualities
+from frhsic.auditing.quality import base_rate, changes, mean_and_error, qualities
 from frhsic.certificates import gdp_certificate
 from frhsic.certificates.directions import VarianceShare
 from frhsic.dependence import hsic, hsic_unbiased
@@ -272,7 +272,10 @@ def test_quality_is_that_of_the_definition_beside_a_constant():
 
 
 def test_standard_errors_are_those_of_repeated_samples():
-    """AUC with ties and weights, and a mean of groups that are alike: the spread over 400 samples."""
+    """AUC with ties and weights, a mean of groups that are alike, and changes between scores of the same groups.
+
+    The oracle is the spread over 400 samples.
+    """
     random = np.random.default_rng(0)
     errors, values = [], []
     for _ in range(400):
@@ -281,8 +284,13 @@ def test_standard_errors_are_those_of_repeated_samples():
         auc = next(one for one in qualities(scores, y, None, weights=1 + y) if one.key == "auc")
         people = np.repeat(np.arange(40), 5)
         mean = mean_and_error(np.repeat(random.standard_normal(40), 5), None, people)
-        values.append((auc.value, mean[0]))
-        errors.append((auc.standard_error, mean[1]))
+        pairs = np.repeat(np.arange(100), 2)
+        noise = np.repeat(random.standard_normal(100), 2)
+        own = np.repeat(y[:100], 2)
+        was = own + noise + 0.5 * random.standard_normal(200)
+        other = list(changes(was, was - 0.5 * own + 0.5 * random.standard_normal(100)[pairs], own, 0.5, pairs))
+        values.append((auc.value, mean[0], *(one.value for one in other)))
+        errors.append((auc.standard_error, mean[1], *(one.standard_error for one in other)))
     assert np.sqrt(np.mean(np.square(errors), axis=0)) == pytest.approx(np.std(values, axis=0), rel=0.12)
 
 

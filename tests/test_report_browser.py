@@ -130,7 +130,7 @@ def test_the_curve_of_a_skewed_attribute_fills_the_frame_and_its_band_is_inside(
     assert (line[0], line[-1]) == pytest.approx((left, right), abs=1)
     assert line[-2] > left + (right - left) / 3  # else the last group alone would fill the frame
     assert drawn(".band")[:, 1].min() >= 22  # where the frame begins
-    assert "5 % of rows not drawn" in figure.text_content()
+    assert "5 % not drawn" in figure.text_content()
 
 
 LINES = """(cell) => {

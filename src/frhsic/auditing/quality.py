@@ -76,12 +76,10 @@ def qualities(
         if both:
             yield mean("true_positive_rate", yes, usual, y == 1)
             yield mean("false_positive_rate", yes, usual, y == 0)
-    rare = int(min(y.sum(), len(y) - y.sum()))
-    # with few rows of one outcome a standard error is uncertain itself; it is read at levels for several comparisons
-    widened = float(stats.t.ppf(0.998, max(rare - 1, 1)) / stats.norm.ppf(0.998)) * math.sqrt(1 + 1 / max(rare, 1))
+    widened = _widened(y)
     if both:
-        auc = _auc(scores, y, weights, groups)
-        yield replace(auc, standard_error=widened * (auc.standard_error or 0.0))
+        auc, influence = _auc(scores, y, weights)
+        yield Quality("auc", auc, 0.5, widened * mean_and_error(influence, weights, groups)[1])
     if chances:
         p = np.clip(scores, 1e-12, 1 - 1e-12)
         yield mean("log_loss", -np.log(np.where(y == 1, p, 1 - p)), float(stats.entropy([rate, 1 - rate])))
@@ -90,8 +88,30 @@ def qualities(
         yield replace(error, standard_error=widened * (error.standard_error or 0.0))
 
 
-def _auc(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None) -> Quality:
-    """Return the AUC, with the standard error of its influence function (DeLong et al., 1988)."""
+def changes(
+    was: np.ndarray, now: np.ndarray, y: np.ndarray, threshold: float, groups: np.ndarray | None = None
+) -> Iterator[Quality]:
+    """Yield by how much the accuracy and the AUC of other scores of the same rows differ, with standard errors."""
+    right = [((scores >= threshold) == y).astype(np.float64) for scores in (was, now)]
+    difference, error, _ = mean_and_error(right[1] - right[0], None, groups)
+    yield Quality("accuracy", difference, 0.0, error)
+    if 0 < y.mean() < 1:
+        (old, before), (new, after) = (_auc(scores, y, None) for scores in (was, now))
+        error = mean_and_error(after - before, None, groups)[1]
+        yield Quality("auc", new - old, 0.0, _widened(y) * error)
+
+
+def _widened(y: np.ndarray) -> float:
+    """Return the factor by which a standard error is widened with few rows of one outcome.
+
+    It is uncertain itself then, and is read at levels for several comparisons.
+    """
+    rare = int(min(y.sum(), len(y) - y.sum()))
+    return float(stats.t.ppf(0.998, max(rare - 1, 1)) / stats.norm.ppf(0.998)) * math.sqrt(1 + 1 / max(rare, 1))
+
+
+def _auc(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple[float, np.ndarray]:
+    """Return the AUC, with the influence of each row on it (DeLong et al., 1988)."""
     w = np.ones(len(y)) if weights is None else weights
     auc = float(roc_auc_score(y, scores, sample_weight=weights))
     influence = np.empty(len(y))
@@ -102,4 +122,4 @@ def _auc(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None, groups: 
         below = cumulated[np.searchsorted(order, at)] + cumulated[np.searchsorted(order, at, side="right")]
         share = float(w[y == own].sum() / w.sum())
         influence[y == own] = (below / (2 * cumulated[-1]) - auc) / share
-    return Quality("auc", auc, 0.5, mean_and_error(influence, weights, groups)[1])
+    return auc, influence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -337,18 +336,16 @@ def _cost(report: Report) -> Iterator[str]:
 
 
 def _lost(before: Audit, report: Report) -> Iterator[str]:
-    """Yield how many more or fewer predictions and pairs are right with the limit.
-
-    The standard errors are joined as if the two audits were of different rows: that of the difference is smaller.
-    """
-    was, now = ({one.key: one for one in audit.quality} for audit in (before, report.audit))
-    reach, parts = 1000 * float(norm.ppf(1 - report.audit.subject.level / 2)), []
-    for key in [key for key, *_ in quality_rows(report) if key in RIGHT and key in was]:
-        fewer = round(1000 * was[key].value) - round(1000 * now[key].value)
-        error = math.hypot(was[key].standard_error or 0.0, now[key].standard_error or 0.0)
-        count = f"{abs(fewer)} {'fewer' if fewer > 0 else 'more'}" if fewer else "as many"
-        doubt = ", which may be chance" if 0 < abs(fewer) <= reach * error else ""
-        parts.append(f"{count} of 1,000 {RIGHT[key]}{doubt}")
+    """Yield how many more or fewer predictions and pairs are right with the limit, as in the table."""
+    was, now = ({one.key: round(1000 * one.value) for one in audit.quality} for audit in (before, report.audit))
+    reach, shown = float(norm.ppf(1 - report.audit.subject.level / 2)), {key for key, *_ in quality_rows(report)}
+    parts = []
+    for one in report.changes:
+        if one.key in shown:
+            fewer = was[one.key] - now[one.key]
+            count = f"{abs(fewer)} {'fewer' if fewer > 0 else 'more'}" if fewer else "as many"
+            doubt = ", which may be chance" if fewer and abs(one.value) <= reach * (one.standard_error or 0.0) else ""
+            parts.append(f"{count} of 1,000 {RIGHT[one.key]}{doubt}")
     if parts:
         yield f"With the limit {'; '.join(parts)}."
 

@@ -16,8 +16,8 @@ from frhsic import _arrays
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.limits import Limits
 from frhsic.auditing.measures import gap_interval
-from frhsic.auditing.quality import qualities
-from frhsic.auditing.results import Curve, Document
+from frhsic.auditing.quality import changes, qualities
+from frhsic.auditing.results import Curve, Document, Quality
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.limits import by_attribute
 from frhsic.estimators.tradeoffs import Gap, gaps_along
@@ -108,7 +108,7 @@ class Report(Document):
     """Content of one page. `before` is the audit without the limit, to compare with `audit` number by number.
 
     `drivers` says which columns carry an attribute into the score, `shifts` how the limit changed the mean score along
-    each attribute.
+    each attribute, and `changes` how it changed accuracy and AUC, with standard errors of the differences.
     """
 
     audit: Audit
@@ -116,6 +116,7 @@ class Report(Document):
     tradeoff: TradeOff | None = None
     drivers: tuple[Drivers, ...] = ()
     shifts: dict[str, Curve] = field(default_factory=dict)
+    changes: tuple[Quality, ...] = ()
     format: int = FORMAT
 
     @property
@@ -300,6 +301,7 @@ def trained_report(
         ),
         drivers=tuple(replace(one, unlimited=before is not None) for one in carried),
         shifts={} if before is None else shifts(now - was, rows.s, rows.names, settings.confidence),
+        changes=() if before is None or rows.labels is None else rows.changes(was, now, after.subject.threshold),
     )
 
 
@@ -365,6 +367,11 @@ class _HeldOut:
         gaps = tuple(Gap(value, interval.low, interval.high) for interval, value in largest)
         pvalues = [min(len(each) * min(gap.pvalue for gap in each), 1.0) for each in every]
         return TradeOffPoint(self.performance(f)[0], gaps, False, tuple(holm(pvalues)), added, left_out)
+
+    def changes(self, was: np.ndarray, now: np.ndarray, threshold: float | None) -> tuple[Quality, ...]:
+        """Return how much better other outputs predict, counting groups."""
+        groups = None if self.groups is None else np.unique(self.groups, return_inverse=True)[1]
+        return tuple(changes(was, now, self.y, 0.5 if threshold is None else threshold, groups))
 
     def performance(self, f: np.ndarray) -> tuple[float, float]:
         """Return the performance of outputs, and that of a constant."""

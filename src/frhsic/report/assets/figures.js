@@ -23,7 +23,7 @@ const Figures = (() => {
       if (ends[0] !== low || ends[1] !== high) cut = 100 * tail;
       [low, high] = ends;
     }
-    return { domain: [low, high], note: cut ? " (outer " + cut + " % of rows not drawn)" : "" };
+    return { domain: [low, high], note: cut ? " (outer " + cut + " % not drawn)" : "" };
   }
 
   /* A curve that goes on to the ends of its outer groups, as far as they are in the domain. */
@@ -72,12 +72,12 @@ const Figures = (() => {
 
   /* Beside the line of the overall mean, at the end and on the side where the curves are farther away. */
   function labelMean(ctx, curves, overall, y) {
-    const { plane, x, width, margin } = ctx, span = x.domain[1] - x.domain[0];
+    const { plane, x, width, margin } = ctx, span = Math.max(0.22, 130 / (width - margin.left - margin.right)) * (x.domain[1] - x.domain[0]);
     const room = (low, high, side) => {
       const gaps = curves.map((c) => extended(c, x.domain)).flatMap((c) => c.grid.map((s, i) => (s >= low && s <= high ? side * (y(overall) - y(c.mean[i])) : Infinity)).filter((g) => g > -4));
       return Math.min(60, ...gaps);
     };
-    const places = [[x.domain[1] - 0.22 * span, x.domain[1], 1], [x.domain[0], x.domain[0] + 0.22 * span, 1], [x.domain[1] - 0.22 * span, x.domain[1], -1], [x.domain[0], x.domain[0] + 0.22 * span, -1]];
+    const places = [[x.domain[1] - span, x.domain[1], 1], [x.domain[0], x.domain[0] + span, 1], [x.domain[1] - span, x.domain[1], -1], [x.domain[0], x.domain[0] + span, -1]];
     const scores = places.map((place) => room(...place)), best = scores.indexOf(Math.max(...scores)), right = best % 2 === 0;
     if (scores[best] < 14) return void svg("text", { class: "halo", x: width - margin.right, y: 24, "text-anchor": "end" }, plane, "dotted: overall mean " + figure(overall));
     svg("text", { class: "halo", x: right ? width - margin.right : margin.left + 4, y: y(overall) + (best < 2 ? -6 : 15), "text-anchor": right ? "end" : "start" }, plane, "overall mean " + figure(overall));
