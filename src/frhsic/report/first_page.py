@@ -166,7 +166,7 @@ def needed_lines(report: Report) -> list[str]:
             left = "no gap is seen that a limit could lower."
             added = [listed(one.added) for one, _, beyond in others if one.added and beyond]
             lines.append(f"Leaving out {added[0]} was enough: {left}" if added else f"So {left}")
-        else:
+        elif seen[0]:  # where these rows show no gap anyway, that they show none without some columns says nothing
             enough = [listed(one.left_out) for one, _, beyond in others if one.left_out and not beyond]
             lines += [f"Leaving out {names} may be enough: no gap is seen then." for names in enough[:1]]
     return lines
