@@ -140,7 +140,7 @@ def dask_module() -> Any:
     try:
         import dask
         import dask.dataframe
-        import distributed  # noqa: F401
+        import distributed  # noqa: F401  # only asked whether it is there
     except ImportError as error:
         raise ImportError("Dask is not installed; install it with pip install 'frhsic[dask]'.") from error
     return dask

@@ -108,6 +108,7 @@ def audit(
     settings.tell("counting rows")
     starts = first_rows(frame, roles.columns[0])
     settings.tell(f"first pass over {starts[-1]:,} rows")
+    # over_partitions returns plain tuples of what a pass returns
     first = First(*over_partitions(frame, roles, starts, first_pass, (sample_rows, starts[-1])))  # type: ignore[arg-type]
     everyone = _checked(first, roles)
     block, about_target = everyone.block, None
