@@ -64,8 +64,8 @@ from frhsic.independence import (
 )
 from frhsic.kernels import Gaussian
 from frhsic.parity import correlation_ratio, gdp_curve, local_mean, rank_gap
-from frhsic.parity._rows import rows_of
 from frhsic.parity.gap import GapOptions, columns_of, largest_gap
+from frhsic.parity.local_means import rows_of
 
 OUT = Path(__file__).parent / "results"
 ROWS = (100, 1_000, 10_000)

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from frhsic.dependence import _device, hsic, hsic_features
+from frhsic.dependence import exact, hsic, hsic_features
 from frhsic.independence import gamma_test
 from frhsic.kernels import Gaussian
 from frhsic.penalties import HSIC, Penalty
@@ -83,12 +83,12 @@ def plain_hsic(z: Tensor, s: Tensor) -> Tensor:
 @contextmanager
 def tiles() -> Iterator[None]:
     """Leave the GPU kernels out: tiles in float64."""
-    usable = _device.usable
-    _device.usable = lambda x, **limits: False
+    usable = exact.usable
+    exact.usable = lambda x, **limits: False
     try:
         yield
     finally:
-        _device.usable = usable
+        exact.usable = usable
 
 
 def measured(call: Callable[[], object], device: torch.device, repeats: int = 3) -> dict[str, float]:

@@ -20,7 +20,7 @@ from frhsic.auditing.results import (
     Target,
 )
 from frhsic.estimators.tradeoffs import Gap
-from frhsic.intervals import Interval
+from frhsic.independence.effects import Interval
 from frhsic.report.model import Report, TradeOff, TradeOffPoint
 
 SUBJECT = Subject(

@@ -19,16 +19,16 @@ from frhsic.auditing import Audit, Context, LimitCheck, Settings, audit
 from frhsic.auditing.inputs import Rows
 from frhsic.auditing.measures import between_levels
 from frhsic.auditing.quality import base_rate, changes, mean_and_error, qualities
-from frhsic.certificates import gdp_certificate
-from frhsic.certificates.directions import VarianceShare
+from frhsic.certificates import VarianceShare, gdp_certificate
 from frhsic.dependence import hsic, hsic_unbiased
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
-from frhsic.intervals import Interval, subsample
+from frhsic.independence.effects import Interval
 from frhsic.kernels import HalfDistance
 from frhsic.kernels.bandwidth import gaussian_at_median
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean, rank_gap, standardized_gdp
 from frhsic.probes import cross_fitted_scores
 from frhsic.report import render, words
+from frhsic.splits import subsample
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 

@@ -11,7 +11,7 @@ from pytest import approx
 from scipy.stats import binom
 
 from certificate_instances import INSTANCES, kernel_of
-from frhsic.certificates.population import binned_gap_bound, held_out_bound
+from frhsic.certificates import binned_gap_bound, held_out_bound
 from frhsic.dependence.grams import hsic_biased, hsic_weighted
 from frhsic.kernels import Gaussian, Laplacian, Linear
 

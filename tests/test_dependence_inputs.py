@@ -10,7 +10,7 @@ from pytest import approx
 
 from dependence_samples import gaussian_pair
 from frhsic import dependence as d
-from frhsic.dependence import _gram
+from frhsic.dependence import grams
 from frhsic.kernels import Gaussian, HalfDistance, Laplacian
 from frhsic.kernels.kernel import PerColumn
 
@@ -68,7 +68,7 @@ def test_a_constant_z_tells_nothing(name: str, n: int) -> None:
     "name", ["hsic", "hsic_unbiased", "eipm", "binned_mmd", "distance_covariance", "distance_correlation"]
 )
 def test_gradients_in_z_are_those_of_finite_differences_across_tiles(name: str, monkeypatch) -> None:
-    monkeypatch.setattr(_gram, "CPU_TILE", 4)
+    monkeypatch.setattr(grams, "CPU_TILE", 4)
     z, s = gaussian_pair(9, 0.5, 5, columns=2)
     options = {"kernel_z": Gaussian(1.0)} if "distance" not in name else {}
     options |= {"bins": 3} if name == "binned_mmd" else {}

@@ -18,10 +18,9 @@ from frhsic.independence import gamma_test, hsic_interval
 from frhsic.independence.featured import feature_moments, feature_test
 from frhsic.kernels import Gaussian, Linear
 from frhsic.parity import gdp, gdp_curve, standardized_gdp
-from frhsic.parity._signs import Smoother
-from frhsic.parity._sums import Cells
 from frhsic.parity.curve import curve_of_sums
 from frhsic.parity.gap import ColumnGap, GapOptions, largest_gap
+from frhsic.parity.local_means import Cells, Smoother
 from frhsic.probes import ProbeSums, linear_head, linear_probe_of_sums
 from frhsic.report import render
 

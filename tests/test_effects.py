@@ -14,10 +14,9 @@ from scipy import stats
 from dependence_samples import gaussian_pair as correlated
 from dependence_samples import gaussian_population, waves
 from frhsic.dependence import distance_covariance, hsic, hsic_unbiased
-from frhsic.dependence._gram import Gram
-from frhsic.dependence.grams import centered, hsic_biased
+from frhsic.dependence.exact import CUBE_ROWS, CenteredGram, _estimated_trace, own_sums, pair_sums
+from frhsic.dependence.grams import Gram, centered, hsic_biased
 from frhsic.dependence.grams import hsic_unbiased as unbiased
-from frhsic.dependence.moments import CUBE_ROWS, CenteredGram, _estimated_trace, own_sums, pair_sums
 from frhsic.independence import equivalence_test, gamma_test, hsic_interval, normalized_hsic_interval, permutation_test
 from frhsic.kernels import Gaussian, HalfDistance, Linear
 from frhsic.kernels.bandwidth import default_gaussian
@@ -201,7 +200,7 @@ def test_the_trace_of_a_cube_by_random_vectors_is_close_to_the_exact_one(
     sums = pair_sums(gram, other).k
     assert gram.factor is None
     exact = float(own_sums(gram, sums).cubes.trace)
-    monkeypatch.setattr("frhsic.dependence.moments.CUBE_ROWS", 100)
+    monkeypatch.setattr("frhsic.dependence.exact.CUBE_ROWS", 100)
     assert CUBE_ROWS > 100
     estimated = own_sums(gram, sums).cubes
     assert float(estimated.trace) == approx(exact, rel=0.03)
@@ -213,7 +212,7 @@ def test_the_trace_of_a_cube_by_random_vectors_is_close_to_the_exact_one(
 
 def test_the_trace_of_a_projection_needs_no_luck(monkeypatch: pytest.MonkeyPatch) -> None:
     """All rows equally far apart: A is a multiple of H, whose powers random vectors cannot tell apart."""
-    monkeypatch.setattr("frhsic.dependence.moments.CUBE_ROWS", 100)
+    monkeypatch.setattr("frhsic.dependence.exact.CUBE_ROWS", 100)
     gram = Gram.of(torch.eye(200, dtype=torch.float64), Gaussian(1.0))
     assert gram.factor is None
     cubes = own_sums(gram, pair_sums(gram, gram, third=True).k).cubes

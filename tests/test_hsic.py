@@ -11,7 +11,7 @@ import torch
 from pytest import approx
 
 from dependence_samples import gaussian_population
-from frhsic.dependence import _gram, grams, hsic, hsic_unbiased
+from frhsic.dependence import grams, hsic, hsic_unbiased
 from frhsic.kernels import Gaussian, Kernel, Laplacian
 from frhsic.kernels.kernel import PerColumn
 from kernel_instances import KERNELS, reference_gram
@@ -70,7 +70,7 @@ CASES = [(SMALL, name) for name in KERNELS] + [(700, "gaussian"), (700, "linear 
 @pytest.fixture
 def tiles(n, monkeypatch):
     if n == SMALL:
-        monkeypatch.setattr(_gram, "CPU_TILE", 48)
+        monkeypatch.setattr(grams, "CPU_TILE", 48)
 
 
 @pytest.mark.usefixtures("tiles")
@@ -137,7 +137,7 @@ STATISTICS = {
     [(name, statistic) for name in KERNELS for statistic in STATISTICS if statistic == "biased" or name == "gaussian"],
 )
 def test_gradients_in_z_and_s_are_those_of_finite_differences(name, statistic, monkeypatch):
-    monkeypatch.setattr(_gram, "CPU_TILE", 2)  # five rows: tiles of 2, 2 and 1
+    monkeypatch.setattr(grams, "CPU_TILE", 2)  # five rows: tiles of 2, 2 and 1
     z, s = rounded(5, torch.float64)
 
     def value(z, s):
@@ -149,7 +149,7 @@ def test_gradients_in_z_and_s_are_those_of_finite_differences(name, statistic, m
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 @pytest.mark.parametrize("name", KERNELS)
 def test_gradients_over_tiles_are_those_of_the_full_matrices(name, offset, dtype, monkeypatch):
-    monkeypatch.setattr(_gram, "CPU_TILE", 48)  # tiles of 48, 48 and 44: as many as 700 rows have in tiles of 256
+    monkeypatch.setattr(grams, "CPU_TILE", 48)  # tiles of 48, 48 and 44: as many as 700 rows have in tiles of 256
     kernel = KERNELS[name]
     z, s = rounded(140, dtype)
     z = z + offset

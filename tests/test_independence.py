@@ -15,10 +15,9 @@ from scipy import stats
 from torch import Tensor
 
 from dependence_samples import gaussian_population
-from frhsic.dependence._gram import Gram
+from frhsic.dependence.exact import own_sums, pair_sums, product_rows
 from frhsic.dependence.features import draw_feature_maps
-from frhsic.dependence.grams import centered, hsic_biased, hsic_unbiased
-from frhsic.dependence.moments import own_sums, pair_sums, product_rows
+from frhsic.dependence.grams import Gram, centered, hsic_biased, hsic_unbiased
 from frhsic.independence import (
     IndependenceResult,
     aggregated_test,
@@ -26,9 +25,8 @@ from frhsic.independence import (
     permutation,
     permutation_test,
 )
-from frhsic.independence._gram_pair import gram_pair
 from frhsic.independence.featured import feature_moments, feature_test
-from frhsic.independence.null_moments import permutation_mean_variance, permutation_third_moment
+from frhsic.independence.gamma import gram_pair, permutation_mean_variance, permutation_third_moment
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear
 from frhsic.kernels.bandwidth import gaussian_at_median
 
@@ -208,7 +206,7 @@ def test_the_way_has_the_fewest_multiplications(
 def test_a_factor_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second column has a ten-thousandth of the variance; one axis is enough for a tolerance above that."""
     monkeypatch.setattr(permutation, "TOLERANCE", 1e-3)
-    monkeypatch.setattr("frhsic.dependence._gram.FEW_ROWS", 8)
+    monkeypatch.setattr("frhsic.dependence.grams.FEW_ROWS", 8)
     z = torch.tensor([[a, b] for a in (-1.0, 1.0) for b in (-0.01, 0.01)], dtype=torch.float64).repeat(5, 1)
     data = null_of(z, z, Linear(), Linear())
     side = permutation._side(data.k, data.sums.k)

@@ -14,7 +14,7 @@ from frhsic.auditing import Audit, LimitCheck, Number, Settings, audit, drift, s
 from frhsic.auditing.limits import checked, limits_of
 from frhsic.auditing.quality import base_rate
 from frhsic.auditing.results import Context, Law
-from frhsic.intervals import Interval
+from frhsic.independence.effects import Interval
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 

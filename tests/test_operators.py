@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from frhsic.dependence import operators
-from frhsic.dependence.operators import gram_times, pivoted_cholesky
+from frhsic.dependence import grams
+from frhsic.dependence.grams import gram_times, pivoted_cholesky
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear
 
 KERNELS: list[Kernel] = [Gaussian(0.7), Laplacian(1.3), InverseMultiquadric(0.5), Linear(), Linear() + Gaussian(2.0)]
@@ -18,7 +18,7 @@ def rows(n: int, d: int, dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_product_by_tiles_is_the_product(kernel: Kernel, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operators, "TILE_ENTRIES", 100)  # tiles of 2 rows, and a last one of 1
+    monkeypatch.setattr(grams, "TILE_ENTRIES", 100)  # tiles of 2 rows, and a last one of 1
     x, y, b = rows(37, 3, dtype), rows(41, 3, dtype, 1), rows(41, 2, dtype, 2)
     assert torch.allclose(gram_times(kernel, x, b, y=y), kernel(x, y) @ b, rtol=1e-5, atol=1e-5)
     assert torch.allclose(gram_times(kernel.shifted, y, b), kernel.shifted(y, y) @ b, rtol=1e-5, atol=1e-5)

@@ -23,9 +23,9 @@ from frhsic.parity import (
     rank_gap,
     standardized_gdp,
 )
-from frhsic.parity._sums import Cells
+from frhsic.parity.curve import _variance_without_effect
 from frhsic.parity.gap import tail_share
-from frhsic.parity.law import _variance_without_effect
+from frhsic.parity.local_means import Cells
 
 QUICK = {"resamples": 0}
 F = [0.1, 0.7, 0.4, 0.9, 0.2, 0.35]

@@ -11,10 +11,18 @@ from scipy import stats
 from scipy.special import ndtr
 
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, local_mean
-from frhsic.parity._rows import Rows, rows_of
-from frhsic.parity._signs import Smoother, noise_like
-from frhsic.parity._sums import Cells, Sums, group_levels, groups_for, node_levels
 from frhsic.parity.gap import GapOptions, columns_of, tail_share
+from frhsic.parity.local_means import (
+    Cells,
+    Rows,
+    Smoother,
+    Sums,
+    group_levels,
+    groups_for,
+    node_levels,
+    noise_like,
+    rows_of,
+)
 from frhsic.parity.rank import _Ranks
 
 

@@ -9,7 +9,7 @@ import pytest
 from pytest import approx
 
 from frhsic.parity import gdp, rank_gap
-from frhsic.parity._signs import skewed
+from frhsic.parity.local_means import skewed
 from frhsic.parity.rank import gap_of_each
 
 QUICK = {"resamples": 0}

@@ -11,7 +11,7 @@ import torch
 from pytest import approx
 
 from certificate_instances import INSTANCES, gram_of, holds, instance, kernel_of, table_of
-from frhsic.certificates.directions import NumericalRank, VarianceShare
+from frhsic.certificates import NumericalRank, VarianceShare
 from frhsic.kernels import Gaussian, Kernel
 from frhsic_paper.theory import (
     FiniteLaw,

@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
-__all__ = ["held_out_rows", "rows_held_out", "rows_of", "scores_of", "split"]
+__all__ = ["held_out_rows", "rows_held_out", "rows_of", "scores_of", "split", "subsample"]
 
 
 def held_out_rows(
@@ -171,3 +171,14 @@ def scores_of(model: Any, X: Any, s: Any = None) -> np.ndarray:
         return np.asarray(model.predict(X, **more))
     probabilities = np.asarray(model.predict_proba(X, **more))
     return probabilities[:, 1] if probabilities.shape[1] == 2 else probabilities
+
+
+def subsample(n: int, most: int, random: np.random.Generator) -> np.ndarray:
+    """Return the indices of at most `most` of n rows, drawn without replacement, in increasing order.
+
+    Examples
+    --------
+    >>> subsample(3, 10, np.random.default_rng(0)).tolist()
+    [0, 1, 2]
+    """
+    return np.arange(n) if n <= most else np.sort(random.choice(n, most, replace=False))

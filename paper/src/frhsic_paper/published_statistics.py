@@ -8,11 +8,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from frhsic.dependence._gram import over_tiles
+from frhsic.dependence.grams import over_tiles
 from frhsic.dependence.information import information_rows, ksg, principal_components
 from frhsic.independence import IndependenceResult
-from frhsic.independence._gram_pair import GramPair, gram_pair
-from frhsic.independence.gamma import gamma_result
+from frhsic.independence.gamma import GramPair, gamma_result, gram_pair
 from frhsic.kernels import Kernel
 
 

@@ -13,7 +13,7 @@ from scipy.stats import kstwobign, norm
 
 from frhsic.auditing.results import RATIOS, Audit, Drift, Law, LimitCheck, Number, Population, Subject
 from frhsic.formatting import did_you_mean, figure, stated
-from frhsic.intervals import Interval, holm
+from frhsic.independence.effects import Interval
 
 GAPS = ("gdp", "decision_gdp", "error_gdp", "calibration_gdp")
 """Gaps of means along an attribute: of the score, of decisions, of errors, and of the target less the score."""
@@ -259,3 +259,17 @@ def _laws(key: str, attribute: str, old: Law, new: Law, level: float) -> Drift:
     distance = max(float((old_low - new_high).max()), float((new_low - old_high).max()), 0.0)
     pvalue = float(kstwobign.sf(distance * math.sqrt(old.rows * new.rows / (old.rows + new.rows))))
     return Drift(key, attribute, old.mean, new.mean, None, pvalue, level)
+
+
+def holm(pvalues: Sequence[float]) -> list[float]:
+    """Return p-values adjusted for their number (Holm, 1979), in the order in which they came.
+
+    Examples
+    --------
+    >>> holm([0.04, 0.01, 0.03])
+    [0.06, 0.03, 0.06]
+    """
+    adjusted, least = [0.0] * len(pvalues), 0.0
+    for rank, i in enumerate(sorted(range(len(pvalues)), key=lambda i: pvalues[i])):
+        least = adjusted[i] = max(least, min(1.0, (len(pvalues) - rank) * pvalues[i]))
+    return adjusted

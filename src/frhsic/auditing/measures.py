@@ -16,23 +16,20 @@ from frhsic import _arrays
 from frhsic.auditing.inputs import LEAST_ROWS, Rows
 from frhsic.auditing.limits import GAPS
 from frhsic.auditing.results import CertificateRow, Curve, Number, Population, Setting
-from frhsic.certificates import Certificate, gdp_certificate, held_out_bound
-from frhsic.certificates.directions import VarianceShare
-from frhsic.dependence._inputs import column_scales
+from frhsic.certificates import Certificate, VarianceShare, gdp_certificate, held_out_bound
+from frhsic.dependence.grams import column_scales
 from frhsic.independence import conditional_test, gamma, normalized_hsic_interval
-from frhsic.independence._gram_pair import gram_pair
-from frhsic.independence.effects import hsic_effect, normalized_effect
-from frhsic.intervals import Interval, subsample
+from frhsic.independence.effects import Interval, hsic_effect, normalized_effect
+from frhsic.independence.gamma import gram_pair
 from frhsic.kernels import Gaussian, HalfDistance, Kernel
 from frhsic.kernels.bandwidth import default_gaussian
 from frhsic.kernels.kernel import PerColumn
 from frhsic.parity import ParityCurve, ParityResult, correlation_ratio, gdp_curve, local_mean, rank_gap
-from frhsic.parity._rows import rows_of
-from frhsic.parity._signs import Smoother
-from frhsic.parity._sums import Cells, ScoreSums
 from frhsic.parity.curve import curve_of_sums
 from frhsic.parity.gap import ColumnGap, GapOptions, largest_gap
+from frhsic.parity.local_means import Cells, ScoreSums, Smoother, rows_of
 from frhsic.probes import ProbeKind, probe
+from frhsic.splits import subsample
 
 SPARSE = 30
 """Rows below which a group of a curve is not to be trusted."""

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from frhsic.auditing.results import Number, Quality
 from frhsic.calibration import calibration_error
-from frhsic.intervals import Interval
+from frhsic.independence.effects import Interval
 
 
 def mean_and_error(x: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None) -> tuple[float, float, float]:

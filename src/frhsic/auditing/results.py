@@ -21,7 +21,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from frhsic.formatting import figure
-from frhsic.intervals import Interval
+from frhsic.independence.effects import Interval
 
 FORMAT = 7
 """Version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes away."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from frhsic.auditing.inputs import Inputs, Rows
-from frhsic.auditing.limits import Limit, Limits, checked, limits_of
+from frhsic.auditing.limits import Limit, Limits, checked, holm, limits_of
 from frhsic.auditing.measures import SPARSE, Settings, between_levels, certificates, dependence, gap_alone, measure
 from frhsic.auditing.quality import base_rate, qualities
 from frhsic.auditing.results import (
@@ -23,7 +23,6 @@ from frhsic.auditing.results import (
     Subject,
 )
 from frhsic.formatting import capitalized, plain
-from frhsic.intervals import holm
 from frhsic.probes import cross_fitted_scores
 
 LEAST_POSITIVES = 50

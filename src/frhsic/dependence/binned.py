@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence._inputs import kernel_or_median, paired_rows, recentered
-from frhsic.dependence.operators import gram_times
+from frhsic.dependence.grams import gram_times, kernel_or_median, paired_rows, recentered
 from frhsic.kernels import Kernel
 
 

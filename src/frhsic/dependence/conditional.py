@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence._inputs import kernel_or_median, paired_rows, recentered, safe_sqrt
-from frhsic.dependence.operators import TILE_ENTRIES, gram_times
+from frhsic.dependence.grams import TILE_ENTRIES, gram_times, kernel_or_median, paired_rows, recentered, safe_sqrt
 from frhsic.kernels import Kernel
 from frhsic.kernels.families import squared_distances
 

@@ -27,10 +27,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence._gram import Gram
-from frhsic.dependence._inputs import paired_rows, safe_sqrt, working_copy
-from frhsic.dependence.exact import hsic
-from frhsic.dependence.moments import GramSums, PairSums, pair_sums
+from frhsic.dependence.exact import GramSums, PairSums, hsic, pair_sums
+from frhsic.dependence.grams import Gram, paired_rows, safe_sqrt, working_copy
 from frhsic.kernels import HalfDistance
 from frhsic.kernels.families import squared_distances
 

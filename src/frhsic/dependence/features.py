@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence._inputs import kernel_or_median, paired_rows, recentered
+from frhsic.dependence.grams import kernel_or_median, paired_rows, recentered
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Laplacian, Linear
 from frhsic.kernels.kernel import Multiple, PerColumn, Product, Sum
 

@@ -22,7 +22,7 @@ from scipy.special import digamma
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence._inputs import column_scales, paired_rows
+from frhsic.dependence.grams import column_scales, paired_rows
 
 Matrix = NDArray[np.float64]
 

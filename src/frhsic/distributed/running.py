@@ -22,14 +22,15 @@ from frhsic.auditing.measures import Settings, audit_kernels, gap_column, gap_ke
 from frhsic.auditing.quality import rate_number
 from frhsic.auditing.results import AttributeAudit, Audit, Context, Histogram, Law, Number, Population, Subject, Target
 from frhsic.auditing.running import audited, favoured_rows, finished, histogram_edges, with_threshold
-from frhsic.dependence._inputs import column_scales
 from frhsic.dependence.features import Estimate, FeatureMaps, draw_feature_maps
+from frhsic.dependence.grams import column_scales
 from frhsic.distributed.rows import Block, Roles, added, first_rows, over_partitions, require_columns
+from frhsic.independence.effects import Interval
 from frhsic.independence.featured import FeatureMoments, feature_moments, feature_test
-from frhsic.intervals import Interval, subsample
 from frhsic.kernels import Kernel
-from frhsic.parity._sums import Cells, ScoreSums
+from frhsic.parity.local_means import Cells, ScoreSums
 from frhsic.probes import ProbeSums, linear_probe_of_sums
+from frhsic.splits import subsample
 from frhsic.tables.columns import common_name, label
 
 FEATURES = 128

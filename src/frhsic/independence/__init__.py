@@ -1,6 +1,5 @@
 """Tests of independence by HSIC, with the level they claim, and intervals for HSIC."""
 
-from frhsic.independence._gram_pair import IndependenceResult
 from frhsic.independence.conditional import conditional_test
 from frhsic.independence.effects import (
     Effect,
@@ -9,7 +8,7 @@ from frhsic.independence.effects import (
     hsic_interval,
     normalized_hsic_interval,
 )
-from frhsic.independence.gamma import gamma_test
+from frhsic.independence.gamma import IndependenceResult, gamma_test
 from frhsic.independence.permutation import aggregated_test, permutation_test
 from frhsic.independence.sequential import SequentialTest
 

@@ -13,9 +13,8 @@ from sklearn.tree import DecisionTreeRegressor
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence._inputs import column_scales, working_copy
-from frhsic.dependence.operators import pivoted_cholesky
-from frhsic.independence._gram_pair import IndependenceResult, kernel_and_rule, require_level
+from frhsic.dependence.grams import column_scales, pivoted_cholesky, working_copy
+from frhsic.independence.gamma import IndependenceResult, kernel_and_rule, require_level
 from frhsic.independence.permutation import critical_value, permutation_pvalue
 from frhsic.kernels import Gaussian, Kernel
 

@@ -21,8 +21,7 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence.features import FeatureMaps, FeatureSums, products
-from frhsic.independence.gamma import pearson_tail
-from frhsic.independence.null_moments import permutation_mean_variance
+from frhsic.independence.gamma import pearson_tail, permutation_mean_variance
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,11 +24,9 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence._gram import Gram, tiles
-from frhsic.dependence._inputs import paired_rows
-from frhsic.dependence.moments import GramSums
-from frhsic.dependence.operators import pivoted_cholesky
-from frhsic.independence._gram_pair import GramPair, IndependenceResult, gram_pair, require_level
+from frhsic.dependence.exact import GramSums
+from frhsic.dependence.grams import Gram, paired_rows, pivoted_cholesky, tiles
+from frhsic.independence.gamma import GramPair, IndependenceResult, gram_pair, require_level
 from frhsic.kernels import Gaussian, Kernel, Linear
 from frhsic.kernels.bandwidth import default_gaussian
 

@@ -13,18 +13,24 @@ from scipy import stats
 from scipy.special import ndtr
 
 from frhsic import _arrays
-from frhsic.parity._rows import Array, Rows, rows_of
-from frhsic.parity._signs import (
+from frhsic.parity.local_means import (
+    FEW_ROWS,
     MISSED,
     NEAR,
+    NODES,
     SOFTNESS,
     TINY,
+    Array,
+    Cells,
+    Rows,
     Smoother,
+    Sums,
+    group_levels,
     lost_to_wrong_signs,
     noise_like,
+    rows_of,
     skewed_reach,
 )
-from frhsic.parity._sums import FEW_ROWS, NODES, Cells, Sums, group_levels
 
 RESAMPLES = 999
 ENOUGH = 199

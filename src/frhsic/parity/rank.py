@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from frhsic import _arrays
-from frhsic.parity._rows import Array, Rows, one_column, rows_of
-from frhsic.parity._signs import TINY, Smoother, skewed_reach
-from frhsic.parity._sums import Cells
 from frhsic.parity.gap import RESAMPLES, Ends, GapOptions, ParityResult, columns_of, largest_gap, student
+from frhsic.parity.local_means import TINY, Array, Cells, Rows, Smoother, one_column, rows_of, skewed_reach
 
 DECILES = np.arange(1, 10) / 10
 NEARBY = 0.05

@@ -18,7 +18,7 @@ from scipy import sparse
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.parity._rows import Array, rows_of
+from frhsic.parity.local_means import Array, rows_of
 
 Weighting = Literal["population", "uniform"]
 

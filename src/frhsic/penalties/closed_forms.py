@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from frhsic.dependence import _device
+from frhsic.dependence import exact
 from frhsic.kernels import Gaussian
 
 # Added to the variance of each direction when z is whitened, in units of the variance of a coordinate.
@@ -119,7 +119,7 @@ def gaussian_inner(z: Tensor, g: Tensor) -> Tensor:
 class _GaussianInner(torch.autograd.Function):
     @staticmethod
     def forward(z: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-        return _device.gaussian_inner(_centered(z), g) or _value_and_slope(z, g)
+        return exact.gaussian_inner(_centered(z), g) or _value_and_slope(z, g)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:

@@ -13,8 +13,8 @@ from scipy.stats import norm
 from frhsic.auditing.measures import Settings, shown_curve
 from frhsic.auditing.results import Curve
 from frhsic.formatting import capitalized, figure, percent, plain
-from frhsic.intervals import subsample
 from frhsic.parity import gdp, gdp_curve
+from frhsic.splits import subsample
 
 MOST_ROWS = 2000
 MOST_COLUMNS = 40

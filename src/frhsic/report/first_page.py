@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from frhsic.auditing.results import RATIOS, AttributeAudit, Audit, Curve, LimitCheck, Quality
 from frhsic.formatting import capitalized, counted, figure, percent, ranged, stated
-from frhsic.intervals import Interval
+from frhsic.independence.effects import Interval
 from frhsic.report.driving import group_phrase, shift_sentence
 from frhsic.report.model import Report, TradeOff, columns_phrase, listed
 from frhsic.report.words import WORDS, along_phrase, drift_phrase, favoured_phrase, outcome_phrase, warnings

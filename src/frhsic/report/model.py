@@ -14,7 +14,7 @@ from sklearn.model_selection import check_cv
 
 from frhsic import _arrays
 from frhsic.auditing import Audit, Context, Settings, audit
-from frhsic.auditing.limits import Limits
+from frhsic.auditing.limits import Limits, holm
 from frhsic.auditing.measures import gap_interval
 from frhsic.auditing.quality import changes, qualities
 from frhsic.auditing.results import Curve, Document, Quality
@@ -22,7 +22,6 @@ from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.limits import by_attribute
 from frhsic.estimators.tradeoffs import Gap, gaps_along
 from frhsic.formatting import counted, figure, ranged
-from frhsic.intervals import holm
 from frhsic.report.driving import Drivers, drivers, shifts
 from frhsic.report.words import WORDS, outcome_phrase
 from frhsic.splits import rows_of, scores_of

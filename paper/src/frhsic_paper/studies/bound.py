@@ -22,8 +22,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from frhsic.certificates import gdp_certificate
-from frhsic.certificates.directions import DirectionRule, NumericalRank
+from frhsic.certificates import DirectionRule, NumericalRank, gdp_certificate
 from frhsic.datasets import Split
 from frhsic.dependence import hsic
 from frhsic.kernels import Gaussian, median_bandwidth

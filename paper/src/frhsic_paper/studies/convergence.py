@@ -26,7 +26,7 @@ from scipy import integrate, stats
 from torch import Tensor
 
 from frhsic.dependence import hsic
-from frhsic.dependence.operators import gram_times, pivoted_cholesky
+from frhsic.dependence.grams import gram_times, pivoted_cholesky
 from frhsic.kernels import Gaussian
 from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim
 from frhsic_paper.options import Options

@@ -25,8 +25,7 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from frhsic.certificates import gdp_certificate
-from frhsic.certificates.directions import VarianceShare
+from frhsic.certificates import VarianceShare, gdp_certificate
 from frhsic.datasets import Split
 from frhsic_paper.claim import Outcome, by_protocol, claim, outcome_of
 from frhsic_paper.comparisons import probe_table

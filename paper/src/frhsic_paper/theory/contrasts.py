@@ -16,10 +16,9 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.certificates import Certificate
-from frhsic.certificates.certificate import ON_THESE_ROWS, feature_spread, rows_and_kernels
+from frhsic.certificates import ON_THESE_ROWS, Certificate, feature_spread, rows_and_kernels
 from frhsic.dependence import hsic
-from frhsic.dependence.operators import gram_times
+from frhsic.dependence.grams import gram_times
 from frhsic.kernels import Kernel
 
 WHAT = "a contrast"

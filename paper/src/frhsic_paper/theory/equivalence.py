@@ -11,10 +11,16 @@ from typing import Any
 import torch
 
 from frhsic import _arrays
-from frhsic.certificates import Certificate
-from frhsic.certificates.certificate import ON_THESE_ROWS, Detail, rows_and_kernels
-from frhsic.certificates.directions import DirectionRule, NumericalRank
-from frhsic.certificates.gap import Form, require_form
+from frhsic.certificates import (
+    ON_THESE_ROWS,
+    Certificate,
+    Detail,
+    DirectionRule,
+    Form,
+    NumericalRank,
+    require_form,
+    rows_and_kernels,
+)
 from frhsic.dependence import hsic, kernel_hgr
 from frhsic.kernels import Kernel
 from frhsic_paper.theory.finite import FiniteLaw, Spectrum, expected_mmd_certificate, probability_table

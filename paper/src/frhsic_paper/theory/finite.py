@@ -16,10 +16,16 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.certificates import Certificate
-from frhsic.certificates.certificate import Detail, rows_and_kernels
-from frhsic.certificates.directions import DirectionRule, count_directions, descending_eigenpairs, symmetrized
-from frhsic.dependence.operators import gram_times
+from frhsic.certificates import (
+    Certificate,
+    Detail,
+    DirectionRule,
+    count_directions,
+    descending_eigenpairs,
+    rows_and_kernels,
+    symmetrized,
+)
+from frhsic.dependence.grams import gram_times
 from frhsic.kernels import Kernel
 
 CONTRAST_ENTRIES = 100_000_000

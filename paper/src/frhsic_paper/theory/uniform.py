@@ -16,8 +16,7 @@ from itertools import pairwise
 from typing import Literal
 
 from frhsic import _arrays
-from frhsic.certificates import Certificate
-from frhsic.certificates.population import FIXED_KERNELS, LARGEST_HSIC, hsic_certificate
+from frhsic.certificates import FIXED_KERNELS, LARGEST_HSIC, Certificate, hsic_certificate
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel
 from frhsic.kernels.kernel import PerColumn, Product
 

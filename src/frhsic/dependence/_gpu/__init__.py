@@ -1,1 +1,1 @@
-"""Kernels written in Triton, which is imported only where :mod:`frhsic.dependence._device` chooses them."""
+"""Kernels written in Triton, which is imported only where :mod:`frhsic.dependence.exact` chooses them."""

@@ -20,7 +20,7 @@ import triton
 from torch import Tensor
 
 from frhsic.dependence._gpu import kernels
-from frhsic.dependence._gram import nearly_constant
+from frhsic.dependence.grams import nearly_constant
 from frhsic.kernels import Gaussian, Kernel
 from frhsic.kernels.kernel import PerColumn, Product
 
