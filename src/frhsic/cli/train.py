@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from frhsic.auditing import Settings
-    from frhsic.estimators.limits import Limit
+    from frhsic.estimators.solving import Limit
     from frhsic.report import Report
     from frhsic.tables.training import TrainingTable
 

@@ -3,11 +3,9 @@
 from frhsic.estimators.coupling import ParityCoupling
 from frhsic.estimators.distilling import Distilled, distilled
 from frhsic.estimators.encoder import ParityEncoder
-from frhsic.estimators.fitting import LeakingEstimatorWarning
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning
-from frhsic.estimators.network import UnlabelledRowsWarning, fit_path
-from frhsic.estimators.parity import ParityClassifier, ParityRegressor
-from frhsic.estimators.predictors import FRHSICClassifier, FRHSICRegressor
+from frhsic.estimators.network import FRHSICClassifier, FRHSICRegressor, UnlabelledRowsWarning, fit_path
+from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
 from frhsic.estimators.tradeoffs import Choice, IndistinctGapWarning, TradeOffs, UnmetLimitWarning
 
 __all__ = [

@@ -13,10 +13,8 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import _safe_indexing
 
 from frhsic.estimators.conditional import TreeTable, fold_of_rows
-from frhsic.estimators.fitting import fit_with_weights
-from frhsic.estimators.inputs import Sample
-from frhsic.estimators.limits import by_attribute
-from frhsic.estimators.parity import ParityEstimator
+from frhsic.estimators.parity import ParityEstimator, fit_with_weights
+from frhsic.estimators.solving import Sample, by_attribute
 from frhsic.estimators.tradeoffs import gaps_along
 from frhsic.parity import ParityResult
 from frhsic.tables.columns import is_frame

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -25,30 +24,6 @@ class MissingSensitiveFeaturesWarning(UserWarning):
 
     To make it an error: ``warnings.simplefilter("error", MissingSensitiveFeaturesWarning)``.
     """
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Checked rows of a call of fit. `y` holds numbers, or codes of the classes; `labels` is y as it was given."""
-
-    X: Any
-    y: np.ndarray
-    labels: np.ndarray
-    s: np.ndarray
-    names: tuple[str, ...]
-    weights: np.ndarray | None
-    groups: np.ndarray | None
-    fold: np.ndarray
-
-    @property
-    def mass(self) -> np.ndarray:
-        """The weight of each row, 1 where none were given."""
-        return np.ones(len(self.y)) if self.weights is None else self.weights
-
-    def at(self, rows: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Return weights and groups of some rows."""
-        weights, groups = (None if values is None else values[rows] for values in (self.weights, self.groups))
-        return weights, groups
 
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])

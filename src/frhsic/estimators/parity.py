@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import roc_auc_score
 from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, has_fit_parameter
 
 from frhsic import _arrays
 from frhsic._warnings import warn
 from frhsic.estimators.conditional import BoostedMeans, BoostedTrees, ConditionalLaw, fold_of_rows
-from frhsic.estimators.fitting import (
-    cross_fitted,
-    fit_with_weights,
-    is_given,
-    require_columns,
-    warn_if_leaking,
-    with_seed,
-)
 from frhsic.estimators.inputs import (
-    Sample,
     named_arguments,
     require_variation,
     seed_of,
@@ -40,14 +34,91 @@ from frhsic.estimators.inputs import (
     warn_of_suspicions,
     warn_without_attributes,
 )
-from frhsic.estimators.limits import Limit, by_attribute, check_limit
-from frhsic.estimators.solving import SHARES, Block, Family, Solution
+from frhsic.estimators.solving import SHARES, Block, Family, Limit, Sample, Solution, by_attribute, check_limit
 from frhsic.estimators.tradeoffs import Aim, Choice, IndistinctGapWarning, TradeOffs, UnmetLimitWarning, measured
 from frhsic.tables.columns import is_frame, to_pandas
 
 Condition = Literal["positive", "both"]
 # Rows among which a gap is limited, by the parameter `condition`.
 CONDITIONS = {None: ("all",), "positive": ("positive",), "both": ("positive", "negative")}
+
+# Standard errors by which a frozen model may be better on these rows than its clone on rows that it has not seen.
+LEAK_ERRORS = 4.0
+
+
+class LeakingEstimatorWarning(UserWarning):
+    """A frozen model seems to have been trained on the rows that are passed to fit.
+
+    Its scores then know y, so that loss and gaps are understated. Fit on rows that it has not seen, or pass the model
+    without ``FrozenEstimator``, so that it is fitted out of fold here.
+    """
+
+
+def cross_fitted(
+    fold: np.ndarray, fit: Callable[[np.ndarray], Any], predict: Callable[[Any, np.ndarray], np.ndarray]
+) -> tuple[list[Any], np.ndarray]:
+    """Return what `fit` makes of the rows outside of each fold, and what `predict` makes of that in the fold.
+
+    `fit` takes the rows as booleans, (n,), and `predict` as their positions.
+    """
+    held_out = [np.flatnonzero(fold == j) for j in range(fold.max() + 1)]
+    models = [fit(fold != j) for j in range(len(held_out))]
+    parts = [predict(model, rows) for model, rows in zip(models, held_out)]
+    return models, np.concatenate(parts)[np.argsort(np.concatenate(held_out))]
+
+
+def fit_with_weights(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | None) -> Any:
+    """Fit a model or a pipeline with weights of the rows."""
+    if weights is None:
+        return model.fit(X, y)
+    prefix, last = (f"{model.steps[-1][0]}__", model[-1]) if isinstance(model, Pipeline) else ("", model)
+    inner = last.estimator if isinstance(last, MultiOutputRegressor) else last
+    if not has_fit_parameter(inner, "sample_weight"):
+        raise ValueError(f"{type(inner).__name__} takes no sample_weight, which was passed to fit.")
+    return model.fit(X, y, **{f"{prefix}sample_weight": weights})
+
+
+def with_seed(model: Any, seed: int) -> Any:
+    """Return a clone of a model in which every random state that is None is the seed."""
+    model = clone(model)
+    seeds = [k for k, value in model.get_params().items() if k.split("__")[-1] == "random_state" and value is None]
+    return model.set_params(**dict.fromkeys(seeds, seed % 2**31))
+
+
+def is_given(estimator: Any) -> bool:
+    """Return whether a model is used as it is: frozen, a function, or an object that only predicts."""
+    fits = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
+    return estimator is not None and (isinstance(estimator, FrozenEstimator) or not fits)
+
+
+def require_columns(model: Any, X: Any) -> None:
+    """Raise if a frame lacks columns that a model was fitted on, and name them; LightGBM would only count them."""
+    names = getattr(model, "feature_names_in_", ()) if is_frame(X) else ()
+    if lacking := [str(name) for name in names if name not in X.columns]:
+        raise ValueError(f"X lacks {', '.join(map(repr, lacking))}, which the model was fitted on. Pass them, too.")
+
+
+def warn_if_leaking(frozen: Any, sample: Sample, losses: Callable[[Any, np.ndarray], np.ndarray]) -> None:
+    """Warn if a frozen model is better on a fold than its clone that was fitted on the others, beyond chance.
+
+    `losses` returns the losses of a model on some rows.
+    """
+    model = frozen.estimator if isinstance(frozen, FrozenEstimator) else None
+    if model is None or is_given(model):
+        return
+    train, held_out = np.flatnonzero(sample.fold != 0), np.flatnonzero(sample.fold == 0)
+    try:
+        X = _safe_indexing(sample.X, train)
+        again = fit_with_weights(clone(model), X, sample.labels[train], sample.at(train)[0])
+        gain = losses(again, held_out) - losses(frozen, held_out)
+    except (TypeError, ValueError):  # a model that cannot be fitted on these rows was not fitted on them
+        return
+    if gain.mean() > LEAK_ERRORS * gain.std() / np.sqrt(len(gain)):
+        warn(
+            f"the frozen {type(model).__name__} predicts these rows better than its clone that was fitted without "
+            "them: it seems to have been trained on them. Fit on other rows, or pass it without FrozenEstimator.",
+            LeakingEstimatorWarning,
+        )
 
 
 class ParityEstimator(BaseEstimator, ABC):

@@ -17,18 +17,18 @@ functions, and a and b recalibrate :math:`\eta`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logit, softmax
 
 from frhsic.estimators.conditional import SensitiveBasis
-from frhsic.estimators.inputs import Sample
-from frhsic.estimators.limits import Limit, by_attribute, share
 
+Limit = float | str | Mapping[str, float | str | None] | None
 Family = Literal["binary", "classes", "numbers", "rank", "rank of numbers", "decision", "clipped", "clipped decision"]
 
 # Base rate below which decisions are made for balanced accuracy, with the base rate as threshold.
@@ -57,6 +57,68 @@ KNOTS = np.linspace(0.0, 1.0, 4)
 WIDTH = 0.1
 
 CLIP = 1e-6
+
+
+def share(text: str) -> float:
+    """Return a share that is written as a percentage.
+
+    Examples
+    --------
+    >>> share("50%")
+    0.5
+    """
+    try:
+        value = float(text.removesuffix("%")) / 100
+    except ValueError:
+        value = math.nan
+    if not text.endswith("%") or not 0 <= value <= 1:
+        raise ValueError(f"limit is {text!r}; pass a number, a share of the unconstrained gap such as '50%', or None.")
+    return value
+
+
+def by_attribute(limit: Limit, names: Iterable[str]) -> dict[str, float | str | None]:
+    """Return the limit of each attribute; a dictionary leaves attributes that it does not name unconstrained."""
+    if not isinstance(limit, Mapping):
+        return dict.fromkeys(names, limit)
+    unknown = [name for name in limit if name not in names]
+    if unknown:
+        raise ValueError(f"limit names {unknown[0]!r}; the attributes are {', '.join(names)}.")
+    return {name: limit.get(name) for name in names}
+
+
+def check_limit(limit: Limit, most: float) -> None:
+    """Raise if a limit cannot be one, or limits nothing: no gap is larger than `most`."""
+    for one in limit.values() if isinstance(limit, Mapping) else [limit]:
+        if isinstance(one, str):
+            share(one)
+        elif one is not None and (isinstance(one, bool) or not isinstance(one, (int, float, np.number))):
+            raise TypeError(f"limit is {one!r}; pass a number, a share such as '50%', None, or a dictionary of these.")
+        elif one is not None and not 0 <= one <= most:
+            raise ValueError(f"limit is {one:g}, but a gap lies between 0 and {most:g}; a share is written '50%'.")
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Checked rows of a call of fit. `y` holds numbers, or codes of the classes; `labels` is y as it was given."""
+
+    X: Any
+    y: np.ndarray
+    labels: np.ndarray
+    s: np.ndarray
+    names: tuple[str, ...]
+    weights: np.ndarray | None
+    groups: np.ndarray | None
+    fold: np.ndarray
+
+    @property
+    def mass(self) -> np.ndarray:
+        """The weight of each row, 1 where none were given."""
+        return np.ones(len(self.y)) if self.weights is None else self.weights
+
+    def at(self, rows: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return weights and groups of some rows."""
+        weights, groups = (None if values is None else values[rows] for values in (self.weights, self.groups))
+        return weights, groups
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy import stats
 
-from frhsic.estimators.inputs import Sample
-from frhsic.estimators.limits import Limit, by_attribute, share
-from frhsic.estimators.solving import Block
+from frhsic.estimators.solving import Block, Limit, Sample, by_attribute, share
 from frhsic.parity import ParityResult, gdp, rank_gap
 from frhsic.parity.rank import gap_of_each
 

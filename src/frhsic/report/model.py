@@ -19,7 +19,7 @@ from frhsic.auditing.measures import gap_interval
 from frhsic.auditing.quality import changes, qualities
 from frhsic.auditing.results import Curve, Document, Quality
 from frhsic.estimators import ParityClassifier, ParityRegressor
-from frhsic.estimators.limits import by_attribute
+from frhsic.estimators.solving import by_attribute
 from frhsic.estimators.tradeoffs import Gap, gaps_along
 from frhsic.formatting import counted, figure, ranged
 from frhsic.report.driving import Drivers, drivers, shifts
