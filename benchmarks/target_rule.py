@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from frhsic.parity import gdp
-from frhsic.selection.rules import Candidate, Rule
+from frhsic.selection import Candidate, Rule
 
 SIZES = 0.8 ** np.arange(10)
 MIDDLE = 4

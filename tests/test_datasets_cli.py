@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from frhsic.cli import app, main
 from frhsic.datasets import sources
-from frhsic.datasets.loading import ENTRIES
+from frhsic.datasets.catalogue import ENTRIES
 
 
 @pytest.fixture

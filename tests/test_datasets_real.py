@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from frhsic.datasets import load_dataset, readers
+from frhsic.datasets import catalogue, load_dataset
+from frhsic.datasets.catalogue import ENTRIES
 from frhsic.datasets.dataset import encoded
-from frhsic.datasets.loading import ENTRIES
 from real_data import raw_folder, real
 
 __all__ = ["real"]
@@ -119,16 +119,16 @@ def test_corrected_crime_leaves_the_imputation_to_the_split(real):
 
 def test_acs_codes_fall_into_their_documented_groups():
     births = pd.Series([6, 72, 158, 160, 161, 163, 207, 301, 303, 313, 440, 501], name="POBP")
-    assert readers.acs_groups(births)[1].tolist() == [
+    assert catalogue.acs_groups(births)[1].tolist() == [
         "US state", "US island area", "Asia", "Europe", "Asia", "Europe", "Asia", "Northern America",
         "Latin America", "Latin America", "Africa", "Oceania or at sea",
     ]  # fmt: skip
     jobs = pd.Series([10, 440, 500, 1021, 3255, 3603, 4720, 9830], name="OCCP")
-    groups = readers.acs_groups(jobs)[1].tolist()
+    groups = catalogue.acs_groups(jobs)[1].tolist()
     assert groups[:4] == ["management", "management", "business and finance", "computers and mathematics"]
     assert groups[4:] == ["health care practice", "health care support", "sales", "military"]
     with pytest.raises(ValueError, match="code 9920"):
-        readers.acs_groups(pd.Series([9920], name="OCCP"))
+        catalogue.acs_groups(pd.Series([9920], name="OCCP"))
 
 
 def state_archive(rows: int = 12, **columns: object) -> bytes:
@@ -148,25 +148,25 @@ def test_the_official_archive_is_filtered_as_the_task_says():
     income = [60_000, 60_000, 60_000, 100, 50_000, 50_001, *[7_000] * 6]
     weight = [1, 1, 1, 1, 1, 1, 0, *[1] * 5]
     table = pd.read_csv(
-        io.BytesIO(readers.unpack_acs(state_archive(AGEP=ages, WKHP=hours, PINCP=income, PWGTP=weight)))
+        io.BytesIO(catalogue.unpack_acs(state_archive(AGEP=ages, WKHP=hours, PINCP=income, PWGTP=weight)))
     )
     assert table["COW"].tolist() == [2, 5, 6, 8, 9, 10, 11, 12]
     assert table["PINCP_gt_50000"].tolist() == [1, 0, 1, 0, 0, 0, 0, 0]
-    assert list(table) == readers.ACS_TABLE
+    assert list(table) == catalogue.ACS_TABLE
 
 
 def test_a_whole_state_is_known_by_its_length_and_by_rows_of_it():
     with pytest.raises(ValueError, match="has 12 rows; California in 2018 has 195665"):
-        readers.check_acs(readers.unpack_acs(state_archive()))
+        catalogue.check_acs(catalogue.unpack_acs(state_archive()))
     folder = raw_folder()
     if folder is None or not (folder / "acs_income" / "acsincome_ca_2018.csv.gz").is_file():
         pytest.skip("needs the sample of the state in a folder")
     sample = pd.read_csv(folder / "acs_income" / "acsincome_ca_2018.csv.gz").set_index("ca_row")
-    table = pd.DataFrame(1, index=range(readers.ACS_ROWS), columns=readers.ACS_TABLE)
+    table = pd.DataFrame(1, index=range(catalogue.ACS_ROWS), columns=catalogue.ACS_TABLE)
     with pytest.raises(ValueError, match="not the rows that are known"):
-        readers.check_acs(table.to_csv(index=False).encode())
-    table.loc[sample.index] = sample[readers.ACS_TABLE]
-    readers.check_acs(table.to_csv(index=False).encode())
+        catalogue.check_acs(table.to_csv(index=False).encode())
+    table.loc[sample.index] = sample[catalogue.ACS_TABLE]
+    catalogue.check_acs(table.to_csv(index=False).encode())
 
 
 def test_a_value_outside_the_levels_given_is_an_error():

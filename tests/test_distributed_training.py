@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score, roc_auc_score
 
 from frhsic import FRHSICClassifier, FRHSICRegressor, distributed
-from frhsic.selection.choosing import fit_weights
+from frhsic.selection import fit_weights
 from frhsic.training import Training
 
 dask = pytest.importorskip("dask")

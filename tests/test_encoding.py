@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frhsic.persistence.files import from_json, to_json
+from frhsic.persistence import from_json, to_json
 from frhsic.tables.columns import MOST_LEVELS
 from frhsic.tables.encoding import SCALES, Category, Number, Quantiles, Robust, TableEncoding
 

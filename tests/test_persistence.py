@@ -40,7 +40,7 @@ from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic.penalties import EIPM, GDP, HSIC, BinnedMMD, DistanceCorrelation, Penalty
 from frhsic.penalties.base import Batch
 from frhsic.penalties.names import PENALTY_NAMES
-from frhsic.persistence.files import file_bytes, from_json, to_json
+from frhsic.persistence import file_bytes, from_json, to_json
 
 SHORT = quick(epochs=2)
 FRAME, PAID, AGE = people(120)

@@ -18,7 +18,7 @@ from estimator_samples import quick
 from frhsic import ParityClassifier, load, save
 from frhsic.cli import app
 from frhsic.estimators import FRHSICClassifier
-from frhsic.persistence.files import from_json, to_json
+from frhsic.persistence import from_json, to_json
 from frhsic.tables import files
 from frhsic.tables.files import TableFile
 from frhsic.tables.schema import DATE_FORMS, NUMBER_MARKS, Schema, date_forms

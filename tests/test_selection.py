@@ -17,8 +17,7 @@ from frhsic import select_weight
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityEncoder
 from frhsic.independence import gamma_test
 from frhsic.parity import gdp
-from frhsic.selection import LowGainWarning, Rule, Selection, UnmetTargetWarning
-from frhsic.selection.rules import Candidate
+from frhsic.selection import Candidate, LowGainWarning, Rule, Selection, UnmetTargetWarning
 from selection_samples import Mixed, MixedRegressor, credit
 
 

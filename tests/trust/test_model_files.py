@@ -35,8 +35,7 @@ from sklearn.utils._testing import assert_run_python_script_without_output as ru
 
 from estimator_samples import biased, quick
 from frhsic import FRHSICClassifier, ParityClassifier, load, save
-from frhsic.persistence.files import HEADER, WEIGHTS
-from frhsic.persistence.foreign import SCHEMA, skops_entries
+from frhsic.persistence import HEADER, SCHEMA, WEIGHTS, skops_entries
 
 X, y, s = biased(80)
 Entries = dict[str, bytes]
@@ -286,7 +285,7 @@ def test_a_foreign_entry_is_refused(name: str, files: dict[str, Entries], tmp_pa
 
 
 def test_many_entries_of_no_size_are_refused(files: dict[str, Entries], tmp_path: Path, monkeypatch: Any):
-    monkeypatch.setattr("frhsic.persistence.files.MOST_ENTRIES", 100)
+    monkeypatch.setattr("frhsic.persistence.MOST_ENTRIES", 100)
     refused(written(tmp_path / "model", files["parity"] | {f"{i}.bin": b"" for i in range(100, 201)}), "100 entries")
 
 

@@ -69,7 +69,7 @@ def reproduce(
     from joblib import cpu_count, effective_n_jobs
 
     from frhsic._arrays import resolve_device
-    from frhsic.datasets.loading import entry
+    from frhsic.datasets.catalogue import entry
     from frhsic.distributed import cluster
     from frhsic_paper.options import Options
     from frhsic_paper.protocol import PROTOCOLS

