@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic import FRHSICClassifier, ParityClassifier, save
-from frhsic.cli._models import Served
+from frhsic.cli.predict import Served
 from frhsic.tables.files import ReadOptions
 from frhsic.tables.training import ColumnRoles, read_training_table
 from frhsic.training import MLP, Training

@@ -22,7 +22,7 @@ import pandas as pd
 import torch
 
 from frhsic import FRHSICClassifier, load, save
-from frhsic.cli._options import Reading
+from frhsic.cli._terminal import Reading
 from frhsic.cli.predict import predict
 from frhsic.training import Training
 

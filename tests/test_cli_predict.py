@@ -19,7 +19,7 @@ from frhsic.cli import app
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, ParityClassifier, ParityEncoder
 from frhsic.parity import gdp
 from frhsic.tables import files
-from frhsic.tables.suspicions import SuspiciousColumnWarning
+from frhsic.tables.schema import SuspiciousColumnWarning
 
 pytestmark = pytest.mark.usefixtures("few_trees", "no_progress")
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import frhsic
 from frhsic.auditing import Settings
-from frhsic.cli import _options, _terminal, app
+from frhsic.cli import _terminal, app
 from frhsic.cli import demo as demo_module
 from frhsic.cli import train as training
 from frhsic.datasets import DatasetUnavailableError
@@ -133,7 +133,7 @@ def data_of(n=300, **changes):
 
 
 def fit(data, **recipe):
-    return training.fitted(data, training.Recipe(**recipe), 0.3, QUICK, None, _options.Stated())
+    return training.fitted(data, training.Recipe(**recipe), 0.3, QUICK, None, _terminal.Stated())
 
 
 def test_test_rows_have_no_part_in_the_fit():
@@ -259,7 +259,7 @@ def gap_without_a_limit(X, y, age):
     return float(gdp(np.mean(fits, axis=0), age[TEST], resamples=0))
 
 
-@pytest.mark.filterwarnings("ignore::frhsic.tables.suspicions.SuspiciousColumnWarning")  # the last target is skill
+@pytest.mark.filterwarnings("ignore::frhsic.tables.schema.SuspiciousColumnWarning")  # the last target is skill
 @pytest.mark.filterwarnings("ignore::frhsic.estimators.tradeoffs.IndistinctGapWarning")
 def test_a_report_says_that_leaving_out_the_attribute_was_enough(by_age):
     X, y, age = by_age
@@ -284,7 +284,7 @@ def test_a_report_says_that_leaving_out_what_tells_the_attribute_may_be_enough(b
     assert any("may be enough" in line for line in needed_lines(report))
 
 
-@pytest.mark.filterwarnings("ignore::frhsic.tables.suspicions.SuspiciousColumnWarning")
+@pytest.mark.filterwarnings("ignore::frhsic.tables.schema.SuspiciousColumnWarning")
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_model_that_sees_the_attribute_is_compared_with_one_that_does_not(by_age, inside):
     X, y, age = by_age

@@ -16,12 +16,9 @@ from estimator_samples import biased, quick
 from frhsic.estimators import FRHSICClassifier, ParityClassifier, ParityRegressor
 from frhsic.parity import gdp
 from frhsic.tables import files
-from frhsic.tables.columns import numbers, to_pandas
+from frhsic.tables.columns import BandedAttributeWarning, numbers, read_sensitive, read_target, to_pandas
 from frhsic.tables.files import ReadOptions, TableFile, read_rows
-from frhsic.tables.schema import Schema
-from frhsic.tables.sensitive import BandedAttributeWarning, read_sensitive
-from frhsic.tables.suspicions import SuspiciousColumnWarning, suspicions
-from frhsic.tables.targets import read_target
+from frhsic.tables.schema import Schema, SuspiciousColumnWarning, suspicions
 from frhsic.tables.training import ColumnRoles, read_training_table
 
 EXPECTED = pd.DataFrame({"age": [30, 40, 50], "job": ["cook", "clerk", "cook, chief"], "rate": [1.5, 0.25, -3.0]})

@@ -12,9 +12,7 @@ from frhsic import _arrays
 from frhsic._warnings import warn
 from frhsic.auditing.results import Law, Target
 from frhsic.formatting import plain
-from frhsic.tables.columns import label, row_number
-from frhsic.tables.sensitive import attribute, read_sensitive
-from frhsic.tables.targets import is_positive
+from frhsic.tables.columns import attribute, is_positive, label, read_sensitive, row_number
 
 LEAST_ROWS = 20
 MOST_LEVELS = 12

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from frhsic._files import require_writable, write_together
-from frhsic.cli import _options, _terminal
+from frhsic.cli import _terminal
 from frhsic.cli._terminal import Watch
 from frhsic.formatting import figure
 
@@ -54,8 +54,8 @@ class _Options:
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Column of the target, for equal opportunity.")
     ] = None
-    positive: _options.Positive = None
-    favourable: _options.Favourable = None
+    positive: _terminal.Positive = None
+    favourable: _terminal.Favourable = None
     groups: Annotated[
         str | None,
         typer.Option(
@@ -88,10 +88,10 @@ class _Options:
         Path | None,
         typer.Option(help="JSON of an earlier audit, written by --json: the report says what has changed since."),
     ] = None
-    title: _options.Title = None
-    max_rows: _options.MaxRows = 2000
+    title: _terminal.Title = None
+    max_rows: _terminal.MaxRows = 2000
     confidence: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95
-    seed: _options.Seed = 0
+    seed: _terminal.Seed = 0
     scheduler: Annotated[
         str | None,
         typer.Option(
@@ -101,8 +101,8 @@ class _Options:
     ] = None
 
 
-@_options.with_fields
-def audit(options: _Options, reading: _options.Reading, stated: _options.Stated) -> None:
+@_terminal.with_fields
+def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.Stated) -> None:
     """Audit scores or a representation against continuous sensitive attributes, and write a report.
 
     The report is one HTML file that needs no network: mean score along the attribute with its band, dependence with
@@ -209,7 +209,7 @@ def _parts(options: _Options, names: Sequence[str], table: str) -> list[str]:
     return parts
 
 
-def _shared(options: _Options, stated: _options.Stated, watch: Watch) -> dict[str, Any]:
+def _shared(options: _Options, stated: _terminal.Stated, watch: Watch) -> dict[str, Any]:
     """Return what an audit is asked for, in memory or on a cluster."""
     from frhsic.auditing import Settings
 
@@ -223,24 +223,22 @@ def _shared(options: _Options, stated: _options.Stated, watch: Watch) -> dict[st
 
 
 def _audited(
-    options: _Options, reading: _options.Reading, stated: _options.Stated, watch: Watch
+    options: _Options, reading: _terminal.Reading, stated: _terminal.Stated, watch: Watch
 ) -> tuple[Audit, Explain]:
     """Read the table and audit it; return the audit, and what tells which columns of a model carry the attributes."""
     import pandas as pd
 
     from frhsic.auditing import Settings, audit
     from frhsic.report.driving import drivers
-    from frhsic.tables.columns import common_name, kind_of, label, numbers
+    from frhsic.tables.columns import common_name, kind_of, label, numbers, read_sensitive, read_target
     from frhsic.tables.files import TableFile, read_rows
     from frhsic.tables.schema import Schema
-    from frhsic.tables.sensitive import read_sensitive
-    from frhsic.tables.targets import read_target
 
     served = None
     if options.model is None:
         file = TableFile.open(options.table, reading.options)
     else:
-        from frhsic.cli._models import Served
+        from frhsic.cli.predict import Served
 
         served = Served.load(options.model)
         file = served.open(options.table, reading.options)
@@ -260,7 +258,7 @@ def _audited(
     if options.target is not None and options.positive is None and kind_of(table[options.target]) == "category":
         _, classes = read_target(table[options.target])
         assert classes is not None  # of text
-        notes.append(_options.positive_note(classes[1], options.target))
+        notes.append(_terminal.positive_note(classes[1], options.target))
         options = replace(options, positive=classes[1])
     if served is not None:
         z, scores = served.audited(frame, file)
@@ -304,7 +302,7 @@ def _audited(
 
 
 def _scheduled(
-    options: _Options, reading: _options.Reading, stated: _options.Stated, watch: Watch
+    options: _Options, reading: _terminal.Reading, stated: _terminal.Stated, watch: Watch
 ) -> tuple[Audit, Explain]:
     """Audit all rows of the files that the table stands for; workers have to see them under the same paths."""
     from frhsic import distributed

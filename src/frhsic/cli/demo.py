@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from frhsic._files import require_writable
-from frhsic.cli import _options, _terminal
+from frhsic.cli import _terminal
 from frhsic.cli import train as training
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the report goes.")] = training.DEFAULT_REPORT,
     rows: Annotated[int, typer.Option(min=200, help="Rows to use.")] = ROWS,
     limit: Annotated[str, typer.Option(help="Largest gap, as in `frhsic train`.")] = LIMIT,
-    seed: _options.Seed = 0,
-    as_json: _options.AsJson = False,
+    seed: _terminal.Seed = 0,
+    as_json: _terminal.AsJson = False,
 ) -> None:
     """Predict income on the Adult census data with half of the gap along age, and show what that costs.
 
@@ -60,7 +60,7 @@ def demo(
             0.3,
             Settings(max_rows=500, probe_rows=500, resamples=100, seed=seed),
             "Adult: income above 50,000 dollars, and age" if data.name == ADULT else None,
-            _options.Stated(decision="nothing; an example", people=people, period=period),
+            _terminal.Stated(decision="nothing; an example", people=people, period=period),
         )
         training.finish(model, report, {"report": out}, as_json=as_json)
 

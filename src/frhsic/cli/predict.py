@@ -1,19 +1,30 @@
-"""`frhsic predict`: the scores of a saved model for the rows of a table."""
+"""`frhsic predict`: the scores of a saved model for the rows of a table, read by the schema of its training table."""
 
 from __future__ import annotations
 
+import zipfile
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import frhsic
 from frhsic._files import require_writable, writing
-from frhsic.cli import _options, _terminal
+from frhsic.cli import _terminal
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from frhsic.tables.files import ReadOptions, TableFile
+    from frhsic.tables.schema import Schema
 
 DEFAULT_SCORES = Path("frhsic-scores.csv")
 
 
-@_options.with_fields
+@_terminal.with_fields
 def predict(
     model: Annotated[Path, typer.Argument(help="Model that `frhsic train` or `frhsic.save` wrote.")],
     table: Annotated[
@@ -24,7 +35,7 @@ def predict(
     keep: Annotated[
         list[str] | None, typer.Option(help="Column of the table to copy, such as an identifier; may be repeated.")
     ] = None,
-    reading: _options.Reading,
+    reading: _terminal.Reading,
 ) -> None:
     """Write the score and the prediction of a saved model for each row of a table.
 
@@ -53,8 +64,6 @@ def predict(
     0 done; 2 bad input; 130 interrupted.
     """
     with _terminal.one_thread():
-        from frhsic.cli._models import Served
-
         require_writable({"scores": out}, {"table": table, "model": model})
         served = Served.load(model)
         file = served.open(table, reading.options)
@@ -75,3 +84,126 @@ def predict(
             if rows == 0:
                 raise ValueError(f"{table.name} has a header and no rows.")
     _terminal.show(list, [*file.notes, *served.unseen_notes()], {"scores": out})
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A model, the schema of its features, and the attributes that it needs to predict."""
+
+    path: Path
+    model: Any
+    schema: Schema
+    sensitive: list[str]
+    unseen: dict[str, Counter[str]] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path) -> Served:
+        """Load a model that knows its columns."""
+        if not path.is_file():
+            raise ValueError(f"there is no saved model {str(path)!r}.")
+        if not zipfile.is_zipfile(path):
+            raise ValueError(f"{path.name} is not a saved model; pass the file that frhsic train wrote by --out.")
+        model = frhsic.load(path)
+        if not hasattr(model, "schema_"):
+            raise ValueError(
+                f"the model {path.name} was fitted on an array without column names, so its columns cannot be found in "
+                "a table. Fit it on a DataFrame."
+            )
+        sensitive = model.sensitive_names_in_ if getattr(model, "uses_sensitive", False) else ()
+        if hasattr(model, "device"):
+            model.device = "cpu"
+        return cls(path, model, model.schema_, [str(name) for name in sensitive])
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that a prediction needs."""
+        return list(dict.fromkeys([*self.schema.names, *self.sensitive]))
+
+    def open(self, table: Path, options: ReadOptions) -> TableFile:
+        """Open a file that has these columns; what is not known of it is as in the training file."""
+        from frhsic.tables.files import TableFile
+
+        file = TableFile.open(table, options)
+        if not options.separator and self.schema.separator and not {*self.columns} <= {*file.names}:
+            options = replace(options, separator=self.schema.separator)
+            file = TableFile.open(table, options)
+        other = file.decimal not in (None, self.schema.decimal)
+        if other and not options.decimal and file.separator == self.schema.separator:
+            file = TableFile.open(table, replace(options, decimal=self.schema.decimal))
+        missing = [name for name in self.columns if name not in file.names]
+        if missing:
+            shown = ", ".join(map(repr, missing[:10])) + ", ..." * (len(missing) > 10)
+            raise ValueError(f"{table.name} lacks {len(missing)} of the columns that {self.path.name} needs: {shown}.")
+        return file
+
+    def inputs(self, rows: pd.DataFrame, file: TableFile) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return features and attributes of rows of a file, and count levels that no training row has."""
+        import pandas as pd
+
+        from frhsic.tables.columns import attribute
+        from frhsic.tables.schema import ColumnType
+
+        for name, counts in self.schema.unseen(rows).items():
+            self.unseen.setdefault(name, Counter()).update(counts)
+        schema = getattr(self.model, "sensitive_schema_", None)
+        known = {} if schema is None else {column.name: column for column in schema.columns}
+        attributes = {}
+        for name in self.sensitive:
+            column = known.get(name, ColumnType(name, "number"))
+            values = column(rows[name], file.decimal or ".")
+            if column.levels:  # bands are taken at the points that they had in training
+                kind = pd.CategoricalDtype(list(column.levels), ordered=column.ordered)
+                values = values.astype(kind)
+            attributes[name] = attribute(values, f"column {name!r}")[0]
+        return self.schema(rows, file.decimal), pd.DataFrame(attributes, rows.index)
+
+    def outputs(self, rows: pd.DataFrame, file: TableFile) -> pd.DataFrame:
+        """Return what the model makes of rows, by the names of the columns that are written."""
+        import numpy as np
+        import pandas as pd
+
+        from frhsic.splits import scores_of
+
+        X, s = self.inputs(rows, file)
+        model = self.model
+        if not hasattr(model, "predict"):
+            z = model.transform(X)
+            return pd.DataFrame(z, rows.index, [f"z_{i}" for i in range(z.shape[1])])
+        predicted = np.asarray(model.predict(X, **({"sensitive_features": s} if self.sensitive else {})))
+        if not hasattr(model, "predict_proba"):
+            return pd.DataFrame({"predicted": predicted.astype(np.float64)}, rows.index)
+        names = ["score"] if len(model.classes_) == 2 else [f"score_{label}" for label in model.classes_]
+        scores = pd.DataFrame(scores_of(model, X, s), rows.index, names)
+        return scores.assign(predicted=pd.Series(predicted, rows.index, dtype=object))
+
+    def audited(self, rows: pd.DataFrame, file: TableFile) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return Z and the score of rows, as far as the model has them."""
+        import numpy as np
+
+        from frhsic.splits import scores_of
+
+        classes = getattr(self.model, "classes_", (0, 1))
+        if len(classes) != 2:
+            raise ValueError(
+                f"the model {self.path.name} predicts {len(classes)} classes; an audit takes one score. Write the "
+                "probability of the class in question into the table and pass it as --score."
+            )
+        X, s = self.inputs(rows, file)
+        z = np.asarray(self.model.transform(X)) if hasattr(self.model, "transform") else None
+        return z, scores_of(self.model, X, s).astype(np.float64) if hasattr(self.model, "predict") else None
+
+    def scores(self, rows: pd.DataFrame, file: TableFile) -> np.ndarray:
+        """Return the score of each row: of the second of two classes, or the predicted number."""
+        from frhsic.splits import scores_of
+
+        return scores_of(self.model, *self.inputs(rows, file)).astype(np.float64)
+
+    def unseen_notes(self) -> list[str]:
+        """Return a sentence for each column with levels that no training row has."""
+        notes = []
+        for name, counts in self.unseen.items():
+            if total := counts.total():
+                shown = ", ".join(f"{level!r} ({n:,})" for level, n in counts.most_common(3))
+                more = ", ..." if len(counts) > 3 else ""
+                notes.append(f"{total:,} rows have a value of {name!r} that no training row has: {shown}{more}.")
+        return notes

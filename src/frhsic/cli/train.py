@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from frhsic._files import require_writable, write_together
-from frhsic.cli import _options, _terminal
+from frhsic.cli import _terminal
 from frhsic.formatting import capitalized, did_you_mean, figure, ranged
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Recipe:
         float | None,
         typer.Option(help="Such as 0.95: the upper end of the interval meets the limit. The estimate if not given."),
     ] = None
-    seed: _options.Seed = 0
+    seed: _terminal.Seed = 0
 
     def estimator(self, data: TrainingTable) -> Any:
         """Return the unfitted estimator."""
@@ -105,18 +105,18 @@ def limit_of(texts: Sequence[str], attributes: Sequence[str]) -> Limit:
     return limits.get("", limits)
 
 
-@_options.with_fields
+@_terminal.with_fields
 def train(
-    columns: _options.Columns,
+    columns: _terminal.Columns,
     *,
-    reading: _options.Reading,
+    reading: _terminal.Reading,
     recipe: Recipe,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")] = DEFAULT_MODEL,
     report: Annotated[
         Path | None,
         typer.Option("--report", "-r", help=f"Where the report goes; {DEFAULT_REPORT} if not given, none with --json."),
     ] = None,
-    reporting: _options.Reporting,
+    reporting: _terminal.Reporting,
     require: Annotated[
         list[str] | None,
         typer.Option(
@@ -124,7 +124,7 @@ def train(
             "as gdp=0.05; may be repeated."
         ),
     ] = None,
-    stated: _options.Stated,
+    stated: _terminal.Stated,
 ) -> None:
     """Fit the best predictor whose gap along the attributes stays within a limit, and report every trade-off.
 
@@ -176,7 +176,7 @@ def train(
         finish(model, result, files, as_json=reporting.as_json)
 
 
-def read(columns: _options.Columns, reading: _options.Reading, seed: int) -> TrainingTable:
+def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> TrainingTable:
     """Read the columns of a table that are trained on, as the options name them."""
     from frhsic.tables.training import ColumnRoles, read_training_table
 
@@ -186,7 +186,7 @@ def read(columns: _options.Columns, reading: _options.Reading, seed: int) -> Tra
         table = read_training_table(columns.table, roles, seed=seed, watch=count, options=reading.options)
     if columns.positive is not None or table.classes is None or not isinstance(table.classes[1], str):
         return table
-    return replace(table, notes=(*table.notes, _options.positive_note(table.classes[1], columns.target)))
+    return replace(table, notes=(*table.notes, _terminal.positive_note(table.classes[1], columns.target)))
 
 
 def fitted(
@@ -195,7 +195,7 @@ def fitted(
     held_out: float,
     settings: Settings,
     title: str | None,
-    stated: _options.Stated,
+    stated: _terminal.Stated,
     table: Path | None = None,
     require: Sequence[str] = (),
 ) -> tuple[Any, Report]:

@@ -14,8 +14,7 @@ from scipy.special import ndtri
 
 from frhsic.auditing.inputs import Rows
 from frhsic.probes import FOLDS
-from frhsic.tables.columns import numbers
-from frhsic.tables.targets import is_positive
+from frhsic.tables.columns import is_positive, numbers
 
 Keys = NDArray[np.uint64]
 T = TypeVar("T")

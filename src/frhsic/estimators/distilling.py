@@ -17,8 +17,7 @@ from frhsic.estimators.parity import ParityEstimator, fit_with_weights
 from frhsic.estimators.solving import Sample, by_attribute
 from frhsic.estimators.tradeoffs import gaps_along
 from frhsic.parity import ParityResult
-from frhsic.tables.columns import is_frame
-from frhsic.tables.sensitive import read_sensitive
+from frhsic.tables.columns import is_frame, read_sensitive
 
 # Largest factor by which the limit is tightened; on few rows the excess is mostly noise.
 MOST_EXCESS = 1.25

@@ -13,7 +13,7 @@ from torch import nn
 from frhsic.estimators.inputs import target_column
 from frhsic.estimators.network import NetworkEstimator, Target
 from frhsic.penalties import Penalty
-from frhsic.tables.sensitive import read_sensitive
+from frhsic.tables.columns import read_sensitive
 from frhsic.training import MLP, Training
 from frhsic.training.recipe import Task
 

@@ -12,12 +12,19 @@ import numpy as np
 import pandas as pd
 
 from frhsic.splits import held_out_rows
-from frhsic.tables.columns import check_distinct, distinct, expand, is_text, label, quoted
+from frhsic.tables.columns import (
+    attribute,
+    check_distinct,
+    distinct,
+    expand,
+    is_positive,
+    is_text,
+    label,
+    quoted,
+    read_target,
+)
 from frhsic.tables.files import ReadOptions, TableFile, read_rows
-from frhsic.tables.schema import Schema, date_forms
-from frhsic.tables.sensitive import attribute
-from frhsic.tables.suspicions import identifiers
-from frhsic.tables.targets import is_positive, read_target
+from frhsic.tables.schema import Schema, date_forms, identifiers
 
 LEAST_HELD_OUT = 20
 """Rows that an audit needs."""
